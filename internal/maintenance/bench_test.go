@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// senders is how many mails come in at a time.
+	// senders is the number of concurrent senders.
 	senders = 8
-	// oldMail is how much there is to delete, at the most in one round.
+	// oldMail is the maximum number of messages to delete in a round.
 	oldMail = 20_000
 )
 
-// BenchmarkMailDuringRetention stores mails of 4 KB, without and with a round of
-// retention that deletes others all the while, and reports how long a mail took
-// to be stored, and how many lost their content each second.
+// BenchmarkMailDuringRetention stores messages of 4 KB, with and without a
+// concurrent round of retention. It reports the time to store a message and the
+// number of messages whose content is deleted per second.
 func BenchmarkMailDuringRetention(b *testing.B) {
 	for _, e := range storetest.Engines() {
 		b.Run(string(e), func(b *testing.B) {
@@ -41,7 +41,7 @@ func BenchmarkMailDuringRetention(b *testing.B) {
 	}
 }
 
-// benchConfig is a database that is as durable as in production.
+// benchConfig is a database with the durability of production.
 func benchConfig(b *testing.B, e storetest.Engine, c *clock) store.Config {
 	b.Helper()
 	if e == storetest.SQLite {
@@ -83,13 +83,13 @@ func benchRetention(b *testing.B, s *store.Store, inboxes []store.Inbox, c *cloc
 	b.ReportMetric(float64(gone.Contents)/took.Seconds(), "deleted/s")
 }
 
-// fill brings the store to so much old mail.
+// fill stores old messages up to a number.
 func fill(b *testing.B, s *store.Store, inboxes []store.Inbox) {
 	b.Helper()
 	parallel(oldMail, func(i int) { storeOne(b, s, inboxes, i) })
 }
 
-// storeMail stores b.N mails.
+// storeMail stores b.N messages.
 func storeMail(b *testing.B, s *store.Store, inboxes []store.Inbox) {
 	b.Helper()
 	took := make([]time.Duration, b.N)
@@ -105,7 +105,7 @@ func storeMail(b *testing.B, s *store.Store, inboxes []store.Inbox) {
 	}
 }
 
-// storeOne stores a mail and says how long that took.
+// storeOne stores a message and returns the time it took.
 func storeOne(b *testing.B, s *store.Store, inboxes []store.Inbox, i int) time.Duration {
 	raw := bytes.Repeat([]byte("0123456789abcdef"), 256)
 	m := storetest.NewReceived(inboxes[i*7919%len(inboxes)], func(m *store.NewMessage) { m.Content.Raw = raw })
@@ -116,7 +116,7 @@ func storeOne(b *testing.B, s *store.Store, inboxes []store.Inbox, i int) time.D
 	return time.Since(began)
 }
 
-// parallel does n things, some at a time.
+// parallel runs n calls, some of them concurrently.
 func parallel(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for first := range senders {

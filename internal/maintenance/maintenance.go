@@ -1,10 +1,9 @@
-// Package maintenance does what no request asks for: it deletes mail that is
-// past its retention, and removes what the service leaves behind.
+// Package maintenance runs background tasks: it deletes mail past its retention
+// and removes leftover data.
 //
-// It gives way to mail: what it does is cut into transactions of a few
-// milliseconds, and after each it leaves the database alone for longer than
-// that took. A step that fails is logged and done again with the next round.
-// Nodes take turns, and skip what another node has locked.
+// Mail traffic has priority: tasks use transactions of a few milliseconds and
+// pause longer than each one took. A failed step is logged and repeated in the
+// next round. Nodes take turns and skip rows that another node has locked.
 package maintenance
 
 import (
@@ -16,9 +15,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// runEvery runs rounds of a task at an interval, the first one at once, until ctx
-// ends. The nodes of an installation take turns: one of them runs each round. A
-// round that fails is logged.
+// runEvery runs rounds of a task at an interval, the first one at once, until
+// ctx ends. One node of an installation runs each round. A failed round is
+// logged.
 func runEvery(
 	ctx context.Context, s *store.Store, every time.Duration, log *slog.Logger, task string, round func(context.Context) error,
 ) error {
@@ -35,15 +34,14 @@ func runEvery(
 }
 
 const (
-	// leisure is for how many times as long as a step took the database is left
-	// alone after it.
+	// leisure is the length of the pause after a step, as a multiple of its
+	// duration.
 	leisure = 3
-	// maxLeisure bounds that.
+	// maxLeisure is the maximum length of the pause.
 	maxLeisure = time.Second
 )
 
-// repeat does a step again and again until it finds nothing to do, and returns
-// how many things all of them did.
+// repeat runs a step until it finds nothing to do, and returns the total count.
 func repeat(ctx context.Context, step func(context.Context) (int, error)) (int, error) {
 	all := 0
 	for {

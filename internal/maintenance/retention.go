@@ -10,33 +10,34 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// RetentionEvery is the usual time between two rounds of retention: mail is
-// deleted at most so much later than promised, and the time that a round takes.
+// RetentionEvery is the default interval between rounds of retention. Mail is
+// deleted at most this much late, plus the duration of a round.
 const RetentionEvery = 10 * time.Minute
 
-// EmailRetention is how long the content of emails is usually kept.
+// EmailRetention is the default retention of the content of emails.
 const EmailRetention = store.DefaultEmailRetention
 
-// RetentionConfig is what Retention needs.
+// RetentionConfig configures Retention.
 type RetentionConfig struct {
 	Store *store.Store
-	// Emails is how long the content of emails, which belong to no inbox, is kept
-	// after they were sent or failed; 0 means EmailRetention.
+	// Emails is the retention of the content of emails, counted from when they
+	// were sent or failed; 0 means EmailRetention. Emails do not belong to an
+	// inbox.
 	Emails time.Duration
-	// Every is the time between two rounds; 0 means RetentionEvery.
+	// Every is the interval between rounds; 0 means RetentionEvery.
 	Every time.Duration
-	// Log takes what a round removed, and why one failed.
+	// Log receives what a round removed, and errors.
 	Log *slog.Logger
 }
 
-// Retention deletes the content of messages that are older than their inbox
-// keeps it, and of emails that are older than RetentionConfig.Emails, the rest of a message store.RecordTTL later, and everything under
-// deleted inboxes. Drafts go as messages do. It asks the inbox each time: a
-// changed retention_days holds for mail that is there already. What is still to
+// Retention deletes the content of messages and drafts past the retention of
+// their inbox, of emails past RetentionConfig.Emails, and everything in deleted
+// inboxes. It deletes the remaining record of a message store.RecordTTL later.
+// A changed retention_days also applies to existing mail. Mail that is still to
 // be sent keeps its content until its delivery has ended.
 type Retention struct{ cfg RetentionConfig }
 
-// NewRetention returns a Retention that has yet to run.
+// NewRetention returns a Retention. Call Run to start it.
 func NewRetention(cfg RetentionConfig) *Retention {
 	if cfg.Every == 0 {
 		cfg.Every = RetentionEvery
@@ -47,8 +48,8 @@ func NewRetention(cfg RetentionConfig) *Retention {
 	return &Retention{cfg}
 }
 
-// Run does a round at once and then one every RetentionConfig.Every, until ctx
-// ends. A round that fails does not end it.
+// Run runs a round at once and then every RetentionConfig.Every until ctx ends.
+// It continues after a failed round.
 func (r *Retention) Run(ctx context.Context) error {
 	return runEvery(ctx, r.cfg.Store, r.cfg.Every, r.cfg.Log, "delete old mail", func(ctx context.Context) error {
 		_, err := r.RunOnce(ctx)
@@ -56,8 +57,8 @@ func (r *Retention) Run(ctx context.Context) error {
 	})
 }
 
-// RunOnce deletes all that is due and returns what it was. What fails in one
-// inbox does not keep the others from it.
+// RunOnce deletes everything that is due and returns what it removed. An error
+// in one inbox does not stop the others.
 func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 	var gone store.Removed
 	errs := []error{r.expireInboxes(ctx, &gone)}
@@ -105,9 +106,9 @@ func (r *Retention) expireInboxes(ctx context.Context, gone *store.Removed) erro
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// merge follows a step that deleted messages, and had err, with some steps of
-// merging the full-text index. Deleting never gets far ahead of merging then,
-// and no step of a merge has to pass over many deleted messages.
+// merge merges some of the full-text index after a step that deleted messages,
+// unless the step failed with err. So merging keeps up with deletions, and no
+// merge has to skip many deleted messages.
 func (r *Retention) merge(ctx context.Context, err error) error {
 	if err != nil {
 		return err

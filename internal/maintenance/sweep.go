@@ -9,27 +9,26 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// SweepEvery is the usual time between two rounds of a sweeper.
+// SweepEvery is the default interval between rounds of a Sweeper.
 const SweepEvery = time.Hour
 
-// SweeperConfig is what a Sweeper needs.
+// SweeperConfig configures a Sweeper.
 type SweeperConfig struct {
 	Store *store.Store
-	// Every is the time between two rounds; 0 means SweepEvery.
+	// Every is the interval between rounds; 0 means SweepEvery.
 	Every time.Duration
-	// Log takes what a round removed, and why one failed.
+	// Log receives what a round removed, and errors.
 	Log *slog.Logger
 }
 
-// Sweeper removes large raw mail that no message names, as a crash between
-// writing the mail and its row leaves it, stored answers of idempotent calls
-// that are too old to be given again, old events and webhook deliveries, counts
-// of days that are no longer shown, mail policies of other domains that hold no
-// longer, notes of the dashboard that were not read in time, empty parts of the
-// full-text index, and from it the words that only deleted mail had.
+// Sweeper removes leftover data: blobs without a message, which a crash can
+// leave, old cached responses of idempotent requests, events, webhook
+// deliveries and daily counts, expired mail policies of other domains, unread
+// notes of the dashboard, empty parts of the full-text index, and the words in
+// it that occur only in deleted mail.
 type Sweeper struct{ cfg SweeperConfig }
 
-// NewSweeper returns a sweeper that has yet to run.
+// NewSweeper returns a Sweeper. Call Run to start it.
 func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.Every == 0 {
 		cfg.Every = SweepEvery
@@ -37,8 +36,8 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	return &Sweeper{cfg}
 }
 
-// Run does a round at once and then one every SweeperConfig.Every, until ctx
-// ends. A round that fails does not end it.
+// Run runs a round at once and then every SweeperConfig.Every until ctx ends.
+// It continues after a failed round.
 func (s *Sweeper) Run(ctx context.Context) error {
 	return runEvery(ctx, s.cfg.Store, s.cfg.Every, s.cfg.Log, "sweep", func(ctx context.Context) error {
 		_, err := s.RunOnce(ctx)
@@ -46,13 +45,13 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	})
 }
 
-// RunOnce does one round and returns how many things it removed. One kind of
-// thing that cannot be swept does not keep the others from it.
+// RunOnce runs one round and returns the number of removed items. An error with
+// one kind of data does not stop the others.
 func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	st := s.cfg.Store
 	all := 0
 	var errs []error
-	var removed []any // names and numbers, for the log
+	var removed []any // names and counts, for the log
 	for _, kind := range []struct {
 		name  string
 		sweep func(context.Context) (int, error)
@@ -83,7 +82,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	return all, errors.Join(errs...)
 }
 
-// inSteps repeats a step to its end.
+// inSteps returns a function that repeats step until it finds nothing to do.
 func inSteps(step func(context.Context) (int, error)) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) { return repeat(ctx, step) }
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// clock is a clock that a test moves ahead.
+// clock is a clock that a test advances.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time       { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -123,7 +123,7 @@ func TestRunGoesOnAfterAFailureAndEnds(t *testing.T) {
 	}
 }
 
-// countingHandler counts log records and calls then at one of them.
+// countingHandler counts log records and calls then after some of them.
 type countingHandler struct {
 	n     atomic.Int64
 	after int64

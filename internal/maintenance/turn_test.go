@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A node does no round while it is another's turn, and does one afterwards.
+// A node skips rounds during another node's turn, and runs one afterwards.
 func TestRoundsAreDoneInTurn(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -20,7 +20,7 @@ func TestRoundsAreDoneInTurn(t *testing.T) {
 	var c clock
 	var asked atomic.Int64
 	now := func() time.Time {
-		if asked.Add(1) == 500 { // by many looks whether it is this node's turn
+		if asked.Add(1) == 500 { // after many checks whether it is this node's turn
 			c.move(2 * time.Hour)
 		}
 		return c.now()
