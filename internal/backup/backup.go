@@ -1,14 +1,14 @@
-// Package backup copies an install into a folder, while it serves, and back.
+// Package backup copies a running installation to a directory, and restores it.
 //
-// A backup is the database as it was at one moment, every blob that its rows name,
-// and the install secret, without which nothing that is sealed in the database can
-// be opened. The order makes them agree: first blobs are kept from being deleted,
-// then the database is written, then the blobs that it names are copied; what came
-// later is not in it. The folder gets its name when all is written, on the disk and
-// read again: one that has the name is whole.
+// A backup contains a snapshot of the database, every blob that it references,
+// and, unless left out, the install secret, without which sealed values in the
+// database cannot be opened. To keep them consistent, Write first prevents the
+// deletion of blobs, then writes the database, then copies the blobs. The
+// directory gets its final name after everything is written, synced and
+// checked, so a directory with that name is complete.
 //
-// What waits in a backup to be sent or posted may have been sent and posted since,
-// so a restore holds it (store.Hold).
+// Mail and webhooks that wait in a backup may have been sent since, so a
+// restore holds them (store.Hold).
 package backup
 
 import (
@@ -27,43 +27,45 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The files of a backup.
+// Names of the files in a backup.
 const (
 	manifestFile = "backup.json"
 	databaseFile = "database"
 	secretFile   = "secret"
 	blobFolder   = "blobs/"
-	// sumsFile lists all others, as sha256sum -c reads it.
+	// sumsFile lists all other files in the format of sha256sum -c.
 	sumsFile = "SHA256SUMS"
 )
 
-// format is the version of the layout.
+// format is the version of the directory layout.
 const format = 1
 
-// Manifest says what a backup is of.
+// Manifest describes a backup.
 type Manifest struct {
 	Format   int    `json:"format"`
-	Postroom string `json:"postroom"` // version of the program that wrote it
+	Postroom string `json:"postroom"` // version of Postroom that wrote it
 	Engine   string `json:"engine"`   // "sqlite" or "postgresql"
 	Schema   int64  `json:"schema"`
-	// Begin and End enclose the moment that the backup shows.
+	// The snapshot was taken between Begin and End.
 	Begin time.Time `json:"begin"`
 	End   time.Time `json:"end"`
 	store.SnapshotCounts
-	// MissingBlobs are those that rows name and the storage does not have.
+	// MissingBlobs is the number of referenced blobs missing from the storage.
 	MissingBlobs int64 `json:"missing_blobs"`
-	// Fingerprint is of the install secret, HasSecret whether that is in it.
+	// Fingerprint identifies the install secret. HasSecret reports whether the
+	// backup contains it.
 	Fingerprint string `json:"secret_fingerprint"`
 	HasSecret   bool   `json:"has_secret"`
 }
 
-// Backup is one that was written. It must be closed after use.
+// Backup is an open backup. Close it after use.
 type Backup struct {
 	Manifest
 	root *os.Root
 }
 
-// Open opens the backup in a folder. It has yet to be checked.
+// Open opens the backup in a directory. It does not verify the contents; call
+// Check.
 func Open(dir string) (*Backup, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -83,10 +85,10 @@ func Open(dir string) (*Backup, error) {
 	return b, nil
 }
 
-// Close closes it.
+// Close closes the backup.
 func (b *Backup) Close() error { return b.root.Close() }
 
-// Check reads the whole backup and holds it against its checksums.
+// Check reads all files of the backup and verifies their checksums.
 func (b *Backup) Check(ctx context.Context) error {
 	var files, blobs int64
 	err := b.each(func(name, sum string) error {
@@ -119,8 +121,8 @@ func (b *Backup) Check(ctx context.Context) error {
 	return nil
 }
 
-// each calls f with the name and the checksum of each file, in the order in which
-// they were written.
+// each calls f with the name and checksum of each file, in the order of
+// writing.
 func (b *Backup) each(f func(name, sum string) error) (err error) {
 	sums, err := b.root.Open(sumsFile)
 	if err != nil {

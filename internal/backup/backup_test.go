@@ -18,7 +18,8 @@ import (
 
 const secret = "an install secret of 32 characters" //nolint:gosec // of the tests
 
-// source is an install with a small and a large mail, and the key of the latter.
+// source returns an installation with a small and a large message, and the blob
+// key of the latter.
 func source(t *testing.T, cfg store.Config) (s *store.Store, key string) {
 	t.Helper()
 	s = storetest.OpenConfig(t, cfg)
@@ -39,7 +40,7 @@ func write(t *testing.T, s *store.Store, blobs store.Blobs, dir string) (backup.
 	})
 }
 
-// A restore ends the sessions of the dashboard, also one that waits for a note.
+// A restore ends all dashboard sessions, including one with a pending note.
 func TestRestoreEndsSessions(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
@@ -73,8 +74,8 @@ func TestRestoreEndsSessions(t *testing.T) {
 	}
 }
 
-// TestThereAndBack restores a backup of a folder of blobs into a bucket, and one of
-// the bucket into a folder.
+// TestThereAndBack restores a backup from a blob directory to a bucket, and
+// back.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
@@ -152,7 +153,7 @@ func open(t *testing.T, dir string) *backup.Backup {
 	return b
 }
 
-// A backup that lacks something, or has something else, is not restored.
+// An incomplete or modified backup is not restored.
 func TestDamageIsFound(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
@@ -198,7 +199,7 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// What the storage has lost does not keep the rest from being backed up.
+// Blobs missing from the storage do not prevent a backup of the rest.
 func TestLostBlobIsCounted(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
@@ -212,7 +213,7 @@ func TestLostBlobIsCounted(t *testing.T) {
 	}
 }
 
-// Of a backup that fails nothing is left, and one that is there stays as it is.
+// A failed backup leaves no files. An existing directory is not changed.
 func TestFailedBackupLeavesNothing(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)

@@ -13,12 +13,12 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// errSome ends a listing.
+// errSome stops a listing at the first blob.
 var errSome = errors.New("there is one")
 
-// Restore puts the blobs and the database of a backup that was checked where dir
-// (its folder), cfg and blobs say, all of which must be empty, and holds what waits
-// in it. The secret is for the caller to put in its place before.
+// Restore restores the blobs and the database of a checked backup in directory
+// dir to blobs and cfg, which must be empty. It holds pending deliveries. The
+// caller must install the secret first.
 func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blobs store.Blobs) error {
 	to, ok := blobs.(store.BlobRestorer)
 	if !ok {
@@ -43,8 +43,8 @@ func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blob
 	return store.Load(ctx, cfg, filepath.Join(dir, databaseFile))
 }
 
-// wantNoBlobs refuses storage that others use: each would sweep away what the
-// other has.
+// wantNoBlobs returns an error if the blob storage is not empty. Two
+// installations with the same storage would delete each other's blobs.
 func wantNoBlobs(ctx context.Context, blobs store.Blobs) error {
 	const everything = 100 * 365 * 24 * time.Hour
 	err := blobs.Each(ctx, time.Now().Add(everything), func(string) error { return errSome })
@@ -67,7 +67,8 @@ func (b *Backup) restoreBlob(ctx context.Context, to store.BlobRestorer, key str
 	return to.Restore(ctx, key, f, info.Size())
 }
 
-// Secret returns the install secret. fs.ErrNotExist when it is not in the backup.
+// Secret returns the install secret, or os.ErrNotExist if the backup does not
+// contain it.
 func (b *Backup) Secret() (string, error) {
 	if !b.HasSecret {
 		return "", fmt.Errorf("the backup has no install secret: %w", os.ErrNotExist)

@@ -23,28 +23,28 @@ import (
 )
 
 const (
-	// keepFor is how long blobs are kept without a word from the backup, and
-	// keepEvery how often it gives that.
+	// keepFor is how long each call protects blobs from deletion, and keepEvery
+	// the interval between calls.
 	keepFor   = 10 * time.Minute
 	keepEvery = time.Minute
 )
 
-// Config is what Write needs.
+// Config configures Write.
 type Config struct {
 	Store *store.Store
 	Blobs store.Blobs
-	// Dir is the folder that the backup is to be, which must not be there yet.
+	// Dir is the directory to create. It must not exist.
 	Dir string
-	// Secret is the install secret, or empty to leave it out, and Fingerprint its
-	// fingerprint.
+	// Secret is the install secret, or empty to leave it out. Fingerprint is
+	// its fingerprint.
 	Secret, Fingerprint string
-	// Version is that of the program.
+	// Version is the version of Postroom.
 	Version string
 	Now     func() time.Time
 }
 
-// Write makes a backup of a running install and checks it. A Dir that is there is
-// refused. When it fails, nothing is left of it.
+// Write creates a backup of a running installation and checks it. It returns an
+// error if Dir exists. If it fails, it removes all files.
 func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
 	if _, err := os.Lstat(cfg.Dir); !errors.Is(err, fs.ErrNotExist) {
 		return m, errors.Join(fmt.Errorf("%s is there already, and is not overwritten", cfg.Dir), err)
@@ -82,8 +82,8 @@ func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
 	return m, disk.SyncDir(parent)
 }
 
-// keepBlobs keeps blobs from being deleted until free is called. When it cannot go
-// on doing so it ends the backup.
+// keepBlobs protects blobs from deletion until free is called. If it cannot
+// extend the protection, it calls fail to end the backup.
 func keepBlobs(ctx context.Context, cfg Config, name string, fail context.CancelCauseFunc) (free func() error, err error) {
 	if err := cfg.Store.KeepBlobs(ctx, name, cfg.Now().Add(keepFor)); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func keepBlobs(ctx context.Context, cfg Config, name string, fail context.Cancel
 	}, nil
 }
 
-// check is Check of the backup in a folder.
+// check opens the backup in dir and calls Check.
 func check(ctx context.Context, dir string) error {
 	b, err := Open(dir)
 	if err != nil {
@@ -113,12 +113,12 @@ func check(ctx context.Context, dir string) error {
 	return errors.Join(b.Check(ctx), b.Close())
 }
 
-// writer writes a backup into dir.
+// writer writes a backup to dir.
 type writer struct {
 	Config
 	dir     string
 	sums    *os.File
-	folders map[string]bool // that were made
+	folders map[string]bool // created directories
 }
 
 func (w *writer) write(ctx context.Context) (m Manifest, err error) {
@@ -155,7 +155,7 @@ func (w *writer) write(ctx context.Context) (m Manifest, err error) {
 	return m, errors.Join(err, disk.SyncDir(w.dir))
 }
 
-// writeRest writes what is small, and sums up the database.
+// writeRest writes the small files and the checksum of the database.
 func (w *writer) writeRest(m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -193,7 +193,7 @@ func (w *writer) copyBlob(ctx context.Context, key string) (err error) {
 	return w.create(blobFolder+key, r)
 }
 
-// create writes a file, and notes its checksum.
+// create writes a file and records its checksum.
 func (w *writer) create(name string, r io.Reader) error {
 	if err := w.makeFolder(path.Dir(name)); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (w *writer) create(name string, r io.Reader) error {
 	return w.note(name, h.Sum(nil))
 }
 
-// makeFolder makes a folder of the backup with those that it lies in.
+// makeFolder creates a directory of the backup and its parents.
 func (w *writer) makeFolder(name string) error {
 	folder := filepath.Join(w.dir, filepath.FromSlash(name))
 	if name == "." || w.folders[folder] {
