@@ -11,23 +11,23 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// Timeout is the longest that Check takes.
+// Timeout is the maximum duration of Check.
 const Timeout = 10 * time.Second
 
-// Finding is what the DNS says about a record.
+// Finding is the result of looking up a record.
 type Finding int
 
 // The findings.
 const (
-	Unknown Finding = iota // the DNS did not say
-	Missing                // it is not there, or another is in its place
+	Unknown Finding = iota // the lookup failed
+	Missing                // the record does not exist, or has another value
 	Found
 )
 
-// maxAtOnce is how many questions one Check asks at the same time.
+// maxAtOnce is the maximum number of concurrent lookups of one Check.
 const maxAtOnce = 4
 
-// Check looks all records up and returns what it found, in their order.
+// Check looks up all records and returns the findings in the same order.
 func Check(ctx context.Context, r dns.Resolver, records []Record) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -45,7 +45,7 @@ func Check(ctx context.Context, r dns.Resolver, records []Record) []Finding {
 	return found
 }
 
-// look asks for one record.
+// look looks up one record.
 func look(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	switch {
 	case rec.Type == "MX":
@@ -61,8 +61,8 @@ func lookTXT(ctx context.Context, r dns.Resolver, name string, match func([]stri
 	return finding(err, match(texts))
 }
 
-// lookMX wants our host among those of the name. net.Resolver returns the
-// usable hosts beside an error about the others.
+// lookMX looks for our host among the MX hosts of the name. net.Resolver
+// returns valid hosts together with an error about invalid ones.
 func lookMX(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	hosts, err := r.LookupMX(ctx, rec.Name+".")
 	for _, h := range hosts {
@@ -76,8 +76,8 @@ func lookMX(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	return finding(err, false)
 }
 
-// lookDMARC is content with a policy of a domain above, which then holds for
-// this one (RFC 7489 section 6.6.3).
+// lookDMARC also accepts a policy of a parent domain, which applies to this
+// domain too (RFC 7489 section 6.6.3).
 func lookDMARC(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	const prefix = "_dmarc."
 	all := Missing
@@ -93,7 +93,7 @@ func lookDMARC(ctx context.Context, r dns.Resolver, rec Record) Finding {
 	return all
 }
 
-// finding tells what is not there from what nobody knows.
+// finding distinguishes a missing record from a failed lookup.
 func finding(err error, match bool) Finding {
 	e, ok := errors.AsType[*net.DNSError](err)
 	switch {

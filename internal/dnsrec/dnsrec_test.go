@@ -22,7 +22,7 @@ var ann = dnsrec.Domain{
 	Keys: []dnsrec.Key{{Selector: "s", Algorithm: "rsa", Public: strings.Repeat("MIIB", 100), Required: true}},
 }
 
-// record is the one of that kind.
+// record returns the record of a kind.
 func record(t *testing.T, kind dnsrec.Kind) dnsrec.Record {
 	t.Helper()
 	for _, r := range dnsrec.Records(ann) {
@@ -105,7 +105,7 @@ func TestDMARCOfADomainAboveWillDo(t *testing.T) {
 	}
 }
 
-// silent is a DNS that never answers.
+// silent is a resolver that never responds.
 type silent struct{ dns.Resolver }
 
 func (silent) LookupTXT(ctx context.Context, _ string) ([]string, error) {

@@ -10,34 +10,34 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 )
 
-// Host is what the DNS knows of the host that mail is sent from, which greets as
-// Name (EHLO, RFC 5321 section 4.1.1.1). Many receivers take mail only from an
-// address whose name leads back to it.
+// Host is the DNS state of the sending host, whose EHLO name is Name (RFC 5321
+// section 4.1.1.1). Many servers accept mail only from an address whose PTR
+// name resolves back to it.
 type Host struct {
 	Name      string
 	Addresses []HostAddress
-	// Finding is Found when there is an address and all of them are, Missing when
-	// one is, or there is none.
+	// Finding is Found if the host has an address and all of its addresses are
+	// Found. It is Missing if one is Missing or there is none.
 	Finding Finding
 }
 
 // HostAddress is an address of a host.
 type HostAddress struct {
 	Address string
-	// PTR is the name that the address leads to, empty without one. One that leads
-	// back is preferred, and among those the host's own.
+	// PTR is a name of the address, or empty. Names that resolve back to the
+	// address are preferred, and among them Name.
 	PTR string
-	// Finding is Found when PTR leads back to the address.
+	// Finding is Found if PTR resolves back to the address.
 	Finding Finding
 }
 
 const (
-	maxHostAddrs = 8 // of one host that are looked at
-	maxPTR       = 4 // names of one address that are
+	maxHostAddrs = 8 // maximum number of addresses checked per host
+	maxPTR       = 4 // maximum number of names checked per address
 )
 
-// CheckHost looks up the addresses of name, their names, and whether these lead
-// back. It takes at most Timeout.
+// CheckHost looks up the addresses of name, their PTR names, and the addresses
+// of those. It takes at most Timeout.
 func CheckHost(ctx context.Context, r dns.Resolver, name string) Host {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func CheckHost(ctx context.Context, r dns.Resolver, name string) Host {
 	return h
 }
 
-// lookBack follows an address to its names and from there back.
+// lookBack looks up the PTR names of an address and their addresses.
 func lookBack(ctx context.Context, r dns.Resolver, ip netip.Addr, host string) HostAddress {
 	out := HostAddress{Address: ip.String()}
 	names, err := r.LookupAddr(ctx, ip.String())

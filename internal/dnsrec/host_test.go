@@ -10,8 +10,8 @@ import (
 	"github.com/postroom/postroom/internal/dnsrec"
 )
 
-// TestCheckHost is the part of row O10 about the host that sends: the name that it
-// greets with has addresses, and each of them a name that leads back.
+// TestCheckHost covers the part of row O10 about the sending host: its EHLO
+// name has addresses, and each has a PTR name that resolves back.
 func TestCheckHost(t *testing.T) {
 	t.Parallel()
 	const host, addr, reverse = "mx.agents.example.", "192.0.2.7", "7.2.0.192.in-addr.arpa."

@@ -2,9 +2,8 @@ package dnsrec
 
 import "strings"
 
-// matchTXT says whether one of the texts at a name is what rec asks for, or as
-// good. Values may be written otherwise than we propose them: with more space,
-// more tags, in another order.
+// matchTXT reports whether one of texts is equivalent to the value of rec. DKIM
+// and SPF records may differ in white space, order and additional terms.
 func matchTXT(rec Record, texts []string) bool {
 	switch rec.Kind {
 	case DKIM:
@@ -26,8 +25,8 @@ func matchTXT(rec Record, texts []string) bool {
 	return false
 }
 
-// tagsOf reads a list of name=value pairs (RFC 6376 section 3.2). White space
-// is left out, which in a key record means nothing.
+// tagsOf parses a list of name=value pairs (RFC 6376 section 3.2) without white
+// space, which is not significant in key records.
 func tagsOf(text string) map[string]string {
 	tags := map[string]string{}
 	for part := range strings.SplitSeq(text, ";") {
@@ -38,8 +37,8 @@ func tagsOf(text string) map[string]string {
 	return tags
 }
 
-// sameKey compares key records (RFC 6376 section 3.6.1): v= and k= may be left
-// out.
+// sameKey compares key records (RFC 6376 section 3.6.1). v= and k= are
+// optional.
 func sameKey(have, want map[string]string) bool {
 	version, key := have["v"], have["k"]
 	if key == "" {
@@ -48,8 +47,8 @@ func sameKey(have, want map[string]string) bool {
 	return (version == "" || version == want["v"]) && key == want["k"] && have["p"] == want["p"]
 }
 
-// hasSPF says whether there is one SPF record, as there may be (RFC 7208 section
-// 4.5), and whether it has the term.
+// hasSPF reports whether there is exactly one SPF record, as required (RFC 7208
+// section 4.5), and it contains the term.
 func hasSPF(texts []string, term string) bool {
 	var record []string
 	for _, text := range texts {
@@ -70,7 +69,8 @@ func hasSPF(texts []string, term string) bool {
 	return false
 }
 
-// hasDMARC says whether there is one DMARC record (RFC 7489 section 6.6.3).
+// hasDMARC reports whether there is exactly one DMARC record (RFC 7489 section
+// 6.6.3).
 func hasDMARC(texts []string) bool {
 	n := 0
 	for _, text := range texts {

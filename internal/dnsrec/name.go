@@ -9,16 +9,16 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// maxName leaves room, in the 253 characters of a name, for the longest label
-// that a record puts in front of it: a selector's.
+// maxName is the maximum length of a domain. It leaves room, in the 253
+// characters of a DNS name, for the longest prefix that a record adds.
 const maxName = 253 - len("12345678901234567890._domainkey.")
 
-// label is RFC 1123's: letters, digits, and hyphens inside.
+// label matches a label of RFC 1123: letters, digits and inner hyphens.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// CheckName returns a domain as the DNS knows it, in lower case, as A-labels
-// (RFC 5890) and without the dot at its end. The text of its error follows the
-// name of a field: "is not a domain name".
+// CheckName returns a domain in lower case, as A-labels (RFC 5890) and without
+// the final dot. Its error completes a sentence that begins with a field name:
+// "is not a domain name".
 func CheckName(name string) (string, error) {
 	errName := errors.New("is not a domain name, such as mail.example.com")
 	ascii, err := idna.Lookup.ToASCII(strings.TrimSuffix(name, "."))
@@ -32,7 +32,7 @@ func CheckName(name string) (string, error) {
 			return "", errName
 		}
 	}
-	if last := labels[len(labels)-1]; len(labels) < 2 || strings.Trim(last, "0123456789") == "" { // or it may be an address
+	if last := labels[len(labels)-1]; len(labels) < 2 || strings.Trim(last, "0123456789") == "" { // an all-digit label may be part of an IP address
 		return "", errName
 	}
 	if suffix, _ := publicsuffix.PublicSuffix(ascii); suffix == ascii {

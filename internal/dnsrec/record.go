@@ -1,50 +1,50 @@
-// Package dnsrec says which DNS records a domain needs so that mail can be sent
-// and received for it, and which of them it has.
+// Package dnsrec lists the DNS records that a domain needs to send and receive
+// mail, and checks which of them exist.
 //
-// What the DNS answers is one of three things: a record is there, it is not, or
-// nobody knows, because a server did not answer. The third is never taken for
-// the second: trouble of the DNS that passes costs no domain its standing. A
-// whole look-up takes at most Timeout.
+// A lookup has three results: the record exists, it does not exist, or the
+// lookup failed. A failed lookup never counts as a missing record, so that a
+// temporary DNS failure does not affect the status of a domain. A check takes
+// at most Timeout.
 package dnsrec
 
-// TTL is the time to live, in seconds, that records are proposed with.
+// TTL is the suggested time to live of records, in seconds.
 const TTL = 3600
 
-// Kind is what a record is for.
+// Kind is the purpose of a record.
 type Kind string
 
 // The kinds of records.
 const (
-	Ownership  Kind = "OWNERSHIP"   // that the domain is the account's
-	DKIM       Kind = "DKIM"        // a key that its mail is signed with (RFC 6376)
-	SPF        Kind = "SPF"         // which hosts send with its return path (RFC 7208)
-	ReturnPath Kind = "RETURN_PATH" // where bounces of its mail go
-	DMARC      Kind = "DMARC"       // what receivers do with mail that fails (RFC 7489)
-	MX         Kind = "MX"          // where its mail goes
+	Ownership  Kind = "OWNERSHIP"   // proves that the account controls the domain
+	DKIM       Kind = "DKIM"        // a public key for signatures (RFC 6376)
+	SPF        Kind = "SPF"         // hosts that may send with its return path (RFC 7208)
+	ReturnPath Kind = "RETURN_PATH" // receives bounces
+	DMARC      Kind = "DMARC"       // the policy for mail that fails authentication (RFC 7489)
+	MX         Kind = "MX"          // receives mail
 )
 
 // Record is a DNS record to publish.
 type Record struct {
 	Kind     Kind
 	Type     string // "TXT" or "MX"
-	Name     string // in A-labels, without a dot at the end
-	Value    string // of TXT the whole value, of MX the host
-	Priority int    // of MX
-	Required bool   // the domain is verified once all required records are there
+	Name     string // as A-labels, without a final dot
+	Value    string // TXT: the whole value; MX: the host
+	Priority int    // MX only
+	Required bool   // the domain is verified when all required records exist
 }
 
-// Key is the public half of a DKIM key.
+// Key is the public part of a DKIM key.
 type Key struct {
 	Selector  string
 	Algorithm string // "rsa" or "ed25519"
-	Public    string // what stands in p=
+	Public    string // the value of p=
 	Required  bool
 }
 
-// Name is where the key is published for a domain (RFC 6376 section 3.6.2.1).
+// Name returns the DNS name of the key for a domain (RFC 6376 section 3.6.2.1).
 func (k Key) Name(domain string) string { return k.Selector + "._domainkey." + domain }
 
-// Record is the TXT record that publishes the key for a domain (RFC 6376 section
+// Record returns the TXT record of the key for a domain (RFC 6376 section
 // 3.6.1).
 func (k Key) Record(domain string) Record {
 	return Record{
@@ -53,22 +53,22 @@ func (k Key) Record(domain string) Record {
 	}
 }
 
-// Domain is what the records of a domain follow from.
+// Domain holds the values from which the records of a domain are made.
 type Domain struct {
 	Name  string // as CheckName returns it
-	Token string // of the account
+	Token string // verification token of the account
 	Keys  []Key
-	// MailDomain is the install's own domain, whose SPF record names the hosts
-	// that send; Hostname is the host that takes mail.
+	// MailDomain is the installation's domain, whose SPF record names the
+	// sending hosts. Hostname is the host that receives mail.
 	MailDomain, Hostname string
 }
 
-// returnLabel is the label below a domain that its return paths are in. A name
-// of its own keeps the domain's SPF record and MX hosts as they are, and is
-// still aligned with the From address for DMARC (RFC 7489 section 3.1.2).
+// returnLabel is the label of the subdomain for return paths. A subdomain
+// leaves the domain's own SPF and MX records unchanged, and still aligns with
+// the From address for DMARC (RFC 7489 section 3.1.2).
 const returnLabel = "bounces"
 
-// Records returns what is to be published for d.
+// Records returns the DNS records to publish for d.
 func Records(d Domain) []Record {
 	records := []Record{{
 		Kind: Ownership, Type: "TXT", Name: "_postroom." + d.Name, Value: "postroom-verification=" + d.Token, Required: true,
