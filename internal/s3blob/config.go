@@ -11,29 +11,29 @@ import (
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 )
 
-// Config says which bucket is used, and as whom.
+// Config selects the bucket and the credentials.
 type Config struct {
-	// Bucket exists already. Prefix, without slashes at its ends, begins the
-	// name of every object, and may be empty.
+	// Bucket must exist. Prefix, without slashes at its ends, is prepended to
+	// all object names. It may be empty.
 	Bucket, Prefix string
-	// Endpoint is where the storage is reached: http or https, host and port.
+	// Endpoint is the URL of the storage: http or https, host and port.
 	Endpoint *url.URL
-	// Region is what requests are signed for.
+	// Region is the region for signing requests.
 	Region string
-	// Links is where clients reach the same storage. Without it the API returns no
-	// links to it.
+	// Links is the URL at which clients reach the same storage. If it is nil,
+	// the API returns no links to the storage.
 	Links *url.URL
-	// Credentials are whose requests these are.
+	// Credentials authenticate the requests.
 	Credentials Credentials
-	// Now dates the keys; nil means time.Now.
+	// Now returns the time for blob keys; nil means time.Now.
 	Now func() time.Time
 }
 
-// Credentials are an access key and its secret, and, of temporary ones, the
+// Credentials are an access key, its secret and, for temporary credentials, a
 // session token.
 type Credentials struct{ AccessKey, SecretKey, SessionToken string }
 
-// Environment reads the variables that all AWS tools share.
+// Environment reads the credentials from the variables of the AWS tools.
 func Environment(vars map[string]string) (Credentials, error) {
 	c := Credentials{vars["AWS_ACCESS_KEY_ID"], vars["AWS_SECRET_ACCESS_KEY"], vars["AWS_SESSION_TOKEN"]}
 	if c.AccessKey == "" || c.SecretKey == "" {
@@ -42,17 +42,17 @@ func Environment(vars map[string]string) (Credentials, error) {
 	return c, nil
 }
 
-// Scheme begins the address of a bucket.
+// Scheme is the prefix of bucket addresses.
 const Scheme = "s3://"
 
 const defaultRegion = "us-east-1"
 
-// Parse reads the address of a bucket, which holds no credentials:
+// Parse parses the address of a bucket. It must not contain credentials:
 //
 //	s3://bucket/prefix?endpoint=https://host:port&region=name&links=https://host
 //
-// Without endpoint it is Amazon's of the region. Without region it is
-// us-east-1, which storage that has no regions takes.
+// The default endpoint is Amazon's for the region. The default region is
+// us-east-1, which storage without regions accepts.
 func Parse(address string) (Config, error) {
 	rest, ok := strings.CutPrefix(address, Scheme)
 	u, err := url.Parse("//" + rest)
@@ -92,7 +92,7 @@ func Parse(address string) (Config, error) {
 	return cfg, nil
 }
 
-// parseServer reads the address of a server: a scheme, a host, perhaps a port.
+// parseServer parses the URL of a server: scheme, host and optional port.
 func parseServer(s string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(s, "/"))
 	if err != nil {

@@ -11,27 +11,27 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxSkip is how far ahead a read may be for it to be cheaper to read over what
-// lies between than to ask again.
+// maxSkip is the distance, in bytes, up to which reading and discarding is
+// cheaper than a new request.
 const maxSkip = 64 << 10
 
 var errSeek = errors.New("seek before the beginning of a blob")
 
-// object reads an object. It asks for it again, from there on, when a read is
-// elsewhere.
+// object reads an object. It makes a new range request if a read is at another
+// position.
 type object struct {
 	ctx   context.Context //nolint:containedctx // for as long as the blob is open
 	blobs *Blobs
 	name  string
 	size  int64
 
-	want int64 // where the next read begins
-	at   int64 // where body stands
+	want int64 // position of the next read
+	at   int64 // position of body
 	body io.ReadCloser
 }
 
-// get asks for the object from an offset on and returns how much of it there is
-// from there.
+// get requests the object from an offset on and returns the size of the
+// response.
 func (o *object) get(from int64) (int64, error) {
 	var opts minio.GetObjectOptions
 	if from > 0 {
@@ -82,7 +82,7 @@ func (o *object) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// move brings body to where the next read begins.
+// move moves body to the position of the next read.
 func (o *object) move() error {
 	ahead := o.want - o.at
 	if o.body != nil && ahead >= 0 && ahead <= maxSkip {

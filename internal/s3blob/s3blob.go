@@ -1,11 +1,10 @@
-// Package s3blob keeps large raw mail in S3-compatible storage: one object for
-// each blob, in a bucket that others may share under another prefix.
+// Package s3blob stores large raw messages in S3-compatible storage, one object
+// per blob. Others may use the same bucket with another prefix.
 //
-// Mail streams through and is never held whole in memory. A blob is there when
-// the storage has confirmed it; before that no mail is acknowledged. When
-// the storage is away or refuses, the error is store.ErrUnavailable, or
-// store.ErrFull when it says that it has no room, and the sender of the mail is
-// asked to try again later. Nothing is written twice under one key.
+// Messages are streamed and never held in memory as a whole. A blob exists once
+// the storage has confirmed it; a message is not acknowledged before. If the
+// storage fails, the error is store.ErrUnavailable, or store.ErrFull if it is
+// full, and the sender is asked to retry later. Each key is written only once.
 package s3blob
 
 import (
@@ -27,22 +26,22 @@ import (
 )
 
 const (
-	// putTimeout bounds the writing of one mail, whose sender waits.
+	// putTimeout limits the upload of one message, while its sender waits.
 	putTimeout = 2 * time.Minute
-	// answerTimeout bounds how long the storage may take to begin a response.
+	// answerTimeout limits the time to the first byte of a response.
 	answerTimeout = 30 * time.Second
-	// deleteTimeout bounds one deletion.
+	// deleteTimeout limits one deletion.
 	deleteTimeout = 30 * time.Second
-	// tries is how often a request is made that fails for a reason that may pass.
+	// tries is the number of attempts for a request with transient failures.
 	tries = 3
 )
 
-// Blobs is a bucket. It implements store.Blobs, store.BlobLinker and
-// store.BlobRestorer.
+// Blobs stores blobs in a bucket. It implements store.Blobs, store.BlobLinker
+// and store.BlobRestorer.
 type Blobs struct {
 	cfg    Config
 	server minio.Core
-	links  *minio.Client // nil: there are none; it only signs
+	links  *minio.Client // only signs links; nil without Config.Links
 	conns  *http.Transport
 }
 
@@ -52,7 +51,7 @@ var (
 	_ store.BlobRestorer = (*Blobs)(nil)
 )
 
-// Open returns the bucket, once the storage has said that it is there.
+// Open checks that the bucket exists and returns it.
 func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -96,10 +95,10 @@ func newClient(cfg Config, at *url.URL, conns *http.Transport) (*minio.Client, e
 	return client, nil
 }
 
-// object is the name of the object of a blob.
+// object returns the object name of a blob.
 func (b *Blobs) object(key string) string { return path.Join(b.cfg.Prefix, key) }
 
-// Put sends r in one request, as it reads it.
+// Put uploads r in one request and returns its key.
 func (b *Blobs) Put(ctx context.Context, r io.Reader, size int64) (string, error) {
 	key := store.NewBlobKey(b.cfg.Now())
 	if err := b.Restore(ctx, key, r, size); err != nil {
@@ -108,7 +107,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, size int64) (string, error
 	return key, nil
 }
 
-// Restore is Put under a key that is given.
+// Restore is Put with a given key.
 func (b *Blobs) Restore(ctx context.Context, key string, r io.Reader, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
@@ -122,7 +121,7 @@ func (b *Blobs) Restore(ctx context.Context, key string, r io.Reader, size int64
 	return nil
 }
 
-// Open asks for the object at once, so that one that is missing is known.
+// Open requests the object at once, so that a missing object is an error.
 func (b *Blobs) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	o := &object{ctx: ctx, blobs: b, name: b.object(key)}
 	size, err := o.get(0)
@@ -133,7 +132,7 @@ func (b *Blobs) Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 	return o, nil
 }
 
-// Delete removes the object.
+// Delete deletes the object. A missing object is not an error.
 func (b *Blobs) Delete(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
@@ -144,8 +143,8 @@ func (b *Blobs) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Each lists the objects under the prefix, and passes over those whose names
-// are not of blobs.
+// Each calls f for the objects under the prefix last modified before the given
+// time. It skips objects that are not blobs.
 func (b *Blobs) Each(ctx context.Context, before time.Time, f func(key string) error) error {
 	prefix := b.cfg.Prefix
 	if prefix != "" {
@@ -167,8 +166,8 @@ func (b *Blobs) Each(ctx context.Context, before time.Time, f func(key string) e
 	return ctx.Err()
 }
 
-// Link signs an address of the object. Whoever fetches it gets a file to save,
-// whatever the mail claims to be.
+// Link returns a signed URL of the object, valid for life. Browsers save it as
+// a file, whatever its media type.
 func (b *Blobs) Link(ctx context.Context, key, name string, life time.Duration) (string, error) {
 	if b.links == nil {
 		return "", nil
@@ -185,13 +184,13 @@ func (b *Blobs) Link(ctx context.Context, key, name string, life time.Duration) 
 	return u.String(), nil
 }
 
-// Close closes the connections that wait for the next request.
+// Close closes idle connections.
 func (b *Blobs) Close() error {
 	b.conns.CloseIdleConnections()
 	return nil
 }
 
-// fault says what kind of error of the store an error of the storage is.
+// fault wraps an error of the storage in an error of package store.
 func fault(err error) error {
 	if err == nil {
 		return nil

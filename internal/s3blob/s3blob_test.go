@@ -27,7 +27,7 @@ func random(n int) []byte {
 	return b
 }
 
-// config is how the server's bucket is used, as its address says it.
+// config returns the Config for a test server, parsed from an address.
 func config(t *testing.T, s *s3test.Server, more ...string) s3blob.Config {
 	t.Helper()
 	cfg, err := s3blob.Parse(s.Address(more...))
@@ -140,7 +140,7 @@ func TestDeletedBlobsAreGone(t *testing.T) {
 	}
 }
 
-// A bucket may be shared, with other installs and with other things.
+// A bucket may be shared with other installations and other data.
 func TestPrefixesKeepToThemselves(t *testing.T) {
 	t.Parallel()
 	s := s3test.Start(t)
