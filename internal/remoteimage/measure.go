@@ -9,8 +9,8 @@ import (
 	_ "image/png"
 )
 
-// measure says what kind of image it is, and its size in pixels; "" when it is
-// none that is shown.
+// measure returns the media type and the size in pixels of an image. kind is ""
+// if the format is not supported.
 func measure(b []byte) (kind string, width, height int) {
 	if w, h, ok := webp(b); ok {
 		return "image/webp", w, h

@@ -1,12 +1,12 @@
-// Package remoteimage fetches the remote images of a message when a user asks to
-// see them. The sender learns that the message was opened and nothing else: not the
-// address or the browser of the user, and the request carries no cookie.
+// Package remoteimage fetches the remote images of a message when a user asks
+// to see them. The sender learns only that the message was opened, not the
+// user's IP address or browser. Requests carry no cookies.
 //
-// An unknown sender chooses the addresses. They are checked like webhook endpoints:
-// when requested, at each redirect, and when connected. Only https to public
-// addresses is allowed, and what else the operator allows. Plain http becomes
-// https. The result is a bitmap image or nothing. The first bytes decide its
-// type, and its size, its number of pixels and the time are limited.
+// The URLs come from unknown senders. They are checked like webhook endpoints:
+// when requested, at each redirect, and when connecting. Only https to public
+// addresses is allowed, and what else the operator allows. Plain http is
+// upgraded to https. The result is always a bitmap image. Its first bytes
+// determine its type. Its size, number of pixels and fetch time are limited.
 package remoteimage
 
 import (
@@ -26,46 +26,46 @@ import (
 )
 
 const (
-	// MaxBytes is the largest image.
+	// MaxBytes is the maximum size of an image in bytes.
 	MaxBytes = 4 << 20
-	// MaxPixels is how many pixels an image may have.
+	// MaxPixels is the maximum number of pixels of an image.
 	MaxPixels = 40 << 20
-	// DefaultTimeout is how long one may take.
+	// DefaultTimeout is the default timeout of one fetch.
 	DefaultTimeout = 10 * time.Second
-	// atOnce is how many are fetched at the same time: that, times MaxBytes, is the
-	// memory it takes. Others wait their turn.
+	// atOnce is the maximum number of concurrent fetches. Others wait. The
+	// memory used is at most atOnce times MaxBytes.
 	atOnce       = 8
 	maxRedirects = 3
 	maxHeader    = 32 << 10
 )
 
-// ErrNoImage means that the address does not lead to an image that can be shown.
+// ErrNoImage means that the URL does not lead to a supported image.
 var ErrNoImage = errors.New("no image that can be shown")
 
-// Targets judges addresses. netguard.Targets is one.
+// Targets decides which URLs are allowed. netguard.Targets implements it.
 type Targets interface {
 	Check(ctx context.Context, url string) error
 	Control(scheme string) func(network, address string, _ syscall.RawConn) error
 }
 
-// Config says how to fetch. Targets is required.
+// Config configures a Fetcher. Targets is required.
 type Config struct {
 	Targets Targets
-	// Resolver finds the addresses of names; nil means the system's.
+	// Resolver resolves host names; nil means the system's resolver.
 	Resolver *net.Resolver
-	// RootCAs are those whose certificates count; nil means the system's.
+	// RootCAs are the trusted certificate authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// Timeout is how long an image may take; 0 means DefaultTimeout.
+	// Timeout limits one fetch; 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Image is one that can be shown.
+// Image is a supported image.
 type Image struct {
 	Type string // image/png, image/gif, image/jpeg or image/webp
 	Body []byte
 }
 
-// Fetcher fetches images. It is safe for use by many goroutines.
+// Fetcher fetches images. It is safe for concurrent use.
 type Fetcher struct {
 	targets Targets
 	client  *http.Client
@@ -73,7 +73,7 @@ type Fetcher struct {
 	slots   *semaphore.Weighted
 }
 
-// New returns a fetcher.
+// New returns a Fetcher.
 func New(cfg Config) *Fetcher {
 	f := &Fetcher{targets: cfg.Targets, timeout: cfg.Timeout, slots: semaphore.NewWeighted(atOnce)}
 	if f.timeout == 0 {
@@ -83,7 +83,7 @@ func New(cfg Config) *Fetcher {
 	return f
 }
 
-// transport dials by what may be reached with the scheme of a request.
+// transport has one http.Transport per scheme, each with its own dial rules.
 type transport map[string]*http.Transport
 
 func newTransport(cfg Config) transport {
@@ -94,7 +94,7 @@ func newTransport(cfg Config) transport {
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
 			TLSHandshakeTimeout:    5 * time.Second,
-			DisableCompression:     true, // an image is packed already, and a bomb is not unpacked
+			DisableCompression:     true, // images are already compressed; avoids decompression bombs
 			MaxResponseHeaderBytes: maxHeader,
 			DisableKeepAlives:      true,
 			ForceAttemptHTTP2:      true,
@@ -112,7 +112,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return by.RoundTrip(r)
 }
 
-// redirect judges where an image has moved to.
+// redirect checks the target of a redirect.
 func (f *Fetcher) redirect(r *http.Request, before []*http.Request) error {
 	if len(before) > maxRedirects {
 		return fmt.Errorf("too many redirects: %w", ErrNoImage)
@@ -122,8 +122,8 @@ func (f *Fetcher) redirect(r *http.Request, before []*http.Request) error {
 	return f.secured(r.Context(), r.URL)
 }
 
-// secured makes plain http into https wherever plain http may not go, and returns
-// an error when nothing may.
+// secured changes u from http to https if plain http is not allowed there. It
+// returns an error if neither is allowed.
 func (f *Fetcher) secured(ctx context.Context, u *url.URL) error {
 	err := f.targets.Check(ctx, u.String())
 	if err == nil || u.Scheme != "http" || u.Port() != "" && u.Port() != "80" {
@@ -136,8 +136,8 @@ func (f *Fetcher) secured(ctx context.Context, u *url.URL) error {
 	return f.targets.Check(ctx, u.String())
 }
 
-// Fetch returns the image at an address of the web. The error is ErrNoImage,
-// netguard.ErrRefused, or that of the network.
+// Fetch returns the image at a URL. The error is ErrNoImage,
+// netguard.ErrRefused or a network error.
 func (f *Fetcher) Fetch(ctx context.Context, address string) (Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -170,8 +170,8 @@ func (f *Fetcher) Fetch(ctx context.Context, address string) (Image, error) {
 	return Read(res.Body)
 }
 
-// Read reads an image from r. The error is ErrNoImage when it is none, or too
-// large, and else that of r.
+// Read reads an image from r. The error is ErrNoImage if it is not a supported
+// image or too large, or that of r.
 func Read(r io.Reader) (Image, error) {
 	body, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/postroom/postroom/internal/remoteimage"
 )
 
-// fetcher reaches what Targets reaches when this range is allowed.
+// fetcher returns a Fetcher that may also reach this range.
 func fetcher(allow string) *remoteimage.Fetcher {
 	var cfg netguard.Config
 	if allow != "" {
@@ -44,7 +44,7 @@ func asPNG(b *bytes.Buffer, m image.Image) error  { return png.Encode(b, m) }
 func asJPEG(b *bytes.Buffer, m image.Image) error { return jpeg.Encode(b, m, nil) }
 func asGIF(b *bytes.Buffer, m image.Image) error  { return gif.Encode(b, m, nil) }
 
-// X2: what comes back is an image of pixels, whatever it says it is.
+// X2: the result is a bitmap image, whatever the response claims.
 func TestOnlyImagesOfPixels(t *testing.T) {
 	t.Parallel()
 	pixel := encoded(t, asPNG, 1, 1)
@@ -82,8 +82,8 @@ func TestOnlyImagesOfPixels(t *testing.T) {
 	}
 }
 
-// W1 for images: nothing that is not public is reached, by address, by name, or
-// by a redirect, and the request tells nothing of who asked.
+// W1 for images: only public addresses are reached, whether by address, name or
+// redirect, and the request does not identify the user.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -99,7 +99,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %v, want it refused", address, err)
 		}
 	}
-	// Only one address is open, and it sends on to another.
+	// Only one address is allowed, and it redirects to another.
 	for _, to := range []string{"http://127.0.0.2" + port, "https://[::1]" + port, "http://10.0.0.1/", "file:///etc/passwd"} {
 		hop := httptest.NewServer(http.RedirectHandler(to, http.StatusFound))
 		t.Cleanup(hop.Close)
@@ -141,7 +141,7 @@ func TestRequestTellsNothing(t *testing.T) {
 	}
 }
 
-// What never ends, or goes round, is given up.
+// Endless responses and redirect loops are aborted.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	stuck := make(chan struct{})
