@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// fetchTimeout is what section 3.3 suggests.
+	// fetchTimeout is the timeout suggested by RFC 8461 section 3.3.
 	fetchTimeout = time.Minute
-	// maxPolicy is how long a policy may be, in bytes, as section 3.3 suggests.
+	// maxPolicy is the maximum length of a policy in bytes, as RFC 8461 section
+	// 3.3 suggests.
 	maxPolicy = 64 << 10
 )
 
-// FetchConfig says how policies are fetched.
+// FetchConfig configures a Fetcher.
 type FetchConfig struct {
-	// Dial connects to the policy host, by name and port.
+	// Dial connects to a host name and port of a policy host.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// RootCAs are who may have signed its certificate; nil means those that the
-	// system trusts.
+	// RootCAs are the trusted certificate authorities; nil means the system's.
 	RootCAs *x509.CertPool
 	// Port is the port of policy hosts; 0 means 443.
 	Port uint16
 }
 
-// Fetcher fetches policies. It is safe for use by many goroutines.
+// Fetcher fetches policies. It is safe for concurrent use.
 type Fetcher struct {
 	client *http.Client
 	port   string
 }
 
-// NewFetcher returns a Fetcher. It reuses no connection and caches no
-// response, because a policy has an age of its own.
+// NewFetcher returns a Fetcher. It does not reuse connections or cache
+// responses, because a policy has a lifetime of its own.
 func NewFetcher(cfg FetchConfig) *Fetcher {
 	f := &Fetcher{client: &http.Client{
 		Transport: &http.Transport{
@@ -59,7 +59,7 @@ func NewFetcher(cfg FetchConfig) *Fetcher {
 	return f
 }
 
-// Fetch fetches the policy of a domain, which is in its ASCII form.
+// Fetch fetches the policy of a domain, which must be in ASCII form.
 func (f *Fetcher) Fetch(ctx context.Context, domain string) (Policy, error) {
 	url := "https://mta-sts." + domain + f.port + "/.well-known/mta-sts.txt"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -70,7 +70,7 @@ func (f *Fetcher) Fetch(ctx context.Context, domain string) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("fetch policy: %w", err)
 	}
-	defer func() { _ = res.Body.Close() }() // read to its end, or not needed
+	defer func() { _ = res.Body.Close() }() // read completely, or not needed
 	if res.StatusCode != http.StatusOK {
 		return Policy{}, fmt.Errorf("fetch policy: the response is %s", res.Status)
 	}

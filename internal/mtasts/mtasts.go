@@ -1,11 +1,11 @@
-// Package mtasts reads what a domain says of the servers that take its mail: MTA
-// Strict Transport Security (RFC 8461). A TXT record says that there is a policy
-// and which one, the policy itself is fetched over https, whose certificate
-// vouches for it.
+// Package mtasts reads the MTA Strict Transport Security policies of domains
+// (RFC 8461), which name the servers that receive their mail. A TXT record
+// announces the policy and its id. The policy itself is fetched over https and
+// trusted because of the certificate.
 //
-// A policy is ignored if the record or the policy has a syntax error, the response
-// is not 200, or the certificate is not valid for the policy host. A sender with an
-// older policy that is still valid then follows that one.
+// A policy is ignored if the record or the policy has a syntax error, the
+// response is not 200, or the certificate is not valid for the policy host. The
+// sender then follows an older policy that is still valid, if it has one.
 package mtasts
 
 import (
@@ -20,28 +20,29 @@ import (
 	"time"
 )
 
-// Mode is what a sender does about a server that does not meet the policy.
+// Mode is how a sender treats a server that does not match the policy.
 type Mode string
 
-// The modes of section 5.
+// The modes of RFC 8461 section 5.
 const (
-	Enforce Mode = "enforce" // send nothing to it
-	Testing Mode = "testing" // send, and tell
+	Enforce Mode = "enforce" // do not deliver
+	Testing Mode = "testing" // deliver and report
 	None    Mode = "none"    // the domain has withdrawn its policy
 )
 
-// Policy is what a domain asks of those who send to it. The zero value asks for
-// nothing.
+// Policy is the policy of a domain. The zero value has no requirements.
 type Policy struct {
 	Mode   Mode
-	MX     []string      // names, or "*." and a name, in lower case
-	MaxAge time.Duration // for how long it may be kept
+	MX     []string      // host names, or "*." and a name, in lower case
+	MaxAge time.Duration // how long the policy may be cached
 }
 
-// maxAge is the longest that a policy is kept: a year, as section 3.2 has it.
+// maxAge is the maximum caching time of a policy: a year (RFC 8461 section
+// 3.2).
 const maxAge = 31557600 * time.Second
 
-// recordVersion begins a TXT record, and policyVersion is that of a policy.
+// recordVersion starts a TXT record, and policyVersion is the version of a
+// policy.
 const (
 	recordVersion = "v=STSv1"
 	policyVersion = "STSv1"
@@ -52,11 +53,13 @@ var (
 	policyID    = regexp.MustCompile(`^[A-Za-z0-9]{1,32}$`)
 )
 
-// RecordName is the name whose TXT records announce the policy of a domain.
+// RecordName returns the name of the TXT records that announce the policy of a
+// domain.
 func RecordName(domain string) string { return "_mta-sts." + domain }
 
-// ParseRecord finds the id of the policy in the TXT records of RecordName (section
-// 3.1). ok is false when there is none, more than one, or one with a fault.
+// ParseRecord returns the policy id in the TXT records of RecordName (RFC 8461
+// section 3.1). ok is false if there is no record, more than one, or a
+// malformed one.
 func ParseRecord(records []string) (id string, ok bool) {
 	var found []string
 	for _, r := range records {
@@ -83,7 +86,7 @@ func ParseRecord(records []string) (id string, ok bool) {
 	return id, policyID.MatchString(id)
 }
 
-// ParsePolicy reads a policy (section 3.2).
+// ParsePolicy parses a policy (RFC 8461 section 3.2).
 func ParsePolicy(text []byte) (Policy, error) {
 	var p Policy
 	given := map[string]string{}
@@ -126,14 +129,14 @@ func ParsePolicy(text []byte) (Policy, error) {
 
 var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// isPattern says whether s may stand behind "mx:".
+// isPattern reports whether s is a valid value of mx.
 func isPattern(s string) bool {
 	name := strings.TrimPrefix(s, "*.")
 	return len(name) <= 253 && domainName.MatchString(name) && net.ParseIP(name) == nil
 }
 
-// Allows says whether the policy names host as a server. A wildcard stands for one
-// label (section 4.1).
+// Allows reports whether the policy allows host as a server. A wildcard matches
+// one label (RFC 8461 section 4.1).
 func (p Policy) Allows(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	_, parent, _ := strings.Cut(host, ".")
