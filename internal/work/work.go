@@ -29,10 +29,10 @@ func jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/10+1) //nolint:gosec // not a secret
 }
 
-// Due runs round at once and then each time it is due, until ctx ends. round
-// returns how long there is nothing to do: the next round starts after that time,
-// or earlier when kick or also receives. At 0 or less the next round follows at
-// once. Each channel may be nil, and a channel that is closed is no longer used.
+// Due runs round at once and then whenever it is due, until ctx ends. round
+// returns the time until the next round, which starts earlier if kick or also
+// receives. At 0 or less it starts at once. Each channel may be nil, and is
+// ignored once it is closed.
 func Due(ctx context.Context, round func(context.Context) time.Duration, kick, also <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -57,8 +57,8 @@ func Due(ctx context.Context, round func(context.Context) time.Duration, kick, a
 	}
 }
 
-// Pause waits for d, or less when kick receives or ctx ends. kick may be nil. It
-// reports whether ctx is still open.
+// Pause waits for d, or less if kick receives or ctx ends. kick may be nil. It
+// reports whether ctx is still active.
 func Pause(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
