@@ -36,8 +36,8 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// TestGeneratedClient uses the Go client, most of which is generated, for its
-// main job: receive a message, wait for its code, reply.
+// TestGeneratedClient does the main job with the Go client, which is mostly
+// generated: receive a message, wait for its code, reply.
 func TestGeneratedClient(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		in := start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off")

@@ -21,7 +21,7 @@ const logHeader = 32
 // SQLITE_IOERR. Without reads there are no writes, so restore can put the log
 // back unchanged.
 //
-// Meanwhile the program is stopped: it might cache a page otherwise.
+// The program is stopped meanwhile. Otherwise it might cache a page.
 func (in *install) tearLog(t *testing.T) (restore func()) {
 	t.Helper()
 	db := in.openDatabase(t)

@@ -125,7 +125,7 @@ func refuseEarly(r *http.Request) *apiError {
 }
 
 // loggedPath hides the token of a download link or a link in mail, which is a
-// credential, regardless of case.
+// credential, in any spelling of the path.
 func loggedPath(path string) string {
 	const files = "files"
 	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {

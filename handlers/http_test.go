@@ -153,7 +153,7 @@ func TestSlowBody(t *testing.T) {
 }
 
 // A large body may take longer while it makes progress, up to a total limit.
-// After it there is no read deadline.
+// Its end clears the read deadline.
 func TestDeadlineOfALargeBodyMoves(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)

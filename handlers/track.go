@@ -122,7 +122,7 @@ func isMachine(r *http.Request) bool {
 		}
 	}
 	agent := strings.ToLower(r.UserAgent())
-	if agent == "" || agent == "mozilla/5.0" { // Apple Mail prefetches all images under this name
+	if agent == "" || agent == "mozilla/5.0" { // Apple Mail prefetches all images as Mozilla/5.0
 		return true
 	}
 	for _, word := range machines {

@@ -59,7 +59,7 @@ func patch[T any](dst *T, field optional[T]) {
 	}
 }
 
-// futureTime converts a time that must be in the future.
+// futureTime returns an error for a time that is not in the future.
 func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	if !t.After(a.now()) {
 		return nil, errInvalid(field, "must be in the future")
