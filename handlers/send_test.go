@@ -257,7 +257,7 @@ func TestTestKeysSendInTestMode(t *testing.T) {
 	})
 }
 
-// A failing store causes an error and no partial change.
+// A send returns an error if the store is closed.
 func TestSendWithoutStore(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
