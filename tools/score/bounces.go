@@ -30,11 +30,11 @@ type expectedReport struct {
 	FeedbackType *string  `json:"feedback_type"`
 }
 
-// bounceTally counts recipients of reports.
+// bounceTally scores the recipients of reports.
 type bounceTally struct {
 	precision, recall  share // of bounced recipients
-	hard, status       share // of those found
-	others             share // complaints, delays, deliveries and answers of machines
+	hard, status       share // of the recipients found
+	others             share // complaints, delays, deliveries and automatic replies
 	feedback, original share
 	alarms, ordinary   int
 }
@@ -103,12 +103,12 @@ var outcomes = map[string]bounce.Outcome{
 	"auto_reply": bounce.AutoReplied,
 }
 
-// matches reports whether x is the recipient that is expected.
+// matches reports whether x is the expected recipient.
 func (want *expectedReport) matches(x bounce.Recipient) bool {
 	if x.Outcome != outcomes[want.Kind] {
 		return false
 	}
-	if want.Recipient == nil || strings.HasSuffix(*want.Recipient, ".invalid") { // nobody knows, or a stand-in for that
+	if want.Recipient == nil || strings.HasSuffix(*want.Recipient, ".invalid") { // unknown, or a placeholder
 		return true
 	}
 	names := append([]string{*want.Recipient}, want.Also...)

@@ -26,7 +26,7 @@ type codeRecord struct {
 // codeTally counts codes and links.
 type codeTally struct {
 	precision, recall, exact share
-	falseCodes               int // mails without a code that gave one
+	falseCodes               int // messages without a code in which one was found
 	codeless                 int
 	otp                      share
 	otpWrong, otpMissing     int
@@ -59,7 +59,7 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 	}, nil
 }
 
-// codes holds all candidates against those that are right.
+// codes compares all candidates with the expected codes.
 func (t *codeTally) codes(c *corpus, r *codeRecord, found mail.Extraction) {
 	open := slices.Clone(r.Expected.Codes)
 	exact := true
@@ -90,14 +90,14 @@ func (t *codeTally) codes(c *corpus, r *codeRecord, found mail.Extraction) {
 	}
 }
 
-// accepts reports whether a code is the wanted one, in one of its spellings.
+// accepts reports whether code is the expected code, in any accepted form.
 func (r *codeRecord) accepts(want, code string) bool {
 	spellings := append([]string{want}, r.Expected.Accept[want]...)
 	return slices.ContainsFunc(spellings, func(s string) bool { return sameCode(s) == sameCode(code) })
 }
 
-// sameCode is a code for comparison: NFKC, digits to ASCII, without spaces,
-// dashes and what is invisible, in upper case.
+// sameCode normalizes a code for comparison: NFKC, ASCII digits, upper case,
+// without spaces, dashes and invisible characters.
 func sameCode(s string) string {
 	return strings.ToUpper(strings.Map(func(r rune) rune {
 		switch {
@@ -110,8 +110,8 @@ func sameCode(s string) string {
 	}, norm.NFKC.String(s)))
 }
 
-// asciiDigit returns the digit of any script as an ASCII one: each has its ten
-// in a row.
+// asciiDigit converts a digit of any script to ASCII. The ten digits of a script
+// are consecutive.
 func asciiDigit(r rune) rune {
 	n := rune(0)
 	for n < 9 && unicode.Is(unicode.Nd, r-n-1) && r-n-1 >= '0' {
@@ -120,7 +120,7 @@ func asciiDigit(r rune) rune {
 	return '0' + n%10
 }
 
-// oneTime counts the one code that is meant to be typed in.
+// oneTime scores the code that the user should enter.
 func (t *codeTally) oneTime(c *corpus, r *codeRecord, found mail.Extraction) {
 	wanted := len(r.Expected.Codes) > 0
 	right := found.OTP != nil && slices.ContainsFunc(r.Expected.Codes, func(want string) bool { return r.accepts(want, *found.OTP) })
@@ -137,12 +137,11 @@ func (t *codeTally) oneTime(c *corpus, r *codeRecord, found mail.Extraction) {
 	}
 }
 
-// beside are links that stand in mail beside what it wants: nobody is meant to
-// follow one first.
+// beside matches links that are not the main link of a message.
 var beside = regexp.MustCompile(`(?i)unsub|opt-?out|preferences|privacy|/help|support|track|/open\b|pixel|terms`)
 
-// links counts the first link: it is the one meant to be followed, and where
-// there is none, nothing else may pass for it.
+// links scores the first link: it must be the main link, or absent if there is
+// none.
 func (t *codeTally) links(c *corpus, r *codeRecord, found mail.Extraction) {
 	first := ""
 	if len(found.Links) > 0 {

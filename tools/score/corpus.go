@@ -16,7 +16,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// corpus is the folder with the mail and the right answers.
+// corpus is the folder with the messages and the expected results.
 type corpus struct {
 	folder string
 	missed io.Writer
@@ -27,21 +27,21 @@ func (c *corpus) has(file string) bool {
 	return err == nil
 }
 
-// miss tells of a record that was read wrongly.
+// miss reports a record with a wrong result.
 func (c *corpus) miss(id, format string, args ...any) {
 	_, _ = fmt.Fprintf(c.missed, "%s: %s\n", id, fmt.Sprintf(format, args...))
 }
 
-// maxRecord is longer than any line of the files, in bytes.
+// maxRecord is the maximum length of a line in bytes.
 const maxRecord = 64 << 20
 
-// records reads a file of one JSON value a line.
+// records reads a file with one JSON value per line.
 func records[T any](c *corpus, file string) (list []T, err error) {
 	f, err := os.Open(filepath.Join(c.folder, file))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read only
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxRecord)
 	for lines.Scan() {
@@ -57,8 +57,8 @@ func records[T any](c *corpus, file string) (list []T, err error) {
 	return list, lines.Err()
 }
 
-// mail reads a mail as it would come over SMTP: without the first line of a
-// mailbox file, and with CRLF for every LF and CR.
+// mail reads a message as it would arrive over SMTP: without the mbox "From "
+// line, and with CRLF line ends.
 func (c *corpus) mail(file string) ([]byte, error) {
 	raw, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(file)))
 	if err != nil {
@@ -80,5 +80,5 @@ func parse(raw []byte) (*mime.Message, error) {
 	return mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
 }
 
-// folded is text for comparison: NFC, with single spaces.
+// folded normalizes text for comparison: NFC, with single spaces.
 func folded(s string) string { return strings.Join(strings.Fields(norm.NFC.String(s)), " ") }

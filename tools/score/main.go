@@ -1,7 +1,6 @@
-// Command score reads a folder of mail with known right answers and prints how
-// many of them the reading of mail gets right: codes and links, MIME, reply
-// text, threads, bounces, SPF. The folder's README says what its files hold; a file
-// that is not there is left out.
+// Command score reads a folder of messages with expected results and prints how
+// many results are correct: codes and links, MIME, reply text, threads, bounces,
+// SPF. The folder's README describes its files; missing files are skipped.
 //
 //	go run ./tools/score [-v] FOLDER
 package main
@@ -36,11 +35,11 @@ func main() {
 type row struct {
 	name  string
 	value string
-	goal  string // "" for a figure without one
+	goal  string // "" without a goal
 	met   bool
 }
 
-// scorer reads one kind of record and counts it.
+// scorer reads and scores one kind of record.
 type scorer struct {
 	file  string
 	score func(ctx context.Context, c *corpus) ([]row, error)
@@ -93,7 +92,7 @@ func printRows(w io.Writer, rows []row) error {
 	return t.Flush()
 }
 
-// share is a count of all.
+// share is a fraction.
 type share struct{ right, all int }
 
 func (s *share) add(right bool) {
@@ -112,15 +111,15 @@ func (s share) rate() float64 {
 
 func (s share) String() string { return fmt.Sprintf("%.3f (%d of %d)", s.rate(), s.right, s.all) }
 
-// atLeast makes a row of a share that should reach a goal.
+// atLeast returns a row for a share with a goal.
 func (s share) atLeast(name string, goal float64) row {
 	return row{name: name, value: s.String(), goal: fmt.Sprintf(">= %.2f", goal), met: s.rate() >= goal}
 }
 
-// plain makes a row of a share without a goal.
+// plain returns a row for a share without a goal.
 func (s share) plain(name string) row { return row{name: name, value: s.String()} }
 
-// none makes a row of a count that should be 0.
+// none returns a row for a count that should be 0.
 func none(name string, n, all int) row {
 	return row{name: name, value: fmt.Sprintf("%d of %d", n, all), goal: "0", met: n == 0}
 }

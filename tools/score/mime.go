@@ -51,7 +51,7 @@ func scoreMIME(_ context.Context, c *corpus) ([]row, error) {
 	return []row{all.atLeast("MIME, all fields right", 0.93), fields.plain("MIME fields")}, nil
 }
 
-// compare tells of each field that the record gives whether it was read right.
+// compare reports for each field of the record whether it was parsed correctly.
 func (r *mimeRecord) compare(m *mime.Message, tell func(field string, ok bool, got, want any)) {
 	text := folded(m.Text)
 	if text == "" {

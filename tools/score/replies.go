@@ -37,7 +37,7 @@ func scoreReplies(_ context.Context, c *corpus) ([]row, error) {
 	return []row{exact.atLeast("reply text", 0.93)}, nil
 }
 
-// reply reads the new part of a whole mail, or of the text that a file holds.
+// reply extracts the reply text of a whole message, or of the text in a file.
 func (c *corpus) reply(r replyRecord) (string, error) {
 	if r.Kind != "eml" {
 		text, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(r.File)))

@@ -53,18 +53,19 @@ func scoreSPF(ctx context.Context, c *corpus) ([]row, error) {
 	return []row{right.atLeast("SPF", 0.99)}, nil
 }
 
-// zone is the DNS of one record. What it does not hold does not exist.
+// zone is the DNS zone of one record. Names that it does not contain do not
+// exist.
 type zone map[string]*zoneName
 
-// zoneName is what the DNS answers about a name.
+// zoneName holds the records of a name.
 type zoneName struct {
 	txt, spf, a, aaaa, ptr []string
 	mx                     []*net.MX
 	cname                  string
-	timeout                bool // answers nothing that it does not hold
+	timeout                bool // queries without data time out
 }
 
-// errTimeout is the answer of a server that gives none.
+// errTimeout is the error of a server that does not reply.
 var errTimeout = &net.DNSError{Err: "timed out", IsTimeout: true, IsTemporary: true}
 
 func newZone(names map[string][]json.RawMessage) (zone, error) {
@@ -124,7 +125,8 @@ func (n *zoneName) add(kind string, value json.RawMessage) error {
 	return nil
 }
 
-// joined reads a string, or the strings of one record, as a resolver joins them.
+// joined reads a string, or joins the strings of one TXT record as a resolver
+// does.
 func joined(value json.RawMessage) (string, error) {
 	var one string
 	if json.Unmarshal(value, &one) == nil {
@@ -135,7 +137,7 @@ func joined(value json.RawMessage) (string, error) {
 	return strings.Join(many, ""), err
 }
 
-// get finds a name through its aliases and returns what pick takes of it.
+// get follows the aliases of a name and returns the result of pick.
 func (z zone) get(name string, pick func(*zoneName) []string) ([]string, error) {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	for range 10 {
@@ -157,8 +159,8 @@ func (z zone) get(name string, pick func(*zoneName) []string) ([]string, error) 
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// LookupTXT implements dns.Resolver. The records give policies under the
-// type SPF, which is no more, unless they say that TXT has another or none.
+// LookupTXT implements dns.Resolver. The test records use the obsolete type SPF
+// for policies; they apply to TXT unless the record sets TXT itself.
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return z.get(name, func(n *zoneName) []string {
 		switch {

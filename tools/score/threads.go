@@ -64,8 +64,7 @@ func scoreThreads(ctx context.Context, c *corpus) (rows []row, err error) {
 // domain is the mail domain of the office.
 const domain = "inbox.example.test"
 
-// office is a store with the receiving half in front of it, in a folder that
-// goes with it.
+// office is a store with a receiver, in a temporary folder.
 type office struct {
 	folder   string
 	store    *store.Store
@@ -90,7 +89,7 @@ func openOffice(ctx context.Context) (o *office, err error) {
 	quiet := slog.New(slog.DiscardHandler)
 	cfg := store.Config{
 		Database: filepath.Join(folder, "score.db"), Blobs: blobs, Log: quiet,
-		CursorKey: make([]byte, 32), SealKey: make([]byte, 32), // of a database that lives for a second
+		CursorKey: make([]byte, 32), SealKey: make([]byte, 32), // the database is temporary
 	}
 	if _, err := store.Migrate(ctx, cfg); err != nil {
 		return o, err
@@ -112,8 +111,8 @@ func (o *office) close() error {
 	return errors.Join(err, os.RemoveAll(o.folder))
 }
 
-// threads puts the mails of a record into inboxes of their own, one after the
-// other, and returns the threads that they came into.
+// threads stores the messages of a record in separate inboxes, in order, and
+// returns the resulting threads.
 func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
 	account, err := o.store.CreateAccount(ctx, r.ID)
 	if err != nil {
@@ -128,7 +127,7 @@ func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
 			}
 			inboxes[m.Inbox] = in
 		}
-		// The records share the names of their inboxes, which are never given twice.
+		// The records share inbox names, but addresses cannot be reused.
 		raw := strings.ReplaceAll(m.Raw, "agent-"+m.Inbox+"@"+domain, in.Address)
 		id, err := o.put(ctx, in, m.Direction, raw)
 		if err != nil {
@@ -138,7 +137,7 @@ func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
 	}
 	threads := map[string][]string{}
 	for id, name := range names {
-		m, err := o.store.Message(ctx, account.Seq, id) // threads may have grown together since
+		m, err := o.store.Message(ctx, account.Seq, id) // threads may have been merged since
 		if err != nil {
 			return "", err
 		}
@@ -154,13 +153,13 @@ func (o *office) inbox(ctx context.Context, a store.Account, name string) (store
 	}, nil)
 }
 
-// put receives a mail, or stores it as one that was sent, and returns its id.
+// put receives a message, or stores it as a sent one, and returns its id.
 func (o *office) put(ctx context.Context, in store.Inbox, direction, raw string) (string, error) {
 	if direction == string(store.DirectionOut) {
 		return o.send(ctx, in, raw)
 	}
 	spool := o.receiver.NewSpool()
-	defer func() { _ = spool.Close() }() // goes with the folder
+	defer func() { _ = spool.Close() }() // removed with the folder
 	if _, err := spool.Write([]byte(raw)); err != nil {
 		return "", err
 	}
@@ -171,7 +170,7 @@ func (o *office) put(ctx context.Context, in store.Inbox, direction, raw string)
 	return stored[0].ID, nil
 }
 
-// send stores a mail that begins a thread, as the send operation does.
+// send stores a message that starts a thread, as the send operation does.
 func (o *office) send(ctx context.Context, in store.Inbox, raw string) (string, error) {
 	m, err := parse([]byte(raw))
 	if err != nil {
@@ -195,7 +194,7 @@ func (o *office) send(ctx context.Context, in store.Inbox, raw string) (string, 
 	return stored.ID, err
 }
 
-// partition writes groups of names so that equal ones read alike.
+// partition formats groups of names in a canonical order.
 func partition(groups [][]string) string {
 	var out []string
 	for _, g := range groups {

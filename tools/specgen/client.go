@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// writeClient writes the file out of package client. For each operation of
-// ogen's client in the file generated, it has a method that returns the error of
-// a request without the prefix that ogen adds. Operations for which another file
-// of the package has a method are left out.
+// writeClient writes the file out of package client. It contains one method per
+// operation of the ogen client in the file generated. The method removes the
+// prefix that ogen adds to request errors. Operations with a method in another
+// file of the package are left out.
 func writeClient(generated, out string) error {
 	files := token.NewFileSet()
 	api, err := parser.ParseFile(files, generated, nil, parser.ParseComments)
@@ -103,7 +103,7 @@ func writeMethod(out *bytes.Buffer, name string, m *ast.Field) error {
 		}
 		args = append(args, arg)
 	}
-	// The comment begins with a line about ogen and ends with the route.
+	// The comment starts with a line of ogen and ends with the route.
 	lines := strings.Split(strings.TrimSpace(m.Doc.Text()), "\n")
 	fmt.Fprintf(out, "\n// %s calls %s.\n", name, lines[len(lines)-1])
 	for _, line := range lines[1 : len(lines)-2] {
@@ -114,7 +114,7 @@ func writeMethod(out *bytes.Buffer, name string, m *ast.Field) error {
 	return nil
 }
 
-// typeName returns a type of package gen as package client writes it.
+// typeName returns a type of package gen as written in package client.
 func typeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.StarExpr:
@@ -131,5 +131,5 @@ func typeName(t ast.Expr) string {
 		}
 		return t.Name
 	}
-	return fmt.Sprintf("%T", t) // not Go: the build fails
+	return fmt.Sprintf("%T", t) // not valid Go: the build fails
 }

@@ -30,7 +30,7 @@ func contractText(t *testing.T) []byte {
 	return text
 }
 
-// contractRoot returns the contract with its shorthands written out.
+// contractRoot returns the contract with its shorthands expanded.
 func contractRoot(t *testing.T) *yaml.Node {
 	t.Helper()
 	root, err := read(contractText(t))
@@ -40,14 +40,14 @@ func contractRoot(t *testing.T) *yaml.Node {
 	return root
 }
 
-// formats makes kin-openapi check the formats that it knows by name only. The
-// formats of one document would do, but do not reach its examples.
+// formats makes kin-openapi validate formats that it otherwise knows only by
+// name. Formats of a single document would not apply to its examples.
 var formats = sync.OnceFunc(func() {
 	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForEmail))
 	openapi3.DefineStringFormatValidator("uri", openapi3.NewCallbackValidator(absoluteURI))
 })
 
-// validateYAML checks the document that is served for a contract.
+// validateYAML validates the served document of a contract.
 func validateYAML(text []byte) (*openapi3.T, error) {
 	out, err := generate(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func validateYAML(text []byte) (*openapi3.T, error) {
 	return validate(out.openapiJSON)
 }
 
-// validate loads a document and checks it with all its examples.
+// validate loads a document and validates it with all its examples.
 func validate(text []byte) (*openapi3.T, error) {
 	formats()
 	doc, err := openapi3.NewLoader().LoadFromData(text)
@@ -66,8 +66,7 @@ func validate(text []byte) (*openapi3.T, error) {
 	return doc, doc.Validate(context.Background())
 }
 
-// contract is the contract as it stands, loaded once for all tests, which only
-// read it.
+// contract is the contract, loaded once for all tests, which do not change it.
 var contract = sync.OnceValues(func() (*openapi3.T, error) {
 	text, err := os.ReadFile(contractPath)
 	if err != nil {
@@ -96,8 +95,8 @@ func TestContractIsValid(t *testing.T) {
 	}
 }
 
-// The validator must check examples, extended ones too, or the test above says
-// nothing about them.
+// The validator checks examples, also extended ones; the test above depends on
+// it.
 func TestContractExamplesAreChecked(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +145,7 @@ func TestWebhooksAreTheEventTypes(t *testing.T) {
 	}
 }
 
-// The contract is plain YAML 1.2: parsers without merge keys read it.
+// The contract is plain YAML 1.2 without merge keys.
 func TestContractNeedsNoMergeKeys(t *testing.T) {
 	t.Parallel()
 
@@ -163,8 +162,8 @@ func TestContractNeedsNoMergeKeys(t *testing.T) {
 	})
 }
 
-// An error response that operations share is listed in x-errors: a reference of
-// its own would be one of hundreds.
+// Shared error responses are listed in x-errors, not referenced separately in
+// hundreds of places.
 func TestSharedErrorsAreFolded(t *testing.T) {
 	t.Parallel()
 
@@ -180,8 +179,7 @@ func TestSharedErrorsAreFolded(t *testing.T) {
 	}
 }
 
-// Unknown fields are refused: nothing that a caller sends is dropped in
-// silence.
+// Unknown fields are refused, so that no input is ignored silently.
 func TestRequestBodiesAreClosed(t *testing.T) {
 	t.Parallel()
 
@@ -203,8 +201,8 @@ func TestRequestBodiesAreClosed(t *testing.T) {
 	}
 }
 
-// A reference points at something, and every component is used. What only an
-// unused component uses is not used.
+// Every reference has a target, and every component is used, directly or through
+// used components.
 func TestReferences(t *testing.T) {
 	t.Parallel()
 
@@ -228,7 +226,7 @@ func TestReferences(t *testing.T) {
 	follow(get(root, "webhooks"))
 	for kind, components := range pairs(get(root, "components")) {
 		if kind == "securitySchemes" {
-			continue // named, not referenced; the validator looks after it
+			continue // named, not referenced; the validator checks it
 		}
 		for name, c := range pairs(components) {
 			if !used[c] {
@@ -238,7 +236,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// references returns the references that a mapping holds itself.
+// references returns the direct references of a mapping.
 func references(m *yaml.Node) []string {
 	var refs []string
 	if ref := str(m, "$ref"); ref != "" {
@@ -250,8 +248,8 @@ func references(m *yaml.Node) []string {
 	return refs
 }
 
-// What specgen writes into gen/ is what the contract says today. ogen's part
-// takes longer and is checked by make check-generated.
+// The files in gen/ match the contract. The output of ogen is checked by make
+// check-generated.
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	t.Parallel()
 
@@ -272,7 +270,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// The served document stands by itself: plain OpenAPI, with nothing of ours.
+// The served document is plain OpenAPI without our extensions.
 func TestServedDocument(t *testing.T) {
 	t.Parallel()
 
@@ -290,9 +288,9 @@ func TestServedDocument(t *testing.T) {
 	}
 }
 
-// Generators get a document that makes lasting clients: responses may hold values
-// that are newer than the client, no rule needs a type without fields, and no
-// pattern holds a character that some language cannot write.
+// The served document suits generators of clients: responses may hold new values,
+// no rule needs a type without fields, and patterns hold only characters that
+// every language can write.
 func TestServedDocumentIsForGenerators(t *testing.T) {
 	t.Parallel()
 

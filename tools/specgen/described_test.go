@@ -56,8 +56,8 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
-// rulesOf returns the schemas that only say which fields go together: they repeat
-// properties that stand elsewhere.
+// rulesOf returns the schemas that only state which fields belong together: they
+// repeat properties that are defined elsewhere.
 func rulesOf(schema *yaml.Node) map[*yaml.Node]bool {
 	rules := map[*yaml.Node]bool{}
 	walk(schema, func(n *yaml.Node) {

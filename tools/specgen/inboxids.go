@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// inboxIDsKey is the field of an operation that says what a key with inbox_ids
-// may do with it.
+// inboxIDsKey is the extension of an operation that describes the effect of a
+// key's inbox_ids.
 const inboxIDsKey = "x-inbox-ids"
 
 // inboxIDsRules are its values. docs/security.md shows the texts.

@@ -1,20 +1,18 @@
-// Command specgen turns the contract that people edit into the files that
-// programs read.
+// Command specgen generates files from the contract, openapi.yaml.
 //
-// openapi.yaml says each thing once, with aliases and the shorthands x-errors
-// and x-extends, which it explains. From it come
-// gen/openapi.json (the served document, plain OpenAPI 3.1), gen/openapi.go
-// (which embeds it), gen/values.go (the values of enums that only answers
-// have), gen/inbox_ids.go (what keys with inbox_ids may do) and the input of
-// ogen, which generates the server and the client.
+// openapi.yaml states everything once, with aliases and the shorthands x-errors
+// and x-extends, which it explains. specgen generates gen/openapi.json (the
+// served document, plain OpenAPI 3.1), gen/openapi.go (which embeds it),
+// gen/values.go (the values of enums that only responses have), gen/inbox_ids.go
+// (the effect of inbox_ids) and the input of ogen, which generates the server and
+// the client.
 //
-// The ogen input is the contract minus what ogen cannot use or what would
-// make a client brittle; ogen.go lists the differences. The output depends on
-// the input alone, so that a second run changes nothing. What cannot be
-// written faithfully is an error, never left out.
+// The ogen input leaves out what ogen does not support and what would make a
+// client brittle; ogen.go lists the differences. The output depends only on the
+// input. What cannot be converted exactly is an error.
 //
-// With -client, specgen reads the code that ogen made and writes the file of the
-// Go client that has a method for each operation (client.go).
+// With -client, specgen reads the code that ogen generated and writes the file of
+// the Go client with one method per operation (client.go).
 package main
 
 import (
@@ -45,7 +43,7 @@ func main() {
 	}
 }
 
-// run reads the contract at in and writes everything made from it.
+// run reads the contract at in and writes all generated files.
 func run(in, gen, ogen string) error {
 	src, err := os.ReadFile(in)
 	if err != nil {
@@ -80,7 +78,7 @@ type outputs struct {
 	openapiJSON, openapiGo, valuesGo, inboxIDsGo, ogenYAML []byte
 }
 
-// generate makes all outputs from the text of the contract.
+// generate generates all outputs from the text of the contract.
 func generate(src []byte) (outputs, error) {
 	var out outputs
 	root, err := read(src)
@@ -101,7 +99,7 @@ func generate(src []byte) (outputs, error) {
 	return out, err
 }
 
-// read returns the root of the contract with its shorthands written out.
+// read returns the root of the contract with its shorthands expanded.
 func read(src []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(src, &doc); err != nil {

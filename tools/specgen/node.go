@@ -8,18 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// extendsKey stands first in a mapping that starts from another one.
+// extendsKey is the first key of a mapping that extends another one.
 const extendsKey = "x-extends"
 
 // resolve returns a copy of n without anchors, aliases and x-extends. Keys keep
-// their order; a key that a mapping shares with the one it extends keeps the
-// place it has there. Repeated keys, merge keys, and aliases that contain
-// themselves are errors.
+// their order; a key of the extended mapping keeps its position there. Repeated
+// keys, merge keys, and aliases that contain themselves are errors.
 func resolve(n *yaml.Node) (*yaml.Node, error) {
 	return resolver{}.node(n)
 }
 
-// resolver holds the aliases that are being followed.
+// resolver holds the aliases being resolved.
 type resolver map[*yaml.Node]bool
 
 func (r resolver) node(n *yaml.Node) (*yaml.Node, error) {
@@ -78,7 +77,7 @@ func (r resolver) mapping(n *yaml.Node) (*yaml.Node, error) {
 	return &c, nil
 }
 
-// clone copies a resolved node with all below it.
+// clone returns a deep copy of a resolved node.
 func clone(n *yaml.Node) *yaml.Node {
 	c := *n
 	c.Content = nil
@@ -88,8 +87,8 @@ func clone(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// get returns the value of a key, or nil. A nil node and one that is not a
-// mapping have no keys, so that lookups chain.
+// get returns the value of a key, or nil. It accepts nil and nodes that are not
+// mappings, so that lookups can be chained.
 func get(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -112,7 +111,7 @@ func str(n *yaml.Node, path ...string) string {
 	return ""
 }
 
-// set gives a key a value, at its old place or at the end.
+// set sets the value of a key, at its old position or at the end.
 func set(n *yaml.Node, key string, value *yaml.Node) {
 	if i := index(n, key); i >= 0 {
 		n.Content[i+1] = value
@@ -121,7 +120,7 @@ func set(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, scalar(key), value)
 }
 
-// drop removes the keys for which when says so.
+// drop removes the keys for which when returns true.
 func drop(n *yaml.Node, when func(key string, value *yaml.Node) bool) {
 	var keep []*yaml.Node
 	for key, value := range pairs(n) {
@@ -137,8 +136,8 @@ func dropKeys(n *yaml.Node, keys ...string) {
 	drop(n, func(key string, _ *yaml.Node) bool { return slices.Contains(keys, key) })
 }
 
-// pairs ranges over the keys and values of a mapping, in their order. Of
-// anything else it yields nothing.
+// pairs iterates over the keys and values of a mapping in order. It yields
+// nothing for other nodes.
 func pairs(n *yaml.Node) func(yield func(string, *yaml.Node) bool) {
 	return func(yield func(string, *yaml.Node) bool) {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -152,7 +151,7 @@ func pairs(n *yaml.Node) func(yield func(string, *yaml.Node) bool) {
 	}
 }
 
-// index returns the place of a key in the content of a mapping, or -1.
+// index returns the index of a key in the content of a mapping, or -1.
 func index(n *yaml.Node, key string) int {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -162,7 +161,7 @@ func index(n *yaml.Node, key string) int {
 	return -1
 }
 
-// walk calls f for every mapping below n, n itself included, outer ones first.
+// walk calls f for n and all mappings below it, outer ones first.
 func walk(n *yaml.Node, f func(*yaml.Node)) {
 	if n.Kind == yaml.MappingNode {
 		f(n)
@@ -172,13 +171,13 @@ func walk(n *yaml.Node, f func(*yaml.Node)) {
 	}
 }
 
-// scalar makes a string node.
+// scalar returns a string node.
 func scalar(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
-// deref returns what a local reference such as #/components/schemas/Inbox
-// points at, or nil.
+// deref returns the target of a local reference such as
+// #/components/schemas/Inbox, or nil.
 func deref(root *yaml.Node, ref string) *yaml.Node {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {

@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A value that a response has can be sent back: where a response of a resource
-// allows null in a field, a request of that resource allows null in the optional
-// field of the same name. Null means the same as leaving the field out.
+// A value from a response can be sent back: if a resource's response allows null
+// in a field, its requests allow null in the optional field of the same name.
+// Null means the same as omitting the field.
 func TestRequestsAllowTheNullOfResponses(t *testing.T) {
 	t.Parallel()
 
@@ -57,7 +57,7 @@ func tagOf(op *yaml.Node) string {
 	return tags.Content[0].Value
 }
 
-// snake is a camelCase name in snake_case.
+// snake converts camelCase to snake_case.
 func snake(name string) string {
 	var out strings.Builder
 	for _, r := range name {
@@ -69,11 +69,11 @@ func snake(name string) string {
 	return strings.ToLower(out.String())
 }
 
-// wrapper matches the fields of responses that hold a resource.
+// wrapper matches the response fields that contain a resource.
 var wrapper = regexp.MustCompile(`^(\.(data|message|emails))+`)
 
-// bodies calls f for every property of the JSON bodies of a request or a response,
-// those of the objects inside included: their names are paths such as .to.name.
+// bodies calls f for every property of the JSON bodies of a request or response,
+// nested ones included. Names are paths such as .to.name.
 func bodies(root, n *yaml.Node, f func(name string, property *yaml.Node, required bool)) {
 	if target := deref(root, str(n, "$ref")); target != nil {
 		n = target

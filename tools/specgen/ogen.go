@@ -8,31 +8,31 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Times in answers have exactly three decimals. In requests any number is
-// taken, which in Go's notation is .999.
+// Times in responses have exactly three decimals. Requests may have any number,
+// which is .999 in a Go layout.
 const (
 	timeIn  = "2006-01-02T15:04:05.999Z07:00"
 	timeOut = "2006-01-02T15:04:05.000Z07:00"
 )
 
-// ogenYAML returns the contract as ogen gets it. It differs in this:
+// ogenYAML returns the input of ogen. It differs from the contract:
 //
-//   - webhooks are left out: we send them, nobody serves them by ogen;
-//   - an operation's tag is its group, which makes one interface for each;
-//   - error answers that default covers are left out, so that handlers return
+//   - webhooks are left out, because only the server sends them;
+//   - an operation's tag is its group, so that each tag has its own interface;
+//   - error responses that default covers are left out, so that handlers return
 //     plain errors and clients get them as errors;
-//   - response headers that are references are left out: middleware sets
-//     them, handlers only those written in place;
-//   - an anyOf of bare required lists is left out: ogen cannot have it, the
-//     handler checks it;
-//   - a schema marked x-ogen-raw-json has no type: handlers read its JSON as it
-//     was written, so that numbers keep their value;
+//   - response headers that are references are left out, because middleware sets
+//     them; handlers set only inline ones;
+//   - an anyOf of bare required lists is left out, because ogen does not support
+//     it; the handler checks it;
+//   - a schema marked x-ogen-raw-json has no type: handlers read the original
+//     JSON, so that numbers keep their exact value;
 //   - times get their layout;
-//   - enums of responses become plain strings, and schemas that only responses
-//     use lose their limits: a client accepts what a newer server sends. Where
-//     requests use an object with limits too, responses get one of their own;
-//   - JSON responses are streamed, so that a page of messages is not held in
-//     memory twice.
+//   - enums of responses become plain strings, and schemas used only in responses
+//     lose their limits, so that a client accepts data of a newer server. If a
+//     request uses the object with its limits too, responses get a copy;
+//   - JSON responses are streamed, so that a page of messages is not in memory
+//     twice.
 func ogenYAML(root *yaml.Node) ([]byte, error) {
 	doc := clone(root)
 	if err := checkTraps(doc); err != nil {
@@ -69,7 +69,7 @@ func ogenYAML(root *yaml.Node) ([]byte, error) {
 	return out.Bytes(), enc.Close()
 }
 
-// rawJSONKey marks schemas that ogen shall not turn into types.
+// rawJSONKey marks schemas that ogen must not convert to types.
 const rawJSONKey = "x-ogen-raw-json"
 
 // takeRawJSON removes the type of marked schemas and of references to them.
@@ -85,7 +85,7 @@ func takeRawJSON(doc *yaml.Node) {
 	}
 }
 
-// checkTraps finds what ogen takes in silence and gets wrong.
+// checkTraps finds constructs that ogen accepts silently but handles wrongly.
 func checkTraps(doc *yaml.Node) error {
 	var err error
 	schemas := get(doc, "components", "schemas")
@@ -104,8 +104,8 @@ func checkTraps(doc *yaml.Node) error {
 	return err
 }
 
-// bareObject tells whether an object schema says nothing about its fields;
-// ogen would drop them all.
+// bareObject reports whether an object schema describes no fields; ogen would
+// drop all of them.
 func bareObject(n *yaml.Node) bool {
 	for _, key := range []string{"properties", "additionalProperties", "patternProperties", "allOf", "oneOf"} {
 		if get(n, key) != nil {
@@ -128,9 +128,9 @@ func operations(item *yaml.Node) func(yield func(string, *yaml.Node) bool) {
 	}
 }
 
-// groupByTag marks each path with the tag of its operations. Raw operations
-// get the ResponseWriter and stand in an interface of their own; ogen cannot
-// group them.
+// groupByTag marks each path with the tag of its operations. Raw operations get
+// the ResponseWriter and have a separate interface, because ogen cannot group
+// them.
 func groupByTag(doc *yaml.Node) error {
 	for path, item := range pairs(get(doc, "paths")) {
 		group, raw := "", false
@@ -158,7 +158,7 @@ func groupByTag(doc *yaml.Node) error {
 	return nil
 }
 
-// isRaw tells whether the handler of an operation writes the response itself.
+// isRaw reports whether the handler of an operation writes the response itself.
 func isRaw(op *yaml.Node) bool {
 	raw := false
 	walk(op, func(n *yaml.Node) {
@@ -215,7 +215,7 @@ func dropRequiredChoices(doc *yaml.Node) {
 }
 
 // isRequiredChoice reports whether a keyword is an anyOf that only lists required
-// fields and the types that they need.
+// fields and their types.
 func isRequiredChoice(key string, choices *yaml.Node) bool {
 	if key != "anyOf" || choices.Kind != yaml.SequenceNode {
 		return false

@@ -8,13 +8,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// scopes are all that a key can have.
+// scopes are all scopes of keys.
 var scopes = []string{
 	"admin", "send", "read", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
 	"templates:read", "domains:write", "domains:read", "webhooks:manage", "keys:manage",
 }
 
-// operation is one operation with where it stands.
+// operation is an operation and its location.
 type operation struct {
 	*openapi3.Operation
 	name, path, method string
@@ -38,8 +38,8 @@ func contractOperations(t *testing.T) []operation {
 	return ops
 }
 
-// Each operation has a name, a group, its scopes, examples, and every answer
-// that its shape implies.
+// Each operation has a name, a group, scopes, examples, and all responses that
+// its shape implies.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 
@@ -58,7 +58,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// roles returns the scopes of which one is needed; ok is false without a key.
+// roles returns the scopes of which a key needs one. ok is false if no key is
+// needed.
 func (op operation) roles() (roles []string, ok bool) {
 	if op.Security == nil || len(*op.Security) == 0 {
 		return nil, false

@@ -30,7 +30,7 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-// diffYAML compares a node with the text that it should read.
+// diffYAML compares a node with the expected text.
 func diffYAML(t *testing.T, want string, got *yaml.Node) {
 	t.Helper()
 	text, err := yaml.Marshal(got)
@@ -176,7 +176,7 @@ func TestAddErrors(t *testing.T) {
 	}
 }
 
-// A contract with one of everything that the input of ogen changes.
+// A contract with one example of everything that the ogen input changes.
 const small = `
 openapi: 3.1.0
 x-shared: {h: &h {X-Request-Id: {$ref: '#/components/headers/X-Request-Id'}}}
@@ -279,7 +279,7 @@ components:
 func TestOgenYAMLRefuses(t *testing.T) {
 	t.Parallel()
 
-	// S stands in a request and in an answer.
+	// S is used in a request and in a response.
 	const both = "paths: {/a: {post: {tags: [A], requestBody: {$ref: '#/components/schemas/S'}, " +
 		"responses: {'200': {$ref: '#/components/schemas/S'}}}}}\ncomponents: {schemas: {E: {enum: [a]}, S: "
 	for _, tt := range []struct{ name, in, want string }{

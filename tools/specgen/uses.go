@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// usage holds the mappings of a document that requests reach and those that
-// responses reach, references followed. Webhooks carry what the server sends, so
-// their bodies count as responses.
+// usage holds the mappings that requests and responses of a document use,
+// directly or by reference. Webhook bodies count as responses, because the server
+// sends them.
 type usage struct {
 	root              *yaml.Node
 	requests, answers map[*yaml.Node]bool
 }
 
-// uses finds out what the operations of a document use.
+// uses returns the usage of a document.
 func uses(root *yaml.Node) usage {
 	u := usage{root: root, requests: map[*yaml.Node]bool{}, answers: map[*yaml.Node]bool{}}
 	for _, item := range pairs(get(root, "paths")) {
@@ -48,8 +48,8 @@ func (u usage) reach(n *yaml.Node, seen map[*yaml.Node]bool) {
 	}
 }
 
-// layoutTimes gives each time its layout. A time that requests and answers
-// share would need two, which is an error.
+// layoutTimes sets the layout of each time. A time that requests and responses
+// share would need two layouts, which is an error.
 func (u usage) layoutTimes() error {
 	var err error
 	walk(u.root, func(n *yaml.Node) {
@@ -83,10 +83,11 @@ func (u usage) dropLimits() {
 	})
 }
 
-// dropLimits removes the limits of one schema. Of an object whose fields have
-// any name, the names lose their pattern too.
+// dropLimits removes the limits of one schema, including the pattern of property
+// names.
 func dropLimits(n *yaml.Node) {
-	// A mapping of fields may have a field of the name type; its value is a mapping.
+	// A mapping of properties may have a property named type, whose value is a
+	// mapping.
 	if t := get(n, "type"); t == nil || t.Kind == yaml.MappingNode {
 		return
 	}
@@ -100,8 +101,8 @@ func dropLimits(n *yaml.Node) {
 	}
 }
 
-// splitLimited gives responses a schema of their own, named after the shared one,
-// where a component with limits is used in requests too.
+// splitLimited creates a separate schema for responses where requests use a
+// component with limits too. Its name derives from the shared one.
 func (u usage) splitLimited() {
 	schemas := get(u.root, "components", "schemas")
 	limited := map[string]*yaml.Node{}
@@ -126,10 +127,9 @@ func (u usage) splitLimited() {
 	})
 }
 
-// openEnums calls open for each schema in a response that is an enum, with the
-// schema that lists the values: itself, or the one it refers to. Requests keep
-// their enums. An enum inside an object that both use cannot be both, which is
-// an error.
+// openEnums calls open for each enum in a response, with the schema that lists
+// the values: the schema itself or the one that it references. Enums of requests
+// are unchanged. An enum inside an object that both use is an error.
 //
 // With names, an enum component that only responses use is opened itself, and
 // references to it stay.
@@ -159,17 +159,17 @@ func (u usage) openEnums(names bool, open func(schema, values *yaml.Node)) error
 	return err
 }
 
-// toString makes a plain string of an enum, for ogen.
+// toString turns an enum into a plain string, for ogen.
 func toString(schema, _ *yaml.Node) {
 	dropKeys(schema, "$ref", "enum")
 	set(schema, "type", scalar("string"))
 }
 
-// knownValuesKey lists the values of an enum that may grow.
+// knownValuesKey lists the known values of an extensible enum.
 const knownValuesKey = "x-extensible-enum"
 
-// toKnownValues makes a string with documented values of an enum, for the served
-// document.
+// toKnownValues turns an enum into a string with documented values, for the
+// served document.
 func toKnownValues(schema, values *yaml.Node) {
 	list := clone(get(values, "enum"))
 	text := str(schema, "description")
@@ -190,7 +190,7 @@ func mentions(text string, values *yaml.Node) bool {
 	return !slices.ContainsFunc(values.Content, func(v *yaml.Node) bool { return !strings.Contains(text, "`"+v.Value+"`") })
 }
 
-// listValues is a sentence with the values of an enum.
+// listValues returns a sentence with the values of an enum.
 func listValues(values *yaml.Node) string {
 	var quoted []string
 	for _, v := range values.Content {
@@ -202,8 +202,8 @@ func listValues(values *yaml.Node) string {
 	return "One of " + strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1] + "; later versions may add values."
 }
 
-// isEnum tells whether a schema lists its values. A property may have the
-// name enum too, but its value is a mapping.
+// isEnum reports whether a schema lists its values. A property may also be named
+// enum, but its value is a mapping.
 func isEnum(n *yaml.Node) bool {
 	e := get(n, "enum")
 	return e != nil && e.Kind == yaml.SequenceNode

@@ -9,9 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valuesGo returns Go constants for the named enums that requests do not use.
-// Those are opened to strings (see ogenYAML), so that ogen makes none. The
-// constants are untyped, and fit fields and parameters alike.
+// valuesGo returns Go constants for named enums that requests do not use.
+// ogenYAML turns these enums into strings, so that ogen generates no constants.
+// The constants are untyped and fit fields and parameters.
 func valuesGo(root *yaml.Node) ([]byte, error) {
 	requests := uses(root).requests
 	var out bytes.Buffer
@@ -32,10 +32,10 @@ func valuesGo(root *yaml.Node) ([]byte, error) {
 	return format.Source(out.Bytes())
 }
 
-// initialisms are written in capitals, as ogen writes them.
+// initialisms are written in capitals, as ogen does.
 var initialisms = map[string]string{"api": "API", "dns": "DNS", "id": "ID", "ip": "IP", "mx": "MX", "url": "URL"}
 
-// goName makes a Go name of snake_case, camelCase or dotted words.
+// goName converts snake_case, camelCase or dotted words to a Go name.
 func goName(s string) string {
 	var b strings.Builder
 	for _, word := range words(s) {
@@ -48,8 +48,8 @@ func goName(s string) string {
 	return b.String()
 }
 
-// words splits at what is no letter or digit, and before a capital that
-// follows a small letter.
+// words splits s at characters other than letters and digits, and before a
+// capital that follows a lower-case letter.
 func words(s string) []string {
 	var b strings.Builder
 	prev := rune(' ')
