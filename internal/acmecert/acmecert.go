@@ -9,7 +9,6 @@
 // Mail senders still encrypt with it (RFC 7435), but API clients reject it.
 // Failed orders are retried with growing delays, because ACME servers limit
 // failures.
-// later and later, as operators of ACME limit failures.
 package acmecert
 
 import (

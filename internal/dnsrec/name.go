@@ -32,7 +32,7 @@ func CheckName(name string) (string, error) {
 			return "", errName
 		}
 	}
-	if last := labels[len(labels)-1]; len(labels) < 2 || strings.Trim(last, "0123456789") == "" { // an all-digit label may be part of an IP address
+	if last := labels[len(labels)-1]; len(labels) < 2 || strings.Trim(last, "0123456789") == "" { // the last label of an IP address
 		return "", errName
 	}
 	if suffix, _ := publicsuffix.PublicSuffix(ascii); suffix == ascii {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// spfCase is one case of a labelled collection: a zone, what a client said, and
-// the results that are right.
+// spfCase is one case of a labelled collection: a zone, an SMTP client's
+// parameters and the accepted results.
 type spfCase struct {
 	ID       string                       `json:"id"`
 	Type     string                       `json:"type"`
@@ -27,7 +27,7 @@ type spfCase struct {
 	} `json:"expected"`
 }
 
-// TestA1Corpus is row A1 over the collection that POSTROOM_CORPUS names.
+// TestA1Corpus checks row A1 with the collection in POSTROOM_CORPUS.
 func TestA1Corpus(t *testing.T) {
 	t.Parallel()
 	corpus := os.Getenv("POSTROOM_CORPUS")
@@ -71,8 +71,8 @@ func TestA1Corpus(t *testing.T) {
 	}
 }
 
-// zone makes the case's zone. What is called SPF there stands for a TXT record,
-// unless the name has TXT records of its own.
+// zone returns the zone of a case. Its SPF records count as TXT records, unless
+// the name has TXT records of its own.
 func (c spfCase) zone(t *testing.T) *zone {
 	t.Helper()
 	z := &zone{records: map[string][]record{}}
@@ -105,8 +105,8 @@ func (c spfCase) zone(t *testing.T) *zone {
 	return z
 }
 
-// joined turns a value into text: the strings of a TXT record put together, or
-// the preference and host of an MX.
+// joined returns a value as text: the strings of a TXT record joined, or the
+// preference and host of an MX record.
 func joined(t *testing.T, kind string, value json.RawMessage) string {
 	t.Helper()
 	var s string

@@ -56,7 +56,7 @@ var testKeys = sync.OnceValue(func() map[string]crypto.Signer {
 	return keys
 })
 
-// keyRecord is the record of a test key, with further tags.
+// keyRecord returns the record of a test key with additional tags.
 func keyRecord(t *testing.T, name, tags string) string {
 	t.Helper()
 	public := testKeys()[name].Public()
@@ -70,7 +70,7 @@ func keyRecord(t *testing.T, name, tags string) string {
 	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// signOptions says how a test mail is signed.
+// signOptions select how a test message is signed.
 type signOptions struct {
 	key          string
 	header, body dkim.Canonicalization
@@ -111,7 +111,7 @@ func signerZone(t *testing.T) *zone {
 	return z
 }
 
-// changes are what happens to a signed mail on its way.
+// changes modify a signed message in transit.
 var changes = []struct {
 	name   string
 	change func(string) string
@@ -141,7 +141,7 @@ func relaxedOnly(form string) Result {
 	return Fail
 }
 
-// TestA3Vectors is row A3 with mail that other programs have signed.
+// TestA3Vectors checks row A3 with messages that other programs have signed.
 func TestA3Vectors(t *testing.T) {
 	t.Parallel()
 	keys, err := os.ReadFile("testdata/dkim/keys.txt")

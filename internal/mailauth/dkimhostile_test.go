@@ -16,7 +16,7 @@ import (
 // shortKey is the public half of an RSA key of 512 bits.
 const shortKey = "MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAM2h9gygaFlkVIbGqmFrr/9D7j3f+E7htum6ao3fkAkDz7trMScffSLrotHHZc+8TtEIhkwS5EYd2wD0tqujCBsCAwEAAQ=="
 
-// TestA3Keys is row A3: what the record of the key says, and where it is.
+// TestA3Keys checks row A3: the content and the location of the key record.
 func TestA3Keys(t *testing.T) {
 	t.Parallel()
 	ed := func(tags string) string { return keyRecord(t, "ed", tags) }
@@ -133,7 +133,8 @@ func TestA3Signatures(t *testing.T) {
 	}
 }
 
-// TestA3Length is row A3: l= is obeyed, and what it leaves out is not accepted.
+// TestA3Length checks row A3: l= is respected, and text beyond it is not
+// accepted.
 func TestA3Length(t *testing.T) {
 	t.Parallel()
 	keys, err := os.ReadFile("testdata/dkim/keys.txt")
@@ -212,8 +213,8 @@ func TestA3From(t *testing.T) {
 	}
 }
 
-// TestA3TenThousandSignatures is row A3: the first ten are verified, the others
-// cost nothing.
+// TestA3TenThousandSignatures checks row A3: the first ten are verified, and
+// the others cost nothing.
 func TestA3TenThousandSignatures(t *testing.T) {
 	signed := sign(t, plainMail, signOptions{key: "rsa"})
 	field, _, _ := strings.Cut(signed, "\r\nFrom:")
@@ -235,8 +236,8 @@ func TestA3TenThousandSignatures(t *testing.T) {
 	})
 }
 
-// TestA3LongLists is row A3: ten signatures that name every field of a large
-// header, and fields that are not there, take time in proportion to the header.
+// TestA3LongLists checks row A3: ten signatures that name every field of a
+// large header, and missing fields, take linear time in the size of the header.
 func TestA3LongLists(t *testing.T) {
 	var fields, names strings.Builder
 	names.WriteString("From")

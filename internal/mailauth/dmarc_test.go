@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestA4 is row A4. The mail is from ann@a.example.com unless the header says
-// otherwise, and is signed by the domains in signed. Its client is allowed to
-// send for spf.example.com, example.com and other.example, by SPF.
+// TestA4 checks row A4. The message is from ann@a.example.com unless from says
+// otherwise, and is signed by the domains in signed. SPF allows its client to
+// send for spf.example.com, example.com and other.example.
 func TestA4(t *testing.T) {
 	t.Parallel()
 	const everyone = `
@@ -141,7 +141,7 @@ func TestA4(t *testing.T) {
 	}
 }
 
-// TestA4Walk is row A4: what is asked, and that it is asked once.
+// TestA4Walk checks row A4: which names are looked up, each once.
 func TestA4Walk(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestA1SPF is row A1 by cases of our own, by the sections of RFC 7208. Every
-// mail comes from 192.0.2.10 or 2001:db8::10, host.example.net, for
-// ann@example.org, unless said; host.example.net has both addresses.
+// TestA1SPF checks row A1 with our own cases, in the order of RFC 7208. By
+// default a message comes from 192.0.2.10 or 2001:db8::10 and is from
+// ann@example.org. Both are addresses of host.example.net.
 func TestA1SPF(t *testing.T) {
 	t.Parallel()
 	const hosts = `
@@ -70,11 +70,12 @@ func TestA1SPF(t *testing.T) {
 	}
 }
 
-// spfCases: want is for the IPv4 client, then the IPv6 one, then the first
-// again as an IPv4-mapped address. A line of zone that begins with v=spf1 is
-// the record of example.org. from is in angle brackets where it may be empty.
+// spfCases are the cases of TestA1SPF. want has the results for the IPv4
+// client, the IPv6 client, and the IPv4 client as an IPv4-mapped address. A
+// line of zone that begins with v=spf1 is the record of example.org. from is in
+// angle brackets if it may be empty.
 var spfCases = []struct{ name, from, helo, zone, want, exp string }{
-	// 2.4, 4.3: who is asked
+	// 2.4, 4.3: the domain that is checked
 	{name: "no record", zone: "example.org TXT hello", want: "none"},
 	{name: "no such domain", from: "<ann@nowhere.example.org>", want: "none"},
 	{name: "null reverse-path asks HELO", from: "<>", helo: "yes.example.net", want: "pass fail pass"},
@@ -269,7 +270,7 @@ func numbered(line string, n int) string {
 	return out.String()
 }
 
-// longest takes labels off the left until 253 bytes are left.
+// longest removes labels from the left until at most 253 bytes are left.
 func longest(name string) string {
 	for len(name) > 253 {
 		_, name, _ = strings.Cut(name, ".")

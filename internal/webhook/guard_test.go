@@ -83,7 +83,7 @@ func TestNamesThatPointElsewhereWhenDialled(t *testing.T) { // W2
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	port, connects := listenOn(t, "127.0.0.1:0")
-	const open = "192.0.2.7" // stands for a public address: any port of it is allowed
+	const open = "192.0.2.7" // represents a public address; all of its ports are allowed
 	dns := newNames(t, smtptest.Zones{"rebind.example.": smtptest.A(open)})
 	first := dns.server.Load()
 	then := smtptest.NewDNS(t, smtptest.Zones{"rebind.example.": smtptest.A("127.0.0.1")})
@@ -165,7 +165,7 @@ func TestEveryCallIsGuarded(t *testing.T) { // W12, W1
 	var log bytes.Buffer
 	s := storetest.OpenSQLite(t, storetest.WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 	in := storetest.Inbox(t, s)
-	dns := newNames(t, smtptest.Zones{ // what was public when it was given no longer is
+	dns := newNames(t, smtptest.Zones{ // these names were public when their URLs were set
 		"hooks.example.": smtptest.A("10.0.0.9"), "own.example.": smtptest.A("127.0.0.1"), "private.example.": smtptest.A("10.0.0.1"),
 		"loop6.example.": {AAAA: []string{"::1"}},
 	})

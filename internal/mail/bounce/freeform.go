@@ -53,9 +53,9 @@ func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said strin
 
 // mayBeReport reports whether a server wrote the message to report a failed
 // delivery. No single sign is enough, so that a personal message or a shop's
-// parcel notice is not mistaken for a bounce. It requires a mail server's name
-// and fitting words, or both a fitting subject and fitting words with a
-// returned message or an SMTP reply.
+// parcel notice is not mistaken for a bounce. If the sender or the envelope
+// shows that it is from a mail server, fewer signs in the subject and text are
+// required.
 func (m *reportMail) mayBeReport() bool {
 	if m.isOtherReport || m.isAutoReply() {
 		return false

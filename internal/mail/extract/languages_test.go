@@ -267,7 +267,7 @@ func anchors(line string) string {
 	return b.String()
 }
 
-// codeBlock sets a code apart in one of the ways that services do.
+// codeBlock formats a code in one of the ways that services use.
 func codeBlock(layout, code string) string {
 	var b strings.Builder
 	switch layout {

@@ -130,7 +130,7 @@ func TestEveryCharsetKeepsTheText(t *testing.T) {
 
 func TestToUTF8FindsISO2022(t *testing.T) {
 	t.Parallel()
-	// All of its bytes are ASCII, so only the escape sequences tell.
+	// All bytes are ASCII; only the escape sequences identify the charset.
 	if got := ToUTF8([]byte("\x1b$B%3!<%I\x1b(B"), "us-ascii"); got != "コード" {
 		t.Errorf("got %q", got)
 	}
