@@ -68,8 +68,8 @@ func (s *Store) ListAccounts(ctx context.Context, p Page) (List[Account], error)
 	return page(s, scope, p.Limit, rows, func(a Account) position { return position{seq: a.Seq} }), nil
 }
 
-// SetPlan puts the account on the plan of that name, or on the installation's own
-// when it is nil. ErrNotFound when the account does not exist.
+// SetPlan puts the account on the plan with that name, or on the installation's
+// own when it is nil. It returns ErrNotFound if the account does not exist.
 func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 	const q = `UPDATE accounts SET plan = $2 WHERE id = $1`
 	return s.inTx(ctx, "set plan", func(tx *sqlx.Tx) error {
@@ -81,9 +81,9 @@ func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 	})
 }
 
-// PauseAccount stops the account from sending; what it has queued still goes
-// out. When it is paused already, by itself or by an operator, the reason is
-// what changes. ErrNotFound when the account does not exist.
+// PauseAccount stops the account from sending; what it has queued still goes out.
+// When it is paused already, by itself or by an operator, the reason is what
+// changes. It returns ErrNotFound if the account does not exist.
 func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 	const q = `UPDATE accounts SET paused_at = COALESCE(paused_at, $2), pause_reason = $3 WHERE id = $1`
 	return s.inTx(ctx, "pause account", func(tx *sqlx.Tx) error {
@@ -95,8 +95,8 @@ func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 	})
 }
 
-// ResumeAccount lets the account send again, and begins anew with counting what
-// bounces and is reported as spam. ErrState when it is not paused.
+// ResumeAccount lets the account send again, and starts again with counting what
+// bounces and is reported as spam. It returns ErrState if it is not paused.
 func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 	const (
 		resume = `UPDATE accounts SET paused_at = NULL, pause_reason = NULL WHERE id = $1 AND paused_at IS NOT NULL RETURNING seq`
@@ -236,8 +236,8 @@ func newPlans(more []Plan, fallback string) (plans, error) {
 	return p, nil
 }
 
-// of is the plan of that name. Who has none, or one that the installation no longer
-// knows, is on the installation's own.
+// of is the plan with that name. Who has none, or one that the installation no
+// longer knows, is on the installation's own.
 func (p plans) of(name *string) Plan {
 	if name != nil {
 		if plan, ok := p.byName[*name]; ok {
@@ -250,13 +250,13 @@ func (p plans) of(name *string) Plan {
 // Plan is the plan that the account is on.
 func (s *Store) Plan(a Account) Plan { return s.plans.of(a.Plan) }
 
-// KnowsPlan says whether name is a built-in plan or one of more.
+// KnowsPlan reports whether name is a built-in plan or one of more.
 func KnowsPlan(more []Plan, name string) bool {
 	_, err := newPlans(more, name)
 	return err == nil
 }
 
-// HasPlan says whether the installation knows a plan of that name.
+// HasPlan reports whether the installation knows a plan with that name.
 func (s *Store) HasPlan(name string) bool {
 	_, ok := s.plans.byName[name]
 	return ok
@@ -327,8 +327,9 @@ type sender struct {
 }
 
 // admit counts the recipients that the batch is to send to, and leaves out what
-// an account may not send: it is paused, or its plan allows no more. An account
-// with such limits is held until the commit, so that they are exact.
+// an account may not send: it is paused, or its plan allows no more. The row of
+// an account with these limits is locked until the commit, so that they are
+// exact.
 func (b *hotBatch) admit(ctx context.Context) error {
 	var accounts [][2]int64
 	for _, h := range b.all() {
@@ -479,13 +480,12 @@ func overWatch(tried, hard, marked int64) string {
 	return ""
 }
 
-// nearWatch says whether an account whose mail was reported as spam comes near to
-// where it must stop sending: at more than 1 in 1000, which is what mailbox
+// nearWatch reports whether an account whose mail was reported as spam comes near
+// to where it must stop sending: at more than 1 in 1000, which is what mailbox
 // providers want their senders to stay below.
 func nearWatch(tried, marked int64) bool { return tried >= watchFrom && marked*1000 > tried }
 
-// pause is an account that stopped sending, or one that comes near to that: then
-// there is no reason.
+// pause is an account to pause, or one near the limits. The second has no reason.
 type pause struct {
 	account       int64
 	reason        string

@@ -30,7 +30,7 @@ type Attempt struct {
 	// Untried says, for RecipientQueued, that no attempt was made after all, and
 	// none is counted.
 	Untried bool
-	// Response is what the other server said, or why it was not reached. Only
+	// Response is what the remote server replied, or why it was not reached. Only
 	// its beginning is kept.
 	Response string
 	// Signature, when not empty, is what signing put before the raw message.
@@ -46,7 +46,8 @@ type Attempt struct {
 }
 
 // RecordAttempt stores what came of an attempt, moves the message's status and
-// writes the events. ErrState when another claim has taken the recipient since.
+// writes the events. It returns ErrState if another claim has taken the recipient
+// since.
 func (s *Store) RecordAttempt(ctx context.Context, a Attempt) error {
 	err := a.check()
 	if err == nil {
@@ -238,8 +239,8 @@ func (b *hotBatch) lockAttempted(ctx context.Context, attempts []*Attempt, repor
 	return errIn("lock recipients", b.store.hot.lockRecipients.Find(ctx, b.tx, batch.Sorted(recipients), none))
 }
 
-// updateRecipients writes the attempts. ErrState when one of them is of a claim
-// that has ended; then nothing of the batch may stay.
+// updateRecipients writes the attempts. It returns ErrState if one of them is of
+// a claim that has ended; then nothing of the batch may stay.
 func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([]outcome, error) {
 	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.Columns)
 	written := make(map[int64]outcome, len(attempts))

@@ -210,9 +210,9 @@ func (s *Store) Held(ctx context.Context) (Held, error) {
 	return h, s.wrap(s.read.GetContext(ctx, &h, q), "what is held")
 }
 
-// ReleaseHeld makes what is held wait again as it did before, and returns how much:
-// all of it, or, unless after is zero, what was not due until then. The time for
-// retries of mail begins anew.
+// ReleaseHeld makes what is held wait again as it did before, and returns how
+// much: all of it, or, unless after is zero, what was not due until then. The
+// time for retries of mail starts again.
 func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) {
 	const (
 		some       = ` WHERE %s IN (SELECT %[1]s FROM %s WHERE held_due >= $1 ORDER BY held_due LIMIT $2)`

@@ -25,8 +25,8 @@ type Blobs interface {
 	// are durable; when it returns an error, what may be left of them has no row
 	// and is swept away later. It never holds all of r in memory.
 	Put(ctx context.Context, r io.Reader, size int64) (key string, err error)
-	// Open opens a blob for reading; ctx is for all that is read. ErrNotFound
-	// when there is none.
+	// Open opens a blob for reading; ctx is for all that is read. It returns
+	// ErrNotFound if there is none.
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 	// Delete removes a blob. It returns nil when the blob does not exist.
 	Delete(ctx context.Context, key string) error
@@ -40,9 +40,9 @@ type Blobs interface {
 // BlobLinker is implemented by storage whose blobs others can fetch by
 // themselves.
 type BlobLinker interface {
-	// Link returns an address that gives the blob, as a file with this name to be
-	// saved, to whoever has it, for as long as life. It is empty when the storage
-	// is not meant to be reached by others.
+	// Link returns a URL from which anyone can download the blob, saved as a file
+	// with this name, until life has passed. It is empty if the storage is not
+	// reachable by clients.
 	Link(ctx context.Context, key, name string, life time.Duration) (string, error)
 }
 
@@ -61,7 +61,7 @@ func NewBlobKey(now time.Time) string {
 
 func blobKey(id string) string { return path.Join(id[24:], id) }
 
-// IsBlobKey says whether name is a key that NewBlobKey may have made.
+// IsBlobKey reports whether name is a key that NewBlobKey may have made.
 func IsBlobKey(name string) bool {
 	_, id := path.Split(name)
 	_, err := crockford.DecodeString(id)

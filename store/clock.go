@@ -180,7 +180,7 @@ func newMono() func() time.Duration {
 	return func() time.Duration { return time.Since(start) }
 }
 
-// pass says whether something may be deleted now.
+// pass reports whether something may be deleted now.
 func (g *clockGuard) pass(ctx context.Context, s *Store, now time.Time) (bool, error) {
 	if g.off || !s.engine.Alone() {
 		return true, nil

@@ -36,7 +36,7 @@ const (
 
 // CreateContact stores c, which carries AccountID, Email, EmailFold, the names,
 // Metadata and Tags, and returns it as stored. With once, the response is cached
-// too. ErrContactExists if the address is another contact's.
+// too. It returns ErrContactExists if the address is another contact's.
 func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Contact, error) {
 	const q = `
 		INSERT INTO contacts (` + contactWritten + `)
@@ -94,7 +94,8 @@ func (s *Store) ListContacts(ctx context.Context, accountID int64, emailFold str
 }
 
 // UpdateContact lets edit change the contact and saves the address, the names,
-// metadata and tags. ErrContactExists if the address is another contact's.
+// metadata and tags. It returns ErrContactExists if the address is another
+// contact's.
 func (s *Store) UpdateContact(ctx context.Context, accountID int64, id string, edit func(*Contact)) (Contact, error) {
 	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
 	var c Contact
@@ -123,8 +124,8 @@ func saveContact(ctx context.Context, tx *sqlx.Tx, c Contact) error {
 	return err
 }
 
-// DeleteContact deletes the contact permanently, and the cached response that shows
-// of it. ErrNotFound when the account has no such contact.
+// DeleteContact deletes the contact permanently, and the cached response that
+// contains it. It returns ErrNotFound if the account has no contact with this id.
 func (s *Store) DeleteContact(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM contacts WHERE account_id = $1 AND id = $2`
 	return s.inTx(ctx, "delete contact", func(tx *sqlx.Tx) error {

@@ -154,8 +154,8 @@ func TestBatchesAtTheSameTime(t *testing.T) {
 	})
 }
 
-// A contact that is deleted while a batch changes it is made again, and counted
-// as such: no input is lost.
+// A contact that is deleted while a batch changes it is created again and counted
+// as created: no input is lost.
 func TestBatchMakesAgainWhoIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.PostgreSQL) // on SQLite nothing comes between

@@ -238,7 +238,7 @@ func TestNoRowNamesABlobThatMayBeSwept(t *testing.T) {
 		clock.Add(10*time.Hour + time.Second)
 		sweep(0)
 		var others sync.WaitGroup
-		for range 8 { // of which some share the transaction
+		for range 8 { // some of them share the transaction
 			others.Go(func() {
 				if _, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil); err != nil {
 					t.Error(err)

@@ -44,9 +44,9 @@ func TestHaveWritten(t *testing.T) {
 	})
 }
 
-// Who has written is found in an index alone, without reading the messages.
-// PostgreSQL chooses among indexes by what is in the table: there is no telling
-// from an empty one.
+// Known correspondents are found by index alone, without reading messages.
+// PostgreSQL chooses an index by the table's statistics, so that an empty table
+// proves nothing.
 func TestHaveWrittenIsFoundByIndex(t *testing.T) {
 	t.Parallel()
 	q, args := store.HaveWrittenQuery(1, "ann@out.example", "bob@out.example")
@@ -56,8 +56,8 @@ func TestHaveWrittenIsFoundByIndex(t *testing.T) {
 	}
 }
 
-// wantByIndex says that a query is answered by an index, in which these
-// conditions are looked up, and returns how.
+// wantByIndex checks that a query uses an index with these conditions, and
+// returns the plan.
 func wantByIndex(t *testing.T, s *store.Store, index string, conds []string, query string, args ...any) (plan string) {
 	t.Helper()
 	plan, err := s.Explain(t.Context(), query, args...)

@@ -13,7 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// DomainStatus says whether mail may be sent from a domain.
+// DomainStatus is the verification status of a domain.
 type DomainStatus string
 
 // The states of a domain.
@@ -46,7 +46,8 @@ const domainColumns = `seq, account_id, id, domain, token, status, records, pend
 	verified_at, created_at`
 
 // CreateDomain stores a pending domain of AccountID, Name and Token with its
-// keys, and returns it as stored. ErrDomainTaken if the account has it already.
+// keys, and returns it as stored. It returns ErrDomainTaken if the account has it
+// already.
 func (s *Store) CreateDomain(ctx context.Context, d Domain, keys []DKIMKey, once *Once) (Domain, error) {
 	const q = `
 		INSERT INTO domains (account_id, id, domain, token, status, records, pending_since, next_check_at, created_at)
@@ -99,7 +100,7 @@ func (s *Store) Domain(ctx context.Context, accountID int64, id string) (Domain,
 	return rows[0], s.wrap(err, "domain")
 }
 
-// HasDomain says whether the account has added the domain of that name.
+// HasDomain reports whether the account has added the domain with that name.
 func (s *Store) HasDomain(ctx context.Context, accountID int64, name string) (bool, error) {
 	const q = `SELECT count(*) FROM domains WHERE account_id = $1 AND domain = $2`
 	var n int
@@ -286,7 +287,7 @@ func (s *Store) ClaimDomains(ctx context.Context, limit int) ([]Domain, error) {
 // RecordCheck keeps what a look-up of all records of d found, and what follows
 // for d, its keys and, when a required record of a verified domain is gone, the
 // event. asked says that someone asked for the look-up, which begins a failed
-// domain's wait anew. ErrNotFound when d has been deleted meanwhile.
+// domain's wait anew. It returns ErrNotFound if d has been deleted meanwhile.
 func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord, asked bool) (Domain, error) {
 	const (
 		// All that ask for the name: they are checked one after the other, so
@@ -341,9 +342,9 @@ func foundSelectors(found []DomainRecord) map[string]bool {
 	return selectors
 }
 
-// recordEndpoint moves d to the state that follows from a look-up, and returns the
-// required records that a verified domain has lost since the last one. Records
-// that the DNS did not report stay as they were, and alone change no state.
+// recordEndpoint updates d with the result of a lookup, and returns the required
+// records that a verified domain has lost since the last lookup. Records without
+// a DNS response are unchanged and do not change the state.
 func (d *Domain) recordEndpoint(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
 	before := d.Records.V
 	d.Records.V = maps.Clone(before)
@@ -387,8 +388,8 @@ func (d *Domain) recordEndpoint(found []DomainRecord, taken, asked bool, now Tim
 
 func (d *Domain) waitedLong(now Time) bool { return !now.Before(d.PendingSince.Add(DomainTTL)) }
 
-// forget drops what is known of records that the domain no longer needs, such as
-// that of a key that has gone.
+// forget removes records that the domain no longer needs, for example of a
+// removed key.
 func (d *Domain) forget(needed []DomainRecord) {
 	keys := map[string]bool{}
 	for _, r := range needed {
@@ -438,8 +439,8 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 }
 
 // DomainKey is the public side of a signing key of an account's domain, or of the
-// install's own. It signs from when it is found published until a newer one of its
-// algorithm is.
+// installation's own. It signs once it is published in DNS, until a newer key of
+// the same algorithm does.
 type DomainKey struct {
 	Seq       int64  `db:"seq"`
 	DomainSeq int64  `db:"domain_seq"` // 0 of the installation's
@@ -452,10 +453,10 @@ type DomainKey struct {
 
 const domainKeyColumns = `seq, coalesce(domain_seq, 0) AS domain_seq, selector, algorithm, public, found_at, retired_at`
 
-// Signs says whether the key signs, once the domain is verified.
+// Signs reports whether the key signs, once the domain is verified.
 func (k DomainKey) Signs() bool { return k.FoundAt != nil && k.RetiredAt == nil }
 
-// Waits says whether the key has yet to be found published.
+// Waits reports whether the key has yet to be found published.
 func (k DomainKey) Waits() bool { return k.FoundAt == nil && k.RetiredAt == nil }
 
 // readDomainKeys fills in the keys of the domains.

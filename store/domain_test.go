@@ -239,8 +239,8 @@ func TestDomainKeysAreSealed(t *testing.T) { // K1
 	})
 }
 
-// TestDomainIsVerifiedForOneAccount lets eight accounts be right about a domain at
-// the same time.
+// TestDomainIsVerifiedForOneAccount verifies one domain for eight accounts at the
+// same time.
 func TestDomainIsVerifiedForOneAccount(t *testing.T) {
 	eachDomain(t, func(t *testing.T, d *domainOf) {
 		claims := []store.Domain{d.Domain}

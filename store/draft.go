@@ -34,9 +34,8 @@ const (
 	DraftForward DraftKind = "forward"
 )
 
-// Draft is a message that waits for someone to approve it, or did. It holds all
-// that the mail is made of, so that what becomes of the message that it answers
-// or forwards changes nothing.
+// Draft is a message that waits for approval, or has waited. It holds the
+// complete content, independent of the message that it replies to or forwards.
 type Draft struct {
 	Seq          int64                `db:"seq"`
 	AccountID    int64                `db:"account_id"`
@@ -309,8 +308,8 @@ func (q *fileSequence) Close() error {
 	return open.Close()
 }
 
-// OpenDraftFile opens the attachment of a draft that has the number i. ErrNotFound
-// when the content is deleted. The caller closes it.
+// OpenDraftFile opens the attachment of a draft that has the number i. It returns
+// ErrNotFound if the content is deleted. The caller closes it.
 func (s *Store) OpenDraftFile(ctx context.Context, d Draft, i int) (io.ReadCloser, error) {
 	const what = "attachment of a draft"
 	if d.Content == nil {
@@ -358,7 +357,7 @@ type NewDraft struct {
 }
 
 // CreateDraft stores a pending draft and returns it as stored. With once, the
-// response is cached too. ErrNotFound when the inbox is deleted.
+// response is cached too. It returns ErrNotFound if the inbox is deleted.
 func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft, error) {
 	files, err := s.keepDraftFiles(ctx, n.Files)
 	if err != nil {
@@ -457,10 +456,10 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 	return &found[0].Seq, &found[0].ID, nil
 }
 
-// UpdateDraft lets edit change subject, text, html and warnings of a pending draft,
-// and raises its version if that changes any of the first three. ErrState when it is not pending any more. An error of
-// edit changes nothing and is returned unchanged; edit may find the content
-// deleted.
+// UpdateDraft lets edit change subject, text, html and warnings of a pending
+// draft, and raises its version if that changes any of the first three. It
+// returns ErrState if it is not pending any more. An error of edit changes
+// nothing and is returned unchanged; edit may find the content deleted.
 func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edit func(*Draft) error) (Draft, error) {
 	const save = `UPDATE drafts SET subject = $2, version = $3, updated_at = $4 WHERE seq = $1`
 	const keep = `UPDATE draft_contents SET text = $2, html = $3, warnings = $4 WHERE draft_seq = $1`
@@ -497,8 +496,8 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 	return d, nil
 }
 
-// RejectDraft ends a pending draft: it is never sent. by is who decided.
-// ErrState when it is not pending any more.
+// RejectDraft ends a pending draft: it is never sent. by is who decided. It
+// returns ErrState if it is not pending any more.
 func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string, reason *string, once *Once) (Draft, error) {
 	const q = `UPDATE drafts SET status = $2, decided_by = $3, decided_at = $4, reject_reason = $5, updated_at = $4 WHERE seq = $1`
 	var d Draft
@@ -520,9 +519,8 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 	return s.announced(d, err)
 }
 
-// lockPendingDraft reads a draft with its content and keeps others from
-// changing it until the end of the transaction. ErrState when it is not
-// pending.
+// lockPendingDraft reads a draft with its content and keeps others from changing
+// it until the end of the transaction. It returns ErrState if it is not pending.
 func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Draft, error) {
 	const (
 		lock  = `SELECT ` + draftStored + ` FROM drafts d WHERE d.account_id = $1 AND d.id = $2`
@@ -586,8 +584,8 @@ const approveDraft = `
 	 WHERE seq = $1 AND version = $2 AND status = 'pending' AND expired_at IS NULL`
 
 // SendDraft is Enqueue for the mail that an approved draft makes: the draft is
-// sent by the same transaction. ErrState when it has been decided, edited or
-// deleted since it was read; then nothing is sent.
+// sent by the same transaction. It returns ErrState if it has been decided,
+// edited or deleted since it was read; then nothing is sent.
 func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *Once) (Message, error) {
 	return s.addOne(ctx, "send draft", m, hotWrite{approval: &a, once: once})
 }

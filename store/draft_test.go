@@ -103,8 +103,8 @@ func draftRound(ctx context.Context, s *store.Store, in store.Inbox, worker, rou
 	)
 }
 
-// atOnce does all at one time, and returns the errors but for those of who came
-// too late.
+// atOnce runs all functions concurrently, and returns their errors except those
+// for being too late.
 func atOnce(all ...func() error) error {
 	errs := make([]error, len(all))
 	var calls sync.WaitGroup

@@ -37,8 +37,8 @@ const (
 // emails have. Its id begins with em_, and what it says is kept as it was given.
 type Email struct {
 	Message
-	// FromInbox is the inbox whose address it is sent from, nil when it is
-	// no one's.
+	// FromInbox is the inbox whose address it is sent from, nil if the address is
+	// not an inbox.
 	FromInbox   *int64                `db:"from_inbox"`
 	BatchID     *string               `db:"batch_id"`
 	Category    Category              `db:"category"`
@@ -62,16 +62,15 @@ func labelText(v json.RawMessage) string {
 	return s
 }
 
-// NewEmail is an email to be sent. It holds, of the message, ID, when it is given
-// out already, AccountID, TestMode,
-// FromEmail, Addresses, Subject, HeaderID, Automated, Size, Content and Recipients
-// (Email, Domain, Kind); and FromInbox, Category, Tags, Metadata and, to be sent
-// later, ScheduledAt. Everything else is the store's to fill in, in the copy that
-// it returns.
+// NewEmail is an email to be sent. The caller sets these fields of the message: ID,
+// if it is already assigned, AccountID, TestMode, FromEmail, Addresses, Subject,
+// HeaderID, Automated, Size, Content and Recipients (Email, Domain, Kind). It also
+// sets FromInbox, Category, Tags, Metadata and, to send later, ScheduledAt. The
+// store sets all other fields in the copy that it returns.
 type NewEmail struct {
 	Email
-	// Policy is that of FromInbox which the email was held against. Empty: it was
-	// held against none.
+	// Policy is the policy of FromInbox that the email was checked against, or empty
+	// if it was not checked.
 	Policy SendPolicy
 	// CreatedBy is the id of the key or user who sends it.
 	CreatedBy string
@@ -79,8 +78,8 @@ type NewEmail struct {
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
 // at once or when it is scheduled, and returned. With once, whose row is the
-// Email, the response is cached too. ErrNotFound when the inbox that it is from is
-// deleted, ErrPolicyChanged when that has another policy than n.
+// Email, the response is cached too. It returns ErrNotFound if the inbox that it
+// is from is deleted, ErrPolicyChanged when that has another policy than n.
 func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Email, error) {
 	all, err := s.enqueueEmails(ctx, "enqueue email", []*NewEmail{n}, hotWrite{once: once})
 	if err != nil {
@@ -297,7 +296,7 @@ func (f *EmailFilter) stream(w *where, before int64) string {
 }
 
 // add adds the conditions that the stream leaves open, of the email whose number
-// is seq, and says whether there are any.
+// is seq, and reports whether there are any.
 func (f *EmailFilter) add(w *where, seq string) bool {
 	n := len(w.conds)
 	tried := "EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = " + seq + " AND r.status = 'queued' AND r.attempts > 0)"

@@ -17,8 +17,8 @@ import (
 // Hold). The transaction that removes it, to cancel or to queue the email, owns it: the row
 // is held first, and everything else about the email is changed after it.
 
-// CancelEmail ends an email that is scheduled: it is never sent. ErrState when it
-// is not scheduled any more.
+// CancelEmail ends an email that is scheduled: it is never sent. It returns
+// ErrState if it is not scheduled any more.
 func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) error {
 	const (
 		take   = `UPDATE emails SET due_at = NULL, held_due = NULL WHERE message_seq = $1 AND (due_at IS NOT NULL OR held_due IS NOT NULL)`
@@ -45,8 +45,9 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 }
 
 // RescheduleEmail changes when a scheduled email is to be sent; a time that is
-// not ahead sends it at once, if it may still be sent by rules. ErrState when it is not scheduled any more,
-// or held: it may have been sent already.
+// not ahead sends it at once, if it may still be sent by rules. It returns
+// ErrState if it is not scheduled any more, or held: it may have been sent
+// already.
 func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string, at Time, rules DueRules) error {
 	const (
 		put = `UPDATE emails SET due_at = $2, scheduled_at = $2 WHERE message_seq = $1 AND due_at IS NOT NULL`

@@ -130,7 +130,7 @@ func TestCancelRacesWithTheQueue(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		const emails = 40
 		account := storetest.Account(t, s).Seq
-		due := at(time.Now().Add(-time.Second)) // of the store: handlers send such ones at once
+		due := at(time.Now().Add(-time.Second)) // in the store; handlers send due emails at once
 		var es []store.Email
 		for range emails {
 			es = append(es, storetest.Email(t, s, account, []string{"ann@out.example", "bob@other.example"}, due))

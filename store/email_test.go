@@ -88,8 +88,8 @@ func TestEmailGoesThroughItsStates(t *testing.T) {
 	})
 }
 
-// Of an email, some of whose recipients have their end, the filter says what the
-// email says.
+// The filter matches the status that an email shows, even if only some of its
+// recipients have a final status.
 func TestStatusFilterIsWhatIsShown(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -188,7 +188,7 @@ func TestEmailsAreListed(t *testing.T) {
 	})
 }
 
-// A batch is stored as a whole, with its answer, or not at all.
+// A batch is stored completely, with its response, or not at all.
 func TestBatchIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

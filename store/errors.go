@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/store/internal/engine"
 )
 
-// What a caller can tell apart. Each comes wrapped with one fact, such as
+// Errors that callers can distinguish. Each is wrapped with one fact, for example
 // "inbox ibx_1: not found".
 var (
 	// ErrNotFound is the error for what does not exist, is deleted, or belongs
@@ -21,8 +21,8 @@ var (
 	ErrContactExists = errors.New("address is a contact's")
 	// ErrDomainTaken means that the account has the domain already.
 	ErrDomainTaken = errors.New("domain is in the account already")
-	// ErrDomainNotVerified means that the account has no verified domain of that
-	// name.
+	// ErrDomainNotVerified means that the account has no verified domain with
+	// that name.
 	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")

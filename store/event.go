@@ -109,7 +109,7 @@ type EventData struct {
 	ScheduledAt *Time `json:"scheduled_at,omitempty"`
 	// Recipient is whose delivery the event is about.
 	Recipient string `json:"recipient,omitempty"`
-	// Response is what the other server said.
+	// Response is what the remote server replied.
 	Response string `json:"response,omitempty"`
 	// Soft says of a bounce that it was not refused permanently: the retries were used
 	// up.
@@ -303,7 +303,7 @@ func until(at *Time, e Event, reached bool) *Time {
 	return at
 }
 
-// namesRecipient says whether events of this type are about one recipient.
+// namesRecipient reports whether events of this type are about one recipient.
 func namesRecipient(typ EventType) bool {
 	switch _, what, _ := strings.Cut(string(typ), "."); what {
 	case "queued", "scheduled", "cancelled", "received":

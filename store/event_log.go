@@ -87,8 +87,8 @@ func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limi
 	return events, s.wrap(err, "events of the account")
 }
 
-// EventPlace returns the number and the time of an event of the account.
-// ErrNotFound when there is none of that id any more.
+// EventPlace returns the number and the time of an event of the account. It
+// returns ErrNotFound if there is none of that id any more.
 func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq int64, at Time, err error) {
 	const q = `SELECT seq, created_at FROM events WHERE account_id = $1 AND id = $2`
 	var row struct {

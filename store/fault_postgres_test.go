@@ -35,8 +35,8 @@ func ownServer(t *testing.T) (*testpg.Server, store.Config) {
 	return server, cfg
 }
 
-// While the connections of the store are cut again and again, each mail is
-// stored exactly as often as its sender was told: once, or not.
+// While connections to the database are cut repeatedly, each message is stored
+// exactly as often as its sender was told: once, or not at all.
 func TestCutConnectionsTellTheTruth(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
@@ -140,8 +140,8 @@ func TestRestartedServerIsFoundAgain(t *testing.T) {
 	}
 }
 
-// Connections that cannot be closed in order are no fault of the store: a
-// program that is told to end after an outage ends well.
+// Connections that cannot be closed cleanly are not an error of the store: a
+// program that is stopped after an outage exits cleanly.
 func TestCloseWithoutAServerEnds(t *testing.T) {
 	t.Parallel()
 	server, cfg := ownServer(t)

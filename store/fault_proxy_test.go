@@ -111,8 +111,7 @@ func (p *proxy) serve(client net.Conn) {
 	}
 }
 
-// The answer to a commit may get lost on the way: the caller is told what
-// happened all the same.
+// If the reply to a commit is lost, the caller still gets the correct result.
 func TestCommitWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	direct := storetest.Config(t, storetest.PostgreSQL)
@@ -144,8 +143,8 @@ func TestCommitWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A claim whose commit was not answered is ours if it was made, and else stays
-// to be claimed.
+// A claim whose commit got no reply is ours if it was committed; otherwise it can
+// be claimed again.
 func TestClaimWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	p, cfg := newProxy(t, storetest.Config(t, storetest.PostgreSQL))

@@ -58,7 +58,7 @@ func TestWorkInAnotherDatabaseWakesNobody(t *testing.T) {
 }
 
 // When a standby takes over that lacks the end of the log, the numbers of events
-// go back. The tail begins anew, and other nodes hear of what comes.
+// go back. The tail starts again, and other nodes hear of what comes.
 func TestTailBeginsAnewWhenNumbersGoBack(t *testing.T) {
 	t.Parallel()
 	a, b, cfg := nodes(t)

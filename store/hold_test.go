@@ -13,8 +13,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// waiting is a store with mail that waits, mail that a node has in hand, an email
-// that is scheduled and webhooks that are pending, and what of it is held.
+// waiting is a store with queued messages, messages claimed by a node, a
+// scheduled email and pending webhooks, and the numbers of held ones.
 type waiting struct {
 	s         *store.Store
 	clock     *storetest.Clock

@@ -26,8 +26,8 @@ func once(account int64, key string) *store.Once {
 	}
 }
 
-// twenty runs do 20 times at once on all stores and returns what one call must
-// answer; the others must know that they were too late.
+// twenty runs do 20 times at once on all stores and returns the result of the one
+// call that succeeds; the others must report that they were too late.
 func twenty(t *testing.T, stores []*store.Store, do func(*store.Store) (string, error)) string {
 	t.Helper()
 	var calls sync.WaitGroup

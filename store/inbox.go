@@ -52,7 +52,7 @@ type Inbox struct {
 	OnOwnDomain bool `db:"-"`
 }
 
-// Expired says whether the inbox has passed its expires_at.
+// Expired reports whether the inbox has passed its expires_at.
 func (in Inbox) Expired(now Time) bool { return in.ExpiresAt != nil && !in.ExpiresAt.After(now.Time) }
 
 const inboxStored = `seq, account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
@@ -63,9 +63,9 @@ const inboxStored = `seq, account_id, id, address, name, domain, display_name, s
 const inboxColumns = inboxStored + `,
 	(SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = inboxes.seq) AS last_message_at`
 
-// CreateInbox stores in and returns it as stored. ErrAddressTaken if the
-// address is or was in use, ErrDomainNotVerified if the account has no such
-// domain, and a LimitError if the plan has no more inboxes.
+// CreateInbox stores in and returns the stored row. It returns ErrAddressTaken if
+// the address is or was in use, ErrDomainNotVerified if the account has not
+// verified the domain, and a LimitError if the plan allows no more inboxes.
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
@@ -269,34 +269,34 @@ func (in Inbox) Mailbox() Mailbox {
 	return Mailbox{in.Seq, in.AccountID, in.ID, in.Status, in.ExpiresAt}
 }
 
-// Takes says whether mail can be put into the inbox.
+// Takes reports whether mail can be put into the inbox.
 func (m Mailbox) Takes(now Time) bool { return m.Status == InboxActive && !m.Expired(now) }
 
-// Expired says whether the inbox has passed its expires_at.
+// Expired reports whether the inbox has passed its expires_at.
 func (m Mailbox) Expired(now Time) bool { return m.ExpiresAt != nil && !m.ExpiresAt.After(now.Time) }
 
 const mailboxByAddress = `
 	SELECT seq, account_id, id, status, expires_at FROM inboxes WHERE address = $1 AND status <> 'deleted'`
 
 // MailboxByAddress returns the inbox, of whatever account, that receives mail to
-// address (lower case, without tag). ErrNotFound when it is deleted or never
-// was. It is asked for every recipient of every mail, so it reads no more than
-// it must.
+// address (lower case, without tag). It returns ErrNotFound if it is deleted or
+// never was. It is asked for every recipient of every mail, so it reads no more
+// than it must.
 func (s *Store) MailboxByAddress(ctx context.Context, address string) (Mailbox, error) {
 	var m Mailbox
 	err := s.reads.Scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
 	return m, s.wrap(err, "inbox")
 }
 
-// SuspendInbox makes an inbox, of whatever account, refuse mail and sending
-// until ResumeInbox; what it has queued still goes out. It is named by its id or
-// its address. ErrState when it is suspended already.
+// SuspendInbox makes an inbox, of whatever account, refuse mail and sending until
+// ResumeInbox; what it has queued still goes out. It is named by its id or its
+// address. It returns ErrState if it is suspended already.
 func (s *Store) SuspendInbox(ctx context.Context, name string) (Inbox, error) {
 	return s.turnInbox(ctx, "suspend inbox", name, InboxActive, InboxSuspended)
 }
 
-// ResumeInbox ends what SuspendInbox began. ErrState when the inbox is not
-// suspended.
+// ResumeInbox ends what SuspendInbox began. It returns ErrState if the inbox is
+// not suspended.
 func (s *Store) ResumeInbox(ctx context.Context, name string) (Inbox, error) {
 	return s.turnInbox(ctx, "resume inbox", name, InboxSuspended, InboxActive)
 }

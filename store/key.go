@@ -76,8 +76,8 @@ func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (Key, error) 
 const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 	WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 
-// KeyByHash returns the key whose secret has this hash. ErrNotFound when there
-// is none, or it is revoked or expired.
+// KeyByHash returns the key whose secret has this hash. It returns ErrNotFound if
+// there is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	var k Key
 	err := s.reads.One(ctx, &k, keyByHash, hash, NewTime(s.now()))
@@ -132,9 +132,8 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 	return page(s, scope, p.Limit, rows, func(k Key) position { return position{seq: k.Seq} }), nil
 }
 
-// RevokeKey makes the key unusable from now on, and turns off the webhook endpoints
-// that it owns. ErrNotFound when the account has no such key or it is revoked
-// already.
+// RevokeKey revokes the key at once and disables its webhook endpoints. It
+// returns ErrNotFound if the account has no active key with this id.
 func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error {
 	const (
 		lock   = `SELECT seq FROM accounts WHERE seq = $1` // CreateWebhook locks it too

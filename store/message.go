@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// Direction says whether a message was received or sent.
+// Direction reports whether a message was received or sent.
 type Direction string
 
 // The directions.
@@ -306,8 +306,8 @@ type Raw struct {
 	Size int64
 }
 
-// Raw opens the raw message, for as long as ctx lasts. ErrNotFound when the
-// content is deleted. The caller closes it.
+// Raw opens the raw message, for as long as ctx lasts. It returns ErrNotFound if
+// the content is deleted. The caller closes it.
 func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
 	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size
 		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
@@ -344,10 +344,9 @@ func (s *Store) PutBlob(ctx context.Context, r io.Reader, size int64) (key strin
 	return s.blobs.Put(ctx, r, size)
 }
 
-// BlobLink returns an address of the blob storage's own that gives the raw
-// message, without signature, to whoever has it, for as long as life; empty
-// when there is none, because the message lies elsewhere or the storage is not
-// meant to be reached by others.
+// BlobLink returns a URL of the blob storage from which anyone can download the
+// raw message, without signature, until life has passed. It is empty if the
+// message is stored elsewhere or clients cannot reach the storage.
 func (s *Store) BlobLink(ctx context.Context, c Content, name string, life time.Duration) (string, error) {
 	linker, ok := s.blobs.(BlobLinker)
 	if !ok || c.BlobKey == nil || c.Signature != nil {

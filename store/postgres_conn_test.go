@@ -136,7 +136,7 @@ func (h *hole) open() {
 	h.lost = false
 }
 
-// answerWithin is how long the server of these tests may take to answer.
+// answerWithin is the response timeout of the server in these tests.
 const answerWithin = time.Second
 
 func holeStore(t *testing.T) (*hole, *store.Store, store.Inbox) {

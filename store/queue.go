@@ -247,9 +247,9 @@ const (
 	lookAllEvery = 10 * time.Second
 )
 
-// dueFrom remembers where the queue begins. An index keeps the entries of rows
-// that were sent for as long as a transaction may still want to see them, such
-// as that of a backup; a look that began at the first entry would read them all.
+// dueFrom remembers where the queue begins. An index keeps entries of sent rows
+// while a transaction, for example a backup, may still see them. A query that
+// starts at the first entry would read all of them.
 type dueFrom struct {
 	mu   sync.Mutex
 	last time.Time // when the row was due that was found due last

@@ -36,7 +36,7 @@ type Rate struct {
 	Refused bool
 }
 
-// TakeRate counts a call by who against limit. The count is exact over all
+// TakeRate counts a call by who against limit. The count is exact across all
 // nodes.
 func (s *Store) TakeRate(ctx context.Context, kind RateKind, who string, limit int) (Rate, error) {
 	n, ends, err := s.rates.take(ctx, kind, who, limit, s.now())
@@ -86,7 +86,8 @@ type rateWindow struct {
 	n    int
 }
 
-// holds says whether a call at now falls into the window. The clock may go back.
+// holds reports whether a call at now falls into the window. The clock may go
+// back.
 func (w *rateWindow) holds(now time.Time) bool {
 	return now.Before(w.ends) && w.ends.Sub(now) <= RateWindow
 }
@@ -150,7 +151,7 @@ const countRate = `
 	RETURNING n, ends_at`
 
 // tableRates counts for all nodes, in a table that no commit waits for the disk
-// for: after a crash of the server every window begins anew. It does not use the
+// for: after a crash of the server every window starts again. It does not use the
 // connections of the writers, whom a storm of calls must not keep waiting.
 type tableRates struct {
 	db    *sqlx.DB

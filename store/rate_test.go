@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// H14: many callers at once, over two nodes where there can be, get exactly
-// what the limit is, and whoever waits as long as told gets through.
+// H14: concurrent callers, on two nodes where possible, get exactly the limit,
+// and a caller that waits as long as the result says succeeds.
 func TestRateLimitIsExact(t *testing.T) {
 	t.Parallel()
 	const limit = 600

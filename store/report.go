@@ -21,7 +21,7 @@ type Report struct {
 	// RecipientOpened or RecipientClicked, or, when what waits is abandoned,
 	// RecipientFailed.
 	Status RecipientStatus
-	// Response is what the other server said, Code (0 for none), Enhanced and
+	// Response is what the remote server replied, Code (0 for none), Enhanced and
 	// Reason what is known of that, and Soft says that the address may be good.
 	Response         string
 	Code             int
@@ -118,8 +118,8 @@ var progress = []RecipientStatus{RecipientQueued, RecipientSent, RecipientDelive
 
 var progressEvents = map[RecipientStatus]EventType{RecipientSent: EventMessageSent, RecipientDelivered: EventMessageDelivered}
 
-// after is the status of a recipient who was in another, and the events to tell
-// of it: none when the report says nothing new. Skipped steps are reported too.
+// after returns the recipient's new status and the events to emit, none if the
+// report adds nothing new. It includes the events of skipped steps.
 func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []EventType) {
 	at, to := slices.Index(progress, old), slices.Index(progress, r.Status)
 	passed := func(end RecipientStatus) (events []EventType) {
@@ -174,7 +174,8 @@ const (
 		LEFT JOIN inboxes i ON i.seq = coalesce(m.inbox_seq, e.from_inbox) AND i.status <> 'deleted'`
 	sentTo    = `SELECT ` + sentColumns + sentTables + ` WHERE r.seq = $3 AND r.message_seq = $2 AND r.account_id = $1 AND NOT m.test_mode`
 	sentEmail = `SELECT ` + sentColumns + sentTables + ` WHERE m.account_id = $1 AND m.id = $2 AND e.message_seq IS NOT NULL AND NOT m.test_mode`
-	// As the index messages_header has it, of which emails are those without inbox.
+	// Same conditions as the index messages_header, which covers emails without
+	// an inbox.
 	sentByHeader = `SELECT ` + sentColumns + sentTables + `
 		WHERE m.account_id = $1 AND m.inbox_seq = $2 AND m.header_hash = $3 AND m.header_id = $4 AND m.direction = 'out' AND NOT m.test_mode
 		UNION ALL
@@ -201,8 +202,8 @@ func (s *Store) SentByHeader(ctx context.Context, in Mailbox, headerID string) (
 	return all, s.wrap(err, "recipients of a report")
 }
 
-// SentEmail returns the only recipient of an email. ErrNotFound when there is no
-// such email, or none that went to one recipient alone.
+// SentEmail returns the only recipient of an email. It returns ErrNotFound if the
+// email does not exist or has several recipients.
 func (s *Store) SentEmail(ctx context.Context, accountID int64, id string) (SentTo, error) {
 	all, err := s.sent(ctx, sentEmail, accountID, id)
 	if err == nil && len(all) != 1 {

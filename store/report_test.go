@@ -92,7 +92,7 @@ func TestReports(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tt.report == opened || tt.report == clicked {
-					break // each is told
+					break // each one is reported
 				}
 			}
 			var got []string
@@ -184,7 +184,7 @@ func TestReportsSuppress(t *testing.T) {
 	})
 }
 
-// However often a message is opened, only so many opens are told.
+// The number of reported opens of a message is limited.
 func TestOpensAreBounded(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

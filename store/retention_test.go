@@ -67,7 +67,7 @@ func wantRemoved(t *testing.T, got, want store.Removed) {
 	}
 }
 
-// hasContent says whether the content of the message is there.
+// hasContent reports whether the content of the message is there.
 func hasContent(t *testing.T, s *store.Store, m store.Message) bool {
 	t.Helper()
 	got, err := s.Message(t.Context(), m.AccountID, m.ID)
@@ -154,7 +154,7 @@ func TestChangedRetentionHoldsForStoredMail(t *testing.T) {
 	})
 }
 
-// What was answered with 201 is sent, however long that takes.
+// Content accepted with 201 is kept until it is sent, however long that takes.
 func TestContentOfQueuedMailWaitsForItsDelivery(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {

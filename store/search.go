@@ -198,7 +198,7 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 	return false, nil
 }
 
-// read says whether a message has what is looked for. It reads the content of
+// read reports whether a message has what is looked for. It reads the content of
 // some that come after it along with its own.
 func (sr *searcher) read(ctx context.Context, m *Message, next []candidate, bySeq map[int64]*Message) (bool, error) {
 	if m.ExpiredAt != nil {
@@ -242,7 +242,7 @@ type TextQuery struct {
 	Text IndexText
 }
 
-// matches says whether folded text has what is looked for.
+// matches reports whether folded text has what is looked for.
 func (q *TextQuery) matches(text string) bool {
 	text = " " + text + " "
 	for _, w := range q.Words {
@@ -406,7 +406,7 @@ func distinct(text string) []string {
 	return slices.Compact(words)
 }
 
-// indexWaits says whether there is anything to index.
+// indexWaits reports whether there is anything to index.
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
 	var waits bool
 	err := s.reads.One(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
@@ -553,8 +553,8 @@ const (
 	// mergePages bounds one step of a merge of the full-text index: a step writes
 	// about so many of its pages.
 	mergePages = 16
-	// MergeBurst is how many such steps follow a batch of indexed or of deleted
-	// messages. More than that is hardly ever due.
+	// MergeBurst is how many steps follow a batch of indexed or deleted messages.
+	// More are hardly ever needed.
 	MergeBurst = 8
 	// rewriteAtOnce is up to how many pages an index is rewritten as soon as words
 	// of deleted messages are in it. A larger one is rewritten at most once in

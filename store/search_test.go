@@ -129,8 +129,7 @@ func TestWhatIsTakenOutOfTheIndexIsNotFound(t *testing.T) {
 	})
 }
 
-// A bucket of which nothing is left is forgotten, and the account's next mail
-// begins a new one.
+// An empty bucket is removed, and the account's next message starts a new one.
 func TestSweepIndexForgetsEmptyBuckets(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -156,8 +155,8 @@ func TestSweepIndexForgetsEmptyBuckets(t *testing.T) {
 	})
 }
 
-// One node at a time fills the index; another takes over when it lets go, or
-// falls silent.
+// One node at a time fills the index; another takes over when the first releases
+// it or stops responding.
 func TestOneNodeFillsTheIndex(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines() {

@@ -51,7 +51,7 @@ func dump(t *testing.T, cfg store.Config) []byte {
 	return all.Bytes()
 }
 
-// wantNotStored looks for secret in the database, as it is, in hex and in
+// wantNotStored fails if the database contains secret, in plain text, hex or
 // base64.
 func wantNotStored(t *testing.T, cfg store.Config, secret string) {
 	t.Helper()

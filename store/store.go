@@ -46,7 +46,7 @@ type Config struct {
 	// DefaultPlan names the plan of accounts that were given none; empty means
 	// PlanSelfHosted.
 	DefaultPlan string
-	// AutoPause says whether an account that sends too much that bounces or is
+	// AutoPause reports whether an account that sends too much that bounces or is
 	// reported as spam stops sending.
 	AutoPause bool
 	// EmailRetention is how long the content of emails is kept after they were sent

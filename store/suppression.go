@@ -54,15 +54,15 @@ type Suppression struct {
 	EmailFold string              `db:"email_fold"` // the address without regard to case
 	Reason    SuppressionReason   `db:"reason"`
 	Category  SuppressionCategory `db:"category"`
-	Source    *string             `db:"source"` // id of the mail or the key that put it there
+	Source    *string             `db:"source"` // id of the message, email or key that added it
 	CreatedAt Time                `db:"created_at"`
 }
 
 const (
 	suppressionWritten = `account_id, id, email, email_fold, reason, category, source, created_at`
 	suppressionColumns = `seq, ` + suppressionWritten
-	// widen is what becomes of the entry of an address that has one: it is never
-	// narrowed, and says what made it as wide as it is.
+	// widen updates an existing suppression. It never narrows it, and keeps the
+	// reason of the widest one.
 	widen = `
 		ON CONFLICT (account_id, email_fold) DO UPDATE
 		   SET reason = CASE WHEN ` + wider + ` THEN excluded.reason ELSE suppressions.reason END,
@@ -185,8 +185,8 @@ func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (
 	return page(s, scope, p.Limit, rows, func(sup Suppression) position { return position{seq: sup.Seq} }), nil
 }
 
-// DeleteSuppression takes an address, folded, off the account's list, and
-// returns the entry that it had. ErrNotFound when it was not there.
+// DeleteSuppression takes an address, folded, off the account's list, and returns
+// the entry that it had. It returns ErrNotFound if it was not there.
 func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, emailFold string) (Suppression, error) {
 	const q = `DELETE FROM suppressions WHERE account_id = $1 AND email_fold = $2 RETURNING ` + suppressionColumns
 	var sup Suppression

@@ -67,8 +67,8 @@ func TestSuppressionIsWidenedAndNeverNarrowed(t *testing.T) {
 	})
 }
 
-// TestSuppressedRecipientIsNotTried reads what a message to two becomes, of whom
-// one is suppressed: the other alone is due, and counts for the plan.
+// TestSuppressedRecipientIsNotTried sends a message to two recipients, one of
+// them suppressed: only the other is due and counts for the plan.
 func TestSuppressedRecipientIsNotTried(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -97,8 +97,8 @@ func TestSuppressedRecipientIsNotTried(t *testing.T) {
 	})
 }
 
-// Every recipient of an email has an end that is told: also those who are left
-// out from the beginning. An email of whom no one is left is failed.
+// Every recipient of an email gets a final event, also one that is suppressed
+// from the start. An email without remaining recipients has failed.
 func TestSuppressedRecipientsOfAnEmailAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

@@ -319,7 +319,7 @@ func (t *turns) take(work string, now, next time.Time) bool {
 	return true
 }
 
-// TakeTurn says whether it is this node's turn to do a round of work that all
+// TakeTurn reports whether it is this node's turn to do a round of work that all
 // nodes share. One of those that ask within every gets it, the others go without
 // until then; so a round is not done by all nodes, and a node that is gone is not
 // waited for. A node that may not delete has no turn.

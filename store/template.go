@@ -89,8 +89,8 @@ func (t Template) held() int {
 	return n
 }
 
-// UpdateTemplate lets edit change the template and saves name, subject, html
-// and text. ErrNotFound when the account has no such template.
+// UpdateTemplate lets edit change the template and saves name, subject, html and
+// text. It returns ErrNotFound if the account has no template with this id.
 func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, edit func(*Template)) (Template, error) {
 	const (
 		q    = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
@@ -111,7 +111,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, 
 }
 
 // DeleteTemplate deletes the template permanently, and the cached response that
-// reports it. ErrNotFound when the account has no such template.
+// reports it. It returns ErrNotFound if the account has no template with this id.
 func (s *Store) DeleteTemplate(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM templates WHERE account_id = $1 AND id = $2`
 	return s.inTx(ctx, "delete template", func(tx *sqlx.Tx) error {

@@ -480,8 +480,8 @@ func newThreadIndex() *threadIndex {
 	return &threadIndex{map[headerKey]*hotThread{}, map[headerKey]*hotThread{}, map[subjectKey][]*hotThread{}, map[int64]*hotThread{}}
 }
 
-// mayBeExpected says whether mail that came before may refer to the message. To
-// what we send no one can.
+// mayBeExpected reports whether mail that came before may refer to the message.
+// To what we send no one can.
 func (h *hotMessage) mayBeExpected() bool {
 	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
 }

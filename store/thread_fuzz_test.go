@@ -18,7 +18,7 @@ func FuzzThread(f *testing.F) {
 	cfg := storetest.Config(f, storetest.SQLite)
 	s := storetest.OpenConfig(f, cfg)
 	db := openRaw(f, cfg)
-	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                                                 // a message and its answer
+	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                                                 // a message and its reply
 	f.Add([]byte{0x03, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00})                         // the other way round
 	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x03, 0x02, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                         // one that ties two
 	f.Add([]byte{0x81, 0x00, 0x00, 0x00, 0x83, 0x02, 0x00, 0x00, 0x82, 0x01, 0x00, 0x00})                         // in one transaction
@@ -62,7 +62,7 @@ func checkThreads(t *testing.T, s *store.Store, db *sqlx.DB, program []byte) {
 		}
 		id, refs := name(b[0]), []string{name(b[1]), name(b[2]), name(b[3])}
 		if taken[id] {
-			id = "" // the second mail of that name
+			id = "" // the second mail with that name
 		}
 		taken[id] = true
 		refs = slices.DeleteFunc(refs, func(r string) bool { return r == "" })

@@ -10,8 +10,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestMailComesInAnyOrder gives a conversation to an inbox in every order: an
-// answer may overtake what it answers, and mail in the middle may never come.
+// TestMailComesInAnyOrder stores a conversation in every order: a reply may
+// overtake its parent, and messages in the middle may be missing.
 func TestMailComesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	conversation := []threadMail{

@@ -13,8 +13,8 @@ import (
 // certificateLabel binds what is sealed to its row.
 func certificateLabel(name string) string { return "certificate " + name }
 
-// Certificate returns what PutCertificate keeps under a name. ErrNotFound when
-// there is nothing.
+// Certificate returns what PutCertificate keeps under a name. It returns
+// ErrNotFound if there is nothing.
 func (s *Store) Certificate(ctx context.Context, name string) ([]byte, error) {
 	const q = `SELECT sealed FROM certificates WHERE name = $1`
 	var sealed []byte
@@ -49,8 +49,8 @@ func (s *Store) DeleteCertificate(ctx context.Context, name string) error {
 	})
 }
 
-// ClaimCertificate says whether the caller is the one of all nodes who is to get a
-// certificate now; until a time no other is told so.
+// ClaimCertificate reports whether this node may obtain a certificate now. No
+// other node may until the given time.
 func (s *Store) ClaimCertificate(ctx context.Context, name string, until time.Time) (bool, error) {
 	const q = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 		WHERE cast(settings.value AS bigint) <= $3`
@@ -89,8 +89,8 @@ func (s *Store) SaveMailPolicy(ctx context.Context, p MailPolicy) error {
 	return s.wrap(err, "save mail policy")
 }
 
-// MailPolicy returns what is known of a domain. ErrNotFound when nothing is, or
-// nothing any more.
+// MailPolicy returns what is known of a domain. It returns ErrNotFound if nothing
+// is, or nothing any more.
 func (s *Store) MailPolicy(ctx context.Context, domain string) (MailPolicy, error) {
 	const q = `SELECT domain, policy_id, mode, mx, fetched_at, expires_at FROM mail_policies WHERE domain = $1 AND expires_at > $2`
 	var p MailPolicy

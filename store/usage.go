@@ -18,8 +18,8 @@ import (
 type Usage struct {
 	Account Account
 	Plan    Plan
-	// Today and Month are the recipients accepted on this UTC day and in this
-	// UTC month, test mode left out. They begin anew at DayEnds and MonthEnds.
+	// Today and Month are the recipients accepted on this UTC day and in this UTC
+	// month, test mode left out. They start again at DayEnds and MonthEnds.
 	Today, Month       int64
 	DayEnds, MonthEnds time.Time
 }
@@ -130,7 +130,7 @@ type countKind string
 
 // Of each inbox and of each account is counted what Stats shows. Of accounts
 // alone: the recipients that were accepted, which the plan limits, and what came
-// of those that were tried, which says whether the account may go on sending.
+// of those that were tried, which reports whether the account may go on sending.
 const (
 	countReceived   countKind = "received"
 	countSent       countKind = "sent"

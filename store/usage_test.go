@@ -186,7 +186,7 @@ func TestDaysAndMonthsBeginAnew(t *testing.T) {
 	}, onPlan(store.Plan{Daily: 2, Monthly: 3}, time.Now))
 }
 
-// A call that is refused must not be answered as done when it comes again.
+// A repeated call must not return success if the first one was refused.
 func TestRefusedSendStoresNoAnswer(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -303,8 +303,8 @@ func TestPausedAccountSendsNothing(t *testing.T) {
 	})
 }
 
-// bounce sends to n recipients, of which the first hard ones are refused for
-// good and the rest delivered.
+// bounce sends to n recipients. The first hard ones bounce permanently, the rest
+// are delivered.
 func bounce(t *testing.T, s *store.Store, in store.Inbox, n, hard int) {
 	t.Helper()
 	for n > 0 {

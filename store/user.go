@@ -37,8 +37,8 @@ type UserLink struct {
 // foldUser is how the name of a user is kept and looked up.
 func foldUser(name string) string { return strings.ToLower(name) }
 
-// CreateUser makes a user of the account, who sets a password by the link.
-// ErrNameTaken when someone has the name.
+// CreateUser makes a user of the account, who sets a password by the link. It
+// returns ErrNameTaken if someone has the name.
 func (s *Store) CreateUser(ctx context.Context, accountID int64, name string, link UserLink) (User, error) {
 	var u User
 	err := s.inTx(ctx, "create user", func(tx *sqlx.Tx) error {
@@ -75,8 +75,8 @@ func putUserLink(ctx context.Context, tx *sqlx.Tx, user int64, link UserLink) er
 	return err
 }
 
-// UserByName returns the user who signs in with that name. ErrNotFound when
-// there is none, or they were removed.
+// UserByName returns the user who signs in with that name. It returns ErrNotFound
+// if there is none, or they were removed.
 func (s *Store) UserByName(ctx context.Context, name string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE name = $1 AND removed_at IS NULL`
 	var u User
@@ -103,9 +103,9 @@ func (s *Store) ListUsers(ctx context.Context, accountID int64, p Page) (List[Us
 	return page(s, scope, p.Limit, rows, func(u User) position { return position{seq: u.Seq} }), nil
 }
 
-// ResetUser takes the password of the user away, ends what they are signed in
-// to, and lets the link set another; earlier links end. ErrNotFound when there is
-// no such user.
+// ResetUser removes the user's password, ends the user's sessions and earlier
+// links, and stores a link to set a new password. It returns ErrNotFound if the
+// user does not exist.
 func (s *Store) ResetUser(ctx context.Context, name string, link UserLink) (User, error) {
 	const q = `UPDATE users SET password = NULL WHERE name = $1 AND removed_at IS NULL RETURNING ` + userColumns
 	return s.changeUser(ctx, "reset user", q, []any{foldUser(name)}, func(tx *sqlx.Tx, u User) error {
@@ -114,7 +114,7 @@ func (s *Store) ResetUser(ctx context.Context, name string, link UserLink) (User
 }
 
 // RemoveUser ends what the user may do: no one signs in as them any more. The
-// name is free again. ErrNotFound when the user does not exist.
+// name is free again. It returns ErrNotFound if the user does not exist.
 func (s *Store) RemoveUser(ctx context.Context, name string) (User, error) {
 	const (
 		q     = `UPDATE users SET removed_at = $2, password = NULL WHERE name = $1 AND removed_at IS NULL RETURNING ` + userColumns
@@ -150,8 +150,8 @@ func (s *Store) changeUser(ctx context.Context, what, q string, args []any, then
 
 // StartSession makes a session of u, who gave the password that is kept with u;
 // the session's token has this hash: whoever has the token is the user until it
-// ends. ErrNotFound when the user was removed, or has no or another password by
-// now.
+// ends. It returns ErrNotFound if the user was removed, or has no or another
+// password by now.
 func (s *Store) StartSession(ctx context.Context, u User, hash []byte) error {
 	return s.inTx(ctx, "start session", func(tx *sqlx.Tx) error { return s.insertSession(ctx, tx, u, hash) })
 }
@@ -180,8 +180,8 @@ func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []b
 	return err
 }
 
-// SessionUser returns the user whose session's token has this hash. ErrNotFound
-// when there is none, or it has ended.
+// SessionUser returns the user whose session's token has this hash. It returns
+// ErrNotFound if there is none, or it has ended.
 func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 	const q = `
 		SELECT u.seq, u.account_id, u.id, u.name, u.password, u.removed_at, u.created_at, s.last_used_at
@@ -218,8 +218,9 @@ func (s *Store) EndSession(ctx context.Context, hash []byte) error {
 	})
 }
 
-// LinkUser returns the user whom the link is for whose token has this hash.
-// ErrNotFound when there is none, it has ended, or was used. It does not use it.
+// LinkUser returns the user whom the link is for whose token has this hash. It
+// returns ErrNotFound if there is none, it has ended, or was used. It does not
+// use it.
 func (s *Store) LinkUser(ctx context.Context, hash []byte) (User, error) {
 	const q = `
 		SELECT u.seq, u.account_id, u.id, u.name, u.password, u.removed_at, u.created_at
@@ -262,9 +263,9 @@ func (s *Store) UseLink(ctx context.Context, link []byte, password string, sessi
 }
 
 // LeaveNote keeps a secret for a session until TakeNote returns it, but no longer
-// than SessionNoteTTL or the session. The secret is encrypted at rest. A later note
-// with the same subject replaces an earlier one. ErrNotFound if the session has
-// ended.
+// than SessionNoteTTL or the session. The secret is encrypted at rest. A later
+// note with the same subject replaces an earlier one. It returns ErrNotFound if
+// the session has ended.
 func (s *Store) LeaveNote(ctx context.Context, session []byte, subject, secret string) error {
 	const q = `
 		INSERT INTO session_notes (session_hash, subject, sealed, expires_at)
@@ -280,8 +281,8 @@ func (s *Store) LeaveNote(ctx context.Context, session []byte, subject, secret s
 	})
 }
 
-// TakeNote returns the secret that LeaveNote kept, and deletes it. ErrNotFound if
-// there is none, it was taken before, or it has expired.
+// TakeNote returns the secret that LeaveNote kept, and deletes it. It returns
+// ErrNotFound if there is none, it was taken before, or it has expired.
 func (s *Store) TakeNote(ctx context.Context, session []byte, subject string) (string, error) {
 	const q = `DELETE FROM session_notes WHERE session_hash = $1 AND subject = $2 AND expires_at > $3 RETURNING sealed`
 	var sealed []byte

@@ -54,8 +54,8 @@ type InboxRef struct {
 const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
 	secret, old_secret, owner_key`
 
-// Wants says whether the endpoint is notified of events of this type that are about
-// this inbox, or about none (0).
+// Wants reports whether the endpoint is notified of events of this type that are
+// about this inbox, or about none (0).
 func (w *Webhook) Wants(typ EventType, inboxSeq int64) bool {
 	if w.Events != nil && !slices.Contains(w.Events.V, typ) {
 		return false
@@ -63,8 +63,9 @@ func (w *Webhook) Wants(typ EventType, inboxSeq int64) bool {
 	return w.Inboxes == nil || slices.ContainsFunc(w.Inboxes.V, func(in InboxRef) bool { return in.Seq == inboxSeq })
 }
 
-// SeenBy says whether a key that sees only these inboxes, or all when it is nil,
-// sees the endpoint: it does not see one that receives more than the key may read.
+// SeenBy reports whether a key that sees only these inboxes, or all when it is
+// nil, sees the endpoint: it does not see one that receives more than the key may
+// read.
 func (w *Webhook) SeenBy(inboxIDs []string) bool {
 	if inboxIDs == nil {
 		return true
@@ -106,9 +107,9 @@ func (s *Store) WebhookKeys(w Webhook, at time.Time) ([][]byte, error) {
 
 // CreateWebhook stores w, which carries AccountID, URL, Events, Active and
 // OwnerKey, and returns it with its secret, which is not returned again. When
-// inboxIDs is not nil, the endpoint receives only events of these inboxes.
-// ErrTooManyWebhooks when the account has enough, ErrState when OwnerKey has been
-// revoked.
+// inboxIDs is not nil, the endpoint receives only events of these inboxes. It
+// returns ErrTooManyWebhooks if the account has enough, ErrState when OwnerKey
+// has been revoked.
 func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string) (Webhook, string, error) {
 	const (
 		lock  = `SELECT seq FROM accounts WHERE seq = $1`

@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// breakable is a database of which a table can be made to refuse new rows.
+// breakable is a database in which a table can be made to refuse new rows.
 type breakable struct {
 	*sqlx.DB
 	postgres bool

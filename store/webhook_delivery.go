@@ -98,7 +98,7 @@ func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter,
 	return l, nil
 }
 
-// add adds the conditions of the filter, and says whether there are any.
+// add adds the conditions of the filter, and reports whether there are any.
 func (f DeliveryFilter) add(w *where) bool {
 	if f.Status != "" {
 		w.add("status = ?", f.Status)
@@ -110,8 +110,8 @@ func (f DeliveryFilter) add(w *where) bool {
 }
 
 // RetryDelivery makes a delivery of the endpoint due now, whatever became of it.
-// One that is being attempted at this moment is left to that. ErrState when the
-// endpoint is off.
+// One that is being attempted at this moment is left to that. It returns ErrState
+// if the endpoint is off.
 func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delivery, error) {
 	const q = `
 		UPDATE webhook_deliveries
@@ -290,9 +290,9 @@ type ClaimedDelivery struct {
 }
 
 // ClaimDeliveries takes up to limit deliveries of an endpoint that are due, the
-// oldest first, and returns them with the endpoint. Pushing their next attempt
-// to the end of the lease is the claim, so that one whose process dies becomes
-// due again by itself. ErrNotFound when the endpoint is deleted or off.
+// oldest first, and returns them with the endpoint. Pushing their next attempt to
+// the end of the lease is the claim, so that one whose process dies becomes due
+// again by itself. It returns ErrNotFound if the endpoint is deleted or off.
 //
 // The deliveries about one email or message are a queue: only the first that is
 // pending can be claimed. Those behind it are put off until its next attempt, and
@@ -468,8 +468,8 @@ type DeliveryResult struct {
 
 const failedLong = "every attempt failed for 5 days"
 
-// RecordDelivery stores what came of an attempt. ErrState when another claim has
-// taken the delivery since, or it is deleted.
+// RecordDelivery stores what came of an attempt. It returns ErrState if another
+// claim has taken the delivery since, or it is deleted.
 func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	if (r.Status == DeliveryPending) != (r.Next != nil) && !r.Untried {
 		return fmt.Errorf("a delivery that is %s and its next attempt do not agree", r.Status)
@@ -552,8 +552,8 @@ const (
 		  FROM webhook_deliveries d WHERE d.seq IN (?))`
 )
 
-// recordResults writes results. ErrState when one of them is of a claim that has
-// ended; then nothing of the batch may stay.
+// recordResults writes results. It returns ErrState if one of them is of a claim
+// that has ended; then nothing of the batch may stay.
 func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*DeliveryResult, now Time) error {
 	var args []any
 	left := make(map[int64]struct{}, len(results)) // deliveries that are to be written

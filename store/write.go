@@ -32,7 +32,7 @@ type hotWrite struct {
 	probe bool
 }
 
-// itemAtFault says whether one item of a batch may be why the batch failed.
+// itemAtFault reports whether one item of a batch may be why the batch failed.
 func itemAtFault(err error) bool {
 	if errors.Is(err, errLocked) || errors.Is(err, errStaleBlob) {
 		return true
@@ -386,9 +386,9 @@ func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout 
 // lock_timeout. It comes with ErrUnavailable.
 var errLocked = errors.New("another transaction holds the row")
 
-// lockedInboxes are the inboxes that another transaction holds, such as that of a
-// node that stopped in the middle of it. Their mail is refused at once, so that
-// it does not keep the mail for other inboxes waiting.
+// lockedInboxes are inboxes whose row another transaction locks, for example one
+// of a node that stopped in the middle. Their messages are refused at once, so
+// that they do not delay messages to other inboxes.
 type lockedInboxes struct {
 	mu    sync.Mutex
 	until map[int64]time.Time

@@ -41,11 +41,11 @@ type NewMessage struct {
 	Policy SendPolicy
 }
 
-// AddReceived stores the copies of one received mail, one for each inbox that
-// it is for, all or none, and returns them as stored. When the mail came from
-// our own queue, attempts are recorded in the same transaction, so that the mail
+// AddReceived stores the copies of one received mail, one for each inbox that it
+// is for, all or none, and returns them as stored. When the mail came from our
+// own queue, attempts are recorded in the same transaction, so that the mail
 // cannot arrive twice. When it is a report about mail of ours, what it says is
-// recorded with it. ErrNotFound when an inbox takes no mail any more.
+// recorded with it. It returns ErrNotFound if an inbox takes no mail any more.
 func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt, reports ...*Report) ([]Message, error) {
 	const what = "add received mail"
 	if len(copies) == 0 {
@@ -75,16 +75,17 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 }
 
 // AddSimulated stores a message that no one sent, as if it had been received, and
-// returns it as stored. With once, the response is cached too. ErrNotFound when
-// the inbox takes no mail.
+// returns it as stored. With once, the response is cached too. It returns
+// ErrNotFound if the inbox takes no mail.
 func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
 	return s.addOne(ctx, "add simulated mail", m, hotWrite{once: once})
 }
 
 // Enqueue accepts an outbound message: it is stored with its recipients, which
-// are due at once unless they are suppressed, and returned. With once, the response is cached too.
-// ErrNotFound when the inbox is deleted, ErrPolicyChanged when its policy is not
-// that of m any more, ErrThreadLimit when its thread has had too many messages from us.
+// are due at once unless they are suppressed, and returned. With once, the
+// response is cached too. It returns ErrNotFound if the inbox is deleted,
+// ErrPolicyChanged when its policy is not that of m any more, ErrThreadLimit when
+// its thread has had too many messages from us.
 func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
 	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
 }
@@ -120,7 +121,7 @@ type hotMessage struct {
 	addresses, refs, attachments string
 	body, extracted, auth        any // string or nil
 	eventID                      string
-	suppressed                   []string // what the events about such recipients keep
+	suppressed                   []string // event data of suppressed recipients
 
 	inbox   *hotInbox
 	thread  *hotThread
@@ -334,7 +335,7 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	return nil
 }
 
-// holds says whether the inbox has the policy that the mail was held against.
+// holds reports whether the inbox has the policy that the mail was held against.
 func (h *hotMessage) holds(in *hotInbox) error {
 	if h.policy != "" && h.policy != in.policy {
 		return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
@@ -342,8 +343,8 @@ func (h *hotMessage) holds(in *hotInbox) error {
 	return nil
 }
 
-// takes says whether a message may be put into the inbox. Of outbound ones only
-// those of a deleted inbox are refused here: whether it may send was decided
+// takes reports whether a message may be put into the inbox. Of outbound ones
+// only those of a deleted inbox are refused here: whether it may send was decided
 // when the send was accepted.
 func (in *hotInbox) takes(d Direction, now Time) bool {
 	if d == DirectionOut {

@@ -160,7 +160,7 @@ func listen(t *testing.T, s *served, key string) <-chan struct{} {
 	return events
 }
 
-// deliver sends a message over SMTP, and says whether it was taken.
+// deliver sends a message over SMTP, and reports whether it was taken.
 func deliver(t *testing.T, addr, to, mail string) bool {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -162,8 +162,8 @@ func mailUntilRefused(l *ledger, addr, name string) {
 	}
 }
 
-// command250 sends a line and says whether it was refused with 421, after which
-// there is no more to say, or the connection was closed instead.
+// command250 sends a line and reports whether it was refused with 421, after
+// which there is no more to say, or the connection was closed instead.
 func command250(c *textproto.Conn, line string) (refused bool, err error) {
 	sent := c.PrintfLine("%s", line)
 	code, _, err := c.ReadResponse(0)
@@ -208,7 +208,7 @@ func callUntilRefused(l *ledger, api, key, name string) {
 	}
 }
 
-// createOver makes an inbox over a connection, and says whether the connection
+// createOver makes an inbox over a connection, and reports whether the connection
 // stays open.
 func createOver(conn net.Conn, r *bufio.Reader, key, inbox string) (open bool, err error) {
 	body := `{"name":"` + inbox + `"}`

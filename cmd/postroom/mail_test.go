@@ -142,7 +142,7 @@ func TestSTARTTLSIsOfferedWithACertificate(t *testing.T) {
 	}
 }
 
-// isReturnPath says whether an address is one that bounces come back to.
+// isReturnPath reports whether an address is one that bounces come back to.
 func isReturnPath(address, domain string) bool {
 	local, at, _ := strings.Cut(address, "@")
 	return strings.HasPrefix(local, "bounce+") && len(local) > 30 && at == domain

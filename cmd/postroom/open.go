@@ -40,7 +40,7 @@ func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.T
 }
 
 // openForCommand opens the store for a short command, perhaps while `serve` runs.
-// The command cannot read blobs. Without needSecret it cannot read encrypted data
+// The command does not use blobs. Without needSecret it does not use encrypted data
 // either, and works on a machine without the installation secret.
 func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.Logger) (*store.Store, error) {
 	if !c.Database.postgres() {

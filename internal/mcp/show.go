@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// trimMessage removes the HTML and raw header of a message whose text is shown.
+// trimMessage removes the headers, and the HTML if there is text.
 func trimMessage(m map[string]any) {
 	if m == nil {
 		return

@@ -48,7 +48,7 @@ func TestWhatIsNotShownIsNotSent(t *testing.T) {
 		v := s.visitAsUser(t)
 		mx := smtptest.NewMX(t, smtptest.MXConfig{})
 		for _, kind := range droppedHTML {
-			s.clock.Add(time.Minute) // the limit of calls begins anew
+			s.clock.Add(time.Minute) // the limit of calls starts again
 			m := mailTo("ann@out.example", kind.what, "")
 			m.Text = gen.OptNilString{}
 			m.HTML = gen.NewOptNilString(`<p>Please <b>confirm</b>.</p>` + kind.source + `<p>Thank you.</p>`)

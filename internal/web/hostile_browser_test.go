@@ -87,7 +87,7 @@ func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Messa
 		head := "In-Reply-To: " + root + "\r\n"
 		if i%perThread == 0 {
 			head = "Message-ID: " + root + "\r\n"
-			s.clock.Add(time.Minute) // the limit of calls begins anew
+			s.clock.Add(time.Minute) // the limit of calls starts again
 		}
 		got := s.put(t, in, head+htmlMail(m.Subject, m.From, m.Filename, m.HTML))
 		if i%perThread == 0 {
@@ -133,7 +133,7 @@ func (b *tab) readHostile(paths []string) int {
 	b.watchDialogs()
 	n := 0
 	for _, path := range paths {
-		b.site.clock.Add(time.Minute) // the limit of calls begins anew
+		b.site.clock.Add(time.Minute) // the limit of calls starts again
 		b.do(chromedp.Navigate(b.site.url + path))
 		n += b.showFrames()
 		if at := b.where(); at != b.site.url+path {

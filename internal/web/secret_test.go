@@ -89,7 +89,7 @@ func TestDeletingAsksFirst(t *testing.T) {
 	})
 }
 
-// isFolded says whether a form is in a closed <details>, which a click opens.
+// isFolded reports whether a form is in a closed <details>, which a click opens.
 func isFolded(form *html.Node) bool {
 	for n := range form.Ancestors() {
 		if n.Data == "details" && !has(n, "open") {

@@ -70,7 +70,7 @@ type Dashboard struct {
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
 }
 
-// New returns a Dashboard. It fails if the templates or the base URL are invalid.
+// New returns a Dashboard. It returns an error if cfg is invalid.
 func New(cfg Config) (*Dashboard, error) {
 	if len(cfg.NoticeKey) < 32 {
 		return nil, errors.New("the notice key is shorter than 32 bytes")
@@ -97,7 +97,7 @@ func New(cfg Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// routes registers every page. The handlers of one subject are in the file of
+// routes registers every page. The handlers of one subject are in the file with
 // that name.
 func (d *Dashboard) routes() {
 	d.mux.Handle("GET /assets/{file}", http.HandlerFunc(d.assets.serve))

@@ -14,8 +14,8 @@
 // The reply to a message means:
 //
 //   - 250: every copy is on disk, stored in one transaction.
-//   - 4yz: nothing is stored. The fault is ours (database away, disk full, shutting
-//     down), or the client exceeded a limit for now.
+//   - 4yz: nothing is stored. The fault is ours (database unreachable, disk full,
+//     shutdown), or the client temporarily exceeded a limit.
 //   - 5yz: nothing is stored, and a retry does not help: unknown inbox, foreign
 //     domain, message too large, mail loop, lines that do not end with CRLF.
 //

@@ -102,7 +102,7 @@ func TestS7BodyIsNeverRun(t *testing.T) {
 }
 
 // S8: each of these orders is wrong. What is wrong is 503, and no sender and no
-// recipient of before is there when a transaction begins anew.
+// recipient of before is there when a transaction starts again.
 func TestS8WrongOrders(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

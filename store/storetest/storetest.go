@@ -1,9 +1,9 @@
-// Package storetest gives tests a real store, empty and their own: an SQLite
-// file or a PostgreSQL database, and a blob folder, all gone when the test
-// ends. There is no pretended store: what a test sees is what production does.
+// Package storetest provides tests with a real, empty store of their own: an
+// SQLite file or a PostgreSQL database, and a blob folder, all removed when the
+// test ends. There is no mock store: tests see what production does.
 //
-// Run is the usual way in: it runs one test on both engines. The factories make
-// rows for which a test names only the fields that matter.
+// Run is the usual entry point: it runs one test on both engines. The factories
+// create rows for which a test sets only the fields that matter.
 package storetest
 
 import (

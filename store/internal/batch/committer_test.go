@@ -126,8 +126,8 @@ func TestCommitterDoesNotTryOneByOneWhenNoItemIsAtFault(t *testing.T) {
 	}
 }
 
-// An error means "not written" and nil "written", also for who is in flight
-// when the store closes or stops waiting.
+// An error means "not written" and nil "written", also for calls in progress when
+// the store closes or stops waiting.
 func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 	t.Parallel()
 	for range 100 {

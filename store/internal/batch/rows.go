@@ -61,8 +61,8 @@ type Rows struct {
 // keySizes are the numbers of keys that Lookup prepares a query for.
 var keySizes = []int{64, 16, 4, 1}
 
-// Insert prepares an INSERT into the columns of a table. conflict is what follows
-// the rows, such as ON CONFLICT DO NOTHING.
+// Insert prepares an INSERT into the columns of a table. conflict follows the
+// rows, for example ON CONFLICT DO NOTHING.
 func (s *Statements) Insert(ctx context.Context, table, columns, conflict string) Rows {
 	return s.rows(ctx, "INSERT INTO "+table+" ("+columns+") VALUES {rows}"+conflict, s.engine.BulkSizes(), make([]string, strings.Count(columns, ",")+1))
 }

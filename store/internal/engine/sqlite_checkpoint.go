@@ -72,8 +72,8 @@ const (
 )
 
 // truncate brings all of the log into the database file and empties it, so that
-// it no longer holds what was deleted. It says whether that was possible: readers
-// may have used the log all the time.
+// it no longer holds what was deleted. It reports whether that was possible:
+// readers may have used the log all the time.
 func (c *checkpointer) truncate(ctx context.Context) (done bool, err error) {
 	conn, err := c.db.Connx(ctx)
 	if err != nil {

@@ -91,7 +91,7 @@ const (
 	mergeDeleted = 5
 )
 
-// wantsMerge says whether a merge of a few pages has anything to do.
+// wantsMerge reports whether a merge of a few pages has anything to do.
 func (s ftsStructure) wantsMerge() bool {
 	for _, l := range s {
 		if l.merging || l.segments >= mergeSegments || l.entries > 0 && l.tombstone*100/l.entries >= mergeDeleted {
@@ -101,7 +101,7 @@ func (s ftsStructure) wantsMerge() bool {
 	return false
 }
 
-// merging says whether a merge has begun and not ended.
+// merging reports whether a merge has begun and not ended.
 func (s ftsStructure) merging() bool {
 	for _, l := range s {
 		if l.merging {
