@@ -12,8 +12,7 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
-// Account owns inboxes, keys and mail. Nothing of one account is ever visible
-// to another.
+// Account owns inboxes, keys and messages. Accounts cannot see each other's data.
 type Account struct {
 	Seq         int64   `db:"seq"`
 	ID          string  `db:"id"`
@@ -81,9 +80,9 @@ func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 	})
 }
 
-// PauseAccount stops the account from sending; what it has queued still goes out.
-// When it is paused already, by itself or by an operator, the reason is what
-// changes. It returns ErrNotFound if the account does not exist.
+// PauseAccount stops the account from sending; queued messages are still
+// delivered. If it is already paused, only the reason changes. It returns
+// ErrNotFound if the account does not exist.
 func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 	const q = `UPDATE accounts SET paused_at = COALESCE(paused_at, $2), pause_reason = $3 WHERE id = $1`
 	return s.inTx(ctx, "pause account", func(tx *sqlx.Tx) error {
@@ -116,15 +115,14 @@ func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 	})
 }
 
-// FirstUser is who the first account begins with.
+// FirstUser is the first user of a new installation.
 type FirstUser struct {
 	Name string
 	Link UserLink
 }
 
-// Bootstrap makes the first account with its first key and, unless that is nil,
-// its first user, unless an account exists: then it returns ErrState and
-// changes nothing.
+// Bootstrap creates the first account with its first key and, unless it is nil,
+// its first user. If an account exists, it returns ErrState and changes nothing.
 func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *FirstUser) (Account, Key, error) {
 	var a Account
 	err := s.inTx(ctx, "create the first account", func(tx *sqlx.Tx) error {
@@ -145,7 +143,7 @@ func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *First
 	return a, key, err
 }
 
-// CreateAccount makes a further account, which has no key yet.
+// CreateAccount creates an account without keys.
 func (s *Store) CreateAccount(ctx context.Context, name string) (Account, error) {
 	var a Account
 	err := s.inTx(ctx, "create account", func(tx *sqlx.Tx) error {
@@ -192,13 +190,13 @@ func (s *Store) lockBootstrap(ctx context.Context, tx *sqlx.Tx) error {
 	return fmt.Errorf("first account: %w", ErrState)
 }
 
-// Plan says how much an account may use. A limit of 0 is none.
+// Plan holds the limits of an account. 0 means unlimited.
 type Plan struct {
 	Name string
-	// Inboxes is how many there may be that are not deleted.
+	// Inboxes is the maximum number of inboxes, deleted ones excluded.
 	Inboxes int64
-	// Daily and Monthly are how many recipients may be sent to on a UTC day and
-	// in a UTC month.
+	// Daily and Monthly are the maximum numbers of recipients per UTC day and UTC
+	// month.
 	Daily, Monthly int64
 }
 
@@ -214,7 +212,7 @@ func builtinPlans() []Plan {
 	return []Plan{{Name: PlanSelfHosted}, {Name: PlanFree, Inboxes: 10, Daily: 200, Monthly: 3000}}
 }
 
-// plans are those of an installation.
+// plans holds the plans of an installation.
 type plans struct {
 	byName   map[string]Plan
 	fallback Plan
@@ -236,8 +234,8 @@ func newPlans(more []Plan, fallback string) (plans, error) {
 	return p, nil
 }
 
-// of is the plan with that name. Who has none, or one that the installation no
-// longer knows, is on the installation's own.
+// of returns the plan with that name. Accounts without a plan, or with an unknown
+// one, have the installation's plan.
 func (p plans) of(name *string) Plan {
 	if name != nil {
 		if plan, ok := p.byName[*name]; ok {
@@ -250,7 +248,7 @@ func (p plans) of(name *string) Plan {
 // Plan is the plan that the account is on.
 func (s *Store) Plan(a Account) Plan { return s.plans.of(a.Plan) }
 
-// KnowsPlan reports whether name is a built-in plan or one of more.
+// KnowsPlan reports whether name is a built-in plan or one of those in more.
 func KnowsPlan(more []Plan, name string) bool {
 	_, err := newPlans(more, name)
 	return err == nil
@@ -262,7 +260,7 @@ func (s *Store) HasPlan(name string) bool {
 	return ok
 }
 
-// Period is what a limit is counted over.
+// Period is the period of a limit.
 type Period string
 
 // The periods of limits.
@@ -277,7 +275,7 @@ type LimitError struct {
 	Period Period
 	Limit  int64
 	Plan   string
-	// Resets is when there is room again; zero for inboxes.
+	// Resets is when the limit resets; zero for inboxes.
 	Resets time.Time
 }
 
@@ -319,7 +317,7 @@ const (
 	pauseSender = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
 )
 
-// sender is what a new outbound message needs of its account.
+// sender is the state of an account that decides about new outbound messages.
 type sender struct {
 	plan         Plan
 	paused       error
@@ -359,7 +357,7 @@ func (h *hotMessage) sendsForReal() bool {
 	return h.msg.Direction == DirectionOut && !h.msg.TestMode
 }
 
-// toSend is how many recipients are to be sent to.
+// toSend returns the number of recipients to send to.
 func (m *Message) toSend() (n int64) {
 	for i := range m.Recipients {
 		if m.Recipients[i].Status != RecipientSuppressed {
@@ -369,7 +367,8 @@ func (m *Message) toSend() (n int64) {
 	return n
 }
 
-// admitOne counts the recipients of one write, or says why it must not be sent.
+// admitOne counts the recipients of one write, or returns why it must not be
+// sent.
 func (b *hotBatch) admitOne(w *hotWrite, all map[int64]*sender) error {
 	more := map[int64]int64{}
 	add := func(h *hotMessage) {
@@ -467,7 +466,7 @@ const (
 	watchFrom = 200
 )
 
-// overWatch says why an account must stop sending, or "".
+// overWatch returns why an account must stop sending, or "".
 func overWatch(tried, hard, marked int64) string {
 	switch {
 	case tried < watchFrom:
@@ -480,9 +479,8 @@ func overWatch(tried, hard, marked int64) string {
 	return ""
 }
 
-// nearWatch reports whether an account whose mail was reported as spam comes near
-// to where it must stop sending: at more than 1 in 1000, which is what mailbox
-// providers want their senders to stay below.
+// nearWatch reports whether an account's complaint rate is near the limit: above
+// 1 in 1000, the maximum that mailbox providers ask for.
 func nearWatch(tried, marked int64) bool { return tried >= watchFrom && marked*1000 > tried }
 
 // pause is an account to pause, or one near the limits. The second has no reason.
@@ -492,9 +490,9 @@ type pause struct {
 	tried, marked int64
 }
 
-// pauseSenders stops the accounts that the batch brings over the limit of what
-// may bounce or be reported as spam. It looks before the counts are written:
-// who writes them holds them.
+// pauseSenders pauses accounts whose bounce or complaint rate exceeds the limit
+// with this batch. It runs before the counts are written, because writing locks
+// them.
 func (b *hotBatch) pauseSenders(ctx context.Context) error {
 	if !b.store.watch {
 		return nil
@@ -547,8 +545,8 @@ func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
 	return nil
 }
 
-// logPauses says which accounts stopped sending or come near to it, after the
-// commit.
+// logPauses logs, after the commit, which accounts were paused or are near the
+// limit.
 func (b *hotBatch) logPauses(ctx context.Context) {
 	for _, p := range b.paused {
 		if p.reason == "" {

@@ -13,34 +13,33 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
-// Attempt is what came of one try for one recipient.
+// Attempt is the result of one delivery attempt for one recipient.
 type Attempt struct {
 	// RecipientSeq, MessageSeq and Fence are as claimed. When the recipient has
 	// been claimed again since, the attempt is not recorded.
 	RecipientSeq int64
 	MessageSeq   int64
 	Fence        int64
-	// Status is what the recipient is now; RecipientQueued means that there will
-	// be another try.
+	// Status is the new status of the recipient. RecipientQueued means that there
+	// will be another attempt.
 	Status RecipientStatus
-	// Soft says, for RecipientBounced, that no one refused the mail permanently.
+	// Soft marks a bounce without a permanent failure.
 	Soft bool
-	// Next is when, for RecipientQueued, and nil otherwise.
+	// Next is the time of the next attempt for RecipientQueued, else nil.
 	Next *Time
-	// Untried says, for RecipientQueued, that no attempt was made after all, and
-	// none is counted.
+	// Untried reports that there was no attempt, so that none is counted. It
+	// requires RecipientQueued.
 	Untried bool
-	// Response is what the remote server replied, or why it was not reached. Only
-	// its beginning is kept.
+	// Response is the remote server's reply, or why it was not reached. It is
+	// truncated.
 	Response string
-	// Signature, when not empty, is what signing put before the raw message.
-	// The first one is kept, and every later attempt sends the same bytes.
+	// Signature, if not empty, is the signature put before the raw message. The
+	// first one is stored, and every later attempt sends the same bytes.
 	Signature string
-	// Suppress, when not empty, is why the recipient, whose address is EmailFold
-	// without regard to case, is put on the account's list of those that are not
-	// sent to.
+	// Suppress, if not empty, is the reason to suppress the recipient's address.
+	// EmailFold is its case-folded form.
 	Suppress SuppressionReason
-	// SuppressFor is the mail that the address is not sent; empty for all.
+	// SuppressFor limits the suppression to a category; empty means all mail.
 	SuppressFor SuppressionCategory
 	EmailFold   string
 }
@@ -67,9 +66,9 @@ func (a *Attempt) check() error {
 	return nil
 }
 
-// attemptEvents notes the events of the outcomes. Each keeps what the message was
-// at its moment: of an email that is sent and delivered at once, email.sent says
-// sent.
+// attemptEvents adds the events of the outcomes. Each keeps the message's state
+// at its moment: if an email is sent and delivered at once, email.sent has the
+// status sent.
 func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message, at moments) error {
 	for _, o := range outcomes {
 		m := moved[o.messageSeq]
@@ -90,7 +89,7 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message, at
 	return nil
 }
 
-// eventData is what the events of the outcome keep.
+// eventData returns the data of the outcome's events.
 func (o *outcome) eventData(status MessageStatus, recipients []RecipientState) EventData {
 	data := EventData{Status: status, Recipients: recipients, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]}
 	if r := o.report; r != nil {
@@ -109,8 +108,8 @@ func (o *outcome) events() []EventType {
 	return attemptEvents[o.Status]
 }
 
-// attemptEvents are the events of a recipient's new status. A server that takes
-// the mail for its own user both got it and delivered it.
+// attemptEvents maps a recipient's new status to events. A server that delivers a
+// message directly has both accepted and delivered it.
 var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientSent:      {EventMessageSent},
 	RecipientDelivered: {EventMessageSent, EventMessageDelivered},
@@ -118,15 +117,15 @@ var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientClicked:   {EventMessageSent, EventMessageDelivered, EventEmailOpened, EventEmailClicked},
 	RecipientBounced:   {EventMessageBounced},
 	RecipientFailed:    {EventMessageFailed},
-	// Nothing else tells that nothing will come of it.
+	// No other event reports that the message will not be sent.
 	RecipientSuppressed: {EventMessageFailed},
-	// Who complains has got the mail.
+	// A complaint implies delivery.
 	RecipientComplained: {EventMessageSent, EventMessageDelivered, EventMessageComplained},
 }
 
-// statusOf is the status of a message: the furthest that any recipient has
-// reached; when all ended badly, bounced if one bounced, else failed; and
-// complained wins over all.
+// statusOf returns the status of a message: the furthest that any recipient has
+// reached. If all have failed, it is bounced if one bounced, else failed.
+// Complained overrides all.
 func statusOf(rs []RecipientStatus) MessageStatus {
 	has := func(r RecipientStatus) bool { return slices.Contains(rs, r) }
 	switch {
@@ -186,8 +185,8 @@ type outcome struct {
 	told         []EventType // by the report
 }
 
-// recordAttempts writes the attempts and reports of a batch and then what they
-// make of their messages.
+// recordAttempts writes the attempts and reports of a batch and then updates
+// their messages.
 func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, reports []*Report) error {
 	if len(attempts)+len(reports) == 0 {
 		return nil
@@ -239,8 +238,8 @@ func (b *hotBatch) lockAttempted(ctx context.Context, attempts []*Attempt, repor
 	return errIn("lock recipients", b.store.hot.lockRecipients.Find(ctx, b.tx, batch.Sorted(recipients), none))
 }
 
-// updateRecipients writes the attempts. It returns ErrState if one of them is of
-// a claim that has ended; then nothing of the batch may stay.
+// updateRecipients writes the attempts. It returns ErrState if the claim of one
+// has ended; then the whole batch must be rolled back.
 func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([]outcome, error) {
 	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.Columns)
 	written := make(map[int64]outcome, len(attempts))

@@ -16,10 +16,9 @@ import (
 	"github.com/postroom/postroom/store/internal/engine"
 )
 
-// Snapshot is the database as it was at one moment: it lies in a file, and says
-// which blobs belong to it. No transaction is open for it: one that stayed open
-// while blobs are copied would keep PostgreSQL from cleaning up what was sent
-// meanwhile. It must be closed after use.
+// Snapshot is a copy of the database at one moment, in a file, with the list of
+// its blobs. No transaction stays open while blobs are copied, because it would
+// keep PostgreSQL from cleaning up. A snapshot must be closed after use.
 type Snapshot struct {
 	Engine string // of the database, which alone can load the file
 	Schema int64  // version
@@ -30,7 +29,7 @@ type Snapshot struct {
 	keys *os.File // of the blobs, one a line
 }
 
-// SnapshotCounts say how much a snapshot holds.
+// SnapshotCounts holds the numbers of rows and blobs in a snapshot.
 type SnapshotCounts struct {
 	Inboxes  int64 `db:"inboxes" json:"inboxes"`
 	Messages int64 `db:"messages" json:"messages"`
@@ -157,9 +156,9 @@ func (s *Store) blobsKept(ctx context.Context) (bool, error) {
 // of before.
 const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
 
-// Load fills an empty database with what Snapshot wrote, holds what waits in it
-// (see Hold), ends the sessions of people, and brings the schema up to date. When it fails before the last of
-// these steps the database is still empty.
+// Load restores a snapshot into an empty database, holds pending work (see Hold),
+// ends all sessions and migrates the schema. If it fails before the last step,
+// the database is still empty.
 func Load(ctx context.Context, cfg Config, path string) error {
 	d := engine.New(cfg.Database, 0)
 	if err := d.Load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
@@ -169,17 +168,16 @@ func Load(ctx context.Context, cfg Config, path string) error {
 	return err
 }
 
-// A backup is older than what has happened since: mail that it shows as waiting
-// may be long delivered, and the webhooks that it shows as pending long posted.
-// So what waits in a restored database is held: it has a held_due, the time when
-// it was due, in place of that time, and no one takes it up until an operator
-// lets it go or gives it up. What comes later is not held.
+// A backup is older than the latest deliveries: messages that it shows as waiting
+// may have been delivered, and pending webhooks posted. So pending work in a
+// restored database is held: its due time moves to held_due, and it is not
+// claimed until an operator releases or discards it. New work is not held.
 
-// Held counts what is held: recipients of mail, scheduled emails, and deliveries
-// to webhook endpoints.
+// Held holds the numbers of held recipients, scheduled emails and webhook
+// deliveries.
 type Held struct{ Recipients, Scheduled, Deliveries int64 }
 
-// None says that nothing is.
+// None reports whether nothing is held.
 func (h Held) None() bool { return h == Held{} }
 
 // hold is run by PostgreSQL's own tools too, at the end of a restore. What a node
@@ -191,8 +189,8 @@ const hold = `
 		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
 	UPDATE emails SET held_due = due_at, due_at = NULL WHERE due_at IS NOT NULL;`
 
-// Hold holds everything that waits to be sent or posted now. No node may be
-// serving: it may still finish what it has claimed.
+// Hold holds all pending messages and webhooks. No node may be serving, because
+// it may still finish what it has claimed.
 func (s *Store) Hold(ctx context.Context) error {
 	return s.inTx(ctx, "hold what waits", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, hold)
@@ -200,7 +198,7 @@ func (s *Store) Hold(ctx context.Context) error {
 	})
 }
 
-// Held says how much is held.
+// Held returns the numbers of held items.
 func (s *Store) Held(ctx context.Context) (Held, error) {
 	const q = `SELECT
 		(SELECT count(*) FROM recipients WHERE held_due IS NOT NULL) AS recipients,
@@ -210,9 +208,9 @@ func (s *Store) Held(ctx context.Context) (Held, error) {
 	return h, s.wrap(s.read.GetContext(ctx, &h, q), "what is held")
 }
 
-// ReleaseHeld makes what is held wait again as it did before, and returns how
-// much: all of it, or, unless after is zero, what was not due until then. The
-// time for retries of mail starts again.
+// ReleaseHeld makes held items pending again and returns their numbers: all of
+// them or, if after is not zero, those due at after or later. The time for retries
+// starts again.
 func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) {
 	const (
 		some       = ` WHERE %s IN (SELECT %[1]s FROM %s WHERE held_due >= $1 ORDER BY held_due LIMIT $2)`
@@ -248,9 +246,9 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 	return h, nil
 }
 
-// DiscardHeld ends all that is held and returns how much that was. Recipients have
-// failed, with why as the reason, scheduled emails are cancelled, both with their
-// events; webhooks are not notified of what they were to be notified of.
+// DiscardHeld ends all held items and returns their numbers. Recipients fail with
+// why as the reason and scheduled emails are cancelled, both with their events.
+// Webhooks are not notified.
 func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error) {
 	if h.Deliveries, err = s.discardDeliveries(ctx, why); err != nil {
 		return h, err

@@ -14,7 +14,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// DraftStatus is what became of a draft.
+// DraftStatus is the state of a draft.
 type DraftStatus string
 
 // The states of a draft. Nothing leads out of the last two.
@@ -24,7 +24,7 @@ const (
 	DraftRejected DraftStatus = "rejected"
 )
 
-// DraftKind says what a draft is of.
+// DraftKind is the kind of message in a draft.
 type DraftKind string
 
 // The kinds of drafts.
@@ -59,7 +59,7 @@ type Draft struct {
 	RejectReason *string              `db:"reject_reason"`
 	ContentAt    Time                 `db:"content_at"` // how old the content is; retention counts from here
 	ExpiredAt    *Time                `db:"expired_at"` // when the content was deleted
-	// RetentionDays is that of the inbox.
+	// RetentionDays is the inbox's retention.
 	RetentionDays int `db:"retention_days"`
 	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
 	// and Metadata are that email's.
@@ -74,7 +74,7 @@ type Draft struct {
 	Content *DraftContent `db:"-"`
 }
 
-// DraftContent is what retention deletes of a draft.
+// DraftContent is the part of a draft that retention deletes.
 type DraftContent struct {
 	DraftSeq    int64                   `db:"draft_seq"`
 	Text        string                  `db:"text"` // text and html may be empty, but not both
@@ -118,7 +118,7 @@ func (s *Store) Draft(ctx context.Context, accountID int64, id string) (Draft, e
 	return one[0], err
 }
 
-// DraftFilter says which drafts a list is about. Empty fields match all.
+// DraftFilter selects drafts. Empty fields match all.
 type DraftFilter struct {
 	AccountID int64
 	InboxSeq  int64    // one inbox, or 0
@@ -126,9 +126,9 @@ type DraftFilter struct {
 	Status    DraftStatus
 }
 
-// ListDrafts returns a page of drafts with their content except its html,
-// newest first. A page may hold fewer than the limit and yet not be the last:
-// when the drafts say so much that more would be too much to hold.
+// ListDrafts returns a page of drafts with their content except its html, newest
+// first. A page may have fewer drafts than the limit without being the last, to
+// bound memory.
 func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Draft], error) {
 	scope := fmt.Sprintf("drafts/%d/%d/%t/%q/%q", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs, f.Status)
 	before, err := s.beforeSeq(scope, p.Cursor)
@@ -419,8 +419,8 @@ func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error
 	return err
 }
 
-// announced is what a call returns that has written an event about d: those who
-// wait for one look.
+// announced is the result of a call that has written an event about d. It wakes
+// waiting goroutines.
 func (s *Store) announced(d Draft, err error) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
@@ -496,8 +496,8 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 	return d, nil
 }
 
-// RejectDraft ends a pending draft: it is never sent. by is who decided. It
-// returns ErrState if it is not pending any more.
+// RejectDraft rejects a pending draft; it is never sent. by is the user or key
+// that decided. It returns ErrState if the draft is not pending any more.
 func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string, reason *string, once *Once) (Draft, error) {
 	const q = `UPDATE drafts SET status = $2, decided_by = $3, decided_at = $4, reject_reason = $5, updated_at = $4 WHERE seq = $1`
 	var d Draft
@@ -565,7 +565,7 @@ type Approval struct {
 	// DraftSeq and DraftID are the draft's.
 	DraftSeq int64
 	DraftID  string
-	// Version is the one that was approved.
+	// Version is the approved version.
 	Version int
 	// By is the id of the key or user who decided.
 	By string

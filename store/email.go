@@ -24,7 +24,7 @@ const (
 	EmailCancelled MessageStatus = "cancelled"
 )
 
-// Category says what an email is for.
+// Category is the purpose of an email.
 type Category string
 
 // The categories.
@@ -33,8 +33,8 @@ const (
 	CategoryMarketing     Category = "marketing"
 )
 
-// Email is a message that belongs to no inbox: an outbound message with what only
-// emails have. Its id begins with em_, and what it says is kept as it was given.
+// Email is a message without an inbox: an outbound message with the fields that
+// only emails have. Its id starts with em_.
 type Email struct {
 	Message
 	// FromInbox is the inbox whose address it is sent from, nil if the address is
@@ -88,7 +88,7 @@ func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Emai
 	return all[0], nil
 }
 
-// Batch is emails that were sent by one call.
+// Batch is the emails of one API call.
 type Batch struct {
 	ID     string
 	Emails []Email
@@ -200,14 +200,15 @@ const (
 	emailTables = ` FROM emails e JOIN messages m ON m.seq = e.message_seq AND m.inbox_seq IS NULL`
 )
 
-// EmailFilter says which emails are wanted. All that is set must match.
+// EmailFilter selects emails. All fields that are set must match.
 type EmailFilter struct {
 	AccountID int64
 	// InboxIDs are the only inboxes that emails may be sent from; nil means that
 	// any sender will do.
 	InboxIDs []string
 	Status   MessageStatus
-	// Tags are names and values; the email has at least one of them. nil means any.
+	// Tags are name and value pairs; the email has at least one of them. nil
+	// means any.
 	Tags    [][2]string
 	BatchID string
 }
@@ -238,8 +239,8 @@ func (s *Store) Email(ctx context.Context, accountID int64, inboxIDs []string, i
 	return e, nil
 }
 
-// ListEmails returns a page of emails with their content, newest first. As of
-// messages, a page may hold fewer than the limit and yet not be the last.
+// ListEmails returns a page of emails with their content, newest first. As with
+// messages, a page may have fewer emails than the limit without being the last.
 func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Email], error) {
 	scope := f.scope()
 	before, err := s.beforeSeq(scope, p.Cursor)
@@ -458,7 +459,7 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 	case MessageQueued:
 		b.event(h.eventID, EventEmailQueued, &h.msg, queuedData)
 		b.wake(topic{kind: topicQueue})
-	default: // no one is left to send it to
+	default: // all recipients are suppressed
 	}
 	b.addSuppressedEvents(h.hotMessage, EventEmailFailed)
 }

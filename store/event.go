@@ -51,20 +51,21 @@ const (
 	EventDraftRejected EventType = "draft.rejected"
 )
 
-// EventDomainDegraded tells that a required DNS record of a verified domain is
-// gone.
+// EventDomainDegraded reports that a required DNS record of a verified domain is
+// missing.
 const EventDomainDegraded EventType = "domain.health.degraded"
 
-// EventWebhookTest is sent to one endpoint, because someone asked for it.
+// EventWebhookTest is sent to one endpoint on request.
 const EventWebhookTest EventType = "webhook.test"
 
-// EventInboxDeleted ends the waits for mail on other nodes. No client sees it.
+// EventInboxDeleted ends the waits for messages on other nodes. Clients do not
+// see it.
 const EventInboxDeleted EventType = "inbox.deleted"
 
 // Internal reports whether clients do not see events of this type in the log.
 func (t EventType) Internal() bool { return t == EventWebhookTest || t == EventInboxDeleted }
 
-// Event is one entry of the log of what happened.
+// Event is one entry of the event log.
 type Event struct {
 	Seq       int64     `db:"seq"` // its place in the log
 	AccountID int64     `db:"account_id"`
@@ -85,20 +86,20 @@ const eventColumns = `e.seq, e.account_id, e.id, e.type, i.id AS inbox_id, m.id 
 
 const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq LEFT JOIN messages m ON m.seq = e.message_seq`
 
-// WebhookEventData is what a test event keeps.
+// WebhookEventData is the data of a test event.
 type WebhookEventData struct {
 	WebhookID string `json:"webhook_id"`
 }
 
-// DraftEventData is what an event about a draft keeps. It holds no content
+// DraftEventData is the data of an event about a draft. It holds no content
 // either.
 type DraftEventData struct {
 	DraftID string      `json:"draft_id"`
 	Status  DraftStatus `json:"status"`
 }
 
-// EventData is what an event keeps beside the resource that it is about. It
-// holds no content of mail, so that retention has nothing to delete here.
+// EventData is the data of an event beside the resource. It holds no message
+// content, so that retention has nothing to delete here.
 type EventData struct {
 	// Status is the message's at the moment of the event, and Recipients are the
 	// states of its recipients, in their order. They are kept by events that are
@@ -111,16 +112,15 @@ type EventData struct {
 	Recipient string `json:"recipient,omitempty"`
 	// Response is what the remote server replied.
 	Response string `json:"response,omitempty"`
-	// Soft says of a bounce that it was not refused permanently: the retries were used
-	// up.
+	// Soft marks a bounce after the last retry, without a permanent failure.
 	Soft bool `json:"soft,omitempty"`
 	// Code, Enhanced and Reason are of a bounce that came back as a message: there the
 	// response does not begin with them.
 	Code     int    `json:"code,omitempty"`
 	Enhanced string `json:"enhanced,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Bot says of an open or a click that a machine did it, and Link what was
-	// clicked; a simulated click has none.
+	// Bot reports that a machine opened or clicked. Link is the clicked link,
+	// empty if simulated.
 	Bot  bool   `json:"bot,omitempty"`
 	Link string `json:"link,omitempty"`
 }
@@ -135,7 +135,7 @@ func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 }
 
 // MessagesOf returns messages with their content, by their numbers, unless their
-// inbox is deleted. It leaves out what would be too much to hold at once.
+// inbox is deleted. It leaves out messages that would exceed the memory limit.
 func (s *Store) MessagesOf(ctx context.Context, seqs []int64) (map[int64]Message, error) {
 	ms, err := s.messagesBySeq(ctx, seqs, &MessageFilter{})
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) EmailsOf(ctx context.Context, seqs []int64) (map[int64]Email, er
 	return found, nil
 }
 
-// RecipientState is how far the delivery to a recipient had come at an event.
+// RecipientState is the delivery state of a recipient at an event.
 type RecipientState struct {
 	Status   RecipientStatus `json:"status"`
 	Attempts int             `json:"attempts,omitempty"`
@@ -253,7 +253,7 @@ func initialStates(rs []Recipient) []RecipientState {
 	return states
 }
 
-// AsOf makes of the message what it was at an event with this data.
+// AsOf sets the message to its state at an event with this data.
 func (m *Message) AsOf(e Event, data EventData) {
 	m.Status = data.Status
 	m.SentAt = until(m.SentAt, e, m.Status != MessageQueued)
@@ -285,7 +285,7 @@ func (r *Recipient) asOf(e Event, was RecipientState) {
 	r.BouncedAt = until(r.BouncedAt, e, !slices.Contains(progress, r.Status))
 }
 
-// AsOf makes of the email what it was at an event with this data.
+// AsOf sets the email to its state at an event with this data.
 func (e *Email) AsOf(ev Event, data EventData) {
 	e.Message.AsOf(ev, data)
 	e.OpenedAt = until(e.OpenedAt, ev, !slices.Contains([]MessageStatus{MessageQueued, MessageSent, MessageDelivered}, e.Status))

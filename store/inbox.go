@@ -8,7 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// SendPolicy says whom an inbox may write to.
+// SendPolicy determines whom an inbox may write to.
 type SendPolicy string
 
 // The send policies.
@@ -28,7 +28,7 @@ const (
 	InboxDeleted   InboxStatus = "deleted"
 )
 
-// Inbox is one programmable address. A deleted inbox keeps its row, so that its
+// Inbox is a mailbox of a program. A deleted inbox keeps its row, so that its
 // address is never assigned again.
 type Inbox struct {
 	Seq           int64        `db:"seq"`
@@ -47,8 +47,8 @@ type Inbox struct {
 	CreatedAt     Time         `db:"created_at"`
 	UpdatedAt     Time         `db:"updated_at"`
 
-	// OnOwnDomain says of an inbox to be created that its domain is the
-	// account's, not the installation's.
+	// OnOwnDomain marks a new inbox on a domain of the account, not of the
+	// installation.
 	OnOwnDomain bool `db:"-"`
 }
 
@@ -206,8 +206,8 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 	return in, nil
 }
 
-// DeleteInbox makes the inbox refuse mail from now on and hides all that is
-// under it. Its waiters are woken, on all nodes. Mail that it has queued is still delivered.
+// DeleteInbox makes the inbox refuse mail and hides all its content. It wakes
+// waiting clients on all nodes. Queued messages are still delivered.
 func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const (
 		q     = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
@@ -255,7 +255,7 @@ func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id 
 	return in, s.wrap(err, "inbox "+id)
 }
 
-// Mailbox is what receiving needs to know of an inbox.
+// Mailbox holds the fields of an inbox that receiving needs.
 type Mailbox struct {
 	Seq       int64
 	AccountID int64
@@ -269,7 +269,7 @@ func (in Inbox) Mailbox() Mailbox {
 	return Mailbox{in.Seq, in.AccountID, in.ID, in.Status, in.ExpiresAt}
 }
 
-// Takes reports whether mail can be put into the inbox.
+// Takes reports whether the inbox accepts mail.
 func (m Mailbox) Takes(now Time) bool { return m.Status == InboxActive && !m.Expired(now) }
 
 // Expired reports whether the inbox has passed its expires_at.
@@ -278,19 +278,19 @@ func (m Mailbox) Expired(now Time) bool { return m.ExpiresAt != nil && !m.Expire
 const mailboxByAddress = `
 	SELECT seq, account_id, id, status, expires_at FROM inboxes WHERE address = $1 AND status <> 'deleted'`
 
-// MailboxByAddress returns the inbox, of whatever account, that receives mail to
-// address (lower case, without tag). It returns ErrNotFound if it is deleted or
-// never was. It is asked for every recipient of every mail, so it reads no more
-// than it must.
+// MailboxByAddress returns the inbox, of any account, that receives mail for
+// address (lower case, without tag). It returns ErrNotFound if the inbox is
+// deleted or never existed. It runs for every recipient, so it reads as little as
+// possible.
 func (s *Store) MailboxByAddress(ctx context.Context, address string) (Mailbox, error) {
 	var m Mailbox
 	err := s.reads.Scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
 	return m, s.wrap(err, "inbox")
 }
 
-// SuspendInbox makes an inbox, of whatever account, refuse mail and sending until
-// ResumeInbox; what it has queued still goes out. It is named by its id or its
-// address. It returns ErrState if it is suspended already.
+// SuspendInbox makes an inbox, of any account, refuse mail and sending until
+// ResumeInbox; queued messages are still delivered. The argument is an id or an
+// address. It returns ErrState if the inbox is already suspended.
 func (s *Store) SuspendInbox(ctx context.Context, name string) (Inbox, error) {
 	return s.turnInbox(ctx, "suspend inbox", name, InboxActive, InboxSuspended)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/work"
 )
 
-// KeyMode is what a key's secret is for.
+// KeyMode is live, test or restricted.
 type KeyMode string
 
 // The modes of a key.
@@ -45,7 +45,7 @@ type Key struct {
 const keyColumns = `seq, account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids,
 	expires_at, last_used_at, revoked_at, created_at`
 
-// HashKey is how a key's secret is stored and looked up.
+// HashKey returns the hash under which a key's secret is stored.
 func HashKey(secret string) []byte {
 	h := sha256.Sum256([]byte(secret))
 	return h[:]
@@ -158,7 +158,7 @@ func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error
 	})
 }
 
-// usedKeys is when keys were last used, as far as it is not written yet.
+// usedKeys holds the last use of keys that is not written yet.
 type usedKeys struct {
 	mu sync.Mutex
 	at map[int64]Time // by sequence number of the key
@@ -206,7 +206,7 @@ func (s *Store) FlushUsedKeys(ctx context.Context) error {
 		return nil
 	}
 	return s.inTx(ctx, "note used keys", func(tx *sqlx.Tx) error {
-		for _, seq := range slices.Sorted(maps.Keys(at)) { // nodes hold the rows in one order
+		for _, seq := range slices.Sorted(maps.Keys(at)) { // all nodes lock the rows in the same order
 			if _, err := tx.ExecContext(ctx, q, seq, at[seq]); err != nil {
 				return err
 			}
