@@ -68,8 +68,8 @@ func IsBlobKey(name string) bool {
 	return err == nil && len(id) == 26 && name == blobKey(id)
 }
 
-// blobTime is when the key of a blob was made. Names that are not keys have no
-// time.
+// blobTime returns when the key of a blob was created. Names that are not keys
+// have no time.
 func blobTime(key string) (time.Time, bool) {
 	if !IsBlobKey(key) {
 		return time.Time{}, false

@@ -115,8 +115,8 @@ func (s *Store) notePause(ctx context.Context) {
 	}
 }
 
-// watchServer asks the server now and then for its time, and whether a newer
-// program has changed the schema. An error says nothing of either.
+// watchServer regularly asks the server for its time, and whether a newer program
+// has changed the schema. It ignores errors.
 func (s *Store) watchServer(ctx context.Context) {
 	if s.engine.Alone() {
 		return
@@ -257,8 +257,8 @@ func (s *Store) DeletionsPaused(ctx context.Context) (*Time, error) {
 	return row.HeldUntil, nil
 }
 
-// ConfirmClock says that the clock is right: what is due may be deleted. It
-// returns whether deletions were held.
+// ConfirmClock confirms that the clock is right, so that due deletions may run.
+// It returns whether deletions were held back.
 func (s *Store) ConfirmClock(ctx context.Context) (bool, error) {
 	held, err := s.DeletionsPaused(ctx)
 	if err != nil {

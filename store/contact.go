@@ -144,12 +144,11 @@ func (s *Store) DeleteContact(ctx context.Context, accountID int64, id string) e
 type ContactInput struct {
 	Email     string
 	EmailFold string
-	// Edit sets what is known of the contact: of a new one, which has nothing
-	// yet, or of the one who has the address.
+	// Edit changes a contact: an empty one if it is new, else the existing one.
 	Edit func(*Contact)
 }
 
-// ContactCounts are how many contacts a batch made and changed.
+// ContactCounts holds how many contacts a batch created and changed.
 type ContactCounts struct {
 	Created, Updated int
 }
@@ -219,8 +218,8 @@ func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64
 	return nil
 }
 
-// editContacts changes the contacts who have these addresses, and returns the
-// addresses of those that it found.
+// editContacts changes the contacts with these addresses, and returns the
+// addresses that it found.
 func (s *Store) editContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput) (map[string]bool, error) {
 	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = ? AND email_fold IN (?) ORDER BY email_fold`
 	edited := make(map[string]bool, len(in))

@@ -34,7 +34,7 @@ type Domain struct {
 	Status       DomainStatus                  `db:"status"`
 	Records      JSON[map[string]RecordStatus] `db:"records"` // as last looked up, by DomainRecord.key
 	PendingSince Time                          `db:"pending_since"`
-	DegradedAt   *Time                         `db:"degraded_at"` // since when a required record of a verified domain is gone
+	DegradedAt   *Time                         `db:"degraded_at"` // since when a required record of a verified domain is missing
 	NextCheckAt  *Time                         `db:"next_check_at"`
 	VerifiedAt   *Time                         `db:"verified_at"`
 	CreatedAt    Time                          `db:"created_at"`
@@ -218,7 +218,7 @@ const (
 	checkLater = 24 * time.Hour
 )
 
-// RecordStatus is what the last look-up of a record found.
+// RecordStatus is the result of the last lookup of a record.
 type RecordStatus string
 
 // The states of a record.
@@ -228,8 +228,8 @@ const (
 	RecordMissing  RecordStatus = "missing"
 )
 
-// DomainRecord is a DNS record of a domain. In the result of a look-up, the
-// status RecordPending says that the DNS did not respond.
+// DomainRecord is a DNS record of a domain. In the result of a lookup,
+// RecordPending means that DNS did not respond.
 type DomainRecord struct {
 	Kind     string       `json:"record"`
 	Type     string       `json:"type"`
@@ -244,7 +244,7 @@ type DomainRecord struct {
 
 func (r DomainRecord) key() string { return r.Kind + " " + r.Name }
 
-// DomainEventData is what an event about a domain keeps.
+// DomainEventData is the data of an event about a domain.
 type DomainEventData struct {
 	DomainID   string         `json:"domain_id"`
 	Domain     string         `json:"domain"`
@@ -255,7 +255,7 @@ type DomainEventData struct {
 	Degraded   []DomainRecord `json:"degraded_records"`
 }
 
-// StatusOf is what the last look-up of r found.
+// StatusOf returns the result of the last lookup of r.
 func (d Domain) StatusOf(r DomainRecord) RecordStatus {
 	if status, ok := d.Records.V[r.key()]; ok {
 		return status
@@ -398,8 +398,8 @@ func (d *Domain) forget(needed []DomainRecord) {
 	maps.DeleteFunc(d.Records.V, func(key string, _ RecordStatus) bool { return !keys[key] })
 }
 
-// nextCheck is when to look again: verified domains daily, those that wait for a
-// record hourly, and failed ones when someone asks.
+// nextCheck returns the time of the next lookup: daily for verified domains,
+// hourly for pending ones, and on request for failed ones.
 func (d *Domain) nextCheck(now Time) *Time {
 	wait := checkSoon
 	switch {

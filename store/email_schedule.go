@@ -44,10 +44,9 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 	return err
 }
 
-// RescheduleEmail changes when a scheduled email is to be sent; a time that is
-// not ahead sends it at once, if it may still be sent by rules. It returns
-// ErrState if it is not scheduled any more, or held: it may have been sent
-// already.
+// RescheduleEmail changes when a scheduled email is sent. A time that is not in
+// the future sends it at once, if rules allow. It returns ErrState if the email
+// is not scheduled any more or is held.
 func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string, at Time, rules DueRules) error {
 	const (
 		put = `UPDATE emails SET due_at = $2, scheduled_at = $2 WHERE message_seq = $1 AND due_at IS NOT NULL`
@@ -215,7 +214,7 @@ func (e *dueEmail) address() string {
 	return local + "@" + domain
 }
 
-// dueSenders is what decides whether due emails may be sent.
+// dueSenders is the state that decides whether due emails may be sent.
 type dueSenders struct {
 	ended   map[string]string // why a key or user may not send, by its id
 	paused  map[int64]string  // why an account may not send

@@ -17,7 +17,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrAddressTaken means that the address is or was an inbox.
 	ErrAddressTaken = errors.New("address is or was in use")
-	// ErrContactExists means that the address is that of another contact.
+	// ErrContactExists means that another contact has the address.
 	ErrContactExists = errors.New("address is a contact's")
 	// ErrDomainTaken means that the account has the domain already.
 	ErrDomainTaken = errors.New("domain is in the account already")
@@ -26,8 +26,8 @@ var (
 	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
-	// ErrPolicyChanged means that an inbox has another send policy than the one
-	// that a message was held against.
+	// ErrPolicyChanged means that the send policy of an inbox is not the one that
+	// a message was checked against.
 	ErrPolicyChanged = errors.New("send policy changed")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or
 	// account.

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// EventTail follows the log of the events of all accounts. An event gets its
-// number before its transaction commits, so that one with a lower number may
-// appear later than one with a higher: the tail knows up to where nothing can
-// appear any more, and who reads no further reads every event once, in order.
-// It is for one goroutine.
+// EventTail follows the event log of all accounts. Events get their number before
+// their transaction commits, so that a lower number may appear after a higher
+// one. The tail knows the number up to which no further events can appear: a
+// reader that stops there reads every event once, in order. It is not safe for
+// concurrent use.
 type EventTail struct {
 	store   *Store
 	known   bool       // settled is
@@ -60,9 +60,8 @@ func (t *EventTail) Settle(ctx context.Context) (settled int64, known, pending b
 	return t.settled, t.known, t.mark != nil, nil
 }
 
-// Epoch counts how often the numbers of events have gone back, which a failover to
-// a standby that lacks the end of the log does. Numbers of an earlier epoch mean
-// nothing.
+// Epoch counts how often event numbers have gone back, as after a failover to a
+// standby that lacks the end of the log. Numbers of an earlier epoch are invalid.
 func (t *EventTail) Epoch() int { return t.epoch }
 
 func (t *EventTail) settle(seq int64) {

@@ -19,8 +19,8 @@ type Once struct {
 	Key string
 	// BodyHash distinguishes a repeated request from another one with the same key.
 	BodyHash []byte
-	// TTL is how long the response is returned again, at most CachedResponseTTL; 0
-	// means CachedResponseTTL.
+	// TTL is how long the response is cached, at most CachedResponseTTL; 0 means
+	// CachedResponseTTL.
 	TTL time.Duration
 	// Render makes the response from the stored row: the HTTP status, the name of its
 	// type, and its JSON. It runs inside the transaction and must be quick.

@@ -21,7 +21,7 @@ const (
 	DirectionOut Direction = "out"
 )
 
-// MessageStatus is how far a message has come.
+// MessageStatus is the delivery state of a message.
 type MessageStatus string
 
 // The states of a message. Received is for inbound ones, the others for
@@ -259,8 +259,8 @@ type Body struct {
 	// Reply is the new part of the text of a received message; nil when that is
 	// all of Text.
 	Reply *string `json:"reply,omitempty"`
-	// FromHTML says that the message has no text of its own, and that Text was
-	// made from HTML.
+	// FromHTML means that the message has no text part and Text was derived from
+	// HTML.
 	FromHTML bool `json:"from_html,omitempty"`
 	// Derived is false for messages that were stored by versions without Reply
 	// and FromHTML. What those show is made each time that they are read.
@@ -278,7 +278,7 @@ func NewAttachments(list []mail.Attachment, now time.Time) []mail.Attachment {
 	return out
 }
 
-// Content is what retention deletes.
+// Content is the part of a message that retention deletes.
 type Content struct {
 	MessageSeq  int64                   `db:"message_seq"`
 	Raw         []byte                  `db:"raw"`       // nil when BlobKey is set
@@ -297,7 +297,7 @@ const contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw,
 
 // Raw is an open raw message.
 type Raw struct {
-	// ReadSeekCloser gives the bytes as received, or as composed.
+	// ReadSeekCloser reads the bytes as received, or as composed.
 	io.ReadSeekCloser
 	// Signature stands before them on the wire: the header lines that signing
 	// added, or empty.

@@ -10,9 +10,8 @@ import (
 )
 
 // ListMessages returns a page of messages with their content, newest first. A
-// page may hold fewer than the limit, or none, and yet not be the last: when the
-// filters let so little pass that looking for more would take long, or when the
-// messages say so much that more would be too much to hold.
+// page may have fewer messages than the limit, or none, without being the last:
+// the search time and the memory of a page are bounded.
 func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
 	scope := f.scope()
 	before := position{at: maxPosition, seq: maxPosition}
@@ -52,8 +51,8 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 
 const maxPosition = 1<<63 - 1
 
-// found is what one page found, and where the next one goes on, nil for the end
-// of the list.
+// found is the result of one page, and where the next one continues, nil at the
+// end of the list.
 type found struct {
 	messages []Message
 	end      *position
@@ -251,8 +250,7 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 	return ms, s.wrap(err, "list messages")
 }
 
-// MessageFilter says which messages a list or a wait is about. Empty fields
-// match all.
+// MessageFilter selects messages of a list or a wait. Empty fields match all.
 type MessageFilter struct {
 	AccountID int64
 	InboxSeq  int64    // one inbox, or 0
@@ -398,7 +396,7 @@ func portion(ms []Message) int {
 	return len(ms)
 }
 
-// held is how many bytes of text the content has, which may be nil.
+// held returns the number of bytes of text in the content, which may be nil.
 func (c *Content) held() int {
 	switch {
 	case c == nil:

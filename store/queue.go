@@ -159,7 +159,7 @@ func firstDue(from Time, busy []string) (q string, args []any) {
 	return `SELECT next_attempt_at FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT 1`, w.args
 }
 
-// Lease is a claim on a recipient, as Claimed says.
+// Lease identifies a claim on a recipient, see Claimed.
 type Lease struct {
 	RecipientSeq int64
 	Fence        int64
@@ -318,7 +318,7 @@ func (d *endpointsFrom) found(now time.Time, due []DueEndpoint, all bool) {
 	d.older = older
 }
 
-// RecipientStatus is how far the delivery to one recipient has come.
+// RecipientStatus is the delivery state of one recipient.
 type RecipientStatus string
 
 // The states of a recipient.

@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/internal/work"
 )
 
-// RateKind is what is counted.
+// RateKind is the kind of a rate limit.
 type RateKind string
 
 // The rate limits count calls of a key, sending calls of a key, calls of an address
@@ -28,9 +28,9 @@ func (k RateKind) anybodys() bool { return k != RateCalls && k != RateSends }
 
 // Rate is a window after a call.
 type Rate struct {
-	// Left is how many more calls pass in the window.
+	// Left is the number of remaining calls in the window.
 	Left int
-	// Ends is when the window ends, and everything is allowed again.
+	// Ends is the end of the window, when the count starts again.
 	Ends time.Time
 	// Refused means that this call must not pass. It was not counted.
 	Refused bool

@@ -10,19 +10,19 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Report is news about a recipient after the message was delivered: from a
-// bounce or a complaint that came back, or by a reader. It never lowers how far
-// the recipient has come, and is recorded as often as it says something new.
+// Report is a result that arrives after delivery: a bounce, a complaint, an open
+// or a click. It never moves the recipient's status back. A repeated report is
+// recorded only if it adds something.
 type Report struct {
-	// RecipientSeq and MessageSeq say whom it is about.
+	// RecipientSeq and MessageSeq identify the recipient.
 	RecipientSeq int64
 	MessageSeq   int64
 	// Status is RecipientDelivered, RecipientBounced, RecipientComplained,
 	// RecipientOpened or RecipientClicked, or, when what waits is abandoned,
 	// RecipientFailed.
 	Status RecipientStatus
-	// Response is what the remote server replied, Code (0 for none), Enhanced and
-	// Reason what is known of that, and Soft says that the address may be good.
+	// Response is the remote server's reply. Code (0 for none), Enhanced and
+	// Reason are its parts, if known. Soft means that the address may be valid.
 	Response         string
 	Code             int
 	Enhanced, Reason string
@@ -31,8 +31,8 @@ type Report struct {
 	Suppress    SuppressionReason
 	SuppressFor SuppressionCategory
 	EmailFold   string
-	// Bot says of an open or click that a machine did it, which moves nothing,
-	// and Link of a click where it leads.
+	// Bot reports that a machine opened or clicked, which does not change the
+	// status. Link is the clicked link.
 	Bot  bool
 	Link string
 }
@@ -47,9 +47,9 @@ const (
 	 WHERE seq = $1`
 )
 
-// RecordReport stores what is notified of a recipient, moves the status of the mail
-// and writes the events. One that says nothing new, or is about a recipient who
-// is not there, changes nothing.
+// RecordReport stores a report, updates the status of the message and writes the
+// events. A report that adds nothing, or whose recipient does not exist, changes
+// nothing.
 func (s *Store) RecordReport(ctx context.Context, r Report) error {
 	return errIn("record report", s.do(ctx, r.MessageSeq, hotWrite{reports: []*Report{&r}}))
 }
@@ -98,7 +98,7 @@ func (b *hotBatch) recordReport(ctx context.Context, r *Report) (o outcome, ok b
 	case RecipientBounced:
 		bounced = now
 	case RecipientFailed:
-	default: // who opens or complains has got the mail
+	default: // an open or complaint implies delivery
 		sent, delivered = now, now
 	}
 	engaged := 0
@@ -156,13 +156,13 @@ func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []Even
 	return progress[max(at, to)], append(passed(RecipientDelivered), event)
 }
 
-// SentTo is a recipient of mail of ours, as those see it who bring news of it.
+// SentTo is a recipient of a sent message, as reports need it.
 type SentTo struct {
 	AccountID, MessageSeq, RecipientSeq int64
 	Email                               string
-	// HandedOverAt is when a server took the mail, nil when none has.
+	// HandedOverAt is when a server accepted the message, nil if none has.
 	HandedOverAt *Time
-	// Engagements is how many opens and clicks were notified of.
+	// Engagements is the number of opens and clicks reported so far.
 	Engagements int
 	// Inbox is where the mail was sent from, nil when that is none or deleted.
 	Inbox *Mailbox

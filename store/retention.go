@@ -36,7 +36,7 @@ func (s *Store) expireRead(m *Message) {
 	}
 }
 
-// Removed is what a step of retention deleted.
+// Removed holds the results of a step of retention.
 type Removed struct {
 	Contents int // messages that lost their content
 	Records  int // messages that are gone altogether
@@ -52,7 +52,7 @@ func (r *Removed) Add(other Removed) {
 	r.Drafts += other.Drafts
 }
 
-// Nothing says that a step found nothing to delete.
+// Nothing reports whether a step found nothing to delete.
 func (r Removed) Nothing() bool { return r == Removed{} }
 
 // InboxesToExpire reads the next inboxes after the sequence number after,
@@ -288,8 +288,8 @@ func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64
 	return blobs, errIn("delete cached responses", err)
 }
 
-// DeleteDrafts does one step of deleting drafts whose content has been gone for
-// RecordTTL, and returns how many went; 0 means that there were none.
+// DeleteDrafts deletes some of the drafts whose content was deleted more than
+// RecordTTL ago, and returns their number; 0 means that there were none.
 func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err

@@ -231,8 +231,8 @@ func (sr *searcher) read(ctx context.Context, m *Message, next []candidate, bySe
 	return match, nil
 }
 
-// TextQuery is what a full-text search looks for. All words are folded alike,
-// in the query and in the messages.
+// TextQuery is a full-text query. Words are folded in the same way as in
+// messages.
 type TextQuery struct {
 	// Words must all occur. None at all matches nothing.
 	Words []string
@@ -533,8 +533,7 @@ func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map
 	return waiting, nil
 }
 
-// SweepIndex forgets the buckets of the full-text index whose messages are all
-// gone, and returns how many.
+// SweepIndex removes index buckets without messages, and returns their number.
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
 	var n int64

@@ -31,7 +31,7 @@ import (
 	"github.com/postroom/postroom/store/internal/index"
 )
 
-// Config is what a store needs. All fields but Now and Log are required.
+// Config configures a store. All fields but Now and Log are required.
 type Config struct {
 	// Database is a postgres:// address, or the path of an SQLite file.
 	Database string
@@ -227,7 +227,8 @@ func (s *Store) lost(err error) bool { return !s.engine.Alone() && s.unavailable
 // Engine is the name of the database: "sqlite" or "postgresql".
 func (s *Store) Engine() string { return s.engine.Name() }
 
-// Stored is how many messages this process has stored since it opened the store.
+// Stored returns how many messages this process has stored since it opened the
+// store.
 func (s *Store) Stored() int64 { return s.stored.Load() }
 
 // Ping checks that the database responds. It reads a row: without one, SQLite
@@ -333,7 +334,7 @@ func (s *Store) busySince() (oldest time.Time) {
 	return oldest
 }
 
-// Inspection is how the database is.
+// Inspection is the state of the database.
 type Inspection struct {
 	Engine  string // "sqlite" or "postgresql"
 	Version string // of the engine

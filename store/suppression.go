@@ -11,7 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// SuppressionReason is why an address is not sent to.
+// SuppressionReason is why an address is suppressed.
 type SuppressionReason string
 
 // The reasons of a suppression.
@@ -22,8 +22,8 @@ const (
 	SuppressedManual      SuppressionReason = "manual"
 )
 
-// SuppressionCategory says which mail is not sent to an address. Each category
-// covers those after it.
+// SuppressionCategory is the mail that is not sent to an address. Each category
+// includes those after it.
 type SuppressionCategory string
 
 // The categories of a suppression.
@@ -146,7 +146,7 @@ type Addressee struct {
 	Category  Category // of the email; empty for a message of an inbox
 }
 
-// SuppressedAmong says of each of the addressees whether they are not sent to.
+// SuppressedAmong reports for each address whether it is suppressed.
 func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, error) {
 	found := make([]bool, len(all))
 	if len(all) == 0 {

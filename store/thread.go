@@ -564,7 +564,7 @@ func (t *hotThread) meet(people []string) {
 }
 
 // mergeThreads moves the messages and drafts of threads that became part of
-// others. The inboxes are held, so no one adds to them meanwhile.
+// others. The inboxes are locked, so that nothing is added meanwhile.
 func (b *hotBatch) mergeThreads(ctx context.Context, merges [][2]*hotThread) error {
 	for _, m := range merges {
 		from, to := m[0], m[1].whole()
@@ -602,9 +602,9 @@ func (b *hotBatch) expect(ctx context.Context) error {
 const recentSends = `SELECT thread_seq, count(*) FROM messages
 	WHERE thread_seq IN ({rows}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
 
-// limitThreads refuses a message that would be one too many of ours in its
-// thread: two programs that reply to each other would never stop. The inboxes
-// are held, so no one else adds to their threads meanwhile.
+// limitThreads refuses a message that would exceed the limit of sent messages in
+// its thread, so that two programs cannot reply to each other for ever. The
+// inboxes are locked, so that nothing is added meanwhile.
 func (b *hotBatch) limitThreads(ctx context.Context) error {
 	var known [][2]int64
 	for _, h := range b.messages {

@@ -77,9 +77,9 @@ func (j *JSON[T]) Scan(src any) error {
 	return nil
 }
 
-// Time is a moment as the database keeps it: UTC, an integer of microseconds
-// since 1970, cut to the millisecond that the API shows, so that what a caller
-// sees is what is compared.
+// Time is a point in time as stored in the database: UTC, in microseconds since
+// 1970, truncated to the milliseconds that the API shows, so that comparisons
+// agree with what clients see.
 type Time struct{ time.Time }
 
 // NewTime returns t in UTC, cut to the millisecond.

@@ -51,8 +51,8 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 	return u, nil
 }
 
-// Counts are what happened to mail: messages received, and recipients of
-// outbound mail by what became of them. Test mode is left out.
+// Counts holds the numbers of messages received, and of outbound recipients by
+// result. Test mode is not counted.
 type Counts struct {
 	Received, Sent, Delivered, Bounced, Failed, Complained int64
 }
@@ -74,7 +74,7 @@ func (c *Counts) add(kind countKind, n int64) {
 	}
 }
 
-// Day is what happened on one UTC day.
+// Day holds the counts of one UTC day.
 type Day struct {
 	Date time.Time // when it begins
 	Counts
@@ -272,7 +272,8 @@ func (b *hotBatch) addCounts(ctx context.Context) error {
 	return errIn("count", b.store.hot.counts.Exec(ctx, b.tx, rows))
 }
 
-// Totals is what this process has committed since it began, test mode left out.
+// Totals returns what this process has committed since it started, without test
+// mode.
 type Totals struct {
 	Received int64 // messages
 	Accepted int64 // recipients
@@ -312,8 +313,8 @@ func (s *Store) Totals() Totals {
 	}
 }
 
-// QueueLag says how many recipients are due, and for how long the first of them
-// has been.
+// QueueLag returns how many recipients are due, and for how long the first of
+// them has been.
 func (s *Store) QueueLag(ctx context.Context) (due int64, age time.Duration, err error) {
 	const q = `SELECT count(*) AS due, coalesce(min(next_attempt_at), 0) AS first FROM recipients
 		WHERE next_attempt_at IS NOT NULL AND next_attempt_at <= $1`

@@ -11,11 +11,11 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// ErrNameTaken means that the name is that of another user.
+// ErrNameTaken means that another user has the name.
 var ErrNameTaken = errors.New("name is another user's")
 
-// User is a person who uses the dashboard. The name is what they sign in with:
-// it is one of the whole installation, in whatever case it is written.
+// User is a user of the dashboard. The name is for sign-in; it is unique in the
+// installation, ignoring case.
 type User struct {
 	Seq       int64   `db:"seq"`
 	AccountID int64   `db:"account_id"`
@@ -34,11 +34,11 @@ type UserLink struct {
 	ExpiresAt time.Time
 }
 
-// foldUser is how the name of a user is kept and looked up.
+// foldUser returns the form of a user name that is stored and looked up.
 func foldUser(name string) string { return strings.ToLower(name) }
 
-// CreateUser makes a user of the account, who sets a password by the link. It
-// returns ErrNameTaken if someone has the name.
+// CreateUser creates a user of the account, who sets a password with the link. It
+// returns ErrNameTaken if another user has the name.
 func (s *Store) CreateUser(ctx context.Context, accountID int64, name string, link UserLink) (User, error) {
 	var u User
 	err := s.inTx(ctx, "create user", func(tx *sqlx.Tx) error {
@@ -75,8 +75,8 @@ func putUserLink(ctx context.Context, tx *sqlx.Tx, user int64, link UserLink) er
 	return err
 }
 
-// UserByName returns the user who signs in with that name. It returns ErrNotFound
-// if there is none, or they were removed.
+// UserByName returns the user with that name. It returns ErrNotFound if there is
+// none, or the user was removed.
 func (s *Store) UserByName(ctx context.Context, name string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE name = $1 AND removed_at IS NULL`
 	var u User

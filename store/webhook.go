@@ -32,12 +32,12 @@ type Webhook struct {
 	// OwnerKey is the id of the key whose revocation turns the endpoint off. It is nil
 	// for an endpoint of a person, or that an admin key has changed.
 	OwnerKey *string `db:"owner_key"`
-	// DisabledReason is why the service turned the endpoint off.
+	// DisabledReason is why the service disabled the endpoint.
 	DisabledReason *string `db:"disabled_reason"`
 	// OldUntil is until when the secret before the last rotation signs too.
 	OldUntil *Time `db:"old_until"`
-	// FailingSince is when the first of the attempts failed that have all failed
-	// since, or nil after one that succeeded.
+	// FailingSince is when the current series of failed attempts began, or nil
+	// after a success.
 	FailingSince *Time `db:"failing_since"`
 	CreatedAt    Time  `db:"created_at"`
 

@@ -17,7 +17,7 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
-// DeliveryStatus is what became of a delivery.
+// DeliveryStatus is the state of a delivery.
 type DeliveryStatus string
 
 // The states of a delivery. A retry leads back from the last two to the first.
@@ -53,8 +53,7 @@ type Delivery struct {
 const deliveryColumns = `seq, account_id, endpoint_seq, id, event_id, event_type, status, attempts, fence, leased, last_status_code,
 	last_error, last_body, last_duration_ms, next_attempt_at, created_at, updated_at`
 
-// DeliveryFilter says which deliveries of an endpoint a list is about. Empty
-// fields match all.
+// DeliveryFilter selects deliveries of an endpoint. Empty fields match all.
 type DeliveryFilter struct {
 	Status    DeliveryStatus
 	EventType EventType
@@ -441,17 +440,16 @@ func (s *Store) ReleaseDeliveries(ctx context.Context) (int64, error) {
 	return s.releaseClaims(ctx, "release deliveries", "webhook_deliveries")
 }
 
-// DeliveryResult is what came of an attempt.
+// DeliveryResult is the result of an attempt.
 type DeliveryResult struct {
 	// Seq, EndpointSeq and Fence are as claimed. When the delivery has been
 	// claimed again since, the result is not recorded.
 	Seq, EndpointSeq, Fence int64
-	// Status is what the delivery is now; DeliveryPending means that there will be
-	// another attempt, at Next.
+	// Status is the new status of the delivery; DeliveryPending means that there
+	// will be another attempt, at Next.
 	Status DeliveryStatus
 	Next   *Time
-	// Untried says that no attempt was made after all: the delivery is as it was
-	// before, and due.
+	// Untried means that there was no attempt: the delivery is unchanged and due.
 	Untried bool
 
 	StatusCode *int
@@ -459,10 +457,10 @@ type DeliveryResult struct {
 	Body       *string
 	DurationMs *int64
 
-	// Counts says that the result counts for or against the endpoint, which is
-	// turned off when nothing has succeeded for FailingEndpointTTL.
+	// Counts means that the result counts for the endpoint, which is disabled
+	// after FailingEndpointTTL without a success.
 	Counts bool
-	// Gone is why the endpoint is turned off at once; empty: it is not.
+	// Gone is the reason to disable the endpoint at once, or empty.
 	Gone string
 }
 

@@ -15,8 +15,7 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
-// NewMessage is a message to be stored. The store gives it its id, its time and
-// its thread.
+// NewMessage is a message to be stored. The store sets its id, time and thread.
 type NewMessage struct {
 	// Message holds InboxSeq, Direction, Status, TestMode, FromEmail, Addresses,
 	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Truncated, Tag, Size, Content
@@ -29,15 +28,15 @@ type NewMessage struct {
 	// ThreadSubject is the subject without reply marks, folded. Messages with the
 	// same one may belong to the same thread.
 	ThreadSubject string
-	// ReplyMark says that the subject begins with a reply or forward mark. Without
-	// one, the subject does not join the message to a thread.
+	// ReplyMark means that the subject has a reply or forward mark. Without one,
+	// the message does not join a thread by subject.
 	ReplyMark bool
 	// JoinThread is the sequence number of the thread to join, or 0.
 	JoinThread int64
-	// NewThread says that the message never joins a thread.
+	// NewThread means that the message does not join an existing thread.
 	NewThread bool
-	// Policy is the one that an outbound message was held against. Empty: it was
-	// held against none.
+	// Policy is the policy that an outbound message was checked against, or
+	// empty.
 	Policy SendPolicy
 }
 
@@ -192,7 +191,7 @@ func (h *hotMessage) encode() error {
 	return errIn("write JSON columns", err)
 }
 
-// suppressedResponse is what an event shows instead of a remote server's reply.
+// suppressedResponse replaces the remote server's reply in an event.
 const suppressedResponse = "Suppressed: the address is on the suppression list"
 
 // storable makes of s what both databases keep: PostgreSQL refuses a message for
@@ -204,15 +203,14 @@ func storable(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 }
 
-// hash64 makes a small key of a long text; who finds a row by it compares the
-// text too.
+// hash64 hashes a long text to a short key; lookups compare the text too.
 func hash64(s string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s)) // a hash never fails
 	return int64(h.Sum64())   //nolint:gosec // bits, not a number
 }
 
-// hotInbox is what a new message needs of its inbox.
+// hotInbox holds the fields of an inbox that a new message needs.
 type hotInbox struct {
 	seq       int64
 	accountID int64
@@ -335,7 +333,8 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	return nil
 }
 
-// holds reports whether the inbox has the policy that the mail was held against.
+// holds reports whether the inbox has the policy that the message was checked
+// against.
 func (h *hotMessage) holds(in *hotInbox) error {
 	if h.policy != "" && h.policy != in.policy {
 		return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
