@@ -116,7 +116,7 @@ func expected(status int, path string) bool {
 type brokenOffError struct{ cause error }
 
 func (e *brokenOffError) Error() string {
-	return fmt.Sprintf("postroom: the answer broke off: %v", e.cause)
+	return fmt.Sprintf("postroom: the response ended early: %v", e.cause)
 }
 func (e *brokenOffError) Unwrap() error { return e.cause }
 

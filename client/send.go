@@ -49,7 +49,7 @@ func sentOf(res any, err error) (Sent, error) {
 	case *gen.Draft:
 		return Sent{Draft: v}, nil
 	}
-	return Sent{}, fmt.Errorf("postroom: a send was answered with %T", res)
+	return Sent{}, fmt.Errorf("postroom: unexpected response to a send: %T", res)
 }
 
 // Text sets an optional string of a request, such as a name.

@@ -151,7 +151,7 @@ func (l *listener) open(ctx context.Context) (*http.Response, error) {
 	}
 	raw, ok := answer.(*gen.StreamEventsOKRawTextEventStream)
 	if !ok {
-		return nil, fmt.Errorf("postroom: the stream of events was answered with %T", answer)
+		return nil, fmt.Errorf("postroom: unexpected response to the event stream: %T", answer)
 	}
 	if !l.began {
 		l.began = true

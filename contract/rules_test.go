@@ -17,8 +17,8 @@ type rule struct {
 // restriction that the contract cannot express in a machine-readable form.
 var paramRules = []rule{
 	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
-	{whatever, has(`^cursor$`), has(`is not of this list`), "a cursor is signed, and belongs to one list with its filters"},
-	{has(`^waitForMessage$`), has(`^after$`), has(`is not and was not a message of this inbox`), "a schema does not know what there is"},
+	{whatever, has(`^cursor$`), has(`^cursor: use the cursor`), "a cursor is signed, and belongs to one list with its filters"},
+	{has(`^waitForMessage$`), has(`^after$`), has(`message .* not found in this inbox`), "a schema does not know what there is"},
 }
 
 var bodyRules = []rule{
@@ -34,7 +34,7 @@ var bodyRules = []rule{
 		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
 		"an address with a name is no format of a schema",
 	},
-	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`is not a template of this account`), "a schema does not know what there is"},
+	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`not found in this account`), "a schema does not know what there is"},
 	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},
 	{
 		has(`^(previewTemplate|sendEmail(Batch)?)$`), has(`^(data|templateData|recipients\[\d+\]\.variables)\.`),
@@ -42,7 +42,7 @@ var bodyRules = []rule{
 	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
 	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "the grammar of domain names, in any script, is no pattern to read"},
-	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`is not a CIDR block`), "no schema has a format for blocks of addresses"},
+	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`must be a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
 	{has(`^((send|replyTo)Message|sendEmail(Batch)?)$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
 	{has(`^updateDraft$`), has(`^text$`), has(`give text, html or both`), "a schema does not know what the draft has"},

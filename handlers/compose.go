@@ -86,7 +86,7 @@ func (c *composed) write() error {
 	case failed != nil:
 		return composeError(failed)
 	case errors.Is(err, mime.ErrHeaderTooLarge):
-		return errInvalid("headers", "make a mail that cannot be read")
+		return errInvalid("headers", "result in a message that cannot be read")
 	case err != nil:
 		return err
 	}

@@ -77,7 +77,7 @@ type batchRoom struct {
 // other large batches run.
 func (r *batchRoom) take(ctx context.Context, n int) error {
 	if r.bytes += n; r.bytes > maxBatchBytes {
-		return errInvalid("recipients", "make texts of more than 16 MB together")
+		return errInvalid("recipients", "result in more than 16 MB of text")
 	}
 	if r.bytes <= smallBatch || r.large {
 		return nil

@@ -35,7 +35,7 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 		}
 		t, err := a.store.Template(ctx, callerOf(ctx).AccountID, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return s, errInvalid("template", "is not a template of this account")
+			return s, errInvalid("template", "not found in this account")
 		}
 		if err != nil {
 			return s, err

@@ -17,7 +17,7 @@ import (
 func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
 	ours, err := a.mayUse(ctx, callerOf(ctx).AccountID, domain)
 	if err == nil && !ours {
-		return errSender("is neither on the install's mail domain nor on a verified domain of this account")
+		return errSender("must be on the mail domain of the installation or on a verified domain of this account")
 	}
 	return err
 }
@@ -34,7 +34,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, err
 	}
 	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
-		return none, errInvalid("from", "may not have a quoted local part")
+		return none, errInvalid("from", "must not have a quoted local part")
 	}
 	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
 	wholeDomain, err := a.hasWholeDomain(ctx, k.AccountID, domain)
@@ -42,7 +42,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, err
 	}
 	if !wholeDomain && slices.Contains(reservedNames, name) {
-		return none, errSender("has a local part that is reserved for the operator of the shared mail domain")
+		return none, errSender("uses a name that is reserved for the operator of the shared mail domain")
 	}
 	in, err := a.store.InboxAt(ctx, name+"@"+domain)
 	switch {
@@ -51,13 +51,13 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 			return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 		}
 		if !wholeDomain {
-			return none, errSender("is not an inbox of this account: on the shared mail domain an account sends from its inboxes only")
+			return none, errSender("must be the address of an inbox of this account, because it is on the shared mail domain")
 		}
 		return none, nil
 	case err != nil:
 		return none, err
 	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
-		return none, errSender("is or was an inbox, and is not yours to send from")
+		return none, errSender("belongs or belonged to an inbox, so this account cannot send from it")
 	case visible(k) != nil && !slices.Contains(visible(k), in.ID):
 		return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	case in.SendPolicy == store.PolicyApproval:

@@ -46,17 +46,17 @@ var (
 	errContentRequired = &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeContentRequired, param: "text", message: "give text, html or both"}
 	errUnauthorized    = &apiError{status: http.StatusUnauthorized, code: gen.ErrorCodeUnauthorized, message: "missing or invalid API key"}
 	errNotFound        = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "not found"}
-	errNoInbox         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, param: "inbox_id", message: "inbox_id is no inbox that this key can see"}
-	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message is deleted"}
+	errNoInbox         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, param: "inbox_id", message: "inbox_id: inbox not found, or this key has no access to it"}
+	errExpired         = &apiError{status: http.StatusGone, code: gen.ErrorCodeMessageExpired, message: "the content of this message has been deleted"}
 	errLinkInvalid     = &apiError{status: http.StatusForbidden, code: gen.ErrorCodeLinkInvalid, message: "this link is invalid or has expired"}
-	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "this install serves no download links"}
-	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has been decided"}
+	errNoFiles         = &apiError{status: http.StatusNotFound, code: gen.ErrorCodeNotFound, message: "download links are not available on this installation"}
+	errDraftNotPending = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftNotPending, message: "this draft has already been approved or rejected"}
 	errTestMode        = &apiError{status: http.StatusConflict, code: gen.ErrorCodeTestModeMismatch, message: "a test key cannot change or decide a live draft: use a live key"}
-	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has been edited meanwhile"}
-	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is not scheduled any more"}
-	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is turned off"}
+	errDraftChanged    = &apiError{status: http.StatusConflict, code: gen.ErrorCodeDraftChanged, message: "this draft has changed since you read it: read it again"}
+	errNotCancellable  = &apiError{status: http.StatusConflict, code: gen.ErrorCodeNotCancellable, message: "this email is no longer scheduled"}
+	errWebhookDisabled = &apiError{status: http.StatusConflict, code: gen.ErrorCodeWebhookDisabled, message: "this webhook endpoint is disabled"}
 	errInternal        = &apiError{status: http.StatusInternalServerError, code: gen.ErrorCodeInternalError, message: "internal error"}
-	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is not available, try again", retryAfter: 1}
+	errUnavailable     = &apiError{status: http.StatusServiceUnavailable, code: gen.ErrorCodeUnavailable, message: "the service is temporarily unavailable: try again", retryAfter: 1}
 )
 
 // classify converts any error to the one that the caller sees. It is the only
@@ -76,30 +76,30 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 	case errors.Is(err, store.ErrCursor):
 		return &apiError{
 			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "cursor",
-			message: "cursor is not of this list with these filters",
+			message: "cursor: use the cursor of a previous page of this list, with the same filters",
 		}
 	case errors.Is(err, store.ErrAddressTaken):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
 	case errors.Is(err, store.ErrTooManyWebhooks):
 		return &apiError{status: http.StatusForbidden, code: gen.ErrorCodePlanLimitReached, message: store.ErrTooManyWebhooks.Error()}
 	case errors.Is(err, store.ErrContactExists):
-		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeContactExists, param: "email", message: "this address is a contact's already"}
+		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeContactExists, param: "email", message: "a contact with this address already exists"}
 	case errors.Is(err, store.ErrDomainTaken):
 		return &apiError{
 			status: http.StatusConflict, code: gen.ErrorCodeDomainTaken, param: "domain",
-			message: "this domain is in the account already, or is the install's own",
+			message: "this account already has this domain, or it is the domain of the installation",
 		}
 	case errors.Is(err, store.ErrDomainNotVerified):
 		return &apiError{
 			status: http.StatusForbidden, code: gen.ErrorCodeDomainNotVerified, param: "domain",
-			message: "domain is neither the install's mail domain nor a verified domain of this account",
+			message: "domain: use the mail domain of the installation or a verified domain of this account",
 		}
 	case isLimit(err):
 		return a.limitError(err)
 	case errors.Is(err, store.ErrThreadLimit):
 		return &apiError{
 			status: http.StatusForbidden, code: gen.ErrorCodeLoopDetected,
-			message: fmt.Sprintf("this thread has had %d messages from this inbox within an hour", store.MaxThreadSends),
+			message: fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends),
 		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 		a.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", requestID(ctx))

@@ -92,7 +92,7 @@ func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 		field = e.IdempotencyKey
 	}
 	if header.Set && field.Set && header.Value != field.Value {
-		return "", false, errInvalid("idempotencyKey", "is another than the header %s", idempotencyHeader)
+		return "", false, errInvalid("idempotencyKey", "differs from the header %s", idempotencyHeader)
 	}
 	if field.Set {
 		header = field
@@ -169,14 +169,14 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	}
 	newType := cachedTypes[ans.Kind]
 	if newType == nil {
-		return middleware.Response{}, fmt.Errorf("stored answer of unknown type %q", ans.Kind)
+		return middleware.Response{}, fmt.Errorf("cached response of unknown type %q", ans.Kind)
 	}
 	v := newType()
 	if err := json.Unmarshal(ans.Body, v); err != nil {
-		return middleware.Response{}, fmt.Errorf("read stored answer: %w", err)
+		return middleware.Response{}, fmt.Errorf("read cached response: %w", err)
 	}
 	if !a.seesCached(ctx, v) {
-		return middleware.Response{}, fmt.Errorf("stored answer: %w", store.ErrNotFound)
+		return middleware.Response{}, fmt.Errorf("cached response: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
 		return middleware.Response{}, &apiError{

@@ -100,7 +100,7 @@ func checkAddress(in store.Inbox) error {
 		return errInvalid("name", "is reserved")
 	}
 	if len(in.Address) > 254 {
-		return errInvalid("name", "makes an address of more than 254 characters")
+		return errInvalid("name", "results in an address of more than 254 characters")
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func breaksLine(r rune) bool {
 // checkName refuses characters that could break out of a header field.
 func checkName(field string, name *string) error {
 	if name != nil && strings.ContainsFunc(*name, breaksLine) {
-		return errInvalid(field, "may not hold control characters")
+		return errInvalid(field, "must not contain control characters")
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	for i, c := range req.AllowedIps {
 		block, ok := apikey.ParseBlock(c)
 		if !ok {
-			return k, errInvalid("allowed_ips["+strconv.Itoa(i)+"]", "is not a CIDR block such as 192.0.2.0/24")
+			return k, errInvalid("allowed_ips["+strconv.Itoa(i)+"]", "must be a CIDR block such as 192.0.2.0/24")
 		}
 		k.AllowedIPs.V = append(k.AllowedIPs.V, block.String())
 	}

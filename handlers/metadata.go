@@ -22,7 +22,7 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 	if err := json.Compact(&compact, raw); err != nil {
 		return nil, fmt.Errorf("write %s: %w", field, err)
 	}
-	tooLong := errInvalid(field, "takes more than %d bytes as compact JSON", maxMetadataBytes)
+	tooLong := errInvalid(field, "must be at most %d bytes as compact JSON", maxMetadataBytes)
 	if compact.Len() > len(`\u0000`)*maxMetadataBytes { // even if every character is escaped
 		return nil, tooLong
 	}

@@ -62,7 +62,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 	}
 	s.answer(m, replyTo, req.ReplyAll.Or(false))
 	if len(s.to) == 0 {
-		return nil, errInvalid("message_id", "names nobody to reply to")
+		return nil, errInvalid("message_id", "has no address to reply to")
 	}
 	return asRes[gen.ReplyToMessageRes](a.submit(ctx, s))
 }
@@ -107,7 +107,7 @@ func asRes[Res any](answer any, err error) (Res, error) {
 	}
 	res, ok := answer.(Res)
 	if !ok {
-		return none, fmt.Errorf("%T is no answer of this operation", answer)
+		return none, fmt.Errorf("%T is not a response of this operation", answer)
 	}
 	return res, nil
 }

@@ -47,13 +47,13 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, error) {
 	if raw, ok := req.Raw.Get(); ok {
 		if field := besideRaw(req); field != "" {
-			return nil, errInvalid(field, "does not go with the rest: raw is a whole message, and stands alone")
+			return nil, errInvalid(field, "cannot be combined with raw, which is a complete message")
 		}
 		return strings.NewReader(wireLines(raw)), nil
 	}
 	from, ok := req.From.Get()
 	if !ok {
-		return nil, errInvalid("from", "is required, unless there is raw")
+		return nil, errInvalid("from", "is required unless raw is present")
 	}
 	sender, err := addressList("from", []gen.Address{from}, false)
 	if err != nil {

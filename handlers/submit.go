@@ -116,7 +116,7 @@ func (s *submission) settle() error {
 		of   []mail.Address
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
 		if n := len(field.of); n > maxRecipients {
-			return errInvalid(field.name, "would have %d addresses, and may have at most %d", n, maxRecipients)
+			return errInvalid(field.name, "would have %d addresses, but must have at most %d", n, maxRecipients)
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 	for name, value := range h.Value {
 		low := strings.ToLower(name)
 		if ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-") {
-			return nil, errInvalid("headers."+name, "is written by the service")
+			return nil, errInvalid("headers."+name, "is set by the service")
 		}
 		if !httpapi.CleanText(value) || strings.ContainsAny(value, "\r\n") {
 			return nil, errInvalid("headers."+name, "must not contain line breaks")

@@ -20,7 +20,7 @@ func variablesFromAPI(field string, object gen.FreeObject) (map[string]any, erro
 	bytesTaken := 0
 	for name, raw := range object {
 		if bytesTaken += len(name) + len(raw); bytesTaken > maxVariables {
-			return nil, errInvalid(field, "holds more than %d bytes", maxVariables)
+			return nil, errInvalid(field, "must be at most %d bytes", maxVariables)
 		}
 	}
 	out := make(map[string]any, len(object))

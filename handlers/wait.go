@@ -97,7 +97,7 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 	if id, ok := p.After.Get(); ok {
 		place, err := a.store.Place(ctx, in.Seq, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return f, errInvalid("after", "names %s, which is not and was not a message of this inbox", id)
+			return f, errInvalid("after", "message %s not found in this inbox", id)
 		}
 		if err != nil {
 			return f, err

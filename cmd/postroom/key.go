@@ -133,7 +133,7 @@ func (f keyFlags) key(now time.Time) (store.Key, error) {
 	for _, c := range f.allowedIPs {
 		block, ok := apikey.ParseBlock(c)
 		if !ok {
-			bad("--allowed-ips: %q is not a CIDR block such as 192.0.2.0/24", c)
+			bad("--allowed-ips: %q must be a CIDR block such as 192.0.2.0/24", c)
 		}
 		k.AllowedIPs.V = append(k.AllowedIPs.V, block.String())
 	}

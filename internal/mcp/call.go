@@ -158,7 +158,7 @@ func (a api) try(ctx context.Context, op *operation, args arguments, key string)
 	d := json.NewDecoder(res.Body)
 	d.UseNumber()
 	if err := d.Decode(&answer); err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", op.name, err)
+		return nil, fmt.Errorf("read the response of %s: %w", op.name, err)
 	}
 	return answer, nil
 }
@@ -169,7 +169,7 @@ func refusalOf(res *http.Response) error {
 		Error struct{ Code, Message, Param string }
 	}
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error.Code == "" {
-		return fmt.Errorf("answered %d: %w", res.StatusCode, err)
+		return fmt.Errorf("response %d: %w", res.StatusCode, err)
 	}
 	if after := res.Header.Get("Retry-After"); after != "" {
 		e.Error.Message += " (try again in " + after + " s)"

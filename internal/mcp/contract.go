@@ -113,7 +113,7 @@ func (c contract) readAnswers(out *operation, responses schema) error {
 	}
 	switch len(answers) {
 	case 0:
-		return fmt.Errorf("%s answers nothing", out.name)
+		return fmt.Errorf("%s has no response", out.name)
 	case 1:
 		out.answer = maps.Clone(object(answers[0]))
 		out.answer["type"] = "object"

@@ -52,7 +52,7 @@ var (
 	replyTooLarge       = reply(552, 5, 3, 4, "Message too large")
 	replyHeaderTooLarge = reply(552, 5, 3, 4, "Message header too large")
 	replyTextLine       = reply(552, 5, 6, 0, "Line of the message too long")
-	replyLoop           = reply(554, 5, 4, 6, "Too many Received header fields, this is a mail loop")
+	replyLoop           = reply(554, 5, 4, 6, "Too many Received header fields, mail loop detected")
 	replyBareLineEnd    = reply(554, 5, 6, 0, "Lines must end with <CR><LF>; bare <CR> or <LF> is not allowed, closing connection")
 	replyNUL            = reply(554, 5, 6, 0, "NUL is not allowed in a message, closing connection")
 )

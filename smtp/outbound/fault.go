@@ -52,7 +52,7 @@ func describe(ctx context.Context, err error) string {
 	case errors.Is(err, ErrNoTLS):
 		return "no TLS"
 	case errors.Is(err, errGarbled):
-		return "answer is not SMTP"
+		return "the reply is not SMTP"
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):
 		return "timed out"
 	case noTLS:

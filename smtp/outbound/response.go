@@ -14,7 +14,7 @@ import (
 )
 
 // errGarbled means that the server does not speak SMTP.
-var errGarbled = errors.New("answer is not SMTP")
+var errGarbled = errors.New("the reply is not SMTP")
 
 // Response is a server's reply to a command (RFC 5321 section 4.2).
 type Response struct {

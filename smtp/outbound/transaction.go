@@ -21,7 +21,7 @@ type Transaction struct {
 }
 
 // ErrNoAnswer means that a server received the whole message but did not reply.
-var ErrNoAnswer = errors.New("no answer to the mail")
+var ErrNoAnswer = errors.New("no reply to the message")
 
 // ErrBody means that the message could not be read. The server is not at fault.
 var ErrBody = errors.New("mail cannot be read")

@@ -38,17 +38,17 @@ func TestWhatAServerCanDo(t *testing.T) {
 
 		{"banner 4yz", "421 4.3.2 come back", nil, queued, "421 4.3.2 come back"},
 		{"banner 5yz", "554 5.7.1 not you", nil, bounced, "554 5.7.1 not you"},
-		{"banner of another protocol", "SSH-2.0-OpenSSH_9.6", nil, queued, "451 4.4.1 mx.out.example: answer is not SMTP"},
+		{"banner of another protocol", "SSH-2.0-OpenSSH_9.6", nil, queued, "451 4.4.1 mx.out.example: the reply is not SMTP"},
 		{"banner hangs", smtptest.Hang, nil, queued, "451 4.4.1 mx.out.example: timed out"},
 		{"banner closes", smtptest.Close, nil, queued, "451 4.4.1 mx.out.example: connection lost"},
-		{"banner without end", "220-" + strings.Repeat("x", 10_000), nil, queued, "451 4.4.1 mx.out.example: answer is not SMTP"},
-		{"banner of too many lines", strings.Repeat("220-x\n", 200) + "220 x", nil, queued, "451 4.4.1 mx.out.example: answer is not SMTP"},
+		{"banner without end", "220-" + strings.Repeat("x", 10_000), nil, queued, "451 4.4.1 mx.out.example: the reply is not SMTP"},
+		{"banner of too many lines", strings.Repeat("220-x\n", 200) + "220 x", nil, queued, "451 4.4.1 mx.out.example: the reply is not SMTP"},
 
 		{"EHLO 4yz", "220 hi", answer("EHLO", "421 4.3.2 busy"), queued, "421 4.3.2 busy"},
 		{"EHLO and HELO 5yz", "220 hi", map[string]string{"EHLO": "550 5.7.1 go", "HELO": "550 5.7.1 away"}, bounced, "550 5.7.1 away"},
 		{"EHLO hangs", "220 hi", answer("EHLO", smtptest.Hang), queued, "451 4.4.1 mx.out.example: timed out"},
 		{"EHLO closes", "220 hi", answer("EHLO", smtptest.Close), queued, "451 4.4.1"},
-		{"EHLO garbled", "220 hi", answer("EHLO", "250-a\n251 b"), queued, "451 4.4.1 mx.out.example: answer is not SMTP"},
+		{"EHLO garbled", "220 hi", answer("EHLO", "250-a\n251 b"), queued, "451 4.4.1 mx.out.example: the reply is not SMTP"},
 
 		{"STARTTLS 4yz", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "454 4.7.0 not now"}, delivered, "250"},
 		{"STARTTLS 5yz", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "502 5.5.1 what?"}, delivered, "250"},
@@ -74,7 +74,7 @@ func TestWhatAServerCanDo(t *testing.T) {
 
 		{"DATA 4yz", "220 hi", answer("DATA", "451 4.3.0 later"), queued, "451 4.3.0 later"},
 		{"DATA 5yz", "220 hi", answer("DATA", "554 5.7.1 no valid recipients"), bounced, "554 5.7.1 no valid"},
-		{"DATA 250", "220 hi", answer("DATA", "250 ok"), queued, "451 4.4.1 mx.out.example: answer is not SMTP"},
+		{"DATA 250", "220 hi", answer("DATA", "250 ok"), queued, "451 4.4.1 mx.out.example: the reply is not SMTP"},
 		{"DATA hangs", "220 hi", answer("DATA", smtptest.Hang), queued, "451 4.4.1 mx.out.example: timed out"},
 		{"DATA closes", "220 hi", answer("DATA", smtptest.Close), queued, "451 4.4.1"},
 
@@ -153,7 +153,7 @@ func TestAnswersBeforeABreakCount(t *testing.T) {
 			[3]store.RecipientStatus{store.RecipientQueued, store.RecipientBounced, store.RecipientQueued},
 		},
 		{
-			"no answer to the mail",
+			"no reply to the message",
 			[]string{"250 ok", "550 5.1.1 no", "450 4.2.0 later"},
 			smtptest.Hang,
 			[3]store.RecipientStatus{store.RecipientQueued, store.RecipientBounced, store.RecipientQueued},

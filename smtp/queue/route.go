@@ -56,7 +56,7 @@ func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *verdict) {
 		return nil, &verdict{status: store.RecipientBounced, response: "550 5.1.2 " + to.domain + " has no mail server and no address"}
 	case err != nil:
 		q.log.InfoContext(ctx, "DNS lookup failed", "rcpt_domain", to.domain, "error", err)
-		return nil, &verdict{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not answer"}
+		return nil, &verdict{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not respond"}
 	}
 	return hosts, nil
 }
