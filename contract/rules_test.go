@@ -17,7 +17,7 @@ type rule struct {
 // restriction that the contract cannot express in a machine-readable form.
 var paramRules = []rule{
 	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
-	{whatever, has(`^cursor$`), has(`^cursor: use the cursor`), "a cursor is signed, and belongs to one list with its filters"},
+	{whatever, has(`^cursor$`), has(`^cursor must come from`), "a cursor is signed, and belongs to one list with its filters"},
 	{has(`^waitForMessage$`), has(`^after$`), has(`message .* not found in this inbox`), "a schema does not know what there is"},
 }
 

@@ -182,7 +182,7 @@ func TestParameterErrors(t *testing.T) {
 			{"a limit beyond all numbers", "/v1/inboxes?limit=99999999999999999999", "limit", "must be at most 100"},
 			{"two limits", "/v1/inboxes?limit=1&limit=2", "limit", "must be given only once"},
 			{"a long cursor", "/v1/inboxes?cursor=" + strings.Repeat("a", 201), "cursor", "must have at most 200 characters, but has 201"},
-			{"a foreign cursor", "/v1/inboxes?cursor=abc", "cursor", ": use the cursor of a previous page of this list, with the same filters"},
+			{"a foreign cursor", "/v1/inboxes?cursor=abc", "cursor", "must come from a previous page of this list, with the same filters"},
 			{"a cursor that is not UTF-8", "/v1/inboxes?cursor=%ff", "cursor", "must be UTF-8 text without NUL characters"},
 			{"an unknown direction", messages + "?direction=up", "direction", `is "up", but must be one of in, out`},
 			{"a time that is none", messages + "?since=yesterday", "since", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "yesterday"`},

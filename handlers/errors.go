@@ -76,7 +76,7 @@ func (a *API) classify(ctx context.Context, err error) *apiError {
 	case errors.Is(err, store.ErrCursor):
 		return &apiError{
 			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "cursor",
-			message: "cursor: use the cursor of a previous page of this list, with the same filters",
+			message: "cursor must come from a previous page of this list, with the same filters",
 		}
 	case errors.Is(err, store.ErrAddressTaken):
 		return &apiError{status: http.StatusConflict, code: gen.ErrorCodeAddressTaken, param: "name", message: "this address is or was in use"}
