@@ -28,7 +28,7 @@ var bodyRules = []rule{
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
 	{has(`^callMcp$`), has(`^$`), has(`^MCP: `), "JSON-RPC and MCP are contracts of their own"},
-	{has(`^createInbox$`), has(`^name$`), has(`makes an address of more than 254`), "a schema sees name and domain, not the address that they make"},
+	{has(`^createInbox$`), has(`^name$`), has(`results in an address of more than 254`), "a schema sees name and domain, not the address that they make"},
 	{
 		has(`^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|from|recipients\[\d+\]\.to)\b`),
 		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
