@@ -57,7 +57,7 @@ const (
 	// maxFaults is how many patterns of one reader are reported.
 	maxFaults = 3
 	// shortUnits is how many units of a reader are tried in normal tests.
-	shortUnits = 6
+	shortUnits = 5
 	// repeats is how often a suspicious case is measured. The least time counts.
 	repeats = 5
 )
