@@ -20,13 +20,13 @@ func linearReaders() []lineartest.Reader {
 		{Name: "Sanitize style-sheet", Units: []string{".a{color:red}", "/*", "@media{", "}", "a b>c,"}, Short: 4, Read: sanitize("<style>", "</style><p class=a>x")},
 		{Name: "AllText", Units: []string{"x", "<p>", "<style>", "&amp;", "<!--"}, Short: 3, Read: func(s string) { AllText(s) }},
 		{Name: "CutURL", Units: []string{"a", "é", "/"}, Short: 3, Read: func(s string) { CutURL(s) }},
-		{Name: "Clean", Units: []string{"x", "<p>", "</div>", "<a href=https://a.example/" + lineartest.Number + ">", "<img src=https://a.example/" + lineartest.Number + ">", "<style>", "<svg>", "<!--", "&amp;", "<table><tr>", "<b style='"}, Read: clean("", "")},
-		{Name: "Clean link-host", Units: []string{lineartest.Letter, "é", "a", ".", "%41", "/", "-"}, Read: clean(`<a href="http://`, `">https://a.example</a>`)},
-		{Name: "Clean link-text", Units: []string{lineartest.Letter, "https://a.example ", ".", "a", "@", " "}, Read: clean(`<a href="https://b.example/">`, `</a>`)},
-		{Name: "Clean image", Units: []string{lineartest.Letter, "a", "/", "cid:", "data:", "?"}, Read: clean(`<img src="`, `" srcset="https://a.example/b">`)},
-		{Name: "Clean style-sheet", Units: []string{".a{color:red}", "a", "/*", "@media{", "}", "url(https://a.example/)", `"`, "\\", "("}, Read: clean("<style>", "</style>")},
-		{Name: "Clean style-attribute", Units: []string{"color:red;", "a", "/*", "(", "url(https://a.example/)", "\\", "'", "}"}, Read: clean(`<p style="`, `">x`)},
-		{Name: "Clean attribute", Units: []string{"a", " b" + lineartest.Number, "=c", "é", "&amp;", "'"}, Read: clean("<p ", ">x")},
+		{Name: "Clean", Units: []string{"x", "<p>", "</div>", "<a href=https://a.example/" + lineartest.Number + ">", "<img src=https://a.example/" + lineartest.Number + ">", "<style>", "<svg>", "<!--", "&amp;", "<table><tr>", "<b style='"}, Short: 4, Read: clean("", "")},
+		{Name: "Clean link-host", Units: []string{lineartest.Letter, "é", "a", ".", "%41", "/", "-"}, Short: 4, Read: clean(`<a href="http://`, `">https://a.example</a>`)},
+		{Name: "Clean link-text", Units: []string{lineartest.Letter, "https://a.example ", ".", "a", "@", " "}, Short: 4, Read: clean(`<a href="https://b.example/">`, `</a>`)},
+		{Name: "Clean image", Units: []string{lineartest.Letter, "a", "/", "cid:", "data:", "?"}, Short: 4, Read: clean(`<img src="`, `" srcset="https://a.example/b">`)},
+		{Name: "Clean style-sheet", Units: []string{".a{color:red}", "a", "/*", "@media{", "}", "url(https://a.example/)", `"`, "\\", "("}, Short: 4, Read: clean("<style>", "</style>")},
+		{Name: "Clean style-attribute", Units: []string{"color:red;", "a", "/*", "(", "url(https://a.example/)", "\\", "'", "}"}, Short: 4, Read: clean(`<p style="`, `">x`)},
+		{Name: "Clean attribute", Units: []string{"a", " b" + lineartest.Number, "=c", "é", "&amp;", "'"}, Short: 4, Read: clean("<p ", ">x")},
 	}
 }
 
