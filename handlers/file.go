@@ -22,8 +22,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// linkLife is the lifetime of a download link.
-const linkLife = 15 * time.Minute
+// linkTTL is the lifetime of a download link.
+const linkTTL = 15 * time.Minute
 
 // file identifies the target of a download link: the raw message, or one
 // attachment of a message or draft.
@@ -76,7 +76,7 @@ func (a *API) link(accountID int64, ownerID, attachmentID string) (url.URL, time
 	if a.cfg.NoFiles {
 		return url.URL{}, time.Time{}, errNoFiles
 	}
-	f := file{accountID, ownerID, attachmentID, a.now().Add(linkLife).Truncate(time.Second)}
+	f := file{accountID, ownerID, attachmentID, a.now().Add(linkTTL).Truncate(time.Second)}
 	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
 }
 
@@ -84,7 +84,7 @@ func (a *API) link(accountID int64, ownerID, attachmentID string) (url.URL, time
 // this API.
 func (a *API) rawLink(ctx context.Context, m store.Message) (url.URL, error) {
 	if m.Content != nil {
-		direct, err := a.store.BlobLink(ctx, *m.Content, rawName(m), linkLife)
+		direct, err := a.store.BlobLink(ctx, *m.Content, rawName(m), linkTTL)
 		if err != nil {
 			return url.URL{}, err
 		}
@@ -190,7 +190,7 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
 		r.Header.Del("Range") // another unit, or several ranges: the whole file (RFC 9110 section 14.2)
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkLife)) // not all connections support deadlines, in tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkTTL)) // not all connections support deadlines, in tests
 	http.ServeContent(&rangeErrors{ResponseWriter: w, ctx: ctx, api: a}, r, "", time.Time{}, content)
 	return nil
 }

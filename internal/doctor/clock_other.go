@@ -2,5 +2,5 @@
 
 package doctor
 
-// kernelClock is not implemented on this system.
+// kernelClock is unavailable on this system.
 func kernelClock() (synced, known bool) { return false, false }

@@ -22,14 +22,14 @@ var errLink = &failure{
 	"A link works once, for 24 hours, until a newer link replaces it. Ask the operator for a new one: “postroom user reset”.",
 }
 
-// linkLife is the lifetime of a one-time link.
-const linkLife = 24 * time.Hour
+// linkTTL is the lifetime of a one-time link.
+const linkTTL = 24 * time.Hour
 
 // NewLink returns a one-time link and its token. Only the hash of the token is
 // stored.
 func NewLink(now time.Time) (store.UserLink, string) {
 	token, hash := newToken()
-	return store.UserLink{Hash: hash, ExpiresAt: now.Add(linkLife)}, token
+	return store.UserLink{Hash: hash, ExpiresAt: now.Add(linkTTL)}, token
 }
 
 // SetupURL returns the URL of the one-time link with this token.
