@@ -84,7 +84,7 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
-	{pkg: "internal/httpapi", imports: []string{"internal/timeform"}, tests: []string{"gen"}},
+	{pkg: "internal/httpapi", imports: []string{"gen", "store", "internal/feedback", "internal/timeform"}},
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},

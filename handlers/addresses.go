@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
@@ -55,7 +56,7 @@ func addressList(field string, in []gen.Address, indexed bool) ([]mail.Address, 
 			place += ".email"
 		}
 		if err := mail.ValidAddress(addr.Email); err != nil {
-			return nil, errInvalid(place, "%s", err)
+			return nil, httpapi.Invalid(place, "%s", err)
 		}
 		out = append(out, addr)
 	}

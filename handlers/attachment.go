@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
@@ -82,7 +83,7 @@ func emailAttachments(ctx context.Context, in []gen.EmailAttachmentInput) ([]att
 
 func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
 	if content == nil {
-		return attachment{}, errInvalid(fieldPath("attachments", i, "content"), "must be base64 text")
+		return attachment{}, httpapi.Invalid(fieldPath("attachments", i, "content"), "must be base64 text")
 	}
 	if err := checkName(fieldPath("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
@@ -107,9 +108,9 @@ func checkAttachments(list []attachment) error {
 
 func checkAttachmentSize(total int64) error {
 	if total > maxAttachmentBytes {
-		return &apiError{
-			status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: "attachments",
-			message: "attachments may have at most 25 MB together, decoded",
+		return &httpapi.Error{
+			Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidRequest, Param: "attachments",
+			Message: "attachments may have at most 25 MB together, decoded",
 		}
 	}
 	return nil

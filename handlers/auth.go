@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -41,13 +42,13 @@ func (a *API) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.
 	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
 	k, err := a.store.KeyByHash(ctx, store.HashKey(token))
 	if errors.Is(err, store.ErrNotFound) {
-		return ctx, errUnauthorized
+		return ctx, httpapi.ErrUnauthorized
 	}
 	if err != nil {
 		return ctx, err
 	}
 	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
-		return ctx, errForbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
+		return ctx, httpapi.Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
 	a.store.KeyUsed(k)
 	return a.authorize(ctx, k, false, op, t.Roles)
@@ -60,10 +61,10 @@ func (a *API) authorize(ctx context.Context, k store.Key, counted bool, op gen.O
 		return ctx, err
 	}
 	if !hasAnyScope(k.Scopes.V, scopes) {
-		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(scopes, " or "))
+		return ctx, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(scopes, " or "))
 	}
 	if !reaches(k, op) {
-		return ctx, errForbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot call this operation")
+		return ctx, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot call this operation")
 	}
 	return context.WithValue(ctx, callerKey{}, k), nil
 }
@@ -87,7 +88,7 @@ func (a *API) keyStillGood(ctx context.Context) error {
 	}
 	_, err := a.store.KeyByHash(ctx, callerOf(ctx).Hash)
 	if errors.Is(err, store.ErrNotFound) {
-		return errUnauthorized
+		return httpapi.ErrUnauthorized
 	}
 	return err
 }
@@ -159,7 +160,7 @@ func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
 // countByAddress counts a request refused with e against the client address:
 // one with a bad key, from an address that the key does not allow, or to an
 // unknown path or method. Past the limit it returns a 429 error instead of e.
-func (a *API) countByAddress(ctx context.Context, e *apiError) *apiError {
+func (a *API) countByAddress(ctx context.Context, e *httpapi.Error) *httpapi.Error {
 	if err := a.limitAddress(ctx); err != nil {
 		return a.classify(ctx, err)
 	}
@@ -167,8 +168,8 @@ func (a *API) countByAddress(ctx context.Context, e *apiError) *apiError {
 }
 
 func errTooMany(limit int, r store.Rate, now time.Time) error {
-	return &apiError{
-		status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: secondsUntil(r.Ends, now),
-		message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
+	return &httpapi.Error{
+		Status: http.StatusTooManyRequests, Code: gen.ErrorCodeRateLimited, RetryAfter: secondsUntil(r.Ends, now),
+		Message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/internal/mail/htmltext"
@@ -86,7 +87,7 @@ func (c *composed) write() error {
 	case failed != nil:
 		return composeError(failed)
 	case errors.Is(err, mime.ErrHeaderTooLarge):
-		return errInvalid("headers", "result in a message that cannot be read")
+		return httpapi.Invalid("headers", "result in a message that cannot be read")
 	case err != nil:
 		return err
 	}
@@ -126,7 +127,7 @@ func (b *rowBuffer) Write(p []byte) (int, error) {
 // composeError turns an error about one field into an error for the caller.
 func composeError(err error) error {
 	if field, ok := errors.AsType[*compose.FieldError](err); ok {
-		return errInvalid(field.Field, "%s", field.Reason)
+		return httpapi.Invalid(field.Field, "%s", field.Reason)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
@@ -59,7 +60,7 @@ func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.
 func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.UpdateContactParams) (*gen.Contact, error) {
 	if email, ok := req.Email.Get(); ok {
 		if err := mail.ValidAddress(string(email)); err != nil {
-			return nil, errInvalid("email", "%s", err)
+			return nil, httpapi.Invalid("email", "%s", err)
 		}
 	}
 	known := contactFields{first: req.FirstName, last: req.LastName}
@@ -148,7 +149,7 @@ func (f *contactFields) set(c *store.Contact) {
 func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, error) {
 	email := string(req.Email)
 	if err := mail.ValidAddress(email); err != nil {
-		return store.ContactInput{}, errInvalid(place+"email", "%s", err)
+		return store.ContactInput{}, httpapi.Invalid(place+"email", "%s", err)
 	}
 	known := contactFields{first: req.FirstName, last: req.LastName}
 	err := known.label(place, req.Metadata, req.Tags)

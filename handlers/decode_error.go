@@ -19,7 +19,7 @@ import (
 
 // decodeError explains an error of the generated decoder to the client. It
 // returns nil for other errors.
-func (a *API) decodeError(r *http.Request, err error) *apiError {
+func (a *API) decodeError(r *http.Request, err error) *httpapi.Error {
 	var (
 		media   *validate.InvalidContentTypeError
 		param   *ogenerrors.DecodeParamError
@@ -41,44 +41,34 @@ func (a *API) decodeError(r *http.Request, err error) *apiError {
 	return nil
 }
 
-var errMediaType = &apiError{
-	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "Content-Type must be application/json",
+var errMediaType = &httpapi.Error{
+	Status: http.StatusUnsupportedMediaType, Code: gen.ErrorCodeUnsupportedMediaType, Message: "Content-Type must be application/json",
 }
 
-var errEncoding = &apiError{
-	status: http.StatusUnsupportedMediaType, code: gen.ErrorCodeUnsupportedMediaType, message: "send the body without compression and without a Content-Encoding header",
+var errEncoding = &httpapi.Error{
+	Status: http.StatusUnsupportedMediaType, Code: gen.ErrorCodeUnsupportedMediaType, Message: "send the body without compression and without a Content-Encoding header",
 }
 
-var errTooSlow = &apiError{
-	status: http.StatusRequestTimeout, code: gen.ErrorCodeRequestTimeout, message: "the body took too long to arrive",
+var errTooSlow = &httpapi.Error{
+	Status: http.StatusRequestTimeout, Code: gen.ErrorCodeRequestTimeout, Message: "the body took too long to arrive",
 }
 
-var errBodyRequired = invalid("", "a body is required")
+var errBodyRequired = httpapi.Invalid("", "a body is required")
 
-func errTooLarge(limit int64) *apiError {
-	return &apiError{
-		status: http.StatusRequestEntityTooLarge, code: gen.ErrorCodePayloadTooLarge,
-		message: fmt.Sprintf("the body must have at most %d bytes", limit),
+func errTooLarge(limit int64) *httpapi.Error {
+	return &httpapi.Error{
+		Status: http.StatusRequestEntityTooLarge, Code: gen.ErrorCodePayloadTooLarge,
+		Message: fmt.Sprintf("the body must have at most %d bytes", limit),
 	}
-}
-
-// invalid returns a 400 error about param, or about the whole request if param
-// is empty.
-func invalid(param, what string) *apiError {
-	message := what
-	if param != "" {
-		message = param + " " + what
-	}
-	return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidRequest, param: param, message: message}
 }
 
 // paramError explains what is wrong with a parameter. An invalid id in the path
 // cannot exist, so the response is 404.
-func (a *API) paramError(r *http.Request, operationID string, err *ogenerrors.DecodeParamError) *apiError {
+func (a *API) paramError(r *http.Request, operationID string, err *ogenerrors.DecodeParamError) *httpapi.Error {
 	var values []string
 	switch err.In {
 	case openapi.LocationPath:
-		return errNotFound
+		return httpapi.ErrNotFound
 	case openapi.LocationQuery:
 		values = r.URL.Query()[err.Name]
 	case openapi.LocationHeader:
@@ -89,16 +79,16 @@ func (a *API) paramError(r *http.Request, operationID string, err *ogenerrors.De
 }
 
 // bodyError explains what is wrong with a body.
-func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *apiError {
+func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *httpapi.Error {
 	body, failed := io.ReadAll(r.Body) // the decoder has restored the body
 	if failed != nil {
-		return invalid("", "the body cannot be read")
+		return httpapi.Invalid("", "the body cannot be read")
 	}
 	if fault := notJSON(body); fault != "" {
-		return &apiError{status: http.StatusBadRequest, code: gen.ErrorCodeInvalidJson, message: "the body is not valid JSON: " + fault}
+		return &httpapi.Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidJson, Message: "the body is not valid JSON: " + fault}
 	}
 	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
-		return invalid("", "the body must be a JSON object")
+		return httpapi.Invalid("", "the body must be a JSON object")
 	}
 	faults, failed := a.requests.Body(err.ID, body)
 	return a.explained(r, "", faults, failed)
@@ -106,20 +96,20 @@ func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *ap
 
 // explained returns the faults as an error. It never returns nil, since the
 // decoder refused the request.
-func (a *API) explained(r *http.Request, param string, faults []httpapi.Fault, failed error) *apiError {
+func (a *API) explained(r *http.Request, param string, faults []httpapi.Fault, failed error) *httpapi.Error {
 	if failed != nil {
 		a.log.WarnContext(r.Context(), "explain an invalid request", "error", failed, "request_id", requestID(r.Context()))
 	}
 	if len(faults) == 0 && param == "" {
-		return invalid("", "the body does not match the API description")
+		return httpapi.Invalid("", "the body does not match the API description")
 	}
 	if len(faults) == 0 {
-		return invalid(param, "is not valid")
+		return httpapi.Invalid(param, "is not valid")
 	}
-	e := invalid(cut(faults[0].Param), faults[0].Message)
+	e := httpapi.Invalid(cut(faults[0].Param), "%s", faults[0].Message)
 	if len(faults) > 1 {
 		for _, f := range faults {
-			e.details = append(e.details, gen.ErrorDetail{Param: cut(f.Param), Message: cut(f.Message)})
+			e.Details = append(e.Details, gen.ErrorDetail{Param: cut(f.Param), Message: cut(f.Message)})
 		}
 	}
 	return e

@@ -8,6 +8,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -17,7 +18,7 @@ var _ gen.DomainsHandler = (*API)(nil)
 func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.CreateDomainParams) (*gen.Domain, error) {
 	name, err := dnsrec.CheckName(req.Domain)
 	if err != nil {
-		return nil, errInvalid("domain", "%s", err)
+		return nil, httpapi.Invalid("domain", "%s", err)
 	}
 	d, err := a.cfg.Domains.Add(ctx, callerOf(ctx).AccountID, name,
 		once(ctx, http.StatusCreated, "Domain", func(d store.Domain) (any, error) { return a.domainToAPI(d), nil }))

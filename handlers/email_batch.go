@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -77,7 +78,7 @@ type batchRoom struct {
 // other large batches run.
 func (r *batchRoom) take(ctx context.Context, n int) error {
 	if r.bytes += n; r.bytes > maxBatchBytes {
-		return errInvalid("recipients", "result in more than 16 MB of text")
+		return httpapi.Invalid("recipients", "result in more than 16 MB of text")
 	}
 	if r.bytes <= smallBatch || r.large {
 		return nil

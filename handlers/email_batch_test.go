@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // Large batches wait for each other; small ones do not wait.
@@ -32,8 +34,8 @@ func TestBatchRoom(t *testing.T) {
 	if err := third.take(t.Context(), smallBatch+1); err != nil {
 		t.Errorf("a large batch after another: %v", err)
 	}
-	var no *apiError
-	if err := third.take(t.Context(), maxBatchBytes); !errors.As(err, &no) || no.param != "recipients" {
+	var no *httpapi.Error
+	if err := third.take(t.Context(), maxBatchBytes); !errors.As(err, &no) || no.Param != "recipients" {
 		t.Errorf("a batch that is too large: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/template"
 	"github.com/postroom/postroom/store"
 )
@@ -29,13 +30,13 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Or(""), Text: p.text.Or("")}}
 	if id, ok := p.template.Get(); ok {
 		if _, ok := p.html.Get(); ok {
-			return s, &apiError{
-				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateConflict, param: "template", message: "template and html cannot be combined: send one of them",
+			return s, &httpapi.Error{
+				Status: http.StatusBadRequest, Code: gen.ErrorCodeTemplateConflict, Param: "template", Message: "template and html cannot be combined: send one of them",
 			}
 		}
 		t, err := a.store.Template(ctx, callerOf(ctx).AccountID, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return s, errInvalid("template", "not found in this account")
+			return s, httpapi.Invalid("template", "not found in this account")
 		}
 		if err != nil {
 			return s, err
@@ -65,9 +66,9 @@ func (s script) fill(e *emailSubmission, values map[string]any, field func(varia
 		}
 		if len(missing) > 0 {
 			param := field(missing[0]) + "." + missing[0]
-			return &apiError{
-				status: http.StatusBadRequest, code: gen.ErrorCodeTemplateVariableMissing, param: param,
-				message: param + " is a variable of the email, and has no value",
+			return &httpapi.Error{
+				Status: http.StatusBadRequest, Code: gen.ErrorCodeTemplateVariableMissing, Param: param,
+				Message: param + " is a variable of the email, and has no value",
 			}
 		}
 	}

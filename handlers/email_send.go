@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
@@ -135,7 +136,7 @@ func (a *API) schedule(at time.Time) (*store.Time, error) {
 
 func (a *API) checkSchedule(at time.Time) error {
 	if at.After(a.now().Add(maxAhead)) {
-		return errInvalid("scheduledAt", "must be at most 30 days ahead")
+		return httpapi.Invalid("scheduledAt", "must be at most 30 days ahead")
 	}
 	return nil
 }
@@ -197,28 +198,28 @@ var ofRecipient = []string{"to"}
 
 // atPlace corrects the field name in an error to the one in the request.
 func (s *emailSubmission) atPlace(err error) error {
-	e, ok := errors.AsType[*apiError](err)
-	if !ok || e.param == "" {
+	e, ok := errors.AsType[*httpapi.Error](err)
+	if !ok || e.Param == "" {
 		return err
 	}
 	at := *e
-	at.param = emailFields.Replace(e.param)
+	at.Param = emailFields.Replace(e.Param)
 	for _, field := range ofRecipient {
-		if strings.HasPrefix(at.param, field) {
-			at.param = s.place + at.param
+		if strings.HasPrefix(at.Param, field) {
+			at.Param = s.place + at.Param
 		}
 	}
-	if rest, ok := strings.CutPrefix(e.message, e.param); ok {
-		at.message = at.param + rest
+	if rest, ok := strings.CutPrefix(e.Message, e.Param); ok {
+		at.Message = at.Param + rest
 	}
 	return &at
 }
 
 // ofAll names the field that holds all recipients of a batch.
 func (s *emailSubmission) ofAll(err error) error {
-	if e, ok := errors.AsType[*apiError](err); ok && s.place != "" {
+	if e, ok := errors.AsType[*httpapi.Error](err); ok && s.place != "" {
 		at := *e
-		at.param = "recipients"
+		at.Param = "recipients"
 		return &at
 	}
 	return err

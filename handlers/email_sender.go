@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
@@ -34,7 +35,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, err
 	}
 	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
-		return none, errInvalid("from", "must not have a quoted local part")
+		return none, httpapi.Invalid("from", "must not have a quoted local part")
 	}
 	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
 	wholeDomain, err := a.hasWholeDomain(ctx, k.AccountID, domain)
@@ -48,7 +49,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if visible(k) != nil {
-			return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
+			return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 		}
 		if !wholeDomain {
 			return none, errSender("must be the address of an inbox of this account, because it is on the shared mail domain")
@@ -59,11 +60,11 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
 		return none, errSender("belongs or belonged to an inbox, so this account cannot send from it")
 	case visible(k) != nil && !slices.Contains(visible(k), in.ID):
-		return none, errForbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
+		return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	case in.SendPolicy == store.PolicyApproval:
-		return none, &apiError{
-			status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: "from",
-			message: "this inbox sends only what was approved, so not by this way",
+		return none, &httpapi.Error{
+			Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientNotAllowed, Param: "from",
+			Message: "this inbox sends only what was approved, so not by this way",
 		}
 	}
 	return in, nil
@@ -95,5 +96,5 @@ func cutAddress(email string) (local, domain string) {
 }
 
 func errSender(reason string) error {
-	return &apiError{status: http.StatusForbidden, code: gen.ErrorCodeDomainNotVerified, param: "from", message: "from " + reason}
+	return &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "from", Message: "from " + reason}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
@@ -280,8 +281,8 @@ func (w *rangeErrors) WriteHeader(status int) {
 	w.refused = true
 	w.Header().Del("Content-Disposition")
 	w.Header().Del("Content-Length")
-	w.api.writeError(w.ctx, w.ResponseWriter, &apiError{
-		status: status, code: gen.ErrorCodeInvalidRequest, param: "Range", message: "the range lies outside the file",
+	w.api.writeError(w.ctx, w.ResponseWriter, &httpapi.Error{
+		Status: status, Code: gen.ErrorCodeInvalidRequest, Param: "Range", Message: "the range lies outside the file",
 	})
 }
 

@@ -55,7 +55,7 @@ func (a *API) outer(next http.Handler) http.Handler {
 
 		setDeadlines(w, r)
 		if e := refuseEarly(r); e != nil {
-			if e.status == http.StatusNotFound {
+			if e.Status == http.StatusNotFound {
 				e = a.countByAddress(ctx, e)
 			}
 			a.writeError(ctx, sw, e)
@@ -112,12 +112,12 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 
 // refuseEarly checks what the generated server does not: Content-Length, the
 // text of the path, and the encoding of the body.
-func refuseEarly(r *http.Request) *apiError {
+func refuseEarly(r *http.Request) *httpapi.Error {
 	switch {
 	case r.ContentLength > bodyLimit(r):
 		return errTooLarge(bodyLimit(r))
 	case !httpapi.CleanText(r.URL.Path):
-		return errNotFound
+		return httpapi.ErrNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":
 		return errEncoding
 	}
@@ -150,7 +150,7 @@ func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
 	}
 	a.log.ErrorContext(ctx, "panic", "panic", p, "stack", string(debug.Stack()), "request_id", requestID(ctx))
 	if w.status == 0 {
-		a.writeError(ctx, w, errInternal)
+		a.writeError(ctx, w, httpapi.ErrInternal)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/ogen-go/ogen/middleware"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -92,7 +93,7 @@ func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 		field = e.IdempotencyKey
 	}
 	if header.Set && field.Set && header.Value != field.Value {
-		return "", false, errInvalid("idempotencyKey", "differs from the header %s", idempotencyHeader)
+		return "", false, httpapi.Invalid("idempotencyKey", "differs from the header %s", idempotencyHeader)
 	}
 	if field.Set {
 		header = field
@@ -123,9 +124,9 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	}
 	end, ok := a.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
-		return middleware.Response{}, &apiError{
-			status: http.StatusConflict, code: gen.ErrorCodeIdempotencyInProgress, param: idempotencyHeader, retryAfter: 1,
-			message: "a request with this Idempotency-Key is still running",
+		return middleware.Response{}, &httpapi.Error{
+			Status: http.StatusConflict, Code: gen.ErrorCodeIdempotencyInProgress, Param: idempotencyHeader, RetryAfter: 1,
+			Message: "a request with this Idempotency-Key is still running",
 		}
 	}
 	defer end()
@@ -179,9 +180,9 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 		return middleware.Response{}, fmt.Errorf("cached response: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
-		return middleware.Response{}, &apiError{
-			status: http.StatusUnprocessableEntity, code: gen.ErrorCodeIdempotencyKeyReused, param: idempotencyHeader,
-			message: "this Idempotency-Key was used with another body",
+		return middleware.Response{}, &httpapi.Error{
+			Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeIdempotencyKeyReused, Param: idempotencyHeader,
+			Message: "this Idempotency-Key was used with another body",
 		}
 	}
 	if w := infoOf(ctx).w; w != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -89,18 +90,18 @@ func checkPolicyChange(k store.Key, before, after store.Inbox) error {
 // errNeedsAdmin returns an error for a field value that requires the scope
 // admin.
 func errNeedsAdmin(param, format string, args ...any) error {
-	return &apiError{
-		status: http.StatusForbidden, code: gen.ErrorCodeInsufficientScope, param: param, message: fmt.Sprintf(format, args...),
+	return &httpapi.Error{
+		Status: http.StatusForbidden, Code: gen.ErrorCodeInsufficientScope, Param: param, Message: fmt.Sprintf(format, args...),
 	}
 }
 
 // checkAddress refuses reserved names and addresses that are too long.
 func checkAddress(in store.Inbox) error {
 	if slices.Contains(reservedNames, in.Name) {
-		return errInvalid("name", "is reserved")
+		return httpapi.Invalid("name", "is reserved")
 	}
 	if len(in.Address) > 254 {
-		return errInvalid("name", "results in an address of more than 254 characters")
+		return httpapi.Invalid("name", "results in an address of more than 254 characters")
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func breaksLine(r rune) bool {
 // checkName refuses characters that could break out of a header field.
 func checkName(field string, name *string) error {
 	if name != nil && strings.ContainsFunc(*name, breaksLine) {
-		return errInvalid(field, "must not contain control characters")
+		return httpapi.Invalid(field, "must not contain control characters")
 	}
 	return nil
 }

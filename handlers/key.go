@@ -8,6 +8,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -66,7 +67,7 @@ func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.
 		return nil, err
 	}
 	if !k.BoundBy(visible(by)) {
-		return nil, errForbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
+		return nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
 	}
 	if err := a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID); err != nil {
 		return nil, err
@@ -92,14 +93,14 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	}
 	if len(k.Scopes.V) == 0 {
 		if k.Mode == store.KeyRestricted {
-			return k, errInvalid("scopes", "is required for a restricted key")
+			return k, httpapi.Invalid("scopes", "is required for a restricted key")
 		}
 		k.Scopes.V = []string{"*"}
 	}
 	for i, c := range req.AllowedIps {
 		block, ok := apikey.ParseBlock(c)
 		if !ok {
-			return k, errInvalid("allowed_ips["+strconv.Itoa(i)+"]", "must be a CIDR block such as 192.0.2.0/24")
+			return k, httpapi.Invalid("allowed_ips["+strconv.Itoa(i)+"]", "must be a CIDR block such as 192.0.2.0/24")
 		}
 		k.AllowedIPs.V = append(k.AllowedIPs.V, block.String())
 	}
@@ -112,7 +113,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	if ids, ok := req.InboxIds.Get(); ok {
 		for i, id := range ids {
 			if _, err := a.inboxOf(ctx, id); err != nil {
-				return k, errInvalid("inbox_ids["+strconv.Itoa(i)+"]", "is not an inbox of this account")
+				return k, httpapi.Invalid("inbox_ids["+strconv.Itoa(i)+"]", "is not an inbox of this account")
 			}
 		}
 		k.InboxIDs = &store.JSON[[]string]{V: ids}
@@ -123,7 +124,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 // refuseWider prevents a key from creating a key with more access than its own.
 func refuseWider(by, k store.Key) error {
 	wider := func(what string) error {
-		return errForbidden(gen.ErrorCodeInsufficientScope, "this key cannot make a key that reaches further than itself: "+what)
+		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key cannot make a key that reaches further than itself: "+what)
 	}
 	for _, s := range k.Scopes.V {
 		if !mayGrant(by.Scopes.V, s) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 )
 
@@ -38,7 +39,7 @@ func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]mail.Address, 
 		}
 		addr, err := mail.ParseMailbox(string(m))
 		if err != nil {
-			return nil, errInvalid(place, "%s", err)
+			return nil, httpapi.Invalid(place, "%s", err)
 		}
 		out = append(out, addr)
 	}

@@ -33,7 +33,7 @@ func bodyLimit(r *http.Request) int64 {
 func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams, w http.ResponseWriter) error {
 	r := infoOf(ctx).r
 	if a.mcp == nil {
-		return errUnavailable
+		return httpapi.ErrUnavailable
 	}
 	if err := a.checkOrigin(r); err != nil {
 		return err
@@ -48,11 +48,11 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 func (a *API) checkOrigin(r *http.Request) error {
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil && isLoopback(local.String()) &&
 		!isLoopback(r.Host) && !strings.EqualFold(hostOf(r.Host), a.baseURL().Hostname()) {
-		return errForbidden(gen.ErrorCodeOriginNotAllowed, "this server is not called by the name in Host")
+		return httpapi.Forbidden(gen.ErrorCodeOriginNotAllowed, "this server is not called by the name in Host")
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if !a.ownOrigin(r, origin) {
-			return errForbidden(gen.ErrorCodeOriginNotAllowed, "pages of this Origin may not call this server")
+			return httpapi.Forbidden(gen.ErrorCodeOriginNotAllowed, "pages of this Origin may not call this server")
 		}
 	}
 	return nil
@@ -132,9 +132,9 @@ func (w *mcpResponse) fault() error {
 	case w.held == 0:
 		return nil
 	case w.held == http.StatusBadRequest:
-		return invalid("", "MCP: "+strings.TrimSpace(w.text.String()))
+		return httpapi.Invalid("", "MCP: %s", strings.TrimSpace(w.text.String()))
 	case w.held >= http.StatusInternalServerError:
 		return errors.New("MCP server: " + strings.TrimSpace(w.text.String()))
 	}
-	return errUnavailable // it is shutting down
+	return httpapi.ErrUnavailable // it is shutting down
 }

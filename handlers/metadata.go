@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // maxMetadataBytes limits the metadata of an email or contact, as compact JSON.
@@ -22,7 +23,7 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 	if err := json.Compact(&compact, raw); err != nil {
 		return nil, fmt.Errorf("write %s: %w", field, err)
 	}
-	tooLong := errInvalid(field, "must be at most %d bytes as compact JSON", maxMetadataBytes)
+	tooLong := httpapi.Invalid(field, "must be at most %d bytes as compact JSON", maxMetadataBytes)
 	if compact.Len() > len(`\u0000`)*maxMetadataBytes { // even if every character is escaped
 		return nil, tooLong
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
@@ -18,9 +19,9 @@ import (
 func (a *API) inboxWorks(in store.Inbox) error {
 	switch {
 	case in.Status == store.InboxSuspended:
-		return errForbidden(gen.ErrorCodeSendingPaused, "this inbox is suspended")
+		return httpapi.Forbidden(gen.ErrorCodeSendingPaused, "this inbox is suspended")
 	case in.Expired(store.NewTime(a.now())):
-		return errForbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
+		return httpapi.Forbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool,
 // approved.
 func (a *API) checkPolicy(ctx context.Context, s submission) error {
 	if answersMachine(s) {
-		return errForbidden(gen.ErrorCodeLoopDetected, "this is an automatic reply to automated mail")
+		return httpapi.Forbidden(gen.ErrorCodeLoopDetected, "this is an automatic reply to automated mail")
 	}
 	if s.inbox.SendPolicy == store.PolicyReplyOnly {
 		return a.checkWritten(ctx, s)
@@ -96,9 +97,9 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 				// Use the position: an address may contain any text, and agents
 				// read errors.
 				place := fmt.Sprintf("%s[%d]", list.field, i)
-				return &apiError{
-					status: http.StatusForbidden, code: gen.ErrorCodeRecipientNotAllowed, param: place,
-					message: place + " has not written to this inbox",
+				return &httpapi.Error{
+					Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientNotAllowed, Param: place,
+					Message: place + " has not written to this inbox",
 				}
 			}
 		}

@@ -53,7 +53,7 @@ func labels(field string, in map[string]jx.Raw, fault func(jx.Raw) string) (stor
 	out := make(store.Labels, len(in))
 	for name, v := range in {
 		if f := fault(v); f != "" {
-			return nil, errInvalid(httpapi.JoinPath(field, name), "%s", f)
+			return nil, httpapi.Invalid(httpapi.JoinPath(field, name), "%s", f)
 		}
 		out[name] = json.RawMessage(v)
 	}

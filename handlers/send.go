@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/internal/mail/htmltext"
@@ -62,7 +63,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 	}
 	s.answer(m, replyTo, req.ReplyAll.Or(false))
 	if len(s.to) == 0 {
-		return nil, errInvalid("message_id", "has no address to reply to")
+		return nil, httpapi.Invalid("message_id", "has no address to reply to")
 	}
 	return asRes[gen.ReplyToMessageRes](a.submit(ctx, s))
 }

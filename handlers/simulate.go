@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
@@ -47,13 +48,13 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, error) {
 	if raw, ok := req.Raw.Get(); ok {
 		if field := besideRaw(req); field != "" {
-			return nil, errInvalid(field, "cannot be combined with raw, which is a complete message")
+			return nil, httpapi.Invalid(field, "cannot be combined with raw, which is a complete message")
 		}
 		return strings.NewReader(wireLines(raw)), nil
 	}
 	from, ok := req.From.Get()
 	if !ok {
-		return nil, errInvalid("from", "is required unless raw is present")
+		return nil, httpapi.Invalid("from", "is required unless raw is present")
 	}
 	sender, err := addressList("from", []gen.Address{from}, false)
 	if err != nil {

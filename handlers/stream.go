@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -57,12 +58,12 @@ func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter
 func streamError(err error) error {
 	switch {
 	case errors.Is(err, stream.ErrTooMany):
-		return &apiError{
-			status: http.StatusTooManyRequests, code: gen.ErrorCodeRateLimited, retryAfter: streamRetryAfter,
-			message: "this key has 10 live streams on this node, the most it may have; close one, or use another key",
+		return &httpapi.Error{
+			Status: http.StatusTooManyRequests, Code: gen.ErrorCodeRateLimited, RetryAfter: streamRetryAfter,
+			Message: "this key has 10 live streams on this node, the most it may have; close one, or use another key",
 		}
 	case errors.Is(err, stream.ErrStopped):
-		return errUnavailable
+		return httpapi.ErrUnavailable
 	}
 	return err
 }

@@ -109,14 +109,14 @@ func (s *submission) settle() error {
 	s.cc = without(s.cc, s.to)
 	s.bcc = without(s.bcc, s.to, s.cc)
 	if len(s.to)+len(s.cc)+len(s.bcc) == 0 {
-		return errInvalid("to", "leaves no recipient")
+		return httpapi.Invalid("to", "leaves no recipient")
 	}
 	for _, field := range []struct {
 		name string
 		of   []mail.Address
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
 		if n := len(field.of); n > maxRecipients {
-			return errInvalid(field.name, "would have %d addresses, but must have at most %d", n, maxRecipients)
+			return httpapi.Invalid(field.name, "would have %d addresses, but must have at most %d", n, maxRecipients)
 		}
 	}
 	return nil
@@ -220,10 +220,10 @@ func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 	for name, value := range h.Value {
 		low := strings.ToLower(name)
 		if ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-") {
-			return nil, errInvalid("headers."+name, "is set by the service")
+			return nil, httpapi.Invalid("headers."+name, "is set by the service")
 		}
 		if !httpapi.CleanText(value) || strings.ContainsAny(value, "\r\n") {
-			return nil, errInvalid("headers."+name, "must not contain line breaks")
+			return nil, httpapi.Invalid("headers."+name, "must not contain line breaks")
 		}
 		out = append(out, [2]string{name, value})
 	}

@@ -19,7 +19,7 @@ var _ gen.SuppressionsHandler = (*API)(nil)
 func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate, _ gen.CreateSuppressionParams) (*gen.Suppression, error) {
 	email, by := string(req.Email), callerOf(ctx)
 	if err := mail.ValidAddress(email); err != nil {
-		return nil, errInvalid("email", "%s", err)
+		return nil, httpapi.Invalid("email", "%s", err)
 	}
 	sup := store.Suppression{
 		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: mail.FoldAddress(email), Reason: store.SuppressedManual,
@@ -87,7 +87,7 @@ func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails
 // errSuppressed reports that every recipient is suppressed, names them, and
 // says what to do. There must be at least one.
 func errSuppressed(mails []*submission) error {
-	e := &apiError{status: http.StatusUnprocessableEntity, code: gen.ErrorCodeRecipientSuppressed}
+	e := &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeRecipientSuppressed}
 	seen := map[string]bool{}
 	var names []string
 	add := func(param string, list []mail.Address) {
@@ -98,8 +98,8 @@ func errSuppressed(mails []*submission) error {
 			}
 			seen[email] = true
 			names = append(names, email)
-			if len(e.details) < httpapi.MaxFaults {
-				e.details = append(e.details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
+			if len(e.Details) < httpapi.MaxFaults {
+				e.Details = append(e.Details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
 			}
 		}
 	}
@@ -108,13 +108,13 @@ func errSuppressed(mails []*submission) error {
 		add("cc", s.cc)
 		add("bcc", s.bcc)
 	}
-	e.param = e.details[0].Param
+	e.Param = e.Details[0].Param
 	const shown = 3
 	who := strings.Join(names[:min(len(names), shown)], ", ")
 	if more := len(names) - shown; more > 0 {
 		who += fmt.Sprintf(" and %d more", more)
 	}
-	e.message = "every recipient is suppressed: " + who + ". To send to an address again, call DELETE /v1/suppressions/{email}"
+	e.Message = "every recipient is suppressed: " + who + ". To send to an address again, call DELETE /v1/suppressions/{email}"
 	return e
 }
 

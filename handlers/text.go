@@ -17,13 +17,13 @@ const uncleanText = "must be UTF-8 text without NUL characters"
 // with duplicate fields.
 func (a *API) checkText(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	if name, bad := badParam(req.Params); bad {
-		return middleware.Response{}, invalid(name, uncleanText)
+		return middleware.Response{}, httpapi.Invalid(name, uncleanText)
 	}
 	if path, found := httpapi.UncleanText(req.RawBody); found {
-		return middleware.Response{}, invalid(cut(path), uncleanText)
+		return middleware.Response{}, httpapi.Invalid(cut(path), uncleanText)
 	}
 	if path, found := httpapi.DuplicateField(req.RawBody); found {
-		return middleware.Response{}, invalid(cut(path), "is given twice")
+		return middleware.Response{}, httpapi.Invalid(cut(path), "is given twice")
 	}
 	return next(req)
 }

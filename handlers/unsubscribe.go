@@ -11,6 +11,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 )
 
@@ -78,8 +79,8 @@ func (a *API) refuseLink(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) refuseMethod(ctx context.Context, w http.ResponseWriter, allowed string) {
 	w.Header().Set("Allow", allowed)
-	a.writeError(ctx, w, &apiError{
-		status: http.StatusMethodNotAllowed, code: gen.ErrorCodeMethodNotAllowed, message: "this link takes " + allowed,
+	a.writeError(ctx, w, &httpapi.Error{
+		Status: http.StatusMethodNotAllowed, Code: gen.ErrorCodeMethodNotAllowed, Message: "this link takes " + allowed,
 	})
 }
 

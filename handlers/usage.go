@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -80,9 +81,9 @@ func (a *API) countedInboxes(ctx context.Context, id gen.OptString) ([]int64, er
 		return []int64{in.Seq}, err
 	}
 	if visible(callerOf(ctx)) != nil {
-		return nil, &apiError{
-			status: http.StatusForbidden, code: gen.ErrorCodeInsufficientScope, param: "inbox_id",
-			message: "a key with inbox_ids has no access to the counts of the account: set inbox_id to one of its inboxes",
+		return nil, &httpapi.Error{
+			Status: http.StatusForbidden, Code: gen.ErrorCodeInsufficientScope, Param: "inbox_id",
+			Message: "a key with inbox_ids has no access to the counts of the account: set inbox_id to one of its inboxes",
 		}
 	}
 	return nil, nil //nolint:nilnil // nil is all

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -62,7 +63,7 @@ func patch[T any](dst *T, field optional[T]) {
 // futureTime returns an error for a time that is not in the future.
 func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	if !t.After(a.now()) {
-		return nil, errInvalid(field, "must be in the future")
+		return nil, httpapi.Invalid(field, "must be in the future")
 	}
 	st := store.NewTime(t)
 	return &st, nil

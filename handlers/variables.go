@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/template"
 )
 
@@ -20,7 +21,7 @@ func variablesFromAPI(field string, object gen.FreeObject) (map[string]any, erro
 	bytesTaken := 0
 	for name, raw := range object {
 		if bytesTaken += len(name) + len(raw); bytesTaken > maxVariables {
-			return nil, errInvalid(field, "must be at most %d bytes", maxVariables)
+			return nil, httpapi.Invalid(field, "must be at most %d bytes", maxVariables)
 		}
 	}
 	out := make(map[string]any, len(object))
@@ -44,7 +45,7 @@ func templateError(field string, err error) error {
 	case !ok:
 		return err
 	case e.Variable != "":
-		return errInvalid(field+"."+e.Variable, "%s", e.Reason)
+		return httpapi.Invalid(field+"."+e.Variable, "%s", e.Reason)
 	}
-	return errInvalid(string(e.Part), "%s", e.Reason)
+	return httpapi.Invalid(string(e.Part), "%s", e.Reason)
 }

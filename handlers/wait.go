@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -97,7 +98,7 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 	if id, ok := p.After.Get(); ok {
 		place, err := a.store.Place(ctx, in.Seq, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return f, errInvalid("after", "message %s not found in this inbox", id)
+			return f, httpapi.Invalid("after", "message %s not found in this inbox", id)
 		}
 		if err != nil {
 			return f, err

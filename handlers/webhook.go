@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -33,7 +34,7 @@ func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 		return w, err
 	}
 	if !w.SeenBy(visible(k)) {
-		return store.Webhook{}, errForbidden(gen.ErrorCodeInsufficientScope,
+		return store.Webhook{}, httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
 			"this key has inbox_ids, and webhook "+w.ID+" is not bound to these inboxes alone")
 	}
 	return w, nil
@@ -48,7 +49,7 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
 	w, secret, err := a.store.CreateWebhook(ctx, w, visible(k))
 	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
-		return nil, errUnauthorized
+		return nil, httpapi.ErrUnauthorized
 	}
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func ownerOf(k store.Key) *string {
 
 func (a *API) checkWebhookURL(ctx context.Context, url string) error {
 	if err := a.cfg.WebhookTargets.Check(ctx, url); err != nil {
-		return errInvalid("url", "%s", err.Error())
+		return httpapi.Invalid("url", "%s", err.Error())
 	}
 	return nil
 }
