@@ -17,10 +17,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxReferences limits the References of a reply. Like mail clients, it keeps
-// the first and the newest.
-const maxReferences = 30
-
 // maxContentID keeps the header field of an attachment on one line.
 const maxContentID = 500
 
@@ -52,7 +48,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 	}
 	s := submission{
 		inbox: in, kind: store.DraftReply, source: &m, subject: reply.ReplySubject(m.Subject),
-		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: refsOf(m),
+		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: m.ReplyReferences(),
 	}
 	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
@@ -159,22 +155,6 @@ func fromStore(in []mail.Address) []mail.Address {
 		}
 	}
 	return out
-}
-
-// refsOf returns the references of a reply to m (RFC 5322 section 3.6.4).
-func refsOf(m store.Message) store.References {
-	if m.HeaderID == "" {
-		return store.References{}
-	}
-	chain := m.Refs.V.References
-	if len(chain) == 0 {
-		chain = m.Refs.V.InReplyTo
-	}
-	chain = append(slices.Clone(chain), m.HeaderID)
-	if n := len(chain); n > maxReferences {
-		chain = append(chain[:1:1], chain[n-maxReferences+1:]...)
-	}
-	return store.References{InReplyTo: []string{m.HeaderID}, References: chain}
 }
 
 // quote sets the body of a forward: the caller's note, then the original.

@@ -31,6 +31,9 @@ const (
 	// maxRoots of them are the oldest that it names.
 	maxReferences = 50
 	maxRoots      = 10
+	// maxReplyReferences is the most References that a reply carries. Like mail
+	// clients, it keeps the first and the newest.
+	maxReplyReferences = 30
 	// maxExpected is the most missing Message-IDs that one message may record.
 	maxExpected = 20
 	// maxMerged is the most messages of the smaller of two threads that are merged,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -40,6 +41,23 @@ const (
 type References struct {
 	InReplyTo  []string `json:"in_reply_to,omitempty"`
 	References []string `json:"references,omitempty"`
+}
+
+// ReplyReferences returns the references of a reply to m (RFC 5322 section
+// 3.6.4).
+func (m *Message) ReplyReferences() References {
+	if m.HeaderID == "" {
+		return References{}
+	}
+	chain := m.Refs.V.References
+	if len(chain) == 0 {
+		chain = m.Refs.V.InReplyTo
+	}
+	chain = append(slices.Clone(chain), m.HeaderID)
+	if n := len(chain); n > maxReplyReferences {
+		chain = append(chain[:1:1], chain[n-maxReplyReferences+1:]...)
+	}
+	return References{InReplyTo: []string{m.HeaderID}, References: chain}
 }
 
 // Message is one message as listed, with what its content yields at a glance.

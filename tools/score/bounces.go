@@ -12,6 +12,7 @@ import (
 
 type bounceRecord struct {
 	ID         string           `json:"id"`
+	Grade      string           `json:"grade"`
 	File       string           `json:"file"`
 	Tier       string           `json:"tier"`
 	Expected   []expectedReport `json:"expected"`
@@ -44,24 +45,42 @@ func scoreBounces(_ context.Context, c *corpus) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var t bounceTally
+	tallies := byGrade[bounceTally]{}
 	for i := range list {
 		raw, err := c.mail(list[i].File)
 		if err != nil {
 			return nil, err
 		}
-		got, err := bounce.Read(bytes.NewReader(raw), false, mail.DefaultLimits())
-		if err != nil {
-			return nil, err
+		for _, null := range list[i].paths() {
+			got, err := bounce.Read(bytes.NewReader(raw), null, mail.DefaultLimits())
+			if err != nil {
+				return nil, err
+			}
+			tallies.of(list[i].Grade).count(c, &list[i], got)
 		}
-		t.count(c, &list[i], got)
 	}
+	return tallies.rows((*bounceTally).rows), nil
+}
+
+// paths reports whether to read a record with a null reverse-path. Bounces have
+// one, complaints do not. Other messages are ordinary with either.
+func (r *bounceRecord) paths() []bool {
+	switch r.Tier {
+	case "none":
+		return []bool{true, false}
+	case "arf":
+		return []bool{false}
+	}
+	return []bool{true}
+}
+
+func (t *bounceTally) rows() []row {
 	return []row{
 		t.precision.atLeast("bounced recipients precision", 0.99), t.recall.atLeast("bounced recipients recall", 0.95),
 		t.hard.atLeast("bounces hard or soft", 0.97), t.status.plain("bounces status"),
 		none("false alarms on ordinary mail", t.alarms, t.ordinary),
 		t.others.plain("complaints, delays, deliveries, answers"), t.feedback.plain("complaints feedback type"), t.original.plain("original Message-ID"),
-	}, nil
+	}
 }
 
 func (t *bounceTally) count(c *corpus, r *bounceRecord, got bounce.Report) {
@@ -116,16 +135,20 @@ func (want *expectedReport) matches(x bounce.Recipient) bool {
 }
 
 func (t *bounceTally) notFound(c *corpus, r *bounceRecord, want *expectedReport) {
-	name := "?"
-	if want.Recipient != nil {
-		name = *want.Recipient
-	}
-	c.miss(r.ID, "%s %s of %s not found", r.File, want.Kind, name)
+	c.miss(r.ID, "%s %s of %s not found", r.File, want.Kind, orUnknown(want.Recipient))
 	if want.Kind == "bounce" {
 		t.recall.add(false)
 		return
 	}
 	t.others.add(false)
+}
+
+// orUnknown returns the label, or "?" if the record has none.
+func orUnknown(label *string) string {
+	if label == nil {
+		return "?"
+	}
+	return *label
 }
 
 func (t *bounceTally) found(c *corpus, r *bounceRecord, want *expectedReport, x bounce.Recipient, feedback string) {
@@ -140,7 +163,7 @@ func (t *bounceTally) found(c *corpus, r *bounceRecord, want *expectedReport, x 
 	t.recall.add(true)
 	right := x.Hard == (want.Type == "hard")
 	if t.hard.add(right); !right {
-		c.miss(r.ID, "%s hard %v (%s), want %s (%s): %s %d %q", r.File, x.Hard, x.Reason, want.Type, *want.Reason, x.Status, x.Code, x.Diagnostic)
+		c.miss(r.ID, "%s hard %v (%s), want %s (%s): %s %d %q", r.File, x.Hard, x.Reason, want.Type, orUnknown(want.Reason), x.Status, x.Code, x.Diagnostic)
 	}
 	if want.Status == nil {
 		return

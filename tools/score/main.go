@@ -1,16 +1,20 @@
 // Command score reads a folder of messages with expected results and prints how
 // many results are correct: codes and links, MIME, reply text, threads, bounces,
-// SPF. The folder's README describes its files; missing files are skipped.
+// SPF. Grades other than "core" have figures of their own. Missing files are
+// skipped.
 //
 //	go run ./tools/score [-v] FOLDER
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -118,6 +122,37 @@ func (s share) atLeast(name string, goal float64) row {
 
 // plain returns a row for a share without a goal.
 func (s share) plain(name string) row { return row{name: name, value: s.String()} }
+
+// byGrade holds one tally for each grade of records. The goals are about the
+// grade "core"; "edge" and "policy" are records on which careful readers differ.
+type byGrade[T any] map[string]*T
+
+const core = "core"
+
+// of returns the tally of a grade. Records without a grade are core.
+func (g byGrade[T]) of(grade string) *T {
+	grade = cmp.Or(grade, core)
+	if g[grade] == nil {
+		g[grade] = new(T)
+	}
+	return g[grade]
+}
+
+// rows returns the rows of all grades, core first. It removes the goals of the
+// others and appends their grade to the names.
+func (g byGrade[T]) rows(of func(*T) []row) []row {
+	all := of(g.of(core))
+	for _, grade := range slices.Sorted(maps.Keys(g)) {
+		if grade == core {
+			continue
+		}
+		for _, r := range of(g[grade]) {
+			r.name, r.goal = r.name+", "+grade, ""
+			all = append(all, r)
+		}
+	}
+	return all
+}
 
 // none returns a row for a count that should be 0.
 func none(name string, n, all int) row {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"strings"
 
-	"github.com/postroom/postroom/internal/mail/reply"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/extract"
 )
 
 type replyRecord struct {
@@ -37,22 +35,19 @@ func scoreReplies(_ context.Context, c *corpus) ([]row, error) {
 	return []row{exact.atLeast("reply text", 0.93)}, nil
 }
 
-// reply extracts the reply text of a whole message, or of the text in a file.
+// reply extracts the reply text of a whole message, or of the text in a file,
+// as receiving a message does.
 func (c *corpus) reply(r replyRecord) (string, error) {
-	if r.Kind != "eml" {
-		text, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(r.File)))
-		return reply.Text(strings.ReplaceAll(string(text), "\r\n", "\n"), nil), err
-	}
 	raw, err := c.mail(r.File)
 	if err != nil {
 		return "", err
+	}
+	if r.Kind != "eml" {
+		raw = append([]byte("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"), raw...)
 	}
 	m, err := parse(raw)
 	if err != nil {
 		return "", err
 	}
-	if m.Text == "" {
-		return reply.TextOfHTML(m.HTML, nil), nil
-	}
-	return reply.Text(m.Text, nil), nil
+	return extract.Derive(m, mail.DefaultLimits()).ReplyText, nil
 }
