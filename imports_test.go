@@ -104,10 +104,10 @@ var layers = []layer{
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec", "internal/work"}},
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
-	{pkg: "internal/mcp", imports: []string{"handlers", "gen"}},
+	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}},
 	{
-		pkg: "internal/web", imports: []string{"handlers", "gen", "store", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
-		tests: []string{"internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
+		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "cmd/postroom", imports: append([]string{"internal/testclock"}, everything...)},

@@ -1,8 +1,8 @@
 // Package handlers implements the HTTP API: the server generated from
 // openapi.yaml, on top of the store. It has one file per resource: request in,
-// store call, response out. Handlers return errors unchanged; only classify
-// knows status codes. The generated server checks what the contract can express
-// before it calls a handler.
+// store call, response out. internal/httpapi has the HTTP layer around them. The
+// generated server checks what the contract can express before it calls a
+// handler.
 package handlers
 
 import (
@@ -75,8 +75,8 @@ type Config struct {
 	// Stopping is closed when the service shuts down. Waits then return at
 	// once.
 	Stopping <-chan struct{}
-	// Answered, if not nil, is called with the status of every response.
-	Answered func(status int)
+	// OnResponse, if not nil, is called with the status of every response.
+	OnResponse func(status int)
 	// Now is the clock.
 	Now func() time.Time
 	// Log records faults of the service.
@@ -85,26 +85,22 @@ type Config struct {
 
 // API implements the generated interfaces.
 type API struct {
-	cfg     Config
-	store   *store.Store
-	now     func() time.Time
-	log     *slog.Logger
-	files   fileSigner
-	running runningCalls
-	bodies  *semaphore.Weighted
-	batches *semaphore.Weighted // for emails: large batches
-	mcp     http.Handler        // may be nil
-
-	contract *packed.Body // as served
-	requests *httpapi.Contract
+	*httpapi.Chain
+	cfg      Config
+	store    *store.Store
+	now      func() time.Time
+	log      *slog.Logger
+	files    fileSigner
+	batches  *semaphore.Weighted // for emails: large batches
+	mcp      http.Handler        // may be nil
+	contract *packed.Body        // as served
 
 	firstAccount atomic.Int64 // its sequence number; 0 until first needed
 }
 
 var (
-	_ gen.Handler         = (*API)(nil)
-	_ gen.RawHandler      = (*API)(nil)
-	_ gen.SecurityHandler = (*API)(nil)
+	_ gen.Handler    = (*API)(nil)
+	_ gen.RawHandler = (*API)(nil)
 )
 
 // New returns the API as an http.Handler.
@@ -114,22 +110,20 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	a := &API{
+		Chain: httpapi.New(httpapi.Config{
+			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, TempDir: cfg.TempDir,
+			OnResponse: cfg.OnResponse, Now: cfg.Now, Log: cfg.Log,
+		}),
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		files:  fileSigner{cfg.FileKey},
-		bodies: semaphore.NewWeighted(maxBodiesInMemory), batches: semaphore.NewWeighted(largeBatches),
-		contract: packed.New(contract), requests: httpapi.NewContract(gen.OpenAPI),
+		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: packed.New(contract),
 	}
-	s, err := gen.NewServer(a, a, a,
-		gen.WithErrorHandler(a.writeDecodeError),
-		gen.WithNotFound(a.routeNotFound),
-		gen.WithMethodNotAllowed(a.methodNotAllowed),
-		gen.WithMiddleware(a.checkText, a.idempotent))
+	s, err := a.Server(a, a)
 	if err != nil {
 		return nil, err
 	}
-	api := a.outer(a.links(s))
+	api := a.Wrap(a.links(s))
 	if cfg.MCP != nil {
-		if a.mcp, err = cfg.MCP(localTransport{api}); err != nil {
+		if a.mcp, err = cfg.MCP(httpapi.LocalTransport(api)); err != nil {
 			return nil, err
 		}
 	}

@@ -89,9 +89,8 @@ func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.
 		return attachment{}, err
 	}
 	at := attachment{compose.Attachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}
-	kept := infoOf(ctx).kept
-	if s, isKept := kept.behind(content); isKept {
-		at.size, at.Open = s.size, func() (io.ReadCloser, error) { return kept.open(s) }
+	if size, open, kept := httpapi.KeptContent(ctx, content); kept {
+		at.size, at.Open = size, open
 	} else {
 		at.Content = content
 	}

@@ -20,11 +20,11 @@ func (a *API) CreateContact(ctx context.Context, req *gen.ContactCreate, _ gen.C
 	if err != nil {
 		return nil, err
 	}
-	c := store.Contact{AccountID: callerOf(ctx).AccountID, Email: in.Email, EmailFold: in.EmailFold}
+	c := store.Contact{AccountID: httpapi.Caller(ctx).AccountID, Email: in.Email, EmailFold: in.EmailFold}
 	c.Metadata.V, c.Tags.V = json.RawMessage(`{}`), store.Labels{}
 	in.Edit(&c)
 	toAPI := func(c store.Contact) (any, error) { return contactToAPI(c) }
-	if c, err = a.store.CreateContact(ctx, c, once(ctx, http.StatusCreated, "Contact", toAPI)); err != nil {
+	if c, err = a.store.CreateContact(ctx, c, httpapi.Once(ctx, http.StatusCreated, "Contact", toAPI)); err != nil {
 		return nil, err
 	}
 	return contactToAPI(c)
@@ -32,7 +32,7 @@ func (a *API) CreateContact(ctx context.Context, req *gen.ContactCreate, _ gen.C
 
 // GetContact implements GET /v1/contacts/{id}.
 func (a *API) GetContact(ctx context.Context, p gen.GetContactParams) (*gen.Contact, error) {
-	c, err := a.store.Contact(ctx, callerOf(ctx).AccountID, p.ID)
+	c, err := a.store.Contact(ctx, httpapi.Caller(ctx).AccountID, p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (a *API) GetContact(ctx context.Context, p gen.GetContactParams) (*gen.Cont
 
 // ListContacts implements GET /v1/contacts.
 func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.ContactList, error) {
-	l, err := a.store.ListContacts(ctx, callerOf(ctx).AccountID, mail.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListContacts(ctx, httpapi.Caller(ctx).AccountID, mail.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 	if err := known.label("", req.Metadata, req.Tags); err != nil {
 		return nil, err
 	}
-	c, err := a.store.UpdateContact(ctx, callerOf(ctx).AccountID, p.ID, func(c *store.Contact) {
+	c, err := a.store.UpdateContact(ctx, httpapi.Caller(ctx).AccountID, p.ID, func(c *store.Contact) {
 		if email, ok := req.Email.Get(); ok {
 			c.Email, c.EmailFold = string(email), mail.FoldAddress(string(email))
 		}
@@ -81,7 +81,7 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 
 // DeleteContact implements DELETE /v1/contacts/{id}.
 func (a *API) DeleteContact(ctx context.Context, p gen.DeleteContactParams) (*gen.DeletedContact, error) {
-	if err := a.store.DeleteContact(ctx, callerOf(ctx).AccountID, p.ID); err != nil {
+	if err := a.store.DeleteContact(ctx, httpapi.Caller(ctx).AccountID, p.ID); err != nil {
 		return nil, err
 	}
 	return &gen.DeletedContact{Object: "contact", ID: p.ID, Deleted: true}, nil
@@ -98,7 +98,7 @@ func (a *API) UpsertContacts(ctx context.Context, req *gen.ContactBatch, _ gen.U
 		in = append(in, c)
 	}
 	toAPI := func(n store.ContactCounts) (any, error) { return contactCountsToAPI(n), nil }
-	n, err := a.store.UpsertContacts(ctx, callerOf(ctx).AccountID, in, once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
+	n, err := a.store.UpsertContacts(ctx, httpapi.Caller(ctx).AccountID, in, httpapi.Once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.Cre
 	if err != nil {
 		return nil, httpapi.Invalid("domain", "%s", err)
 	}
-	d, err := a.cfg.Domains.Add(ctx, callerOf(ctx).AccountID, name,
-		once(ctx, http.StatusCreated, "Domain", func(d store.Domain) (any, error) { return a.domainToAPI(d), nil }))
+	d, err := a.cfg.Domains.Add(ctx, httpapi.Caller(ctx).AccountID, name,
+		httpapi.Once(ctx, http.StatusCreated, "Domain", func(d store.Domain) (any, error) { return a.domainToAPI(d), nil }))
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.Cre
 
 // GetDomain implements GET /v1/domains/{id}.
 func (a *API) GetDomain(ctx context.Context, p gen.GetDomainParams) (*gen.Domain, error) {
-	d, err := a.store.Domain(ctx, callerOf(ctx).AccountID, p.ID)
+	d, err := a.store.Domain(ctx, httpapi.Caller(ctx).AccountID, p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (a *API) GetDomain(ctx context.Context, p gen.GetDomainParams) (*gen.Domain
 
 // ListDomains implements GET /v1/domains.
 func (a *API) ListDomains(ctx context.Context, p gen.ListDomainsParams) (*gen.DomainList, error) {
-	l, err := a.store.ListDomains(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListDomains(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (a *API) ListDomains(ctx context.Context, p gen.ListDomainsParams) (*gen.Do
 
 // DeleteDomain implements DELETE /v1/domains/{id}.
 func (a *API) DeleteDomain(ctx context.Context, p gen.DeleteDomainParams) (*gen.DeletedDomain, error) {
-	if err := a.store.DeleteDomain(ctx, callerOf(ctx).AccountID, p.ID); err != nil {
+	if err := a.store.DeleteDomain(ctx, httpapi.Caller(ctx).AccountID, p.ID); err != nil {
 		return nil, err
 	}
 	return &gen.DeletedDomain{Object: "domain", ID: p.ID, Deleted: true}, nil
@@ -60,7 +60,7 @@ func (a *API) DeleteDomain(ctx context.Context, p gen.DeleteDomainParams) (*gen.
 
 // VerifyDomain implements POST /v1/domains/{id}/verify.
 func (a *API) VerifyDomain(ctx context.Context, p gen.VerifyDomainParams) (*gen.DomainVerification, error) {
-	d, err := a.store.Domain(ctx, callerOf(ctx).AccountID, p.ID)
+	d, err := a.store.Domain(ctx, httpapi.Caller(ctx).AccountID, p.ID)
 	if err != nil {
 		return nil, err
 	}

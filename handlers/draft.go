@@ -11,22 +11,29 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/internal/mailhtml"
 	"github.com/postroom/postroom/store"
 )
 
+var (
+	errDraftNotPending = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeDraftNotPending, Message: "this draft has already been approved or rejected"}
+	errTestMode        = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeTestModeMismatch, Message: "a test key cannot change or decide a live draft: use a live key"}
+	errDraftChanged    = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeDraftChanged, Message: "this draft has changed since you read it: read it again"}
+)
+
 var _ gen.DraftsHandler = (*API)(nil)
 
 // draftOf returns the draft if the caller can see it.
 func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	d, err := a.store.Draft(ctx, k.AccountID, id)
 	if err != nil {
 		return d, err
 	}
-	if ids := visible(k); ids != nil && !slices.Contains(ids, d.InboxID) {
+	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, d.InboxID) {
 		return store.Draft{}, fmt.Errorf("draft: %w", store.ErrNotFound)
 	}
 	return d, nil
@@ -36,7 +43,7 @@ func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
 // change drafts that a test key created.
 func (a *API) draftToChange(ctx context.Context, id string) (store.Draft, error) {
 	d, err := a.draftOf(ctx, id)
-	if err == nil && callerOf(ctx).Mode == store.KeyTest && !d.TestMode {
+	if err == nil && httpapi.Caller(ctx).Mode == store.KeyTest && !d.TestMode {
 		err = errTestMode
 	}
 	return d, err
@@ -44,8 +51,8 @@ func (a *API) draftToChange(ctx context.Context, id string) (store.Draft, error)
 
 // ListDrafts implements GET /v1/drafts.
 func (a *API) ListDrafts(ctx context.Context, p gen.ListDraftsParams) (*gen.DraftList, error) {
-	k := callerOf(ctx)
-	f := store.DraftFilter{AccountID: k.AccountID, InboxIDs: visible(k), Status: store.DraftStatus(p.Status.Or(""))}
+	k := httpapi.Caller(ctx)
+	f := store.DraftFilter{AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Status: store.DraftStatus(p.Status.Or(""))}
 	return a.listDrafts(ctx, f, pageOf(p.Limit, p.Cursor))
 }
 
@@ -88,7 +95,7 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 	if err := a.checkEdit(req); err != nil {
 		return nil, err
 	}
-	d, err := a.store.UpdateDraft(ctx, callerOf(ctx).AccountID, p.DraftID, func(d *store.Draft) error {
+	d, err := a.store.UpdateDraft(ctx, httpapi.Caller(ctx).AccountID, p.DraftID, func(d *store.Draft) error {
 		if d.Content == nil {
 			return errExpired
 		}
@@ -240,8 +247,8 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 	if r, ok := body.Value.Reason.Get(); ok {
 		reason = &r
 	}
-	k := callerOf(ctx)
-	answer := once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
+	k := httpapi.Caller(ctx)
+	answer := httpapi.Once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
 	d, err := a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, answer)
 	if errors.Is(err, store.ErrState) {
 		return nil, errDraftNotPending
@@ -262,7 +269,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: s.inbox.AccountID, InboxID: s.inbox.ID, Kind: s.kind, TestMode: s.testMode,
 		Addresses: store.JSON[mail.Addresses]{V: s.addresses(&s.from)}, Subject: s.subject, Refs: store.JSON[store.References]{V: s.refs},
-		CreatedBy: callerOf(ctx).ID,
+		CreatedBy: httpapi.Caller(ctx).ID,
 		Content: &store.DraftContent{
 			Text: s.text, HTML: s.html, Headers: store.JSON[[][2]string]{V: s.headers},
 			Attachments: store.JSON[[]mail.Attachment]{V: heldAttachments(s.attachments, a.now())},
@@ -284,7 +291,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	case store.DraftForward:
 		n.ContentAt = s.source.CreatedAt // expires with the original
 	}
-	answer := once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
+	answer := httpapi.Once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
 	d, err := a.store.CreateDraft(ctx, n, answer)
 	if err != nil {
 		return nil, err

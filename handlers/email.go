@@ -3,10 +3,14 @@ package handlers
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
+
+var errNotCancellable = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeNotCancellable, Message: "this email is no longer scheduled"}
 
 var _ gen.EmailsHandler = (*API)(nil)
 
@@ -42,9 +46,9 @@ func tagsOf(filter string) (tags [][2]string) {
 
 // ListEmails implements GET /v1/emails.
 func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.EmailList, error) {
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	f := store.EmailFilter{
-		AccountID: k.AccountID, InboxIDs: visible(k), Status: store.MessageStatus(p.Status.Or("")), BatchID: p.BatchID.Or(""),
+		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Status: store.MessageStatus(p.Status.Or("")), BatchID: p.BatchID.Or(""),
 	}
 	if tag, ok := p.Tag.Get(); ok {
 		f.Tags = tagsOf(tag)
@@ -99,6 +103,6 @@ func (a *API) changeScheduled(ctx context.Context, id string, change func(store.
 // emailOf returns the email if the caller can see it. A key with inbox_ids sees
 // emails from the addresses of its inboxes.
 func (a *API) emailOf(ctx context.Context, id string) (store.Email, error) {
-	k := callerOf(ctx)
-	return a.store.Email(ctx, k.AccountID, visible(k), id)
+	k := httpapi.Caller(ctx)
+	return a.store.Email(ctx, k.AccountID, httpapi.Visible(k), id)
 }

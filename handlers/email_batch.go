@@ -29,7 +29,7 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.store.EnqueueBatch(ctx, ns, once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) {
+	b, err := a.store.EnqueueBatch(ctx, ns, httpapi.Once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) {
 		return batchToAPI(b), nil
 	}))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -31,11 +32,11 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
 		if err != nil {
 			t.Fatal(err)
 		}
-		asPerson := handlers.AsPerson(t.Context(), handlers.Person{Seq: person.Seq, AccountID: s.account, ID: person.ID})
+		asPerson := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: person.Seq, AccountID: s.account, ID: person.ID})
 		for _, tt := range []struct {
 			name, from, reason string
 			person             bool

@@ -34,7 +34,7 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 				Status: http.StatusBadRequest, Code: gen.ErrorCodeTemplateConflict, Param: "template", Message: "template and html cannot be combined: send one of them",
 			}
 		}
-		t, err := a.store.Template(ctx, callerOf(ctx).AccountID, id)
+		t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return s, httpapi.Invalid("template", "not found in this account")
 		}

@@ -51,7 +51,7 @@ func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (*gen.EmailCrea
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.store.EnqueueEmail(ctx, ns[0], once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
+	e, err := a.store.EnqueueEmail(ctx, ns[0], httpapi.Once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
 		return emailCreatedToAPI(e), nil
 	}))
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
 	if err != nil {
 		return err
 	}
-	s.from, s.account, s.kind, s.isEmail = list[0], callerOf(ctx).AccountID, store.DraftNew, true
+	s.from, s.account, s.kind, s.isEmail = list[0], httpapi.Caller(ctx).AccountID, store.DraftNew, true
 	s.inbox, err = a.sender(ctx, s.from)
 	return err
 }
@@ -182,7 +182,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 		},
 		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
 		ScheduledAt: s.scheduledAt,
-	}, CreatedBy: callerOf(ctx).ID}
+	}, CreatedBy: httpapi.Caller(ctx).ID}
 	if s.inbox.Seq != 0 {
 		n.FromInbox, n.Policy = &s.inbox.Seq, s.inbox.SendPolicy
 	}

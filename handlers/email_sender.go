@@ -16,7 +16,7 @@ import (
 // checkSendingDomain refuses a domain, in lower case, that the caller's account
 // may not send from.
 func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
-	ours, err := a.mayUse(ctx, callerOf(ctx).AccountID, domain)
+	ours, err := a.mayUse(ctx, httpapi.Caller(ctx).AccountID, domain)
 	if err == nil && !ours {
 		return errSender("must be on the mail domain of the installation or on a verified domain of this account")
 	}
@@ -28,7 +28,7 @@ func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
 // to emails from its address: its policy holds, and a key with inbox_ids sends
 // from those inboxes only.
 func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error) {
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	local, domain := cutAddress(from.Email)
 	none := store.Inbox{}
 	if err := a.checkSendingDomain(ctx, domain); err != nil {
@@ -48,7 +48,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	in, err := a.store.InboxAt(ctx, name+"@"+domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		if visible(k) != nil {
+		if httpapi.Visible(k) != nil {
 			return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 		}
 		if !wholeDomain {
@@ -59,7 +59,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, err
 	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
 		return none, errSender("belongs or belonged to an inbox, so this account cannot send from it")
-	case visible(k) != nil && !slices.Contains(visible(k), in.ID):
+	case httpapi.Visible(k) != nil && !slices.Contains(httpapi.Visible(k), in.ID):
 		return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	case in.SendPolicy == store.PolicyApproval:
 		return none, &httpapi.Error{

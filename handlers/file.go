@@ -26,6 +26,11 @@ import (
 // linkTTL is the lifetime of a download link.
 const linkTTL = 15 * time.Minute
 
+var (
+	errLinkInvalid = &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeLinkInvalid, Message: "this link is invalid or has expired"}
+	errNoFiles     = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "download links are not available on this installation"}
+)
+
 // file identifies the target of a download link: the raw message, or one
 // attachment of a message or draft.
 type file struct {
@@ -165,8 +170,7 @@ var errNoAttachment = fmt.Errorf("attachment: %w", store.ErrNotFound)
 
 // DownloadFile implements GET /v1/files/{token}.
 func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http.ResponseWriter) error {
-	info := infoOf(ctx)
-	if err := a.limitAddress(ctx); err != nil {
+	if err := a.LimitAddress(ctx); err != nil {
 		return err
 	}
 	if a.cfg.NoFiles {
@@ -187,7 +191,7 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox")
 	h.Set("Cache-Control", "private, no-store")
-	r := info.r.Clone(ctx)
+	r := httpapi.Request(ctx).Clone(ctx)
 	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
 		r.Header.Del("Range") // another unit, or several ranges: the whole file (RFC 9110 section 14.2)
 	}
@@ -281,7 +285,7 @@ func (w *rangeErrors) WriteHeader(status int) {
 	w.refused = true
 	w.Header().Del("Content-Disposition")
 	w.Header().Del("Content-Length")
-	w.api.writeError(w.ctx, w.ResponseWriter, &httpapi.Error{
+	w.api.WriteError(w.ctx, w.ResponseWriter, &httpapi.Error{
 		Status: status, Code: gen.ErrorCodeInvalidRequest, Param: "Range", Message: "the range lies outside the file",
 	})
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
+
+var errNoInbox = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Param: "inbox_id", Message: "inbox_id: inbox not found, or this key has no access to it"}
 
 var _ gen.InboxesHandler = (*API)(nil)
 
@@ -26,7 +29,7 @@ var reservedNames = []string{
 
 // CreateInbox implements POST /v1/inboxes.
 func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.CreateInboxParams) (*gen.Inbox, error) {
-	k, req := callerOf(ctx), body.Or(gen.InboxCreate{})
+	k, req := httpapi.Caller(ctx), body.Or(gen.InboxCreate{})
 	in := store.Inbox{
 		AccountID:     k.AccountID,
 		Name:          strings.ToLower(req.Name.Or("")),
@@ -59,7 +62,7 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	if err := checkName("display_name", in.DisplayName); err != nil {
 		return nil, err
 	}
-	in, err = a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
+	in, err = a.store.CreateInbox(ctx, in, httpapi.Once(ctx, http.StatusCreated, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +77,7 @@ var strictness = map[store.SendPolicy]int{store.PolicyOpen: 0, store.PolicyReply
 // admin. Otherwise a restricted key could lift its own restriction and then
 // remove what it sent.
 func checkPolicyChange(k store.Key, before, after store.Inbox) error {
-	if hasScope(k.Scopes.V, "admin") {
+	if httpapi.HasScope(k.Scopes.V, "admin") {
 		return nil
 	}
 	if strictness[after.SendPolicy] < strictness[before.SendPolicy] {
@@ -133,8 +136,8 @@ func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, e
 
 // ListInboxes implements GET /v1/inboxes.
 func (a *API) ListInboxes(ctx context.Context, p gen.ListInboxesParams) (*gen.InboxList, error) {
-	k := callerOf(ctx)
-	l, err := a.store.ListInboxes(ctx, k.AccountID, visible(k), pageOf(p.Limit, p.Cursor))
+	k := httpapi.Caller(ctx)
+	l, err := a.store.ListInboxes(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +157,7 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 	if err != nil {
 		return nil, err
 	}
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	in, err := a.store.UpdateInbox(ctx, k.AccountID, p.InboxID, func(in *store.Inbox) error {
 		before := *in
 		if f := req.DisplayName; f.Set {
@@ -196,7 +199,7 @@ func (a *API) DeleteInbox(ctx context.Context, p gen.DeleteInboxParams) (*gen.De
 	if _, err := a.inboxOf(ctx, p.InboxID); err != nil {
 		return nil, err
 	}
-	in, err := a.store.DeleteInbox(ctx, callerOf(ctx).AccountID, p.InboxID)
+	in, err := a.store.DeleteInbox(ctx, httpapi.Caller(ctx).AccountID, p.InboxID)
 	if err != nil {
 		return nil, err
 	}
@@ -229,4 +232,23 @@ func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
 		CreatedAt:     in.CreatedAt.Time,
 		UpdatedAt:     in.UpdatedAt.Time,
 	}
+}
+
+// inboxOf returns the inbox if the caller can see it.
+func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
+	k := httpapi.Caller(ctx)
+	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, id) {
+		return store.Inbox{}, fmt.Errorf("inbox: %w", store.ErrNotFound)
+	}
+	return a.store.Inbox(ctx, k.AccountID, id)
+}
+
+// filteredInbox is inboxOf for the list parameter inbox_id, with an error that
+// names the parameter.
+func (a *API) filteredInbox(ctx context.Context, id string) (store.Inbox, error) {
+	in, err := a.inboxOf(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return in, errNoInbox
+	}
+	return in, err
 }

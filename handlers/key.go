@@ -20,7 +20,7 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseWider(callerOf(ctx), k); err != nil {
+	if err := refuseWider(httpapi.Caller(ctx), k); err != nil {
 		return nil, err
 	}
 	secret := apikey.New(string(k.Mode), a.cfg.KeyPrefix)
@@ -42,8 +42,8 @@ func (a *API) CreateKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKey
 
 // ListApiKeys implements GET /v1/api-keys.
 func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) {
-	k := callerOf(ctx)
-	l, err := a.store.ListKeys(ctx, k.AccountID, visible(k), pageOf(p.Limit, p.Cursor))
+	k := httpapi.Caller(ctx)
+	l, err := a.store.ListKeys(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,12 @@ func (a *API) ListKeys(ctx context.Context, p gen.ListKeysParams) (*gen.ApiKeyLi
 
 // RevokeApiKey implements DELETE /v1/api-keys/{api_key_id}.
 func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) {
-	by := callerOf(ctx)
+	by := httpapi.Caller(ctx)
 	k, err := a.store.Key(ctx, by.AccountID, p.APIKeyID)
 	if err != nil {
 		return nil, err
 	}
-	if !k.BoundBy(visible(by)) {
+	if !k.BoundBy(httpapi.Visible(by)) {
 		return nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
 	}
 	if err := a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID); err != nil {
@@ -82,7 +82,7 @@ func (a *API) DeleteKey(ctx context.Context, p gen.DeleteKeyParams) (*gen.Delete
 
 func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key, error) {
 	k := store.Key{
-		AccountID: callerOf(ctx).AccountID, Name: req.Name,
+		AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name,
 		Mode: store.KeyMode(req.Mode.Or(gen.ApiKeyCreateModeLive)), AllowedIPs: store.JSON[[]string]{V: []string{}},
 	}
 	if err := checkName("name", &k.Name); err != nil {
@@ -161,7 +161,7 @@ func mayGrant(have []string, scope string) bool {
 	if scope == "*" || scope == "admin" {
 		return slices.Contains(have, "*") || slices.Contains(have, "admin")
 	}
-	return hasScope(have, scope)
+	return httpapi.HasScope(have, scope)
 }
 
 func keyToAPI(k store.Key) *gen.ApiKey {

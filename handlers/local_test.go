@@ -8,6 +8,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -16,11 +17,11 @@ import (
 func TestPersonCallsTheAPI(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := handlers.AsPerson(t.Context(), handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
 		in, err := api.CreateInbox(ctx, gen.NewOptInboxCreate(gen.InboxCreate{SendPolicy: gen.NewOptSendPolicy(gen.SendPolicyApproval)}), gen.CreateInboxParams{})
 		if err != nil {
 			t.Fatal(err)
@@ -31,9 +32,9 @@ func TestPersonCallsTheAPI(t *testing.T) {
 		if err != nil || got.DecidedBy.Or("") != "usr_1" {
 			t.Errorf("rejected: %+v, %v; want it by usr_1", got, err)
 		}
-		person := handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}
+		person := httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}
 		page := func() error { // three calls, one request
-			ctx := handlers.AsPerson(t.Context(), person)
+			ctx := httpapi.AsPerson(t.Context(), person)
 			for range 3 {
 				if _, err := api.GetUsage(ctx); err != nil {
 					return err
@@ -58,13 +59,13 @@ func TestPersonCallsTheAPI(t *testing.T) {
 func TestLocalClientReturnsRedirects(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := s.newInbox(t)
 		m := storetest.Received(t, s.store, in)
-		ctx := handlers.AsPerson(t.Context(), handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
 		raw, err := api.GetMessageRaw(ctx, gen.GetMessageRawParams{MessageID: m.ID})
 		if err != nil || raw.Location.Path == "" {
 			t.Errorf("GetMessageRaw: %+v, %v; want a link", raw, err)
@@ -76,7 +77,7 @@ func TestLocalClientReturnsRedirects(t *testing.T) {
 func TestLocalCallNeedsACaller(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		api, err := handlers.NewLocalClient(s.web.Config.Handler)
+		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestLocalCallNeedsACaller(t *testing.T) {
 			t.Error("a call without a caller was served")
 		}
 		s.do(t, http.MethodGet, "/v1/usage", "", as("local")).want(t, http.StatusUnauthorized)
-		if handlers.May(context.Background(), gen.GetUsageOperation) {
+		if httpapi.May(context.Background(), gen.GetUsageOperation) {
 			t.Error("nobody may do something")
 		}
 	})

@@ -15,23 +15,11 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-const mcpPath = "/mcp"
-
-func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
-
-// bodyLimit returns the maximum size of the body of r.
-func bodyLimit(r *http.Request) int64 {
-	if isMCP(r) {
-		return maxMCPBody
-	}
-	return maxBody
-}
-
 // CallMcp implements POST /mcp. The MCP server reads the request again and
 // makes its calls as the caller. This method adds the check of Origin and the
 // error body that all errors share.
 func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams, w http.ResponseWriter) error {
-	r := infoOf(ctx).r
+	r := httpapi.Request(ctx)
 	if a.mcp == nil {
 		return httpapi.ErrUnavailable
 	}
@@ -39,7 +27,7 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 		return err
 	}
 	answer := &mcpResponse{ResponseWriter: w}
-	a.mcp.ServeHTTP(answer, r.WithContext(a.asCaller(ctx)))
+	a.mcp.ServeHTTP(answer, r.WithContext(httpapi.AsCaller(ctx)))
 	return answer.fault()
 }
 

@@ -3,17 +3,23 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/extract"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 )
+
+var errExpired = &httpapi.Error{Status: http.StatusGone, Code: gen.ErrorCodeMessageExpired, Message: "the content of this message has been deleted"}
 
 var _ gen.MessagesHandler = (*API)(nil)
 
@@ -32,9 +38,9 @@ func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesPara
 
 // ListMessages implements GET /v1/messages.
 func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.MessageList, error) {
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	f := store.MessageFilter{
-		AccountID: k.AccountID, InboxIDs: visible(k), Direction: store.Direction(p.Direction.Or("")),
+		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.Direction(p.Direction.Or("")),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q),
 		Status: store.MessageStatus(p.Status.Or("")),
 	}
@@ -266,4 +272,17 @@ func orEmpty(s []string) []string {
 		return []string{}
 	}
 	return s
+}
+
+// messageOf returns the message if the caller can see it.
+func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
+	k := httpapi.Caller(ctx)
+	m, err := a.store.Message(ctx, k.AccountID, id)
+	if err != nil {
+		return m, err
+	}
+	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, m.InboxID) {
+		return store.Message{}, fmt.Errorf("message: %w", store.ErrNotFound)
+	}
+	return m, nil
 }

@@ -139,7 +139,7 @@ func (a *API) followed(ctx context.Context, in store.Inbox, m store.Message) ([]
 	if in.SendPolicy != store.PolicyReplyOnly || m.Direction != store.DirectionIn || len(replyTo) == 0 {
 		return replyTo, nil
 	}
-	written, err := a.haveWritten(ctx, in, callerOf(ctx).Mode == store.KeyTest, &m, fromStore(replyTo))
+	written, err := a.haveWritten(ctx, in, httpapi.Caller(ctx).Mode == store.KeyTest, &m, fromStore(replyTo))
 	if err != nil {
 		return nil, err
 	}

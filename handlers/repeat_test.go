@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -26,7 +26,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		s := newServer(t, st, clock)
 		nodes := []*gen.Client{localClient(t, s), localClient(t, s.node(t, secondNode(t, cfg, st)))}
 		in := s.newInbox(t)
-		ctx := handlers.OnceWithin(handlers.AsPerson(t.Context(), handlers.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}), within)
+		ctx := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}), within)
 		send := func(ctx context.Context, api *gen.Client, text string) string {
 			id, err := sendOnce(ctx, api, in.ID, text)
 			if err != nil {
@@ -58,7 +58,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		if id := send(ctx, nodes[1], "Hello."); id != first {
 			t.Error("a repeat just within the time happened again")
 		}
-		other := handlers.OnceWithin(handlers.AsPerson(t.Context(), handlers.Person{Seq: 2, AccountID: s.account, ID: "usr_2"}), within)
+		other := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 2, AccountID: s.account, ID: "usr_2"}), within)
 		if send(other, nodes[0], "Hello.") == first {
 			t.Error("the call of another was taken for a repeat")
 		}
@@ -82,7 +82,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 
 func localClient(t *testing.T, s *server) *gen.Client {
 	t.Helper()
-	api, err := handlers.NewLocalClient(s.web.Config.Handler)
+	api, err := httpapi.NewLocalClient(s.web.Config.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 	}
 	a.copyEvents(ctx, s, out)
 	if why := s.Err(); errors.Is(why, stream.ErrSlow) || errors.Is(why, stream.ErrRevoked) || errors.Is(why, stream.ErrReplaced) {
-		a.log.InfoContext(ctx, "ended a stream of events", "reason", why.Error(), "key_id", callerOf(ctx).ID, "request_id", requestID(ctx))
+		a.log.InfoContext(ctx, "ended a stream of events", "reason", why.Error(), "key_id", httpapi.Caller(ctx).ID, "request_id", httpapi.RequestID(ctx))
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func streamError(err error) error {
 // wantedEvents reads the request. missed is not nil if some events after the
 // one that the client names cannot be replayed.
 func (a *API) wantedEvents(ctx context.Context, p gen.StreamEventsParams) (want stream.Wanted, missed *streamGap, err error) {
-	k := callerOf(ctx)
-	want = stream.Wanted{KeySeq: k.Seq, AccountID: k.AccountID, Inboxes: visible(k)}
+	k := httpapi.Caller(ctx)
+	want = stream.Wanted{KeySeq: k.Seq, AccountID: k.AccountID, Inboxes: httpapi.Visible(k)}
 	if id, ok := p.InboxID.Get(); ok {
 		if _, err := a.filteredInbox(ctx, id); err != nil {
 			return want, nil, err

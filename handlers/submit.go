@@ -14,6 +14,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
+var errContentRequired = &httpapi.Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeContentRequired, Param: "text", Message: "give text, html or both"}
+
 // submission is a message or email to send.
 type submission struct {
 	account     int64
@@ -92,7 +94,7 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
-	s.testMode = s.testMode || callerOf(ctx).Mode == store.KeyTest
+	s.testMode = s.testMode || httpapi.Caller(ctx).Mode == store.KeyTest
 	if err := a.checkPolicy(ctx, *s); err != nil {
 		return nil, err
 	}
@@ -130,13 +132,13 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 		return nil, err
 	}
 	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
-	answer := once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
+	answer := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
 	var stored store.Message
 	if s.approved == nil {
 		stored, err = a.store.Enqueue(ctx, m, answer)
 	} else {
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{
-			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: callerOf(ctx).ID,
+			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
 		}, answer)
 	}
 	if err != nil {

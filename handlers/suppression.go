@@ -17,7 +17,7 @@ var _ gen.SuppressionsHandler = (*API)(nil)
 
 // CreateSuppression implements POST /v1/suppressions.
 func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate, _ gen.CreateSuppressionParams) (*gen.Suppression, error) {
-	email, by := string(req.Email), callerOf(ctx)
+	email, by := string(req.Email), httpapi.Caller(ctx)
 	if err := mail.ValidAddress(email); err != nil {
 		return nil, httpapi.Invalid("email", "%s", err)
 	}
@@ -26,7 +26,7 @@ func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate,
 		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
 	}
 	toAPI := func(sup store.Suppression) (any, error) { return suppressionToAPI(sup), nil }
-	sup, err := a.store.Suppress(ctx, sup, once(ctx, http.StatusCreated, "Suppression", toAPI))
+	sup, err := a.store.Suppress(ctx, sup, httpapi.Once(ctx, http.StatusCreated, "Suppression", toAPI))
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate,
 
 // ListSuppressions implements GET /v1/suppressions.
 func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams) (*gen.SuppressionList, error) {
-	l, err := a.store.ListSuppressions(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListSuppressions(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +48,12 @@ func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams
 
 // DeleteSuppression implements DELETE /v1/suppressions/{email}.
 func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionParams) (*gen.DeletedSuppression, error) {
-	sup, err := a.store.DeleteSuppression(ctx, callerOf(ctx).AccountID, mail.FoldAddress(p.Email))
+	sup, err := a.store.DeleteSuppression(ctx, httpapi.Caller(ctx).AccountID, mail.FoldAddress(p.Email))
 	if err != nil {
 		return nil, err
 	}
 	a.log.InfoContext(ctx, "suppression removed", "suppression_id", sup.ID, "reason", sup.Reason,
-		"by", callerOf(ctx).ID, "request_id", requestID(ctx))
+		"by", httpapi.Caller(ctx).ID, "request_id", httpapi.RequestID(ctx))
 	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 var _ gen.ProbesHandler = (*API)(nil)
@@ -64,6 +65,6 @@ func contractOf(base *url.URL) ([]byte, error) {
 // GetOpenapi implements GET /openapi.json.
 func (a *API) GetOpenapi(ctx context.Context, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json")
-	a.contract.Serve(w, infoOf(ctx).r)
+	a.contract.Serve(w, httpapi.Request(ctx))
 	return nil
 }

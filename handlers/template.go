@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/template"
 	"github.com/postroom/postroom/store"
 )
@@ -16,9 +17,9 @@ func (a *API) CreateTemplate(ctx context.Context, req *gen.TemplateCreate, _ gen
 	if err := checkTemplate(template.Source{Subject: req.Subject, HTML: req.HTML, Text: req.Text.Or("")}); err != nil {
 		return nil, err
 	}
-	t := store.Template{AccountID: callerOf(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML, Text: nilOrText(req.Text)}
+	t := store.Template{AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML, Text: nilOrText(req.Text)}
 	toAPI := func(t store.Template) (any, error) { return templateToAPI(t), nil }
-	t, err := a.store.CreateTemplate(ctx, t, once(ctx, http.StatusCreated, "Template", toAPI))
+	t, err := a.store.CreateTemplate(ctx, t, httpapi.Once(ctx, http.StatusCreated, "Template", toAPI))
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (a *API) CreateTemplate(ctx context.Context, req *gen.TemplateCreate, _ gen
 
 // GetTemplate implements GET /v1/templates/{id}.
 func (a *API) GetTemplate(ctx context.Context, p gen.GetTemplateParams) (*gen.Template, error) {
-	t, err := a.store.Template(ctx, callerOf(ctx).AccountID, p.ID)
+	t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (a *API) GetTemplate(ctx context.Context, p gen.GetTemplateParams) (*gen.Te
 
 // ListTemplates implements GET /v1/templates.
 func (a *API) ListTemplates(ctx context.Context, p gen.ListTemplatesParams) (*gen.TemplateList, error) {
-	l, err := a.store.ListTemplates(ctx, callerOf(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListTemplates(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (a *API) editTemplate(ctx context.Context, id string, given template.Source
 	if err := checkTemplate(given); err != nil {
 		return nil, err
 	}
-	t, err := a.store.UpdateTemplate(ctx, callerOf(ctx).AccountID, id, edit)
+	t, err := a.store.UpdateTemplate(ctx, httpapi.Caller(ctx).AccountID, id, edit)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (a *API) editTemplate(ctx context.Context, id string, given template.Source
 
 // DeleteTemplate implements DELETE /v1/templates/{id}.
 func (a *API) DeleteTemplate(ctx context.Context, p gen.DeleteTemplateParams) (*gen.DeletedTemplate, error) {
-	if err := a.store.DeleteTemplate(ctx, callerOf(ctx).AccountID, p.ID); err != nil {
+	if err := a.store.DeleteTemplate(ctx, httpapi.Caller(ctx).AccountID, p.ID); err != nil {
 		return nil, err
 	}
 	return &gen.DeletedTemplate{Object: "template", ID: p.ID, Deleted: true}, nil
@@ -92,7 +93,7 @@ func (a *API) DeleteTemplate(ctx context.Context, p gen.DeleteTemplateParams) (*
 
 // PreviewTemplate implements POST /v1/templates/{id}/preview.
 func (a *API) PreviewTemplate(ctx context.Context, req *gen.TemplatePreviewRequest, p gen.PreviewTemplateParams) (*gen.TemplatePreview, error) {
-	t, err := a.store.Template(ctx, callerOf(ctx).AccountID, p.ID)
+	t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, p.ID)
 	if err != nil {
 		return nil, err
 	}

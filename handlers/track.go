@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
@@ -97,7 +98,7 @@ func (a *API) engaged(r *http.Request, t feedback.Tracked, report store.Report) 
 		err = a.store.RecordReport(ctx, report)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) && r.Context().Err() == nil { // not if the email is deleted or the client has disconnected
-		a.log.WarnContext(ctx, "open or click not recorded", "error", err, "request_id", requestID(ctx))
+		a.log.WarnContext(ctx, "open or click not recorded", "error", err, "request_id", httpapi.RequestID(ctx))
 	}
 }
 

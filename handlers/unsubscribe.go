@@ -52,10 +52,10 @@ func (a *API) unsubscribe(w http.ResponseWriter, r *http.Request, token string) 
 		})
 	case r.Method == http.MethodPost:
 		if err := a.store.Unsubscribe(ctx, sub.Account, sub.Message, sub.Email, mail.FoldAddress(sub.Email)); err != nil {
-			a.writeError(ctx, w, a.classify(ctx, err))
+			a.WriteError(ctx, w, a.Classify(ctx, err))
 			return
 		}
-		a.log.InfoContext(ctx, "unsubscribed", "request_id", requestID(ctx))
+		a.log.InfoContext(ctx, "unsubscribed", "request_id", httpapi.RequestID(ctx))
 		a.writePage(ctx, w, r, http.StatusOK, linkPage{
 			Title: "You are unsubscribed", Text: "There will be no more marketing mail from this sender at", Email: sub.Email,
 		})
@@ -68,8 +68,8 @@ func (a *API) unsubscribe(w http.ResponseWriter, r *http.Request, token string) 
 // address, like bad keys.
 func (a *API) refuseLink(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if err := a.limitAddress(ctx); err != nil {
-		a.writeError(ctx, w, a.classify(ctx, err))
+	if err := a.LimitAddress(ctx); err != nil {
+		a.WriteError(ctx, w, a.Classify(ctx, err))
 		return
 	}
 	a.writePage(ctx, w, r, http.StatusNotFound, linkPage{
@@ -79,7 +79,7 @@ func (a *API) refuseLink(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) refuseMethod(ctx context.Context, w http.ResponseWriter, allowed string) {
 	w.Header().Set("Allow", allowed)
-	a.writeError(ctx, w, &httpapi.Error{
+	a.WriteError(ctx, w, &httpapi.Error{
 		Status: http.StatusMethodNotAllowed, Code: gen.ErrorCodeMethodNotAllowed, Message: "this link takes " + allowed,
 	})
 }
@@ -133,7 +133,7 @@ func (a *API) writePage(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	p.Style = linkStyle
 	var body bytes.Buffer
 	if err := linkTemplate.Execute(&body, p); err != nil {
-		a.writeError(ctx, w, a.classify(ctx, err))
+		a.WriteError(ctx, w, a.Classify(ctx, err))
 		return
 	}
 	h := w.Header()

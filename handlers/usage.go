@@ -16,12 +16,12 @@ const statsDays = 14
 
 // GetUsage implements GET /v1/usage.
 func (a *API) GetUsage(ctx context.Context) (*gen.Usage, error) {
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	u, err := a.store.Usage(ctx, k.AccountID)
 	if err != nil {
 		return nil, err
 	}
-	pending, err := a.store.PendingDrafts(ctx, k.AccountID, visible(k))
+	pending, err := a.store.PendingDrafts(ctx, k.AccountID, httpapi.Visible(k))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (a *API) GetStats(ctx context.Context, p gen.GetStatsParams) (*gen.Stats, e
 	if err != nil {
 		return nil, err
 	}
-	days, err := a.store.Stats(ctx, callerOf(ctx).AccountID, inboxes, p.Days.Or(statsDays))
+	days, err := a.store.Stats(ctx, httpapi.Caller(ctx).AccountID, inboxes, p.Days.Or(statsDays))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (a *API) countedInboxes(ctx context.Context, id gen.OptString) ([]int64, er
 		in, err := a.filteredInbox(ctx, id)
 		return []int64{in.Seq}, err
 	}
-	if visible(callerOf(ctx)) != nil {
+	if httpapi.Visible(httpapi.Caller(ctx)) != nil {
 		return nil, &httpapi.Error{
 			Status: http.StatusForbidden, Code: gen.ErrorCodeInsufficientScope, Param: "inbox_id",
 			Message: "a key with inbox_ids has no access to the counts of the account: set inbox_id to one of its inboxes",

@@ -32,7 +32,7 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*
 		WaitedMs: max(0, a.now().Sub(start).Milliseconds()),
 	}
 	if m != nil {
-		if err := a.keyStillGood(ctx); err != nil {
+		if err := a.KeyStillGood(ctx); err != nil {
 			return nil, err
 		}
 		v, err := messageToAPI(*m, withoutHTML)

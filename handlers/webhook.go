@@ -3,11 +3,14 @@ package handlers
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
+
+var errWebhookDisabled = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeWebhookDisabled, Message: "this webhook endpoint is disabled"}
 
 var _ gen.WebhooksHandler = (*API)(nil)
 
@@ -28,12 +31,12 @@ type WebhookTester interface {
 // webhookOf returns the endpoint. A key with inbox_ids gets 403 for an endpoint
 // that receives events of other inboxes.
 func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	w, err := a.store.Webhook(ctx, k.AccountID, id)
 	if err != nil {
 		return w, err
 	}
-	if !w.SeenBy(visible(k)) {
+	if !w.SeenBy(httpapi.Visible(k)) {
 		return store.Webhook{}, httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
 			"this key has inbox_ids, and webhook "+w.ID+" is not bound to these inboxes alone")
 	}
@@ -45,9 +48,9 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	if err := a.checkWebhookURL(ctx, string(req.URL)); err != nil {
 		return nil, err
 	}
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
-	w, secret, err := a.store.CreateWebhook(ctx, w, visible(k))
+	w, secret, err := a.store.CreateWebhook(ctx, w, httpapi.Visible(k))
 	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
 		return nil, httpapi.ErrUnauthorized
 	}
@@ -79,8 +82,8 @@ func (a *API) checkWebhookURL(ctx context.Context, url string) error {
 
 // ListWebhooks implements GET /v1/webhooks.
 func (a *API) ListWebhooks(ctx context.Context, p gen.ListWebhooksParams) (*gen.WebhookList, error) {
-	k := callerOf(ctx)
-	l, err := a.store.ListWebhooks(ctx, k.AccountID, visible(k), pageOf(p.Limit, p.Cursor))
+	k := httpapi.Caller(ctx)
+	l, err := a.store.ListWebhooks(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 			return nil, err
 		}
 	}
-	k := callerOf(ctx)
+	k := httpapi.Caller(ctx)
 	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, func(w *store.Webhook) error {
 		wasActive := w.Active
 		if given {
@@ -137,14 +140,14 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 
 // adopts reports whether a change by the key removes the endpoint's owner, so
 // that it stays when the key that created it is revoked.
-func adopts(k store.Key) bool { return hasScope(k.Scopes.V, "admin") }
+func adopts(k store.Key) bool { return httpapi.HasScope(k.Scopes.V, "admin") }
 
 // DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
 func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*gen.DeletedWebhook, error) {
 	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
 		return nil, err
 	}
-	if err := a.store.DeleteWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID); err != nil {
+	if err := a.store.DeleteWebhook(ctx, httpapi.Caller(ctx).AccountID, p.WebhookID); err != nil {
 		return nil, err
 	}
 	return &gen.DeletedWebhook{Object: "webhook_endpoint", ID: p.WebhookID, Deleted: true}, nil
@@ -155,7 +158,7 @@ func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecret
 	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
 		return nil, err
 	}
-	w, secret, err := a.store.RotateWebhook(ctx, callerOf(ctx).AccountID, p.WebhookID, adopts(callerOf(ctx)))
+	w, secret, err := a.store.RotateWebhook(ctx, httpapi.Caller(ctx).AccountID, p.WebhookID, adopts(httpapi.Caller(ctx)))
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (n *node) assemble(
 		return nil, err
 	}
 	doorsOfAPI, err := n.apiParts(s, in, doors, certs, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, Answered: told.answered,
+		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, OnResponse: told.answered,
 	})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,3 @@
-// Package httpapi has the parts of the HTTP API that are independent of its
-// operations: client addresses, text checks, and descriptions of invalid
-// requests.
 package httpapi
 
 import (

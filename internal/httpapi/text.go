@@ -2,12 +2,17 @@ package httpapi
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-faster/jx"
+	"github.com/ogen-go/ogen/middleware"
+	"github.com/ogen-go/ogen/openapi"
+
+	"github.com/postroom/postroom/gen"
 )
 
 // CleanText reports whether every database can store s: it is UTF-8 without NUL.
@@ -94,4 +99,41 @@ func escaped(raw []byte) (r rune, ok bool) {
 	}
 	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
 	return rune(n), err == nil
+}
+
+const uncleanText = "must be UTF-8 text without NUL characters"
+
+// checkText refuses parameters and bodies with text that databases cannot
+// store: invalid UTF-8, NUL and unpaired surrogates. It also refuses objects
+// with duplicate fields.
+func (c *Chain) checkText(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+	if name, bad := badParam(req.Params); bad {
+		return middleware.Response{}, Invalid(name, uncleanText)
+	}
+	if path, found := UncleanText(req.RawBody); found {
+		return middleware.Response{}, Invalid(cut(path), uncleanText)
+	}
+	if path, found := DuplicateField(req.RawBody); found {
+		return middleware.Response{}, Invalid(cut(path), "is given twice")
+	}
+	return next(req)
+}
+
+// badParam returns a query or header parameter with invalid text. refuseEarly
+// checks the path.
+func badParam(params middleware.Parameters) (name string, found bool) {
+	var bad []string
+	for key, v := range params {
+		s, ok := v.(string)
+		if opt, isOpt := v.(gen.OptString); isOpt {
+			s, ok = opt.Get()
+		}
+		if ok && key.In != openapi.LocationPath && !CleanText(s) {
+			bad = append(bad, key.Name)
+		}
+	}
+	if len(bad) == 0 {
+		return "", false
+	}
+	return slices.Min(bad), true
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 const (
@@ -122,7 +122,7 @@ type api struct{ local http.RoundTripper }
 // is empty, a repeated call within sameCall is not executed again.
 func (a api) call(ctx context.Context, op *operation, args arguments, key string, once bool) (map[string]any, error) {
 	if once && key == "" {
-		ctx = handlers.OnceWithin(ctx, sameCall)
+		ctx = httpapi.OnceWithin(ctx, sameCall)
 	}
 	for tries := 0; ; tries++ {
 		answer, err := a.try(ctx, op, args, key)

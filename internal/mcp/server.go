@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 const instructions = `Postroom gives you email: inboxes that receive at once, sending, replying and forwarding.
@@ -55,7 +55,7 @@ type server struct {
 }
 
 // New returns the MCP handler. Its requests must have a caller in their context,
-// which handlers.May and cfg.Local use.
+// which httpapi.May and cfg.Local use.
 func New(cfg Config) (http.Handler, error) {
 	c, err := readContract()
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 func (s *server) list(ctx context.Context) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}, Cacheable: sdk.Cacheable{CacheScope: "private"}}
 	for _, t := range s.tools {
-		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return handlers.May(ctx, op) }) {
+		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return httpapi.May(ctx, op) }) {
 			continue
 		}
 		if requestOf(ctx).inbox != "" && t.listedWithInbox != nil {

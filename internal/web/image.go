@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
@@ -89,7 +89,7 @@ func (d *Dashboard) mailImage(p *page) error {
 	if err != nil {
 		return err
 	}
-	ctx := handlers.AsPerson(p.ctx(), d.person(p.r, u, ref.Session))
+	ctx := httpapi.AsPerson(p.ctx(), d.person(p.r, u, ref.Session))
 	img, err := d.fetchImage(ctx, ref)
 	if err != nil {
 		return d.imageFault(ctx, err)

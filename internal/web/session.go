@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
@@ -74,13 +73,13 @@ func (p *page) recognise() error {
 		return err
 	}
 	p.user = u
-	p.r = p.r.WithContext(handlers.AsPerson(p.ctx(), p.d.person(p.r, u, hash)))
+	p.r = p.r.WithContext(httpapi.AsPerson(p.ctx(), p.d.person(p.r, u, hash)))
 	return nil
 }
 
 // person returns the API caller for a user whose session token has this hash.
-func (d *Dashboard) person(r *http.Request, u store.User, session []byte) handlers.Person {
-	return handlers.Person{
+func (d *Dashboard) person(r *http.Request, u store.User, session []byte) httpapi.Person {
+	return httpapi.Person{
 		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: httpapi.ClientIP(r, d.cfg.TrustedProxies),
 		StillSignedIn: func(ctx context.Context) error {
 			_, err := d.store.SessionUser(ctx, session)

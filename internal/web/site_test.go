@@ -19,6 +19,7 @@ import (
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/stream"
@@ -95,7 +96,7 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	api := s.newAPI(t, base, log)
-	s.api, err = handlers.NewLocalClient(api)
+	s.api, err = httpapi.NewLocalClient(api)
 	must(t, err)
 	local := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
 	if o.before != nil {
@@ -185,7 +186,7 @@ func (s *site) otherAccount(t *testing.T) {
 // asUser is a context in which s.api is called by the user.
 func (s *site) asUser(t *testing.T) context.Context {
 	t.Helper()
-	return handlers.AsPerson(t.Context(), handlers.Person{
+	return httpapi.AsPerson(t.Context(), httpapi.Person{
 		Seq: s.user.Seq, AccountID: s.account, ID: s.user.ID, StillSignedIn: func(context.Context) error { return nil },
 	})
 }

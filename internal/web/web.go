@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
 )
@@ -80,7 +80,7 @@ func New(cfg Config) (*Dashboard, error) {
 		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), hashing: semaphore.NewWeighted(maxHashing),
 	}
 	var err error
-	if d.api, err = handlers.NewLocalClient(cfg.API); err != nil {
+	if d.api, err = httpapi.NewLocalClient(cfg.API); err != nil {
 		return nil, err
 	}
 	// A proxy may change the Host header.

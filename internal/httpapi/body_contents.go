@@ -1,7 +1,8 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -66,15 +67,23 @@ func (k *keptContents) behind(decoded []byte) (s contentSpan, ok bool) {
 	return k.spans[i], true
 }
 
+// KeptContent returns a large attachment content that is in a file, if content is
+// the mark that stands for it in the decoded request. open returns a reader of
+// the decoded content; it works until the request ends.
+func KeptContent(ctx context.Context, content []byte) (size int64, open func() (io.ReadCloser, error), kept bool) {
+	k := infoOf(ctx).kept
+	s, kept := k.behind(content)
+	return s.size, func() (io.ReadCloser, error) { return k.open(s), nil }, kept
+}
+
 // text returns the base64 text of a content as received.
 func (k *keptContents) text(s contentSpan) io.Reader {
 	return io.NewSectionReader(k.file, s.from, s.to-s.from)
 }
 
-// open returns a reader of the decoded content. It works until the request
-// ends.
-func (k *keptContents) open(s contentSpan) (io.ReadCloser, error) {
-	return io.NopCloser(&contentReader{text: k.text(s)}), nil
+// open returns a reader of the decoded content.
+func (k *keptContents) open(s contentSpan) io.ReadCloser {
+	return io.NopCloser(&contentReader{text: k.text(s)})
 }
 
 // contentReader decodes base64 without line breaks. It is four times as fast as

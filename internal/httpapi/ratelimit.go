@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -18,13 +17,13 @@ var sends = map[gen.OperationName]bool{
 
 // limitKey counts a call of k, unless it is counted already, and sets the rate
 // limit headers for the tighter limit.
-func (a *API) limitKey(ctx context.Context, k store.Key, counted bool, op gen.OperationName) error {
-	if !a.cfg.RateLimits {
+func (c *Chain) limitKey(ctx context.Context, k store.Key, counted bool, op gen.OperationName) error {
+	if !c.cfg.RateLimits {
 		return nil
 	}
 	limit, rate := 0, store.Rate{}
 	take := func(kind store.RateKind, of int) error {
-		r, err := a.store.TakeRate(ctx, kind, k.ID, of)
+		r, err := c.store.TakeRate(ctx, kind, k.ID, of)
 		if limit == 0 || r.Refused || r.Left < rate.Left {
 			limit, rate = of, r
 		}
@@ -41,10 +40,10 @@ func (a *API) limitKey(ctx context.Context, k store.Key, counted bool, op gen.Op
 		}
 	}
 	if w := infoOf(ctx).w; w != nil && limit != 0 {
-		writeRate(w.Header(), limit, rate, a.now())
+		writeRate(w.Header(), limit, rate, c.now())
 	}
 	if rate.Refused {
-		return errTooMany(limit, rate, a.now())
+		return errTooMany(limit, rate, c.now())
 	}
 	return nil
 }
@@ -55,19 +54,19 @@ func writeRate(h http.Header, limit int, r store.Rate, now time.Time) {
 	h.Set("RateLimit-Reset", strconv.Itoa(secondsUntil(r.Ends, now)))
 }
 
-// limitAddress counts a call against the client's address and writes what is left
+// LimitAddress counts a call against the client's address and writes what is left
 // into the response's headers. A call from within this process counts against its
 // caller instead.
-func (a *API) limitAddress(ctx context.Context) error {
-	if _, local := localOf(ctx); local || !a.cfg.RateLimits {
+func (c *Chain) LimitAddress(ctx context.Context) error {
+	if _, local := localOf(ctx); local || !c.cfg.RateLimits {
 		return nil
 	}
-	rate, err := a.store.TakeRate(ctx, store.RateAddress, httpapi.ClientNetwork(infoOf(ctx).ip), limitBadKeys)
+	rate, err := c.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), limitBadKeys)
 	if w := infoOf(ctx).w; w != nil && err == nil {
-		writeRate(w.Header(), limitBadKeys, rate, a.now())
+		writeRate(w.Header(), limitBadKeys, rate, c.now())
 	}
 	if err == nil && rate.Refused {
-		err = errTooMany(limitBadKeys, rate, a.now())
+		err = errTooMany(limitBadKeys, rate, c.now())
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -22,9 +21,9 @@ import (
 // ends. Reading starts only after the key has been checked.
 type gatedBody struct {
 	io.ReadCloser
-	api  *API
-	ctx  context.Context //nolint:containedctx // the request's, for one read
-	size int64           // Content-Length; negative if unknown
+	chain *Chain
+	ctx   context.Context //nolint:containedctx // the request's, for one read
+	size  int64           // Content-Length; negative if unknown
 	// whole loads the contents of attachments into memory too, for a body that
 	// another package parses.
 	whole bool
@@ -67,7 +66,7 @@ func (b *gatedBody) readForms(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	b.document = bytes.NewReader(httpapi.NormalizeBody(body))
+	b.document = bytes.NewReader(NormalizeBody(body))
 	return nil
 }
 
@@ -93,7 +92,7 @@ func (b *gatedBody) arrive(p []byte) (int, error) {
 
 // await copies the body into a file and waits until there is memory for it.
 func (b *gatedBody) await() (err error) {
-	if b.file, err = os.CreateTemp(b.api.cfg.TempDir, "body-*"); err != nil {
+	if b.file, err = os.CreateTemp(b.chain.cfg.TempDir, "body-*"); err != nil {
 		return spoolError(err)
 	}
 	// Removing the name now deletes the file even after a crash. Where the
@@ -115,11 +114,11 @@ func (b *gatedBody) await() (err error) {
 			return spoolError(err)
 		}
 	}
-	if c, ok := localOf(b.ctx); ok && c.counted {
+	if caller, ok := localOf(b.ctx); ok && caller.counted {
 		return nil // it would wait for the call that it is part of
 	}
 	inMemory := n - b.contents.held()
-	if err := b.api.bodies.Acquire(b.ctx, inMemory); err != nil {
+	if err := b.chain.bodies.Acquire(b.ctx, inMemory); err != nil {
 		return err
 	}
 	b.held = inMemory
@@ -129,7 +128,7 @@ func (b *gatedBody) await() (err error) {
 // release frees the memory and the file of the body. It is safe on an unread
 // body.
 func (b *gatedBody) release() error {
-	b.api.bodies.Release(b.held)
+	b.chain.bodies.Release(b.held)
 	b.held = 0
 	if b.file == nil {
 		return nil
@@ -142,9 +141,9 @@ func (b *gatedBody) release() error {
 }
 
 // releaseBody ends the use of a body and logs a file that it cannot remove.
-func (a *API) releaseBody(ctx context.Context, b *gatedBody) {
+func (c *Chain) releaseBody(ctx context.Context, b *gatedBody) {
 	if err := b.release(); err != nil {
-		a.log.WarnContext(ctx, "temporary file not removed", "error", err, "request_id", requestID(ctx))
+		c.log.WarnContext(ctx, "temporary file not removed", "error", err, "request_id", RequestID(ctx))
 	}
 }
 

@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
@@ -77,11 +77,7 @@ func TestKeptContents(t *testing.T) {
 			t.Fatalf("%v, %d bytes", ok, s.size)
 		}
 		for range 2 { // a message is written more than once
-			r, err := kept.open(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
+			if got, err := io.ReadAll(kept.open(s)); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
 		}

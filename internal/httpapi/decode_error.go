@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
@@ -14,12 +14,11 @@ import (
 	"github.com/ogen-go/ogen/validate"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // decodeError explains an error of the generated decoder to the client. It
 // returns nil for other errors.
-func (a *API) decodeError(r *http.Request, err error) *httpapi.Error {
+func (c *Chain) decodeError(r *http.Request, err error) *Error {
 	var (
 		media   *validate.InvalidContentTypeError
 		param   *ogenerrors.DecodeParamError
@@ -30,33 +29,33 @@ func (a *API) decodeError(r *http.Request, err error) *httpapi.Error {
 	case errors.As(err, &media):
 		return errMediaType
 	case errors.As(err, &params) && errors.As(err, &param):
-		return a.paramError(r, params.ID, param)
+		return c.paramError(r, params.ID, param)
 	case errors.Is(err, validate.ErrBodyRequired):
 		return errBodyRequired
 	case errors.As(err, &request) && strings.Contains(request.Err.Error(), "parse media type"):
 		return errMediaType
 	case errors.As(err, &request):
-		return a.bodyError(r, request)
+		return c.bodyError(r, request)
 	}
 	return nil
 }
 
-var errMediaType = &httpapi.Error{
+var errMediaType = &Error{
 	Status: http.StatusUnsupportedMediaType, Code: gen.ErrorCodeUnsupportedMediaType, Message: "Content-Type must be application/json",
 }
 
-var errEncoding = &httpapi.Error{
+var errEncoding = &Error{
 	Status: http.StatusUnsupportedMediaType, Code: gen.ErrorCodeUnsupportedMediaType, Message: "send the body without compression and without a Content-Encoding header",
 }
 
-var errTooSlow = &httpapi.Error{
+var errTooSlow = &Error{
 	Status: http.StatusRequestTimeout, Code: gen.ErrorCodeRequestTimeout, Message: "the body took too long to arrive",
 }
 
-var errBodyRequired = httpapi.Invalid("", "a body is required")
+var errBodyRequired = Invalid("", "a body is required")
 
-func errTooLarge(limit int64) *httpapi.Error {
-	return &httpapi.Error{
+func errTooLarge(limit int64) *Error {
+	return &Error{
 		Status: http.StatusRequestEntityTooLarge, Code: gen.ErrorCodePayloadTooLarge,
 		Message: fmt.Sprintf("the body must have at most %d bytes", limit),
 	}
@@ -64,49 +63,49 @@ func errTooLarge(limit int64) *httpapi.Error {
 
 // paramError explains what is wrong with a parameter. An invalid id in the path
 // cannot exist, so the response is 404.
-func (a *API) paramError(r *http.Request, operationID string, err *ogenerrors.DecodeParamError) *httpapi.Error {
+func (c *Chain) paramError(r *http.Request, operationID string, err *ogenerrors.DecodeParamError) *Error {
 	var values []string
 	switch err.In {
 	case openapi.LocationPath:
-		return httpapi.ErrNotFound
+		return ErrNotFound
 	case openapi.LocationQuery:
 		values = r.URL.Query()[err.Name]
 	case openapi.LocationHeader:
 		values = r.Header.Values(err.Name)
 	}
-	faults, failed := a.requests.Param(operationID, string(err.In), err.Name, values)
-	return a.explained(r, err.Name, faults, failed)
+	faults, failed := c.requests.Param(operationID, string(err.In), err.Name, values)
+	return c.explained(r, err.Name, faults, failed)
 }
 
 // bodyError explains what is wrong with a body.
-func (a *API) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *httpapi.Error {
+func (c *Chain) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *Error {
 	body, failed := io.ReadAll(r.Body) // the decoder has restored the body
 	if failed != nil {
-		return httpapi.Invalid("", "the body cannot be read")
+		return Invalid("", "the body cannot be read")
 	}
 	if fault := notJSON(body); fault != "" {
-		return &httpapi.Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidJson, Message: "the body is not valid JSON: " + fault}
+		return &Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidJson, Message: "the body is not valid JSON: " + fault}
 	}
 	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
-		return httpapi.Invalid("", "the body must be a JSON object")
+		return Invalid("", "the body must be a JSON object")
 	}
-	faults, failed := a.requests.Body(err.ID, body)
-	return a.explained(r, "", faults, failed)
+	faults, failed := c.requests.Body(err.ID, body)
+	return c.explained(r, "", faults, failed)
 }
 
 // explained returns the faults as an error. It never returns nil, since the
 // decoder refused the request.
-func (a *API) explained(r *http.Request, param string, faults []httpapi.Fault, failed error) *httpapi.Error {
+func (c *Chain) explained(r *http.Request, param string, faults []Fault, failed error) *Error {
 	if failed != nil {
-		a.log.WarnContext(r.Context(), "explain an invalid request", "error", failed, "request_id", requestID(r.Context()))
+		c.log.WarnContext(r.Context(), "explain an invalid request", "error", failed, "request_id", RequestID(r.Context()))
 	}
 	if len(faults) == 0 && param == "" {
-		return httpapi.Invalid("", "the body does not match the API description")
+		return Invalid("", "the body does not match the API description")
 	}
 	if len(faults) == 0 {
-		return httpapi.Invalid(param, "is not valid")
+		return Invalid(param, "is not valid")
 	}
-	e := httpapi.Invalid(cut(faults[0].Param), "%s", faults[0].Message)
+	e := Invalid(cut(faults[0].Param), "%s", faults[0].Message)
 	if len(faults) > 1 {
 		for _, f := range faults {
 			e.Details = append(e.Details, gen.ErrorDetail{Param: cut(f.Param), Message: cut(f.Message)})

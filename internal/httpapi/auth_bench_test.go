@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func BenchmarkAuthentication(b *testing.B) {
 			storetest.Key(b, st, account, "measured", func(k *store.Key) {
 				k.AllowedIPs.V, k.Scopes.V = []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"read", "send"}
 			})
-			a := &API{cfg: Config{RateLimits: true}, store: st, now: now}
+			c := &Chain{cfg: Config{RateLimits: true}, store: st, now: now}
 			info := &requestInfo{ip: netip.MustParseAddr("2001:db8::1"), w: httptest.NewRecorder()}
 			ctx := context.WithValue(b.Context(), infoKey{}, info)
 			auth := gen.BearerAuth{Token: storetest.Secret("measured"), Roles: []string{"send", "admin"}}
@@ -40,7 +40,7 @@ func BenchmarkAuthentication(b *testing.B) {
 			spent := cpuTime(b)
 			for b.Loop() {
 				calls.Add(1)
-				if _, err := a.HandleBearerAuth(ctx, gen.SendMessageOperation, auth); err != nil {
+				if _, err := c.HandleBearerAuth(ctx, gen.SendMessageOperation, auth); err != nil {
 					b.Fatal(err)
 				}
 			}

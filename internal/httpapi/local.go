@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
@@ -64,11 +64,11 @@ func AsPerson(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, page: new(atomic.Bool), stillGood: p.StillSignedIn, ip: p.IP})
 }
 
-// asCaller makes calls within this process run with the key of the request of
+// AsCaller makes calls within this process run with the key of the request of
 // ctx. Each call checks the scopes again. Only sends count again against the
 // limits.
-func (a *API) asCaller(ctx context.Context) context.Context {
-	k := callerOf(ctx)
+func AsCaller(ctx context.Context) context.Context {
+	k := Caller(ctx)
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).ip})
 }
 
@@ -103,6 +103,9 @@ func (localSecurity) BearerAuth(context.Context, gen.OperationName) (gen.BearerA
 
 // localTransport is an http.RoundTripper without a network.
 type localTransport struct{ api http.Handler }
+
+// LocalTransport returns the transport of a client like that of NewLocalClient.
+func LocalTransport(api http.Handler) http.RoundTripper { return localTransport{api} }
 
 var errNoLocalCaller = errors.New("a call within the process without a caller in its context")
 

@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"github.com/ogen-go/ogen/middleware"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
 
@@ -64,10 +63,10 @@ func (r *runningCalls) begin(key string) (end func(), ok bool) {
 
 type onceKey struct{}
 
-// once returns the value that makes the store cache the response in the same
+// Once returns the value that makes the store cache the response in the same
 // transaction, or nil without an idempotency key. toAPI converts the stored row
 // to the response.
-func once[Row any](ctx context.Context, status int, kind string, toAPI func(Row) (any, error)) *store.Once {
+func Once[Row any](ctx context.Context, status int, kind string, toAPI func(Row) (any, error)) *store.Once {
 	o, ok := ctx.Value(onceKey{}).(store.Once)
 	if !ok {
 		return nil
@@ -93,7 +92,7 @@ func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 		field = e.IdempotencyKey
 	}
 	if header.Set && field.Set && header.Value != field.Value {
-		return "", false, httpapi.Invalid("idempotencyKey", "differs from the header %s", idempotencyHeader)
+		return "", false, Invalid("idempotencyKey", "differs from the header %s", idempotencyHeader)
 	}
 	if field.Set {
 		header = field
@@ -103,7 +102,7 @@ func idempotencyKey(req middleware.Request) (key string, ok bool, err error) {
 
 // idempotent returns the cached response to a repeated call with the same
 // idempotency key.
-func (a *API) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	key, ok, err := idempotencyKey(req)
 	if err != nil {
 		return middleware.Response{}, err
@@ -117,20 +116,20 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 		return middleware.Response{}, err
 	}
 	o := store.Once{
-		AccountID: callerOf(req.Context).AccountID, Operation: onceOperation(req), Key: key, BodyHash: hash,
+		AccountID: Caller(req.Context).AccountID, Operation: onceOperation(req), Key: key, BodyHash: hash,
 	}
 	if !ok {
-		o.Key, o.TTL = impliedKey(callerOf(req.Context), hash), within
+		o.Key, o.TTL = impliedKey(Caller(req.Context), hash), within
 	}
-	end, ok := a.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
+	end, ok := c.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
-		return middleware.Response{}, &httpapi.Error{
+		return middleware.Response{}, &Error{
 			Status: http.StatusConflict, Code: gen.ErrorCodeIdempotencyInProgress, Param: idempotencyHeader, RetryAfter: 1,
 			Message: "a request with this Idempotency-Key is still running",
 		}
 	}
 	defer end()
-	if res, err := a.replay(req.Context, o); !errors.Is(err, store.ErrNotFound) {
+	if res, err := c.replay(req.Context, o); !errors.Is(err, store.ErrNotFound) {
 		return res, err
 	}
 	ctx := req.Context
@@ -140,11 +139,11 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 	case err == nil:
 		return res, nil
 	case errors.Is(err, store.ErrIdempotencyRaced): // another node was faster
-		return a.replay(ctx, o)
+		return c.replay(ctx, o)
 	}
 	// On another node the same call may have succeeded and caused this error:
 	// it sent the draft or used up the plan.
-	if first, replayErr := a.replay(ctx, o); replayErr == nil {
+	if first, replayErr := c.replay(ctx, o); replayErr == nil {
 		return first, nil
 	}
 	return res, err
@@ -155,7 +154,7 @@ func (a *API) idempotent(req middleware.Request, next middleware.Next) (middlewa
 // different things.
 func onceOperation(req middleware.Request) string {
 	operation := req.Raw.Method + " " + req.Raw.URL.Path
-	if callerOf(req.Context).Mode == store.KeyTest {
+	if Caller(req.Context).Mode == store.KeyTest {
 		operation = "test " + operation
 	}
 	return operation
@@ -163,8 +162,8 @@ func onceOperation(req middleware.Request) string {
 
 // replay returns the cached response, or ErrNotFound if there is none that the
 // caller may see. The caller then runs the call, which reports its own error.
-func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
-	ans, err := a.store.CachedResponseTo(ctx, o)
+func (c *Chain) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
+	ans, err := c.store.CachedResponseTo(ctx, o)
 	if err != nil {
 		return middleware.Response{}, err
 	}
@@ -176,11 +175,11 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 	if err := json.Unmarshal(ans.Body, v); err != nil {
 		return middleware.Response{}, fmt.Errorf("read cached response: %w", err)
 	}
-	if !a.seesCached(ctx, v) {
+	if !c.seesCached(ctx, v) {
 		return middleware.Response{}, fmt.Errorf("cached response: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
-		return middleware.Response{}, &httpapi.Error{
+		return middleware.Response{}, &Error{
 			Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeIdempotencyKeyReused, Param: idempotencyHeader,
 			Message: "this Idempotency-Key was used with another body",
 		}
@@ -193,8 +192,8 @@ func (a *API) replay(ctx context.Context, o store.Once) (middleware.Response, er
 
 // seesCached reports whether the caller may see a cached response. The keys of
 // an account share idempotency keys, but not always inboxes.
-func (a *API) seesCached(ctx context.Context, answer any) bool {
-	ids := visible(callerOf(ctx))
+func (c *Chain) seesCached(ctx context.Context, answer any) bool {
+	ids := Visible(Caller(ctx))
 	if ids == nil {
 		return true
 	}
@@ -208,17 +207,18 @@ func (a *API) seesCached(ctx context.Context, answer any) bool {
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
 	case *gen.EmailCreated:
-		return a.seesEmail(ctx, v.ID)
+		return c.seesEmail(ctx, v.ID)
 	case *gen.EmailBatch:
-		return a.seesEmail(ctx, v.Emails[0].ID) // all have the same sender
+		return c.seesEmail(ctx, v.Emails[0].ID) // all have the same sender
 	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // belong to no inbox
 		return true
 	}
 	return false
 }
 
-func (a *API) seesEmail(ctx context.Context, id string) bool {
-	_, err := a.emailOf(ctx, id)
+func (c *Chain) seesEmail(ctx context.Context, id string) bool {
+	k := Caller(ctx)
+	_, err := c.store.Email(ctx, k.AccountID, Visible(k), id)
 	return err == nil
 }
 

@@ -1,17 +1,74 @@
-package handlers
+// Package httpapi is the HTTP layer around the operations of the API: request
+// ids, body limits, authentication, rate limits, idempotency, error bodies and
+// descriptions of invalid requests. Handlers return errors unchanged; only
+// Classify knows status codes.
+package httpapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
-	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 )
+
+// Config configures a Chain.
+type Config struct {
+	Store *store.Store
+	// TrustedProxies are the proxies whose X-Forwarded-For header is trusted.
+	TrustedProxies []netip.Prefix
+	// RateLimits says whether rate limits are enforced.
+	RateLimits bool
+	// TempDir is the folder for large request bodies. Empty means the default
+	// of the system.
+	TempDir string
+	// OnResponse, if not nil, is called with the status of every response.
+	OnResponse func(status int)
+	// Now is the clock.
+	Now func() time.Time
+	// Log records faults of the service.
+	Log *slog.Logger
+}
+
+// Chain is the HTTP layer around the generated server. Its NewError is part of
+// gen.Handler.
+type Chain struct {
+	cfg      Config
+	store    *store.Store
+	now      func() time.Time
+	log      *slog.Logger
+	running  runningCalls
+	bodies   *semaphore.Weighted
+	requests *Contract
+}
+
+var _ gen.SecurityHandler = (*Chain)(nil)
+
+// New returns a Chain.
+func New(cfg Config) *Chain {
+	return &Chain{
+		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), requests: NewContract(gen.OpenAPI),
+	}
+}
+
+// Server returns the generated server for the operations, which checks requests
+// as the contract says. Wrap adds the rest.
+func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server, error) {
+	return gen.NewServer(operations, raw, c,
+		gen.WithErrorHandler(c.writeDecodeError),
+		gen.WithNotFound(c.routeNotFound),
+		gen.WithMethodNotAllowed(c.methodNotAllowed),
+		gen.WithMiddleware(c.checkText, c.idempotent))
+}
 
 // requestInfo holds the facts about a request that the outer handlers share.
 type requestInfo struct {
@@ -31,39 +88,44 @@ func infoOf(ctx context.Context) *requestInfo {
 	return &requestInfo{kept: &keptContents{}}
 }
 
-func requestID(ctx context.Context) string { return infoOf(ctx).id }
+// Request returns the request as the client sent it, with its body.
+func Request(ctx context.Context) *http.Request { return infoOf(ctx).r }
 
-// outer wraps the generated server: request id, panics, body limits, log.
-func (a *API) outer(next http.Handler) http.Handler {
+// RequestID returns the id of the request, as in the header X-Request-Id.
+func RequestID(ctx context.Context) string { return infoOf(ctx).id }
+
+// Wrap adds what the generated server lacks: request ids, panics, body limits,
+// and the log.
+func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := a.now()
-		info := &requestInfo{id: store.NewID("req_", start), ip: httpapi.ClientIP(r, a.cfg.TrustedProxies), w: w}
+		start := c.now()
+		info := &requestInfo{id: store.NewID("req_", start), ip: ClientIP(r, c.cfg.TrustedProxies), w: w}
 		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), api: a, ctx: ctx, size: r.ContentLength, whole: isMCP(r),
+			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, whole: isMCP(r),
 			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
 		}
-		defer a.releaseBody(ctx, body)
+		defer c.releaseBody(ctx, body)
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r, info.kept = r, &body.contents
-		r = httpapi.NormalizeQuery(headAsGet(sw, r))
-		defer a.answered(sw)
-		defer a.recoverPanic(ctx, sw)
+		r = NormalizeQuery(headAsGet(sw, r))
+		defer c.reportStatus(sw)
+		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
 		if e := refuseEarly(r); e != nil {
 			if e.Status == http.StatusNotFound {
-				e = a.countByAddress(ctx, e)
+				e = c.countByAddress(ctx, e)
 			}
-			a.writeError(ctx, sw, e)
+			c.WriteError(ctx, sw, e)
 		} else {
 			next.ServeHTTP(sw, r)
 		}
-		a.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
-			"duration_ms", a.now().Sub(start).Milliseconds(), "request_id", info.id)
+		c.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
+			"duration_ms", c.now().Sub(start).Milliseconds(), "request_id", info.id)
 	})
 }
 
@@ -85,16 +147,28 @@ func headAsGet(w *statusWriter, r *http.Request) *http.Request {
 	return r
 }
 
+const mcpPath = "/mcp"
+
+func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
+
+// bodyLimit returns the maximum size of the body of r.
+func bodyLimit(r *http.Request) int64 {
+	if isMCP(r) {
+		return maxMCPBody
+	}
+	return maxBody
+}
+
 // isMailLink reports whether the path is that of a link in mail.
 func isMailLink(path string) bool {
 	return strings.HasPrefix(path, feedback.UnsubscribePath) || strings.HasPrefix(path, feedback.OpenPath) ||
 		strings.HasPrefix(path, feedback.ClickPath)
 }
 
-// answered reports the response status, including that of a panic.
-func (a *API) answered(w *statusWriter) {
-	if a.cfg.Answered != nil {
-		a.cfg.Answered(w.status)
+// reportStatus reports the response status, including that of a panic.
+func (c *Chain) reportStatus(w *statusWriter) {
+	if c.cfg.OnResponse != nil {
+		c.cfg.OnResponse(w.status)
 	}
 }
 
@@ -112,12 +186,12 @@ func setDeadlines(w http.ResponseWriter, r *http.Request) {
 
 // refuseEarly checks what the generated server does not: Content-Length, the
 // text of the path, and the encoding of the body.
-func refuseEarly(r *http.Request) *httpapi.Error {
+func refuseEarly(r *http.Request) *Error {
 	switch {
 	case r.ContentLength > bodyLimit(r):
 		return errTooLarge(bodyLimit(r))
-	case !httpapi.CleanText(r.URL.Path):
-		return httpapi.ErrNotFound
+	case !CleanText(r.URL.Path):
+		return ErrNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":
 		return errEncoding
 	}
@@ -140,7 +214,7 @@ func loggedPath(path string) string {
 }
 
 // recoverPanic responds with 500 to a panic, unless the response has begun.
-func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
+func (c *Chain) recoverPanic(ctx context.Context, w *statusWriter) {
 	p := recover()
 	if p == nil {
 		return
@@ -148,9 +222,9 @@ func (a *API) recoverPanic(ctx context.Context, w *statusWriter) {
 	if p == http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
 		panic(p)
 	}
-	a.log.ErrorContext(ctx, "panic", "panic", p, "stack", string(debug.Stack()), "request_id", requestID(ctx))
+	c.log.ErrorContext(ctx, "panic", "panic", p, "stack", string(debug.Stack()), "request_id", RequestID(ctx))
 	if w.status == 0 {
-		a.writeError(ctx, w, httpapi.ErrInternal)
+		c.WriteError(ctx, w, ErrInternal)
 	}
 }
 

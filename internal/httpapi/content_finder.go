@@ -1,4 +1,4 @@
-package handlers
+package httpapi
 
 // minContent is the smallest base64 attachment content that is kept out of
 // memory.

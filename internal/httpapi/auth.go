@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+type callerKey struct{}
+
+// Caller returns the API key of the request.
+func Caller(ctx context.Context) store.Key {
+	k, _ := ctx.Value(callerKey{}).(store.Key)
+	return k
+}
+
+// Visible returns the ids of the inboxes that the key is limited to, or nil for
+// no limit.
+func Visible(k store.Key) []string {
+	if k.InboxIDs == nil {
+		return nil
+	}
+	return append([]string{}, k.InboxIDs.V...) // never nil: an empty list is a limit too
+}
+
+// HandleBearerAuth implements gen.SecurityHandler. It finds the key and refuses
+// a client address that the key does not allow, a missing scope, and too many
+// requests. Only openapi.yaml defines the scopes of an operation.
+func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
+	if caller, ok := localOf(ctx); ok {
+		return c.authorize(ctx, caller.key, caller.takeCount(), op, t.Roles)
+	}
+	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
+	k, err := c.store.KeyByHash(ctx, store.HashKey(token))
+	if errors.Is(err, store.ErrNotFound) {
+		return ctx, ErrUnauthorized
+	}
+	if err != nil {
+		return ctx, err
+	}
+	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
+		return ctx, Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
+	}
+	c.store.KeyUsed(k)
+	return c.authorize(ctx, k, false, op, t.Roles)
+}
+
+// authorize counts the call, unless it is counted already, and checks the
+// scopes and the inbox limit of the key.
+func (c *Chain) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
+	if err := c.limitKey(ctx, k, counted, op); err != nil {
+		return ctx, err
+	}
+	if !hasAnyScope(k.Scopes.V, scopes) {
+		return ctx, Forbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope "+strings.Join(scopes, " or "))
+	}
+	if !reaches(k, op) {
+		return ctx, Forbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot call this operation")
+	}
+	return context.WithValue(ctx, callerKey{}, k), nil
+}
+
+// reaches reports whether the inbox limit of a key permits the operation. Only
+// openapi.yaml defines the rules. A key with inbox_ids may not call an
+// operation without a rule.
+func reaches(k store.Key, op gen.OperationName) bool {
+	if k.InboxIDs == nil {
+		return true
+	}
+	rule := gen.InboxIDsRules[op]
+	return rule != "" && rule != gen.InboxIDsRefused
+}
+
+// KeyStillGood checks the key again at the end of a long call: meanwhile it may
+// have been revoked or have expired, or the person may have signed out.
+func (c *Chain) KeyStillGood(ctx context.Context) error {
+	if caller, ok := localOf(ctx); ok && caller.stillGood != nil {
+		return caller.stillGood(ctx)
+	}
+	_, err := c.store.KeyByHash(ctx, Caller(ctx).Hash)
+	if errors.Is(err, store.ErrNotFound) {
+		return ErrUnauthorized
+	}
+	return err
+}
+
+func addressAllowed(cidrs []string, ip netip.Addr) bool {
+	if len(cidrs) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(cidrs, func(cidr string) bool {
+		p, err := netip.ParsePrefix(cidr)
+		return err == nil && p.Contains(ip)
+	})
+}
+
+// hasAnyScope reports whether the scopes in have grant at least one of want. An
+// empty want permits every key.
+func hasAnyScope(have, want []string) bool {
+	return len(want) == 0 || slices.ContainsFunc(want, func(w string) bool { return HasScope(have, w) })
+}
+
+// implied lists the scopes that include another scope; "*" and "admin" include
+// all.
+var implied = map[string][]string{
+	"emails:read":    {"read"},
+	"contacts:read":  {"read", "contacts:write"},
+	"templates:read": {"read", "templates:write"},
+	"domains:read":   {"read", "domains:write"},
+	"emails:send":    {"send"},
+}
+
+// HasScope reports whether the scopes in have grant want.
+func HasScope(have []string, want string) bool {
+	return slices.ContainsFunc(have, func(h string) bool {
+		return h == want || h == "*" || h == "admin" || slices.Contains(implied[want], h)
+	})
+}
+
+// countByAddress counts a request refused with e against the client address:
+// one with a bad key, from an address that the key does not allow, or to an
+// unknown path or method. Past the limit it returns a 429 error instead of e.
+func (c *Chain) countByAddress(ctx context.Context, e *Error) *Error {
+	if err := c.LimitAddress(ctx); err != nil {
+		return c.Classify(ctx, err)
+	}
+	return e
+}
+
+func errTooMany(limit int, r store.Rate, now time.Time) error {
+	return &Error{
+		Status: http.StatusTooManyRequests, Code: gen.ErrorCodeRateLimited, RetryAfter: secondsUntil(r.Ends, now),
+		Message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
+	}
+}

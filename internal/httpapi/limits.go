@@ -1,0 +1,36 @@
+package httpapi
+
+import "time"
+
+// Request bodies.
+const (
+	// maxBody is the largest request body: 25 MB of attachments in base64 and the
+	// other fields.
+	maxBody = 40 << 20
+	// smallBody is the largest body that is read straight into memory. Larger ones
+	// go into a file first.
+	smallBody = 1 << 20
+	// maxBodiesInMemory limits the larger bodies that are in memory at a time,
+	// without the contents of attachments, which stay in files. Each body is there
+	// up to three times: as it arrived, as the decoder's copy, and decoded.
+	maxBodiesInMemory = maxBody
+	// A client has bodyTimeout to send each bodyPace bytes of a body, and
+	// bodyLongest for the whole body.
+	bodyTimeout = 30 * time.Second
+	bodyPace    = 1 << 20
+	bodyLongest = 5 * time.Minute
+	// maxMCPBody is the largest MCP request. It is in memory several times: as it
+	// arrived, as arguments of a tool, and as the call that the tool makes.
+	maxMCPBody = 8 << 20
+)
+
+// Requests per minute.
+const (
+	limitCalls   = 600 // per key
+	limitSends   = 60  // sending calls per key
+	limitBadKeys = 60  // refused calls and file links per client address
+)
+
+// responseTimeout limits how long a response may take. The longest wait is two
+// minutes.
+const responseTimeout = 4 * time.Minute
