@@ -2,6 +2,7 @@ package postroom_test
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -138,7 +139,15 @@ type goPackage struct {
 	name    string // below the module
 	imports []string
 	tests   []string // what its _test.go files import
+	files   int      // written by hand, without tests
 }
+
+// maxFiles limits the hand-written files of a folder, without tests, so that a
+// newcomer can find the right one.
+const maxFiles = 40
+
+// crowded has the folders that may hold more files, until they are split.
+var crowded = map[string]int{"cmd/postroom": 51}
 
 func TestImports(t *testing.T) {
 	t.Parallel()
@@ -187,6 +196,15 @@ func TestImportsFindsFaults(t *testing.T) {
 			want: []string{"smtp imports handlers in its tests, which the import table does not allow"},
 		},
 		{
+			name: "as many files as a folder may hold",
+			pkg:  goPackage{name: "handlers", files: maxFiles},
+		},
+		{
+			name: "too many files in a folder",
+			pkg:  goPackage{name: "handlers", files: maxFiles + 1},
+			want: []string{"handlers has 41 files without tests: split it, since a folder may hold 40"},
+		},
+		{
 			name: "a package that nobody thought about",
 			pkg:  goPackage{name: "internal/util"},
 			want: []string{"internal/util is not in the import table: add a row to layers in imports_test.go"},
@@ -218,7 +236,7 @@ func readPackages(t *testing.T) []goPackage {
 		if !strings.HasSuffix(file, ".go") {
 			return nil
 		}
-		imports, err := importsOf(file)
+		imports, generated, err := readHead(file)
 		if err != nil {
 			return err
 		}
@@ -230,6 +248,9 @@ func readPackages(t *testing.T) []goPackage {
 			p.tests = append(p.tests, imports...)
 		} else {
 			p.imports = append(p.imports, imports...)
+			if !generated {
+				p.files++
+			}
 		}
 		return nil
 	})
@@ -256,23 +277,23 @@ func enter(dir, name string) error {
 	return nil
 }
 
-func importsOf(file string) ([]string, error) {
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+// readHead returns the imports of a file, and whether it is generated.
+func readHead(file string) (paths []string, generated bool, err error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var paths []string
 	for _, spec := range parsed.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, false, fmt.Errorf("%s: %w", file, err)
 		}
 		paths = append(paths, p)
 	}
-	return paths, nil
+	return paths, ast.IsGenerated(parsed), nil
 }
 
-// faultsOf holds p against the table.
+// faultsOf checks p against the table and the number of its files.
 func faultsOf(p goPackage) []string {
 	row := slices.IndexFunc(layers, func(l layer) bool { return matches(l.pkg, p.name) })
 	if row < 0 {
@@ -280,8 +301,11 @@ func faultsOf(p goPackage) []string {
 	}
 	allowed := layers[row].imports
 	inTests := slices.Concat(allowed, layers[row].tests, forTests, []string{p.name})
-	return append(forbidden(p.name, "", p.imports, allowed),
-		forbidden(p.name, " in its tests", p.tests, inTests)...)
+	faults := append(forbidden(p.name, "", p.imports, allowed), forbidden(p.name, " in its tests", p.tests, inTests)...)
+	if most := max(maxFiles, crowded[p.name]); p.files > most {
+		faults = append(faults, fmt.Sprintf("%s has %d files without tests: split it, since a folder may hold %d", p.name, p.files, most))
+	}
+	return faults
 }
 
 // forbidden tells of each import of ours that is not among the allowed ones.

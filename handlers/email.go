@@ -2,11 +2,17 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/store"
 )
 
@@ -105,4 +111,90 @@ func (a *API) changeScheduled(ctx context.Context, id string, change func(store.
 func (a *API) emailOf(ctx context.Context, id string) (store.Email, error) {
 	k := httpapi.Caller(ctx)
 	return a.store.Email(ctx, k.AccountID, httpapi.Visible(k), id)
+}
+
+func emailToAPI(e store.Email) (*gen.Email, error) {
+	as := e.Addresses.V
+	out := &gen.Email{
+		Object: "email", ID: e.ID, Status: string(e.Status), Expired: e.ExpiredAt != nil, From: senderToAPI(as), To: mailboxes(as.To),
+		Cc:  nullMailboxes(as.Cc),
+		Bcc: nullMailboxes(as.Bcc), ReplyTo: gen.NilString{Null: true}, Subject: e.Subject, HTML: gen.NilString{Null: true},
+		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category),
+		Recipients: make([]gen.Recipient, 0, len(e.Recipients)), CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt),
+		SentAt: nilTime(e.SentAt), DeliveredAt: nilTime(e.DeliveredAt), OpenedAt: nilTime(e.OpenedAt), TestMode: e.TestMode,
+		BatchID: nilString(e.BatchID),
+	}
+	if len(as.ReplyTo) > 0 {
+		out.ReplyTo = gen.NewNilString(mailbox(as.ReplyTo[0]))
+	}
+	for _, r := range e.Recipients {
+		out.Recipients = append(out.Recipients, recipientToAPI(r))
+	}
+	if c := e.Content; c != nil && c.Body != nil {
+		out.HTML, out.Text = emptyIsNull(c.Body.V.HTML), emptyIsNull(c.Body.V.Text)
+	}
+	if err := json.Unmarshal(e.Metadata.V, &out.Metadata); err != nil {
+		return nil, fmt.Errorf("metadata of an email: %w", err)
+	}
+	return out, nil
+}
+
+func emailCreatedToAPI(e store.Email) *gen.EmailCreated {
+	return &gen.EmailCreated{
+		Object: "email", ID: e.ID, Status: string(e.Status), From: senderToAPI(e.Addresses.V), To: mailboxes(e.Addresses.V.To),
+		Subject: e.Subject, CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt), TestMode: e.TestMode,
+	}
+}
+
+func batchToAPI(b store.Batch) *gen.EmailBatch {
+	out := &gen.EmailBatch{Object: "email.batch", ID: b.ID, Count: len(b.Emails)}
+	for _, e := range b.Emails {
+		c := emailCreatedToAPI(e)
+		out.Emails = append(out.Emails, gen.EmailInBatch{
+			Object: c.Object, ID: c.ID, Status: c.Status, From: c.From, To: c.To, Subject: c.Subject, CreatedAt: c.CreatedAt,
+			ScheduledAt: c.ScheduledAt, TestMode: c.TestMode, BatchID: b.ID,
+		})
+	}
+	return out
+}
+
+func senderToAPI(as mail.Addresses) string {
+	if as.From == nil {
+		return ""
+	}
+	return mailbox(*as.From)
+}
+
+// DueRules returns the rules that the store applies to a scheduled email when
+// it is due. mailDomain is the mail domain of the installation.
+func DueRules(s *store.Store, mailDomain string) store.DueRules {
+	a := &API{store: s}
+	return store.DueRules{MailDomain: mailDomain, Fold: mail.FoldAddress, Draft: a.draftOfEmail}
+}
+
+// draftOfEmail returns the draft that replaces a scheduled email if its inbox
+// now requires approval. The store keeps its tags, metadata and category.
+func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, error) {
+	n := store.NewDraft{Draft: store.Draft{
+		Addresses: e.Addresses, Subject: e.Subject, Refs: e.Refs, Content: &store.DraftContent{Headers: store.JSON[[][2]string]{V: [][2]string{}}},
+	}}
+	if b := e.Content.Body; b != nil {
+		n.Content.Text, n.Content.HTML = b.V.Text, b.V.HTML
+	}
+	var files []attachment
+	for _, at := range e.Content.Attachments.V {
+		files = append(files, stored(compose.Attachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
+		}, at.Size, func() (io.ReadCloser, error) { return a.openPart(ctx, e.Seq, at.Part) }))
+	}
+	for _, at := range files {
+		n.Files = append(n.Files, at.file())
+	}
+	n.Content.Attachments.V = heldAttachments(files, time.Now())
+	recipients, err := a.newRecipients(ctx, submission{
+		inbox: store.Inbox{Seq: *e.FromInbox}, testMode: e.TestMode, to: fromStore(e.Addresses.V.To), cc: fromStore(e.Addresses.V.Cc),
+		bcc: fromStore(e.Addresses.V.Bcc),
+	})
+	settleHTML(n.Content, recipients)
+	return n, err
 }

@@ -29,6 +29,7 @@ const (
 	hurryTimeout = time.Second
 )
 
+// Waits for messages, and MCP.
 const (
 	// waitDefault is how long a wait for a message lasts, and waitLookBack how old
 	// its first message may be, unless the request says otherwise.

@@ -4,9 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/store"
 )
 
 // maxMetadataBytes limits the metadata of an email or contact, as compact JSON.
@@ -44,4 +50,82 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 		return nil, tooLong
 	}
 	return kept, nil
+}
+
+// Limits of the values of metadata and tags. The contract states those of
+// strings; the generated code does not check the values.
+const (
+	maxMetadataText = 500
+	maxTagText      = 256
+	maxNumberText   = 100
+)
+
+// inboxMetadata returns the metadata of an inbox as stored: each value in its
+// original form, so that numbers stay exact.
+func inboxMetadata(m gen.Metadata) (store.Labels, error) {
+	return labels("metadata", m, func(v jx.Raw) string {
+		if v.Type() == jx.Null {
+			return ""
+		}
+		return scalarFault(v, maxMetadataText)
+	})
+}
+
+// tagsFromAPI reads tags. place is the prefix of the field names.
+func tagsFromAPI(place string, tags gen.Tags) (store.Labels, error) {
+	return labels(place+"tags", tags, func(v jx.Raw) string {
+		if v.Type() == jx.Null {
+			return "must be a string, a number or a boolean, not null"
+		}
+		if fault := scalarFault(v, maxTagText); fault != "" {
+			return fault
+		}
+		if s, err := jx.DecodeBytes(v).Str(); err == nil && strings.ContainsFunc(s, breaksLine) {
+			return "must not contain line breaks or other control characters"
+		}
+		return ""
+	})
+}
+
+func labels(field string, in map[string]jx.Raw, fault func(jx.Raw) string) (store.Labels, error) {
+	out := make(store.Labels, len(in))
+	for name, v := range in {
+		if f := fault(v); f != "" {
+			return nil, httpapi.Invalid(httpapi.JoinPath(field, name), "%s", f)
+		}
+		out[name] = json.RawMessage(v)
+	}
+	return out, nil
+}
+
+func labelsToAPI(in store.Labels) map[string]jx.Raw {
+	out := make(map[string]jx.Raw, len(in))
+	for name, v := range in {
+		out[name] = jx.Raw(v)
+	}
+	return out
+}
+
+var labelTypes = map[jx.Type]string{jx.Object: "an object", jx.Array: "an array", jx.Null: "null"}
+
+// scalarFault returns what is wrong with the value of a label, or "".
+func scalarFault(v jx.Raw, maxText int) string {
+	switch v.Type() {
+	case jx.String:
+		s, err := jx.DecodeBytes(v).Str()
+		if n := utf8.RuneCountInString(s); err == nil && n > maxText {
+			return fmt.Sprintf("must have at most %d characters, but has %d", maxText, n)
+		}
+	case jx.Number:
+		if len(v) > maxNumberText {
+			return fmt.Sprintf("must have at most %d characters, but has %d", maxNumberText, len(v))
+		}
+		if _, err := strconv.ParseFloat(string(v), 64); err != nil { // most clients could not read it
+			return "is out of range"
+		}
+	case jx.Bool:
+	default:
+		return "must be a string, a number or a boolean, not " + labelTypes[v.Type()]
+	}
+	return ""
 }
