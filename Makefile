@@ -27,7 +27,7 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 
 # The packages whose goroutines share memory. The others have nothing for the race
 # detector to find.
-CONCURRENT := ./store/... ./smtp/... ./handlers/... ./internal/httpapi/... ./internal/work/... ./internal/webhook \
+CONCURRENT := ./store/... ./smtp/... ./handlers/... ./internal/httpapi/... ./internal/httpserver ./internal/work/... ./internal/webhook \
 	./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./client ./cmd/postroom
 
 # Libraries of others that verify what webhooks send.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
@@ -19,7 +20,7 @@ const ownPlan = "default"
 
 func (p program) accountCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "account", Short: "Create, list, suspend and resume accounts, and set their plans"}
-	return group(cmd, p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
+	return cli.Group(cmd, p.accountCreateCommand(), p.accountListCommand(), p.accountSuspendCommand(), p.accountResumeCommand(), p.accountPlanCommand())
 }
 
 // withStore runs do on the store, for a short command that needs no encrypted
@@ -34,7 +35,7 @@ func (p program) withOpenStore(cmd *cobra.Command, needSecret bool, do func(cont
 		return err
 	}
 	ctx := cmd.Context()
-	s, err := cfg.openForCommand(ctx, needSecret, newLogger(cfg, p.stderr))
+	s, err := cfg.openForCommand(ctx, needSecret, newLogger(cfg, p.Stderr))
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (p program) accountCreateCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !validName(name) {
-				return usageError{errors.New("--name must be 1 to 100 characters on one line")}
+				return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
 			}
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				of, err := planOf(s, plan)
@@ -65,7 +66,7 @@ func (p program) accountCreateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(p.stdout, a.ID)
+				_, err = fmt.Fprintln(p.Stdout, a.ID)
 				return err
 			})
 		},
@@ -86,7 +87,7 @@ func planOf(s *store.Store, name string) (*string, error) {
 	case name == ownPlan:
 		return nil, nil //nolint:nilnil // nil is the install's own
 	case !s.HasPlan(name):
-		return nil, usageError{fmt.Errorf("plan %q not found: use self_hosted, free or a plan of %sPLANS", name, envPrefix)}
+		return nil, cli.UsageError{Err: fmt.Errorf("plan %q not found: use self_hosted, free or a plan of %sPLANS", name, envPrefix)}
 	}
 	return &name, nil
 }
@@ -97,7 +98,7 @@ func (p program) accountListCommand() *cobra.Command {
 		Short: "List all accounts and their usage, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return listAccounts(ctx, p.stdout, s) })
+			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return listAccounts(ctx, p.Stdout, s) })
 		},
 	}
 }
@@ -142,13 +143,13 @@ func (p program) accountSuspendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suspend ID",
 		Short: "Stop an account from sending; it continues to receive mail",
-		Args:  wants(1),
+		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				if err := s.PauseAccount(ctx, args[0], reason); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.stdout, "Suspended %s.\n", args[0])
+				_, err := fmt.Fprintf(p.Stdout, "Suspended %s.\n", args[0])
 				return err
 			})
 		},
@@ -161,7 +162,7 @@ func (p program) accountResumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume ID",
 		Short: "Resume sending of an account, and reset its bounce count",
-		Args:  wants(1),
+		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				if _, err := s.Account(ctx, args[0]); err != nil {
@@ -172,7 +173,7 @@ func (p program) accountResumeCommand() *cobra.Command {
 				} else if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.stdout, "Resumed %s.\n", args[0])
+				_, err := fmt.Fprintf(p.Stdout, "Resumed %s.\n", args[0])
 				return err
 			})
 		},
@@ -183,7 +184,7 @@ func (p program) accountPlanCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan ID PLAN",
 		Short: "Set the plan of an account; the default plan is " + ownPlan,
-		Args:  wants(2),
+		Args:  cli.Wants(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				plan, err := planOf(s, args[1])
@@ -193,7 +194,7 @@ func (p program) accountPlanCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.stdout, "%s now has the plan %s.\n", args[0], args[1])
+				_, err = fmt.Fprintf(p.Stdout, "%s now has the plan %s.\n", args[0], args[1])
 				return err
 			})
 		},

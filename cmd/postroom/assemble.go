@@ -18,6 +18,7 @@ import (
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/mcp"
@@ -145,7 +146,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
-		server := newHTTPServer(h, cfg, n.log)
+		server := httpserver.New(h, cfg, n.log)
 		return part{
 			name: name,
 			run:  func() error { return server.Serve(l) },

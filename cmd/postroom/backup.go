@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/internal/backup"
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
@@ -27,7 +28,7 @@ func (p program) backupCommand() *cobra.Command {
 			"secret, all private keys. Keep it safe.\n\n" +
 			"PostgreSQL is copied by its own pg_dump, which has to be on this machine. A secret that is given by\n" +
 			envPrefix + "SECRET, and not by the file in the data folder, is left out: keep it elsewhere.",
-		Args: wants(1),
+		Args: cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
 				return p.backUp(ctx, cfg, s, args[0], noSecret)
@@ -57,10 +58,10 @@ func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir str
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s is a backup of the installation at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
+	_, err = fmt.Fprintf(p.Stdout, "%s is a backup of the installation at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
 		dir, m.End.Format(time.RFC3339), m.Inboxes, m.Messages, m.Events, m.Blobs-m.MissingBlobs)
 	if err == nil && !m.HasSecret {
-		_, err = fmt.Fprintln(p.stdout, "It does not contain the installation secret, which a restore needs: keep the secret elsewhere.")
+		_, err = fmt.Fprintln(p.Stdout, "It does not contain the installation secret, which a restore needs: keep the secret elsewhere.")
 	}
 	if m.MissingBlobs > 0 {
 		err = errors.Join(err, fmt.Errorf("the backup is complete, but %d blobs of messages are missing in the storage", m.MissingBlobs))
@@ -86,7 +87,7 @@ func (p program) restoreCommand() *cobra.Command {
 			"that the settings name. All three must be empty.\n\n" +
 			"Mail and webhooks that were queued at the time of the backup may have been sent since. They are held\n" +
 			"until `postroom held release` or `postroom held drop`. New mail is not held.",
-		Args: wants(1),
+		Args: cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := p.config(cmd)
 			if err != nil {
@@ -114,10 +115,10 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	if err := b.Check(ctx); err != nil {
 		return err
 	}
-	if err := cfg.restoreAll(ctx, b, dir, newLogger(cfg, p.stderr)); err != nil {
+	if err := cfg.restoreAll(ctx, b, dir, newLogger(cfg, p.Stderr)); err != nil {
 		return fmt.Errorf("%w\nThe restore failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
 	}
-	s, err := cfg.openForCommand(ctx, true, newLogger(cfg, p.stderr))
+	s, err := cfg.openForCommand(ctx, true, newLogger(cfg, p.Stderr))
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Restored the installation as of %s: %d inboxes, %d messages, %d events, %d blobs.\n%s",
+	_, err = fmt.Fprintf(p.Stdout, "Restored the installation as of %s: %d inboxes, %d messages, %d events, %d blobs.\n%s",
 		b.End.Format(time.RFC3339), b.Inboxes, b.Messages, b.Events, b.Blobs-b.MissingBlobs, heldText(held))
 	return err
 }

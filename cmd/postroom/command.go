@@ -2,20 +2,16 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/postroom/postroom/internal/cli"
 )
 
 // program is the environment of the commands.
-type program struct {
-	environ        []string
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	terminal       bool // stdout is a terminal
-}
+type program struct{ cli.Program }
 
 // Groups of commands in the help.
 const (
@@ -32,16 +28,13 @@ func newCommand(p program) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	})
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	own := []*cobra.Command{
 		p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.keyCommand(), p.userCommand(), p.domainCommand(), p.doctorCommand(),
 		p.backupCommand(), p.restoreCommand(), p.heldCommand(), p.maintenanceCommand(), p.healthCommand(), p.configCommand(),
 	}
-	overAPI := []*cobra.Command{
-		p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(), p.emailCommand(), p.usageCommand(),
-	}
-	group(root, slices.Concat(onInstall(own), inGroup(apiGroup, append(overAPI, p.inboxCommand())), []*cobra.Command{p.versionCommand()})...)
+	cli.Group(root, slices.Concat(onInstall(own), inGroup(apiGroup, append(p.Commands(), p.inboxCommand())), []*cobra.Command{p.versionCommand()})...)
 	markUsageErrors(root)
 	return root
 }
@@ -49,7 +42,7 @@ func newCommand(p program) *cobra.Command {
 // grouped adds the two groups of commands to the help of cmd.
 func grouped(cmd *cobra.Command) *cobra.Command {
 	cmd.AddGroup(
-		&cobra.Group{ID: apiGroup, Title: "Use a server, local or remote (--" + serverFlag + " or " + serverEnv + ", --" + keyFlag + " or " + keyEnv + "):"},
+		&cobra.Group{ID: apiGroup, Title: cli.GroupTitle},
 		&cobra.Group{ID: ownGroup, Title: "Run and manage a server, on its own machine:"})
 	return cmd
 }
@@ -85,7 +78,7 @@ func (s setting) help() string {
 func (p program) config(cmd *cobra.Command) (Config, error) {
 	flags := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { flags[f.Name] = f.Value.String() })
-	return load(p.environ, flags)
+	return load(p.Environ, flags)
 }
 
 func (p program) serveCommand() *cobra.Command {
@@ -98,7 +91,7 @@ func (p program) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return newNode(cfg, p.stdout, newLogger(cfg, p.stderr)).Run(cmd.Context())
+			return newNode(cfg, p.Stdout, newLogger(cfg, p.Stderr)).Run(cmd.Context())
 		},
 	}
 }
@@ -113,11 +106,11 @@ func (p program) migrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			steps, err := cfg.migrate(cmd.Context(), newLogger(cfg, p.stderr))
+			steps, err := cfg.migrate(cmd.Context(), newLogger(cfg, p.Stderr))
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.stdout, "The database schema is up to date. Migrations applied: %d.\n", steps)
+			_, err = fmt.Fprintf(p.Stdout, "The database schema is up to date. Migrations applied: %d.\n", steps)
 			return err
 		},
 	}
@@ -133,7 +126,7 @@ func (p program) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cfg.print(p.stdout)
+			return cfg.print(p.Stdout)
 		},
 	}
 }
@@ -144,7 +137,7 @@ func (p program) versionCommand() *cobra.Command {
 		Short: "Show the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(p.stdout, "postroom", programVersion())
+			_, err := fmt.Fprintln(p.Stdout, "postroom", programVersion())
 			return err
 		},
 	}

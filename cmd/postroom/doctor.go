@@ -57,7 +57,7 @@ func (p program) doctorCommand() *cobra.Command {
 			if asJSON {
 				write = report.WriteJSON
 			}
-			if err := write(p.stdout); err != nil {
+			if err := write(p.Stdout); err != nil {
 				return err
 			}
 			if n := report.Count(doctor.Fail); n > 0 {
@@ -77,7 +77,7 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 	if err != nil {
 		return doctor.Config{}, err
 	}
-	log := newLogger(c, p.stderr)
+	log := newLogger(c, p.Stderr)
 	out := doctor.Config{
 		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: outbound.NewResolver(string(c.Resolver)), ResolverAddr: string(c.Resolver),
 		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
@@ -18,7 +19,7 @@ import (
 const recordTTL = 3600
 
 func (p program) domainCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "domain", Short: "Show DNS records, and rotate signing keys"}, p.domainRotateCommand(), &cobra.Command{
+	return cli.Group(&cobra.Command{Use: "domain", Short: "Show DNS records, and rotate signing keys"}, p.domainRotateCommand(), &cobra.Command{
 		Use:   "show",
 		Short: "Show the DNS records of the mail domain in zone file format",
 		Args:  cobra.NoArgs,
@@ -27,12 +28,12 @@ func (p program) domainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := cfg.openForCommand(cmd.Context(), true, newLogger(cfg, p.stderr))
+			s, err := cfg.openForCommand(cmd.Context(), true, newLogger(cfg, p.Stderr))
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			return cfg.showDomain(cmd.Context(), p.stdout, s)
+			return cfg.showDomain(cmd.Context(), p.Stdout, s)
 		},
 	})
 }
@@ -49,7 +50,7 @@ func (p program) domainRotateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
 				if len(args) == 0 {
-					return rotateKeys(p.stdout, string(cfg.MailDomain), func(keys []store.DKIMKey) error {
+					return rotateKeys(p.Stdout, string(cfg.MailDomain), func(keys []store.DKIMKey) error {
 						return s.RotateInstallKeys(ctx, string(cfg.MailDomain), keys)
 					})
 				}
@@ -61,7 +62,7 @@ func (p program) domainRotateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return rotateKeys(p.stdout, d.Name, func(keys []store.DKIMKey) error {
+				return rotateKeys(p.Stdout, d.Name, func(keys []store.DKIMKey) error {
 					_, err := s.RotateKeys(ctx, a.Seq, d.ID, keys)
 					return err
 				})

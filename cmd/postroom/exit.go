@@ -1,12 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/client"
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
@@ -22,17 +22,9 @@ const (
 const exitHelp = `Exit status: 0 done, 1 failed, 2 the command line or a setting is wrong and nothing was done,
 3 what the command names is not there, 4 nothing came while it waited.`
 
-// usageError is an error in the command line or the settings.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// errTimedOut means that no message arrived during a wait.
-var errTimedOut = errors.New("nothing came")
-
 // exitStatus returns the exit status for err.
 func exitStatus(err error) int {
-	_, usage := errors.AsType[usageError](err)
+	_, usage := errors.AsType[cli.UsageError](err)
 	switch {
 	case err == nil:
 		return exitOK
@@ -40,7 +32,7 @@ func exitStatus(err error) int {
 		return exitUsage
 	case errors.Is(err, client.ErrNotFound), errors.Is(err, store.ErrNotFound):
 		return exitNotFound
-	case errors.Is(err, errTimedOut):
+	case errors.Is(err, cli.ErrTimedOut):
 		return exitTimedOut
 	}
 	return exitFailed
@@ -49,11 +41,11 @@ func exitStatus(err error) int {
 // markUsageErrors turns cobra's flag and argument errors of a command and its
 // subcommands into usage errors.
 func markUsageErrors(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(check(cmd, args), cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
-				return usageError{err}
+				return cli.UsageError{Err: err}
 			}
 			return nil
 		}
@@ -61,9 +53,4 @@ func markUsageErrors(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		markUsageErrors(below)
 	}
-}
-
-// interrupted reports whether err only means that the user stopped the command.
-func interrupted(ctx context.Context, err error) bool {
-	return errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
@@ -23,7 +24,7 @@ func (l *faultList) err() error {
 	if len(*l) == 0 {
 		return nil
 	}
-	return usageError{errors.New("invalid settings:\n  " + strings.Join(*l, "\n  "))}
+	return cli.UsageError{Err: errors.New("invalid settings:\n  " + strings.Join(*l, "\n  "))}
 }
 
 // notOurs matches variables with our prefix that others set: Kubernetes and
@@ -33,7 +34,7 @@ var notOurs = regexp.MustCompile(`^POSTROOM_(TEST_.*|SERVICE_(HOST|PORT(_.*)?)|P
 // unknown finds unknown variables with our prefix, because a misspelled setting
 // must not be ignored silently.
 func (l *faultList) unknown(vars map[string]string) {
-	known := map[string]bool{serverEnv: true, keyEnv: true} // read by the client commands
+	known := map[string]bool{cli.ServerEnv: true, cli.KeyEnv: true} // read by the client commands
 	for _, s := range settings() {
 		known[s.env] = true
 	}

@@ -27,7 +27,7 @@ func (p program) healthCommand() *cobra.Command {
 			if err := askHealth(cmd.Context(), string(cfg.HTTP)); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(p.stdout, "ok")
+			_, err = fmt.Fprintln(p.Stdout, "ok")
 			return err
 		},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
@@ -16,7 +17,7 @@ import (
 const givenUp = "held since a restore from a backup, and discarded by the operator"
 
 func (p program) heldCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "held", Short: "Release or discard mail and webhooks that a restore holds"},
+	return cli.Group(&cobra.Command{Use: "held", Short: "Release or discard mail and webhooks that a restore holds"},
 		p.heldShowCommand(), p.heldReleaseCommand(), p.heldDropCommand(), p.heldHoldCommand())
 }
 
@@ -34,7 +35,7 @@ func (p program) showHeld(ctx context.Context, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(p.stdout, heldText(h))
+	_, err = fmt.Fprint(p.Stdout, heldText(h))
 	return err
 }
 
@@ -53,7 +54,7 @@ func (p program) heldReleaseCommand() *cobra.Command {
 			if after != "" {
 				var err error
 				if from, err = time.Parse(time.RFC3339, after); err != nil {
-					return usageError{errors.New("--due-after: use a time such as 2026-03-01T09:30:00Z")}
+					return cli.UsageError{Err: errors.New("--due-after: use a time such as 2026-03-01T09:30:00Z")}
 				}
 			}
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
@@ -61,7 +62,7 @@ func (p program) heldReleaseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(p.stdout, "Released: %s.\n", heldCounts(h)); err != nil {
+				if _, err := fmt.Fprintf(p.Stdout, "Released: %s.\n", heldCounts(h)); err != nil {
 					return err
 				}
 				return p.showHeld(ctx, s)
@@ -83,7 +84,7 @@ func (p program) heldDropCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.stdout, "Discarded: %s.\n", heldCounts(h))
+				_, err = fmt.Fprintf(p.Stdout, "Discarded: %s.\n", heldCounts(h))
 				return err
 			})
 		},

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
@@ -16,120 +15,18 @@ import (
 // that change the database directly.
 func (p program) inboxCommand() *cobra.Command {
 	cmd := grouped(&cobra.Command{Use: "inbox", Short: "Create, list and delete inboxes; suspend and resume them"})
-	overAPI := []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxDeleteCommand()}
 	own := []*cobra.Command{
 		p.turnInboxCommand("suspend", "Suspend an inbox: it cannot receive or send", "is already suspended", (*store.Store).SuspendInbox),
 		p.turnInboxCommand("resume", "Let a suspended inbox take mail and send again", "is not suspended", (*store.Store).ResumeInbox),
 	}
-	return group(cmd, append(inGroup(apiGroup, overAPI), onInstall(own)...)...)
-}
-
-func (p program) inboxCreateCommand() *cobra.Command {
-	var (
-		domain, displayName string
-		policy              gen.SendPolicy
-		retention           int
-		lasts               time.Duration
-	)
-	cmd := &cobra.Command{
-		Use:     "create [NAME]",
-		Short:   "Create an inbox, with the given or a random name",
-		Example: "  postroom inbox create signup\n  postroom inbox create --lasts 1h --json",
-		Args:    cobra.MaximumNArgs(1),
-	}
-	cmd.Flags().StringVar(&domain, "domain", "", "verified domain (default: the mail domain of the server)")
-	cmd.Flags().StringVar(&displayName, "display-name", "", "display name of the sender")
-	choose(cmd, &policy, "policy", "send policy", policy.AllValues())
-	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
-	cmd.Flags().DurationVar(&lasts, "lasts", 0, "time until the inbox expires, such as 24h (default: never)")
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		in := gen.InboxCreate{Domain: opt(domain)}
-		if len(args) == 1 {
-			in.Name.SetTo(args[0])
-		}
-		if displayName != "" {
-			in.DisplayName.SetTo(displayName)
-		}
-		if policy != "" {
-			in.SendPolicy.SetTo(policy)
-		}
-		if retention != 0 {
-			in.RetentionDays.SetTo(retention)
-		}
-		if lasts != 0 {
-			in.ExpiresAt.SetTo(time.Now().Add(lasts))
-		}
-		made, err := a.NewInbox(ctx, in)
-		if err != nil {
-			return err
-		}
-		return a.show(made, func(t *table) { t.row(made.ID, made.Address) })
-	})
-}
-
-func (p program) inboxListCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{Use: "list", Short: "List inboxes, newest first", Args: cobra.NoArgs}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		all := a.Inboxes(ctx, gen.ListInboxesParams{Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"ID", "ADDRESS", "STATUS", "POLICY", "LAST MESSAGE"}, func(in gen.Inbox) []string {
-			return []string{in.ID, in.Address, in.Status, in.SendPolicy, whenNil(in.LastMessageAt)}
-		})
-	})
-}
-
-func (p program) inboxGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox, by ID or address", Args: wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		id, err := a.inboxID(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		in, err := a.GetInbox(ctx, gen.GetInboxParams{InboxID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(in, func(t *table) {
-			t.row("ID", in.ID)
-			t.row("Address", in.Address)
-			t.field("Name", in.DisplayName.Or(""))
-			t.row("Status", in.Status)
-			t.row("Policy", in.SendPolicy)
-			t.row("Keeps mail", fmt.Sprintf("%d days", in.RetentionDays))
-			t.row("Created", when(in.CreatedAt))
-			t.field("Last message", whenNil(in.LastMessageAt))
-			t.field("Expires", whenNil(in.ExpiresAt))
-		})
-	})
-}
-
-func (p program) inboxDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "delete INBOX",
-		Short: "Delete an inbox and its messages permanently, by ID or address",
-		Args:  wants(1),
-	}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		id, err := a.inboxID(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		in, err := a.DeleteInbox(ctx, gen.DeleteInboxParams{InboxID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(in, func(t *table) {
-			t.row(fmt.Sprintf("Deleted %s. Its address %s cannot be used again.", in.ID, in.Address))
-		})
-	})
+	return cli.Group(cmd, append(inGroup(apiGroup, p.InboxCommands()), onInstall(own)...)...)
 }
 
 func (p program) turnInboxCommand(name, short, done string, turn func(*store.Store, context.Context, string) (store.Inbox, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " ID",
 		Short: short + "; by ID or address, in any account",
-		Args:  wants(1),
+		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				in, err := turn(s, ctx, args[0])
@@ -139,7 +36,7 @@ func (p program) turnInboxCommand(name, short, done string, turn func(*store.Sto
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.stdout, "%s (%s) is %s.\n", in.ID, in.Address, in.Status)
+				_, err = fmt.Fprintf(p.Stdout, "%s (%s) is %s.\n", in.ID, in.Address, in.Status)
 				return err
 			})
 		},

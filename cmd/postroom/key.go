@@ -14,11 +14,12 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/apikey"
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
 func (p program) keyCommand() *cobra.Command {
-	cmd := group(&cobra.Command{Use: "key", Short: "Create, list and revoke API keys"},
+	cmd := cli.Group(&cobra.Command{Use: "key", Short: "Create, list and revoke API keys"},
 		p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
 	cmd.PersistentFlags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
@@ -87,7 +88,7 @@ func (p program) keyCreateCommand() *cobra.Command {
 func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a store.Account, f keyFlags) error {
 	k, err := f.key(time.Now())
 	if err != nil {
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	}
 	for _, id := range f.boxes {
 		if _, err := s.Inbox(ctx, a.Seq, id); err != nil {
@@ -99,10 +100,10 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 	if k, err = s.CreateKey(ctx, k); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(p.stderr, "Created %s. Its secret is not shown again.\n", k.ID); err != nil {
+	if _, err := fmt.Fprintf(p.Stderr, "Created %s. Its secret is not shown again.\n", k.ID); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.stdout, secret)
+	_, err = fmt.Fprintln(p.Stdout, secret)
 	return err
 }
 
@@ -165,7 +166,7 @@ func (p program) keyListCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				return listKeys(ctx, p.stdout, s, a)
+				return listKeys(ctx, p.Stdout, s, a)
 			})
 		},
 	}
@@ -201,7 +202,7 @@ func (p program) keyRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a key",
-		Args:  wants(1),
+		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
 				err := s.RevokeKey(ctx, a.Seq, args[0])
@@ -211,7 +212,7 @@ func (p program) keyRevokeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.stdout, "Revoked %s.\n", args[0])
+				_, err = fmt.Fprintf(p.Stdout, "Revoked %s.\n", args[0])
 				return err
 			})
 		},

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/postroom/postroom/internal/cli"
 )
 
 func main() {
@@ -26,9 +28,10 @@ func run() int {
 	defer stop()
 	// After the first signal, restore the default handling.
 	context.AfterFunc(ctx, stop)
-	cmd := newCommand(program{
-		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()),
-	})
+	cmd := newCommand(program{cli.Program{
+		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Terminal: isatty.IsTerminal(os.Stdout.Fd()), Version: programVersion(),
+	}})
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "postroom: %v\n", err)

@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/store"
 )
 
 func (p program) maintenanceCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "maintenance", Short: "Manage the deletion of expired content"}, p.maintenanceConfirmCommand())
+	return cli.Group(&cobra.Command{Use: "maintenance", Short: "Manage the deletion of expired content"}, p.maintenanceConfirmCommand())
 }
 
 func (p program) maintenanceConfirmCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func (p program) maintenanceConfirmCommand() *cobra.Command {
 				if !held {
 					text = "Nothing was waiting for a confirmation.\n"
 				}
-				_, err = fmt.Fprint(p.stdout, text)
+				_, err = fmt.Fprint(p.Stdout, text)
 				return err
 			})
 		},

@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/store"
 )
 
 func (p program) userCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "user", Short: "Create, list, reset and remove dashboard users"},
+	return cli.Group(&cobra.Command{Use: "user", Short: "Create, list, reset and remove dashboard users"},
 		p.userCreateCommand(), p.userListCommand(), p.userResetCommand(), p.userRemoveCommand())
 }
 
@@ -29,7 +30,7 @@ func (p program) userCreateCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !validName(name) {
-				return usageError{errors.New("--name must be 1 to 100 characters on one line")}
+				return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
 			}
 			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
 				link, token := web.NewLink(time.Now())
@@ -63,10 +64,10 @@ func (p program) showLink(cfg Config, what, token string) error {
 		return err
 	}
 	base, _ := cfg.baseURL(addr, https)
-	if _, err := fmt.Fprintln(p.stderr, what, "The link sets the password. It works once, for 24 hours."); err != nil {
+	if _, err := fmt.Fprintln(p.Stderr, what, "The link sets the password. It works once, for 24 hours."); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.stdout, web.SetupURL(base, token))
+	_, err = fmt.Fprintln(p.Stdout, web.SetupURL(base, token))
 	return err
 }
 
@@ -77,7 +78,7 @@ func (p program) userListCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				return listUsers(ctx, p.stdout, s, a)
+				return listUsers(ctx, p.Stdout, s, a)
 			})
 		},
 	}
@@ -111,7 +112,7 @@ func (p program) userResetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset NAME",
 		Short: "Remove the password of a user, sign them out, and print a link to set a new one",
-		Args:  wants(1),
+		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
 				link, token := web.NewLink(time.Now())
@@ -129,14 +130,14 @@ func (p program) userRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a user and sign them out",
-		Args:  wants(1),
+		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
 				u, err := s.RemoveUser(ctx, args[0])
 				if err != nil {
 					return unknownUser(err, args[0])
 				}
-				_, err = fmt.Fprintf(p.stdout, "Removed %s.\n", u.Name)
+				_, err = fmt.Fprintf(p.Stdout, "Removed %s.\n", u.Name)
 				return err
 			})
 		},
@@ -145,7 +146,7 @@ func (p program) userRemoveCommand() *cobra.Command {
 
 func unknownUser(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return &explained{"user " + name + " not found", err}
+		return &cli.Explained{Text: "user " + name + " not found", Cause: err}
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-func (p program) waitCommand() *cobra.Command {
+func (p Program) waitCommand() *cobra.Command {
 	var (
 		w       client.Wait
 		code    bool
@@ -24,7 +24,7 @@ func (p program) waitCommand() *cobra.Command {
 		Long: "Wait for a message in an inbox, by ID or address, and show it. A message of the last minute\n" +
 			"counts too. With --code, print only the verification code.",
 		Example: "  postroom wait signup@mail.example.com --code --from '*@shop.example'\n  postroom wait ibx_01k5 --timeout 10m --json",
-		Args:    wants(1),
+		Args:    Wants(1),
 	}
 	cmd.Flags().BoolVar(&code, "code", false, "wait for a message with a verification code, and print only the code")
 	cmd.Flags().StringVar(&w.From, "from", "", "only from this address, or *@domain")
@@ -46,7 +46,7 @@ func (p program) waitCommand() *cobra.Command {
 		}
 		defer cancel()
 		if err = a.wait(limited, id, w, code); err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-			return &explained{fmt.Sprintf("no message arrived within %v", timeout), errTimedOut}
+			return &Explained{fmt.Sprintf("no message arrived within %v", timeout), ErrTimedOut}
 		}
 		return err
 	})
@@ -67,7 +67,7 @@ func (a *api) wait(ctx context.Context, inboxID string, w client.Wait, code bool
 	return a.show(m, func(t *table) { showMessage(t, m, m.Text.Or("")) })
 }
 
-func (p program) eventsCommand() *cobra.Command {
+func (p Program) eventsCommand() *cobra.Command {
 	var (
 		s     client.Stream
 		inbox string

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-func (p program) draftCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "draft", Short: "List drafts, and approve or reject them"},
+func (p Program) draftCommand() *cobra.Command {
+	return Group(&cobra.Command{Use: "draft", Short: "List drafts, and approve or reject them"},
 		p.draftListCommand(), p.draftGetCommand(), p.draftApproveCommand(), p.draftRejectCommand())
 }
 
-func (p program) draftListCommand() *cobra.Command {
+func (p Program) draftListCommand() *cobra.Command {
 	var (
 		inbox  string
 		status = gen.DraftStatusPending
@@ -52,8 +52,8 @@ func (a *api) drafts(ctx context.Context, inbox string, with gen.OptDraftStatus,
 	return a.InboxDrafts(ctx, gen.ListInboxDraftsParams{InboxID: id, Status: with, Limit: pageOf(limit)}), err
 }
 
-func (p program) draftGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get DRAFT", Short: "Show a draft", Args: wants(1)}
+func (p Program) draftGetCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "get DRAFT", Short: "Show a draft", Args: Wants(1)}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		d, err := a.GetDraft(ctx, gen.GetDraftParams{DraftID: args[0]})
 		if err != nil {
@@ -79,13 +79,13 @@ func (p program) draftGetCommand() *cobra.Command {
 	})
 }
 
-func (p program) draftApproveCommand() *cobra.Command {
+func (p Program) draftApproveCommand() *cobra.Command {
 	var version int
 	cmd := &cobra.Command{
 		Use:     "approve DRAFT",
 		Short:   "Approve and send a draft; the key needs the scope admin",
 		Example: "  postroom draft approve drf_01k5 --version 2",
-		Args:    wants(1),
+		Args:    Wants(1),
 	}
 	cmd.Flags().IntVar(&version, "version", 0, "version that you read; fails if the draft was edited since (default: the current version)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
@@ -98,9 +98,9 @@ func (p program) draftApproveCommand() *cobra.Command {
 	})
 }
 
-func (p program) draftRejectCommand() *cobra.Command {
+func (p Program) draftRejectCommand() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft; the key needs the scope admin", Args: wants(1)}
+	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft; the key needs the scope admin", Args: Wants(1)}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, stored with the draft")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		var req gen.OptDraftReject

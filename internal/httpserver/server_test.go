@@ -1,4 +1,4 @@
-package main
+package httpserver
 
 import (
 	"bufio"
@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// door is an httpServer that serves, and what its Serve returned.
+// door is a Server that serves, and what its Serve returned.
 type door struct {
-	*httpServer
+	*Server
 	l      net.Listener
 	served chan error
 }
@@ -27,7 +27,7 @@ func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *d
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{newHTTPServer(h, nil, slog.New(slog.NewTextHandler(t.Output(), nil))), l, make(chan error, 1)}
+	d := &door{New(h, nil, slog.New(slog.NewTextHandler(t.Output(), nil))), l, make(chan error, 1)}
 	for _, edit := range edits {
 		edit(d.server)
 	}

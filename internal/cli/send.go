@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-func (p program) sendCommand() *cobra.Command {
+func (p Program) sendCommand() *cobra.Command {
 	var (
 		m                          body
 		inbox, from, subject, once string
@@ -115,7 +115,7 @@ func (b *body) emailAttachments() []gen.EmailAttachmentInput {
 	return all
 }
 
-func (p program) replyCommand() *cobra.Command {
+func (p Program) replyCommand() *cobra.Command {
 	var (
 		m       body
 		all     bool
@@ -126,7 +126,7 @@ func (p program) replyCommand() *cobra.Command {
 		Use:     "reply MESSAGE",
 		Short:   "Reply to a message",
 		Example: "  postroom reply msg_01k5 --text 'I am.'",
-		Args:    wants(1),
+		Args:    Wants(1),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "reply to all recipients")
 	cmd.Flags().StringArrayVar(&cc, "cc", nil, "Cc recipient")

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// group turns cmd into a command that only has subcommands. Alone it shows its
+// Group turns cmd into a command that only has subcommands. Alone it shows its
 // help; an unknown subcommand is an error. Without this, cobra would show the
 // help for a misspelled subcommand and exit with 0.
-func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -27,8 +27,8 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// wants requires n arguments and names the missing ones from the usage line.
-func wants(n int) cobra.PositionalArgs {
+// Wants requires n arguments and names the missing ones from the usage line.
+func Wants(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
 			return nil

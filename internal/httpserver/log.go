@@ -1,4 +1,4 @@
-package main
+package httpserver
 
 import (
 	"bytes"
@@ -7,13 +7,13 @@ import (
 	"log/slog"
 )
 
-// httpLog receives the errors that net/http logs. Failed TLS handshakes are
+// errorLog receives the errors that net/http logs. Failed TLS handshakes are
 // logged at debug level, because any port scanner causes them.
-type httpLog struct{ log *slog.Logger }
+type errorLog struct{ log *slog.Logger }
 
 var handshakeFailed = []byte("http: TLS handshake error from ")
 
-func (l httpLog) Write(p []byte) (int, error) {
+func (l errorLog) Write(p []byte) (int, error) {
 	text := bytes.TrimSpace(p)
 	if rest, ok := bytes.CutPrefix(text, handshakeFailed); ok {
 		l.log.DebugContext(context.Background(), "TLS handshake failed", "error", string(rest))
@@ -23,4 +23,4 @@ func (l httpLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func newHTTPLog(l *slog.Logger) *log.Logger { return log.New(httpLog{l}, "", 0) }
+func newLog(l *slog.Logger) *log.Logger { return log.New(errorLog{l}, "", 0) }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -138,7 +138,7 @@ func (b *body) flags(cmd *cobra.Command) {
 }
 
 // load reads the files that the flags name.
-func (b *body) load(p program) error {
+func (b *body) load(p Program) error {
 	if b.text != "" {
 		b.read.text = client.Body(b.text)
 	}
@@ -166,9 +166,9 @@ func (b *body) load(p program) error {
 }
 
 // readFile reads a whole file, or stdin.
-func (p program) readFile(name string) ([]byte, error) {
+func (p Program) readFile(name string) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(p.stdin)
+		return io.ReadAll(p.Stdin)
 	}
 	return os.ReadFile(name)
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -109,7 +109,7 @@ func showList[T any](o output, all iter.Seq2[T, error], limit int, header []stri
 func (o output) save(name string, r io.Reader) (err error) {
 	if name == "" || name == "-" {
 		if o.terminal {
-			return usageError{errors.New("raw content is not written to a terminal: use --output, or redirect it")}
+			return UsageError{errors.New("raw content is not written to a terminal: use --output, or redirect it")}
 		}
 		_, err = io.Copy(o.w, r)
 		return err

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-func (p program) messageCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "message", Short: "List and show messages"},
+func (p Program) messageCommand() *cobra.Command {
+	return Group(&cobra.Command{Use: "message", Short: "List and show messages"},
 		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand())
 }
 
-func (p program) messageListCommand() *cobra.Command {
+func (p Program) messageListCommand() *cobra.Command {
 	var (
 		inbox, from, subject, search, thread string
 		direction                            gen.Direction
@@ -65,9 +65,9 @@ func messageRow(m gen.Message) []string {
 	return []string{m.ID, when(m.CreatedAt), m.Status, short(mailbox(m.From.Value), 40), short(mailboxes(m.To), 40), short(m.Subject, 60)}
 }
 
-func (p program) messageGetCommand() *cobra.Command {
+func (p Program) messageGetCommand() *cobra.Command {
 	var html bool
-	cmd := &cobra.Command{Use: "get MESSAGE", Short: "Show a message", Args: wants(1)}
+	cmd := &cobra.Command{Use: "get MESSAGE", Short: "Show a message", Args: Wants(1)}
 	cmd.Flags().BoolVar(&html, "html", false, "show the HTML instead of the text")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		m, err := a.GetMessage(ctx, gen.GetMessageParams{MessageID: args[0]})
@@ -107,9 +107,9 @@ func showMessage(t *table, m *gen.Message, text string) {
 	t.text(text)
 }
 
-func (p program) messageRawCommand() *cobra.Command {
+func (p Program) messageRawCommand() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write the raw message", Args: wants(1)}
+	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write the raw message", Args: Wants(1)}
 	outputFlag(cmd, &file)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		raw, err := a.Raw(ctx, args[0])
@@ -120,13 +120,13 @@ func (p program) messageRawCommand() *cobra.Command {
 	})
 }
 
-func (p program) messageAttachmentCommand() *cobra.Command {
+func (p Program) messageAttachmentCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:     "attachment MESSAGE ATTACHMENT",
 		Short:   "Write an attachment; `postroom message get` shows the IDs",
 		Example: "  postroom message attachment msg_01k5 att_01k5 --output order.pdf",
-		Args:    wants(2),
+		Args:    Wants(2),
 	}
 	outputFlag(cmd, &file)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-func (p program) emailCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "email", Short: "List emails of /v1/emails, and show their delivery status"},
+func (p Program) emailCommand() *cobra.Command {
+	return Group(&cobra.Command{Use: "email", Short: "List emails of /v1/emails, and show their delivery status"},
 		p.emailListCommand(), p.emailGetCommand())
 }
 
-func (p program) emailListCommand() *cobra.Command {
+func (p Program) emailListCommand() *cobra.Command {
 	var (
 		tag, batch string
 		status     gen.EmailStatus
@@ -38,8 +38,8 @@ func (p program) emailListCommand() *cobra.Command {
 	})
 }
 
-func (p program) emailGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and its delivery status", Args: wants(1)}
+func (p Program) emailGetCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and its delivery status", Args: Wants(1)}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		m, err := a.GetEmail(ctx, gen.GetEmailParams{ID: args[0]})
 		if err != nil {
@@ -61,7 +61,7 @@ func (p program) emailGetCommand() *cobra.Command {
 	})
 }
 
-func (p program) usageCommand() *cobra.Command {
+func (p Program) usageCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "usage", Short: "Show the plan and its usage", Args: cobra.NoArgs}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		u, err := a.GetUsage(ctx)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -18,14 +18,16 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// Flags and environment variables of commands that call a server.
+// Environment variables of commands that call a server.
 const (
-	serverFlag = "server"
-	keyFlag    = "key"
-	jsonFlag   = "json"
-	serverEnv  = envPrefix + "URL"
-	keyEnv     = envPrefix + "KEY"
+	ServerEnv = "POSTROOM_URL"
+	KeyEnv    = "POSTROOM_KEY"
+)
 
+const (
+	serverFlag    = "server"
+	keyFlag       = "key"
+	jsonFlag      = "json"
 	defaultServer = "http://127.0.0.1:8080"
 )
 
@@ -33,15 +35,14 @@ const (
 type api struct {
 	*client.Client
 	output
-	program program
-	server  string // base URL
+	server string // base URL
 }
 
 // overAPI turns cmd into a command that calls a server. It needs only the
 // server's URL and a key, and works from any machine.
-func (p program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *api, args []string) error) *cobra.Command {
-	cmd.Flags().String(serverFlag, "", "address of the server ["+serverEnv+"] (default: "+defaultServer+")")
-	cmd.Flags().String(keyFlag, "", "API key ["+keyEnv+"]; other users of this machine can see command lines")
+func (p Program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *api, args []string) error) *cobra.Command {
+	cmd.Flags().String(serverFlag, "", "address of the server ["+ServerEnv+"] (default: "+defaultServer+")")
+	cmd.Flags().String(keyFlag, "", "API key ["+KeyEnv+"]; other users of this machine can see command lines")
 	cmd.Flags().Bool(jsonFlag, false, "print the JSON response of the API")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, err := p.api(cmd)
@@ -53,8 +54,8 @@ func (p program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *ap
 	return cmd
 }
 
-func (p program) api(cmd *cobra.Command) (*api, error) {
-	vars := env.ToMap(p.environ)
+func (p Program) api(cmd *cobra.Command) (*api, error) {
+	vars := env.ToMap(p.Environ)
 	server, err := cmd.Flags().GetString(serverFlag)
 	if err != nil {
 		return nil, err
@@ -67,15 +68,15 @@ func (p program) api(cmd *cobra.Command) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, key = cmp.Or(server, vars[serverEnv], defaultServer), cmp.Or(key, vars[keyEnv])
+	server, key = cmp.Or(server, vars[ServerEnv], defaultServer), cmp.Or(key, vars[KeyEnv])
 	if key == "" {
-		return nil, usageError{errors.New("no key: set " + keyEnv + " or --" + keyFlag + "; " + howToGetAKey)}
+		return nil, UsageError{errors.New("no key: set " + KeyEnv + " or --" + keyFlag + "; " + howToGetAKey)}
 	}
-	c, err := client.New(server, key, client.WithUserAgent("postroom-cli/"+programVersion()), client.WithRetries(3, 90*time.Second))
+	c, err := client.New(server, key, client.WithUserAgent("postroom-cli/"+p.Version), client.WithRetries(3, 90*time.Second))
 	if err != nil {
-		return nil, usageError{errors.New(strings.TrimPrefix(err.Error(), "postroom: "))}
+		return nil, UsageError{errors.New(strings.TrimPrefix(err.Error(), "postroom: "))}
 	}
-	return &api{Client: c, output: output{w: p.stdout, json: asJSON, terminal: p.terminal}, program: p, server: server}, nil
+	return &api{Client: c, output: output{w: p.Stdout, json: asJSON, terminal: p.Terminal}, server: server}, nil
 }
 
 const howToGetAKey = "`postroom key create --name NAME`, where the server is, makes one"
@@ -87,16 +88,16 @@ func (a *api) explain(err error) error {
 		return nil
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return &explained{a.whatToDo(refused), err}
+		return &Explained{a.whatToDo(refused), err}
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return &explained{fmt.Sprintf("no server at %s: start `postroom serve`, or set another server with --%s or %s", a.server, serverFlag, serverEnv), err}
+		return &Explained{fmt.Sprintf("no server at %s: start `postroom serve`, or set another server with --%s or %s", a.server, serverFlag, ServerEnv), err}
 	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok {
-		return &explained{fmt.Sprintf("host %s not found: check --%s or %s", clean(name.Name), serverFlag, serverEnv), err}
+		return &Explained{fmt.Sprintf("host %s not found: check --%s or %s", clean(name.Name), serverFlag, ServerEnv), err}
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok {
-		return &explained{fmt.Sprintf("call %s: %v", a.server, err), err}
+		return &Explained{fmt.Sprintf("call %s: %v", a.server, err), err}
 	}
 	return err
 }
@@ -122,14 +123,14 @@ func (a *api) whatToDo(refused *client.Error) string {
 	return text
 }
 
-// explained is an error with advice for the user.
-type explained struct {
-	text  string
-	cause error
+// Explained is an error with advice for the user.
+type Explained struct {
+	Text  string
+	Cause error
 }
 
-func (e *explained) Error() string { return e.text }
-func (e *explained) Unwrap() error { return e.cause }
+func (e *Explained) Error() string { return e.Text }
+func (e *Explained) Unwrap() error { return e.Cause }
 
 // inboxID returns the id of an inbox, given its id or address.
 func (a *api) inboxID(ctx context.Context, name string) (string, error) {
@@ -144,5 +145,5 @@ func (a *api) inboxID(ctx context.Context, name string) (string, error) {
 			return in.ID, nil
 		}
 	}
-	return "", &explained{fmt.Sprintf("inbox %s not found", clean(name)), client.ErrNotFound}
+	return "", &Explained{fmt.Sprintf("inbox %s not found", clean(name)), client.ErrNotFound}
 }

@@ -1,4 +1,6 @@
-package main
+// Package httpserver runs net/http servers: it sends every error as JSON, refuses
+// requests whose end is ambiguous, and loses no request on shutdown.
+package httpserver
 
 import (
 	"context"
@@ -17,21 +19,21 @@ import (
 // shutdown has begun.
 const drainGrace = time.Second
 
-// httpServer is an http.Server that loses no requests on shutdown.
+// Server is an http.Server that loses no requests on shutdown.
 // http.Server.Shutdown closes idle connections at once, so that a request sent at
 // that moment fails. Here, every response first announces that the connection
 // closes.
-type httpServer struct {
+type Server struct {
 	server   *http.Server
 	grace    time.Duration
 	draining atomic.Bool
 	conns    openConns
 }
 
-// newHTTPServer serves h, with TLS if cfg is not nil. The handler sets the
+// New serves h, with TLS if cfg is not nil. The handler sets the
 // deadlines for bodies and responses, because they depend on the request.
-func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServer {
-	s := &httpServer{grace: drainGrace}
+func New(h http.Handler, cfg *tls.Config, log *slog.Logger) *Server {
+	s := &Server{grace: drainGrace}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.draining.Load() {
@@ -42,7 +44,7 @@ func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServe
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          newHTTPLog(log),
+		ErrorLog:          newLog(log),
 		ConnState:         s.change,
 		TLSConfig:         cfg,
 	}
@@ -50,7 +52,7 @@ func newHTTPServer(h http.Handler, cfg *tls.Config, log *slog.Logger) *httpServe
 }
 
 // change implements http.Server.ConnState.
-func (s *httpServer) change(c net.Conn, state http.ConnState) {
+func (s *Server) change(c net.Conn, state http.ConnState) {
 	if c, ok := c.(*errorConn); ok {
 		c.change(state)
 	}
@@ -58,7 +60,7 @@ func (s *httpServer) change(c net.Conn, state http.ConnState) {
 }
 
 // Serve accepts connections until Shutdown, then returns nil.
-func (s *httpServer) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error {
 	var err error
 	if s.server.TLSConfig != nil {
 		err = s.server.ServeTLS(l, "", "")
@@ -73,7 +75,7 @@ func (s *httpServer) Serve(l net.Listener) error {
 
 // Shutdown closes l and waits for running requests. If ctx ends first, it aborts
 // them and returns its error.
-func (s *httpServer) Shutdown(ctx context.Context, l net.Listener) error {
+func (s *Server) Shutdown(ctx context.Context, l net.Listener) error {
 	s.draining.Store(true)
 	err := l.Close()
 	grace := time.NewTimer(s.grace)
