@@ -65,7 +65,7 @@ func withLog(log io.Writer) func(*handlers.Config) {
 }
 
 // H10: none of 10,000 forged, truncated or spliced tokens returns any content.
-func TestH10ForgedTokens(t *testing.T) {
+func TestForgedFileTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		m, tokens := fileServer(t, s)
@@ -146,7 +146,7 @@ func forgeries(m store.Message, tokens []string, foreign string, n int) func(yie
 
 // H10: a link works for 15 minutes, for one file, any number of times, and
 // browsers never run its content.
-func TestH10LinksServeOneFileFor15Minutes(t *testing.T) {
+func TestFileLinksServeOneFileFor15Minutes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		_, tokens := fileServer(t, s)
@@ -185,7 +185,7 @@ func TestH10LinksServeOneFileFor15Minutes(t *testing.T) {
 
 // H10: a link has only one spelling, and no spelling of its token appears in a
 // log.
-func TestH10PathForms(t *testing.T) {
+func TestFileLinkHasOneSpelling(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
 	each(t, func(t *testing.T, s *server) {
@@ -251,7 +251,7 @@ func (s *server) raw(t *testing.T, path string) string {
 
 // H11 for files: files of another account, of a hidden inbox, deleted ones and
 // unknown ones all look the same.
-func TestH11FilesOfOthers(t *testing.T) {
+func TestFilesOfOthersLookUnknown(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		mine, foreign, deleted := s.newInbox(t), s.otherInbox(t), s.newInbox(t)

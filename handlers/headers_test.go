@@ -9,9 +9,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// TestA5ForgedResults is row A5: forged Authentication-Results in our name are
+// TestForgedAuthenticationResultsAreHidden is row A5: forged Authentication-Results in our name are
 // hidden, and ours come first. The raw message stays unchanged.
-func TestA5ForgedResults(t *testing.T) {
+func TestForgedAuthenticationResultsAreHidden(t *testing.T) {
 	t.Parallel()
 	forged := []string{
 		"Authentication-Results: mx.in.example; dmarc=pass",
@@ -71,8 +71,8 @@ func TestA5ForgedResults(t *testing.T) {
 	})
 }
 
-// Forged results are hidden even in a message without results of ours.
-func TestA5ForgedResultsOfUnjudgedMail(t *testing.T) {
+// Forged results are hidden even in a message without results of ours (A5).
+func TestForgedResultsAreHiddenWithoutOurs(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)

@@ -22,7 +22,7 @@ import (
 // M11: every message received over SMTP can be downloaded byte for byte: the
 // fixtures and the files in the folder POSTROOM_CORPUS. A message that SMTP
 // cannot carry is refused, not changed.
-func TestM11RawIsByteEqual(t *testing.T) {
+func TestRawMessageIsByteEqual(t *testing.T) {
 	t.Parallel()
 	mails := fixtures(t, "../internal/mail/testdata/mail")
 	if corpus := os.Getenv("POSTROOM_CORPUS"); corpus != "" {

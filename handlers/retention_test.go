@@ -263,7 +263,7 @@ func TestExpiredMessages(t *testing.T) {
 }
 
 // C15: no trace remains of deleted content and, 35 days later, of the record.
-func TestC15RetentionLeavesNothing(t *testing.T) {
+func TestRetentionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
 		const days = 3
@@ -381,8 +381,8 @@ func (s retained) fillDrafts(t *testing.T, in store.Inbox) {
 		want(t, http.StatusAccepted)
 }
 
-// A deleted inbox loses everything at once, but its address stays taken.
-func TestC15DeletedInboxLeavesNothing(t *testing.T) {
+// A deleted inbox loses everything at once, but its address stays taken (C15).
+func TestDeletedInboxLeavesNothing(t *testing.T) {
 	t.Parallel()
 	eachRetained(t, func(t *testing.T, s retained) {
 		in, other := s.newInbox(t), s.newInbox(t)

@@ -323,7 +323,7 @@ func TestOneStepOfRetentionIsShort(t *testing.T) {
 }
 
 // N4, for retention: what one node deletes no other one does.
-func TestN4RetentionOnSeveralNodesDoesEachThingOnce(t *testing.T) {
+func TestRetentionOnSeveralNodesDoesEachThingOnce(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(time.Now())

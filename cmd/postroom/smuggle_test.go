@@ -14,7 +14,7 @@ import (
 // a message, each in five places of an inbox message and of an email. The
 // receiver gets one message for each accepted call, without a bare CR or LF. A
 // call is refused if the string is not allowed there.
-func TestS2NothingIsSmuggledOut(t *testing.T) {
+func TestNothingIsSmuggledOut(t *testing.T) {
 	t.Parallel()
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})
 	s := serve(t, t.TempDir(), "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe", "POSTROOM_RATE_LIMITS=off")

@@ -31,11 +31,11 @@ func (v *visit) certificate(context.Context) []Result {
 			chain = append(chain, c)
 		}
 	}
-	return v.judge(chain)
+	return v.checkChain(chain)
 }
 
-// judge checks a certificate chain that starts with the host's own.
-func (v *visit) judge(chain []*x509.Certificate) []Result {
+// checkChain checks a certificate chain that starts with the host's own.
+func (v *visit) checkChain(chain []*x509.Certificate) []Result {
 	leaf, now := chain[0], v.cfg.Now()
 	var out []Result
 	if now.Before(leaf.NotBefore) {

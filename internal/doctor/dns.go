@@ -253,12 +253,12 @@ func (v *visit) spf(ctx context.Context) []Result {
 	}
 	var out []Result
 	for _, a := range addrs {
-		out = append(out, spfVerdict(mailauth.CheckHost(ctx, v.cfg.Resolver, a, v.cfg.Hostname, "postmaster@"+domain), a.String(), publish))
+		out = append(out, spfResult(mailauth.CheckHost(ctx, v.cfg.Resolver, a, v.cfg.Hostname, "postmaster@"+domain), a.String(), publish))
 	}
 	return out
 }
 
-func spfVerdict(said mailauth.SPF, addr, publish string) Result {
+func spfResult(said mailauth.SPF, addr, publish string) Result {
 	switch said.Result {
 	case mailauth.Pass:
 		return ok("%s may send for %s", addr, said.Domain)

@@ -57,7 +57,7 @@ func (v *visit) callHost(ctx context.Context, at netip.AddrPort) []Result {
 			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY, or POSTROOM_ACME_HOSTS: some senders require encryption"))
 	}
 	out := one(ok("%s responds, with %s", at, found.TLS))
-	for _, r := range v.judge(found.Chain) {
+	for _, r := range v.checkChain(found.Chain) {
 		if r.Status != OK {
 			out = append(out, r.about("inbound", at.String()))
 		}

@@ -5,7 +5,7 @@ import "strings"
 // Field formats v as the value of an Authentication-Results header field (RFC
 // 8601) from host, folded with one line per method. Values that the sender
 // chose are quoted, or omitted if they cannot be quoted.
-func (v Verdicts) Field(host string, env Envelope) string {
+func (v Results) Field(host string, env Envelope) string {
 	var b strings.Builder
 	b.WriteString(host)
 	v.writeSPF(&b, env)
@@ -31,7 +31,7 @@ func (v Verdicts) Field(host string, env Envelope) string {
 	return b.String()
 }
 
-func (v Verdicts) writeSPF(b *strings.Builder, env Envelope) {
+func (v Results) writeSPF(b *strings.Builder, env Envelope) {
 	b.WriteString(";\r\n\tspf=" + string(v.SPF.Result))
 	writeComment(b, v.SPF.Reason)
 	if v.SPF.HELO {

@@ -11,13 +11,13 @@ func TestField(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		v    Verdicts
+		v    Results
 		env  Envelope
 		want string
 	}{
 		{
 			name: "all of it",
-			v: Verdicts{
+			v: Results{
 				SPF:   SPF{Result: Pass, Domain: "a.example"},
 				DKIM:  []Signature{{Result: Pass, Domain: "a.example", Identity: "@a.example", Selector: "s1", Algorithm: "rsa-sha256", Value: "abc+/="}},
 				DMARC: DMARC{Result: Pass, Domain: "a.example", Record: "a.example"},
@@ -27,18 +27,18 @@ func TestField(t *testing.T) {
 		},
 		{
 			name: "nothing",
-			v:    Verdicts{SPF: SPF{Result: None, HELO: true}, DMARC: DMARC{Result: None, Reason: "there is no address in From"}},
+			v:    Results{SPF: SPF{Result: None, HELO: true}, DMARC: DMARC{Result: None, Reason: "there is no address in From"}},
 			env:  Envelope{HELO: "mx.a.example"},
 			want: "mx.example; spf=none smtp.helo=mx.a.example; dkim=none; dmarc=none (there is no address in From)",
 		},
 		{
 			name: "what is asked to be done",
-			v:    Verdicts{SPF: SPF{Result: Fail, HELO: true}, DMARC: DMARC{Result: Fail, Policy: "reject", Domain: "a.example"}},
+			v:    Results{SPF: SPF{Result: Fail, HELO: true}, DMARC: DMARC{Result: Fail, Policy: "reject", Domain: "a.example"}},
 			want: "mx.example; spf=fail; dkim=none; dmarc=fail (p=reject) header.from=a.example",
 		},
 		{
 			name: "hostile words",
-			v: Verdicts{
+			v: Results{
 				SPF:  SPF{Result: PermError, Reason: "SPF record of a.example: \"x;) dmarc=pass (\r\n\": is no mechanism"},
 				DKIM: []Signature{{Result: PermError, Domain: "a.example", Selector: "s\r\nX: y", Value: `a";d`, Reason: "cannot be read"}},
 			},
@@ -70,7 +70,7 @@ func TestSigned(t *testing.T) {
 		Policy:    {PermError, Policy},
 		PermError: {None, PermError},
 	} {
-		var v Verdicts
+		var v Results
 		for _, r := range all {
 			v.DKIM = append(v.DKIM, Signature{Result: r})
 		}

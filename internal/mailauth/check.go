@@ -45,8 +45,8 @@ type Envelope struct {
 	MailFrom string     // reverse-path; "" is the null reverse-path
 }
 
-// Verdicts holds the authentication results of one message.
-type Verdicts struct {
+// Results holds the authentication results of one message.
+type Results struct {
 	SPF   SPF
 	DKIM  []Signature // the first signatures in the header
 	Other int         // number of further signatures, not verified
@@ -57,7 +57,7 @@ type Verdicts struct {
 
 // Signed returns one result for all signatures: the best of them, in the order
 // Pass, TempError, Fail, Policy, PermError. It returns None if there are none.
-func (v Verdicts) Signed() Result {
+func (v Results) Signed() Result {
 	for _, r := range []Result{Pass, TempError, Fail, Policy, PermError} {
 		for _, s := range v.DKIM {
 			if s.Result == r {
@@ -78,17 +78,17 @@ type Check struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	verdicts Verdicts
-	spf      chan struct{} // closed when verdicts.SPF is set; nil if Start set it
+	mu      sync.Mutex
+	results Results
+	spf     chan struct{} // closed when results.SPF is set; nil if Start set it
 }
 
 // Start begins to authenticate a message by its envelope. The caller must call
 // Wait, or Stop if it rejects the message.
 func (c *Checker) Start(ctx context.Context, env Envelope) *Check {
 	k := &Check{checker: c, env: env, cancel: func() {}}
-	k.verdicts.SPF = SPF{Result: TempError, Reason: "not finished"}
-	k.verdicts.DMARC = DMARC{Result: TempError, Reason: "not finished"}
+	k.results.SPF = SPF{Result: TempError, Reason: "not finished"}
+	k.results.DMARC = DMARC{Result: TempError, Reason: "not finished"}
 	if c.cache == nil || !k.recallSPF(ctx) {
 		k.ctx, k.cancel = context.WithTimeout(ctx, c.timeout)
 		k.spf = make(chan struct{})
@@ -118,7 +118,7 @@ func (k *Check) recallSPF(ctx context.Context) bool {
 
 func (k *Check) setSPF(spf SPF) {
 	k.mu.Lock()
-	k.verdicts.SPF = spf
+	k.results.SPF = spf
 	k.mu.Unlock()
 }
 
@@ -137,9 +137,9 @@ func (k *Check) Read(mail io.Reader, lim mail.Limits) error {
 		return fmt.Errorf("read the body: %w", err)
 	}
 	for _, s := range signed {
-		s.judgeBody(k.checker.now())
+		s.checkBody(k.checker.now())
 	}
-	k.verdicts.Other = other
+	k.results.Other = other
 	domain, reason := author(fields)
 	e := evidence{signed: signed, domain: domain, reason: reason}
 	if k.spf == nil && k.recallRest(e) {
@@ -150,7 +150,7 @@ func (k *Check) Read(mail io.Reader, lim mail.Limits) error {
 	}
 	k.running.Go(func() {
 		defer k.recover()
-		k.judge(k.ctx, k.checker.resolver, e)
+		k.evaluate(k.ctx, k.checker.resolver, e)
 	})
 	return nil
 }
@@ -170,16 +170,16 @@ func (k *Check) recallRest(e evidence) bool {
 		}
 	}
 	r := &recall{cache: k.checker.cache}
-	verdicts := k.verdicts
-	k.judge(k.ctx, r, e)
+	results := k.results
+	k.evaluate(k.ctx, r, e)
 	if r.missed {
-		k.verdicts = verdicts
+		k.results = results
 	}
 	return !r.missed
 }
 
-// judge verifies the signatures and evaluates DMARC, using r for DNS lookups.
-func (k *Check) judge(ctx context.Context, r dns.Resolver, e evidence) {
+// evaluate verifies the signatures and evaluates DMARC, using r for DNS lookups.
+func (k *Check) evaluate(ctx context.Context, r dns.Resolver, e evidence) {
 	var asking sync.WaitGroup
 	for _, s := range e.signed {
 		if s.Result != "" {
@@ -199,15 +199,15 @@ func (k *Check) judge(ctx context.Context, r dns.Resolver, e evidence) {
 		<-k.spf
 	}
 	k.mu.Lock()
-	spf := k.verdicts.SPF
+	spf := k.results.SPF
 	k.mu.Unlock()
 	signatures := finished(e.signed)
 	dmarc := DMARC{Result: None, Reason: e.reason}
 	if e.domain != "" {
-		dmarc = d.judge(ctx, spf, signatures)
+		dmarc = d.evaluate(ctx, spf, signatures)
 	}
 	k.mu.Lock()
-	k.verdicts.DKIM, k.verdicts.DMARC = signatures, dmarc
+	k.results.DKIM, k.results.DMARC = signatures, dmarc
 	k.mu.Unlock()
 }
 
@@ -226,12 +226,12 @@ func finished(checks []*dkimCheck) []Signature {
 
 // Wait returns the results. It blocks until the check ends or its timeout
 // expires.
-func (k *Check) Wait() Verdicts {
+func (k *Check) Wait() Results {
 	k.running.Wait()
 	k.cancel()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.verdicts
+	return k.results
 }
 
 // Stop cancels a check and discards its results. It may be called after Wait.
@@ -246,6 +246,6 @@ func (k *Check) recover() {
 	if p := recover(); p != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.verdicts.Fault = fmt.Errorf("panic while judging a mail: %v", p)
+		k.results.Fault = fmt.Errorf("panic while authenticating a message: %v", p)
 	}
 }

@@ -27,8 +27,8 @@ type spfCase struct {
 	} `json:"expected"`
 }
 
-// TestA1Corpus checks row A1 with the collection in POSTROOM_CORPUS.
-func TestA1Corpus(t *testing.T) {
+// TestSPFCorpus checks row A1 with the collection in POSTROOM_CORPUS.
+func TestSPFCorpus(t *testing.T) {
 	t.Parallel()
 	corpus := os.Getenv("POSTROOM_CORPUS")
 	if corpus == "" {

@@ -241,9 +241,9 @@ func hashBody(body io.Reader, checks []*dkimCheck) error {
 	return readBody(body, forms)
 }
 
-// judgeBody sets the result if the signature has expired or the body does not
+// checkBody sets the result if the signature has expired or the body does not
 // match.
-func (c *dkimCheck) judgeBody(now time.Time) {
+func (c *dkimCheck) checkBody(now time.Time) {
 	switch {
 	case c.Result != "":
 	case !c.expires.IsZero() && now.After(c.expires):

@@ -23,8 +23,8 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// judge checks a message from 192.0.2.10 with a zone.
-func judge(t *testing.T, z dns.Resolver, raw, mailFrom string) Verdicts {
+// authenticate checks a message from 192.0.2.10 with a zone.
+func authenticate(t *testing.T, z dns.Resolver, raw, mailFrom string) Results {
 	t.Helper()
 	c := NewChecker(z, 0, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	k := c.Start(t.Context(), Envelope{Client: netip.MustParseAddr("192.0.2.10"), HELO: "helo.example", MailFrom: mailFrom})
@@ -141,8 +141,8 @@ func relaxedOnly(form string) Result {
 	return Fail
 }
 
-// TestA3Vectors checks row A3 with messages that other programs have signed.
-func TestA3Vectors(t *testing.T) {
+// TestDKIMOfOtherSigners checks row A3 with messages that other programs have signed.
+func TestDKIMOfOtherSigners(t *testing.T) {
 	t.Parallel()
 	keys, err := os.ReadFile("testdata/dkim/keys.txt")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestA3Vectors(t *testing.T) {
 			}
 			t.Run(strings.Join(parts, "-")+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				v := judge(t, parseZone(t, string(keys)), changed, "")
+				v := authenticate(t, parseZone(t, string(keys)), changed, "")
 				want := c.want(parts[2], parts[3])
 				if len(v.DKIM) != 1 || v.DKIM[0].Result != want || v.Signed() != want {
 					t.Errorf("%+v, want %s", v.DKIM, want)
@@ -178,9 +178,9 @@ func TestA3Vectors(t *testing.T) {
 	}
 }
 
-// TestA3OwnSigner checks row A3 with our own signer, in all forms and with both
+// TestDKIMOfOwnSigner checks row A3 with our own signer, in all forms and with both
 // kinds of keys.
-func TestA3OwnSigner(t *testing.T) {
+func TestDKIMOfOwnSigner(t *testing.T) {
 	t.Parallel()
 	forms := []dkim.Canonicalization{dkim.CanonicalizationSimple, dkim.CanonicalizationRelaxed}
 	for _, key := range []string{"rsa", "weak", "ed"} {
@@ -190,11 +190,11 @@ func TestA3OwnSigner(t *testing.T) {
 					t.Run(fmt.Sprintf("%s %s/%s %d bytes", key, header, body, len(mail)), func(t *testing.T) {
 						t.Parallel()
 						signed := sign(t, mail, signOptions{key: key, header: header, body: body})
-						v := judge(t, signerZone(t), signed, "")
+						v := authenticate(t, signerZone(t), signed, "")
 						if v.Signed() != Pass {
 							t.Errorf("%+v", v.DKIM)
 						}
-						v = judge(t, signerZone(t), signed+"x", "")
+						v = authenticate(t, signerZone(t), signed+"x", "")
 						if v.Signed() != Fail {
 							t.Errorf("with a changed body: %+v", v.DKIM)
 						}

@@ -16,8 +16,8 @@ import (
 // shortKey is the public half of an RSA key of 512 bits.
 const shortKey = "MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAM2h9gygaFlkVIbGqmFrr/9D7j3f+E7htum6ao3fkAkDz7trMScffSLrotHHZc+8TtEIhkwS5EYd2wD0tqujCBsCAwEAAQ=="
 
-// TestA3Keys checks row A3: the content and the location of the key record.
-func TestA3Keys(t *testing.T) {
+// TestDKIMKeyRecords checks row A3: the content and the location of the key record.
+func TestDKIMKeyRecords(t *testing.T) {
 	t.Parallel()
 	ed := func(tags string) string { return keyRecord(t, "ed", tags) }
 	tests := []struct {
@@ -60,7 +60,7 @@ func TestA3Keys(t *testing.T) {
 					z.add("ed._domainkey.signer.example", "TXT", line)
 				}
 			}
-			v := judge(t, z, sign(t, plainMail, signOptions{key: "ed", identity: tt.identity}), "")
+			v := authenticate(t, z, sign(t, plainMail, signOptions{key: "ed", identity: tt.identity}), "")
 			if len(v.DKIM) != 1 || v.DKIM[0].Result != tt.want || (v.DKIM[0].Reason == "") != (tt.want == Pass) {
 				t.Errorf("%+v, want %s", v.DKIM, tt.want)
 			}
@@ -68,8 +68,8 @@ func TestA3Keys(t *testing.T) {
 	}
 }
 
-// TestA3Signatures checks row A3: the tags of the signature.
-func TestA3Signatures(t *testing.T) {
+// TestDKIMSignatureTags checks row A3: the tags of the signature.
+func TestDKIMSignatureTags(t *testing.T) {
 	t.Parallel()
 	swap := func(old, with string) func(string) string {
 		return func(s string) string {
@@ -125,7 +125,7 @@ func TestA3Signatures(t *testing.T) {
 			z := signerZone(t)
 			z.add("short._domainkey.signer.example", "TXT", "p="+shortKey)
 			z.add("trouble._domainkey.signer.example", "FAIL", "")
-			v := judge(t, z, signed, "")
+			v := authenticate(t, z, signed, "")
 			if len(v.DKIM) != 1 || v.DKIM[0].Result != tt.want {
 				t.Errorf("%+v, want %s", v.DKIM, tt.want)
 			}
@@ -133,9 +133,9 @@ func TestA3Signatures(t *testing.T) {
 	}
 }
 
-// TestA3Length checks row A3: l= is respected, and text beyond it is not
+// TestDKIMBodyLength checks row A3: l= is respected, and text beyond it is not
 // accepted.
-func TestA3Length(t *testing.T) {
+func TestDKIMBodyLength(t *testing.T) {
 	t.Parallel()
 	keys, err := os.ReadFile("testdata/dkim/keys.txt")
 	if err != nil {
@@ -162,16 +162,16 @@ func TestA3Length(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if v := judge(t, parseZone(t, string(keys)), tt.mail, ""); v.Signed() != tt.want {
+			if v := authenticate(t, parseZone(t, string(keys)), tt.mail, ""); v.Signed() != tt.want {
 				t.Errorf("%+v, want %s", v.DKIM, tt.want)
 			}
 		})
 	}
 }
 
-// TestA3From checks row A3: a signature passes only if it signs every From field.
+// TestDKIMMustSignEveryFrom checks row A3: a signature passes only if it signs every From field.
 // Postroom shows the first From, and a signature signs the last one first.
-func TestA3From(t *testing.T) {
+func TestDKIMMustSignEveryFrom(t *testing.T) {
 	t.Parallel()
 	const forged = "From: Boss <boss@signer.example>\r\n"
 	tests := []struct {
@@ -205,7 +205,7 @@ func TestA3From(t *testing.T) {
 			t.Parallel()
 			z := signerZone(t)
 			z.add("_dmarc.signer.example", "TXT", "v=DMARC1; p=reject")
-			v := judge(t, z, tt.mail(t), "")
+			v := authenticate(t, z, tt.mail(t), "")
 			if v.Signed() != tt.dkim || v.DMARC.Result != tt.dmarc {
 				t.Errorf("%s and %s, want %s and %s: %+v", v.Signed(), v.DMARC.Result, tt.dkim, tt.dmarc, v)
 			}
@@ -213,9 +213,9 @@ func TestA3From(t *testing.T) {
 	}
 }
 
-// TestA3TenThousandSignatures checks row A3: the first ten are verified, and
+// TestTenOfManySignaturesAreVerified checks row A3: the first ten are verified, and
 // the others cost nothing.
-func TestA3TenThousandSignatures(t *testing.T) {
+func TestTenOfManySignaturesAreVerified(t *testing.T) {
 	signed := sign(t, plainMail, signOptions{key: "rsa"})
 	field, _, _ := strings.Cut(signed, "\r\nFrom:")
 	signed = strings.Repeat(field+"\r\n", 9_999) + signed
@@ -236,9 +236,9 @@ func TestA3TenThousandSignatures(t *testing.T) {
 	})
 }
 
-// TestA3LongLists checks row A3: ten signatures that name every field of a
+// TestLongDKIMListsTakeLinearTime checks row A3: ten signatures that name every field of a
 // large header, and missing fields, take linear time in the size of the header.
-func TestA3LongLists(t *testing.T) {
+func TestLongDKIMListsTakeLinearTime(t *testing.T) {
 	var fields, names strings.Builder
 	names.WriteString("From")
 	for i := range 4_000 {
@@ -248,7 +248,7 @@ func TestA3LongLists(t *testing.T) {
 	signature := "DKIM-Signature: v=1; a=rsa-sha256; d=signer.example; s=rsa; h=" + names.String() + "; bh=AAAA; b=AAAA\r\n"
 	mail := strings.Repeat(signature, 10) + fields.String() + plainMail
 	cputime.AtMost(t, time.Second, func() {
-		if v := judge(t, signerZone(t), mail, ""); len(v.DKIM) != 10 || v.Signed() != Fail {
+		if v := authenticate(t, signerZone(t), mail, ""); len(v.DKIM) != 10 || v.Signed() != Fail {
 			t.Errorf("%d verified, %s", len(v.DKIM), v.Signed())
 		}
 	})

@@ -74,8 +74,8 @@ func (c *dmarcCheck) discover(ctx context.Context) {
 	c.record, c.found, c.err = c.walker.policy(ctx, c.domain)
 }
 
-// judge returns the result. Call discover first.
-func (c *dmarcCheck) judge(ctx context.Context, spf SPF, signatures []Signature) DMARC {
+// evaluate returns the result. Call discover first.
+func (c *dmarcCheck) evaluate(ctx context.Context, spf SPF, signatures []Signature) DMARC {
 	out := DMARC{Domain: c.domain, Result: None}
 	switch {
 	case c.err != nil:
@@ -104,8 +104,8 @@ func (c *dmarcCheck) judge(ctx context.Context, spf SPF, signatures []Signature)
 // It returns TempError if a DNS failure may have prevented the pass.
 func (c *dmarcCheck) align(ctx context.Context, spf SPF, signatures []Signature) Result {
 	result := Fail
-	consider := func(verdict Result, domain string, strict bool) {
-		if result == Pass || domain == "" || verdict != Pass && verdict != TempError {
+	consider := func(found Result, domain string, strict bool) {
+		if result == Pass || domain == "" || found != Pass && found != TempError {
 			return
 		}
 		same, err := domain == c.domain, error(nil)
@@ -113,7 +113,7 @@ func (c *dmarcCheck) align(ctx context.Context, spf SPF, signatures []Signature)
 			same, err = c.walker.sameOrganization(ctx, c.domain, domain)
 		}
 		switch {
-		case same && verdict == Pass:
+		case same && found == Pass:
 			result = Pass
 		case same || err != nil:
 			result = TempError

@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestA4 checks row A4. The message is from ann@a.example.com unless from says
+// TestDMARC checks row A4. The message is from ann@a.example.com unless from says
 // otherwise, and is signed by the domains in signed. SPF allows its client to
 // send for spf.example.com, example.com and other.example.
-func TestA4(t *testing.T) {
+func TestDMARC(t *testing.T) {
 	t.Parallel()
 	const everyone = `
 		spf.example.com TXT v=spf1 ip4:192.0.2.10 -all
@@ -129,7 +129,7 @@ func TestA4(t *testing.T) {
 				z.add(name, "TXT", keyRecord(t, "ed", ""))
 				mail = sign(t, mail, signOptions{key: "ed", domain: domain, fields: fields})
 			}
-			v := judge(t, z, mail, tt.mailFrom)
+			v := authenticate(t, z, mail, tt.mailFrom)
 			got := DMARC{Result: v.DMARC.Result, Policy: v.DMARC.Policy, Record: v.DMARC.Record}
 			if diff := cmp.Diff(DMARC{Result: tt.want, Policy: tt.policy, Record: tt.record}, got); diff != "" {
 				t.Errorf("%s\n%+v", diff, v)
@@ -141,8 +141,8 @@ func TestA4(t *testing.T) {
 	}
 }
 
-// TestA4Walk checks row A4: which names are looked up, each once.
-func TestA4Walk(t *testing.T) {
+// TestDMARCLookups checks row A4: which names are looked up, each once.
+func TestDMARCLookups(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		domain string

@@ -10,11 +10,11 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// TestA6 checks row A6: how failures of a real DNS server affect the results
+// TestDNSFailures checks row A6: how failures of a real DNS server affect the results
 // for a signed message from ann@signer.example. A DNS failure is temperror and
 // never fail, other lookups still count, and the timeout is kept. It is long
 // enough for a busy machine to complete all other lookups.
-func TestA6(t *testing.T) {
+func TestDNSFailures(t *testing.T) {
 	t.Parallel()
 	const (
 		policy = "_dmarc.signer.example TXT v=DMARC1; p=reject\n"

@@ -25,7 +25,7 @@ func FuzzSPF(f *testing.F) {
 				switch got.Result {
 				case None, Pass, Fail, SoftFail, Neutral, TempError, PermError:
 				default:
-					t.Fatalf("%q is no verdict", got.Result)
+					t.Fatalf("%q is not a result", got.Result)
 				}
 				for _, c := range []byte(got.Explanation) {
 					if c < ' ' || c > 0x7e {

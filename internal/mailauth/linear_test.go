@@ -44,8 +44,8 @@ func linearReaders() []lineartest.Reader {
 			z := &zone{records: map[string][]record{"a.example": {{"TXT", "v=spf1 " + s}}}}
 			CheckHost(context.Background(), z, client, "a.example", "b-c.d@a.example")
 		}},
-		{Name: "Verdicts.Field", Units: []string{"a", "(", `"`, "\r\n", "é"}, Short: 3, Read: func(s string) {
-			v := Verdicts{SPF: SPF{Reason: s}, DKIM: []Signature{{Domain: s, Identity: s, Reason: s}}, DMARC: DMARC{Policy: s, Domain: s}}
+		{Name: "Results.Field", Units: []string{"a", "(", `"`, "\r\n", "é"}, Short: 3, Read: func(s string) {
+			v := Results{SPF: SPF{Reason: s}, DKIM: []Signature{{Domain: s, Identity: s, Reason: s}}, DMARC: DMARC{Policy: s, Domain: s}}
 			v.Field("a.example", Envelope{HELO: s, MailFrom: s})
 		}},
 	}
@@ -64,7 +64,7 @@ func TestLinearReadersAreComplete(t *testing.T) {
 	t.Parallel()
 	lineartest.Complete(t, linearReaders(), map[string]string{
 		"NewCache": "takes a resolver", "NewChecker": "takes a resolver", "Checker.Start": "reads the envelope with CheckHost",
-		"Check.Wait": "waits for what Check.Read began", "Check.Stop": "ends a check", "Verdicts.Signed": "reads verdicts",
+		"Check.Wait": "waits for what Check.Read began", "Check.Stop": "ends a check", "Results.Signed": "reads results",
 		"Cache.LookupTXT": "takes one name for the DNS", "Cache.LookupMX": "takes one name for the DNS",
 		"Cache.LookupNetIP": "takes one name for the DNS", "Cache.LookupAddr": "takes an IP address",
 	})

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestA1SPF checks row A1 with our own cases, in the order of RFC 7208. By
+// TestSPF checks row A1 with our own cases, in the order of RFC 7208. By
 // default a message comes from 192.0.2.10 or 2001:db8::10 and is from
 // ann@example.org. Both are addresses of host.example.net.
-func TestA1SPF(t *testing.T) {
+func TestSPF(t *testing.T) {
 	t.Parallel()
 	const hosts = `
 		host.example.net A 192.0.2.10

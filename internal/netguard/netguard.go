@@ -41,7 +41,7 @@ type Config struct {
 	Ports []uint16
 }
 
-// Guard judges addresses. It is safe for use by many goroutines.
+// Guard checks addresses. It is safe for use by many goroutines.
 type Guard struct {
 	public *ssrf.Guardian
 	allow  []netip.Prefix

@@ -86,7 +86,7 @@ func TestAllowedRangesPass(t *testing.T) {
 
 // A name may resolve to one address when it is looked at and to another when it
 // is dialled: what counts is the second (W2).
-func TestControlJudgesTheAddressThatIsDialled(t *testing.T) {
+func TestControlChecksTheAddressThatIsDialled(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

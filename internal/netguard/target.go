@@ -54,7 +54,7 @@ func (t *Targets) Check(ctx context.Context, raw string) error {
 		return nil
 	}
 	for _, addr := range addrs {
-		if err = t.judge(u.Scheme, addr); err == nil {
+		if err = t.checkAddr(u.Scheme, addr); err == nil {
 			return nil
 		}
 	}
@@ -69,11 +69,11 @@ func (t *Targets) Control(scheme string) func(network, address string, _ syscall
 		if err != nil || !strings.HasPrefix(network, "tcp") {
 			return refused("%s %s", network, address)
 		}
-		return t.judge(scheme, ap.Addr())
+		return t.checkAddr(scheme, ap.Addr())
 	}
 }
 
-func (t *Targets) judge(scheme string, addr netip.Addr) error {
+func (t *Targets) checkAddr(scheme string, addr netip.Addr) error {
 	switch {
 	case t.guard.allowed(plain(addr)):
 		return nil

@@ -34,7 +34,7 @@ func TestPasswordHash(t *testing.T) {
 }
 
 // X3: guessing fills no memory: who comes when others are being served waits.
-func TestX3PasswordsWaitForMemory(t *testing.T) {
+func TestPasswordsWaitForMemory(t *testing.T) {
 	t.Parallel()
 	d := &Dashboard{hashing: semaphore.NewWeighted(maxHashing)}
 	if !d.hashing.TryAcquire(maxHashing - hashMemory + 1) {

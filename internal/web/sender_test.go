@@ -82,7 +82,7 @@ func TestForgedSendersAreSeen(t *testing.T) {
 }
 
 // Authentication results are shown in words.
-func TestVerdictsAreWords(t *testing.T) {
+func TestAuthenticationResultsAreWords(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })

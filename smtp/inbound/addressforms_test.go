@@ -13,7 +13,7 @@ import (
 
 // M10 for SMTP: what the API takes as an address is one here too, and mail from
 // it is stored with that sender; what the API refuses is never a recipient.
-func TestM10AddressForms(t *testing.T) {
+func TestSMTPTakesTheAddressesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../internal/mail/testdata/addresses.json")
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// judgedBy makes a receiver authenticate messages with a DNS server with these
+// authenticatedWith makes a receiver authenticate messages with a DNS server with these
 // zones.
-func judgedBy(t testing.TB, zones smtptest.Zones, timeout time.Duration) func(*ReceiverConfig) {
+func authenticatedWith(t testing.TB, zones smtptest.Zones, timeout time.Duration) func(*ReceiverConfig) {
 	t.Helper()
 	dns := outbound.NewResolver(smtptest.NewDNS(t, zones))
 	return func(c *ReceiverConfig) {
@@ -35,9 +35,9 @@ func judgedBy(t testing.TB, zones smtptest.Zones, timeout time.Duration) func(*R
 	}
 }
 
-// TestReceivedMailIsJudged sends a signed mail over SMTP, asking a DNS server
+// TestReceivedMailIsAuthenticated sends a signed mail over SMTP, asking a DNS server
 // over UDP.
-func TestReceivedMailIsJudged(t *testing.T) {
+func TestReceivedMailIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		if err := queue.EnsureKeys(t.Context(), s, "out.example"); err != nil {
@@ -72,7 +72,7 @@ func TestReceivedMailIsJudged(t *testing.T) {
 			{"from nobody", "", rawMail("Hi."), mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "fail"}},
 			{"large", "ann@out.example", rawMail(strings.Repeat("x\r\n", 200<<10)), mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "pass"}},
 		}
-		_, addr := serve(t, newReceiver(t, s, judgedBy(t, zones, 0)))
+		_, addr := serve(t, newReceiver(t, s, authenticatedWith(t, zones, 0)))
 		for _, tt := range tests {
 			in := storetest.Inbox(t, s)
 			c := hello(t, addr)
@@ -96,8 +96,8 @@ func TestReceivedMailIsJudged(t *testing.T) {
 	})
 }
 
-// TestMailOfOurOwnQueueIsNotJudged: it has crossed no network.
-func TestMailOfOurOwnQueueIsNotJudged(t *testing.T) {
+// TestMailOfOurOwnQueueIsNotAuthenticated: it has crossed no network.
+func TestMailOfOurOwnQueueIsNotAuthenticated(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
@@ -123,9 +123,9 @@ func (d brokenDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 }
 func (d brokenDNS) LookupAddr(context.Context, string) ([]string, error) { panic("broken") }
 
-// TestA6MailIsAcceptedWithoutDNS is row A6: whatever the DNS does, the message is
+// TestMailIsAcceptedWithoutDNS is row A6: whatever the DNS does, the message is
 // stored with its authentication results within the time limit.
-func TestA6MailIsAcceptedWithoutDNS(t *testing.T) {
+func TestMailIsAcceptedWithoutDNS(t *testing.T) {
 	t.Parallel()
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0") // takes questions and says nothing
 	if err != nil {
@@ -193,13 +193,13 @@ func (lasting) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	return nil, fmt.Errorf("%s: %w", name, ctx.Err())
 }
 
-// TestHeaderTooLargeIsRefusedByTheJudgeToo: who reads the header first must not
+// TestHeaderTooLargeIsRefusedWithAuthenticationToo: it reads the header first, and must not
 // take what the parser would refuse.
-func TestHeaderTooLargeIsRefusedByTheJudgeToo(t *testing.T) {
+func TestHeaderTooLargeIsRefusedWithAuthenticationToo(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
-	_, addr := serve(t, newReceiver(t, s, judgedBy(t, nil, 0)))
+	_, addr := serve(t, newReceiver(t, s, authenticatedWith(t, nil, 0)))
 	c := hello(t, addr)
 	c.begin("", in.Address)
 	if _, err := io.WriteString(c.conn, strings.Repeat("X: "+strings.Repeat("y", 900)+"\r\n", 1200)+"\r\nHi.\r\n.\r\n"); err != nil {
@@ -225,7 +225,7 @@ func (d slowDNS) LookupTXT(_ context.Context, name string) ([]string, error) {
 
 // The content of large messages is not kept in memory while waiting for DNS: a
 // slow DNS server could fill the memory. The test runs alone to measure it.
-func TestLargeMailWaitsForItsVerdictsOnTheDisk(t *testing.T) { //nolint:paralleltest // as it says
+func TestLargeMailWaitsForItsResultsOnTheDisk(t *testing.T) { //nolint:paralleltest // as it says
 	const mails = 12
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)

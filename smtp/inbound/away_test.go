@@ -17,7 +17,7 @@ import (
 // S21: a deleted inbox accepts nothing more, not even from clients that named it
 // before, and its address is never reused. The other store is that of another
 // node, if there is one.
-func TestS21InboxIsDeletedUnderOpenSessions(t *testing.T) {
+func TestInboxIsDeletedUnderOpenSessions(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		s, elsewhere := storetest.OpenConfig(t, cfg), (*store.Store)(nil)
@@ -67,7 +67,7 @@ func TestS21InboxIsDeletedUnderOpenSessions(t *testing.T) {
 
 // S22: without its database the server puts mail and recipients off, and says
 // nothing of why.
-func TestS22DatabaseIsAway(t *testing.T) {
+func TestDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -96,8 +96,8 @@ func TestS22DatabaseIsAway(t *testing.T) {
 	})
 }
 
-// A full disk or database is 452, and the session goes on.
-func TestS22NoSpaceLeft(t *testing.T) {
+// A full disk or database is 452, and the session goes on (S22).
+func TestNoSpaceLeft(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
 	for _, k.fault = range []error{
@@ -112,7 +112,7 @@ func TestS22NoSpaceLeft(t *testing.T) {
 
 // S22: a folder of large mail that cannot be written to is our trouble: the
 // client may try again, and is never told that its mail is stored.
-func TestS22LargeMailCannotBeStored(t *testing.T) {
+func TestLargeMailCannotBeStored(t *testing.T) {
 	t.Parallel()
 	blobs := filepath.Join(t.TempDir(), "blobs")
 	s := storetest.OpenSQLite(t, storetest.WithBlobs(blobs))

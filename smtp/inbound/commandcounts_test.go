@@ -21,7 +21,7 @@ func restless(t *testing.T, srv *Server) *[]time.Duration {
 }
 
 // S16: the hundredth command that leads to nothing ends the session.
-func TestS16JunkCommands(t *testing.T) {
+func TestJunkCommandsEndTheSession(t *testing.T) {
 	t.Parallel()
 	srv, _ := keeping(t)
 	for junk, code := range map[string]string{"NOOP": "250", "RSET": "250", "VRFY bot": "252", "HELP": "214", "EHLO x": "250", "HELO x": "250"} {
@@ -34,8 +34,8 @@ func TestS16JunkCommands(t *testing.T) {
 }
 
 // The twentieth error ends the session. From the tenth on, each reply takes a
-// second.
-func TestS16Errors(t *testing.T) {
+// second (S16).
+func TestErrorsEndTheSession(t *testing.T) {
 	t.Parallel()
 	srv, _ := keeping(t)
 	rests := restless(t, srv)
@@ -71,7 +71,8 @@ func (s *slowly) Read(b []byte) (int, error) {
 	return copy(b, s.say), nil
 }
 
-func TestS16AcceptedMailBeginsTheCountAnew(t *testing.T) {
+// Row S16 of docs/testing.md.
+func TestAcceptedMailResetsTheCounts(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
 	rests := restless(t, srv)
@@ -85,7 +86,7 @@ func TestS16AcceptedMailBeginsTheCountAnew(t *testing.T) {
 }
 
 // Ten thousand chunks of one byte are a message and do not count as junk (S11).
-func TestS11TinyChunks(t *testing.T) {
+func TestTinyChunksAreNotJunk(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
 	say := states[3]
@@ -98,8 +99,8 @@ func TestS11TinyChunks(t *testing.T) {
 	}
 }
 
-// The rests are real ones, and end when the server shuts down.
-func TestS16ErrorsTakeTime(t *testing.T) {
+// The rests are real ones, and end when the server shuts down (S16).
+func TestErrorsTakeTime(t *testing.T) {
 	t.Parallel()
 	_, addr := serve(t, newReceiver(t, storetest.OpenSQLite(t)))
 	c := dial(t, addr)

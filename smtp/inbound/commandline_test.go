@@ -13,8 +13,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// A line that a bare LF ends is not run, and neither is what follows it.
-func TestS3BareLineFeedInCommands(t *testing.T) {
+// A line that a bare LF ends is not run, and neither is what follows it (S3).
+func TestBareLineFeedInCommandsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -39,8 +39,8 @@ func TestS3BareLineFeedInCommands(t *testing.T) {
 }
 
 // Half a command is never run, neither when the client goes silent nor when it
-// goes away.
-func TestS4HalfCommands(t *testing.T) {
+// goes away (S4).
+func TestHalfCommandsAreNotRun(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
 	s := storetest.OpenSQLite(t)
@@ -87,8 +87,8 @@ func TestS4HalfCommands(t *testing.T) {
 	}
 }
 
-// A line may not take longer by coming one byte at a time.
-func TestS4TrickledCommand(t *testing.T) {
+// A line may not take longer by coming one byte at a time (S4).
+func TestTrickledCommandTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := keeping(t, func(c *ServerConfig) { c.LineTimeout = time.Minute })
@@ -121,8 +121,8 @@ func TestS4TrickledCommand(t *testing.T) {
 }
 
 // Commands sent before the greeting get replies in order (RFC 5321 section 3.1
-// asks clients to wait).
-func TestS6BytesBeforeTheGreeting(t *testing.T) {
+// asks clients to wait) (S6).
+func TestCommandsBeforeTheGreetingAreRun(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -143,7 +143,8 @@ func TestS6BytesBeforeTheGreeting(t *testing.T) {
 	}
 }
 
-func TestS9CommandLines(t *testing.T) {
+// Row S9 of docs/testing.md.
+func TestLongCommandLines(t *testing.T) {
 	t.Parallel()
 	_, addr := serve(t, newReceiver(t, storetest.OpenSQLite(t)))
 	line := func(n int) string { return "NOOP " + strings.Repeat("x", n-len("NOOP \r\n")) + "\r\n" }
@@ -158,7 +159,7 @@ func TestS9CommandLines(t *testing.T) {
 }
 
 // S24: PROXY and XCLIENT are refused.
-func TestS24ProxyAndXCLIENT(t *testing.T) {
+func TestProxyAndXCLIENTAreRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	var log lockedBuffer

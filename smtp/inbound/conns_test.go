@@ -34,7 +34,7 @@ func ipv4(n int) netip.Addr {
 }
 
 // S15: one address has 50 connections, an IPv6 one and its /64 together.
-func TestS15ConnectionsOfOneNetwork(t *testing.T) {
+func TestConnectionsOfOneNetworkAreLimited(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
 	enter := func(ip string) *smtp.Reply {
@@ -68,8 +68,9 @@ func TestS15ConnectionsOfOneNetwork(t *testing.T) {
 	}
 }
 
-// The limit is 1,000 connections. If all are active, one more is refused for now.
-func TestS15ConnectionsInAll(t *testing.T) {
+// The limit is 1,000 connections. If all are active, one more is refused for
+// now (S15).
+func TestAllConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
 	enter := func(n int) (*wire, *smtp.Reply) {

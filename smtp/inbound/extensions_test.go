@@ -16,7 +16,7 @@ func chunkOf(raw, last string) string { return fmt.Sprintf("BDAT %d%s\r\n%s", le
 // S11: the extensions in the EHLO reply work, others are refused, and the command
 // after each gets its own reply. Every session starts with EHLO and ends with
 // QUIT.
-func TestS11ExtensionsWork(t *testing.T) {
+func TestExtensionsWork(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -106,8 +106,8 @@ func bytewise(raw string) string {
 }
 
 // A size that is a lie, or none, ends the session: nothing can be told from the
-// chunk.
-func TestS11ChunkSizesThatAreNone(t *testing.T) {
+// chunk (S11).
+func TestInvalidChunkSizesEndTheSession(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -129,8 +129,8 @@ func TestS11ChunkSizesThatAreNone(t *testing.T) {
 	}
 }
 
-// An inbox of an internationalized domain gets mail under both of its forms.
-func TestS11InternationalizedDomain(t *testing.T) {
+// An inbox of an internationalized domain gets mail under both of its forms (S11).
+func TestInternationalizedDomain(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s, func(in *store.Inbox) { in.Address = "bot@xn--bcher-kva.example" })

@@ -12,7 +12,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func TestS9TextLines(t *testing.T) {
+// Row S9 of docs/testing.md.
+func TestLongTextLines(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -47,7 +48,7 @@ func TestS9TextLines(t *testing.T) {
 }
 
 // S10: control characters and bytes outside ASCII, in 12 places.
-func TestS10NULAndEightBit(t *testing.T) {
+func TestNULAndEightBit(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -81,7 +82,8 @@ func TestS10NULAndEightBit(t *testing.T) {
 	}
 }
 
-func TestS12Sizes(t *testing.T) {
+// Row S12 of docs/testing.md.
+func TestMessageSizes(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -107,8 +109,8 @@ func TestS12Sizes(t *testing.T) {
 }
 
 // A client that announces little and sends without end is cut off within a
-// megabyte of the limit.
-func TestS12AFloodIsCutOff(t *testing.T) {
+// megabyte of the limit (S12).
+func TestFloodIsCutOff(t *testing.T) {
 	t.Parallel()
 	const limit, flood = 1 << 20, 1 << 30
 	s := storetest.OpenSQLite(t)
@@ -153,7 +155,8 @@ func (c *countingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestS13Recipients(t *testing.T) {
+// Row S13 of docs/testing.md.
+func TestRecipientsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -180,8 +183,8 @@ func TestS13Recipients(t *testing.T) {
 }
 
 // Unknown recipients are counted for a network, over all its connections; the
-// mail of others, and known recipients, are not held up.
-func TestS13UnknownRecipientsAreLimited(t *testing.T) {
+// mail of others, and known recipients, are not held up (S13).
+func TestUnknownRecipientsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -226,7 +229,8 @@ func TestS13UnknownRecipientsAreLimited(t *testing.T) {
 	}
 }
 
-func TestS13RememberedGuessersAreBounded(t *testing.T) {
+// Row S13 of docs/testing.md.
+func TestRememberedGuessersAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	g := newUnknownRcpts(func() time.Time { return now })

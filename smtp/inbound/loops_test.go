@@ -10,7 +10,7 @@ import (
 
 // S20: two programs that hand every mail of their inbox to the other's, as
 // forwarding servers do, stop at 50 hops.
-func TestS20RingOfForwarders(t *testing.T) {
+func TestRingOfForwardersEnds(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	account := storetest.Account(t, s)
@@ -45,8 +45,8 @@ func TestS20RingOfForwarders(t *testing.T) {
 }
 
 // Automated messages are marked for programs that reply; the server itself never
-// replies.
-func TestS20AutomatedMailIsMarked(t *testing.T) {
+// replies (S20).
+func TestAutomatedMailIsMarked(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)

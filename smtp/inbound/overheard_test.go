@@ -89,7 +89,8 @@ func checkReplies(t testing.TB, b []byte) {
 	}
 }
 
-func TestS23RepliesAreOverheard(t *testing.T) {
+// Row S23 of docs/testing.md.
+func TestRepliesAreOverheard(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
 		"554 5.0.0 Error: transaction failed: read tcp 127.0.0.1:25: i/o timeout\r\n", "451 4.3.0 open /var/lib/x: no such file\r\n",

@@ -16,8 +16,8 @@ func botInbox(t testing.TB, s *store.Store) store.Inbox {
 }
 
 // A thousand commands in groups of a hundred, each group in one write, get
-// replies in order; messages in between are stored (RFC 2920).
-func TestS7PipelinedGroups(t *testing.T) {
+// replies in order; messages in between are stored (RFC 2920) (S7).
+func TestPipelinedGroupsGetRepliesInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -39,7 +39,8 @@ func TestS7PipelinedGroups(t *testing.T) {
 	}
 }
 
-func TestS7OneRecipientOfFiveIsRefused(t *testing.T) {
+// Row S7 of docs/testing.md.
+func TestOneRecipientOfFiveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -70,8 +71,8 @@ func TestS7OneRecipientOfFiveIsRefused(t *testing.T) {
 }
 
 // Without recipients DATA is refused, and the message of a client that did not
-// wait is not read as commands.
-func TestS7BodyIsNeverRun(t *testing.T) {
+// wait is not read as commands (S7).
+func TestBodyIsNeverRunAsCommands(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -103,7 +104,7 @@ func TestS7BodyIsNeverRun(t *testing.T) {
 
 // S8: each of these orders is wrong. What is wrong is 503, and no sender and no
 // recipient of before is there when a transaction starts again.
-func TestS8WrongOrders(t *testing.T) {
+func TestWrongCommandOrdersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -163,8 +164,8 @@ func TestS8WrongOrders(t *testing.T) {
 	}
 }
 
-// A second MAIL begins nothing, and takes nothing away.
-func TestS8SecondMailChangesNothing(t *testing.T) {
+// A second MAIL begins nothing, and takes nothing away (S8).
+func TestSecondMailChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)

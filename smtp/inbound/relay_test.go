@@ -12,7 +12,7 @@ import (
 
 // S17: a client learns nothing about who has an inbox that it could not learn by
 // sending mail, and nothing at all about those that were deleted.
-func TestS17NoHints(t *testing.T) {
+func TestNoHintsAboutInboxes(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	account := storetest.Account(t, s)
@@ -44,7 +44,7 @@ func TestS17NoHints(t *testing.T) {
 
 // S18: mail for others is refused, however it is addressed, and nothing is sent
 // on: in each case the message is stored in the inbox or nowhere.
-func TestS18NoRelaying(t *testing.T) {
+func TestNoRelaying(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -119,7 +119,7 @@ func nothingLeaves(t *testing.T, s *store.Store) {
 
 // S19: mail with a forged sender that cannot be taken is refused while its
 // client is there, and no one is ever sent a notice about it.
-func TestS19NoBackscatter(t *testing.T) {
+func TestNoBackscatter(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)

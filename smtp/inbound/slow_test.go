@@ -16,7 +16,7 @@ import (
 // 421 4.4.2, at whatever point it dawdles. Each of its bytes would renew a
 // timeout of its own. Clients beside it are not harmed, nor is one that is slow
 // but keeps the rate.
-func TestS14SlowClients(t *testing.T) {
+func TestSlowClientsAreCutOff(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)

@@ -41,7 +41,8 @@ var smugglers = map[string]func(c *client, raw string){
 	},
 }
 
-func TestS1SmugglingIsRefused(t *testing.T) {
+// Row S1 of docs/testing.md.
+func TestSmugglingIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
@@ -66,8 +67,8 @@ func TestS1SmugglingIsRefused(t *testing.T) {
 }
 
 // With normalize there is one message, and every line of it ends in CRLF. NUL
-// makes no line end, and is refused as ever.
-func TestS1SmugglingIsNormalized(t *testing.T) {
+// makes no line end, and is refused as ever (S1).
+func TestSmugglingIsNormalized(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)

@@ -39,8 +39,8 @@ func TestServerStartTLS(t *testing.T) {
 }
 
 // What comes in clear behind STARTTLS, in the same segment, is never run
-// (CVE-2011-0411).
-func TestS5NothingIsInjectedBeforeTLS(t *testing.T) {
+// (CVE-2011-0411) (S5).
+func TestNothingIsInjectedBeforeTLS(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t) })

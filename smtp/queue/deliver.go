@@ -27,8 +27,8 @@ func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 // the claim was lost.
 func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), context.Canceled) }
 
-// attempt returns a verdict for each recipient of the job.
-func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
+// attempt returns a result for each recipient of the job.
+func (q *Queue) attempt(ctx context.Context, j *job) []result {
 	if j.dest.kind == toNobody {
 		return each(j, simulate)
 	}
@@ -39,31 +39,31 @@ func (q *Queue) attempt(ctx context.Context, j *job) []verdict {
 		return q.deliverLocal(ctx, j)
 	}
 	if response, ok := q.jobs.givenUp(j); ok {
-		return all(len(j.rcpts), verdict{status: store.RecipientQueued, response: response})
+		return all(len(j.rcpts), result{status: store.RecipientQueued, response: response})
 	}
 	return q.deliverRemote(ctx, j)
 }
 
 // mayLeave reports whether the sender may still use the From domain: the
 // installation's own, or one verified for the account. Otherwise it returns the
-// verdict.
-func (q *Queue) mayLeave(ctx context.Context, j *job) (verdict, bool) {
+// result.
+func (q *Queue) mayLeave(ctx context.Context, j *job) (result, bool) {
 	from := j.mail.message.FromEmail
 	domain := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
 	if domain == q.domain {
-		return verdict{}, true
+		return result{}, true
 	}
 	owner, err := q.store.DomainOwner(ctx, domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && owner != j.mail.message.AccountID:
-		return verdictNotYours, false
+		return resultNotYours, false
 	case err == nil:
-		return verdict{}, true
+		return result{}, true
 	case brokenOff(ctx):
-		return verdictUntried, false
+		return resultUntried, false
 	}
 	q.log.WarnContext(ctx, "owner of the sender's domain cannot be read", "message_id", j.mail.message.ID, "error", err)
-	return verdictLocal, false
+	return resultLocal, false
 }
 
 // isOurs reports whether this host is the first MX host of a domain, as for
@@ -75,18 +75,18 @@ func (q *Queue) isOurs(ctx context.Context, domain string) bool {
 	return err == nil && len(hosts) > 0 && strings.EqualFold(strings.TrimSuffix(hosts[0], "."), q.dialer.HELO)
 }
 
-func each(j *job, f func(store.Claimed) verdict) []verdict {
-	verdicts := make([]verdict, len(j.rcpts))
+func each(j *job, f func(store.Claimed) result) []result {
+	results := make([]result, len(j.rcpts))
 	for i, c := range j.rcpts {
-		verdicts[i] = f(c)
+		results[i] = f(c)
 	}
-	return verdicts
+	return results
 }
 
 // deliverLocal delivers to our own inboxes, once to each, whatever tags the
 // recipients have.
-func (q *Queue) deliverLocal(ctx context.Context, j *job) []verdict {
-	verdicts := make([]verdict, len(j.rcpts))
+func (q *Queue) deliverLocal(ctx context.Context, j *job) []result {
+	results := make([]result, len(j.rcpts))
 	for _, same := range byInbox(j.rcpts) {
 		rcpts := make([]store.Claimed, len(same))
 		for i, at := range same {
@@ -94,10 +94,10 @@ func (q *Queue) deliverLocal(ctx context.Context, j *job) []verdict {
 		}
 		v := q.deliverInto(ctx, j, rcpts)
 		for _, at := range same {
-			verdicts[at] = v
+			results[at] = v
 		}
 	}
-	return verdicts
+	return results
 }
 
 // byInbox groups the indexes of the recipients by inbox.
@@ -121,9 +121,9 @@ func byInbox(rcpts []store.Claimed) [][]int {
 // deliverInto delivers to one of our own inboxes, which rcpts name. The
 // transaction that stores the message also records the attempts, so that it
 // cannot arrive twice.
-func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) verdict {
+func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) result {
 	if !j.holding.ours(q.now()) {
-		return verdictLost
+		return resultLost
 	}
 	// Settle first: a renewal that finds a recorded recipient still open would
 	// end the claim for the rest of the job. If the lease expires now, the
@@ -137,7 +137,7 @@ func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) 
 			for i, c := range rcpts {
 				q.logAttempt(ctx, j, c, attempts[i])
 			}
-			return verdictLost
+			return resultLost
 		}
 		v, ours := q.localFault(ctx, j, err)
 		if !ours {
@@ -167,47 +167,47 @@ func (q *Queue) receive(ctx context.Context, j *job, rcpts []store.Claimed) ([]*
 	for _, c := range rcpts {
 		env.RcptTo = append(env.RcptTo, c.Email)
 		env.UTF8 = env.UTF8 || !smtp.IsASCII(c.Email)
-		v := verdict{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"}
+		v := result{status: store.RecipientDelivered, response: "250 2.0.0 Delivered to the inbox"}
 		attempts = append(attempts, q.attemptOf(j, c, v))
 	}
 	return attempts, q.local.DeliverLocal(ctx, env, mail, mail.size, attempts)
 }
 
-// localFault returns the verdict for an error of the receive path. ours reports
+// localFault returns the result for an error of the receive path. ours reports
 // that neither the message nor the recipient is at fault.
-func (q *Queue) localFault(ctx context.Context, j *job, err error) (v verdict, ours bool) {
+func (q *Queue) localFault(ctx context.Context, j *job, err error) (v result, ours bool) {
 	if open, ok := errors.AsType[errOpen](err); ok {
 		return q.cannotOpen(ctx, j, open.error), false
 	}
 	if errors.Is(err, store.ErrState) {
 		q.logLost(ctx, j)
-		return verdictLost, false
+		return resultLost, false
 	}
 	if said, ok := errors.AsType[*smtp.Reply](err); ok {
-		v := verdict{status: store.RecipientQueued, response: said.Error(), own: true}
+		v := result{status: store.RecipientQueued, response: said.Error(), own: true}
 		if !said.Temporary() {
 			v.status = store.RecipientBounced
 		}
 		return v, false
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return verdictNoInbox, false
+		return resultNoInbox, false
 	}
 	if brokenOff(ctx) {
-		return verdictUntried, false
+		return resultUntried, false
 	}
-	return verdictLocal, true
+	return resultLocal, true
 }
 
-// cannotOpen returns the verdict for a message whose bytes cannot be read.
-func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) verdict {
+// cannotOpen returns the result for a message whose bytes cannot be read.
+func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) result {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		q.log.WarnContext(ctx, "content of a queued message is deleted", "message_id", j.mail.message.ID)
-		return verdictGone
+		return resultGone
 	case brokenOff(ctx):
-		return verdictUntried
+		return resultUntried
 	}
 	q.log.ErrorContext(ctx, "queued message cannot be read", "message_id", j.mail.message.ID, "error", err)
-	return verdictLocal
+	return resultLocal
 }

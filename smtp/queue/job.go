@@ -25,12 +25,12 @@ type job struct {
 	reached uint64 // dest's reached counter when the job began
 }
 
-// outcome is the result of an attempt: a verdict for each recipient of the job.
+// outcome is the result of an attempt for each recipient of the job.
 // The zero outcome records nothing.
-type outcome struct{ verdicts []verdict }
+type outcome struct{ results []result }
 
-// sameOutcome returns an outcome with the same verdict for all recipients.
-func sameOutcome(j *job, v verdict) outcome { return outcome{all(len(j.rcpts), v)} }
+// sameOutcome returns an outcome with the same result for all recipients.
+func sameOutcome(j *job, v result) outcome { return outcome{all(len(j.rcpts), v)} }
 
 // outgoing is a message that is being delivered. The jobs of one claim share it,
 // so that it is signed only once, unless it differs by recipient.

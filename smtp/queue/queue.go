@@ -178,9 +178,9 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 		q.log.WarnContext(ctx, "suppressions cannot be read", "error", err)
 		send, skip = nil, claimed
 	}
-	ended := verdictSuppressed
+	ended := resultSuppressed
 	if err != nil { // the suppressed recipients are unknown
-		ended = verdictLocal
+		ended = resultLocal
 	}
 	q.dispatch(work, q.jobsOf(send), now, func(j *job) outcome { return q.begin(ctx, work, j) })
 	q.dispatch(work, q.jobsOf(skip), now, func(j *job) outcome { return sameOutcome(j, ended) })
@@ -200,7 +200,7 @@ func (q *Queue) dispatch(work context.Context, jobs []*job, claimed time.Time, a
 // begin runs a job, unless ctx ended while the job waited.
 func (q *Queue) begin(ctx, work context.Context, j *job) outcome {
 	if ctx.Err() != nil {
-		return sameOutcome(j, verdictUntried)
+		return sameOutcome(j, resultUntried)
 	}
 	return q.deliver(work, j)
 }
@@ -209,7 +209,7 @@ func (q *Queue) begin(ctx, work context.Context, j *job) outcome {
 func (q *Queue) drain(deliveries context.Context, breakOff context.CancelFunc) {
 	var releasing sync.WaitGroup
 	for _, j := range q.jobs.drop() {
-		releasing.Go(func() { q.record(deliveries, j, sameOutcome(j, verdictUntried)) })
+		releasing.Go(func() { q.record(deliveries, j, sameOutcome(j, resultUntried)) })
 	}
 	work.Drain(q.grace, func() {
 		releasing.Wait()

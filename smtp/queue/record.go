@@ -17,7 +17,7 @@ import (
 // record stores the result of a job for each recipient.
 func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 	var recording sync.WaitGroup
-	for i, v := range o.verdicts {
+	for i, v := range o.results {
 		if c := j.rcpts[i]; !v.recorded {
 			recording.Go(func() {
 				q.recordOne(ctx, j, c, v)
@@ -31,7 +31,7 @@ func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 // recordOne stores one result and retries on errors, because an unrecorded
 // message would be sent again. It stops if another process has claimed the
 // recipient.
-func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v verdict) {
+func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v result) {
 	a := q.attemptOf(j, c, v)
 	wait := 50 * time.Millisecond
 	for try := 1; ; try++ {
@@ -69,7 +69,7 @@ func databaseAway(err error) bool {
 
 // attemptOf returns the database row of a result. A transient failure is deferred
 // until the retries end; then it is a soft bounce with the server's last reply.
-func (q *Queue) attemptOf(j *job, c store.Claimed, v verdict) *store.Attempt {
+func (q *Queue) attemptOf(j *job, c store.Claimed, v result) *store.Attempt {
 	a := &store.Attempt{
 		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence,
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),

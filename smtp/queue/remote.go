@@ -19,8 +19,8 @@ import (
 var errLeaseOver = errors.New("lease is over")
 
 // deliverRemote sends the message to the first server of the destination that
-// accepts the transaction, and returns its verdicts.
-func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
+// accepts the transaction, and returns its results.
+func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 	n := len(j.rcpts)
 	endpoints, policy, v := q.route(ctx, j.dest)
 	if v != nil {
@@ -35,19 +35,19 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []verdict {
 					q.noteUnmet(ctx, mtasts.Testing, p.At, err)
 				}
 			}
-			var verdicts []verdict
+			var results []result
 			q.jobs.enter(j)
-			verdicts, f = q.transact(ctx, p, j)
+			results, f = q.transact(ctx, p, j)
 			q.jobs.leave(j)
 			if f == nil {
 				q.noteServer(ctx, j, p)
-				return unlessBrokenOff(ctx, verdicts)
+				return unlessBrokenOff(ctx, results)
 			}
 			answered = answered || !p.TimedOut
 		}
 		faults = append(faults, *f)
 	}
-	overall := verdictOf(faults)
+	overall := resultOf(faults)
 	for _, f := range faults {
 		q.log.InfoContext(ctx, "server not used", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain,
 			"response", f.Response, "error", f.Err)
@@ -76,21 +76,21 @@ func (q *Queue) noteServer(ctx context.Context, j *job, p *outbound.Peer) {
 }
 
 // unlessBrokenOff marks the failures of a cancelled attempt as untried.
-func unlessBrokenOff(ctx context.Context, verdicts []verdict) []verdict {
+func unlessBrokenOff(ctx context.Context, results []result) []result {
 	if !brokenOff(ctx) {
-		return verdicts
+		return results
 	}
-	for i, v := range verdicts {
+	for i, v := range results {
 		if v.status == store.RecipientQueued {
-			verdicts[i] = verdictUntried
+			results[i] = resultUntried
 		}
 	}
-	return verdicts
+	return results
 }
 
 // transact sends the message to a server. A fault means that the server gave no
 // reply about any recipient, so that another server can be tried.
-func (q *Queue) transact(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
+func (q *Queue) transact(ctx context.Context, p *outbound.Peer, j *job) ([]result, *outbound.Fault) {
 	defer q.conns.Put(p)
 	if q.feedback != nil {
 		return q.apart(ctx, p, j)
@@ -99,15 +99,15 @@ func (q *Queue) transact(ctx context.Context, p *outbound.Peer, j *job) ([]verdi
 }
 
 // together runs one transaction for all recipients of the job.
-func (q *Queue) together(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
+func (q *Queue) together(ctx context.Context, p *outbound.Peer, j *job) ([]result, *outbound.Fault) {
 	mail, err := q.open(ctx, j.mail)
 	if err != nil {
 		return all(len(j.rcpts), q.cannotOpen(ctx, j, err)), nil
 	}
 	defer func() { _ = mail.Close() }()
-	verdicts, tx, left := newTransaction(p, j, q.reversePath(ctx, j), mail.size)
+	results, tx, left := newTransaction(p, j, q.reversePath(ctx, j), mail.size)
 	if len(left) == 0 {
-		return verdicts, nil
+		return results, nil
 	}
 	taken := store.RecipientDelivered
 	if j.dest.kind == toRelay {
@@ -122,22 +122,22 @@ func (q *Queue) together(ctx context.Context, p *outbound.Peer, j *job) ([]verdi
 		if f := q.senderFault(ctx, p.At, from); f != nil {
 			return nil, f
 		}
-		return fill(verdicts, left, said(from, taken)), nil
+		return fill(results, left, said(from, taken)), nil
 	}
 	var accepted []int
 	for i, r := range to {
-		if verdicts[left[i]] = said(r, taken); r.Positive() {
+		if results[left[i]] = said(r, taken); r.Positive() {
 			accepted = append(accepted, left[i])
 		}
 	}
 	if err != nil {
-		lost := verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
-		return fill(fill(verdicts, accepted, lost), left[len(to):], lost), nil
+		lost := result{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
+		return fill(fill(results, accepted, lost), left[len(to):], lost), nil
 	}
 	if len(accepted) == 0 {
-		return verdicts, nil
+		return results, nil
 	}
-	return fill(verdicts, accepted, q.hand(ctx, p, j, mail, taken)), nil
+	return fill(results, accepted, q.hand(ctx, p, j, mail, taken)), nil
 }
 
 // senderFault returns the fault if a server's refusal of MAIL is not about the
@@ -159,7 +159,7 @@ func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound
 }
 
 // hand sends the message data.
-func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signedMail, taken store.RecipientStatus) verdict {
+func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signedMail, taken store.RecipientStatus) result {
 	r, err := p.Data(mail, func() error {
 		if !j.holding.ours(q.now()) {
 			return errLeaseOver
@@ -170,40 +170,40 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 	case errors.Is(err, outbound.ErrBody):
 		return q.cannotOpen(ctx, j, err)
 	case errors.Is(err, errLeaseOver):
-		return verdictLost
+		return resultLost
 	case errors.Is(err, outbound.ErrNoAnswer):
 		q.tally.inDoubt.Add(1)
 		q.log.WarnContext(ctx, "no reply after the message, which may arrive twice", "mx_host", p.At.Name(),
 			"message_id", j.mail.message.ID, "error", err)
-		return verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
+		return result{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
 	case err != nil:
 		q.log.InfoContext(ctx, "connection lost", "mx_host", p.At.Name(), "message_id", j.mail.message.ID, "error", err)
-		return verdict{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
+		return result{status: store.RecipientQueued, response: outbound.FaultOf(ctx, p.At, err).Response}
 	}
 	return said(r, taken)
 }
 
 // newTransaction returns the envelope for the recipients that p can accept; left
-// are their indexes in the job. The others already have a verdict.
-func newTransaction(p *outbound.Peer, j *job, from string, size int64) (verdicts []verdict, tx outbound.Transaction, left []int) {
-	verdicts = make([]verdict, len(j.rcpts))
+// are their indexes in the job. The others already have a result.
+func newTransaction(p *outbound.Peer, j *job, from string, size int64) (results []result, tx outbound.Transaction, left []int) {
+	results = make([]result, len(j.rcpts))
 	tx = outbound.Transaction{From: from, Size: size, UTF8: !smtp.IsASCII(from), Notify: from != j.mail.from && j.dest.kind == toRelay}
 	tx.UTF8 = tx.UTF8 || headerIsUTF8(j.mail.message.Addresses.V)
 	for i, c := range j.rcpts {
 		rcpt, ok := wireAddress(c.Email)
 		switch {
 		case !ok:
-			verdicts[i] = verdictAddress
+			results[i] = resultAddress
 			continue
 		case (tx.UTF8 || !smtp.IsASCII(rcpt)) && !p.Offers("SMTPUTF8"):
-			verdicts[i] = verdictNoUTF8
+			results[i] = resultNoUTF8
 			continue
 		}
 		tx.UTF8 = tx.UTF8 || !smtp.IsASCII(rcpt)
 		tx.To = append(tx.To, rcpt)
 		left = append(left, i)
 	}
-	return verdicts, tx, left
+	return results, tx, left
 }
 
 // wireAddress returns an address for RCPT. The domain is in ASCII, so that
@@ -232,10 +232,10 @@ func headerIsUTF8(as mail.Addresses) bool {
 	})
 }
 
-// fill sets the verdicts of the recipients at these indexes.
-func fill(verdicts []verdict, at []int, v verdict) []verdict {
+// fill sets the results of the recipients at these indexes.
+func fill(results []result, at []int, v result) []result {
 	for _, i := range at {
-		verdicts[i] = v
+		results[i] = v
 	}
-	return verdicts
+	return results
 }

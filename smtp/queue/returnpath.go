@@ -24,8 +24,8 @@ type Feedback struct {
 // reverse-path. It records each result while the next transaction runs: what is
 // not recorded when the process dies is sent again. Recipients that the server
 // did not get to are left for another connection.
-func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]verdict, *outbound.Fault) {
-	verdicts := all(len(j.rcpts), verdictUntried)
+func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]result, *outbound.Fault) {
+	results := all(len(j.rcpts), resultUntried)
 	var recording sync.WaitGroup
 	defer recording.Wait()
 	for i := range j.rcpts {
@@ -40,17 +40,17 @@ func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]verdict,
 			return nil, f
 		case f != nil:
 		case i == len(j.rcpts)-1 || v[0].recorded:
-			verdicts[i] = v[0]
+			results[i] = v[0]
 		default:
 			// Stop renewing the lease of a recorded recipient: the renewal would
 			// fail and look like a lost claim.
 			j.holding.settle(j.rcpts[i].Seq)
 			came := unlessBrokenOff(ctx, v)[0]
 			recording.Go(func() { q.recordOne(ctx, j, j.rcpts[i], came) })
-			verdicts[i] = verdictLost
+			results[i] = resultLost
 		}
 	}
-	return verdicts, nil
+	return results, nil
 }
 
 // reversePath returns the reverse-path for the one recipient. It is on the

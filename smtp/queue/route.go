@@ -12,8 +12,8 @@ import (
 )
 
 // route returns the servers to try, in order, and the policy of the domain, or
-// the verdict if there are none. The relay has no policy.
-func (q *Queue) route(ctx context.Context, to dest) ([]outbound.Endpoint, mtasts.Policy, *verdict) {
+// the result if there are none. The relay has no policy.
+func (q *Queue) route(ctx context.Context, to dest) ([]outbound.Endpoint, mtasts.Policy, *result) {
 	if to.kind == toRelay {
 		return []outbound.Endpoint{q.relay.At}, mtasts.Policy{}, nil
 	}
@@ -24,7 +24,7 @@ func (q *Queue) route(ctx context.Context, to dest) ([]outbound.Endpoint, mtasts
 	policy, err := q.policies.Of(ctx, to.domain)
 	if err != nil {
 		q.log.WarnContext(ctx, "MTA-STS policy cannot be read", "rcpt_domain", to.domain, "error", err)
-		return nil, policy, &verdictLocal
+		return nil, policy, &resultLocal
 	}
 	endpoints := make([]outbound.Endpoint, 0, len(hosts))
 	for _, host := range hosts[:min(len(hosts), maxHosts)] {
@@ -39,24 +39,24 @@ func (q *Queue) route(ctx context.Context, to dest) ([]outbound.Endpoint, mtasts
 		endpoints = append(endpoints, e)
 	}
 	if len(endpoints) == 0 {
-		return nil, policy, &verdict{
+		return nil, policy, &result{
 			status: store.RecipientQueued, response: "451 4.7.1 None of the mail servers of " + to.domain + " is in its MTA-STS policy",
 		}
 	}
 	return endpoints, policy, nil
 }
 
-// hosts returns the MX hosts of a destination, or the verdict if it has none.
-func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *verdict) {
+// hosts returns the MX hosts of a destination, or the result if it has none.
+func (q *Queue) hosts(ctx context.Context, to dest) ([]string, *result) {
 	hosts, err := q.dir.Hosts(ctx, to.domain)
 	switch {
 	case errors.Is(err, outbound.ErrNullMX):
-		return nil, &verdict{status: store.RecipientBounced, response: "556 5.1.10 " + to.domain + " does not take mail"}
+		return nil, &result{status: store.RecipientBounced, response: "556 5.1.10 " + to.domain + " does not take mail"}
 	case errors.Is(err, outbound.ErrNoDomain):
-		return nil, &verdict{status: store.RecipientBounced, response: "550 5.1.2 " + to.domain + " has no mail server and no address"}
+		return nil, &result{status: store.RecipientBounced, response: "550 5.1.2 " + to.domain + " has no mail server and no address"}
 	case err != nil:
 		q.log.InfoContext(ctx, "DNS lookup failed", "rcpt_domain", to.domain, "error", err)
-		return nil, &verdict{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not respond"}
+		return nil, &result{status: store.RecipientQueued, response: "451 4.4.3 DNS of " + to.domain + " does not respond"}
 	}
 	return hosts, nil
 }

@@ -13,7 +13,7 @@ import (
 // "": a permanent failure of the address, or a complaint. Simulated results do
 // not count. Failures of our own inboxes do not count either, because the inbox
 // may be created later and a retry is cheap.
-func suppressionOf(c store.Claimed, v verdict) store.SuppressionReason {
+func suppressionOf(c store.Claimed, v result) store.SuppressionReason {
 	switch {
 	case c.Message.TestMode, v.own:
 	case v.status == store.RecipientComplained:

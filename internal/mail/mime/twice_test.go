@@ -59,7 +59,7 @@ func TestParseTwice(t *testing.T) {
 					t.Fatal(err)
 				}
 				if first := firstAuthor(t, raw); m.From != nil && m.From.Email != "" && m.From.Email != first {
-					t.Errorf("shown is %q, judged %q", m.From.Email, first)
+					t.Errorf("shown is %q, authenticated %q", m.From.Email, first)
 				}
 				text := strings.ReplaceAll(m.Text, "\r\n", "\n")
 				if diff := cmp.Diff(tt.want, seen{m.From, m.To, m.Cc, m.Subject, text, m.HTML, m.HeaderID}); diff != "" {

@@ -61,7 +61,8 @@ func forms(t *testing.T) []string {
 	return slices.Compact(paths)
 }
 
-func TestX3FormsOfOtherSitesAreRefused(t *testing.T) {
+// Row X3 of docs/testing.md.
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		paths := forms(t)
@@ -86,8 +87,8 @@ func TestX3FormsOfOtherSitesAreRefused(t *testing.T) {
 	})
 }
 
-// Visitors who are not signed in reach no page, and their forms are ignored.
-func TestX3PagesAskWhoIsThere(t *testing.T) {
+// Visitors who are not signed in reach no page, and their forms are ignored (X3).
+func TestPagesNeedASignIn(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		for _, path := range forms(t) {
@@ -107,7 +108,8 @@ func TestX3PagesAskWhoIsThere(t *testing.T) {
 	})
 }
 
-func TestX3NoPageShowsInAFrame(t *testing.T) {
+// Row X3 of docs/testing.md.
+func TestNoPageShowsInAFrame(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		v := s.visitAsUser(t)
@@ -133,10 +135,10 @@ func TestX3NoPageShowsInAFrame(t *testing.T) {
 	})
 }
 
-// TestX3PasswordsAreGuessedSlowly signs in through two nodes. A network may try a
+// TestPasswordGuessesAreLimited signs in through two nodes. A network may try a
 // name five times a minute, and all names together 20 times. Attempts from
-// elsewhere do not keep a user from signing in.
-func TestX3PasswordsAreGuessedSlowly(t *testing.T) {
+// elsewhere do not keep a user from signing in (X3).
+func TestPasswordGuessesAreLimited(t *testing.T) {
 	t.Parallel()
 	proxied := options{proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -167,8 +169,8 @@ func TestX3PasswordsAreGuessedSlowly(t *testing.T) {
 	})
 }
 
-// The response does not reveal whether the user exists.
-func TestX3SignInTellsNotWhoThereIs(t *testing.T) {
+// The response does not reveal whether the user exists (X3).
+func TestSignInHidesWhetherAUserExists(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		s.withPassword(t, "bob")
@@ -180,8 +182,8 @@ func TestX3SignInTellsNotWhoThereIs(t *testing.T) {
 	})
 }
 
-// Signing in never continues a session that an attacker planted.
-func TestX3SigningInMakesANewSession(t *testing.T) {
+// Signing in never continues a session that an attacker planted (X3).
+func TestSignInStartsANewSession(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
 		bob := s.withPassword(t, "bob")
@@ -202,7 +204,8 @@ func TestX3SigningInMakesANewSession(t *testing.T) {
 	})
 }
 
-func TestX3CookiesAreForTheDashboardAlone(t *testing.T) {
+// Row X3 of docs/testing.md.
+func TestCookiesAreForTheDashboardAlone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		base, name string
@@ -240,8 +243,8 @@ func cookieOf(t *testing.T, a answer, name string) *http.Cookie {
 	return nil
 }
 
-// Signing in leads to no other site.
-func TestX3SigningInLeadsBackHere(t *testing.T) {
+// Signing in leads to no other site (X3).
+func TestSignInRedirectsWithinTheSite(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		s.withPassword(t, "bob")
