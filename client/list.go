@@ -55,7 +55,8 @@ func (c *Client) Inboxes(ctx context.Context, p gen.ListInboxesParams, options .
 	})
 }
 
-// Messages ranges over messages of all inboxes, newest first.
+// Messages ranges over messages of all inboxes, newest first. Their text is null
+// unless Include asks for it.
 func (c *Client) Messages(ctx context.Context, p gen.ListMessagesParams, options ...gen.RequestOption) iter.Seq2[gen.Message, error] {
 	return each(p.Cursor, func(cursor gen.OptString) (*gen.MessageList, error) {
 		p := p
@@ -64,7 +65,8 @@ func (c *Client) Messages(ctx context.Context, p gen.ListMessagesParams, options
 	})
 }
 
-// InboxMessages ranges over messages of one inbox, newest first.
+// InboxMessages ranges over messages of one inbox, newest first. Their text is
+// null unless Include asks for it.
 func (c *Client) InboxMessages(ctx context.Context, p gen.ListInboxMessagesParams, options ...gen.RequestOption) iter.Seq2[gen.Message, error] {
 	return each(p.Cursor, func(cursor gen.OptString) (*gen.MessageList, error) {
 		p := p

@@ -339,8 +339,9 @@ func (c *Client) ListInboxDrafts(ctx context.Context, params gen.ListInboxDrafts
 
 // ListInboxMessages calls GET /v1/inboxes/{inbox_id}/messages.
 //
-// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
-// than `limit`, or none, although `has_more` is true: continue with its cursor.
+// Returns messages of one inbox, newest first. All filters must match. `text` and `extracted_text` are
+// null unless `include=text`. A page may hold fewer items than `limit`, or none, although `has_more`
+// is true: continue with its cursor.
 func (c *Client) ListInboxMessages(ctx context.Context, params gen.ListInboxMessagesParams, options ...gen.RequestOption) (*gen.MessageList, error) {
 	return unwrap(c.api.ListInboxMessages(ctx, params, options...))
 }
@@ -361,9 +362,9 @@ func (c *Client) ListKeys(ctx context.Context, params gen.ListKeysParams, option
 
 // ListMessages calls GET /v1/messages.
 //
-// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
-// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
-// cursor.
+// Returns messages of all inboxes that the key has access to, newest first. All filters must match.
+// `text` and `extracted_text` are null unless `include=text`. A page may hold fewer items than
+// `limit`, or none, although `has_more` is true: continue with its cursor.
 func (c *Client) ListMessages(ctx context.Context, params gen.ListMessagesParams, options ...gen.RequestOption) (*gen.MessageList, error) {
 	return unwrap(c.api.ListMessages(ctx, params, options...))
 }

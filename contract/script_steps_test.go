@@ -113,6 +113,8 @@ func scriptLists(s *script) {
 	}
 	list := "/v1/inboxes/" + in.ID + "/messages"
 	s.pages("listInboxMessages", list, asking("limit", "2"))
+	s.ask("listInboxMessages", list, "", asking("include", "text"))
+	s.ask("listInboxMessages", list, "", asking("include", "html"))
 	s.pages("listMessages", "", asking("limit", "3"), asking("inbox_id", in.ID))
 	for _, pair := range [][2]string{
 		{"from", "*@example.org"},

@@ -447,16 +447,17 @@ type MessagesInvoker interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams, options ...RequestOption) (*GetMessageRawFound, error)
 	// ListInboxMessages invokes listInboxMessages operation.
 	//
-	// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
-	// than `limit`, or none, although `has_more` is true: continue with its cursor.
+	// Returns messages of one inbox, newest first. All filters must match. `text` and `extracted_text` are
+	// null unless `include=text`. A page may hold fewer items than `limit`, or none, although `has_more`
+	// is true: continue with its cursor.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error)
 	// ListMessages invokes listMessages operation.
 	//
-	// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
-	// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
-	// cursor.
+	// Returns messages of all inboxes that the key has access to, newest first. All filters must match.
+	// `text` and `extracted_text` are null unless `include=text`. A page may hold fewer items than
+	// `limit`, or none, although `has_more` is true: continue with its cursor.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error)
@@ -5596,8 +5597,9 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 // ListInboxMessages invokes listInboxMessages operation.
 //
-// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
-// than `limit`, or none, although `has_more` is true: continue with its cursor.
+// Returns messages of one inbox, newest first. All filters must match. `text` and `extracted_text` are
+// null unless `include=text`. A page may hold fewer items than `limit`, or none, although `has_more`
+// is true: continue with its cursor.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (c *Client) ListInboxMessages(ctx context.Context, params ListInboxMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -5772,6 +5774,23 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
 			if val, ok := params.Q.Get(); ok {
 				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "include" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "include",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Include.Get(); ok {
+				return e.EncodeValue(conv.StringToString(string(val)))
 			}
 			return nil
 		}); err != nil {
@@ -6111,9 +6130,9 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 // ListMessages invokes listMessages operation.
 //
-// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
-// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
-// cursor.
+// Returns messages of all inboxes that the key has access to, newest first. All filters must match.
+// `text` and `extracted_text` are null unless `include=text`. A page may hold fewer items than
+// `limit`, or none, although `has_more` is true: continue with its cursor.
 //
 // GET /v1/messages
 func (c *Client) ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error) {
@@ -6269,6 +6288,23 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
 			if val, ok := params.Q.Get(); ok {
 				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "include" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "include",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Include.Get(); ok {
+				return e.EncodeValue(conv.StringToString(string(val)))
 			}
 			return nil
 		}); err != nil {

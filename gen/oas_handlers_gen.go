@@ -5947,8 +5947,9 @@ func (s *Server) handleListInboxDraftsRequest(args [1]string, argsEscaped bool, 
 
 // handleListInboxMessagesRequest handles listInboxMessages operation.
 //
-// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
-// than `limit`, or none, although `has_more` is true: continue with its cursor.
+// Returns messages of one inbox, newest first. All filters must match. `text` and `extracted_text` are
+// null unless `include=text`. A page may hold fewer items than `limit`, or none, although `has_more`
+// is true: continue with its cursor.
 //
 // GET /v1/inboxes/{inbox_id}/messages
 func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6064,6 +6065,10 @@ func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool
 					Name: "q",
 					In:   "query",
 				}: params.Q,
+				{
+					Name: "include",
+					In:   "query",
+				}: params.Include,
 				{
 					Name: "inbox_id",
 					In:   "path",
@@ -6411,9 +6416,9 @@ func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.
 
 // handleListMessagesRequest handles listMessages operation.
 //
-// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
-// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
-// cursor.
+// Returns messages of all inboxes that the key has access to, newest first. All filters must match.
+// `text` and `extracted_text` are null unless `include=text`. A page may hold fewer items than
+// `limit`, or none, although `has_more` is true: continue with its cursor.
 //
 // GET /v1/messages
 func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6529,6 +6534,10 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 					Name: "q",
 					In:   "query",
 				}: params.Q,
+				{
+					Name: "include",
+					In:   "query",
+				}: params.Include,
 				{
 					Name: "inbox_id",
 					In:   "query",

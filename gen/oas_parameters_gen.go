@@ -4671,6 +4671,9 @@ type ListInboxMessagesParams struct {
 	// as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages
 	// whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
+	// What the messages of the list contain besides their summary. `text` adds `text` and
+	// `extracted_text`.
+	Include OptIncludeText `json:",omitempty,omitzero"`
 	// The ID of the inbox.
 	InboxID string
 }
@@ -4746,6 +4749,15 @@ func unpackListInboxMessagesParams(packed middleware.Parameters) (params ListInb
 		}
 		if v, ok := packed[key]; ok {
 			params.Q = v.(OptString)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "include",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Include = v.(OptIncludeText)
 		}
 	}
 	{
@@ -5268,6 +5280,62 @@ func decodeListInboxMessagesParams(args [1]string, argsEscaped bool, r *http.Req
 			Err:  err,
 		}
 	}
+	// Decode query: include.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "include",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotIncludeVal IncludeText
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotIncludeVal = IncludeText(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Include.SetTo(paramsDotIncludeVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Include.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "include",
+			In:   "query",
+			Err:  err,
+		}
+	}
 	// Decode path: inbox_id.
 	if err := func() error {
 		param := args[0]
@@ -5705,6 +5773,9 @@ type ListMessagesParams struct {
 	// as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages
 	// whose content is deleted are not found.
 	Q OptString `json:",omitempty,omitzero"`
+	// What the messages of the list contain besides their summary. `text` adds `text` and
+	// `extracted_text`.
+	Include OptIncludeText `json:",omitempty,omitzero"`
 	// Only this inbox. The response is 404 if the key has no access to it.
 	InboxID OptString `json:",omitempty,omitzero"`
 	// Only messages with this status.
@@ -5782,6 +5853,15 @@ func unpackListMessagesParams(packed middleware.Parameters) (params ListMessages
 		}
 		if v, ok := packed[key]; ok {
 			params.Q = v.(OptString)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "include",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Include = v.(OptIncludeText)
 		}
 	}
 	{
@@ -6311,6 +6391,62 @@ func decodeListMessagesParams(args [0]string, argsEscaped bool, r *http.Request)
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "q",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: include.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "include",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotIncludeVal IncludeText
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotIncludeVal = IncludeText(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Include.SetTo(paramsDotIncludeVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Include.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "include",
 			In:   "query",
 			Err:  err,
 		}

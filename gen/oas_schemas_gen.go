@@ -5512,6 +5512,40 @@ func (s *InboxUpdate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
 }
 
+type IncludeText string
+
+const (
+	IncludeTextText IncludeText = "text"
+)
+
+// AllValues returns all IncludeText values.
+func (IncludeText) AllValues() []IncludeText {
+	return []IncludeText{
+		IncludeTextText,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s IncludeText) MarshalText() ([]byte, error) {
+	switch s {
+	case IncludeTextText:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *IncludeText) UnmarshalText(data []byte) error {
+	switch IncludeText(data) {
+	case IncludeTextText:
+		*s = IncludeTextText
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
 // A sender or recipient of a message or draft.
 // Ref: #/components/schemas/MailAddress
 type MailAddress struct {
@@ -5724,8 +5758,9 @@ func (s *McpErrorError) SetData(val jx.Raw) {
 }
 
 // A received or sent message. Lists, wait results, threads and events leave `html` and `headers` null.
-// When `expired` is true, `text`, `html`, `headers`, `extracted_text`, `extracted` and `snippet` are
-// null and `attachments` is empty.
+// Lists also leave `text` and `extracted_text` null unless `include=text`. When `expired` is true,
+// `text`, `html`, `headers`, `extracted_text`, `extracted` and `snippet` are null and `attachments` is
+// empty.
 // Ref: #/components/schemas/Message
 type Message struct {
 	// The object type. Always `message`.
@@ -5758,11 +5793,12 @@ type Message struct {
 	Subject string `json:"subject"`
 	// The beginning of the text, on one line.
 	Snippet NilString `json:"snippet"`
-	// The plain text body.
+	// The plain text body. Null in lists without `include=text`.
 	Text NilString `json:"text"`
 	// The HTML body. Null unless you get the message by its ID.
 	HTML NilString `json:"html"`
-	// The new part of a reply, without quotes and signature. Null for sent messages.
+	// The new part of a reply, without quotes and signature. Null for sent messages, and in lists without
+	// `include=text`.
 	ExtractedText NilString `json:"extracted_text"`
 	// Codes and links found in a received message. Null for sent messages.
 	Extracted NilExtracted `json:"extracted"`
@@ -7772,6 +7808,52 @@ func (o OptInboxCreate) Get() (v InboxCreate, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptInboxCreate) Or(d InboxCreate) InboxCreate {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptIncludeText returns new OptIncludeText with value set to v.
+func NewOptIncludeText(v IncludeText) OptIncludeText {
+	return OptIncludeText{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptIncludeText is optional IncludeText.
+type OptIncludeText struct {
+	Value IncludeText
+	Set   bool
+}
+
+// IsSet returns true if OptIncludeText was set.
+func (o OptIncludeText) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptIncludeText) Reset() {
+	var v IncludeText
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptIncludeText) SetTo(v IncludeText) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptIncludeText) Get() (v IncludeText, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptIncludeText) Or(d IncludeText) IncludeText {
 	if v, ok := o.Get(); ok {
 		return v
 	}

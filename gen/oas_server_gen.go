@@ -383,16 +383,17 @@ type MessagesHandler interface {
 	GetMessageRaw(ctx context.Context, params GetMessageRawParams) (*GetMessageRawFound, error)
 	// ListInboxMessages implements listInboxMessages operation.
 	//
-	// Returns messages of one inbox, newest first. All filters must match. A page may hold fewer items
-	// than `limit`, or none, although `has_more` is true: continue with its cursor.
+	// Returns messages of one inbox, newest first. All filters must match. `text` and `extracted_text` are
+	// null unless `include=text`. A page may hold fewer items than `limit`, or none, although `has_more`
+	// is true: continue with its cursor.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages
 	ListInboxMessages(ctx context.Context, params ListInboxMessagesParams) (*MessageList, error)
 	// ListMessages implements listMessages operation.
 	//
-	// Returns messages of all inboxes that the key has access to, newest first. All filters must match. A
-	// page may hold fewer items than `limit`, or none, although `has_more` is true: continue with its
-	// cursor.
+	// Returns messages of all inboxes that the key has access to, newest first. All filters must match.
+	// `text` and `extracted_text` are null unless `include=text`. A page may hold fewer items than
+	// `limit`, or none, although `has_more` is true: continue with its cursor.
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams) (*MessageList, error)

@@ -2522,6 +2522,15 @@ func (s *InboxUpdate) Validate() error {
 	return nil
 }
 
+func (s IncludeText) Validate() error {
+	switch s {
+	case "text":
+		return nil
+	default:
+		return errors.Errorf("invalid value: %v", s)
+	}
+}
+
 func (s MailHeaders) Validate() error {
 	var failures []validate.FieldError
 	for key, elem := range s {

@@ -74,7 +74,7 @@ func (a *API) listDrafts(ctx context.Context, f store.DraftFilter, p store.Page)
 	}
 	out := &gen.DraftList{Data: make([]gen.Draft, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
 	for _, d := range l.Rows {
-		out.Data = append(out.Data, *draftToAPI(d, withoutHTML))
+		out.Data = append(out.Data, *draftToAPI(d, withText))
 	}
 	return out, nil
 }

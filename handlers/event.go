@@ -73,7 +73,7 @@ func messageEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, 
 		return nil, err
 	}
 	m.AsOf(e, data)
-	v, err := messageToAPI(m, withoutHTML)
+	v, err := messageToAPI(m, withText)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, err
 		return nil, err
 	}
 	d.Status = data.Status
-	v := draftToAPI(d, withoutHTML)
+	v := draftToAPI(d, withText)
 	return cutBody(e, v.Encode, eventExtra{}, nil, &v.Text)
 }
 

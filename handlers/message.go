@@ -33,7 +33,7 @@ func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesPara
 	}
 	f := store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or("")),
-		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q),
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
 	}
 	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
 }
@@ -43,7 +43,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 	k := httpapi.Caller(ctx)
 	f := store.MessageFilter{
 		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.Direction(p.Direction.Or("")),
-		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q),
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
 		Status: store.MessageStatus(p.Status.Or("")),
 	}
 	if id, ok := p.InboxID.Get(); ok {
@@ -61,9 +61,13 @@ func (a *API) listMessages(ctx context.Context, f store.MessageFilter, p store.P
 	if err != nil {
 		return nil, err
 	}
+	d := summary
+	if f.WithText {
+		d = withText
+	}
 	out := &gen.MessageList{Data: make([]gen.Message, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
 	for _, m := range l.Rows {
-		v, err := messageToAPI(m, withoutHTML)
+		v, err := messageToAPI(m, d)
 		if err != nil {
 			return nil, err
 		}
@@ -125,12 +129,13 @@ func sinceOf(since gen.OptDateTime) *store.Time {
 	return nil
 }
 
-// detail says whether a response includes the HTML of a message.
-type detail bool
+// detail says how much of the content of a message a response includes.
+type detail int
 
 const (
-	withHTML    detail = true
-	withoutHTML detail = false
+	summary  detail = iota // no text
+	withText               // and the text and the reply text
+	withHTML               // and the HTML
 )
 
 func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
@@ -163,24 +168,17 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 
 // contentToAPI sets the fields that retention deletes.
 func contentToAPI(out *gen.Message, c store.Content, d detail) error {
-	body, err := bodyOf(c, store.Direction(out.Direction))
-	if err != nil {
-		return err
-	}
 	out.Snippet = gen.NewNilString(c.Snippet)
-	out.Text = gen.NewNilString(body.Text)
-	if d == withHTML {
-		out.HTML = emptyIsNull(body.HTML)
-	}
 	for _, at := range c.Attachments.V {
 		out.Attachments = append(out.Attachments, attachmentToAPI(at))
 	}
+	if d != summary {
+		if err := textToAPI(out, c, d); err != nil {
+			return err
+		}
+	}
 	if out.Direction != string(store.DirectionIn) {
 		return nil
-	}
-	out.ExtractedText = gen.NewNilString(body.Text)
-	if body.Reply != nil {
-		out.ExtractedText = gen.NewNilString(*body.Reply)
 	}
 	if c.Extracted != nil {
 		x := c.Extracted.V
@@ -189,6 +187,26 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 		})
 	}
 	out.Auth = authToAPI(c)
+	return nil
+}
+
+// textToAPI sets the fields that summaries leave out.
+func textToAPI(out *gen.Message, c store.Content, d detail) error {
+	body, err := bodyOf(c, store.Direction(out.Direction))
+	if err != nil {
+		return err
+	}
+	out.Text = gen.NewNilString(body.Text)
+	if d == withHTML {
+		out.HTML = emptyIsNull(body.HTML)
+	}
+	switch {
+	case out.Direction != string(store.DirectionIn):
+	case body.Reply != nil:
+		out.ExtractedText = gen.NewNilString(*body.Reply)
+	default:
+		out.ExtractedText = gen.NewNilString(body.Text)
+	}
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (a *API) GetThread(ctx context.Context, p gen.GetThreadParams) (*gen.Thread
 		CreatedAt: t.CreatedAt.Time, Messages: make([]gen.Message, 0, len(ms)),
 	}
 	for _, m := range ms {
-		v, err := messageToAPI(m, withoutHTML)
+		v, err := messageToAPI(m, withText)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*
 		if err := a.KeyStillGood(ctx); err != nil {
 			return nil, err
 		}
-		v, err := messageToAPI(*m, withoutHTML)
+		v, err := messageToAPI(*m, withText)
 		if err != nil {
 			return nil, err
 		}

@@ -96,7 +96,8 @@ type Message struct {
 	// Recipients are filled in for outbound messages that are read one by one
 	// or in a page.
 	Recipients []Recipient `db:"-"`
-	// Content is filled in likewise, and nil when it is deleted.
+	// Content is filled in likewise, and nil when it is deleted. In a page of
+	// summaries it has no Body.
 	Content *Content `db:"-"`
 }
 
@@ -140,6 +141,10 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 
 // fill reads the content and the recipients of the messages.
 func (s *Store) fill(ctx context.Context, ms []Message) error {
+	return s.fillWith(ctx, ms, contentColumns)
+}
+
+func (s *Store) fillWith(ctx context.Context, ms []Message, columns string) error {
 	bySeq := make(map[int64]*Message, len(ms))
 	var all, out []int64
 	for i := range ms {
@@ -152,17 +157,23 @@ func (s *Store) fill(ctx context.Context, ms []Message) error {
 			out = append(out, m.Seq)
 		}
 	}
-	if err := s.fillContents(ctx, bySeq, all); err != nil {
+	if err := s.fillContents(ctx, bySeq, all, columns); err != nil {
 		return err
 	}
 	return s.fillRecipients(ctx, bySeq, out)
 }
 
-func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs []int64) error {
+// fillSummaries reads the recipients of the messages and the summary of their
+// content. It leaves content that was read before.
+func (s *Store) fillSummaries(ctx context.Context, ms []Message) error {
+	return s.fillWith(ctx, ms, summaryColumns)
+}
+
+func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs []int64, columns string) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	q := `SELECT ` + contentColumns + ` FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
+	q := `SELECT ` + columns + ` FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
 	rows := make([]Content, 0, len(seqs))
 	if err := s.reads.All(ctx, &rows, q, s.engine.List(seqs)); err != nil {
 		return s.wrap(err, "read contents")
@@ -309,9 +320,11 @@ type Content struct {
 	Attachments JSON[[]mail.Attachment] `db:"attachments"`
 }
 
-// The raw bytes of a message whose body is kept beside them are left out: who
-// lists messages does not need them.
-const contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
+const (
+	// The raw bytes are needed only of a message whose body is not kept beside them.
+	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
+	summaryColumns = `message_seq, snippet, extracted, auth, attachments`
+)
 
 // Raw is an open raw message.
 type Raw struct {

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// ListMessages returns a page of messages with their content, newest first. A
-// page may have fewer messages than the limit, or none, without being the last:
-// the search time and the memory of a page are bounded.
+// ListMessages returns a page of messages, newest first, with their content if
+// the filter asks for it, else with its summary. A page may have fewer messages
+// than the limit, or none, without being the last: the search time and the memory
+// of a page are bounded.
 func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
 	scope := f.scope()
 	before := position{at: maxPosition, seq: maxPosition}
@@ -34,7 +35,12 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 	if err != nil {
 		return List[Message]{}, err
 	}
-	n, err := s.fillPage(ctx, found.messages)
+	n := len(found.messages)
+	if f.WithText {
+		n, err = s.fillPage(ctx, found.messages)
+	} else {
+		err = s.fillSummaries(ctx, found.messages)
+	}
 	if err != nil {
 		return List[Message]{}, err
 	}
@@ -265,6 +271,7 @@ type MessageFilter struct {
 	HasLink   bool
 	After     *Place // only messages that came after this one
 	Text      *TextQuery
+	WithText  bool // a list reads the whole content, and not its summary alone
 
 	threadSeq int64   // of ThreadID
 	inboxes   []int64 // of InboxIDs, those that are there

@@ -30,7 +30,7 @@ func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 		slices.Reverse(want)
 		var got []string
 		for p := (store.Page{Limit: 100}); ; {
-			l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID}, p)
+			l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID, WithText: true}, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,6 +48,15 @@ func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
+		}
+		l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID}, store.Page{Limit: 100})
+		if err != nil || len(l.Rows) != mails || l.Cursor != "" {
+			t.Fatalf("a page of summaries has %d messages, %v", len(l.Rows), err)
+		}
+		for _, m := range l.Rows {
+			if m.Content == nil || m.Content.Body != nil || m.Content.Raw != nil {
+				t.Errorf("the summary of %s has content %+v", m.ID, m.Content)
+			}
 		}
 	})
 }

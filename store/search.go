@@ -211,7 +211,7 @@ func (sr *searcher) read(ctx context.Context, m *Message, next []candidate, bySe
 				seqs = append(seqs, c.seq)
 			}
 		}
-		if err := sr.store.fillContents(ctx, bySeq, seqs); err != nil {
+		if err := sr.store.fillContents(ctx, bySeq, seqs, contentColumns); err != nil {
 			return false, err
 		}
 	}
@@ -380,7 +380,7 @@ func (s *Store) wordsOf(ctx context.Context, ms []Message, text IndexText) ([][]
 				bySeq[m.Seq], seqs = m, append(seqs, m.Seq)
 			}
 		}
-		if err := s.fillContents(ctx, bySeq, seqs); err != nil {
+		if err := s.fillContents(ctx, bySeq, seqs, contentColumns); err != nil {
 			return nil, err
 		}
 		for i := range rest[:n] {

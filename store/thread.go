@@ -357,7 +357,7 @@ func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Mess
 	if one[0].Latest.Seq == 0 {
 		return Thread{}, nil, fmt.Errorf("thread: %w", ErrNotFound) // deleted meanwhile
 	}
-	l, err := s.ListMessages(ctx, MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, ThreadID: id}, Page{Limit: ThreadMessages})
+	l, err := s.ListMessages(ctx, MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, ThreadID: id, WithText: true}, Page{Limit: ThreadMessages})
 	slices.Reverse(l.Rows)
 	return one[0], l.Rows, err
 }

@@ -23,6 +23,7 @@ func (p Program) messageListCommand() *cobra.Command {
 		status                               gen.MessageStatus
 		since                                time.Time
 		limit                                int
+		text                                 bool
 	)
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -38,6 +39,7 @@ func (p Program) messageListCommand() *cobra.Command {
 	cmd.Flags().Var(moment{&since}, "since", "only since this time, or this long ago, such as 10m")
 	choose(cmd, &direction, "direction", "only received (in) or sent (out)", direction.AllValues())
 	choose(cmd, &status, "status", "only with this status", status.AllValues())
+	cmd.Flags().BoolVar(&text, "text", false, "with --json, include the text of each message")
 	limitFlag(cmd, &limit)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		params := gen.ListMessagesParams{Limit: pageOf(limit), From: opt(from), Subject: opt(subject), Q: opt(search), ThreadID: opt(thread)}
@@ -56,6 +58,9 @@ func (p Program) messageListCommand() *cobra.Command {
 		}
 		if !since.IsZero() {
 			params.Since.SetTo(since)
+		}
+		if text {
+			params.Include.SetTo(gen.IncludeTextText)
 		}
 		return showList(a.output, a.Messages(ctx, params), limit, []string{"ID", "TIME", "STATUS", "FROM", "TO", "SUBJECT"}, messageRow)
 	})

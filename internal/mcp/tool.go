@@ -22,7 +22,7 @@ type tool struct {
 	others []gen.OperationName
 	// renamed maps arguments to the parameters that they stand for.
 	renamed map[string]string
-	// left are body fields that are not offered as arguments.
+	// left are parameters and body fields that are not offered as arguments.
 	left []string
 	// changed are arguments whose schema differs from the contract.
 	changed map[string]schema
@@ -74,6 +74,9 @@ func (t *tool) readInput() {
 	t.properties = schema{}
 	if t.run == nil || t.answers == nil {
 		for _, p := range t.op.params {
+			if slices.Contains(t.left, p.name) {
+				continue
+			}
 			t.properties[t.argument(p.name)] = p.schema
 			if p.in == "path" || p.required {
 				t.required = append(t.required, t.argument(p.name))

@@ -8,8 +8,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// listed is the number of messages on a page. It is small because the API's lists
-// carry texts.
+// listed is the number of rows on a page.
 const listed = 25
 
 func (d *Dashboard) inboxPages() {
