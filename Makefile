@@ -30,6 +30,9 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 CONCURRENT := ./store/... ./smtp/... ./handlers/... ./internal/httpapi/... ./internal/httpserver ./internal/work/... ./internal/webhook \
 	./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./client ./cmd/postroom
 
+# The program that tests run, built once for all packages.
+TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
+
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -37,7 +40,7 @@ VERIFIERS := internal/webhook/testdata/verify
 MCP_CLIENTS := contract/testdata/mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults rounds test-tools bin/withpg check-generated
+.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults rounds test-tools bin/withpg bin/test/postroom bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
@@ -51,11 +54,11 @@ run: ## build and start Postroom on SQLite
 build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
-test: test-tools check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
-	exec bin/withpg -- scripts/ci-test -p 2 -timeout 30m $(ARGS) -- $(PKG)
+test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
+	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 -timeout 30m $(ARGS) -- $(PKG)
 
-race: test-tools $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
-	exec env CGO_ENABLED=1 bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
+race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
+	exec env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
 
 check: format vet lint check-contract ## check format, vet, lint and the contract
 
@@ -95,6 +98,9 @@ test-tools: bin/withpg
 # same reason it is exec'd above, in place of the shell.
 bin/withpg:
 	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./internal/testpg/cmd/withpg
+
+bin/test/postroom:
+	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./cmd/postroom
 
 # Built once, from source: some two minutes on two cores.
 $(GOLANGCI):

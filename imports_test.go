@@ -37,7 +37,7 @@ var (
 		"internal/doctor", "internal/docs", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -119,6 +119,7 @@ var layers = []layer{
 	{pkg: "store/storetest", imports: []string{"store", "internal/mail", "store/migrations", "internal/testpg"}},
 	{pkg: "smtp/smtptest", imports: []string{"internal/skiptest"}},
 	{pkg: "internal/testpg", imports: nothing},
+	{pkg: "internal/testprogram", imports: nothing},
 	{pkg: "internal/s3test", imports: []string{"internal/skiptest"}},
 	{pkg: "internal/skiptest", imports: nothing},
 	{pkg: "internal/acmetest", imports: []string{"smtp/smtptest", "internal/skiptest"}},

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/testprogram"
 )
 
 // firstKey is the full-access key of the test server.
@@ -33,11 +34,9 @@ func serveAndRun(m *testing.M) (code int) {
 		return fail(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system cleans up otherwise
-	program := filepath.Join(dir, "postroom")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
-	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-	if err := build.Run(); err != nil {
-		return fail(fmt.Errorf("build the program: %w", err))
+	program, err := testprogram.Build(dir)
+	if err != nil {
+		return fail(err)
 	}
 	server := exec.Command(program, "serve")
 	server.Env = []string{

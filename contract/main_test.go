@@ -3,8 +3,6 @@ package contract_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,10 +10,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/testprogram"
 )
 
-// program is the path of the tested program. TestMain builds it without the
-// race detector, which would slow it down.
+// program is the path of the tested program.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -27,12 +25,8 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system cleans up otherwise
-	program = filepath.Join(dir, "postroom")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "github.com/postroom/postroom/cmd/postroom")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "contract: build the program:", err)
+	if program, err = testprogram.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "contract:", err)
 		return 1
 	}
 	code := m.Run()

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,9 +19,10 @@ import (
 
 	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/testprogram"
 )
 
-// binary is the program under test, built once.
+// binary is the program under test.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -35,9 +35,8 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	go exchanges.Ready() // beside the compiler
-	binary = filepath.Join(dir, "postroom")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+	if binary, err = testprogram.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()

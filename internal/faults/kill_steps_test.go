@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -48,8 +47,8 @@ var killSteps = []killStep{
 // its result being stored may arrive twice. Row C4 of docs/testing.md.
 func TestKillAtAnyDeliveryStepLosesNothing(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "postroom")
-	if err := build(program, "-tags", "crashpoints"); err != nil {
+	program, err := withCrashpoints()
+	if err != nil {
 		t.Fatal(err)
 	}
 	onEachEngine(t, func(t *testing.T, in *installation) {

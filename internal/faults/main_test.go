@@ -3,15 +3,20 @@ package faults_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/testprogram"
 )
 
-// program is the path of the program under test, which TestMain builds.
-var program string
+// program is the path of the program under test. withCrashpoints builds it with points
+// at which a test can stop it, and a clock that a test can set.
+var (
+	program         string
+	withCrashpoints func() (string, error)
+)
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
@@ -23,8 +28,10 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // otherwise the system cleans up
 	go exchanges.Ready()                     // while the program compiles
-	program = filepath.Join(dir, "postroom")
-	if err := build(program); err != nil {
+	withCrashpoints = sync.OnceValues(func() (string, error) {
+		return testprogram.BuildWith(filepath.Join(dir, "crashpoints"), "-tags", "crashpoints")
+	})
+	if program, err = testprogram.Build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		return 1
 	}
@@ -35,17 +42,6 @@ func buildAndRun(m *testing.M) int {
 // exchanges checks the exchanges with the API of the programs under test. There are
 // so many that checking each would slow down the clients and weaken the faults.
 var exchanges = contractcheck.NewSuite("../../gen/openapi.json", 100)
-
-// build builds the released program with additional flags.
-func build(path string, flags ...string) error {
-	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
-	cmd := exec.Command("go", append(args, "github.com/postroom/postroom/cmd/postroom")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the program: %w: %s", err, out)
-	}
-	return nil
-}
 
 // pick returns the size of a test: short in the short form, long in the full form.
 func pick[T any](short, long T) T {

@@ -161,8 +161,8 @@ func (c *cluster) enough() bool {
 // is posted. Rows N1 and C9 of docs/testing.md.
 func TestThreeNodesUnderFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
-	moved := filepath.Join(t.TempDir(), "postroom")
-	if err := build(moved, "-tags", "crashpoints"); err != nil {
+	moved, err := withCrashpoints()
+	if err != nil {
 		t.Fatal(err)
 	}
 	database := testpg.Schema(t)
