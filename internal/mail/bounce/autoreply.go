@@ -10,9 +10,9 @@ func (m *reportMail) isAutoReply() bool {
 	}
 	answers := m.auto == "auto-replied" || m.auto == "auto-notified"
 	if answers && len(m.failed) == 0 || m.vacation {
-		return !containsAny(m.subject, bounceSubjects)
+		return !containsAny(m.subject, phrases().subject)
 	}
-	return beginsWithAny(strings.ToLower(m.subject), autoSubjects)
+	return beginsWithAny(strings.ToLower(m.subject), phrases().autoReply)
 }
 
 // autoReply reads an automatic reply.
@@ -35,16 +35,4 @@ func beginsWithAny(s string, list []string) bool {
 		}
 	}
 	return false
-}
-
-// autoSubjects are the prefixes of the subjects of automatic replies, in lower
-// case.
-var autoSubjects = []string{
-	"automatic reply", "automated reply", "auto-reply", "autoreply", "auto reply", "auto response", "auto-response", "autoresponse", "automatic response",
-	"out of office", "out-of-office", "out of the office", "ooo:", "vacation reply", "on vacation", "i am out of", "away from",
-	"automatische antwort", "abwesenheit", "abwesend", "antwort automatisch", "réponse automatique", "absence du bureau", "absent du bureau", "message d'absence",
-	"respuesta automática", "respuesta automatica", "fuera de la oficina", "risposta automatica", "fuori sede", "fuori ufficio", "resposta automática", "ausência",
-	"automatisch antwoord", "afwezig", "autosvar", "automatiskt svar", "automatisk svar", "frånvaro", "fravær", "automaattinen vastaus",
-	"automatyczna odpowiedź", "automatická odpověď", "otomatik yanıt", "автоответ", "автоматический ответ", "автоматична відповідь",
-	"自动回复", "自動回覆", "自動返信", "자동 회신", "자동 응답", "balasan otomatis", "trả lời tự động", "الرد التلقائي", "स्वचालित",
 }

@@ -60,7 +60,7 @@ func (m *reportMail) mayBeReport() bool {
 	if m.isOtherReport || m.isAutoReply() {
 		return false
 	}
-	subject, words := containsAny(m.subject, bounceSubjects), containsAny(m.head, bounceWords)
+	subject, words := containsAny(m.subject, phrases().subject), containsAny(m.head, phrases().text)
 	returns := m.original != "" || m.tail != ""
 	told := returns || findCode(plaintext.Truncate(m.head, maxSaid)) > 0 || findFailure(plaintext.Truncate(m.head, maxSaid)) != ""
 	switch {
@@ -103,5 +103,5 @@ func containsAny(text string, words []string) bool {
 
 // saysDelayed reports whether the server is still retrying.
 func (m *reportMail) saysDelayed() bool {
-	return containsAny(m.subject+"\n"+m.head, delayWords) && !containsAny(m.head, finalWords)
+	return containsAny(m.subject+"\n"+m.head, phrases().delayed) && !containsAny(m.head, phrases().final)
 }

@@ -6,15 +6,6 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 )
 
-// originalMarks introduce the returned message, in lower case.
-var originalMarks = []string{
-	"below this line is a copy", "enclosed is a copy", "this is a copy of", "included is a copy", "below is a copy",
-	"copy of the original message", "copy of your message", "copy of the message",
-	"header of the original message", "headers of the original message", "headers follow", "message follows",
-	"original message", "original mail", "unsent message", "undelivered message", "returned message", "message header follow",
-	"message text follows", "rejected message",
-}
-
 // originalStart returns the index of the line at which the returned message
 // starts, or len(lines).
 func originalStart(lines []string) int {
@@ -38,7 +29,7 @@ func isOriginalMark(line string) bool {
 	if !ruled && !strings.HasSuffix(line, "follows.") && !strings.HasSuffix(line, "follow.") && !strings.HasSuffix(line, ":") {
 		return false
 	}
-	for _, mark := range originalMarks {
+	for _, mark := range phrases().original {
 		if strings.Contains(line, mark) {
 			return true
 		}

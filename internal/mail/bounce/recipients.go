@@ -184,12 +184,6 @@ func leadingAddress(line string) string {
 	return ""
 }
 
-// recipientNames precede a recipient, in lower case.
-var recipientNames = []string{
-	"rcpt to:", "recipient:", "recipient address:", "delivered to:", "undeliverable to", "your mail to", "your message to", "recipients:", "failed recipient:",
-	"recipient was:", "undelivered to:", "failed to:", "delivery to", "rejected recipient",
-}
-
 // namedRecipient returns the address that a line names as recipient, in words
 // or as sendmail does: "550 <a@b.example>... User unknown".
 func namedRecipient(line string) []string {
@@ -197,7 +191,7 @@ func namedRecipient(line string) []string {
 	if len(line) > 5 && replyCode(line[:3]) > 0 && line[3:5] == " <" {
 		return addressesIn(line)[:min(1, len(addressesIn(line)))]
 	}
-	for _, name := range recipientNames {
+	for _, name := range phrases().recipient {
 		if at := strings.Index(lower, name); at >= 0 && len(lower) == len(line) {
 			if list := addressesIn(line[at+len(name):]); len(list) > 0 {
 				return list[:1]
@@ -212,7 +206,7 @@ func refusedAddresses(line string) []string {
 	if strings.IndexByte(line, '@') < 0 || containsAny(line, []string{"mail from:", "contact", "assistance"}) {
 		return nil
 	}
-	if findCode(line) == 0 && reasonOf(line) == ReasonNone && !containsAny(line, bounceWords) {
+	if findCode(line) == 0 && reasonOf(line) == ReasonNone && !containsAny(line, phrases().text) {
 		return nil
 	}
 	return addressesIn(line)

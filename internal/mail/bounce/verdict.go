@@ -80,7 +80,7 @@ func namesAddress(text string) bool {
 // filtering gateways repeat when they reject the message themselves.
 func isCertain(text string) bool {
 	words := plainWords(text)
-	for _, w := range certainWords {
+	for _, w := range phrases().certain {
 		if at := strings.Index(words, w); at >= 0 && !strings.HasSuffix(words[:at], " @ ") {
 			return true
 		}
@@ -98,30 +98,11 @@ const (
 	stageData          // after DATA, or after the message itself
 )
 
-// stageWords are what reports write about the stage, the most certain first. A
-// transcript may show a pipelined DATA before the reply to a recipient.
-var stageWords = []struct {
-	stage stage
-	words []string
-}{
-	{stageRcpt, []string{"need rcpt", "no valid recipients", "valid rcpt command", "(state 14)"}},
-	{stageData, []string{
-		"end of data", "data command", "text command", "(data)", ">>> data", "our final data", "after data", "smtp command data",
-		"in reply to data", "after i sent the message", "in response to data", "[data]", "at data", "sent message body",
-		"(state 17)", "(state 18)", // Gmail's, like the other states
-	}},
-	{stageMail, []string{
-		"mail from command", "after mail from", "mail command", "(mail from)", ">>> mail from", "our mail from", "[mail_from]", "mail_from",
-		"sender was rejected", "my name was rejected", "ehlo command", "helo command", "(state 12)", "(state 13)",
-	}},
-	{stageRcpt, []string{"rcpt to", "rcpt command", "[rcpt_to]", "does not like recipient", "smtp:rcpt"}},
-}
-
 // stageOf returns the stage at which the message was rejected.
 func stageOf(text string) stage {
 	text = strings.ReplaceAll(plaintext.FoldSpace(strings.ToLower(text)), "-------", " ")
-	for _, s := range stageWords {
-		for _, w := range s.words {
+	for _, s := range phrases().stages {
+		for _, w := range s.list {
 			if strings.Contains(text, w) {
 				return s.stage
 			}
