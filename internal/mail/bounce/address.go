@@ -66,12 +66,17 @@ func plausibleAddress(s string) string {
 			s = s[open+1 : open+end]
 		}
 	}
-	s = strings.Trim(s, "<>\"'` \t")
+	s = strings.Trim(s, "<>'` \t")
+	quoted := strings.HasPrefix(s, `"`) && strings.Contains(s[1:], `"@`)
+	if !quoted {
+		s = strings.Trim(s, "<>\"'` \t")
+	}
 	if strings.HasPrefix(s, "@") { // a source route, RFC 5321 appendix C
 		_, s, _ = strings.Cut(s, ":")
 	}
 	at := strings.LastIndexByte(s, '@')
-	if at <= 0 || at == len(s)-1 || len(s) > mime.MaxAddressBytes || strings.ContainsAny(s, " \t<>|\x00") || s[0] == '/' {
+	if at <= 0 || at == len(s)-1 || len(s) > mime.MaxAddressBytes || strings.ContainsAny(s, "<>|\x00") || s[0] == '/' || strings.ContainsAny(s, "：，。（）") ||
+		!quoted && strings.ContainsAny(s, " \t") || strings.Contains(s, "://") {
 		return ""
 	}
 	domain := strings.TrimRight(s[at+1:], ".")

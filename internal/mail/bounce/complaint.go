@@ -1,7 +1,6 @@
 package bounce
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/postroom/postroom/internal/mail"
@@ -87,80 +86,4 @@ func (m *reportMail) unsubscribe() (rep Report) {
 		rep.FeedbackType = "opt-out"
 	}
 	return rep
-}
-
-// sesNotification is an Amazon SES notification that SNS sends by mail.
-type sesNotification struct {
-	Type   string `json:"notificationType"`
-	Bounce struct {
-		Type       string `json:"bounceType"`
-		Recipients []struct {
-			Email      string `json:"emailAddress"`
-			Status     string `json:"status"`
-			Diagnostic string `json:"diagnosticCode"`
-		} `json:"bouncedRecipients"`
-	} `json:"bounce"`
-	Complaint struct {
-		Type       string `json:"complaintFeedbackType"`
-		Recipients []struct {
-			Email string `json:"emailAddress"`
-		} `json:"complainedRecipients"`
-	} `json:"complaint"`
-	Delivery struct {
-		Recipients []string `json:"recipients"`
-	} `json:"delivery"`
-	Mail struct {
-		Headers struct {
-			MessageID string `json:"messageId"`
-		} `json:"commonHeaders"`
-	} `json:"mail"`
-}
-
-// unwrapped removes the line breaks that mail servers add to long lines.
-var unwrapped = strings.NewReplacer("!\n ", "", "\n", " ")
-
-// notification reads a JSON report of a sending service.
-func (m *reportMail) notification() (rep Report) {
-	text := strings.TrimSpace(unwrapped.Replace(m.text))
-	if !strings.HasPrefix(text, "{") || !strings.Contains(plaintext.Truncate(text, maxDiagnostic), "notificationType") {
-		return rep
-	}
-	var n sesNotification
-	if err := json.NewDecoder(strings.NewReader(text)).Decode(&n); err != nil {
-		return rep // not JSON after all
-	}
-	if ids := mime.MessageIDs(n.Mail.Headers.MessageID); len(ids) > 0 {
-		rep.OriginalID = ids[0]
-	}
-	n.read(&rep)
-	rep.Recipients = rep.Recipients[:min(len(rep.Recipients), maxReported)]
-	return rep
-}
-
-func (n *sesNotification) read(rep *Report) {
-	add := func(email string, r Recipient) {
-		if r.Email = plausibleAddress(email); r.Email != "" {
-			rep.Recipients = append(rep.Recipients, r)
-		}
-	}
-	switch n.Type {
-	case "Bounce":
-		for _, b := range n.Bounce.Recipients {
-			_, diagnostic, _ := cutType(b.Diagnostic)
-			v := judge(diagnostic, "", "", findStatus(b.Status))
-			add(b.Email, Recipient{
-				Outcome: Bounced, Hard: v.hard() || v.reason == ReasonNone && n.Bounce.Type == "Permanent",
-				Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(diagnostic),
-			})
-		}
-	case "Complaint":
-		rep.FeedbackType = strings.ToLower(plaintext.Truncate(plaintext.OneLine(n.Complaint.Type), maxDiagnostic))
-		for _, c := range n.Complaint.Recipients {
-			add(c.Email, Recipient{Outcome: Complained})
-		}
-	case "Delivery":
-		for _, email := range n.Delivery.Recipients {
-			add(email, Recipient{Outcome: Delivered})
-		}
-	}
 }

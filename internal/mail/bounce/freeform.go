@@ -65,9 +65,9 @@ func (m *reportMail) mayBeReport() bool {
 	told := returns || findCode(plaintext.Truncate(m.head, maxSaid)) > 0 || findFailure(plaintext.Truncate(m.head, maxSaid)) != ""
 	switch {
 	case m.byDaemon() || m.isReport:
-		return len(m.failed) > 0 || subject || words && told
+		return len(m.failed) > 0 || subject || words && (told || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
 	case m.nullPath:
-		return len(m.failed) > 0 || told && (subject || words)
+		return len(m.failed) > 0 || told && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
 	}
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }
@@ -86,6 +86,9 @@ func (m *reportMail) byDaemon() bool {
 		case "mailerdaemon", "postmaster", "maildaemon", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
 			return true
 		}
+	}
+	if strings.HasSuffix(localPart(m.from.Email), "-bounces") { // of a list manager
+		return true
 	}
 	name := strings.ToLower(m.from.Name)
 	return strings.Contains(name, "mailer-daemon") || strings.Contains(name, "mail delivery s") || strings.Contains(name, "system administrator")

@@ -2,6 +2,7 @@ package bounce
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,7 +14,7 @@ var phraseFile string
 
 // phraseTable is the content of phraseFile.
 type phraseTable struct {
-	subject, text, delayed, final, autoReply, original, recipient, certain, wish []string
+	subject, text, delayed, final, autoReply, original, recipient, certain, always, address, unknown, wish []string
 
 	stages  []stagePhrases  // in order of precedence
 	reasons []reasonPhrases // likewise
@@ -36,7 +37,8 @@ var phrases = sync.OnceValue(func() *phraseTable {
 	t := &phraseTable{}
 	lists := map[string]*[]string{
 		"subject": &t.subject, "text": &t.text, "delayed": &t.delayed, "final": &t.final, "auto-reply": &t.autoReply,
-		"original": &t.original, "recipient": &t.recipient, "certain": &t.certain, "wish": &t.wish,
+		"original": &t.original, "recipient": &t.recipient, "certain": &t.certain,
+		"always": &t.always, "address": &t.address, "unknown": &t.unknown, "wish": &t.wish,
 	}
 	stages := map[string]stage{"mail": stageMail, "rcpt": stageRcpt, "data": stageData}
 	for section := range strings.SplitSeq("\n"+phraseFile, "\n== ") {
@@ -52,6 +54,12 @@ var phrases = sync.OnceValue(func() *phraseTable {
 			if dst := lists[name]; dst != nil {
 				*dst = list
 			}
+		}
+	}
+	for i := len(t.reasons) - 1; i >= 0; i-- { // the last section of the reason
+		if r := &t.reasons[i]; r.reason == ReasonNoMailbox {
+			r.list = slices.Concat(r.list, t.certain, t.unknown)
+			break
 		}
 	}
 	t.reasons = append([]reasonPhrases{{ReasonRefused, t.wish}}, t.reasons...)

@@ -30,23 +30,26 @@ func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 		slices.SortStableFunc(found, func(a, b foundRecipient) int { return a.line - b.line })
 		return found, false
 	}
-	for n, email := range m.leads {
-		if email != "" {
-			found.add(email, n)
-		}
-	}
-	if found = m.withoutOthers(found); len(found) > 0 {
-		return found, false
-	}
-	for _, look := range []func(string) []string{namedRecipient, refusedAddresses} {
+	var servers recipientSet // addresses of the sender and of servers, the last resort
+	inList := func(n int, _ string) []string { return m.leads[n : n+1] }
+	for i, look := range []func(n int, line string) []string{inList, namedRecipient, refusedAddresses} {
 		for n, line := range m.lines {
-			for _, email := range look(line) {
-				found.add(email, n)
+			for _, email := range look(n, line) {
+				if email != "" {
+					found.add(email, n)
+				}
 			}
 		}
-		if found = m.withoutOthers(found); len(found) > 0 {
-			return found, true
+		if others := m.withoutOthers(found); len(others) > 0 {
+			return others, i > 0
 		}
+		if len(servers) == 0 {
+			servers, whole = found, i > 0
+		}
+		found = nil
+	}
+	if len(servers) > 0 {
+		return servers, whole
 	}
 	if email := m.soleAddress(); email != "" {
 		return recipientSet{{email, m.lineOf(email)}}, true
@@ -64,14 +67,9 @@ func (s *recipientSet) add(email string, line int) {
 	}
 }
 
-// withoutOthers removes the original's sender and the reporting server, unless
-// only they are left.
+// withoutOthers removes the original's sender and the reporting server.
 func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
-	others := slices.DeleteFunc(slices.Clone(found), func(f foundRecipient) bool { return m.isOther(f.email) })
-	if len(others) > 0 {
-		return others
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(found), func(f foundRecipient) bool { return m.isOther(f.email) })
 }
 
 // isOther reports whether an address belongs to the original's sender or to a
@@ -79,6 +77,7 @@ func (m *reportMail) withoutOthers(found recipientSet) recipientSet {
 func (m *reportMail) isOther(email string) bool {
 	local := localPart(email)
 	return strings.EqualFold(email, m.from.Email) || local == "postmaster" || local == "mailer-daemon" || local == "abuse" || local == "support" ||
+		strings.HasSuffix(local, "-owner") || strings.HasSuffix(local, "-request") || strings.HasSuffix(local, "-bounces") ||
 		slices.ContainsFunc(m.to, func(a mail.Address) bool { return strings.EqualFold(a.Email, email) })
 }
 
@@ -186,7 +185,7 @@ func leadingAddress(line string) string {
 
 // namedRecipient returns the address that a line names as recipient, in words
 // or as sendmail does: "550 <a@b.example>... User unknown".
-func namedRecipient(line string) []string {
+func namedRecipient(_ int, line string) []string {
 	lower := strings.ToLower(line)
 	if len(line) > 5 && replyCode(line[:3]) > 0 && line[3:5] == " <" {
 		return addressesIn(line)[:min(1, len(addressesIn(line)))]
@@ -202,7 +201,7 @@ func namedRecipient(line string) []string {
 }
 
 // refusedAddresses returns the addresses on a line that reports an error.
-func refusedAddresses(line string) []string {
+func refusedAddresses(_ int, line string) []string {
 	if strings.IndexByte(line, '@') < 0 || containsAny(line, []string{"mail from:", "contact", "assistance"}) {
 		return nil
 	}
@@ -212,15 +211,27 @@ func refusedAddresses(line string) []string {
 	return addressesIn(line)
 }
 
+// cutScheme removes the "mailto:" or "SMTP:" before an address.
+func cutScheme(email string) string {
+	for _, scheme := range []string{"mailto:", "smtp:"} {
+		if len(email) > len(scheme) && strings.EqualFold(email[:len(scheme)], scheme) {
+			return email[len(scheme):]
+		}
+	}
+	return email
+}
+
 // addressesIn returns the addresses in a line.
 func addressesIn(line string) (list []string) {
 	if len(line) > maxSaid {
 		line = line[:maxSaid]
 	}
-	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t<>()[]\"',;", r) }) {
+	for _, word := range strings.FieldsFunc(line, func(r rune) bool {
+		return strings.ContainsRune(" \t<>()[]\"',;：；，、。（）「」『』【】《》＜＞", r)
+	}) {
 		email := plausibleAddress(strings.Trim(word, ".:!?"))
 		if email != "" && strings.Contains(email[strings.LastIndexByte(email, '@'):], ".") && !strings.Contains(email, "://") {
-			list = append(list, strings.TrimPrefix(email, "mailto:"))
+			list = append(list, cutScheme(email))
 		}
 	}
 	return list

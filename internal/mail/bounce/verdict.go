@@ -1,6 +1,7 @@
 package bounce
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -51,7 +52,8 @@ func (v *verdict) weigh(text string) {
 			v.reason = ReasonNetwork // the domain may resolve later
 		}
 	case byStatus:
-	case at != stageData && isCertain(text):
+	case isCertain(text, at):
+	case v.reason == ReasonMoved && reasonOfStatus(v.status) == ReasonMoved:
 	case strings.HasPrefix(v.status, "5.7"): // security or policy, RFC 3463 section 3.8
 		v.reason = ReasonRefused
 	case at == stageData, at == stageUnknown && v.code > 0 && !namesAddress(text):
@@ -69,23 +71,32 @@ func namesAddress(text string) bool {
 		}
 		before = word
 	}
-	return inOrder(plainWords(text), "doesn't have a * account") || containsAny(text, []string{
-		"action not taken: mailbox unavailable", "542 ",
-	})
+	words := plainWords(text)
+	return slices.ContainsFunc(phrases().address, func(p string) bool { return inOrder(words, p) }) || saysApart(words, phrases().unknown)
 }
 
 // isCertain reports whether a server's text can only mean that the address does
-// not exist, whatever its status and timing. Phrases directly after the address
-// do not count: "550 a@b.example... No such user" is sendmail's form, which
-// filtering gateways repeat when they reject the message themselves.
-func isCertain(text string) bool {
+// not exist, whatever its status and, with the phrases of the section "always",
+// its timing.
+func isCertain(text string, at stage) bool {
 	words := plainWords(text)
-	for _, w := range phrases().certain {
-		if at := strings.Index(words, w); at >= 0 && !strings.HasSuffix(words[:at], " @ ") {
-			return true
-		}
+	if slices.ContainsFunc(phrases().always, func(p string) bool { return inOrder(words, p) }) {
+		return true
 	}
-	return false
+	return at != stageData && saysApart(words, phrases().certain)
+}
+
+// saysApart reports whether words contain a phrase that is not directly beside
+// an address. "550 a@b.example... No such user" is sendmail's form, which
+// filtering gateways repeat when they reject the message themselves.
+func saysApart(words string, list []string) bool {
+	return slices.ContainsFunc(list, func(p string) bool {
+		if strings.Contains(p, "*") {
+			return inOrder(words, p)
+		}
+		before, after, ok := strings.Cut(words, p)
+		return ok && !strings.HasSuffix(before, " @ ") && !strings.HasSuffix(before, " : ") && !strings.HasPrefix(after, " @ ")
+	})
 }
 
 // stage is the point in the SMTP transaction at which the message was rejected.
@@ -126,42 +137,31 @@ func bestStatus(list ...string) string {
 }
 
 // reasonOfStatus returns the reason that a status alone implies (RFC 3463 and
-// the codes registered since).
+// the codes registered since, see docs/bounce-codes.md). A transient status
+// alone never means that the address is wrong.
 func reasonOfStatus(s string) Reason {
-	if len(s) < 2 {
+	if len(s) < 5 {
 		return ReasonNone
 	}
-	switch s[2:] {
-	case "1.1", "1.3", "1.10":
-		return ReasonNoMailbox
-	case "1.2", "4.4", "1.9":
-		return ReasonNoDomain
-	case "1.6":
-		return ReasonMoved
-	case "1.7", "1.8":
-		return ReasonSender
-	case "2.1":
-		return ReasonDisabled
-	case "2.2":
-		return ReasonFull
-	case "2.3", "3.4":
-		return ReasonTooLarge
-	case "4.7":
-		return ReasonExpired
-	case "7.13":
-		return ReasonDisabled
+	r, ok := statusReasons[s[2:]]
+	if !ok {
+		r = subjectReasons[s[2]]
 	}
-	switch s[2] {
-	case '3':
+	if s[0] == '4' && r.hard() {
 		return ReasonSystem
-	case '4':
-		return ReasonNetwork
-	case '6':
-		return ReasonContent
-	case '7':
-		return ReasonRefused
 	}
-	return ReasonNone
+	return r
+}
+
+// subjectReasons are the reasons of the other codes of a subject.
+var subjectReasons = map[byte]Reason{'3': ReasonSystem, '4': ReasonNetwork, '5': ReasonSystem, '6': ReasonContent, '7': ReasonRefused}
+
+var statusReasons = map[string]Reason{
+	"1.1": ReasonNoMailbox, "1.2": ReasonNoDomain, "1.3": ReasonNoMailbox, "1.6": ReasonMoved, "1.7": ReasonSender, "1.8": ReasonSender,
+	"1.10": ReasonNoMailbox, "2.1": ReasonDisabled, "2.2": ReasonFull, "2.3": ReasonTooLarge, "3.4": ReasonTooLarge, "4.4": ReasonNoDomain,
+	"4.7": ReasonExpired, "5.3": ReasonRate, "7.8": ReasonUnproven, "7.13": ReasonDisabled, "7.16": ReasonTooLarge,
+	"7.17": ReasonMoved, "7.18": ReasonMoved, "7.20": ReasonUnproven, "7.21": ReasonUnproven, "7.22": ReasonUnproven, "7.23": ReasonUnproven,
+	"7.24": ReasonUnproven, "7.25": ReasonUnproven, "7.26": ReasonUnproven, "7.27": ReasonSender, "7.28": ReasonRate, "7.29": ReasonUnproven,
 }
 
 // statusSubject returns the class and subject of a status: "5.1" for "5.1.1".
