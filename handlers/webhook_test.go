@@ -49,7 +49,7 @@ func (s *server) newWebhook(t *testing.T, fields string, opts ...option) respons
 	return s.do(t, http.MethodPost, "/v1/webhooks", `{"url":"https://hooks.example/mail"`+fields+`}`, opts...).want(t, http.StatusCreated)
 }
 
-func TestWebhookLife(t *testing.T) {
+func TestWebhookLifecycle(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		made := s.newWebhook(t, `,"events":["message.received"]`)

@@ -116,9 +116,9 @@ func (s *Store) DomainOwner(ctx context.Context, name string) (accountID int64, 
 	return accountID, s.wrap(err, "domain")
 }
 
-// holdDomain keeps the account's verified domain as it is until the end of the
+// lockDomain keeps the account's verified domain as it is until the end of the
 // transaction.
-func (s *Store) holdDomain(ctx context.Context, tx *sqlx.Tx, accountID int64, name string) error {
+func (s *Store) lockDomain(ctx context.Context, tx *sqlx.Tx, accountID int64, name string) error {
 	const q = `SELECT seq FROM domains WHERE account_id = $1 AND domain = $2 AND status = 'verified'`
 	var seq int64
 	err := tx.GetContext(ctx, &seq, q+s.engine.LockRow(), accountID, name)

@@ -157,7 +157,7 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
 		return List[Draft]{}, s.wrap(err, "list drafts")
 	}
-	most, err := s.draftsToHold(ctx, rows[:min(len(rows), p.Limit)])
+	most, err := s.draftsInPage(ctx, rows[:min(len(rows), p.Limit)])
 	if err != nil {
 		return List[Draft]{}, err
 	}
@@ -180,9 +180,9 @@ func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []s
 	return n, s.wrap(err, "count drafts")
 }
 
-// draftsToHold is how many of the first drafts go into one page, by what of
+// draftsInPage returns how many of the first drafts go into one page, by the size of
 // them a list shows: one at least, when there are any.
-func (s *Store) draftsToHold(ctx context.Context, ds []Draft) (int, error) {
+func (s *Store) draftsInPage(ctx context.Context, ds []Draft) (int, error) {
 	const q = `SELECT draft_seq, octet_length(text) + octet_length(headers) + octet_length(attachments) + octet_length(warnings) AS bytes
 		FROM draft_contents WHERE draft_seq IN (?)`
 	var sizes []struct {
@@ -198,9 +198,9 @@ func (s *Store) draftsToHold(ctx context.Context, ds []Draft) (int, error) {
 	for _, size := range sizes {
 		bySeq[size.DraftSeq] = size.Bytes
 	}
-	held := 0
+	size := 0
 	for i, d := range ds {
-		if held += bySeq[d.Seq]; held > pageBytes && i > 0 {
+		if size += bySeq[d.Seq]; size > pageBytes && i > 0 {
 			return i, nil
 		}
 	}
@@ -431,7 +431,7 @@ func (s *Store) announced(d Draft, err error) (Draft, error) {
 
 // threadOfDraft reads again which thread a draft that names one is to join: since
 // its message was checked, that thread may have become part of another. There
-// is none any more when the thread is deleted. The inbox is held.
+// is none any more when the thread is deleted. The inbox is locked.
 func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (seq *int64, id *string, err error) {
 	const (
 		ofSource = `SELECT t.seq, t.id FROM messages m JOIN threads t ON t.seq = m.thread_seq WHERE m.id = $1 AND m.inbox_seq = $2`

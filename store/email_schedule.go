@@ -15,7 +15,7 @@ import (
 
 // An email is scheduled as long as it has a due_at, or a held_due instead (see
 // Hold). The transaction that removes it, to cancel or to queue the email, owns it: the row
-// is held first, and everything else about the email is changed after it.
+// is locked first, and everything else about the email is changed after it.
 
 // CancelEmail ends an email that is scheduled: it is never sent. It returns
 // ErrState if it is not scheduled any more.
@@ -171,7 +171,7 @@ func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, dat
 
 // A scheduled email was checked when it was accepted, which may be weeks ago. When it
 // is due, what it needs is checked again in the transaction that queues it, with the
-// rows that decide held until the commit: no change to them can pass it by.
+// rows that decide locked until the commit: no change to them can pass it by.
 
 // DueRules are what the store needs to check a scheduled email that is due.
 type DueRules struct {

@@ -78,7 +78,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
 		out = nil
 		if in.OnOwnDomain {
-			if err := s.holdDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
+			if err := s.lockDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
 				return err
 			}
 		}

@@ -367,7 +367,7 @@ func unescapeLike(pattern string) (plain string, ok bool) {
 }
 
 const (
-	// pageBytes is about how much of what messages say is held for one page of
+	// pageBytes is about how much of what messages say is in memory for one page of
 	// them. What does not fit is of the next page.
 	pageBytes = 16 << 20
 	// largestText is about what the texts of one message may take.
@@ -377,14 +377,14 @@ const (
 // fillPage is fill for a page, which ends where its texts become too much to
 // hold. It returns how many of the messages it has filled: one at least.
 func (s *Store) fillPage(ctx context.Context, ms []Message) (int, error) {
-	filled, held := 0, 0
-	for filled < len(ms) && held < pageBytes {
+	filled, size := 0, 0
+	for filled < len(ms) && size < pageBytes {
 		n := portion(ms[filled:])
 		if err := s.fill(ctx, ms[filled:filled+n]); err != nil {
 			return 0, err
 		}
 		for _, m := range ms[filled : filled+n] {
-			held += m.Content.held()
+			size += m.Content.textBytes()
 		}
 		filled += n
 	}
@@ -403,8 +403,8 @@ func portion(ms []Message) int {
 	return len(ms)
 }
 
-// held returns the number of bytes of text in the content, which may be nil.
-func (c *Content) held() int {
+// textBytes returns the number of bytes of text in the content, which may be nil.
+func (c *Content) textBytes() int {
 	switch {
 	case c == nil:
 		return 0

@@ -86,9 +86,9 @@ type rateWindow struct {
 	n    int
 }
 
-// holds reports whether a call at now falls into the window. The clock may go
+// contains reports whether a call at now falls into the window. The clock may go
 // back.
-func (w *rateWindow) holds(now time.Time) bool {
+func (w *rateWindow) contains(now time.Time) bool {
 	return now.Before(w.ends) && w.ends.Sub(now) <= RateWindow
 }
 
@@ -96,7 +96,7 @@ func (m *memoryRates) take(_ context.Context, kind RateKind, who string, limit i
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.window(kind, who)
-	if !w.holds(now) {
+	if !w.contains(now) {
 		*w = rateWindow{ends: now.Add(RateWindow)}
 	}
 	w.n = min(w.n, limit) + 1
@@ -129,7 +129,7 @@ func (m *memoryRates) sweep(_ context.Context, now time.Time) error {
 	defer m.mu.Unlock()
 	for _, windows := range m.kinds {
 		for who, w := range windows {
-			if !w.holds(now) {
+			if !w.contains(now) {
 				delete(windows, who)
 			}
 		}

@@ -101,8 +101,8 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 	const q = `SELECT status, retention_days, expired_to, purged_at FROM inboxes WHERE seq = $1`
 	var gone Removed
 	var blobs []string
-	// The inbox is held first, and of messages only those that no one holds:
-	// nothing is held while waiting, and no one waits in a ring.
+	// The inbox is locked first, and of messages only those that are not locked:
+	// no transaction waits while it has a lock, so none can deadlock.
 	err := s.inTx(ctx, "expire mail", func(tx *sqlx.Tx) error {
 		gone, blobs = Removed{}, nil
 		var in retentionInbox
@@ -140,7 +140,7 @@ const (
 		AND (r.next_attempt_at IS NOT NULL OR r.held_due IS NOT NULL))`
 )
 
-// expireContent deletes old content of an inbox that is held.
+// expireContent deletes old content of an inbox that is locked.
 func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, in retentionInbox) (Removed, []string, error) {
 	const q = `SELECT ` + oldColumns + ` FROM messages m
 		WHERE m.inbox_seq = $1 AND m.created_at >= $2 AND m.created_at <= $3 AND m.expired_at IS NULL` + notWaiting + `
@@ -191,7 +191,7 @@ func advanceExpiry(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) error {
 	return errIn("note what is expired", err)
 }
 
-// purgeInbox deletes all that lies under a deleted inbox, which is held.
+// purgeInbox deletes all that lies under a deleted inbox, which is locked.
 func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Removed, []string, error) {
 	const (
 		q    = `SELECT ` + oldColumns + ` FROM messages m WHERE m.inbox_seq = $1` + notWaiting + ` ORDER BY m.created_at, m.seq LIMIT $2`
@@ -217,7 +217,7 @@ func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Re
 	return Removed{Contents: len(old), Records: len(old)}, blobs, err
 }
 
-// purgeDrafts deletes drafts of a deleted inbox, which is held.
+// purgeDrafts deletes drafts of a deleted inbox, which is locked.
 func (s *Store) purgeDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Removed, []string, error) {
 	const q = `SELECT seq FROM drafts WHERE inbox_seq = $1 ORDER BY seq LIMIT $2`
 	var drafts []int64
@@ -255,7 +255,7 @@ func (s *Store) ExpireRecords(ctx context.Context) (Removed, error) {
 // dueDrafts are the drafts of an inbox with content from no later than a time.
 const dueDrafts = `SELECT seq FROM drafts WHERE inbox_seq = $1 AND content_at <= $2 AND expired_at IS NULL ORDER BY content_at LIMIT $3`
 
-// expireDrafts deletes the content of old drafts of an inbox that is held, with
+// expireDrafts deletes the content of old drafts of an inbox that is locked, with
 // the cached responses that show it. A pending one stays pending, but can no
 // longer be sent.
 func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, old Time) (Removed, []string, error) {

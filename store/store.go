@@ -109,7 +109,7 @@ type Store struct {
 	running   sync.WaitGroup
 	reads     *engine.Reads
 	index     index.Index
-	held      lockedInboxes
+	locked    lockedInboxes
 	schema    int64 // the version of this program's
 	// schemaNewer says that a newer program has changed the schema.
 	schemaNewer atomic.Bool

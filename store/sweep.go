@@ -96,7 +96,7 @@ func (s *Store) sweepAll(ctx context.Context, what, query string, args ...any) e
 
 // removeContents deletes all that is kept of what the messages say: raw, body,
 // snippet, what was extracted, attachments, what the index knows, and the
-// cached responses that repeat it. The messages are held. It returns the blobs
+// cached responses that repeat it. The messages are locked. It returns the blobs
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
 	s.unscrubbed.Store(true)
@@ -124,7 +124,7 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 
 // removeRecords deletes messages that have no content any more, with their
 // recipients and what was notified of these, and takes them out of their threads.
-// The messages are held. The events themselves stay: a listener may have had one
+// The messages are locked. The events themselves stay: a listener may have had one
 // of them last, and goes on from its place in the log.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
 	// As the index events_recipient has it: the others name no one.
@@ -139,13 +139,13 @@ func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage
 	if err := removeEmails(ctx, tx, seqs); err != nil {
 		return err
 	}
-	// While an inbox is held no mail joins its threads.
+	// While an inbox is locked, no message joins its threads.
 	threaded := slices.DeleteFunc(slices.Clone(old), func(m oldMessage) bool { return m.ThreadSeq == 0 })
 	if len(threaded) > 0 {
 		inboxes := rising(threaded, func(m oldMessage) int64 { return m.InboxSeq })
-		var held []int64
-		if err := selectIn(ctx, tx, &held, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.engine.LockRow(), inboxes); err != nil {
-			return errIn("hold inboxes", err)
+		var locked []int64
+		if err := selectIn(ctx, tx, &locked, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+s.engine.LockRow(), inboxes); err != nil {
+			return errIn("lock inboxes", err)
 		}
 	}
 	if err := execIn(ctx, tx, `DELETE FROM messages WHERE seq IN (?)`, seqs); err != nil || len(threaded) == 0 {

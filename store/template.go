@@ -64,12 +64,12 @@ func (s *Store) ListTemplates(ctx context.Context, accountID int64, p Page) (Lis
 	}
 	defer func() { _ = found.Close() }() // its error is that of found.Err
 	var rows []Template
-	for held := 0; held <= pageBytes && found.Next(); {
+	for size := 0; size <= pageBytes && found.Next(); {
 		var t Template
 		if err := found.StructScan(&t); err != nil {
 			return List[Template]{}, s.wrap(err, "list templates")
 		}
-		if held += t.held(); held > pageBytes {
+		if size += t.textBytes(); size > pageBytes {
 			p.Limit = max(1, len(rows)) // t is the first of the next page
 		}
 		rows = append(rows, t)
@@ -80,8 +80,8 @@ func (s *Store) ListTemplates(ctx context.Context, accountID int64, p Page) (Lis
 	return page(s, scope, p.Limit, rows, func(t Template) position { return position{seq: t.Seq} }), nil
 }
 
-// held is how many bytes of text the template has.
-func (t Template) held() int {
+// textBytes returns how many bytes of text the template has.
+func (t Template) textBytes() int {
 	n := len(t.HTML)
 	if t.Text != nil {
 		n += len(*t.Text)

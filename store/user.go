@@ -161,15 +161,15 @@ func (s *Store) StartSession(ctx context.Context, u User, hash []byte) error {
 func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []byte) error {
 	const (
 		old = `DELETE FROM user_sessions WHERE expires_at <= $1`
-		// The no-op update holds the user's row against a reset that runs now.
-		hold = `UPDATE users SET name = name WHERE seq = $1 AND removed_at IS NULL AND password = $2`
+		// The no-op update locks the user's row against a reset that runs now.
+		lock = `UPDATE users SET name = name WHERE seq = $1 AND removed_at IS NULL AND password = $2`
 		q    = `INSERT INTO user_sessions (hash, user_seq, expires_at, last_used_at, created_at) VALUES ($1, $2, $3, $4, $4)`
 	)
 	now := s.now()
 	if _, err := tx.ExecContext(ctx, old, NewTime(now)); err != nil {
 		return err
 	}
-	res, err := tx.ExecContext(ctx, hold, u.Seq, u.Password)
+	res, err := tx.ExecContext(ctx, lock, u.Seq, u.Password)
 	if err != nil {
 		return err
 	}

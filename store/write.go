@@ -27,7 +27,7 @@ type hotWrite struct {
 	reports  []*Report
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
-	// probe says that one of the inboxes was held by another transaction a while
+	// probe says that one of the inboxes was locked by another transaction a while
 	// ago.
 	probe bool
 }
@@ -44,7 +44,7 @@ func itemAtFault(err error) bool {
 // one recipient, goes through the same one, in order.
 func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 	var err error
-	if w.probe, err = s.held.check(w.inboxes(), time.Now()); err != nil {
+	if w.probe, err = s.locked.check(w.inboxes(), time.Now()); err != nil {
 		return err
 	}
 	if err := s.commits[uint64(shard)%uint64(len(s.commits))].Do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
@@ -175,9 +175,9 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 func (s *Store) noteLocked(w *hotWrite, err error) {
 	switch inboxes := w.inboxes(); {
 	case errors.Is(err, errLocked):
-		s.held.note(inboxes, time.Now())
+		s.locked.note(inboxes, time.Now())
 	case w.probe && err == nil:
-		s.held.free(inboxes)
+		s.locked.free(inboxes)
 	}
 }
 
@@ -394,7 +394,7 @@ type lockedInboxes struct {
 	until map[int64]time.Time
 }
 
-// check returns an error when one of the inboxes is held. After lockedInboxTTL it lets
+// check returns an error when one of the inboxes is locked. After lockedInboxTTL it lets
 // one write pass: probe says that it may fail.
 func (h *lockedInboxes) check(inboxes []int64, now time.Time) (probe bool, err error) {
 	h.mu.Lock()
@@ -403,11 +403,11 @@ func (h *lockedInboxes) check(inboxes []int64, now time.Time) (probe bool, err e
 		return false, nil
 	}
 	for _, seq := range inboxes {
-		until, held := h.until[seq]
-		if held && now.Before(until) {
+		until, locked := h.until[seq]
+		if locked && now.Before(until) {
 			return false, fmt.Errorf("%w: inbox %d: %w", ErrUnavailable, seq, errLocked)
 		}
-		probe = probe || held
+		probe = probe || locked
 	}
 	for _, seq := range inboxes {
 		if probe {

@@ -366,7 +366,7 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 
 // newestIn moves the time of an inbox past its newest message: the clock may
 // have gone back, or another node's may be ahead. It looks only after the
-// inboxes are held, and not at all when this process alone assigns times and
+// inboxes are locked, and not at all when this process alone assigns times and
 // its clock has moved on.
 func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
 	if b.store.engine.Alone() && b.now.UnixMicro() >= b.store.newest.Load() {

@@ -21,10 +21,10 @@ const (
 
 // DNS and MTA-STS.
 const (
-	// dnsTimeout is the time limit of one DNS query, and dnsLife how long its result
+	// dnsTimeout is the time limit of one DNS query, and dnsTTL how long its result
 	// is cached.
 	dnsTimeout = 30 * time.Second
-	dnsLife    = time.Minute
+	dnsTTL     = time.Minute
 	// maxLookups is how many results are cached.
 	maxLookups = 4096
 	// announceTimeout is the time limit of the DNS query for a policy record. Most

@@ -46,8 +46,8 @@ type Directory struct {
 func NewDirectory(r dns.Resolver, now func() time.Time) *Directory {
 	return &Directory{
 		resolver: r,
-		mx:       newLookups[[]*net.MX](now, dnsLife),
-		addrs:    newLookups[[]netip.Addr](now, dnsLife),
+		mx:       newLookups[[]*net.MX](now, dnsTTL),
+		addrs:    newLookups[[]netip.Addr](now, dnsTTL),
 	}
 }
 

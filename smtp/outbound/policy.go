@@ -35,7 +35,7 @@ func NewPolicies(s *store.Store, dir *Directory, d *Dialer, port uint16, now fun
 	return &Policies{
 		store: s, dir: dir, now: now, log: log,
 		fetcher: mtasts.NewFetcher(mtasts.FetchConfig{Dial: dial, RootCAs: d.Roots, Port: port}),
-		known:   newLookups[mtasts.Policy](now, dnsLife),
+		known:   newLookups[mtasts.Policy](now, dnsTTL),
 		failed:  newLookups[struct{}](now, fetchAgain),
 	}
 }

@@ -103,7 +103,7 @@ func FuzzReadResponse(f *testing.F) {
 func TestLookupsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l := newLookups[int](func() time.Time { return now }, dnsLife)
+	l := newLookups[int](func() time.Time { return now }, dnsTTL)
 	asked := 0
 	ask := func() (int, error) { asked++; return asked, nil }
 	get := func(key string, want int) {
@@ -114,7 +114,7 @@ func TestLookupsAreKeptForAWhile(t *testing.T) {
 	}
 	get("a", 1)
 	get("a", 1)
-	now = now.Add(dnsLife)
+	now = now.Add(dnsTTL)
 	get("a", 2)
 	for range 3 * maxLookups {
 		if _, err := l.get(strings.Repeat("k", asked%97)+strconv.Itoa(asked), ask); err != nil {

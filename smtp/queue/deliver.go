@@ -12,14 +12,14 @@ import (
 // deliver performs the attempt of a job. It cancels the attempt when ctx is
 // cancelled or the claim is lost; the time limit of the attempt is a deadline.
 func (q *Queue) deliver(ctx context.Context, j *job) outcome {
-	if !j.holding.ours(q.now()) {
+	if !j.claim.ours(q.now()) {
 		// Another claim will deliver it, or already does.
 		q.log.DebugContext(ctx, "claim expired before delivery", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
 		return outcome{}
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	j.holding.begin(cancel)
+	j.claim.begin(cancel)
 	return outcome{q.attempt(attempt, j)}
 }
 
@@ -122,14 +122,14 @@ func byInbox(rcpts []store.Claimed) [][]int {
 // transaction that stores the message also records the attempts, so that it
 // cannot arrive twice.
 func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) result {
-	if !j.holding.ours(q.now()) {
+	if !j.claim.ours(q.now()) {
 		return resultLost
 	}
 	// Settle first: a renewal that finds a recorded recipient still open would
 	// end the claim for the rest of the job. If the lease expires now, the
 	// transaction detects it.
 	for _, c := range rcpts {
-		j.holding.settle(c.Seq)
+		j.claim.settle(c.Seq)
 	}
 	for try := 1; ; try++ {
 		attempts, err := q.receive(ctx, j, rcpts)

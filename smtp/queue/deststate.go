@@ -75,12 +75,12 @@ func (d *dispatcher) hold(s *destState, j *job, response string) {
 	if s.reached != j.reached || s.held(now) {
 		return
 	}
-	pause := mostHold
+	pause := maxBackoff
 	if s.failures < 10 {
-		pause = min(firstHold<<s.failures, mostHold)
+		pause = min(firstBackoff<<s.failures, maxBackoff)
 	}
 	s.failures++
-	s.until = now.Add(pause + time.Duration((2*rand.Float64()-1)*holdJitter*float64(pause))) //nolint:gosec // no secret
+	s.until = now.Add(pause + time.Duration((2*rand.Float64()-1)*backoffJitter*float64(pause))) //nolint:gosec // no secret
 	s.response = response
 	d.signal()
 }
@@ -113,12 +113,12 @@ func (d *dispatcher) remember() bool {
 		return true
 	}
 	now := d.now()
-	if now.Sub(d.swept) < firstHold {
+	if now.Sub(d.swept) < firstBackoff {
 		return false
 	}
 	d.swept = now
 	for to, s := range d.dests {
-		if s.idle() && now.Sub(s.until) > deadLife {
+		if s.idle() && now.Sub(s.until) > deadTTL {
 			delete(d.dests, to)
 		}
 	}

@@ -26,7 +26,7 @@ func TestDeadDestinationsRememberedAreBounded(t *testing.T) {
 	if n := len(d.dests); n > maxDead+1 {
 		t.Errorf("%d dead domains are remembered, want at most %d", n, maxDead)
 	}
-	now = now.Add(mostHold + deadLife)
+	now = now.Add(maxBackoff + deadTTL)
 	fail("new.example")
 	s := d.dests[dest{kind: toMX, domain: "new.example"}]
 	if s == nil || !s.held(now) || len(d.dests) != 1 {

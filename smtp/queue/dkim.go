@@ -93,7 +93,7 @@ func (s *Signer) keysOf(ctx context.Context, domain ownDomain) ([]signingKey, er
 	if len(s.parsed) >= maxParsed {
 		clear(s.parsed) // entries expire after a minute anyway
 	}
-	s.parsed[domain] = parsedKeys{keys, now.Add(keysLife)}
+	s.parsed[domain] = parsedKeys{keys, now.Add(keysTTL)}
 	return keys, nil
 }
 

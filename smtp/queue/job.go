@@ -21,7 +21,7 @@ type job struct {
 	attempt func() outcome // performs the attempt
 	record  func(outcome)  // stores its result
 
-	holding *holding
+	claim   *claim
 	reached uint64 // dest's reached counter when the job began
 }
 

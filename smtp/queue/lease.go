@@ -8,77 +8,77 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// holding is the claim of a job on its recipients. It ends when the lease expires
+// claim is the claim of a job on its recipients. It ends when the lease expires
 // without renewal, or when another process claims one of the recipients.
-type holding struct {
+type claim struct {
 	mu     sync.Mutex
 	until  time.Time       // end of the lease, less a margin
 	open   map[int64]int64 // fences of recipients without a recorded result, by recipient
 	lost   bool
-	giveUp context.CancelFunc // cancels the attempt; nil before it begins
+	cancel context.CancelFunc // cancels the attempt; nil before it begins
 }
 
-func newHolding(rcpts []store.Claimed, until time.Time) *holding {
-	h := &holding{until: until, open: make(map[int64]int64, len(rcpts))}
+func newClaim(rcpts []store.Claimed, until time.Time) *claim {
+	c := &claim{until: until, open: make(map[int64]int64, len(rcpts))}
 	for _, r := range rcpts {
-		h.open[r.Seq] = r.Fence
+		c.open[r.Seq] = r.Fence
 	}
-	return h
+	return c
 }
 
 // ours reports whether the lease is still valid. It checks both clocks: the
 // monotonic clock stops while the machine sleeps, and the wall clock may be set
 // back.
-func (h *holding) ours(now time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.lost && now.Before(h.until) && now.Round(0).Before(h.until.Round(0))
+func (c *claim) ours(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.lost && now.Before(c.until) && now.Round(0).Before(c.until.Round(0))
 }
 
 // begin sets the function that cancels the attempt when the claim is lost.
-func (h *holding) begin(giveUp context.CancelFunc) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.giveUp = giveUp
-	if h.lost {
-		giveUp()
+func (c *claim) begin(cancel context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel = cancel
+	if c.lost {
+		cancel()
 	}
 }
 
 // settle removes a recipient whose result is recorded or never will be.
-func (h *holding) settle(rcpt int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.open, rcpt)
+func (c *claim) settle(rcpt int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, rcpt)
 }
 
-func (h *holding) leases() []store.Lease {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	leases := make([]store.Lease, 0, len(h.open))
-	for rcpt, fence := range h.open {
+func (c *claim) leases() []store.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	leases := make([]store.Lease, 0, len(c.open))
+	for rcpt, fence := range c.open {
 		leases = append(leases, store.Lease{RecipientSeq: rcpt, Fence: fence})
 	}
 	return leases
 }
 
-func (h *holding) extend(until time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until = until
+func (c *claim) extend(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
 }
 
 // lose ends the claim if rcpt has no result yet. The whole attempt ends, because
 // it would also send to the recipient that another process has claimed.
-func (h *holding) lose(rcpt int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, open := h.open[rcpt]; !open {
+func (c *claim) lose(rcpt int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, open := c.open[rcpt]; !open {
 		return
 	}
-	h.lost = true
-	if h.giveUp != nil {
-		h.giveUp()
+	c.lost = true
+	if c.cancel != nil {
+		c.cancel()
 	}
 }
 
@@ -93,7 +93,7 @@ func (q *Queue) renewLeases(ctx context.Context) {
 	var leases []store.Lease
 	held := q.jobs.held()
 	for _, j := range held {
-		for _, l := range j.holding.leases() {
+		for _, l := range j.claim.leases() {
 			jobs[l] = j
 			leases = append(leases, l)
 		}
@@ -109,9 +109,9 @@ func (q *Queue) renewLeases(ctx context.Context) {
 		return
 	}
 	for _, j := range held {
-		j.holding.extend(until)
+		j.claim.extend(until)
 	}
 	for _, l := range lost {
-		jobs[l].holding.lose(l.RecipientSeq)
+		jobs[l].claim.lose(l.RecipientSeq)
 	}
 }

@@ -38,23 +38,23 @@ const (
 	claimTimeout  = 10 * time.Second
 	renewTimeout  = 10 * time.Second
 	recordTimeout = 10 * time.Second
-	// leasesPerLife is how often leases are renewed while one lasts. Two renewals
+	// renewalsPerLease is how often leases are renewed while one lasts. Two renewals
 	// may fail before another node may claim the recipient.
-	leasesPerLife = 4
-	// keysLife is how long DKIM keys are cached.
-	keysLife = time.Minute
+	renewalsPerLease = 4
+	// keysTTL is how long DKIM keys are cached.
+	keysTTL = time.Minute
 )
 
 // Destinations that do not respond.
 const (
-	// firstHold is the pause after a destination was found unreachable. It
-	// doubles up to mostHold and varies by holdJitter.
-	firstHold  = 30 * time.Second
-	mostHold   = 5 * time.Minute
-	holdJitter = 0.1
-	// maxDead is how many dead destinations are remembered, each for deadLife.
-	maxDead  = 4096
-	deadLife = time.Hour
+	// firstBackoff is the pause after a destination was found unreachable. It
+	// doubles up to maxBackoff and varies by backoffJitter.
+	firstBackoff  = 30 * time.Second
+	maxBackoff    = 5 * time.Minute
+	backoffJitter = 0.1
+	// maxDead is how many dead destinations are remembered, each for deadTTL.
+	maxDead = 4096
+	deadTTL = time.Hour
 )
 
 // Numbers.

@@ -110,7 +110,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer breakOff()
 	// Short leases that are renewed let another node soon claim the messages of a
 	// node that died, however long a delivery may take.
-	keeping.Go(func() { work.Every(deliveries, q.lease/leasesPerLife, q.renewLeases) })
+	keeping.Go(func() { work.Every(deliveries, q.lease/renewalsPerLease, q.renewLeases) })
 	work.Due(ctx, func(ctx context.Context) time.Duration { return q.round(ctx, deliveries) }, wake.C, q.jobs.freed)
 	q.drain(deliveries, breakOff)
 	return nil
@@ -192,7 +192,7 @@ func (q *Queue) dispatch(work context.Context, jobs []*job, claimed time.Time, a
 	for _, j := range jobs {
 		j.attempt = func() outcome { return attempt(j) }
 		j.record = func(o outcome) { q.record(work, j, o) }
-		j.holding = newHolding(j.rcpts, q.leaseEnd(claimed))
+		j.claim = newClaim(j.rcpts, q.leaseEnd(claimed))
 	}
 	q.jobs.add(jobs)
 }

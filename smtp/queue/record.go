@@ -21,7 +21,7 @@ func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 		if c := j.rcpts[i]; !v.recorded {
 			recording.Go(func() {
 				q.recordOne(ctx, j, c, v)
-				j.holding.settle(c.Seq)
+				j.claim.settle(c.Seq)
 			})
 		}
 	}

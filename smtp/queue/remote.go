@@ -161,7 +161,7 @@ func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound
 // hand sends the message data.
 func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signedMail, taken store.RecipientStatus) result {
 	r, err := p.Data(mail, func() error {
-		if !j.holding.ours(q.now()) {
+		if !j.claim.ours(q.now()) {
 			return errLeaseOver
 		}
 		return ctx.Err()

@@ -96,8 +96,8 @@ anvil unix - - n - 1 anvil
 postlog unix-dgram n - n - 1 postlogd
 `
 
-// postfixLife bounds, in seconds, how long a Postfix outlives a killed test.
-const postfixLife = "600"
+// postfixTTL bounds, in seconds, how long a Postfix outlives a killed test.
+const postfixTTL = "600"
 
 // NewPostfix starts a Postfix. If Postfix is missing or cannot be started, the
 // test is skipped, or fails in CI.
@@ -174,8 +174,8 @@ func (p *Postfix) start(t testing.TB) {
 	if out, err := exec.CommandContext(t.Context(), "/usr/sbin/postfix", "-c", p.dir, "check").CombinedOutput(); err != nil { //nolint:gosec // a folder of ours
 		t.Fatalf("check Postfix: %v: %s", err, out)
 	}
-	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixLife) //nolint:gosec // as above
-	ownGroup(master)                                                                                                                        // ended as a whole
+	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixTTL) //nolint:gosec // as above
+	ownGroup(master)                                                                                                                       // ended as a whole
 	if err := master.Start(); err != nil {
 		t.Fatalf("start Postfix: %v", err)
 	}
