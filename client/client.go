@@ -38,6 +38,7 @@ type Client struct {
 	api    *gen.Client
 	caller *caller
 	stream streamTimes
+	taken  taken
 }
 
 // Option configures a Client.

@@ -231,13 +231,6 @@ func (c *Client) GetInbox(ctx context.Context, params gen.GetInboxParams, option
 	return unwrap(c.api.GetInbox(ctx, params, options...))
 }
 
-// GetMessage calls GET /v1/messages/{message_id}.
-//
-// Returns one message, including its HTML.
-func (c *Client) GetMessage(ctx context.Context, params gen.GetMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
-	return unwrap(c.api.GetMessage(ctx, params, options...))
-}
-
 // GetMessageRaw calls GET /v1/messages/{message_id}/raw.
 //
 // Redirects to a signed link to the raw message, as received or sent. The link is valid for 15

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/postroom/postroom/gen"
@@ -40,55 +41,121 @@ type Wait struct {
 	After string
 }
 
-// WaitForMessage returns the oldest matching message as soon as there is one.
-// It waits until ctx ends, with as many calls as necessary, and misses no
-// message between them. The HTML of the message is null; GetMessage returns it.
+// WaitForMessage returns the oldest matching message as soon as there is one; with
+// gen.WaitHasCode the newest, because a new code replaces the ones before. It
+// waits until ctx ends, with as many calls as necessary, and misses no message
+// between them. The HTML of the message is null; GetMessage returns it.
 func (c *Client) WaitForMessage(ctx context.Context, inboxID string, w Wait) (*gen.Message, error) {
-	for m, err := range c.NewMessages(ctx, inboxID, w) {
-		if err != nil {
-			return nil, err
-		}
-		return &m, nil
+	f := follower{client: c, inbox: inboxID, wait: w}
+	found, err := f.first(ctx, func(match) bool { return true })
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("postroom: no message, and no error") // NewMessages ends only with an error
+	return found.message, nil
 }
 
-// WaitForCode returns the one-time code of the first matching message that has
-// one. It skips messages with an ambiguous code.
+// WaitForCode returns the newest one-time code of the matching messages. It skips
+// messages with an ambiguous code, and returns the code of each message only
+// once: after you asked a service for a second code, call it again. It never sees
+// other text of the sender, and the scope codes:read is enough.
 func (c *Client) WaitForCode(ctx context.Context, inboxID string, w Wait) (string, error) {
-	m, err := c.waitForCode(ctx, inboxID, w)
+	code, err := c.WaitForReceivedCode(ctx, inboxID, w)
 	if err != nil {
 		return "", err
 	}
-	return m.Extracted.Value.Otp.Value, nil
+	return code.Otp.Value, nil
 }
 
-func (c *Client) waitForCode(ctx context.Context, inboxID string, w Wait) (*gen.Message, error) {
-	w.Has = gen.WaitHasCode
-	for m, err := range c.NewMessages(ctx, inboxID, w) {
-		if err != nil {
-			return nil, err
-		}
-		if otp, ok := m.Extracted.Value.Otp.Get(); ok && otp != "" {
-			return &m, nil
-		}
+// WaitForReceivedCode is WaitForCode and says also where the code comes from. With
+// Wait.Has set to gen.WaitHasLink it returns the next message with an action link
+// instead.
+func (c *Client) WaitForReceivedCode(ctx context.Context, inboxID string, w Wait) (*gen.ReceivedCode, error) {
+	if w.Has == "" {
+		w.Has = gen.WaitHasCode
 	}
-	return nil, errors.New("postroom: no message, and no error") // as above
+	f := follower{client: c, inbox: inboxID, wait: w, codes: true}
+	found, err := f.first(ctx, func(m match) bool {
+		value := m.code.Otp
+		if w.Has == gen.WaitHasLink {
+			value = m.code.ActionLink
+		}
+		return value.Value != "" && c.taken.take(m.id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.code, nil
+}
+
+// taken remembers the messages whose codes were returned.
+type taken struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+// maxTaken is the number of messages to remember.
+const maxTaken = 1000
+
+// take reports whether it is called with the message for the first time.
+func (t *taken) take(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.ids, id) {
+		return false
+	}
+	if len(t.ids) == maxTaken {
+		t.ids = slices.Delete(t.ids, 0, maxTaken/2)
+	}
+	t.ids = append(t.ids, id)
+	return true
+}
+
+// SkipCodes makes WaitForCode skip the codes of these messages, as if it had
+// returned them. A program that restarts passes the messages of its last run.
+func (c *Client) SkipCodes(messageIDs ...string) {
+	for _, id := range messageIDs {
+		c.taken.take(id)
+	}
+}
+
+// GetMessage returns a message, including its HTML.
+func (c *Client) GetMessage(ctx context.Context, params gen.GetMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
+	params.View.Reset()
+	res, err := unwrap(c.api.GetMessage(ctx, params, options...))
+	if err != nil {
+		return nil, err
+	}
+	return &res.Message, nil
+}
+
+// GetCode returns the code of a message without the message. The scope codes:read
+// is enough.
+func (c *Client) GetCode(ctx context.Context, messageID string) (*gen.ReceivedCode, error) {
+	res, err := unwrap(c.api.GetMessage(ctx, gen.GetMessageParams{MessageID: messageID, View: gen.NewOptMessageView(gen.MessageViewCode)}))
+	if err != nil {
+		return nil, err
+	}
+	return &res.CodeResult.Code.Value, nil
 }
 
 // NewMessages ranges over the matching messages, oldest first, each once, and
 // waits for more until ctx ends. The last pair is always an error. The loop may
 // delete the messages.
 func (c *Client) NewMessages(ctx context.Context, inboxID string, w Wait) iter.Seq2[gen.Message, error] {
+	// The server skips all but the newest message with a code, so ask for all.
+	onlyCodes := w.Has == gen.WaitHasCode
+	if onlyCodes {
+		w.Has = ""
+	}
 	return func(yield func(gen.Message, error) bool) {
 		f := follower{client: c, inbox: inboxID, wait: w}
 		for {
-			m, err := f.next(ctx)
+			found, err := f.first(ctx, func(m match) bool { return !onlyCodes || len(m.message.Extracted.Value.Codes) > 0 })
 			if err != nil {
-				yield(gen.Message{}, fmt.Errorf("wait for a message in %s: %w", inboxID, err))
+				yield(gen.Message{}, err)
 				return
 			}
-			if m != nil && !yield(*m, nil) {
+			if !yield(*found.message, nil) {
 				return
 			}
 		}
@@ -100,6 +167,7 @@ type follower struct {
 	client *Client
 	inbox  string
 	wait   Wait
+	codes  bool // ask for codes without their messages
 	// last is the time of the newest message, and seen lists the messages of
 	// that time. They identify new messages if the last one is deleted, so that
 	// After no longer works.
@@ -115,27 +183,66 @@ type follower struct {
 // retries, that ends the wait, after about two minutes.
 const maxFailed = 8
 
+// match is a message that a call returned, or its code.
+type match struct {
+	id      string
+	at      time.Time
+	message *gen.Message
+	code    *gen.ReceivedCode
+}
+
+// first returns the next new message that suits.
+func (f *follower) first(ctx context.Context, suits func(match) bool) (match, error) {
+	for {
+		m, err := f.next(ctx)
+		if err != nil {
+			return match{}, fmt.Errorf("wait for a message in %s: %w", f.inbox, err)
+		}
+		if m != nil && suits(*m) {
+			return *m, nil
+		}
+	}
+}
+
 // next makes one call. It returns nil if there is nothing new or the call
 // should be repeated.
-func (f *follower) next(ctx context.Context) (*gen.Message, error) {
+func (f *follower) next(ctx context.Context) (*match, error) {
 	p, callCtx := f.params(ctx)
+	start := time.Now()
 	res, err := unwrap(f.client.api.WaitForMessage(callCtx, p))
 	if err != nil {
 		return nil, f.goOn(ctx, err)
 	}
-	f.answered, f.failed = true, 0
-	if f.wait.Since.IsZero() {
-		f.wait.Since = res.Since
+	if f.codes != (res.Type == gen.CodeResultWaitOrCode) {
+		return nil, fmt.Errorf("the server returned a %s", res.Type) // an older one, which ignores the view
 	}
-	m, ok := res.Message.Get()
-	if ok && f.take(m) {
-		return &m, nil
+	f.answered, f.failed = true, 0
+	next, waited, m := res.WaitResult.Next, time.Duration(res.WaitResult.WaitedMs)*time.Millisecond, matchOf(res)
+	if f.codes {
+		next, waited = res.CodeResult.Next, time.Since(start)
+	}
+	if f.wait.Since.IsZero() {
+		f.wait.Since = next.Since
+	}
+	if m != nil && f.take(*m) {
+		return m, nil
 	}
 	asked := time.Duration(p.Timeout.Value) * time.Second
-	if !ok && time.Duration(res.WaitedMs)*time.Millisecond < asked/2 { // the server is stopping
+	if m == nil && waited < asked/2 { // the server is stopping
 		return nil, f.client.caller.sleep(ctx, firstPause)
 	}
 	return nil, nil //nolint:nilnil // nothing new came within this call
+}
+
+// matchOf returns the message or the code of a response, or nil after a timeout.
+func matchOf(res gen.WaitOrCode) *match {
+	if code, ok := res.CodeResult.Code.Get(); ok && res.Type == gen.CodeResultWaitOrCode {
+		return &match{id: code.MessageID, at: code.ReceivedAt, code: &code}
+	}
+	if m, ok := res.WaitResult.Message.Get(); ok && res.Type == gen.WaitResultWaitOrCode {
+		return &match{id: m.ID, at: m.ReceivedAt.Or(m.CreatedAt), message: &m}
+	}
+	return nil
 }
 
 // goOn returns nil if the next call may succeed despite err. It pauses first if
@@ -157,16 +264,15 @@ func (f *follower) goOn(ctx context.Context, err error) error {
 }
 
 // take records the message and reports whether it is new.
-func (f *follower) take(m gen.Message) bool {
-	f.wait.After = m.ID
-	at := m.ReceivedAt.Or(m.CreatedAt)
-	if slices.Contains(f.seen, m.ID) {
+func (f *follower) take(m match) bool {
+	f.wait.After = m.id
+	if slices.Contains(f.seen, m.id) {
 		return false
 	}
-	if !at.Equal(f.last) {
-		f.last, f.seen = at, nil
+	if !m.at.Equal(f.last) {
+		f.last, f.seen = m.at, nil
 	}
-	f.seen = append(f.seen, m.ID)
+	f.seen = append(f.seen, m.id)
 	return true
 }
 
@@ -187,6 +293,9 @@ func (f *follower) params(ctx context.Context) (gen.WaitForMessageParams, contex
 	setIf(f.wait.After, p.After.SetTo)
 	setIf(f.wait.Has, p.Has.SetTo)
 	setIf(f.wait.Direction, p.Direction.SetTo)
+	if f.codes {
+		p.View = gen.NewOptMessageView(gen.MessageViewCode)
+	}
 	return p, ctx
 }
 

@@ -26,7 +26,14 @@ func messageJSON(id, at, otp string) string {
 
 // waited returns a response of the wait operation.
 func waited(message string, waitedMs int) http.HandlerFunc {
-	return answer(http.StatusOK, fmt.Sprintf(`{"object":"wait_result","timed_out":%t,"message":%s,"since":"2026-01-02T03:04:05.006Z","waited_ms":%d}`, message == "null", message, waitedMs))
+	return answer(http.StatusOK, fmt.Sprintf(`{"object":"wait_result","timed_out":%t,"message":%s,"since":"2026-01-02T03:04:05.006Z","waited_ms":%d,
+		"next":{"after":null,"since":"2026-01-02T03:04:05.006Z"}}`, message == "null", message, waitedMs))
+}
+
+// code returns a response of the wait operation with view=code. otp is JSON.
+func code(id, at, otp string) http.HandlerFunc {
+	return answer(http.StatusOK, `{"object":"code_result","timed_out":false,"code":{"otp":`+otp+`,"codes":["1234"],"action_link":null,"same_site":false,
+		"from":"a@b.example","auth":null,"message_id":"`+id+`","received_at":"`+at+`"},"next":{"after":"`+id+`","since":"2026-01-02T03:04:05.006Z"}}`)
 }
 
 const (
@@ -40,7 +47,7 @@ func queries(s *testServer) (all []string) {
 	for _, r := range s.asked {
 		q := r.URL.Query()
 		text := "timeout=" + q.Get("timeout")
-		for _, name := range []string{"since", "after", "has", "from"} {
+		for _, name := range []string{"since", "after", "has", "view", "from"} {
 			if q.Has(name) {
 				text += " " + name + "=" + q.Get(name)
 			}
@@ -55,9 +62,9 @@ func TestWaitGoesOnFromCallToCall(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited("null", 15000), waited("null", 120000), waited(messageJSON("msg_1", at1, `"1234"`), 3))
 	c, n := newTestClient(t, s.URL)
-	code, err := c.WaitForCode(t.Context(), "ibx_1", Wait{From: "*@shop.example"})
-	if err != nil || code != "1234" {
-		t.Errorf("%q %v", code, err)
+	m, err := c.WaitForMessage(t.Context(), "ibx_1", Wait{From: "*@shop.example", Has: gen.WaitHasCode})
+	if err != nil || m.ID != "msg_1" {
+		t.Errorf("%v %v", m, err)
 	}
 	const since = " since=2026-01-02T03:04:05.006Z"
 	want := []string{"timeout=15 has=code from=*@shop.example", "timeout=120" + since + " has=code from=*@shop.example", "timeout=120" + since + " has=code from=*@shop.example"}
@@ -69,13 +76,47 @@ func TestWaitGoesOnFromCallToCall(t *testing.T) {
 // WaitForCode skips a message with an ambiguous code.
 func TestWaitForCodePassesOverDoubt(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_2", at2, `"99"`), 3))
+	s := newTestServer(t, code("msg_1", at1, "null"), code("msg_2", at2, `"9999"`))
 	c, _ := newTestClient(t, s.URL)
-	if code, err := c.WaitForCode(t.Context(), "ibx_1", Wait{}); err != nil || code != "99" {
+	if code, err := c.WaitForCode(t.Context(), "ibx_1", Wait{}); err != nil || code != "9999" {
 		t.Errorf("%q %v", code, err)
 	}
 	if got := queries(s); len(got) != 2 || !strings.Contains(got[1], "after=msg_1") {
 		t.Errorf("asked %q", got)
+	}
+}
+
+// WaitForCode returns the code of each message once. A timeout is not the end, and
+// the calls go on where the last one ended.
+func TestWaitForCodeRemembers(t *testing.T) {
+	t.Parallel()
+	again := code("msg_1", at1, `"1111"`)
+	s := newTestServer(t, again, again, answer(http.StatusOK, `{"object":"code_result","timed_out":true,"code":null,"next":{"after":"msg_1","since":"2026-01-02T03:04:05.006Z"}}`),
+		code("msg_2", at2, `"2222"`), code("msg_3", at2, `"3333"`), code("msg_4", at2, `"4444"`))
+	c, n := newTestClient(t, s.URL)
+	c.SkipCodes("msg_3")
+	for _, want := range []string{"1111", "2222", "4444"} {
+		if got, err := c.WaitForCode(t.Context(), "ibx_1", Wait{}); err != nil || got != want {
+			t.Errorf("%q %v, want %q", got, err, want)
+		}
+	}
+	const since = "timeout=120 since=2026-01-02T03:04:05.006Z"
+	want := []string{
+		"timeout=15 has=code view=code", "timeout=15 has=code view=code", since + " after=msg_1 has=code view=code", since + " after=msg_1 has=code view=code",
+		"timeout=15 has=code view=code", since + " after=msg_3 has=code view=code",
+	}
+	if d := cmp.Diff(want, queries(s)); d != "" || len(n.naps) != 1 { // the server ended one wait at once
+		t.Errorf("-want +got:\n%s, pauses of %v", d, n.naps)
+	}
+}
+
+// A server that does not know the view returns a message, which is no code.
+func TestWaitForCodeOfAnOlderServer(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, waited(messageJSON("msg_1", at1, `"1234"`), 3))
+	c, _ := newTestClient(t, s.URL)
+	if got, err := c.WaitForCode(t.Context(), "ibx_1", Wait{}); err == nil || !strings.Contains(err.Error(), "wait_result") {
+		t.Errorf("%q %v", got, err)
 	}
 }
 

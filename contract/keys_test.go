@@ -47,7 +47,7 @@ func everyOperationWantsAKey(t *testing.T, w *world) {
 func everyOperationWantsItsScope(t *testing.T, w *world) {
 	keys := map[string]string{}
 	for _, scope := range []string{
-		"read", "send", "admin", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
+		"read", "send", "admin", "codes:read", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
 		"templates:read", "domains:write", "domains:read", "webhooks:manage", "keys:manage",
 	} {
 		keys[scope] = w.scoped(t, scope).Key
@@ -61,6 +61,9 @@ func everyOperationWantsItsScope(t *testing.T, w *world) {
 			c := w.good(t, op).as(keys[scope])
 			if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
 				c = c.saying(`{"name":"narrower","scopes":["` + scope + `"]}`) // than the creating key
+			}
+			if scope == "codes:read" {
+				c = c.asking("view", "code") // all that this scope permits
 			}
 			w.send(t, c).wantDone(t)
 		}

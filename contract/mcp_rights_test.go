@@ -12,31 +12,34 @@ import (
 )
 
 // restOf maps each tool to its operations and says whether they only read. A
-// key that may call any of them may use the tool.
+// key that may call any of them, with the query parameter if there is one, may
+// use the tool.
 var restOf = map[string]struct {
 	operations []string
 	reads      bool
+	query      string
 }{
-	"create_inbox":       {[]string{"createInbox"}, false},
-	"list_inboxes":       {[]string{"listInboxes"}, true},
-	"wait_for_email":     {[]string{"waitForMessage"}, true},
-	"search_messages":    {[]string{"listMessages"}, true},
-	"get_message":        {[]string{"getMessage"}, true},
-	"get_attachment":     {[]string{"getAttachment"}, true},
-	"list_threads":       {[]string{"listThreads"}, true},
-	"get_thread":         {[]string{"getThread"}, true},
-	"send_email":         {[]string{"sendMessage"}, false},
-	"reply":              {[]string{"replyToMessage"}, false},
-	"forward":            {[]string{"forwardMessage"}, false},
-	"list_drafts":        {[]string{"listDrafts"}, true},
-	"get_draft":          {[]string{"getDraft"}, true},
-	"send_transactional": {[]string{"sendEmail"}, false},
-	"list_templates":     {[]string{"listTemplates"}, true},
-	"preview_template":   {[]string{"previewTemplate"}, true},
-	"diagnose_delivery":  {[]string{"getMessage", "getEmail"}, true},
-	"get_usage":          {[]string{"getUsage"}, true},
-	"approve_draft":      {[]string{"sendDraft"}, false},
-	"reject_draft":       {[]string{"rejectDraft"}, false},
+	"create_inbox":       {[]string{"createInbox"}, false, ""},
+	"list_inboxes":       {[]string{"listInboxes"}, true, ""},
+	"wait_for_email":     {[]string{"waitForMessage"}, true, ""},
+	"wait_for_code":      {[]string{"waitForMessage"}, true, "view"},
+	"search_messages":    {[]string{"listMessages"}, true, ""},
+	"get_message":        {[]string{"getMessage"}, true, ""},
+	"get_attachment":     {[]string{"getAttachment"}, true, ""},
+	"list_threads":       {[]string{"listThreads"}, true, ""},
+	"get_thread":         {[]string{"getThread"}, true, ""},
+	"send_email":         {[]string{"sendMessage"}, false, ""},
+	"reply":              {[]string{"replyToMessage"}, false, ""},
+	"forward":            {[]string{"forwardMessage"}, false, ""},
+	"list_drafts":        {[]string{"listDrafts"}, true, ""},
+	"get_draft":          {[]string{"getDraft"}, true, ""},
+	"send_transactional": {[]string{"sendEmail"}, false, ""},
+	"list_templates":     {[]string{"listTemplates"}, true, ""},
+	"preview_template":   {[]string{"previewTemplate"}, true, ""},
+	"diagnose_delivery":  {[]string{"getMessage", "getEmail"}, true, ""},
+	"get_usage":          {[]string{"getUsage"}, true, ""},
+	"approve_draft":      {[]string{"sendDraft"}, false, ""},
+	"reject_draft":       {[]string{"rejectDraft"}, false, ""},
 }
 
 // nothing returns arguments with which a permitted tool has no effect.
@@ -53,7 +56,7 @@ func nothing(tool string) map[string]any {
 			args["from"] = "not an address"
 		}
 		return args
-	case "wait_for_email", "list_threads":
+	case "wait_for_email", "wait_for_code", "list_threads":
 		return map[string]any{"inbox_id": x}
 	case "get_thread":
 		return map[string]any{"inbox_id": x, "thread_id": x}
@@ -97,7 +100,11 @@ func sameRights(t *testing.T, w *world) {
 		}
 		for tool, rest := range restOf {
 			allowed := slices.ContainsFunc(rest.operations, func(op string) bool {
-				a := w.send(t, w.vain(w.check.Operation(op)).as(key))
+				c := w.vain(w.check.Operation(op))
+				if rest.query != "" {
+					c = c.asking(rest.query, "code")
+				}
+				a := w.send(t, c.as(key))
 				return a.status != http.StatusForbidden || a.code() != "insufficient_scope"
 			})
 			out := ai.use(t, tool, nothing(tool))
@@ -152,6 +159,7 @@ func othersByMCP(t *testing.T, w *world) {
 		args map[string]any
 	}{
 		{"wait_for_email", map[string]any{"inbox_id": w.inbox.ID, "timeout": 1}},
+		{"wait_for_code", map[string]any{"inbox_id": w.inbox.ID, "timeout": 1}},
 		{"search_messages", map[string]any{"inbox_id": w.inbox.ID}},
 		{"get_message", map[string]any{"message_id": w.in.ID}},
 		{"get_attachment", map[string]any{"message_id": w.in.ID, "attachment_id": w.in.Attachments[0].ID}},

@@ -24,6 +24,7 @@ func TestMCP(t *testing.T) {
 		}{
 			{"tools are described whole", describedTools},
 			{"an agent's story", agentStory},
+			{"codes without the mail", codesByMCP},
 			{"a key may by MCP what it may by REST (H18)", sameRights},
 			{"a key of some inboxes is shown what it may do", limitedByMCP},
 			{"what others have is not there", othersByMCP},
@@ -89,6 +90,41 @@ func agentStory(t *testing.T, w *world) {
 	second := ai.use(t, "forward", map[string]any{"message_id": id, "to": "bob@example.org"}).want(t)
 	admin.use(t, "reject_draft", map[string]any{"draft_id": second.at(t, "id"), "reason": "no"}).want(t)
 	admin.use(t, "approve_draft", map[string]any{"draft_id": second.at(t, "id")}).wantRefused(t, "draft_not_pending")
+}
+
+// codesByMCP: a key with codes:read sees one tool, gets each code once and nothing
+// else of the message, also from a second session.
+func codesByMCP(t *testing.T, w *world) {
+	in := w.newInbox(t)
+	key := w.scoped(t, "codes:read").Key
+	ai := w.agentWith(t, key, "")
+	list, err := ai.ListTools(t.Context(), nil)
+	if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "wait_for_code" {
+		t.Fatalf("shown %+v: %v", list.Tools, err)
+	}
+	args := map[string]any{"inbox_id": in.ID, "timeout": 55}
+	w.deliver(t, in.Address)
+	first := ai.use(t, "wait_for_code", args).want(t)
+	if got := first.at(t, "code", "otp"); got != "482913" {
+		t.Errorf("the code is %q", got)
+	}
+	for _, said := range []string{"sign-in", "Your", "order.pdf", "untrusted_email"} {
+		if strings.Contains(first.text, said) {
+			t.Errorf("the result has %q: %s", said, first.text)
+		}
+	}
+	args["timeout"] = 1
+	again := w.agentWith(t, key, "")
+	if out := again.use(t, "wait_for_code", args).want(t); out.data["timed_out"] != true {
+		t.Errorf("the code came twice: %s", out.text)
+	}
+	w.deliver(t, in.Address)
+	args["timeout"] = 55
+	if second := again.use(t, "wait_for_code", args).want(t); second.at(t, "code", "message_id") == first.at(t, "code", "message_id") {
+		t.Errorf("not the second message: %s", second.text)
+	}
+	ai.use(t, "wait_for_email", args).wantRefused(t, "insufficient_scope")
+	ai.use(t, "get_message", map[string]any{"message_id": first.at(t, "code", "message_id")}).wantRefused(t, "insufficient_scope")
 }
 
 // describedTools checks what clients show and validate: names, hints and

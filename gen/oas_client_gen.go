@@ -434,10 +434,11 @@ type MessagesInvoker interface {
 	GetAttachment(ctx context.Context, params GetAttachmentParams, options ...RequestOption) (*AttachmentDownload, error)
 	// GetMessage invokes getMessage operation.
 	//
-	// Returns one message, including its HTML.
+	// Returns one message, including its HTML. With `view=code` the response has only the code, the link
+	// and where they come from, and the scope `codes:read` is enough.
 	//
 	// GET /v1/messages/{message_id}
-	GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (*Message, error)
+	GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (MessageOrCode, error)
 	// GetMessageRaw invokes getMessageRaw operation.
 	//
 	// Redirects to a signed link to the raw message, as received or sent. The link is valid for 15
@@ -482,11 +483,13 @@ type MessagesInvoker interface {
 	// WaitForMessage invokes waitForMessage operation.
 	//
 	// Waits until a matching message arrives (long polling). Start waiting before or after the message
-	// arrives: a message received at or after `since` is returned at once, oldest first. If the time
-	// passes without a match, `timed_out` is true. Counts as one request.
+	// arrives: a message received at or after `since` is returned at once: the oldest match, or with
+	// `has=code` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as
+	// `after` to wait for the next message. Counts as one request. With `view=code` the response has only
+	// the code, the link and where they come from, and the scope `codes:read` is enough.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages/wait
-	WaitForMessage(ctx context.Context, params WaitForMessageParams, options ...RequestOption) (*WaitResult, error)
+	WaitForMessage(ctx context.Context, params WaitForMessageParams, options ...RequestOption) (WaitOrCode, error)
 }
 
 // ProbesInvoker invokes operations described by OpenAPI v3 specification.
@@ -3824,15 +3827,16 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 
 // GetMessage invokes getMessage operation.
 //
-// Returns one message, including its HTML.
+// Returns one message, including its HTML. With `view=code` the response has only the code, the link
+// and where they come from, and the scope `codes:read` is enough.
 //
 // GET /v1/messages/{message_id}
-func (c *Client) GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (*Message, error) {
+func (c *Client) GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (MessageOrCode, error) {
 	res, err := c.sendGetMessage(ctx, params, options...)
 	return res, err
 }
 
-func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, requestOptions ...RequestOption) (res *Message, err error) {
+func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, requestOptions ...RequestOption) (res MessageOrCode, err error) {
 
 	var reqCfg requestConfig
 	reqCfg.setDefaults(c.baseClient)
@@ -3866,6 +3870,26 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 		pathParts[1] = encoded
 	}
 	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "view" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "view",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.View.Get(); ok {
+				return e.EncodeValue(conv.StringToString(string(val)))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
 
 	r, err := ht.NewRequest(ctx, "GET", u)
 	if err != nil {
@@ -9830,16 +9854,18 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 // WaitForMessage invokes waitForMessage operation.
 //
 // Waits until a matching message arrives (long polling). Start waiting before or after the message
-// arrives: a message received at or after `since` is returned at once, oldest first. If the time
-// passes without a match, `timed_out` is true. Counts as one request.
+// arrives: a message received at or after `since` is returned at once: the oldest match, or with
+// `has=code` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as
+// `after` to wait for the next message. Counts as one request. With `view=code` the response has only
+// the code, the link and where they come from, and the scope `codes:read` is enough.
 //
 // GET /v1/inboxes/{inbox_id}/messages/wait
-func (c *Client) WaitForMessage(ctx context.Context, params WaitForMessageParams, options ...RequestOption) (*WaitResult, error) {
+func (c *Client) WaitForMessage(ctx context.Context, params WaitForMessageParams, options ...RequestOption) (WaitOrCode, error) {
 	res, err := c.sendWaitForMessage(ctx, params, options...)
 	return res, err
 }
 
-func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessageParams, requestOptions ...RequestOption) (res *WaitResult, err error) {
+func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessageParams, requestOptions ...RequestOption) (res WaitOrCode, err error) {
 
 	var reqCfg requestConfig
 	reqCfg.setDefaults(c.baseClient)
@@ -9988,6 +10014,23 @@ func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessagePa
 
 		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
 			if val, ok := params.Has.Get(); ok {
+				return e.EncodeValue(conv.StringToString(string(val)))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "view" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "view",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.View.Get(); ok {
 				return e.EncodeValue(conv.StringToString(string(val)))
 			}
 			return nil

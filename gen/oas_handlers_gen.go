@@ -3995,7 +3995,8 @@ func (s *Server) handleGetInboxRequest(args [1]string, argsEscaped bool, w http.
 
 // handleGetMessageRequest handles getMessage operation.
 //
-// Returns one message, including its HTML.
+// Returns one message, including its HTML. With `view=code` the response has only the code, the link
+// and where they come from, and the scope `codes:read` is enough.
 //
 // GET /v1/messages/{message_id}
 func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4069,7 +4070,7 @@ func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w htt
 
 	var rawBody []byte
 
-	var response *Message
+	var response MessageOrCode
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
@@ -4079,6 +4080,10 @@ func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w htt
 			Body:             nil,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
+				{
+					Name: "view",
+					In:   "query",
+				}: params.View,
 				{
 					Name: "message_id",
 					In:   "path",
@@ -4090,7 +4095,7 @@ func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w htt
 		type (
 			Request  = struct{}
 			Params   = GetMessageParams
-			Response = *Message
+			Response = MessageOrCode
 		)
 		response, err = middleware.HookMiddleware[
 			Request,
@@ -10740,8 +10745,10 @@ func (s *Server) handleVerifyDomainRequest(args [1]string, argsEscaped bool, w h
 // handleWaitForMessageRequest handles waitForMessage operation.
 //
 // Waits until a matching message arrives (long polling). Start waiting before or after the message
-// arrives: a message received at or after `since` is returned at once, oldest first. If the time
-// passes without a match, `timed_out` is true. Counts as one request.
+// arrives: a message received at or after `since` is returned at once: the oldest match, or with
+// `has=code` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as
+// `after` to wait for the next message. Counts as one request. With `view=code` the response has only
+// the code, the link and where they come from, and the scope `codes:read` is enough.
 //
 // GET /v1/inboxes/{inbox_id}/messages/wait
 func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10815,7 +10822,7 @@ func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w
 
 	var rawBody []byte
 
-	var response *WaitResult
+	var response WaitOrCode
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
@@ -10854,6 +10861,10 @@ func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w
 					In:   "query",
 				}: params.Has,
 				{
+					Name: "view",
+					In:   "query",
+				}: params.View,
+				{
 					Name: "inbox_id",
 					In:   "path",
 				}: params.InboxID,
@@ -10864,7 +10875,7 @@ func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w
 		type (
 			Request  = struct{}
 			Params   = WaitForMessageParams
-			Response = *WaitResult
+			Response = WaitOrCode
 		)
 		response, err = middleware.HookMiddleware[
 			Request,

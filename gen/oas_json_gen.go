@@ -1301,6 +1301,8 @@ func (s *ApiKeyScope) Decode(d *jx.Decoder) error {
 		*s = ApiKeyScope_send
 	case ApiKeyScope_read:
 		*s = ApiKeyScope_read
+	case ApiKeyScope_codesread:
+		*s = ApiKeyScope_codesread
 	case ApiKeyScope_emailssend:
 		*s = ApiKeyScope_emailssend
 	case ApiKeyScope_emailsread:
@@ -2015,6 +2017,149 @@ func (s CallMcpBadRequest) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *CallMcpBadRequest) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *CodeResult) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *CodeResult) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("object")
+		e.Str("code_result")
+	}
+	{
+		e.FieldStart("timed_out")
+		e.Bool(s.TimedOut)
+	}
+	{
+		e.FieldStart("code")
+		s.Code.Encode(e)
+	}
+	{
+		e.FieldStart("next")
+		s.Next.Encode(e)
+	}
+}
+
+var jsonFieldsNameOfCodeResult = [4]string{
+	0: "object",
+	1: "timed_out",
+	2: "code",
+	3: "next",
+}
+
+// Decode decodes CodeResult from json.
+func (s *CodeResult) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode CodeResult to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "object":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.Object = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"object\"")
+			}
+		case "timed_out":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := d.Bool()
+				s.TimedOut = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"timed_out\"")
+			}
+		case "code":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				if err := s.Code.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"code\"")
+			}
+		case "next":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				if err := s.Next.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"next\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode CodeResult")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00001111,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfCodeResult) {
+					name = jsonFieldsNameOfCodeResult[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *CodeResult) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *CodeResult) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -12735,6 +12880,284 @@ func (s *MessageList) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes MessageOrCode as json.
+func (s MessageOrCode) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+func (s MessageOrCode) encodeFields(e *jx.Encoder) {
+	switch s.Type {
+	case MessageMessageOrCode:
+		e.FieldStart("object")
+		e.Str("message")
+		{
+			s := s.Message
+			{
+				e.FieldStart("id")
+				e.Str(s.ID)
+			}
+			{
+				e.FieldStart("inbox_id")
+				e.Str(s.InboxID)
+			}
+			{
+				e.FieldStart("thread_id")
+				e.Str(s.ThreadID)
+			}
+			{
+				e.FieldStart("direction")
+				e.Str(s.Direction)
+			}
+			{
+				e.FieldStart("status")
+				e.Str(s.Status)
+			}
+			{
+				e.FieldStart("expired")
+				e.Bool(s.Expired)
+			}
+			{
+				e.FieldStart("test_mode")
+				e.Bool(s.TestMode)
+			}
+			{
+				e.FieldStart("from")
+				s.From.Encode(e)
+			}
+			{
+				e.FieldStart("to")
+				e.ArrStart()
+				for _, elem := range s.To {
+					elem.Encode(e)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("cc")
+				e.ArrStart()
+				for _, elem := range s.Cc {
+					elem.Encode(e)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("bcc")
+				e.ArrStart()
+				for _, elem := range s.Bcc {
+					elem.Encode(e)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("reply_to")
+				e.ArrStart()
+				for _, elem := range s.ReplyTo {
+					elem.Encode(e)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("subject")
+				e.Str(s.Subject)
+			}
+			{
+				e.FieldStart("snippet")
+				s.Snippet.Encode(e)
+			}
+			{
+				e.FieldStart("text")
+				s.Text.Encode(e)
+			}
+			{
+				e.FieldStart("html")
+				s.HTML.Encode(e)
+			}
+			{
+				e.FieldStart("extracted_text")
+				s.ExtractedText.Encode(e)
+			}
+			{
+				e.FieldStart("extracted")
+				s.Extracted.Encode(e)
+			}
+			{
+				e.FieldStart("auth")
+				s.Auth.Encode(e)
+			}
+			{
+				e.FieldStart("headers")
+				if s.Headers == nil {
+					e.Null()
+				} else {
+					e.ArrStart()
+					for _, elem := range s.Headers {
+						elem.Encode(e)
+					}
+					e.ArrEnd()
+				}
+			}
+			{
+				e.FieldStart("automated")
+				e.Bool(s.Automated)
+			}
+			{
+				e.FieldStart("truncated")
+				e.Bool(s.Truncated)
+			}
+			{
+				e.FieldStart("tag")
+				s.Tag.Encode(e)
+			}
+			{
+				e.FieldStart("attachments")
+				e.ArrStart()
+				for _, elem := range s.Attachments {
+					elem.Encode(e)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("recipients")
+				e.ArrStart()
+				for _, elem := range s.Recipients {
+					elem.Encode(e)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("rfc_message_id")
+				s.RfcMessageID.Encode(e)
+			}
+			{
+				e.FieldStart("in_reply_to")
+				e.ArrStart()
+				for _, elem := range s.InReplyTo {
+					e.Str(elem)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("references")
+				e.ArrStart()
+				for _, elem := range s.References {
+					e.Str(elem)
+				}
+				e.ArrEnd()
+			}
+			{
+				e.FieldStart("size")
+				e.Int64(s.Size)
+			}
+			{
+				e.FieldStart("received_at")
+				s.ReceivedAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
+			}
+			{
+				e.FieldStart("sent_at")
+				s.SentAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
+			}
+			{
+				e.FieldStart("delivered_at")
+				s.DeliveredAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
+			}
+			{
+				e.FieldStart("created_at")
+				json.EncodeTimeFormat(e, s.CreatedAt, "2006-01-02T15:04:05.000Z07:00")
+			}
+		}
+	case CodeResultMessageOrCode:
+		e.FieldStart("object")
+		e.Str("code_result")
+		{
+			s := s.CodeResult
+			{
+				e.FieldStart("timed_out")
+				e.Bool(s.TimedOut)
+			}
+			{
+				e.FieldStart("code")
+				s.Code.Encode(e)
+			}
+			{
+				e.FieldStart("next")
+				s.Next.Encode(e)
+			}
+		}
+	}
+}
+
+// Decode decodes MessageOrCode from json.
+func (s *MessageOrCode) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode MessageOrCode to nil")
+	}
+	// Sum type discriminator.
+	if typ := d.Next(); typ != jx.Object {
+		return errors.Errorf("unexpected json type %q", typ)
+	}
+
+	var found bool
+	if err := d.Capture(func(d *jx.Decoder) error {
+		return d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+			if found {
+				return d.Skip()
+			}
+			switch string(key) {
+			case "object":
+				typ, err := d.Str()
+				if err != nil {
+					return err
+				}
+				switch typ {
+				case "message":
+					s.Type = MessageMessageOrCode
+					found = true
+				case "code_result":
+					s.Type = CodeResultMessageOrCode
+					found = true
+				default:
+					return errors.Errorf("unknown type %s", typ)
+				}
+				return nil
+			}
+			return d.Skip()
+		})
+	}); err != nil {
+		return errors.Wrap(err, "capture")
+	}
+	if !found {
+		return errors.New("unable to detect sum type variant")
+	}
+	switch s.Type {
+	case MessageMessageOrCode:
+		if err := s.Message.Decode(d); err != nil {
+			return err
+		}
+	case CodeResultMessageOrCode:
+		if err := s.CodeResult.Decode(d); err != nil {
+			return err
+		}
+	default:
+		return errors.Errorf("inferred invalid type: %s", s.Type)
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s MessageOrCode) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *MessageOrCode) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *MessageReply) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -13725,6 +14148,50 @@ func (s NilMessage) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *NilMessage) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes ReceivedCode as json.
+func (o NilReceivedCode) Encode(e *jx.Encoder) {
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes ReceivedCode from json.
+func (o *NilReceivedCode) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode NilReceivedCode to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v ReceivedCode
+		o.Value = v
+		o.Null = true
+		return nil
+	}
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s NilReceivedCode) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *NilReceivedCode) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -15028,6 +15495,225 @@ func (s OptionalRecipients) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptionalRecipients) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *ReceivedCode) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *ReceivedCode) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("otp")
+		s.Otp.Encode(e)
+	}
+	{
+		e.FieldStart("codes")
+		e.ArrStart()
+		for _, elem := range s.Codes {
+			e.Str(elem)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("action_link")
+		s.ActionLink.Encode(e)
+	}
+	{
+		e.FieldStart("same_site")
+		e.Bool(s.SameSite)
+	}
+	{
+		e.FieldStart("from")
+		s.From.Encode(e)
+	}
+	{
+		e.FieldStart("auth")
+		s.Auth.Encode(e)
+	}
+	{
+		e.FieldStart("message_id")
+		e.Str(s.MessageID)
+	}
+	{
+		e.FieldStart("received_at")
+		json.EncodeTimeFormat(e, s.ReceivedAt, "2006-01-02T15:04:05.000Z07:00")
+	}
+}
+
+var jsonFieldsNameOfReceivedCode = [8]string{
+	0: "otp",
+	1: "codes",
+	2: "action_link",
+	3: "same_site",
+	4: "from",
+	5: "auth",
+	6: "message_id",
+	7: "received_at",
+}
+
+// Decode decodes ReceivedCode from json.
+func (s *ReceivedCode) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ReceivedCode to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "otp":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				if err := s.Otp.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"otp\"")
+			}
+		case "codes":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				s.Codes = make([]string, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem string
+					v, err := d.Str()
+					elem = string(v)
+					if err != nil {
+						return err
+					}
+					s.Codes = append(s.Codes, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"codes\"")
+			}
+		case "action_link":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				if err := s.ActionLink.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"action_link\"")
+			}
+		case "same_site":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				v, err := d.Bool()
+				s.SameSite = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"same_site\"")
+			}
+		case "from":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				if err := s.From.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"from\"")
+			}
+		case "auth":
+			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				if err := s.Auth.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"auth\"")
+			}
+		case "message_id":
+			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				v, err := d.Str()
+				s.MessageID = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"message_id\"")
+			}
+		case "received_at":
+			requiredBitSet[0] |= 1 << 7
+			if err := func() error {
+				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
+				s.ReceivedAt = v
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"received_at\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode ReceivedCode")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b11111111,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfReceivedCode) {
+					name = jsonFieldsNameOfReceivedCode[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *ReceivedCode) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ReceivedCode) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -19002,6 +19688,243 @@ func (s *UsagePeriod) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
+func (s *WaitNext) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *WaitNext) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("after")
+		s.After.Encode(e)
+	}
+	{
+		e.FieldStart("since")
+		json.EncodeTimeFormat(e, s.Since, "2006-01-02T15:04:05.000Z07:00")
+	}
+}
+
+var jsonFieldsNameOfWaitNext = [2]string{
+	0: "after",
+	1: "since",
+}
+
+// Decode decodes WaitNext from json.
+func (s *WaitNext) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode WaitNext to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "after":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				if err := s.After.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"after\"")
+			}
+		case "since":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
+				s.Since = v
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"since\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode WaitNext")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfWaitNext) {
+					name = jsonFieldsNameOfWaitNext[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *WaitNext) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *WaitNext) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes WaitOrCode as json.
+func (s WaitOrCode) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+func (s WaitOrCode) encodeFields(e *jx.Encoder) {
+	switch s.Type {
+	case WaitResultWaitOrCode:
+		e.FieldStart("object")
+		e.Str("wait_result")
+		{
+			s := s.WaitResult
+			{
+				e.FieldStart("timed_out")
+				e.Bool(s.TimedOut)
+			}
+			{
+				e.FieldStart("message")
+				s.Message.Encode(e)
+			}
+			{
+				e.FieldStart("since")
+				json.EncodeTimeFormat(e, s.Since, "2006-01-02T15:04:05.000Z07:00")
+			}
+			{
+				e.FieldStart("waited_ms")
+				e.Int64(s.WaitedMs)
+			}
+			{
+				e.FieldStart("next")
+				s.Next.Encode(e)
+			}
+		}
+	case CodeResultWaitOrCode:
+		e.FieldStart("object")
+		e.Str("code_result")
+		{
+			s := s.CodeResult
+			{
+				e.FieldStart("timed_out")
+				e.Bool(s.TimedOut)
+			}
+			{
+				e.FieldStart("code")
+				s.Code.Encode(e)
+			}
+			{
+				e.FieldStart("next")
+				s.Next.Encode(e)
+			}
+		}
+	}
+}
+
+// Decode decodes WaitOrCode from json.
+func (s *WaitOrCode) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode WaitOrCode to nil")
+	}
+	// Sum type discriminator.
+	if typ := d.Next(); typ != jx.Object {
+		return errors.Errorf("unexpected json type %q", typ)
+	}
+
+	var found bool
+	if err := d.Capture(func(d *jx.Decoder) error {
+		return d.ObjBytes(func(d *jx.Decoder, key []byte) error {
+			if found {
+				return d.Skip()
+			}
+			switch string(key) {
+			case "object":
+				typ, err := d.Str()
+				if err != nil {
+					return err
+				}
+				switch typ {
+				case "wait_result":
+					s.Type = WaitResultWaitOrCode
+					found = true
+				case "code_result":
+					s.Type = CodeResultWaitOrCode
+					found = true
+				default:
+					return errors.Errorf("unknown type %s", typ)
+				}
+				return nil
+			}
+			return d.Skip()
+		})
+	}); err != nil {
+		return errors.Wrap(err, "capture")
+	}
+	if !found {
+		return errors.New("unable to detect sum type variant")
+	}
+	switch s.Type {
+	case WaitResultWaitOrCode:
+		if err := s.WaitResult.Decode(d); err != nil {
+			return err
+		}
+	case CodeResultWaitOrCode:
+		if err := s.CodeResult.Decode(d); err != nil {
+			return err
+		}
+	default:
+		return errors.Errorf("inferred invalid type: %s", s.Type)
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s WaitOrCode) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *WaitOrCode) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
 func (s *WaitResult) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -19030,14 +19953,19 @@ func (s *WaitResult) encodeFields(e *jx.Encoder) {
 		e.FieldStart("waited_ms")
 		e.Int64(s.WaitedMs)
 	}
+	{
+		e.FieldStart("next")
+		s.Next.Encode(e)
+	}
 }
 
-var jsonFieldsNameOfWaitResult = [5]string{
+var jsonFieldsNameOfWaitResult = [6]string{
 	0: "object",
 	1: "timed_out",
 	2: "message",
 	3: "since",
 	4: "waited_ms",
+	5: "next",
 }
 
 // Decode decodes WaitResult from json.
@@ -19107,6 +20035,16 @@ func (s *WaitResult) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"waited_ms\"")
 			}
+		case "next":
+			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				if err := s.Next.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"next\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -19117,7 +20055,7 @@ func (s *WaitResult) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00011111,
+		0b00111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -2418,11 +2418,23 @@ func decodeGetInboxParams(args [1]string, argsEscaped bool, r *http.Request) (pa
 
 // GetMessageParams is parameters of getMessage operation.
 type GetMessageParams struct {
+	// `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that
+	// the sender wrote. A wait in this view implies `has=code` unless `has` is given.
+	View OptMessageView `json:",omitempty,omitzero"`
 	// The ID of the message.
 	MessageID string
 }
 
 func unpackGetMessageParams(packed middleware.Parameters) (params GetMessageParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "view",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.View = v.(OptMessageView)
+		}
+	}
 	{
 		key := middleware.ParameterKey{
 			Name: "message_id",
@@ -2434,6 +2446,63 @@ func unpackGetMessageParams(packed middleware.Parameters) (params GetMessagePara
 }
 
 func decodeGetMessageParams(args [1]string, argsEscaped bool, r *http.Request) (params GetMessageParams, _ error) {
+	q := uri.NewQueryDecoder(r.URL.Query())
+	// Decode query: view.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "view",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotViewVal MessageView
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotViewVal = MessageView(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.View.SetTo(paramsDotViewVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.View.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "view",
+			In:   "query",
+			Err:  err,
+		}
+	}
 	// Decode path: message_id.
 	if err := func() error {
 		param := args[0]
@@ -10283,8 +10352,12 @@ type WaitForMessageParams struct {
 	// Only messages after the one with this ID, which may have been deleted since. Pass the ID of the last
 	// match to chain calls without losing or repeating a message.
 	After OptString `json:",omitempty,omitzero"`
-	// Only messages with an extracted code or link.
+	// Only messages with an extracted code or link. With `code` the newest match is returned instead of
+	// the oldest: a service that sends a second code no longer accepts the first.
 	Has OptWaitHas `json:",omitempty,omitzero"`
+	// `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that
+	// the sender wrote. A wait in this view implies `has=code` unless `has` is given.
+	View OptMessageView `json:",omitempty,omitzero"`
 	// The ID of the inbox.
 	InboxID string
 }
@@ -10351,6 +10424,15 @@ func unpackWaitForMessageParams(packed middleware.Parameters) (params WaitForMes
 		}
 		if v, ok := packed[key]; ok {
 			params.Has = v.(OptWaitHas)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "view",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.View = v.(OptMessageView)
 		}
 	}
 	{
@@ -10794,6 +10876,62 @@ func decodeWaitForMessageParams(args [1]string, argsEscaped bool, r *http.Reques
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "has",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: view.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "view",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotViewVal MessageView
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotViewVal = MessageView(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.View.SetTo(paramsDotViewVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.View.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "view",
 			In:   "query",
 			Err:  err,
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-faster/errors"
 	"github.com/go-faster/jx"
 	"github.com/ogen-go/ogen/conv"
+	"github.com/ogen-go/ogen/ogenerrors"
 	"github.com/ogen-go/ogen/uri"
 	"github.com/ogen-go/ogen/validate"
 )
@@ -8282,7 +8283,7 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 	return res, errors.Wrap(defRes, "error")
 }
 
-func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
+func decodeGetMessageResponse(resp *http.Response) (res MessageOrCode, _ error) {
 	switch resp.StatusCode {
 	case 200:
 		// Code 200.
@@ -8292,9 +8293,13 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 		}
 		switch {
 		case ct == "application/json":
-			d := jx.Decode(resp.Body, -1)
+			buf, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return res, err
+			}
+			d := jx.DecodeBytes(buf)
 
-			var response Message
+			var response MessageOrCode
 			if err := func() error {
 				if err := response.Decode(d); err != nil {
 					return err
@@ -8304,6 +8309,11 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 				}
 				return nil
 			}(); err != nil {
+				err = &ogenerrors.DecodeBodyError{
+					ContentType: ct,
+					Body:        buf,
+					Err:         err,
+				}
 				return res, err
 			}
 			// Validate response.
@@ -8315,7 +8325,7 @@ func decodeGetMessageResponse(resp *http.Response) (res *Message, _ error) {
 			}(); err != nil {
 				return res, errors.Wrap(err, "validate")
 			}
-			return &response, nil
+			return response, nil
 		default:
 			return res, validate.InvalidContentType(ct)
 		}
@@ -21562,7 +21572,7 @@ func decodeVerifyDomainResponse(resp *http.Response) (res *DomainVerification, _
 	return res, errors.Wrap(defRes, "error")
 }
 
-func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error) {
+func decodeWaitForMessageResponse(resp *http.Response) (res WaitOrCode, _ error) {
 	switch resp.StatusCode {
 	case 200:
 		// Code 200.
@@ -21572,9 +21582,13 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 		}
 		switch {
 		case ct == "application/json":
-			d := jx.Decode(resp.Body, -1)
+			buf, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return res, err
+			}
+			d := jx.DecodeBytes(buf)
 
-			var response WaitResult
+			var response WaitOrCode
 			if err := func() error {
 				if err := response.Decode(d); err != nil {
 					return err
@@ -21584,6 +21598,11 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 				}
 				return nil
 			}(); err != nil {
+				err = &ogenerrors.DecodeBodyError{
+					ContentType: ct,
+					Body:        buf,
+					Err:         err,
+				}
 				return res, err
 			}
 			// Validate response.
@@ -21595,7 +21614,7 @@ func decodeWaitForMessageResponse(resp *http.Response) (res *WaitResult, _ error
 			}(); err != nil {
 				return res, errors.Wrap(err, "validate")
 			}
-			return &response, nil
+			return response, nil
 		default:
 			return res, validate.InvalidContentType(ct)
 		}

@@ -429,14 +429,14 @@ func encodeGetInboxResponse(response *Inbox, w http.ResponseWriter) error {
 	return nil
 }
 
-func encodeGetMessageResponse(response *Message, w http.ResponseWriter) error {
+func encodeGetMessageResponse(response MessageOrCode, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, -1)
+	e := new(jx.Encoder)
 	response.Encode(e)
-	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "flush streaming")
+	if _, err := e.WriteTo(w); err != nil {
+		return errors.Wrap(err, "write")
 	}
 
 	return nil
@@ -1048,14 +1048,14 @@ func encodeVerifyDomainResponse(response *DomainVerification, w http.ResponseWri
 	return nil
 }
 
-func encodeWaitForMessageResponse(response *WaitResult, w http.ResponseWriter) error {
+func encodeWaitForMessageResponse(response WaitOrCode, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
-	e := jx.NewStreamingEncoder(w, -1)
+	e := new(jx.Encoder)
 	response.Encode(e)
-	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "flush streaming")
+	if _, err := e.WriteTo(w); err != nil {
+		return errors.Wrap(err, "write")
 	}
 
 	return nil

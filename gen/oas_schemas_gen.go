@@ -601,6 +601,7 @@ const (
 	ApiKeyScope_admin          ApiKeyScope = "admin"
 	ApiKeyScope_send           ApiKeyScope = "send"
 	ApiKeyScope_read           ApiKeyScope = "read"
+	ApiKeyScope_codesread      ApiKeyScope = "codes:read"
 	ApiKeyScope_emailssend     ApiKeyScope = "emails:send"
 	ApiKeyScope_emailsread     ApiKeyScope = "emails:read"
 	ApiKeyScope_contactswrite  ApiKeyScope = "contacts:write"
@@ -620,6 +621,7 @@ func (ApiKeyScope) AllValues() []ApiKeyScope {
 		ApiKeyScope_admin,
 		ApiKeyScope_send,
 		ApiKeyScope_read,
+		ApiKeyScope_codesread,
 		ApiKeyScope_emailssend,
 		ApiKeyScope_emailsread,
 		ApiKeyScope_contactswrite,
@@ -643,6 +645,8 @@ func (s ApiKeyScope) MarshalText() ([]byte, error) {
 	case ApiKeyScope_send:
 		return []byte(s), nil
 	case ApiKeyScope_read:
+		return []byte(s), nil
+	case ApiKeyScope_codesread:
 		return []byte(s), nil
 	case ApiKeyScope_emailssend:
 		return []byte(s), nil
@@ -683,6 +687,9 @@ func (s *ApiKeyScope) UnmarshalText(data []byte) error {
 		return nil
 	case ApiKeyScope_read:
 		*s = ApiKeyScope_read
+		return nil
+	case ApiKeyScope_codesread:
+		*s = ApiKeyScope_codesread
 		return nil
 	case ApiKeyScope_emailssend:
 		*s = ApiKeyScope_emailssend
@@ -1135,6 +1142,59 @@ func (s CallMcpOKTextEventStream) Read(p []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	return s.Data.Read(p)
+}
+
+// The code of a message without the message, or a timeout. It has no text from the sender except the
+// codes, one link and the address.
+// Ref: #/components/schemas/CodeResult
+type CodeResult struct {
+	// The object type. Always `code_result`.
+	Object string `json:"object"`
+	// Whether the time passed without a matching message.
+	TimedOut bool `json:"timed_out"`
+	// The code, or null on a timeout.
+	Code NilReceivedCode `json:"code"`
+	Next WaitNext        `json:"next"`
+}
+
+// GetObject returns the value of Object.
+func (s *CodeResult) GetObject() string {
+	return s.Object
+}
+
+// GetTimedOut returns the value of TimedOut.
+func (s *CodeResult) GetTimedOut() bool {
+	return s.TimedOut
+}
+
+// GetCode returns the value of Code.
+func (s *CodeResult) GetCode() NilReceivedCode {
+	return s.Code
+}
+
+// GetNext returns the value of Next.
+func (s *CodeResult) GetNext() WaitNext {
+	return s.Next
+}
+
+// SetObject sets the value of Object.
+func (s *CodeResult) SetObject(val string) {
+	s.Object = val
+}
+
+// SetTimedOut sets the value of TimedOut.
+func (s *CodeResult) SetTimedOut(val bool) {
+	s.TimedOut = val
+}
+
+// SetCode sets the value of Code.
+func (s *CodeResult) SetCode(val NilReceivedCode) {
+	s.Code = val
+}
+
+// SetNext sets the value of Next.
+func (s *CodeResult) SetNext(val WaitNext) {
+	s.Next = val
 }
 
 // A person you write to.
@@ -6381,6 +6441,73 @@ func (s *MessageList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// A message. With `view=code` it is a `code_result` instead.
+// Ref: #/components/schemas/MessageOrCode
+// MessageOrCode represents sum type.
+type MessageOrCode struct {
+	// Type selects the active sum variant, switch on this field.
+	Type       MessageOrCodeType
+	Message    Message
+	CodeResult CodeResult
+}
+
+// MessageOrCodeType is oneOf type of MessageOrCode.
+type MessageOrCodeType string
+
+// Possible values for MessageOrCodeType.
+const (
+	MessageMessageOrCode    MessageOrCodeType = "message"
+	CodeResultMessageOrCode MessageOrCodeType = "code_result"
+)
+
+// IsMessage reports whether MessageOrCode is Message.
+func (s MessageOrCode) IsMessage() bool { return s.Type == MessageMessageOrCode }
+
+// IsCodeResult reports whether MessageOrCode is CodeResult.
+func (s MessageOrCode) IsCodeResult() bool { return s.Type == CodeResultMessageOrCode }
+
+// SetMessage sets MessageOrCode to Message.
+func (s *MessageOrCode) SetMessage(v Message) {
+	s.Type = MessageMessageOrCode
+	s.Message = v
+}
+
+// GetMessage returns Message and true boolean if MessageOrCode is Message.
+func (s MessageOrCode) GetMessage() (v Message, ok bool) {
+	if !s.IsMessage() {
+		return v, false
+	}
+	return s.Message, true
+}
+
+// NewMessageMessageOrCode returns new MessageOrCode from Message.
+func NewMessageMessageOrCode(v Message) MessageOrCode {
+	var s MessageOrCode
+	s.SetMessage(v)
+	return s
+}
+
+// SetCodeResult sets MessageOrCode to CodeResult.
+func (s *MessageOrCode) SetCodeResult(v CodeResult) {
+	s.Type = CodeResultMessageOrCode
+	s.CodeResult = v
+}
+
+// GetCodeResult returns CodeResult and true boolean if MessageOrCode is CodeResult.
+func (s MessageOrCode) GetCodeResult() (v CodeResult, ok bool) {
+	if !s.IsCodeResult() {
+		return v, false
+	}
+	return s.CodeResult, true
+}
+
+// NewCodeResultMessageOrCode returns new MessageOrCode from CodeResult.
+func NewCodeResultMessageOrCode(v CodeResult) MessageOrCode {
+	var s MessageOrCode
+	s.SetCodeResult(v)
+	return s
+}
+
 // The reply to send. Give at least one of `text` and `html`.
 // Ref: #/components/schemas/MessageReply
 type MessageReply struct {
@@ -6739,6 +6866,40 @@ func (s *MessageStatus) UnmarshalText(data []byte) error {
 	}
 }
 
+type MessageView string
+
+const (
+	MessageViewCode MessageView = "code"
+)
+
+// AllValues returns all MessageView values.
+func (MessageView) AllValues() []MessageView {
+	return []MessageView{
+		MessageViewCode,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s MessageView) MarshalText() ([]byte, error) {
+	switch s {
+	case MessageViewCode:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *MessageView) UnmarshalText(data []byte) error {
+	switch MessageView(data) {
+	case MessageViewCode:
+		*s = MessageViewCode
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
 // Your own key-value data. Numbers keep their exact value.
 // Ref: #/components/schemas/Metadata
 type Metadata map[string]jx.Raw
@@ -7074,6 +7235,51 @@ func (o NilMessage) Get() (v Message, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o NilMessage) Or(d Message) Message {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewNilReceivedCode returns new NilReceivedCode with value set to v.
+func NewNilReceivedCode(v ReceivedCode) NilReceivedCode {
+	return NilReceivedCode{
+		Value: v,
+	}
+}
+
+// NilReceivedCode is nullable ReceivedCode.
+type NilReceivedCode struct {
+	Value ReceivedCode
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilReceivedCode) SetTo(v ReceivedCode) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilReceivedCode) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilReceivedCode) SetToNull() {
+	o.Null = true
+	var v ReceivedCode
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilReceivedCode) Get() (v ReceivedCode, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilReceivedCode) Or(d ReceivedCode) ReceivedCode {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -7946,6 +8152,52 @@ func (o OptMessageStatus) Get() (v MessageStatus, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptMessageStatus) Or(d MessageStatus) MessageStatus {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptMessageView returns new OptMessageView with value set to v.
+func NewOptMessageView(v MessageView) OptMessageView {
+	return OptMessageView{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptMessageView is optional MessageView.
+type OptMessageView struct {
+	Value MessageView
+	Set   bool
+}
+
+// IsSet returns true if OptMessageView was set.
+func (o OptMessageView) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptMessageView) Reset() {
+	var v MessageView
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptMessageView) SetTo(v MessageView) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptMessageView) Get() (v MessageView, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptMessageView) Or(d MessageView) MessageView {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -9122,6 +9374,108 @@ func NewOptionalAddressArrayOptionalRecipients(v OptionalAddressArray) OptionalR
 	var s OptionalRecipients
 	s.SetOptionalAddressArray(v)
 	return s
+}
+
+// A verification code or link, and where it came from.
+// Ref: #/components/schemas/ReceivedCode
+type ReceivedCode struct {
+	// The one code to type in, or null if unsure.
+	Otp NilString `json:"otp"`
+	// All codes found, best first. Each has a digit.
+	Codes []string `json:"codes"`
+	// The one http or https link to follow, or null if unsure.
+	ActionLink NilString `json:"action_link"`
+	// Whether the link leads to the registrable domain of the sender, and DMARC passed for that sender. Do
+	// not open a link automatically if this is false.
+	SameSite bool `json:"same_site"`
+	// The address in the From header, without a name, or null if it is unusual.
+	From NilString `json:"from"`
+	// Authentication results, or null if they are unknown or the content is deleted.
+	Auth NilAuthResults `json:"auth"`
+	// The message that the code was found in.
+	MessageID string `json:"message_id"`
+	// When the message was received or created.
+	ReceivedAt time.Time `json:"received_at"`
+}
+
+// GetOtp returns the value of Otp.
+func (s *ReceivedCode) GetOtp() NilString {
+	return s.Otp
+}
+
+// GetCodes returns the value of Codes.
+func (s *ReceivedCode) GetCodes() []string {
+	return s.Codes
+}
+
+// GetActionLink returns the value of ActionLink.
+func (s *ReceivedCode) GetActionLink() NilString {
+	return s.ActionLink
+}
+
+// GetSameSite returns the value of SameSite.
+func (s *ReceivedCode) GetSameSite() bool {
+	return s.SameSite
+}
+
+// GetFrom returns the value of From.
+func (s *ReceivedCode) GetFrom() NilString {
+	return s.From
+}
+
+// GetAuth returns the value of Auth.
+func (s *ReceivedCode) GetAuth() NilAuthResults {
+	return s.Auth
+}
+
+// GetMessageID returns the value of MessageID.
+func (s *ReceivedCode) GetMessageID() string {
+	return s.MessageID
+}
+
+// GetReceivedAt returns the value of ReceivedAt.
+func (s *ReceivedCode) GetReceivedAt() time.Time {
+	return s.ReceivedAt
+}
+
+// SetOtp sets the value of Otp.
+func (s *ReceivedCode) SetOtp(val NilString) {
+	s.Otp = val
+}
+
+// SetCodes sets the value of Codes.
+func (s *ReceivedCode) SetCodes(val []string) {
+	s.Codes = val
+}
+
+// SetActionLink sets the value of ActionLink.
+func (s *ReceivedCode) SetActionLink(val NilString) {
+	s.ActionLink = val
+}
+
+// SetSameSite sets the value of SameSite.
+func (s *ReceivedCode) SetSameSite(val bool) {
+	s.SameSite = val
+}
+
+// SetFrom sets the value of From.
+func (s *ReceivedCode) SetFrom(val NilString) {
+	s.From = val
+}
+
+// SetAuth sets the value of Auth.
+func (s *ReceivedCode) SetAuth(val NilAuthResults) {
+	s.Auth = val
+}
+
+// SetMessageID sets the value of MessageID.
+func (s *ReceivedCode) SetMessageID(val string) {
+	s.MessageID = val
+}
+
+// SetReceivedAt sets the value of ReceivedAt.
+func (s *ReceivedCode) SetReceivedAt(val time.Time) {
+	s.ReceivedAt = val
 }
 
 // The delivery state of one recipient.
@@ -10910,6 +11264,102 @@ func (s *WaitHas) UnmarshalText(data []byte) error {
 	}
 }
 
+// What to pass to the next wait, so that it returns only later messages and misses none.
+// Ref: #/components/schemas/WaitNext
+type WaitNext struct {
+	// The value for `after`, or null as long as no message matched. Then pass `since`.
+	After NilString `json:"after"`
+	// The value for `since` if `after` is null.
+	Since time.Time `json:"since"`
+}
+
+// GetAfter returns the value of After.
+func (s *WaitNext) GetAfter() NilString {
+	return s.After
+}
+
+// GetSince returns the value of Since.
+func (s *WaitNext) GetSince() time.Time {
+	return s.Since
+}
+
+// SetAfter sets the value of After.
+func (s *WaitNext) SetAfter(val NilString) {
+	s.After = val
+}
+
+// SetSince sets the value of Since.
+func (s *WaitNext) SetSince(val time.Time) {
+	s.Since = val
+}
+
+// The result of a wait. With `view=code` it is a `code_result`, otherwise a `wait_result`.
+// Ref: #/components/schemas/WaitOrCode
+// WaitOrCode represents sum type.
+type WaitOrCode struct {
+	// Type selects the active sum variant, switch on this field.
+	Type       WaitOrCodeType
+	WaitResult WaitResult
+	CodeResult CodeResult
+}
+
+// WaitOrCodeType is oneOf type of WaitOrCode.
+type WaitOrCodeType string
+
+// Possible values for WaitOrCodeType.
+const (
+	WaitResultWaitOrCode WaitOrCodeType = "wait_result"
+	CodeResultWaitOrCode WaitOrCodeType = "code_result"
+)
+
+// IsWaitResult reports whether WaitOrCode is WaitResult.
+func (s WaitOrCode) IsWaitResult() bool { return s.Type == WaitResultWaitOrCode }
+
+// IsCodeResult reports whether WaitOrCode is CodeResult.
+func (s WaitOrCode) IsCodeResult() bool { return s.Type == CodeResultWaitOrCode }
+
+// SetWaitResult sets WaitOrCode to WaitResult.
+func (s *WaitOrCode) SetWaitResult(v WaitResult) {
+	s.Type = WaitResultWaitOrCode
+	s.WaitResult = v
+}
+
+// GetWaitResult returns WaitResult and true boolean if WaitOrCode is WaitResult.
+func (s WaitOrCode) GetWaitResult() (v WaitResult, ok bool) {
+	if !s.IsWaitResult() {
+		return v, false
+	}
+	return s.WaitResult, true
+}
+
+// NewWaitResultWaitOrCode returns new WaitOrCode from WaitResult.
+func NewWaitResultWaitOrCode(v WaitResult) WaitOrCode {
+	var s WaitOrCode
+	s.SetWaitResult(v)
+	return s
+}
+
+// SetCodeResult sets WaitOrCode to CodeResult.
+func (s *WaitOrCode) SetCodeResult(v CodeResult) {
+	s.Type = CodeResultWaitOrCode
+	s.CodeResult = v
+}
+
+// GetCodeResult returns CodeResult and true boolean if WaitOrCode is CodeResult.
+func (s WaitOrCode) GetCodeResult() (v CodeResult, ok bool) {
+	if !s.IsCodeResult() {
+		return v, false
+	}
+	return s.CodeResult, true
+}
+
+// NewCodeResultWaitOrCode returns new WaitOrCode from CodeResult.
+func NewCodeResultWaitOrCode(v CodeResult) WaitOrCode {
+	var s WaitOrCode
+	s.SetCodeResult(v)
+	return s
+}
+
 // The message you waited for, or a timeout.
 // Ref: #/components/schemas/WaitResult
 type WaitResult struct {
@@ -10917,12 +11367,13 @@ type WaitResult struct {
 	Object string `json:"object"`
 	// Whether the time passed without a matching message.
 	TimedOut bool `json:"timed_out"`
-	// The oldest matching message, or null on a timeout.
+	// The oldest matching message, with `has=code` the newest, or null on a timeout.
 	Message NilMessage `json:"message"`
 	// The cut-off time used. Older messages were ignored.
 	Since time.Time `json:"since"`
 	// How long the call waited, in milliseconds.
-	WaitedMs int64 `json:"waited_ms"`
+	WaitedMs int64    `json:"waited_ms"`
+	Next     WaitNext `json:"next"`
 }
 
 // GetObject returns the value of Object.
@@ -10950,6 +11401,11 @@ func (s *WaitResult) GetWaitedMs() int64 {
 	return s.WaitedMs
 }
 
+// GetNext returns the value of Next.
+func (s *WaitResult) GetNext() WaitNext {
+	return s.Next
+}
+
 // SetObject sets the value of Object.
 func (s *WaitResult) SetObject(val string) {
 	s.Object = val
@@ -10973,6 +11429,11 @@ func (s *WaitResult) SetSince(val time.Time) {
 // SetWaitedMs sets the value of WaitedMs.
 func (s *WaitResult) SetWaitedMs(val int64) {
 	s.WaitedMs = val
+}
+
+// SetNext sets the value of Next.
+func (s *WaitResult) SetNext(val WaitNext) {
+	s.Next = val
 }
 
 // The endpoint to create.

@@ -145,6 +145,7 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	GetMessageOperation: []string{
 		"read",
+		"codes:read",
 		"admin",
 	},
 	GetMessageRawOperation: []string{
@@ -334,6 +335,7 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	WaitForMessageOperation: []string{
 		"read",
+		"codes:read",
 		"admin",
 	},
 }

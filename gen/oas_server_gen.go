@@ -370,10 +370,11 @@ type MessagesHandler interface {
 	GetAttachment(ctx context.Context, params GetAttachmentParams) (*AttachmentDownload, error)
 	// GetMessage implements getMessage operation.
 	//
-	// Returns one message, including its HTML.
+	// Returns one message, including its HTML. With `view=code` the response has only the code, the link
+	// and where they come from, and the scope `codes:read` is enough.
 	//
 	// GET /v1/messages/{message_id}
-	GetMessage(ctx context.Context, params GetMessageParams) (*Message, error)
+	GetMessage(ctx context.Context, params GetMessageParams) (MessageOrCode, error)
 	// GetMessageRaw implements getMessageRaw operation.
 	//
 	// Redirects to a signed link to the raw message, as received or sent. The link is valid for 15
@@ -418,11 +419,13 @@ type MessagesHandler interface {
 	// WaitForMessage implements waitForMessage operation.
 	//
 	// Waits until a matching message arrives (long polling). Start waiting before or after the message
-	// arrives: a message received at or after `since` is returned at once, oldest first. If the time
-	// passes without a match, `timed_out` is true. Counts as one request.
+	// arrives: a message received at or after `since` is returned at once: the oldest match, or with
+	// `has=code` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as
+	// `after` to wait for the next message. Counts as one request. With `view=code` the response has only
+	// the code, the link and where they come from, and the scope `codes:read` is enough.
 	//
 	// GET /v1/inboxes/{inbox_id}/messages/wait
-	WaitForMessage(ctx context.Context, params WaitForMessageParams) (*WaitResult, error)
+	WaitForMessage(ctx context.Context, params WaitForMessageParams) (WaitOrCode, error)
 }
 
 // ProbesHandler handles operations described by OpenAPI v3 specification.

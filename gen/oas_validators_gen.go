@@ -441,6 +441,8 @@ func (s ApiKeyScope) Validate() error {
 		return nil
 	case "read":
 		return nil
+	case "codes:read":
+		return nil
 	case "emails:send":
 		return nil
 	case "emails:read":
@@ -464,6 +466,36 @@ func (s ApiKeyScope) Validate() error {
 	default:
 		return errors.Errorf("invalid value: %v", s)
 	}
+}
+
+func (s *CodeResult) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if value, ok := s.Code.Get(); ok {
+			if err := func() error {
+				if err := value.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "code",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
 }
 
 func (s *ContactBatch) Validate() error {
@@ -3057,6 +3089,23 @@ func (s *MessageList) Validate() error {
 	return nil
 }
 
+func (s MessageOrCode) Validate() error {
+	switch s.Type {
+	case MessageMessageOrCode:
+		if err := s.Message.Validate(); err != nil {
+			return err
+		}
+		return nil
+	case CodeResultMessageOrCode:
+		if err := s.CodeResult.Validate(); err != nil {
+			return err
+		}
+		return nil
+	default:
+		return errors.Errorf("invalid type %q", s.Type)
+	}
+}
+
 func (s *MessageReply) Validate() error {
 	if s == nil {
 		return validate.ErrNilPointer
@@ -3572,6 +3621,15 @@ func (s MessageStatus) Validate() error {
 	}
 }
 
+func (s MessageView) Validate() error {
+	switch s {
+	case "code":
+		return nil
+	default:
+		return errors.Errorf("invalid value: %v", s)
+	}
+}
+
 func (s Metadata) Validate() error {
 	var failures []validate.FieldError
 
@@ -3684,6 +3742,29 @@ func (s OptionalRecipients) Validate() error {
 	default:
 		return errors.Errorf("invalid type %q", s.Type)
 	}
+}
+
+func (s *ReceivedCode) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if s.Codes == nil {
+			return errors.New("nil is invalid value")
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "codes",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
 }
 
 func (s Recipients) Validate() error {
@@ -4320,6 +4401,23 @@ func (s WaitHas) Validate() error {
 		return nil
 	default:
 		return errors.Errorf("invalid value: %v", s)
+	}
+}
+
+func (s WaitOrCode) Validate() error {
+	switch s.Type {
+	case WaitResultWaitOrCode:
+		if err := s.WaitResult.Validate(); err != nil {
+			return err
+		}
+		return nil
+	case CodeResultWaitOrCode:
+		if err := s.CodeResult.Validate(); err != nil {
+			return err
+		}
+		return nil
+	default:
+		return errors.Errorf("invalid type %q", s.Type)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestBodyErrors(t *testing.T) {
 			{"an empty list", send, `{"to":[],"subject":"s","text":"t"}`, "to", "must not be empty"},
 			{"a list that is too long", send, `{"to":[` + strings.Repeat(`"a@b.example",`, 50) + `"a@b.example"],"subject":"s","text":"t"}`, "to", "must have at most 50 items, but has 51"},
 			{"an item twice", keys, `{"name":"n","scopes":["read","read"]}`, "scopes", "contains the same item twice, at 0 and 1"},
-			{"an item outside an enum", keys, `{"name":"n","scopes":["read","fly"]}`, "scopes[1]", `is "fly", but must be one of *, admin, send, read, emails:send, emails:read, contacts:write, contacts:read, templates:write, templates:read, domains:write, domains:read, webhooks:manage, keys:manage`},
+			{"an item outside an enum", keys, `{"name":"n","scopes":["read","fly"]}`, "scopes[1]", `is "fly", but must be one of *, admin, send, read, codes:read, emails:send, emails:read, contacts:write, contacts:read, templates:write, templates:read, domains:write, domains:read, webhooks:manage, keys:manage`},
 			{"an item of a wrong type", keys, `{"name":"n","scopes":["read",7]}`, "scopes[1]", "must be a string, not a number"},
 			{"an unknown field", send, `{"to":"a@b.example","subject":"s","text":"t","sujbect":"x"}`, "sujbect", "is not a field of this request"},
 			{"an unknown field with a quote", inboxes, `{"a\"b":1}`, `a"b`, "is not a field of this request"},

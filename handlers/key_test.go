@@ -19,7 +19,7 @@ var doors = []string{"/v1/api-keys", "/v1/keys"}
 
 // everyScope lists all scopes.
 var everyScope = []string{
-	"*", "admin", "send", "read", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
+	"*", "admin", "send", "read", "codes:read", "emails:send", "emails:read", "contacts:write", "contacts:read", "templates:write",
 	"templates:read", "domains:write", "domains:read", "webhooks:manage", "keys:manage",
 }
 

@@ -77,17 +77,27 @@ func (a *API) listMessages(ctx context.Context, f store.MessageFilter, p store.P
 }
 
 // GetMessage implements GET /v1/messages/{message_id}.
-func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (*gen.Message, error) {
+func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.MessageOrCode, err error) {
+	if err := checkView(ctx, p.View); err != nil {
+		return out, err
+	}
 	m, err := a.messageOf(ctx, p.MessageID)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out, err := messageToAPI(m, withHTML)
+	if p.View.Set {
+		out.SetCodeResult(*codeResult(&m, waitNext(&m, gen.OptString{}, m.CreatedAt.Time)))
+		return out, nil
+	}
+	v, err := messageToAPI(m, withHTML)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out.Headers, err = a.headersOf(ctx, m)
-	return out, err
+	if v.Headers, err = a.headersOf(ctx, m); err != nil {
+		return out, err
+	}
+	out.SetMessage(*v)
+	return out, nil
 }
 
 // DeleteMessage implements DELETE /v1/messages/{message_id}.

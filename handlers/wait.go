@@ -13,47 +13,58 @@ import (
 // WaitForMessage implements GET /v1/inboxes/{inbox_id}/messages/wait. It
 // subscribes before the first query, so that it cannot miss a message in
 // between.
-func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (*gen.WaitResult, error) {
+func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (out gen.WaitOrCode, err error) {
+	if err := checkView(ctx, p.View); err != nil {
+		return out, err
+	}
 	start := a.now()
 	in, err := a.inboxOf(ctx, p.InboxID)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	f, err := a.waitFilter(ctx, in, p, start)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	m, err := a.firstMessage(ctx, in, f, waitTimeout(p))
 	if err != nil {
-		return nil, err
-	}
-	res := &gen.WaitResult{
-		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: f.Since.Time,
-		WaitedMs: max(0, a.now().Sub(start).Milliseconds()),
+		return out, err
 	}
 	if m != nil {
 		if err := a.KeyStillGood(ctx); err != nil {
-			return nil, err
+			return out, err
 		}
+	}
+	next := waitNext(m, p.After, f.Since.Time)
+	if p.View.Set {
+		out.SetCodeResult(*codeResult(m, next))
+		return out, nil
+	}
+	res := gen.WaitResult{
+		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: f.Since.Time,
+		WaitedMs: max(0, a.now().Sub(start).Milliseconds()), Next: next,
+	}
+	if m != nil {
 		v, err := messageToAPI(*m, withText)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		res.Message = gen.NewNilMessage(*v)
 	}
-	return res, nil
+	out.SetWaitResult(res)
+	return out, nil
 }
 
-// firstMessage returns the oldest match as soon as there is one. At the timeout
-// or when the service stops, it queries once more and returns nil if there is
-// still no match.
+// firstMessage returns the oldest match, with f.HasCode the newest, as soon as
+// there is one. At the timeout or when the service stops, it queries once more
+// and returns nil if there is still no match.
 func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageFilter, timeout time.Duration) (*store.Message, error) {
 	wake := a.store.WakeInbox(in.Seq)
 	defer wake.Stop()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for last := false; ; {
-		m, err := a.store.FirstMessage(ctx, f)
+		m, err := a.nextMessage(ctx, f)
 		if err == nil {
 			return &m, nil
 		}
@@ -78,6 +89,22 @@ func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageF
 	}
 }
 
+// nextMessage returns the message for a wait. Helpers that remember which codes
+// they returned get each only once.
+func (a *API) nextMessage(ctx context.Context, f store.MessageFilter) (store.Message, error) {
+	for {
+		m, err := a.store.FirstMessage(ctx, f)
+		if err != nil || !httpapi.IsEachCodeOnce(ctx) {
+			return m, err
+		}
+		first, err := a.store.TakeCode(ctx, m.AccountID, httpapi.Caller(ctx).ID, m.ID)
+		if first || err != nil {
+			return m, err
+		}
+		f.After = m.Place()
+	}
+}
+
 func waitTimeout(p gen.WaitForMessageParams) time.Duration {
 	if s, ok := p.Timeout.Get(); ok {
 		return time.Duration(s) * time.Second
@@ -93,7 +120,7 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 	f := store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or(gen.WaitDirectionIn)),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), Since: &since,
-		HasCode: p.Has.Value == gen.WaitHasCode, HasLink: p.Has.Value == gen.WaitHasLink,
+		HasCode: p.Has.Value == gen.WaitHasCode || p.View.Set && !p.Has.Set, HasLink: p.Has.Value == gen.WaitHasLink,
 	}
 	if id, ok := p.After.Get(); ok {
 		place, err := a.store.Place(ctx, in.Seq, id)

@@ -122,13 +122,18 @@ func (s *Store) Message(ctx context.Context, accountID int64, id string) (Messag
 }
 
 // FirstMessage returns the oldest message of one inbox that matches, with its
-// content, or ErrNotFound. It does not look for text.
+// content, or ErrNotFound. With HasCode it returns the newest, because a new code
+// replaces the ones before. It does not look for text.
 func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, error) {
 	w := &where{}
 	w.add("i.status <> 'deleted'")
 	w.add("m.inbox_seq = ?", f.InboxSeq)
 	f.add(w)
-	q := `SELECT ` + messageColumns + messageTables + w.sql() + ` ORDER BY m.created_at, m.seq LIMIT 1`
+	order := ` ORDER BY m.created_at, m.seq LIMIT 1`
+	if f.HasCode {
+		order = ` ORDER BY m.created_at DESC, m.seq DESC LIMIT 1`
+	}
+	q := `SELECT ` + messageColumns + messageTables + w.sql() + order
 	var m Message
 	if err := s.reads.One(ctx, &m, q, w.args...); err != nil {
 		return Message{}, s.wrap(err, "first message")
@@ -137,6 +142,25 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 	one := []Message{m}
 	err := s.fill(ctx, one)
 	return one[0], err
+}
+
+// TakeCode reports whether the caller takes the code of a message for the first
+// time, and remembers that for a day. Of two calls at once only one is the first.
+func (s *Store) TakeCode(ctx context.Context, accountID int64, caller, messageID string) (first bool, err error) {
+	const q = `INSERT INTO codes_taken (account_id, caller, message_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+	n, err := s.sweep(ctx, "take code", q, accountID, caller, messageID, NewTime(s.now()))
+	return n == 1, err
+}
+
+// SweepTakenCodes forgets some of the codes that were taken more than a day ago
+// and returns how many; 0 means that there were none.
+func (s *Store) SweepTakenCodes(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	const q = `DELETE FROM codes_taken WHERE (account_id, caller, message_id) IN
+		(SELECT account_id, caller, message_id FROM codes_taken WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`
+	return s.sweep(ctx, "sweep taken codes", q, NewTime(s.now().Add(-takenCodeTTL)), sweepBatch)
 }
 
 // fill reads the content and the recipients of the messages.

@@ -25,6 +25,8 @@ const (
 	// CachedResponseTTL is how long the response to an idempotency key is returned
 	// again.
 	CachedResponseTTL = day
+	// takenCodeTTL is how long a helper remembers that it returned a code.
+	takenCodeTTL = day
 	// blobTTL is how long a blob is kept that no row names. A row may name a blob
 	// only in the first half of that time (checkBlobs), so that no row names a blob
 	// that was removed.

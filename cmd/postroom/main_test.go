@@ -39,6 +39,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	_ = os.Setenv("XDG_CACHE_HOME", dir) // cannot fail: the name is valid
 	code := m.Run()
 	return exchanges.End(os.Stderr, "cmd/postroom", testing.Verbose(), code)
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,18 +19,20 @@ import (
 func (p Program) waitCommand() *cobra.Command {
 	var (
 		w       client.Wait
-		code    bool
+		code    codeWait
 		timeout time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "wait INBOX",
 		Short: "Wait for a message and show it or its verification code",
 		Long: "Wait for a message in an inbox, by ID or address, and show it. A message of the last minute\n" +
-			"counts too. With --code, print only the verification code.",
+			"counts too. With --code, print only the newest verification code. Each code is\n" +
+			"printed once: after you asked for a second code, run the command again. --again prints it again.",
 		Example: "  postroom wait signup@mail.example.com --code --from '*@shop.example'\n  postroom wait ibx_01k5 --timeout 10m --json",
 		Args:    Wants(1),
 	}
-	cmd.Flags().BoolVar(&code, "code", false, "wait for a message with a verification code, and print only the code")
+	cmd.Flags().BoolVar(&code.only, "code", false, "wait for a message with a verification code, and print only the code")
+	cmd.Flags().BoolVar(&code.again, "again", false, "with --code, print a code also if an earlier command printed it")
 	cmd.Flags().StringVar(&w.From, "from", "", "only from this address, or *@domain")
 	cmd.Flags().StringVar(&w.Subject, "subject", "", "only with this text in the subject")
 	choose(cmd, &w.Has, "has", "only with one of these", w.Has.AllValues())
@@ -52,19 +58,73 @@ func (p Program) waitCommand() *cobra.Command {
 	})
 }
 
-func (a *api) wait(ctx context.Context, inboxID string, w client.Wait, code bool) error {
-	if code {
-		text, err := a.WaitForCode(ctx, inboxID, w)
-		if err != nil {
-			return err
-		}
-		return a.show(map[string]string{"code": text}, func(t *table) { t.row(text) })
+// codeWait holds the flags about codes.
+type codeWait struct{ only, again bool }
+
+func (a *api) wait(ctx context.Context, inboxID string, w client.Wait, code codeWait) error {
+	if code.only {
+		return a.waitForCode(ctx, inboxID, w, code.again)
 	}
 	m, err := a.WaitForMessage(ctx, inboxID, w)
 	if err != nil {
 		return err
 	}
 	return a.show(m, func(t *table) { showMessage(t, m, m.Text.Or("")) })
+}
+
+// waitForCode prints a code. It remembers the message in a file of the user, so
+// that the next command prints the next code.
+func (a *api) waitForCode(ctx context.Context, inboxID string, w client.Wait, again bool) error {
+	seen := shownCodes()
+	if !again {
+		a.SkipCodes(seen...)
+	}
+	code, err := a.WaitForReceivedCode(ctx, inboxID, w)
+	if err != nil {
+		return err
+	}
+	if err := a.show(codeShown{code.Otp.Value, code}, func(t *table) { t.row(code.Otp.Value) }); err != nil {
+		return err
+	}
+	rememberCode(seen, code.MessageID)
+	return nil
+}
+
+// codeShown is the output with --json.
+type codeShown struct {
+	Code   string            `json:"code"`
+	Result *gen.ReceivedCode `json:"result"`
+}
+
+// maxShownCodes is how many messages the file holds.
+const maxShownCodes = 500
+
+// codesFile returns the file with the messages whose codes were printed, or "" if
+// the user has no cache folder.
+func codesFile() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "postroom", "codes")
+}
+
+func shownCodes() []string {
+	b, _ := os.ReadFile(codesFile()) // without the file, nothing was shown
+	return strings.Fields(string(b))
+}
+
+// rememberCode adds a message to the file. Without the file the next command may
+// print the same code, which is better than to fail after the code was printed.
+func rememberCode(seen []string, id string) {
+	path := codesFile()
+	if path == "" || slices.Contains(seen, id) {
+		return
+	}
+	seen = append(seen[max(0, len(seen)-maxShownCodes+1):], id)
+	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		_ = os.WriteFile(path, []byte(strings.Join(seen, "\n")+"\n"), 0o600)
+	}
 }
 
 func (p Program) eventsCommand() *cobra.Command {

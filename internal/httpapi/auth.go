@@ -108,9 +108,14 @@ func hasAnyScope(have, want []string) bool {
 	return len(want) == 0 || slices.ContainsFunc(want, func(w string) bool { return HasScope(have, w) })
 }
 
+// CodesRead is the scope that permits only the view of codes. The operations with
+// that view list it among their scopes and check it.
+const CodesRead = "codes:read"
+
 // implied lists the scopes that include another scope; "*" and "admin" include
 // all.
 var implied = map[string][]string{
+	CodesRead:        {"read"},
 	"emails:read":    {"read"},
 	"contacts:read":  {"read", "contacts:write"},
 	"templates:read": {"read", "templates:write"},

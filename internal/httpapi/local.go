@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/postroom/postroom/gen"
@@ -77,7 +78,29 @@ func AsCaller(ctx context.Context) context.Context {
 // a request to MCP.
 func May(ctx context.Context, op gen.OperationName) bool {
 	c, ok := localOf(ctx)
+	roles := slices.DeleteFunc(slices.Clone(gen.GetRolesForBearerAuth(op)), func(r string) bool { return r == CodesRead })
+	return ok && hasAnyScope(c.key.Scopes.V, roles) && reaches(c.key, op)
+}
+
+// MayReadCodes reports whether the caller of ctx may call the operation with
+// view=code. Otherwise it is like May.
+func MayReadCodes(ctx context.Context, op gen.OperationName) bool {
+	c, ok := localOf(ctx)
 	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op)) && reaches(c.key, op)
+}
+
+type codeOnceKey struct{}
+
+// EachCodeOnce returns a context in which waits return each message only once to
+// the same caller.
+func EachCodeOnce(ctx context.Context) context.Context {
+	return context.WithValue(ctx, codeOnceKey{}, true)
+}
+
+// IsEachCodeOnce reports whether ctx is from EachCodeOnce.
+func IsEachCodeOnce(ctx context.Context) bool {
+	once, _ := ctx.Value(codeOnceKey{}).(bool)
+	return once
 }
 
 // NewLocalClient returns a client whose calls api serves in this process. They pass

@@ -58,6 +58,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 	}{
 		{"blobs", st.SweepBlobs},
 		{"answers", inSteps(st.SweepCachedResponses)},
+		{"codes", inSteps(st.SweepTakenCodes)},
 		{"events", inSteps(st.SweepEvents)},
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
 		{"deleted_messages", inSteps(st.SweepDeleted)},

@@ -35,6 +35,8 @@ type tool struct {
 	show func(f fence, answer map[string]any) string
 	// trim removes what an agent does not need from a response.
 	trim func(answer map[string]any)
+	// codes reports that the scope codes:read is enough for the tool.
+	codes bool
 	// run replaces the plain call of the operation.
 	run func(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error)
 	// answers replaces the response schema of the operation.
@@ -120,13 +122,27 @@ func (t *tool) describe(required []string) *sdk.Tool {
 	output := t.answers
 	if output == nil {
 		// Fenced text may exceed the length and format of the contract.
-		output = object(prune(t.op.answer, "description", "examples", "example", "format", "pattern", "minLength", "maxLength"))
+		output = object(prune(t.shape(), "description", "examples", "example", "format", "pattern", "minLength", "maxLength"))
 	}
 	hints := t.hints
 	hints.Title = t.title
 	return &sdk.Tool{
 		Name: t.name, Title: t.title, Description: t.description, InputSchema: marshalled(input), OutputSchema: marshalled(output), Annotations: &hints,
 	}
+}
+
+// shape returns the schema of the operation's response. Where the operation has a
+// view, that is the shape in the view of the tool.
+func (t *tool) shape() schema {
+	shapes := list(t.op.answer["oneOf"])
+	if len(shapes) != 2 {
+		return t.op.answer
+	}
+	s := object(shapes[0])
+	if t.codes {
+		s = object(shapes[1])
+	}
+	return s
 }
 
 // marshalled encodes a schema once, for all responses.

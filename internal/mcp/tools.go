@@ -8,6 +8,7 @@ import (
 
 const (
 	waitTool = "wait_for_email"
+	codeTool = "wait_for_code"
 	// waitDefault and waitMost are in seconds. Clients time out tool calls after
 	// a minute.
 	waitDefault, waitMost = 45, 55
@@ -24,6 +25,10 @@ var (
 	// decides annotates tools that end a draft.
 	decides = sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &yes}
 )
+
+var timeoutArgument = schema{
+	"type": "integer", "minimum": 1, "maximum": waitMost, "default": waitDefault, "description": "Seconds to wait.",
+}
 
 var aDraft = map[string]schema{"draft_id": {"type": "string", "maxLength": 40, "description": "The draft, drf_…"}}
 
@@ -46,10 +51,16 @@ func readingTools() []*tool {
 			name: waitTool, title: "Wait for a message", operation: gen.WaitForMessageOperation, hints: waits, mail: true, show: showWait, run: wait,
 			description: "Waits for a matching message, and returns it with its verification codes and links. " +
 				"A message of the last minute counts too. When it times out, call again.",
-			changed: map[string]schema{"timeout": {
-				"type": "integer", "minimum": 1, "maximum": waitMost, "default": waitDefault, "description": "Seconds to wait.",
-			}},
-			trim: func(a map[string]any) { trimMessage(object(a["message"])) },
+			left:    []string{"view"},
+			changed: map[string]schema{"timeout": timeoutArgument},
+			trim:    func(a map[string]any) { trimMessage(object(a["message"])) },
+		},
+		{
+			name: codeTool, title: "Wait for a verification code", operation: gen.WaitForMessageOperation, hints: waits, codes: true, run: waitForCode,
+			description: "Waits for a verification code or a sign-in link and returns it without the message: nothing else that the sender wrote is shown. " +
+				"The newest code wins, and each is returned once. Do not open action_link without asking if same_site is false.",
+			left:    []string{"view", "direction"},
+			changed: map[string]schema{"timeout": timeoutArgument},
 		},
 		{
 			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: showMessages,
@@ -58,6 +69,7 @@ func readingTools() []*tool {
 		},
 		{
 			name: "get_message", title: "Read a message", operation: gen.GetMessageOperation, hints: reads, mail: true, show: showOne,
+			left:        []string{"view"},
 			description: "Returns a message with its text, verification codes, links and attachments, and for a sent message its delivery status.",
 			trim:        trimMessage,
 		},

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // wait implements wait_for_email: the operation with a shorter timeout, and with
@@ -26,6 +27,13 @@ func wait(ctx context.Context, s *server, t *tool, args arguments, req *sdk.Call
 		defer done()
 	}
 	return s.callOperation(ctx, t, args)
+}
+
+// waitForCode implements wait_for_code: a wait that returns only the code. The
+// server remembers which codes it returned to the caller.
+func waitForCode(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error) {
+	args["view"] = json.RawMessage(`"code"`)
+	return wait(httpapi.EachCodeOnce(ctx), s, t, args, req)
 }
 
 // tellProgress sends progress notifications until done is called.

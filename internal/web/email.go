@@ -121,7 +121,7 @@ func (d *Dashboard) showEmail(p *page) error {
 }
 
 func (d *Dashboard) showSentMessage(p *page) error {
-	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: p.r.PathValue("id")})
+	m, err := d.getMessage(p, p.r.PathValue("id"))
 	if err != nil {
 		return err
 	}

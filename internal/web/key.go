@@ -44,6 +44,7 @@ var scopes = []scope{
 	{"*", "all permissions"},
 	{"read", "read inboxes, messages, emails, usage, templates and domains"},
 	{"send", "create inboxes, send mail, edit drafts"},
+	{"codes:read", "wait for verification codes, without the messages"},
 	{"emails:send", "send emails"},
 	{"emails:read", "read emails"},
 	{"contacts:write", "read and change contacts"},

@@ -113,7 +113,7 @@ func (d *Dashboard) thread(p *page) error {
 
 // mailView reads a message with its HTML.
 func (d *Dashboard) mailView(p *page, id string) (mailView, error) {
-	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: id})
+	m, err := d.getMessage(p, id)
 	if err != nil {
 		return mailView{}, err
 	}
@@ -143,7 +143,7 @@ func (d *Dashboard) message(p *page) error {
 }
 
 func (d *Dashboard) messageFrame(p *page) error {
-	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: p.r.PathValue("mail")})
+	m, err := d.getMessage(p, p.r.PathValue("mail"))
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *Dashboard) messageFrame(p *page) error {
 
 func (d *Dashboard) deleteMessage(p *page) error {
 	id := p.r.PathValue("mail")
-	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: id})
+	m, err := d.getMessage(p, id)
 	if err == nil {
 		_, err = d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})
 	}
@@ -169,4 +169,10 @@ func shortened(s string, most int) string {
 		return string(r)
 	}
 	return string(r[:most]) + "…"
+}
+
+// getMessage returns a message through the API.
+func (d *Dashboard) getMessage(p *page, id string) (*gen.Message, error) {
+	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: id})
+	return &m.Message, err
 }

@@ -98,7 +98,7 @@ func (d *Dashboard) replyForm(p *page) error {
 }
 
 func (d *Dashboard) showReply(p *page, status int, f mailForm) error {
-	m, err := d.api.GetMessage(p.ctx(), gen.GetMessageParams{MessageID: p.r.PathValue("mail")})
+	m, err := d.getMessage(p, p.r.PathValue("mail"))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -191,10 +192,19 @@ func dropHeaderRefs(responses *yaml.Node) {
 	}
 }
 
-// streamJSON marks the JSON responses that ogen encodes.
+// streamJSON marks the JSON responses that ogen encodes. It leaves out those with
+// a discriminator: the generated client reads these twice, and a stream only
+// once.
 func streamJSON(doc *yaml.Node) {
 	mark := func(response *yaml.Node) {
-		if media := get(response, "content", "application/json"); media != nil && get(media, "x-ogen-raw-response") == nil {
+		media := get(response, "content", "application/json")
+		if ref := get(media, "schema", "$ref"); ref != nil {
+			name := strings.TrimPrefix(ref.Value, "#/components/schemas/")
+			if get(doc, "components", "schemas", name, "discriminator") != nil {
+				return
+			}
+		}
+		if media != nil && get(media, "x-ogen-raw-response") == nil {
 			set(media, "x-ogen-json-streaming", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 		}
 	}
