@@ -11,4 +11,7 @@ const (
 	// parts of senders may exceed 64 bytes, because return paths that contain the
 	// recipient do.
 	MaxPath = 254
+	// maxUnicodeDomain is the longest domain that is converted to A-labels, in bytes: 253
+	// characters of four bytes each. The conversion takes quadratic time.
+	maxUnicodeDomain = 4 * 253
 )

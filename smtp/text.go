@@ -8,15 +8,21 @@ import (
 // CRLF ends every line of SMTP and of a message.
 var CRLF = []byte("\r\n")
 
-// FirstLineEnd returns the index of the first CR or LF in b, or len(b).
+// FirstLineEnd returns the index of the first CR or LF in b, or len(b). It searches a
+// growing part of b, so that its time depends on the line and not on what follows.
 func FirstLineEnd(b []byte) int {
-	if lf := bytes.IndexByte(b, '\n'); lf >= 0 {
-		b = b[:lf]
+	for size := 128; ; size *= 2 {
+		part := b[:min(size, len(b))]
+		if lf := bytes.IndexByte(part, '\n'); lf >= 0 {
+			part = part[:lf]
+		}
+		if cr := bytes.IndexByte(part, '\r'); cr >= 0 {
+			return cr
+		}
+		if len(part) < size {
+			return len(part)
+		}
 	}
-	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
-		return cr
-	}
-	return len(b)
 }
 
 // Truncate returns at most the first n bytes of s, and does not split characters.
