@@ -434,8 +434,7 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}
-	_, err = s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
-	return err
+	return s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
 }
 
 // DomainKey is the public side of a signing key of an account's domain, or of the

@@ -556,8 +556,7 @@ func (s *Store) draftEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, d Dr
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}
-	_, err = s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ}}, now)
-	return err
+	return s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ}}, now)
 }
 
 // Approval is the decision to send a draft.

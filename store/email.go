@@ -412,7 +412,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	hot := &b.store.hot
 	for _, t := range []struct {
 		name  string
-		table *batch.Rows
+		table *batch.Insert
 		rows  []any
 	}{
 		{"messages", &hot.messages, r.messages},
@@ -422,7 +422,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 		{"emails", &hot.emails, r.emails},
 		{"tags of emails", &hot.emailTags, r.tags},
 	} {
-		if err := t.table.Exec(ctx, b.tx, t.rows); err != nil {
+		if err := b.rows.Insert(ctx, t.table, t.rows); err != nil {
 			return fmt.Errorf("insert %s: %w", t.name, err)
 		}
 	}

@@ -165,8 +165,7 @@ func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, dat
 	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
 		return errIn("insert events", err)
 	}
-	_, err := s.notifyWebhooks(ctx, tx, all, now)
-	return err
+	return s.notifyWebhooks(ctx, tx, all, now)
 }
 
 // A scheduled email was checked when it was accepted, which may be weeks ago. When it

@@ -138,3 +138,17 @@ func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
 func (s *Store) Queued(inboxSeq int64) int {
 	return s.commits[uint64(inboxSeq)%uint64(len(s.commits))].Queued() //nolint:gosec // sequence numbers are positive
 }
+
+// CommitBatch stores received messages in one transaction, as a committer does.
+func (s *Store) CommitBatch(ctx context.Context, batch []*NewMessage) error {
+	writes := make([]hotWrite, len(batch))
+	for i, m := range batch {
+		h, err := newHotMessage(m, s.now())
+		if err != nil {
+			return err
+		}
+		writes[i].messages = []*hotMessage{h}
+	}
+	_, err := s.commitHot(ctx, 0, writes, false)
+	return err
+}

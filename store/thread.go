@@ -270,7 +270,7 @@ func (b *hotBatch) writeThreads(ctx context.Context, w *threadWrite) error {
 		at := t.inbox.at.UnixMicro()
 		rows = append(rows, t.seq, t.inbox.accountID, t.inbox.seq, t.id, t.subject, t.subjectHash, string(people), t.joined, at, at)
 	}
-	if err := b.store.hot.threads.Exec(ctx, b.tx, rows); err != nil {
+	if err := b.rows.Insert(ctx, &b.store.hot.threads, rows); err != nil {
 		return errIn("insert threads", err)
 	}
 	return errIn("put threads together", b.mergeThreads(ctx, w.merges))
@@ -596,7 +596,7 @@ func (b *hotBatch) expect(ctx context.Context) error {
 			rows = append(rows, h.inbox.seq, hash64(id), id, h.msg.ThreadSeq)
 		}
 	}
-	return errIn("expect mail", b.store.hot.references.Exec(ctx, b.tx, rows))
+	return errIn("expect mail", b.rows.Insert(ctx, &b.store.hot.references, rows))
 }
 
 const recentSends = `SELECT thread_seq, count(*) FROM messages

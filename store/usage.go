@@ -269,7 +269,7 @@ func (b *hotBatch) addCounts(ctx context.Context) error {
 	for _, k := range keys {
 		rows = append(rows, k.account, k.inbox, k.day, string(k.kind), b.shard, b.counts[k])
 	}
-	return errIn("count", b.store.hot.counts.Exec(ctx, b.tx, rows))
+	return errIn("count", b.rows.Insert(ctx, &b.store.hot.counts, rows))
 }
 
 // Totals returns what this process has committed since it started, without test

@@ -181,14 +181,23 @@ type notice struct {
 const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoints WHERE account_id IN ({rows}) AND active ORDER BY seq`
 
 // notifyWebhooks makes, in the transaction that wrote these events, a delivery of
-// each for each endpoint that wants it, and returns how many.
-func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) (int, error) {
+// each for each endpoint that wants it.
+func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) error {
+	rows, err := s.deliveriesOf(ctx, tx, events, now)
+	if err != nil {
+		return err
+	}
+	return errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
+}
+
+// deliveriesOf returns the rows of the deliveries of events.
+func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) (rows []any, err error) {
 	accounts := make([][2]int64, len(events))
 	for i, e := range events {
 		accounts[i][0] = e.account
 	}
 	endpoints := map[int64][]Webhook{} // by account
-	err := s.hot.webhooksOf.Find(ctx, tx, batch.Sorted(accounts), func(rows *sql.Rows) error {
+	err = s.hot.webhooksOf.Find(ctx, tx, batch.Sorted(accounts), func(rows *sql.Rows) error {
 		var w Webhook
 		if err := rows.Scan(&w.Seq, &w.AccountID, &w.Events, &w.Inboxes); err != nil {
 			return err
@@ -197,10 +206,8 @@ func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice
 		return nil
 	})
 	if err != nil || len(endpoints) == 0 {
-		return 0, errIn("endpoints of events", err)
+		return nil, errIn("endpoints of events", err)
 	}
-	var rows []any
-	n := 0
 	for _, e := range events {
 		for i := range endpoints[e.account] {
 			w := &endpoints[e.account][i]
@@ -213,10 +220,9 @@ func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice
 				message = e.message
 			}
 			rows = append(rows, e.account, w.Seq, message, NewID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
-			n++
 		}
 	}
-	return n, errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
+	return rows, nil
 }
 
 // DueEndpoint is an endpoint with pending deliveries.

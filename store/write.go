@@ -61,7 +61,7 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions batch.Rows
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions batch.Insert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
@@ -133,6 +133,9 @@ func (s *Store) prepareHot(ctx context.Context) error {
 // waiters. refused has an error for each write that was left out because it must
 // not be sent.
 func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, again bool) (refused []error, err error) {
+	if err := s.stmts.Prepare(ctx); err != nil { // then they go on unprepared
+		s.log.DebugContext(ctx, "a statement of the writer was not prepared", "error", err)
+	}
 	var b hotBatch
 	err = s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
 		if short := s.engine.ShortLocks(); again && short != "" {
@@ -141,7 +144,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 			}
 		}
 		b = hotBatch{
-			store: s, tx: tx, shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
+			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
 			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{},
 		}
 		// The transaction's own watch over ctx is enough: another for each
@@ -190,6 +193,7 @@ type hotBatch struct {
 	writes   []hotWrite
 	refused  []error // for each of writes: why it is left out, or nil
 	tx       *sqlx.Tx
+	rows     *batch.Writer
 	shard    int64 // of the counts
 	now      Time
 	messages []*hotMessage // of inboxes
@@ -237,20 +241,29 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 		return err
 	}
 	if len(b.events) == 0 {
-		return nil
+		return errIn("insert rows", b.rows.Flush(ctx))
 	}
 	b.wake(topic{kind: topicEvents})
-	if err := b.store.hot.events.Exec(ctx, b.tx, b.events); err != nil {
+	if err := b.rows.Insert(ctx, &b.store.hot.events, b.events); err != nil {
 		return errIn("insert events", err)
 	}
-	n, err := b.store.notifyWebhooks(ctx, b.tx, b.notices, b.now)
-	if n > 0 {
+	deliveries, err := b.store.deliveriesOf(ctx, b.tx, b.notices, b.now)
+	if err != nil {
+		return err
+	}
+	if len(deliveries) > 0 {
 		b.wake(topic{kind: topicWebhooks})
+	}
+	if err := b.rows.Insert(ctx, &b.store.hot.deliveries, deliveries); err != nil {
+		return errIn("insert deliveries", err)
+	}
+	if err := b.rows.Flush(ctx); err != nil {
+		return errIn("insert rows", err)
 	}
 	if len(attempts) > 0 {
 		crashpoint.Reach(crashpoint.Event)
 	}
-	return err
+	return nil
 }
 
 // itemOf makes err the error of the write that is meant.
@@ -287,6 +300,11 @@ func (b *hotBatch) finish(ctx context.Context) error {
 		}
 		if w.approval != nil {
 			approvals = append(approvals, i)
+		}
+	}
+	if len(responses)+len(approvals) > 0 {
+		if err := b.rows.Flush(ctx); err != nil {
+			return errIn("insert rows", err)
 		}
 	}
 	slices.SortStableFunc(responses, func(i, j int) int { return b.writes[i].once.compare(b.writes[j].once) })

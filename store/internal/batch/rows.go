@@ -18,9 +18,11 @@ import (
 type Statements struct {
 	Err error // the first error; after it, nothing more is prepared
 
-	db     *sqlx.DB
-	engine engine.Engine
-	all    []*sql.Stmt
+	db      *sqlx.DB
+	engine  engine.Engine
+	all     []*sql.Stmt
+	arrays  arrays
+	inserts int // that arrays has
 }
 
 // NewStatements returns an empty set of statements for the pool that writes.
@@ -47,7 +49,7 @@ func (s *Statements) Close() (errs []error) {
 		errs = append(errs, st.Close())
 	}
 	s.all = nil
-	return errs
+	return append(errs, s.arrays.close()...)
 }
 
 // Rows is a statement for a set of rows. It is prepared for a few numbers of rows;
@@ -60,12 +62,6 @@ type Rows struct {
 
 // keySizes are the numbers of keys that Lookup prepares a query for.
 var keySizes = []int{64, 16, 4, 1}
-
-// Insert prepares an INSERT into the columns of a table. conflict follows the
-// rows, for example ON CONFLICT DO NOTHING.
-func (s *Statements) Insert(ctx context.Context, table, columns, conflict string) Rows {
-	return s.rows(ctx, "INSERT INTO "+table+" ("+columns+") VALUES {rows}"+conflict, s.engine.BulkSizes(), make([]string, strings.Count(columns, ",")+1))
-}
 
 // Update prepares a query in which {rows} stands for rows whose columns have these
 // types.

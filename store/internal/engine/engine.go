@@ -80,6 +80,9 @@ type Dialect interface {
 	// BulkSizes are the numbers of rows that bulk statements are prepared for,
 	// falling and ending in 1.
 	BulkSizes() []int
+	// Columns returns the types of a table's columns; nil where an array cannot be a
+	// parameter.
+	Columns(ctx context.Context, table string) (map[string]ColumnType, error)
 	// Lateral joins the matching rows of table to each row on its left. match is the
 	// rest of a WHERE clause up to LIMIT. Rows are looked up one by one, by index,
 	// whatever the planner knows about the table.
@@ -105,6 +108,12 @@ type State struct {
 	Version string
 	Clock   *time.Time // nil when the database has no clock of its own
 	LogSize int64      // of the write-ahead log in bytes; 0 when the server manages it
+}
+
+// ColumnType is the type of a column.
+type ColumnType struct {
+	Name string
+	ID   uint32 // in the binary form of values
 }
 
 // LogState is the state of the event log at one moment.

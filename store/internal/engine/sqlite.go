@@ -143,6 +143,10 @@ func (*sqliteEngine) Placeholder(int) string { return "?" }
 
 func (*sqliteEngine) BulkSizes() []int { return []int{16, 4, 1} }
 
+func (*sqliteEngine) Columns(context.Context, string) (map[string]ColumnType, error) {
+	return nil, nil //nolint:nilnil // there are no arrays
+}
+
 func (*sqliteEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
 }
