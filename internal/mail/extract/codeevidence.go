@@ -90,27 +90,19 @@ const (
 	maxVerbNext = 12
 )
 
-// takenFrom is takenBefore, but if "is" precedes token i, it ignores numbers
-// with a name of their own: "the code for card 4410 is 58213".
+// takenFrom is takenBefore, but if "is" precedes token i, it counts only numbers
+// that directly follow the noun or another "is". Others belong to words between:
+// "the code for card 4410 is 58213".
 func (s *codeScorer) takenFrom(i, pos int) bool {
 	if !s.isSaid(&s.tokens[i]) {
 		return s.takenBefore(i, pos)
 	}
 	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
-		if s.tokens[j].value != "" && s.tokens[j].shape != shortCode && !s.hasName(j) {
+		if tok := &s.tokens[j]; tok.value != "" && tok.shape != shortCode && (tok.start-pos <= maxCopula || s.isSaid(tok)) {
 			return true
 		}
 	}
 	return false
-}
-
-// hasName reports whether a word directly before token i names something other
-// than a code.
-func (s *codeScorer) hasName(i int) bool {
-	tok := &s.tokens[i]
-	words := s.t.wordsOf(tok.line)
-	w := lastBefore(words, tok.start)
-	return w >= 0 && tok.start-words[w].end <= maxAsked+maxVerbNext && (words[w].kind == otherThing || words[w].kind == softThing)
 }
 
 // maxNear is the distance, in characters, up to which a noun before its number
@@ -267,7 +259,7 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 			e.score += 1 - up
 			break
 		}
-		if verb && e.qualified && up == 1 {
+		if verb && up == 1 && (e.qualified || s.colonAbove(tok.line)) {
 			e.score = 4
 		}
 	}

@@ -100,7 +100,8 @@ func (t *codeText) namedAfter(noun, number int) bool {
 // plainNames are words before "code" that do not change its meaning.
 var plainNames = plaintext.WordSet(`fresh|current|updated|replacement|door|gate|entry|entrance|keypad|wifi|wi-fi|room|guest|your|the|this|that|a|an|my|our|following|above|below|new|digit|digits|character|number|numeric|numerical|unique|personal|secret|special|short|single|use|sms|text|email|mail|via|by|with|is|valid|same|these
 	|first|second|last|latest|correct|right|pass|and|or|of|it|in|for|to|as|his|her|their|no|any|another|other|each|here|time|up|on|recovery|auth|app|account|device|user|pairing|pair|guard|backup|reset|in
-	|secret|segreto|secreto|secreta|segreta|tajny|geheim|personnel|personale|pessoal|persönlich|unique|unico|único|numérique|numérico|numerico|digital|chiffres|cyfrowy|osobisty|anda|ваш|tuo|seu`)
+	|secret|segreto|secreto|secreta|segreta|tajny|geheim|personnel|personale|pessoal|persönlich|unique|unico|único|numérique|numérico|numerico|digital|chiffres|cyfrowy|osobisty|anda|ваш|tuo|seu
+	|den|der|dem|dein|deinen|deine|ihr|ihren|ihre|diesen|dieser|folgenden|folgender|nachstehenden|neuen|neuer|neue|einen|einem|ein|sie|du|le|ce|votre|ton|nouveau|un|du|au|dernier|mon|du|ci|de|je|uw|jouw|deze|nieuwe|volgende|onderstaande|een|die|dit|ang|na|iyong|bagong`)
 
 // isCopula reports whether a lower-case word connects a code and its noun, in
 // either order, as "is" does.

@@ -55,12 +55,10 @@ func (s *codeScorer) codes() []scoredCode {
 	return s.current(found, at)
 }
 
-// current removes the codes that the text calls old, unless it calls all of
-// them old. at holds the token index of each code.
+// current removes the codes that the text calls old. If it calls all of them
+// old, it keeps them, but none can be the OTP. at holds the token index of each
+// code.
 func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
-	if len(found) < 2 {
-		return found
-	}
 	stale := make([]bool, len(found))
 	for k := 0; k < len(at); {
 		line, end := s.tokens[at[k]].line, k+1
@@ -69,12 +67,12 @@ func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
 		}
 		for _, w := range s.t.wordsOf(line) {
 			if w.kind == oldWord {
-				if n := s.nearest(at[k:end], w); n >= 0 {
+				if n := s.nearest(at[k:end], w); n >= 0 && (len(found) > 1 || s.callsOld(w, at[k])) {
 					stale[k+n] = true
 				}
 			}
 		}
-		if end == k+1 && line > 0 && s.standsAlone(&s.tokens[at[k]]) {
+		if len(found) > 1 && end == k+1 && line > 0 && s.standsAlone(&s.tokens[at[k]]) {
 			for _, w := range s.t.wordsOf(line - 1) {
 				stale[k] = stale[k] || w.kind == oldWord
 			}
@@ -87,10 +85,24 @@ func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
 			kept = append(kept, c)
 		}
 	}
-	if len(kept) == 0 {
-		return found
+	if len(kept) > 0 {
+		return kept
 	}
-	return kept
+	for k := range found {
+		found[k].score = min(found[k].score, codeScore)
+	}
+	return found
+}
+
+// maxCalled is the maximum length, in bytes, of the text between "previous" and
+// the code that it describes.
+const maxCalled = 32
+
+// callsOld reports whether an old word describes token i even if no newer code
+// was found: "the previous code 118203". "It has expired" may be a condition.
+func (s *codeScorer) callsOld(w codeWord, i int) bool {
+	gap := s.tokens[i].start - w.end
+	return gap >= 0 && gap <= maxCalled && !strings.Contains(s.t.text[w.end:s.tokens[i].start], ";")
 }
 
 // nearest returns the index in tokens of the nearest token in the sentence of
@@ -142,9 +154,12 @@ func (s *codeScorer) score(i int) int {
 	if best == 0 && after.verbAfter && qualified {
 		best = 5
 	}
-	if (best == 0 || best == 2) && (before.asked || after.verbNext) && s.isSole(i) {
-		best = 5 // "type 52740": the only number to type
-		if len(tok.value) >= minDigits+2 {
+	if best == 0 || best == 2 {
+		sole := (before.asked || after.verbNext) && s.isSole(i)
+		if sole || before.asked && s.isNumbered(tok) {
+			best = 5 // "type 52740": the only number to type, or "type #4812"
+		}
+		if sole && (s.isNumbered(tok) || len(tok.value) >= minDigits+2) {
 			best++
 		}
 	}
@@ -160,7 +175,7 @@ func (s *codeScorer) score(i int) int {
 	if s.inSubject {
 		best++
 	}
-	return best + s.shapeScore(tok, before.asked)
+	return best + s.shapeScore(tok, before.asked || before.close)
 }
 
 // isNumbered reports whether a number sign precedes a token, as in order and
@@ -173,7 +188,12 @@ func (s *codeScorer) isNumbered(tok *codeToken) bool {
 // text looks like one.
 func (s *codeScorer) isSole(i int) bool {
 	tok := &s.tokens[i]
-	if tok.shape != digitCode && tok.shape != groupCode || len(tok.value) <= minDigits || len(tok.value) > 8 || isYear(tok.value) || len(s.tokens) > maxSole {
+	switch tok.shape {
+	case digitCode, groupCode, mixedCode, unevenCode, prefixCode, caseCode, groupedCode:
+	default:
+		return false
+	}
+	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) || len(s.tokens) > maxSole {
 		return false
 	}
 	for j := range s.tokens {
@@ -187,9 +207,9 @@ func (s *codeScorer) isSole(i int) bool {
 // maxSole is the maximum number of tokens in a text for isSole.
 const maxSole = 12
 
-// shapeScore returns how much a token looks like a code. asked reports that a
-// verb asks for it.
-func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
+// shapeScore returns how much a token looks like a code. named reports that a
+// noun or a verb directly precedes it.
+func (s *codeScorer) shapeScore(tok *codeToken, named bool) int {
 	switch tok.shape {
 	case digitCode, groupCode:
 		switch n := len(tok.value); {
@@ -203,7 +223,9 @@ func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
 			return 0
 		case isYear(tok.value) && s.isSaid(tok):
 			return -1
-		case isYear(tok.value) && s.isPointedAt(tok):
+		case isYear(tok.value) && (s.standsAlone(tok) || s.isFollowed(tok) && s.beginsSentence(tok)):
+			return -1
+		case isYear(tok.value) && (named || s.isPointedAt(tok)):
 			return -2
 		case isYear(tok.value):
 			return -3
@@ -217,9 +239,12 @@ func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
 		if s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
 			return 0
 		}
+		if named {
+			return -1
+		}
 		return -4
 	case prefixCode:
-		if asked || s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
+		if named || s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
 			return 0
 		}
 		return -3
@@ -234,7 +259,7 @@ func (s *codeScorer) shapeScore(tok *codeToken, asked bool) int {
 		if vowels(tok.value) == 0 && s.standsAlone(tok) {
 			return 0
 		}
-		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && s.isPointedAt(tok) {
+		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && (named || s.isPointedAt(tok)) {
 			return -1
 		}
 		return -2

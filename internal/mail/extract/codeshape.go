@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -26,8 +27,8 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
 		tok.end, tok.shape = end, groupCode
 		tok.value = onlyDigits(t.text[tok.start:end])
-	case groups == 2 && digits >= 5 && digits <= 8 && tok.start == l.start && strings.HasPrefix(t.text[end:l.end], " "):
-		tok.end, tok.shape = end, unevenCode // "12 3456 is your code"
+	case groups == 2 && digits >= 5 && digits <= 8 && tok.start == l.start && (end == l.end || t.text[end] == ' '):
+		tok.end, tok.shape = end, unevenCode // "12 3456 is your code", or alone
 		tok.value = onlyDigits(t.text[tok.start:end])
 	case groups > 1 && digits >= 9: // a phone or account number
 		tok.end = end
@@ -96,7 +97,7 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	n := r.digits + r.upper + r.lower
 	switch {
 	case r.upper > 0 && r.lower > 0:
-		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1) && !isMeasure(strings.ToUpper(text)) {
+		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1 || isJumbled(text)) && !isMeasure(strings.ToUpper(text)) {
 			tok.shape, tok.value = caseCode, text
 		}
 		return
@@ -120,6 +121,13 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !isYear(text[:r.first]):
 		tok.shape, tok.value = lowerCode, text
 	}
+}
+
+// isJumbled reports whether capitals and digits stand within a text rather than
+// at its ends, as in "Rk7mPx", but not in "Phone7".
+func isJumbled(text string) bool {
+	inner := strings.TrimRight(text, "0123456789")
+	return len(inner) > 1 && strings.IndexFunc(inner[1:], unicode.IsUpper) >= 0 && strings.ContainsAny(inner[1:], "0123456789")
 }
 
 const (

@@ -76,6 +76,12 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
 	if strings.Trim(s.path, "/") == "" && s.query == "" {
 		l.score -= 4 // a home page
 	}
+	switch {
+	case isSocial(s.host) && s.part&actionWord == 0: // an invitation to follow, whatever its words
+		asks = false
+	case isHelpHost(s.host) && isHelpPath(s.path):
+		asks = false
+	}
 	l.action = asks && l.score >= actionScore
 }
 
@@ -97,12 +103,21 @@ func (s *linkSigns) isFooter(subject wordKind) bool {
 	}
 	depth := strings.Count(strings.Trim(s.path, "/"), "/") + 1
 	switch {
-	case slices.ContainsFunc(socialHosts, func(h string) bool { return s.host == h || strings.HasSuffix(s.host, "."+h) }):
+	case isSocial(s.host):
 		return depth <= 2
-	case strings.HasPrefix(s.host, "help."), strings.HasPrefix(s.host, "support."), strings.HasPrefix(s.host, "faq."):
+	case isHelpHost(s.host):
 		return s.words&restWord != 0 || depth == 1 || isHelpPath(s.path)
 	}
 	return false
+}
+
+// isSocial reports whether a host is that of a social network or an app store.
+func isSocial(host string) bool {
+	return slices.ContainsFunc(socialHosts, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
+}
+
+func isHelpHost(host string) bool {
+	return strings.HasPrefix(host, "help.") || strings.HasPrefix(host, "support.") || strings.HasPrefix(host, "faq.")
 }
 
 // isHelpPath reports whether a path belongs to a help centre.
