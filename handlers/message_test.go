@@ -93,7 +93,7 @@ func TestOnlyOneMessageCarriesHTML(t *testing.T) {
 			t.Errorf("html and text: %s", res.body)
 		}
 		for _, path := range []string{"/v1/inboxes/" + in.ID + "/messages", "/v1/messages"} {
-			list := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK)
+			list := s.do(t, http.MethodGet, path+"?include=text", "").want(t, http.StatusOK)
 			list.wantAt(t, "data.0.html", `null`)
 			if list.str(t, "data.0.text") != res.str(t, "text") {
 				t.Errorf("%s: the text differs: %s", path, list.body)

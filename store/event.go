@@ -137,7 +137,7 @@ func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 // MessagesOf returns messages with their content, by their numbers, unless their
 // inbox is deleted. It leaves out messages that would exceed the memory limit.
 func (s *Store) MessagesOf(ctx context.Context, seqs []int64) (map[int64]Message, error) {
-	ms, err := s.messagesBySeq(ctx, seqs, &MessageFilter{})
+	ms, err := s.messagesBySeq(ctx, seqs, &MessageFilter{}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"io"
 	"slices"
@@ -111,14 +112,7 @@ const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JO
 // deleted.
 func (s *Store) Message(ctx context.Context, accountID int64, id string) (Message, error) {
 	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
-	var m Message
-	if err := s.reads.One(ctx, &m, q, accountID, id); err != nil {
-		return Message{}, s.wrap(err, "message")
-	}
-	s.expireRead(&m)
-	one := []Message{m}
-	err := s.fill(ctx, one)
-	return one[0], err
+	return s.oneMessage(ctx, "message", q, accountID, id)
 }
 
 // FirstMessage returns the oldest message of one inbox that matches, with its
@@ -134,14 +128,21 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 		order = ` ORDER BY m.created_at DESC, m.seq DESC LIMIT 1`
 	}
 	q := `SELECT ` + messageColumns + messageTables + w.sql() + order
-	var m Message
-	if err := s.reads.One(ctx, &m, q, w.args...); err != nil {
-		return Message{}, s.wrap(err, "first message")
+	return s.oneMessage(ctx, "first message", q, w.args...)
+}
+
+// oneMessage returns the message that a query for messageColumns finds, with its
+// content.
+func (s *Store) oneMessage(ctx context.Context, what, q string, args ...any) (Message, error) {
+	ms, err := s.readMessages(ctx, 1, q, false, args...)
+	if err == nil && len(ms) == 0 {
+		err = sql.ErrNoRows
 	}
-	s.expireRead(&m)
-	one := []Message{m}
-	err := s.fill(ctx, one)
-	return one[0], err
+	if err != nil {
+		return Message{}, s.wrap(err, what)
+	}
+	err = s.fill(ctx, ms[:1])
+	return ms[0], err
 }
 
 // TakeCode reports whether the caller takes the code of a message for the first
@@ -348,6 +349,10 @@ const (
 	// The raw bytes are needed only of a message whose body is not kept beside them.
 	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
 	summaryColumns = `message_seq, snippet, extracted, auth, attachments`
+
+	// andSummary and summaryTable add the summary to a query for messages.
+	andSummary   = `, c.message_seq, c.snippet, c.extracted, c.auth, c.attachments`
+	summaryTable = ` LEFT JOIN contents c ON c.message_seq = m.seq`
 )
 
 // Raw is an open raw message.

@@ -163,7 +163,7 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 	for i, p := range all {
 		seqs[i] = p.seq
 	}
-	ms, err := s.messagesBySeq(ctx, seqs, nil)
+	ms, err := s.messagesBySeq(ctx, seqs, nil, !f.WithText)
 	slices.SortFunc(ms, func(a, b Message) int { return b.position().compare(a.position()) })
 	return found{ms, end}, err
 }
@@ -230,8 +230,8 @@ func (st stream) limit(w *where, f *MessageFilter, before position) (order strin
 }
 
 // messagesBySeq reads messages by their numbers, those that the filter lets
-// pass, in no order.
-func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilter) ([]Message, error) {
+// pass, in no order. They come without content, or with its summary.
+func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilter, withSummary bool) ([]Message, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
@@ -248,11 +248,11 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 		}
 		f.add(w)
 	}
-	ms := make([]Message, 0, len(seqs))
-	err := s.reads.All(ctx, &ms, `SELECT `+messageColumns+messageTables+w.sql(), w.args...)
-	for i := range ms {
-		s.expireRead(&ms[i])
+	q := `SELECT ` + messageColumns + messageTables
+	if withSummary {
+		q = `SELECT ` + messageColumns + andSummary + messageTables + summaryTable
 	}
+	ms, err := s.readMessages(ctx, len(seqs), q+w.sql(), withSummary, w.args...)
 	return ms, s.wrap(err, "list messages")
 }
 

@@ -165,7 +165,8 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 	for i, c := range cs {
 		seqs[i] = c.seq
 	}
-	ms, err := sr.store.messagesBySeq(ctx, seqs, sr.filter)
+	reads := slices.ContainsFunc(cs, func(c candidate) bool { return c.read })
+	ms, err := sr.store.messagesBySeq(ctx, seqs, sr.filter, !reads && !sr.filter.WithText)
 	if err != nil {
 		return false, err
 	}
@@ -465,7 +466,7 @@ func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 		m := &waiting[i]
 		seqs[i], bySeq[m.Seq] = m.Seq, m
 	}
-	ms, err := s.messagesBySeq(ctx, seqs, nil)
+	ms, err := s.messagesBySeq(ctx, seqs, nil, false)
 	if err != nil {
 		return nil, err
 	}

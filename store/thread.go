@@ -305,8 +305,7 @@ type Thread struct {
 	CreatedAt     Time           `db:"created_at"`
 	LatestSeq     int64          `db:"latest_seq"`
 
-	// Latest is the latest message. Its content has the snippet and the endpointResults
-	// alone, and is nil when it is deleted.
+	// Latest is the latest message, with the summary of its content.
 	Latest Message `db:"-"`
 }
 
@@ -368,23 +367,13 @@ func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {
 	for i, t := range ts {
 		seqs[i] = t.LatestSeq
 	}
-	ms, err := s.messagesBySeq(ctx, seqs, nil)
-	if err != nil || len(ms) == 0 {
+	ms, err := s.messagesBySeq(ctx, seqs, nil, true)
+	if err != nil {
 		return err
-	}
-	var contents []Content
-	q := `SELECT message_seq, snippet, auth FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
-	if err := s.reads.All(ctx, &contents, q, s.engine.List(seqs)); err != nil {
-		return s.wrap(err, "read snippets")
 	}
 	bySeq := make(map[int64]*Message, len(ms))
 	for i := range ms {
 		bySeq[ms[i].Seq] = &ms[i]
-	}
-	for i, c := range contents {
-		if m := bySeq[c.MessageSeq]; m != nil && m.ExpiredAt == nil {
-			m.Content = &contents[i]
-		}
 	}
 	for i := range ts {
 		if m := bySeq[ts[i].LatestSeq]; m != nil {

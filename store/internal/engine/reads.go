@@ -72,6 +72,18 @@ func (r *Reads) All(ctx context.Context, dest any, query string, args ...any) er
 	return st.SelectContext(ctx, dest, args...)
 }
 
+// Rows runs a query for its caller to read. The caller closes the rows.
+func (r *Reads) Rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
+	switch {
+	case err != nil:
+		return nil, err
+	case st == nil:
+		return r.DB.QueryContext(ctx, query, args...)
+	}
+	return st.QueryContext(ctx, args...)
+}
+
 // Scan reads one row without the help of reflection.
 func (r *Reads) Scan(ctx context.Context, query string, args []any, dest ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
