@@ -1,6 +1,10 @@
 package store
 
-import "github.com/postroom/postroom/store/internal/engine"
+import (
+	"time"
+
+	"github.com/postroom/postroom/store/internal/engine"
+)
 
 // Limits that the API shows.
 const (
@@ -21,6 +25,14 @@ const (
 	MaxEngagements = 100
 	// maxResponse is how many bytes of a remote server's reply are kept.
 	maxResponse = 1000
+)
+
+// Results of attempts.
+const (
+	// recordTries is how often a result is written when the database is up, and
+	// recordTimeout limits one of these writes.
+	recordTries   = 5
+	recordTimeout = 10 * time.Second
 )
 
 // Limits of threads.
