@@ -25,6 +25,10 @@ type ReplyToMessageRes interface {
 	replyToMessageRes()
 }
 
+type SendEmailRes interface {
+	sendEmailRes()
+}
+
 type SendMessageRes interface {
 	sendMessageRes()
 }

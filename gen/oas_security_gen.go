@@ -305,6 +305,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"webhooks:manage",
 		"admin",
 	},
+	UpdateApiKeyOperation: []string{
+		"keys:manage",
+		"admin",
+	},
 	UpdateContactOperation: []string{
 		"contacts:write",
 		"admin",
@@ -315,6 +319,10 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	UpdateInboxOperation: []string{
 		"send",
+		"admin",
+	},
+	UpdateKeyOperation: []string{
+		"keys:manage",
 		"admin",
 	},
 	UpdateTemplateOperation: []string{
