@@ -148,12 +148,17 @@ func (s *Store) InboxAt(ctx context.Context, address string) (Inbox, error) {
 	return in, s.wrap(err, "inbox at an address")
 }
 
-// InboxExists returns ErrNotFound when the inbox is deleted. It costs less than
-// reading it.
-func (s *Store) InboxExists(ctx context.Context, seq int64) error {
-	const q = `SELECT 1 FROM inboxes WHERE seq = $1 AND status <> 'deleted'`
-	var one int
-	return s.wrap(s.reads.Scan(ctx, q, []any{seq}, &one), "inbox")
+// NewestIn returns the place of the newest message of the inbox, which is zero if
+// it has none. It returns ErrNotFound if the inbox is deleted. Messages that are
+// stored later come after this place.
+func (s *Store) NewestIn(ctx context.Context, inboxSeq int64) (Place, error) {
+	const q = `
+		SELECT coalesce(m.created_at, 0), coalesce(m.seq, 0) FROM inboxes i
+		LEFT JOIN messages m ON m.seq = (SELECT n.seq FROM messages n WHERE n.inbox_seq = i.seq ORDER BY n.created_at DESC, n.seq DESC LIMIT 1)
+		WHERE i.seq = $1 AND i.status <> 'deleted'`
+	var p Place
+	err := s.reads.Scan(ctx, q, []any{inboxSeq}, &p.CreatedAt, (*number)(&p.Seq))
+	return p, s.wrap(err, "inbox")
 }
 
 // ListInboxes returns a page of the account's inboxes, newest first. ids, when
