@@ -100,6 +100,7 @@ func (g *guard) readChunk(size int64, last bool) *smtp.Reply {
 	}
 	if err != nil || errors.Is(refused, replyBareLineEnd) {
 		g.over, g.wire.unread = true, true
+		g.wire.inData = refused != nil
 	}
 	switch {
 	case refused != nil:

@@ -23,6 +23,7 @@ func newEngine(cfg ServerConfig) *gosmtp.Server {
 	e.MaxMessageBytes = cfg.MaxSize
 	e.MaxLineLength = 0
 	e.EnableSMTPUTF8 = true
+	e.AllowInsecureAuth = true // the guard checks that AUTH is encrypted
 	e.ErrorLog = engineLog{cfg.Log}
 	return e
 }

@@ -33,9 +33,11 @@ type guard struct {
 	wire    *wire
 	session *session
 	commandCounts
+	login
 
-	helo string // the client's name in HELO or EHLO; "" before
-	over bool   // stop reading
+	helo      string // the client's name in HELO or EHLO; "" before
+	over      bool   // stop reading
+	plainText bool   // TLS must start before the greeting
 
 	passed  []byte      // the unread rest of the command that was passed on
 	mailbox string      // argument of the MAIL or RCPT that was passed on
@@ -44,7 +46,10 @@ type guard struct {
 }
 
 func newGuard(s *Server, w *wire) *guard {
-	g := &guard{Conn: w.raw, server: s, wire: w}
+	g := &guard{Conn: w.raw, server: s, wire: w, plainText: s.cfg.ImplicitTLS}
+	if sub := s.cfg.Submission; sub != nil {
+		g.submit = sub.Anonymous
+	}
 	g.session = &session{guard: g}
 	g.success = plainReply(220, s.cfg.Hostname+" ESMTP")
 	return g
@@ -62,7 +67,11 @@ func (g *guard) Read(p []byte) (n int, err error) {
 		if g.over {
 			return 0, io.EOF
 		}
-		g.readCommand()
+		if g.challenged {
+			g.readResponse()
+		} else {
+			g.readCommand()
+		}
 	}
 	n = copy(p, g.passed)
 	g.passed = g.passed[n:]
@@ -77,6 +86,10 @@ func (g *guard) Write(line []byte) (n int, err error) {
 			n, err = 0, io.ErrClosedPipe
 		}
 	}()
+	if g.plainText {
+		g.plainText = false
+		g.encrypt()
+	}
 	g.relay(bytes.TrimSuffix(line, smtp.CRLF))
 	return len(line), nil
 }
@@ -111,9 +124,14 @@ func (g *guard) relay(line []byte) {
 	}
 	if bytes.HasPrefix(line, []byte("250-Hello ")) { // EHLO
 		g.wire.sayMore(g.server.cfg.Hostname)
-		if g.server.cfg.TLS != nil && !g.wire.encrypted() {
+		if g.server.cfg.TLS != nil && !g.wire.encrypted() && g.authenticated == nil {
 			g.wire.sayMore("STARTTLS")
 		}
+		return
+	}
+	if bytes.HasPrefix(line, []byte("334 ")) {
+		g.challenged = true
+		g.wire.say(plainReply(334, string(line[4:])))
 		return
 	}
 	code, err := strconv.Atoi(string(line[:min(3, len(line))]))
@@ -184,7 +202,9 @@ func (g *guard) do(cmd command) {
 		g.reply(replyHelp)
 	case "STARTTLS":
 		g.startTLS(cmd)
-	case "EXPN", "AUTH", "ETRN", "TURN", "SEND", "SOML", "SAML":
+	case "AUTH":
+		g.auth(cmd)
+	case "EXPN", "ETRN", "TURN", "SEND", "SOML", "SAML":
 		g.reply(replyNotOffered)
 	case "GET", "POST", "PUT", "CONNECT":
 		g.hangUp(replyNotSMTP) // an HTTP request, as from a browser under attack
@@ -261,10 +281,18 @@ func (g *guard) startTLS(cmd command) {
 	case cmd.args != "":
 		g.reply(replySyntax)
 		return
+	case g.authenticated != nil: // the key may have been read on the way
+		g.reply(replyAfterAuth)
+		return
 	}
 	g.session.Reset()
 	g.helo = ""
 	g.wire.say(replyStartTLS)
+	g.encrypt()
+}
+
+// encrypt starts TLS, or ends the session.
+func (g *guard) encrypt() {
 	if err := g.wire.encrypt(g.server.cfg.TLS); err != nil {
 		g.lose(err)
 		return
@@ -296,6 +324,9 @@ func (g *guard) checkMail(cmd command) (path string, utf8 bool, fault *smtp.Repl
 	case g.session.open:
 		return "", false, replyNestedMail
 	}
+	if fault := g.checkLogin(); fault != nil {
+		return "", false, fault
+	}
 	rest, ok := cmd.prefixed("FROM:")
 	if !ok {
 		return "", false, replySyntax
@@ -324,6 +355,10 @@ func (g *guard) mailParameters(text string) (utf8 bool, fault *smtp.Reply) {
 			fault = g.checkSize(value)
 		case "BODY":
 			if v := strings.ToUpper(value); v != "7BIT" && v != "8BITMIME" {
+				fault = replyParameter
+			}
+		case "AUTH": // RFC 4954 section 5; the value is not used
+			if g.server.cfg.Submission == nil {
 				fault = replyParameter
 			}
 		case "SMTPUTF8":

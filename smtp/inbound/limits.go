@@ -66,7 +66,9 @@ const (
 	guessTime  = 10 * time.Minute
 	// maxGuessers is how many networks are remembered.
 	maxGuessers = 10_000
-	// lookupTimeout is the time limit to look up a recipient.
+	// maxLogins is the number of the failed login that ends the session.
+	maxLogins = 3
+	// lookupTimeout is the time limit to look up a recipient or an API key.
 	lookupTimeout = 10 * time.Second
 )
 
@@ -94,4 +96,7 @@ const (
 	// to a client that is still sending. Closing at once would discard the reply.
 	lingerBytes = 256 << 10
 	lingerTime  = time.Second
+	// lingerDataTime is lingerTime for a client that is still sending a refused
+	// message. The server then reads up to the size limit of messages.
+	lingerDataTime = 30 * time.Second
 )

@@ -58,7 +58,7 @@ func (r overheardReader) Read(b []byte) (int, error) {
 }
 
 var (
-	replyLine = regexp.MustCompile(`^(220|250)[ -][A-Za-z0-9 .=-]+\r\n$|^354 [ -~]+\r\n$|^(2|4|5)\d\d (2|4|5)\.\d\.\d [A-Za-z][ -~]+\r\n$`)
+	replyLine = regexp.MustCompile(`^(220|250)[ -][A-Za-z0-9 .=-]+\r\n$|^354 [ -~]+\r\n$|^334 [A-Za-z0-9+/=]*\r\n$|^(2|4|5)\d\d (2|4|5)\.\d\.\d\d? [A-Za-z][ -~]+\r\n$`)
 	// inside are words of Go, of the databases and of the machine that no client
 	// may read: error texts, paths, addresses.
 	inside = regexp.MustCompile(`(?i)0x|\.go\b|goroutine|panic|runtime|nil|sql|pq:|postgres|database|store|errno|syscall|` +
@@ -81,7 +81,7 @@ func checkReplies(t testing.TB, b []byte) {
 			t.Errorf("S23: %q is no reply", line)
 		case len(m[2]) > 0 && m[2][0] != m[3][0]:
 			t.Errorf("S23: the codes of %q disagree", line)
-		case inside.Match(words), len(line) > 512: // RFC 5321 section 4.5.3.1.5
+		case inside.Match(words) && !bytes.HasPrefix(line, []byte("334 ")), len(line) > 512: // RFC 5321 section 4.5.3.1.5
 			t.Errorf("S23: %q shows too much", line)
 		default:
 			fine.Store(string(line), nil)

@@ -28,6 +28,7 @@ func (w *wire) copyData(d *dataSink) error {
 			begins = bytes.HasSuffix(w.pending()[:n], smtp.CRLF) // copyBuffered does not split a CRLF
 		}
 		w.start += n
+		w.inData = true
 		switch {
 		case err != nil:
 			return err
@@ -38,6 +39,7 @@ func (w *wire) copyData(d *dataSink) error {
 			return replyTooLarge
 		}
 		if err := w.fillData(); err != nil {
+			w.inData = false
 			return cutShort(err)
 		}
 	}

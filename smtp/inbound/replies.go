@@ -36,6 +36,7 @@ var (
 	replyBye      = reply(221, 2, 0, 0, "Bye")
 	replyHelp     = reply(214, 2, 0, 0, "This server speaks SMTP as in RFC 5321")
 	replyVerify   = reply(252, 2, 5, 0, "Cannot verify an address, send mail to it and see")
+	replyLogin    = reply(235, 2, 7, 0, "Authenticated")
 	replyStartTLS = reply(220, 2, 0, 0, "Ready to start TLS")
 )
 
@@ -70,6 +71,18 @@ var (
 	replyNoRecipients = reply(503, 5, 5, 1, "No recipients")
 	replyControl      = reply(501, 5, 5, 2, "Control characters are not allowed")
 	replyTooManyRcpts = reply(452, 4, 5, 3, "Too many recipients")
+)
+
+// Refusals of AUTH, and of clients that should use it.
+var (
+	replyNeedsTLS    = reply(530, 5, 7, 0, "STARTTLS first")
+	replyNeedsLogin  = reply(530, 5, 7, 0, "Authentication required: use AUTH with an API key as the password")
+	replyAuthTLS     = reply(538, 5, 7, 11, "STARTTLS first, AUTH needs an encrypted connection")
+	replyMechanism   = reply(504, 5, 5, 4, "Mechanism not offered, use PLAIN or LOGIN")
+	replyBadResponse = reply(501, 5, 5, 2, "Malformed response to AUTH")
+	replyLoggedIn    = reply(503, 5, 5, 1, "Already authenticated")
+	replyAfterAuth   = reply(503, 5, 5, 1, "STARTTLS must come before AUTH")
+	replyAuthInMail  = reply(503, 5, 5, 1, "AUTH is not allowed in a transaction")
 )
 
 // Replies that close the connection.

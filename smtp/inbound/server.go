@@ -24,6 +24,14 @@ type ServerConfig struct {
 	Hostname string
 	// TLS, if not nil, enables STARTTLS.
 	TLS *tls.Config
+	// ImplicitTLS starts TLS before the greeting (RFC 8314) instead of STARTTLS.
+	ImplicitTLS bool
+	// Submission, if not nil, makes this a server for submission (RFC 6409). It
+	// passes messages on instead of storing them in inboxes.
+	Submission *Submission
+	// SubmitAt says where this installation accepts submissions, such as
+	// "mail.example.com port 587". A server for receiving names it in its reply to AUTH.
+	SubmitAt string
 	// Normalize converts a bare CR or LF in a message to CRLF. Otherwise the
 	// message is refused.
 	Normalize bool
@@ -95,13 +103,14 @@ type Server struct {
 	unknownRcpts *unknownRcpts
 	faults       *faultLog
 	rest         func(w *wire, d time.Duration) // delays the reply to a client that makes errors
+	sameHost     func(w *wire) bool             // the client runs on this host
 	running      sync.WaitGroup                 // sessions
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), faults: newFaultLog(cfg.Log), rest: (*wire).rest}
+	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), faults: newFaultLog(cfg.Log), rest: (*wire).rest, sameHost: (*wire).onLoopback}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
 	return s

@@ -45,6 +45,9 @@ func (s *session) Mail(_ string, opts *gosmtp.MailOptions) error {
 func (s *session) Rcpt(string, *gosmtp.RcptOptions) (err error) {
 	defer s.recoverPanic(&err)
 	rcpt, server := s.guard.mailbox, s.guard.server
+	if server.cfg.Submission != nil {
+		return s.addRecipient(rcpt)
+	}
 	ctx, cancel := context.WithTimeout(server.ctx, lookupTimeout)
 	defer cancel()
 	t, err := server.receiver.target(ctx, rcpt)
@@ -102,6 +105,9 @@ func (s *session) newSink(raw *Spool) *dataSink {
 // store stores a complete message. It returns nil when it is stored.
 func (s *session) store(raw *Spool) *smtp.Reply {
 	server := s.guard.server
+	if server.cfg.Submission != nil {
+		return s.passOn(raw)
+	}
 	stored, err := server.receiver.deliver(server.ctx, s.env, s.to, raw, nil)
 	if err != nil {
 		return s.refusal("store", err)

@@ -32,6 +32,7 @@ type wire struct {
 	out        []byte  // unsent replies
 	lost       bool    // replies can no longer be sent
 	unread     bool    // the connection ends while the client is sending
+	inData     bool    // if unread: it is sending a message that is refused
 
 	pace     pace
 	deadline time.Time // end of the transaction's time limit; zero without one
@@ -149,13 +150,18 @@ func (w *wire) close() {
 }
 
 // linger gives the client time to read the last reply, unless the connection is
-// needed for another client.
+// needed for another client. Most clients read the reply only when they have sent
+// the whole message, and closing before that would discard it.
 func (w *wire) linger() {
+	bytes, d := int64(lingerBytes), lingerTime
+	if w.inData {
+		bytes, d = w.server.cfg.MaxSize+overrun, lingerDataTime
+	}
 	half, ok := w.conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || w.startWaiting(forData, time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || w.startWaiting(forCommand, time.Now().Add(d)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, w.conn, lingerBytes) // the connection is closed in any case
+	_, _ = io.CopyN(io.Discard, w.conn, bytes) // the connection is closed in any case
 	_ = w.stopWaiting(nil)
 }
 
