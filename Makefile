@@ -36,6 +36,9 @@ TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
+# SMTP clients of others that submit mail.
+SUBMITTERS := cmd/postroom/testdata/submit
+
 # The official clients of MCP that its server is tried with.
 MCP_CLIENTS := contract/testdata/mcp
 
@@ -54,7 +57,7 @@ run: ## build and start Postroom on SQLite
 build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
-test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
+test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
 	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 -timeout 30m $(ARGS) -- $(PKG)
 
 race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector

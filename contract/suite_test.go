@@ -43,7 +43,6 @@ func TestContract(t *testing.T) {
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},
 			{"emails", emails},
-			{"over limits", overLimits},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},

@@ -211,7 +211,7 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		return w.newSuppression(t)
 	case "id":
 		switch {
-		case op.OperationID == "deleteKey" || op.OperationID == "updateKey":
+		case op.OperationID == "deleteKey":
 			return w.newKey(t, "").ID
 		case strings.HasPrefix(op.Path, "/v1/templates/"):
 			return w.newTemplate(t)

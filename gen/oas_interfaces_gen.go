@@ -25,10 +25,6 @@ type ReplyToMessageRes interface {
 	replyToMessageRes()
 }
 
-type SendEmailRes interface {
-	sendEmailRes()
-}
-
 type SendMessageRes interface {
 	sendMessageRes()
 }

@@ -20,7 +20,6 @@ var (
 	}
 	rn66AllowedHeaders = map[string]string{
 		"DELETE": "Authorization",
-		"PATCH":  "Authorization,Content-Type",
 	}
 	rn7AllowedHeaders = map[string]string{
 		"GET":  "Authorization",
@@ -113,7 +112,6 @@ var (
 	}
 	rn21AllowedHeaders = map[string]string{
 		"DELETE": "Authorization",
-		"PATCH":  "Authorization,Content-Type",
 	}
 	rn54AllowedHeaders = map[string]string{
 		"GET": "Authorization",
@@ -371,16 +369,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 								s.handleRevokeApiKeyRequest([1]string{
 									args[0],
 								}, elemIsEscaped, w, r)
-							case "PATCH":
-								s.handleUpdateApiKeyRequest([1]string{
-									args[0],
-								}, elemIsEscaped, w, r)
 							default:
 								s.notAllowed(w, r, notAllowedParams{
-									allowedMethods: "DELETE,PATCH",
+									allowedMethods: "DELETE",
 									allowedHeaders: rn66AllowedHeaders,
 									acceptPost:     "",
-									acceptPatch:    "application/json",
+									acceptPatch:    "",
 								})
 							}
 
@@ -1267,16 +1261,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 								s.handleDeleteKeyRequest([1]string{
 									args[0],
 								}, elemIsEscaped, w, r)
-							case "PATCH":
-								s.handleUpdateKeyRequest([1]string{
-									args[0],
-								}, elemIsEscaped, w, r)
 							default:
 								s.notAllowed(w, r, notAllowedParams{
-									allowedMethods: "DELETE,PATCH",
+									allowedMethods: "DELETE",
 									allowedHeaders: rn21AllowedHeaders,
 									acceptPost:     "",
-									acceptPatch:    "application/json",
+									acceptPatch:    "",
 								})
 							}
 
@@ -2196,15 +2186,6 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 								r.name = RevokeApiKeyOperation
 								r.summary = "Revoke an API key"
 								r.operationID = "revokeApiKey"
-								r.operationGroup = "Keys"
-								r.pathPattern = "/v1/api-keys/{api_key_id}"
-								r.args = args
-								r.count = 1
-								return r, true
-							case "PATCH":
-								r.name = UpdateApiKeyOperation
-								r.summary = "Update an API key"
-								r.operationID = "updateApiKey"
 								r.operationGroup = "Keys"
 								r.pathPattern = "/v1/api-keys/{api_key_id}"
 								r.args = args
@@ -3141,15 +3122,6 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 								r.name = DeleteKeyOperation
 								r.summary = "Delete a key"
 								r.operationID = "deleteKey"
-								r.operationGroup = "Keys"
-								r.pathPattern = "/v1/keys/{id}"
-								r.args = args
-								r.count = 1
-								return r, true
-							case "PATCH":
-								r.name = UpdateKeyOperation
-								r.summary = "Update a key"
-								r.operationID = "updateKey"
 								r.operationGroup = "Keys"
 								r.pathPattern = "/v1/keys/{id}"
 								r.args = args

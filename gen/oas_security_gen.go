@@ -305,10 +305,6 @@ var operationRolesBearerAuth = map[string][]string{
 		"webhooks:manage",
 		"admin",
 	},
-	UpdateApiKeyOperation: []string{
-		"keys:manage",
-		"admin",
-	},
 	UpdateContactOperation: []string{
 		"contacts:write",
 		"admin",
@@ -319,10 +315,6 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	UpdateInboxOperation: []string{
 		"send",
-		"admin",
-	},
-	UpdateKeyOperation: []string{
-		"keys:manage",
 		"admin",
 	},
 	UpdateTemplateOperation: []string{

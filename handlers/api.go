@@ -106,8 +106,14 @@ var (
 	_ gen.RawHandler = (*API)(nil)
 )
 
-// New returns the API as an http.Handler.
-func New(cfg Config) (http.Handler, error) {
+// Service is the API.
+type Service struct {
+	http.Handler
+	api *API
+}
+
+// New returns the API.
+func New(cfg Config) (*Service, error) {
 	contract, err := contractOf(cfg.BaseURL)
 	if err != nil {
 		return nil, err
@@ -130,7 +136,7 @@ func New(cfg Config) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	return api, nil
+	return &Service{Handler: api, api: a}, nil
 }
 
 // pageSize is the default page size.

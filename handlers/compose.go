@@ -20,8 +20,9 @@ import (
 type composed struct {
 	id     string // seed of the Message-ID and the boundaries
 	out    compose.Outgoing
-	size   int64  // in bytes
-	raw    []byte // nil if it does not fit into a row
+	bytes  io.WriterTo // writes the message: out, or a message that the client composed
+	size   int64       // in bytes
+	raw    []byte      // nil if it does not fit into a row
 	parsed *mime.Message
 }
 
@@ -32,12 +33,16 @@ func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
 	id := store.NewID("", now)
 	_, domain := cutAddress(s.from.Email)
+	if s.raw != nil {
+		return s.raw.compose(id, "<"+id+"@"+domain+">", now)
+	}
 	c := &composed{id: id, out: compose.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
 		From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
 		Headers: s.headers, Attachments: outAttachments(s.attachments),
 	}}
+	c.bytes = &c.out
 	if c.out.Text == "" {
 		c.out.Text = htmltext.Text(c.out.HTML)
 	}
@@ -59,7 +64,7 @@ func (a *API) compose(s submission) (*composed, error) {
 func (c *composed) keep() error {
 	var raw rowBuffer
 	var err error
-	if c.size, err = c.out.WriteTo(&raw); err != nil {
+	if c.size, err = c.bytes.WriteTo(&raw); err != nil {
 		return composeError(err)
 	}
 	if c.size <= store.RawInRow {
@@ -76,7 +81,7 @@ func (c *composed) write() error {
 	r, w := io.Pipe()
 	go func() {
 		var err error
-		c.size, err = c.out.WriteTo(io.MultiWriter(&raw, w))
+		c.size, err = c.bytes.WriteTo(io.MultiWriter(&raw, w))
 		_ = w.CloseWithError(err) // never fails
 		written <- err
 	}()
@@ -108,7 +113,7 @@ func (c *composed) open() io.ReadCloser {
 	}
 	r, w := io.Pipe()
 	go func() {
-		_, err := c.out.WriteTo(w)
+		_, err := c.bytes.WriteTo(w)
 		_ = w.CloseWithError(err) // never fails
 	}()
 	return r

@@ -263,18 +263,9 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 // hold creates a draft of a message that needs approval. The draft has a copy
 // of everything, so later changes to the source do not affect it.
 func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
-	n, err := a.newDraft(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return a.createDraft(ctx, n)
-}
-
-// newDraft returns the draft of a message that needs approval.
-func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error) {
 	recipients, err := a.newRecipients(ctx, s)
 	if err != nil {
-		return store.NewDraft{}, err
+		return nil, err
 	}
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: s.inbox.AccountID, InboxID: s.inbox.ID, Kind: s.kind, TestMode: s.testMode,
@@ -287,7 +278,7 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 	}}
 	settleHTML(n.Content, recipients)
 	if n.Content.Text == "" && n.Content.HTML == "" {
-		return store.NewDraft{}, errContentRequired
+		return nil, errContentRequired
 	}
 	for _, at := range s.attachments {
 		n.Files = append(n.Files, at.file())
@@ -301,11 +292,6 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 	case store.DraftForward:
 		n.ContentAt = s.source.CreatedAt // expires with the original
 	}
-	return n, nil
-}
-
-// createDraft stores a draft and caches the response of an idempotent call.
-func (a *API) createDraft(ctx context.Context, n store.NewDraft) (*gen.Draft, error) {
 	answer := httpapi.Once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
 	d, err := a.store.CreateDraft(ctx, n, answer)
 	if err != nil {

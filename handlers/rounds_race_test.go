@@ -9,6 +9,5 @@ const (
 	onceRounds      = 1
 	decisionRounds  = 12
 	hostileRequests = 300
-	parallelSends   = 100
 	forgedLinks     = 1000
 )

@@ -50,6 +50,7 @@ type server struct {
 	key      string
 	check    *contractcheck.Checker
 	stopping chan struct{}
+	service  *handlers.Service
 	// endStreams ends the event streams, like a shutdown.
 	endStreams func()
 	web        *httptest.Server
@@ -120,6 +121,7 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.service = api
 	s.web.Config.Handler = s.countWaits(api)
 	s.web.Start()
 	t.Cleanup(s.web.Close)

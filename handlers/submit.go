@@ -33,6 +33,7 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
+	raw         *rawMail        // if the client composed it
 	approved    *store.Draft    // the draft that it comes from
 	suppressed  map[string]bool // folded addresses of the recipients to skip
 }
@@ -56,6 +57,8 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	s.account, s.from = s.inbox.AccountID, mail.Address{Email: s.inbox.Address}
 	switch {
+	case s.raw != nil:
+		s.from = s.raw.From
 	case s.approved != nil && s.approved.Addresses.V.From != nil:
 		s.from.Name = s.approved.Addresses.V.From.Name // as approved
 	case s.inbox.DisplayName != nil:
@@ -78,11 +81,7 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	if err := a.skipSuppressed(ctx, category, &s); err != nil {
 		return nil, err
 	}
-	m, err := a.enqueue(ctx, s, mail)
-	if s.approved == nil && store.NeedsApproval(err) {
-		return a.hold(ctx, s)
-	}
-	return m, err
+	return a.enqueue(ctx, s, mail)
 }
 
 // prepare applies the policy of the inbox and composes the message. All
@@ -92,7 +91,7 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
-	if s.text == "" && s.html == "" {
+	if s.text == "" && s.html == "" && s.raw == nil {
 		return nil, errContentRequired
 	}
 	if err := s.settle(); err != nil {
@@ -121,7 +120,7 @@ func (s *submission) settle() error {
 		name string
 		of   []mail.Address
 	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
-		if n := len(field.of); n > maxRecipients {
+		if n := len(field.of); n > maxRecipients && s.raw == nil { // SMTP has its own limit
 			return httpapi.Invalid(field.name, "would have %d addresses, but must have at most %d", n, maxRecipients)
 		}
 	}
@@ -143,7 +142,6 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	} else {
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{
 			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
-			CreatedBy: s.approved.CreatedBy,
 		}, answer)
 	}
 	if err != nil {
@@ -158,10 +156,6 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 	if err != nil {
 		return nil, err
 	}
-	senders, err := a.sendersOf(ctx, s)
-	if err != nil {
-		return nil, err
-	}
 	return &store.NewMessage{
 		Message: store.Message{
 			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
@@ -173,16 +167,18 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 		SubjectFold:   foldSubject(s.subject),
 		ThreadSubject: foldSubject(reply.NormalizeSubject(s.subject)),
 		JoinThread:    s.threadSeq,
-		NewThread:     s.threadSeq == 0,
+		NewThread:     s.threadSeq == 0 && len(s.refs.InReplyTo)+len(s.refs.References) == 0,
 		Policy:        s.inbox.SendPolicy,
-		Senders:       senders,
-		Text:          out.out.Text,
 	}, nil
 }
 
 // addresses returns the addresses of the message. from may be nil.
 func (s *submission) addresses(from *mail.Address) mail.Addresses {
-	return mail.Addresses{From: from, To: s.to, Cc: s.cc, Bcc: s.bcc, ReplyTo: s.replyTo}
+	to, cc := s.to, s.cc
+	if s.raw != nil { // the header may name others than the envelope
+		to, cc = s.raw.parsed.To, s.raw.parsed.Cc
+	}
+	return mail.Addresses{From: from, To: to, Cc: cc, Bcc: s.bcc, ReplyTo: s.replyTo}
 }
 
 // contentOf returns the content to store for a composed message: a small one in

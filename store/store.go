@@ -49,8 +49,6 @@ type Config struct {
 	// AutoPause reports whether an account that sends too much that bounces or is
 	// reported as spam stops sending.
 	AutoPause bool
-	// AgentLimits are limits of each account; nil means none.
-	AgentLimits *Limits
 	// EmailRetention is how long the content of emails is kept after they were sent
 	// or failed; 0 means DefaultEmailRetention.
 	EmailRetention time.Duration
@@ -97,15 +95,11 @@ type Store struct {
 	sweeping  sweepPlaces
 	turns     turns
 
-	plans plans
-	watch bool // Config.AutoPause
-
-	agentLimits *Limits // nil: none
-
+	plans  plans
+	watch  bool // Config.AutoPause
 	rates  rateCounter
 	stmts  *batch.Statements
 	hot    hotStatements
-	known  knownRows
 	used   usedKeys
 	totals totals
 
@@ -170,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
+	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, limits: defaultLimits}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}
@@ -251,17 +245,6 @@ const maxTries = 3
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	return s.inHotTx(ctx, what, func(tx *sqlx.Tx) error {
-		if s.engine.Alone() {
-			s.known.forget()
-			defer s.known.forget() // what do itself has read
-		}
-		return do(tx)
-	})
-}
-
-// inHotTx is inTx for the hot writes, after which Store.known is still right.
-func (s *Store) inHotTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
 		err = s.tryTx(ctx, do)

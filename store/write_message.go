@@ -38,11 +38,6 @@ type NewMessage struct {
 	// Policy is the policy that an outbound message was checked against, or
 	// empty.
 	Policy SendPolicy
-	// Senders are the key or person who sends an outbound message; of a draft, also
-	// the one who made it.
-	Senders []Sender
-	// Text is the plain text of an outbound message. Limits compare it.
-	Text string
 }
 
 // AddReceived stores the copies of one received mail, one for each inbox that it
@@ -116,8 +111,6 @@ type hotMessage struct {
 	joinThread  int64
 	newThread   bool
 	policy      SendPolicy
-	senders     []Sender
-	text        string
 	subjectHash int64    // of the subject that may tie it to a thread
 	mayBySubj   bool     // may join a thread by that subject
 	refersTo    []string // Message-IDs, the likeliest first
@@ -140,7 +133,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 	}
 	h := &hotMessage{
 		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy,
-		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
+		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewID("evt_", now),
 	}
 	// A message without a Message-ID comes from a script, which says the same every day.
@@ -225,13 +218,12 @@ type hotInbox struct {
 	address   string
 	status    InboxStatus
 	policy    SendPolicy
-	limits    *Limits
 	expiresAt *Time
 	at        Time // when what the batch puts into it is created
 }
 
 const (
-	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits FROM inboxes
+	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at FROM inboxes
 		WHERE seq IN ({rows}) ORDER BY seq`
 	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
 		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
@@ -270,15 +262,6 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 func (b *hotBatch) reserve(ctx context.Context) error {
 	all := b.all()
 	b.threads = make([]int64, 0, len(all))
-	alone, k := b.store.engine.Alone(), &b.store.known
-	if alone && k.numbered {
-		for _, h := range all {
-			k.message++
-			k.thread++
-			h.msg.Seq, b.threads = k.message, append(b.threads, k.thread)
-		}
-		return nil
-	}
 	n := 0
 	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(all))}, func(rows *sql.Rows) error {
 		var message, thread int64
@@ -291,9 +274,6 @@ func (b *hotBatch) reserve(ctx context.Context) error {
 	})
 	if err == nil && n != len(all) {
 		err = fmt.Errorf("got %d of %d", n, len(all))
-	}
-	if err == nil && alone {
-		k.numbered, k.message, k.thread = true, all[n-1].msg.Seq, b.threads[n-1]
 	}
 	return err
 }
@@ -374,30 +354,12 @@ func (in *hotInbox) takes(d Direction, now Time) bool {
 
 func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 	b.inboxes = make(map[int64]*hotInbox, len(list))
-	alone, k := b.store.engine.Alone(), &b.store.known
-	if alone {
-		list = slices.DeleteFunc(slices.Clone(list), func(key [2]int64) bool {
-			in, known := k.inboxes[key[0]]
-			if known {
-				in.at = b.now
-				b.inboxes[in.seq] = &in
-			}
-			return known
-		})
-	}
 	return b.store.hot.lockInboxes.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		in := hotInbox{at: b.now}
-		var limits *JSON[Limits]
-		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits); err != nil {
+		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt); err != nil {
 			return err
 		}
-		if limits != nil {
-			in.limits = &limits.V
-		}
 		b.inboxes[in.seq] = &in
-		if alone {
-			note(&k.inboxes, in.seq, in)
-		}
 		return nil
 	})
 }

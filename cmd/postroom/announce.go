@@ -23,6 +23,12 @@ func (n *node) announce(in install) error {
 		fmt.Fprintf(&b, "  Dashboard    %s\n", in.dashboardURL(base))
 	}
 	fmt.Fprintf(&b, "  SMTP         %s\n", n.smtpAddr)
+	if n.submitAddr != nil {
+		fmt.Fprintf(&b, "  Submission   %s\n", n.submitAddr)
+	}
+	if n.submitsAddr != nil {
+		fmt.Fprintf(&b, "  Submissions  %s\n", n.submitsAddr)
+	}
 	if n.metricsAddr != nil {
 		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", n.metricsAddr)
 	}

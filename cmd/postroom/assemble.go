@@ -72,13 +72,9 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	doorsOfAPI, err := n.apiParts(s, in, doors, certs, stopping, handlers.Config{
+	service, doorsOfAPI, err := n.apiParts(s, in, doors, certs, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, OnResponse: told.answered,
 	})
-	if err != nil {
-		return nil, err
-	}
-	mail, err := n.smtpPart(receiver, doors, certs)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +87,11 @@ func (n *node) assemble(
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	parts := []part{
-		mail, queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
+		queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
 	}
 	parts = append(parts, doorsOfAPI...)
+	parts = append(parts, n.smtpParts(receiver, service, doors, certs)...)
 	if certs.run != nil {
 		parts = append(parts, worker("certificates", certs.run))
 	}
@@ -108,7 +105,7 @@ func (n *node) assemble(
 }
 
 // apiParts creates the API and the dashboard, and the parts that serve them.
-func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) ([]part, error) {
+func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
 		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
@@ -124,25 +121,26 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 			return mcp.New(mcp.Config{Local: local, Version: programVersion(), Log: n.log})
 		}), nil
 	}
-	api, err := handlers.New(cfg)
+	service, err := handlers.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("create API: %w", err)
+		return nil, nil, fmt.Errorf("create API: %w", err)
 	}
+	var api http.Handler = service
 	if n.cfg.Dashboard {
 		targets, err := n.targets()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
 			Images: remoteimage.New(remoteimage.Config{Targets: targets}),
 		})
 		if err != nil {
-			return nil, fmt.Errorf("create dashboard: %w", err)
+			return nil, nil, fmt.Errorf("create dashboard: %w", err)
 		}
 	}
 	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
@@ -157,27 +155,11 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 		}
 	}
 	if doors.https == nil {
-		return []part{serve("HTTP server", doors.http, certs.challenges(api), nil)}, nil
+		return service, []part{serve("HTTP server", doors.http, certs.challenges(api), nil)}, nil
 	}
-	return []part{
+	return service, []part{
 		serve("HTTP server", doors.http, certs.challenges(leadToHTTPS(api, doors.http.Addr(), base)), nil),
 		serve("HTTPS server", doors.https, api, certs.config("h2", "http/1.1", acme.ALPNProto)),
-	}, nil
-}
-
-func (n *node) smtpPart(r *inbound.Receiver, doors listeners, certs certificates) (part, error) {
-	cfg := inbound.ServerConfig{
-		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
-		MaxSize: n.cfg.MaxMessageSize.bytes(), MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP), Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
-	}
-	if certs.get != nil {
-		cfg.TLS = certs.config()
-	}
-	server := inbound.NewServer(cfg)
-	return part{
-		name: "SMTP server",
-		run:  func() error { return server.Serve(doors.smtp) },
-		stop: server.Shutdown,
 	}, nil
 }
 

@@ -28,11 +28,13 @@ type Config struct {
 	Files          onOff      `env:"FILES" envDefault:"on" usage:"create and serve download links of raw messages and attachments" want:"on or off"`
 	TrustedProxies prefixes   `env:"TRUSTED_PROXIES" usage:"proxies whose X-Forwarded-For header is trusted" want:"addresses and ranges separated by commas, such as 10.0.0.2,fd00::/64" unset:"none"`
 	SMTP           listenAddr `env:"SMTP" envDefault:"127.0.0.1:2525" usage:"listen address of the SMTP server" want:"host:port, such as 127.0.0.1:2525"`
+	Submission     listenAddr `env:"SUBMISSION" usage:"listen address for submission: programs send mail with an API key, and TLS by STARTTLS" want:"host:port, such as :587" unset:"off"`
+	Submissions    listenAddr `env:"SUBMISSIONS" usage:"listen address for submission with TLS from the start" want:"host:port, such as :465" unset:"off"`
 	MailDomain     domain     `env:"MAIL_DOMAIN" envDefault:"postroom.localhost" usage:"mail domain of the installation" want:"a domain, such as agents.example.com"`
 	Hostname       domain     `env:"HOSTNAME" usage:"host name in SMTP: greeting and EHLO" unset:"the mail domain" want:"a host name, such as mx1.example.com"`
 
 	HTTPS         listenAddr `env:"HTTPS" usage:"listen address for HTTPS; HTTP then redirects to it, unless it listens on a loopback address" unset:"off" want:"host:port, such as :443"`
-	TLSCert       string     `env:"TLS_CERT" usage:"certificate chain for HTTPS and STARTTLS" want:"path of a PEM file" unset:"none, or those of ACME_HOSTS"`
+	TLSCert       string     `env:"TLS_CERT" usage:"certificate chain for HTTPS, STARTTLS and submission" want:"path of a PEM file" unset:"none, or those of ACME_HOSTS"`
 	TLSKey        string     `env:"TLS_KEY" usage:"private key of that certificate" want:"path of a PEM file"`
 	ACMEHosts     hosts      `env:"ACME_HOSTS" usage:"host names to get certificates for with ACME; setting it accepts the terms of service. The names must reach this host on HTTP port 80 or HTTPS port 443" unset:"none" want:"host names separated by commas, such as mail.example.com,mx1.example.com"`
 	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for tests" want:"an https:// address"`
@@ -41,7 +43,7 @@ type Config struct {
 	SMTPMaxConns      count     `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count     `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
 	MaxMessageSize    mebibytes `env:"MAX_MESSAGE_SIZE" envDefault:"25MiB" usage:"largest message that the SMTP server accepts" want:"a size from 1MiB to 100MiB"`
-	SMTPLineEnds      lineEnds  `env:"SMTP_LINE_ENDS" envDefault:"reject" usage:"handling of bare CR and LF in messages: refuse the message, or change them to CRLF" want:"reject or normalize"`
+	SMTPLineEnds      lineEnds  `env:"SMTP_LINE_ENDS" envDefault:"normalize" usage:"handling of bare CR and LF in messages: change them to CRLF, or refuse the message" want:"reject or normalize"`
 
 	Relay    relayURL `env:"RELAY" usage:"SMTP relay for all mail to other domains" unset:"deliver to the MX hosts of each domain" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
 	Resolver hostPort `env:"RESOLVER" usage:"DNS server for MX records, records of domains, and SPF, DKIM and DMARC checks" unset:"the system resolver" want:"host:port, such as 9.9.9.9:53"`
@@ -57,7 +59,6 @@ type Config struct {
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"default send policy of inboxes" want:"open, reply_only or approval"`
 	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"default plan of accounts" want:"self_hosted, free or a plan of PLANS"`
 	Plans             planList     `env:"PLANS" usage:"more plans; a limit that you omit is unlimited" unset:"only self_hosted and free" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
-	AgentLimits       agentLimits  `env:"AGENT_LIMITS" usage:"limits of each account for everything that it sends; keys and inboxes have their own limits" unset:"none" want:"limits separated by commas, such as sends_per_hour=500,new_recipients_per_day=50,on_limit=approval"`
 	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"retention of email content after the email was sent or failed; messages use the retention of their inbox" want:"a number of days from 1d to 3650d"`
 	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"pause sending of accounts with over 5 % hard bounces or 0.3 % complaints" want:"on or off"`
 	Track             tracking     `env:"TRACK" envDefault:"off" usage:"tracking of emails: opens with an image in the HTML, clicks with links through this server" want:"off, opens, clicks or all"`

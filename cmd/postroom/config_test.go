@@ -20,13 +20,13 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_BLOBS": "data/blobs", "POSTROOM_FILES": "on", "POSTROOM_HTTP": "127.0.0.1:8080",
 		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
 		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "on", "POSTROOM_SMTP_MAX_CONNS": "1000",
-		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_MAX_MESSAGE_SIZE": "25MiB", "POSTROOM_SMTP_LINE_ENDS": "reject", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
+		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_MAX_MESSAGE_SIZE": "25MiB", "POSTROOM_SMTP_LINE_ENDS": "normalize", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
 		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open", "POSTROOM_TRACK": "off",
-		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AGENT_LIMITS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
+		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
 		"POSTROOM_HTTPS": "-", "POSTROOM_DASHBOARD": "on", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
 		"POSTROOM_ACME_DIRECTORY": "https://acme-v02.api.letsencrypt.org/directory",
-		"POSTROOM_RELAY":          "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
+		"POSTROOM_RELAY":          "-", "POSTROOM_SUBMISSION": "-", "POSTROOM_SUBMISSIONS": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
 	got := map[string]string{}
 	for _, s := range settings() {
@@ -76,10 +76,6 @@ func TestLoadValues(t *testing.T) {
 			"plans", "PLANS=team:inboxes=50,daily=2000; open:", func(c Config) any { return c.Plans },
 			planList{{Name: "team", Inboxes: 50, Daily: 2000}, {Name: "open"}},
 		},
-		{
-			"limits", "AGENT_LIMITS=sends_per_hour=500, new_recipients_per_day=0,on_limit=approval",
-			func(c Config) any { return c.AgentLimits.String() }, "sends_per_hour=500,new_recipients_per_day=0,on_limit=approval",
-		},
 		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits }, onOff(false)},
 	}
 	for _, tt := range tests {
@@ -100,9 +96,6 @@ func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, env, want string }{
 		{"a word for a port", "MX_PORT=smtp", `POSTROOM_MX_PORT is "smtp", which is not a port from 1 to 65535`},
-		{"an unknown limit", "AGENT_LIMITS=sends_per_week=5", `invalid limit "sends_per_week=5"`},
-		{"a limit below 0", "AGENT_LIMITS=sends_per_hour=-1", "POSTROOM_AGENT_LIMITS"},
-		{"no limit", "AGENT_LIMITS=on_limit=approval", "sets no limit"},
 		{"port 0 to connect to", "MX_PORT=0", "POSTROOM_MX_PORT"},
 		{"a port out of range", "HTTP=127.0.0.1:65536", "POSTROOM_HTTP"},
 		{"an address without a port", "SMTP=127.0.0.1", "POSTROOM_SMTP"},

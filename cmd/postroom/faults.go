@@ -117,6 +117,12 @@ func (l *faultList) tls(c Config, given map[string]string) {
 	if c.HTTPS != "" && !acme && c.TLSCert == "" {
 		l.add("%s is set without a certificate: set %s and %s, or %s", given["HTTPS"], given["TLSCert"], given["TLSKey"], given["ACMEHosts"])
 	}
+	if c.Submissions != "" && !acme && c.TLSCert == "" {
+		l.add("%s is set without a certificate: set %s and %s, or %s", given["Submissions"], given["TLSCert"], given["TLSKey"], given["ACMEHosts"])
+	}
+	if c.Submission != "" && !acme && c.TLSCert == "" && !isLoopback(string(c.Submission)) {
+		l.add("%s is %s, where keys need TLS: set %s and %s, or %s, or listen on 127.0.0.1", given["Submission"], c.Submission, given["TLSCert"], given["TLSKey"], given["ACMEHosts"])
+	}
 	if c.HTTPS != "" && c.HTTPS == c.HTTP && !strings.HasSuffix(string(c.HTTPS), ":0") {
 		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["HTTPS"], c.HTTPS)
 	}

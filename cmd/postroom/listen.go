@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// listeners are the listeners of a node. https, metrics and pprof are nil if not
+// listeners are the listeners of a node. All but http and smtp are nil if not
 // configured.
-type listeners struct{ http, https, smtp, metrics, pprof net.Listener }
+type listeners struct{ http, https, smtp, submission, submissions, metrics, pprof net.Listener }
 
 // listen opens all listeners, or none.
 func (c Config) listen(ctx context.Context) (l listeners, err error) {
@@ -21,24 +21,21 @@ func (c Config) listen(ctx context.Context) (l listeners, err error) {
 			err = errors.Join(err, l.close())
 		}
 	}()
-	if l.http, err = listenOn(ctx, string(c.HTTP), "HTTP"); err != nil {
-		return l, err
-	}
-	if c.HTTPS != "" {
-		if l.https, err = listenOn(ctx, string(c.HTTPS), "HTTPS"); err != nil {
+	for _, one := range []struct {
+		l       *net.Listener
+		at      string
+		setting string
+	}{
+		{&l.http, string(c.HTTP), "HTTP"}, {&l.https, string(c.HTTPS), "HTTPS"}, {&l.smtp, string(c.SMTP), "SMTP"},
+		{&l.submission, string(c.Submission), "SUBMISSION"}, {&l.submissions, string(c.Submissions), "SUBMISSIONS"},
+		{&l.metrics, string(c.Metrics), "METRICS"}, {&l.pprof, string(c.Pprof), "PPROF"},
+	} {
+		if one.at == "" {
+			continue
+		}
+		if *one.l, err = listenOn(ctx, one.at, one.setting); err != nil {
 			return l, err
 		}
-	}
-	if l.smtp, err = listenOn(ctx, string(c.SMTP), "SMTP"); err != nil {
-		return l, err
-	}
-	if c.Metrics != "" {
-		if l.metrics, err = listenOn(ctx, string(c.Metrics), "METRICS"); err != nil {
-			return l, err
-		}
-	}
-	if c.Pprof != "" {
-		l.pprof, err = listenOn(ctx, string(c.Pprof), "PPROF")
 	}
 	return l, err
 }
@@ -60,7 +57,7 @@ func listenOn(ctx context.Context, at, setting string) (net.Listener, error) {
 // close closes the open listeners.
 func (l listeners) close() error {
 	var errs []error
-	for _, one := range []net.Listener{l.http, l.https, l.smtp, l.metrics, l.pprof} {
+	for _, one := range []net.Listener{l.http, l.https, l.smtp, l.submission, l.submissions, l.metrics, l.pprof} {
 		if one == nil {
 			continue
 		}

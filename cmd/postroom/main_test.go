@@ -100,6 +100,8 @@ type served struct {
 	stdout, log *syncBuffer
 	api, smtp   string
 	https       string // host:port; empty when there is none
+	submission  string // empty when there is none
+	submissions string // likewise, with TLS
 	metrics     string // empty when none are served
 	key         string // empty when it was not shown
 	ended       chan error
@@ -134,6 +136,10 @@ func serve(t *testing.T, data string, env ...string) *served {
 			s.https = value
 		case "SMTP":
 			s.smtp = value
+		case "Submission":
+			s.submission = value
+		case "Submissions":
+			s.submissions = value
 		case "Metrics":
 			s.metrics = value
 		case "Key":

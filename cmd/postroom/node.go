@@ -26,6 +26,8 @@ type node struct {
 	httpAddr    net.Addr
 	httpsAddr   net.Addr // nil without HTTPS
 	smtpAddr    net.Addr
+	submitAddr  net.Addr // nil without submission by STARTTLS
+	submitsAddr net.Addr // nil without submission by TLS
 	metricsAddr net.Addr // nil without metrics
 }
 
@@ -72,6 +74,7 @@ func (n *node) Run(ctx context.Context) (err error) {
 		})
 		n.httpAddr, n.smtpAddr = doors.http.Addr(), doors.smtp.Addr()
 		n.httpsAddr, n.metricsAddr = addrOf(doors.https), addrOf(doors.metrics)
+		n.submitAddr, n.submitsAddr = addrOf(doors.submission), addrOf(doors.submissions)
 		close(n.ready)
 		return n.announce(in)
 	})

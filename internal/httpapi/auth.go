@@ -39,18 +39,48 @@ func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t ge
 		return c.authorize(ctx, caller.key, caller.takeCount(), op, t.Roles)
 	}
 	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
-	k, err := c.store.KeyByHash(ctx, store.HashKey(token))
-	if errors.Is(err, store.ErrNotFound) {
-		return ctx, ErrUnauthorized
-	}
+	k, err := c.keyOf(ctx, token)
 	if err != nil {
 		return ctx, err
 	}
+	return c.authorize(ctx, k, false, op, t.Roles)
+}
+
+// keyOf returns the key with a secret, if the client may use it.
+func (c *Chain) keyOf(ctx context.Context, secret string) (store.Key, error) {
+	k, err := c.store.KeyByHash(ctx, store.HashKey(secret))
+	if errors.Is(err, store.ErrNotFound) {
+		return k, ErrUnauthorized
+	}
+	if err != nil {
+		return k, err
+	}
 	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
-		return ctx, Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
+		return k, Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
 	c.store.KeyUsed(k)
-	return c.authorize(ctx, k, false, op, t.Roles)
+	return k, nil
+}
+
+// WithKey returns the context of a call with a key that does not come over HTTP,
+// and the key. A wrong key counts against the client address, as over HTTP.
+func (c *Chain) WithKey(ctx context.Context, secret string, ip netip.Addr) (context.Context, store.Key, error) {
+	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip, kept: &keptContents{}})
+	k, err := c.keyOf(ctx, secret)
+	if err != nil {
+		e := c.Classify(ctx, err)
+		if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
+			e = c.countByAddress(ctx, e)
+		}
+		return ctx, k, e
+	}
+	return ctx, k, nil
+}
+
+// Permit returns the context of a call of op with k, which WithKey has returned. It
+// counts the call and checks the scopes, as over HTTP.
+func (c *Chain) Permit(ctx context.Context, k store.Key, op gen.OperationName) (context.Context, error) {
+	return c.authorize(ctx, k, false, op, gen.GetRolesForBearerAuth(op))
 }
 
 // authorize counts the call, unless it is counted already, and checks the

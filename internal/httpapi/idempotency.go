@@ -121,32 +121,45 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 	if !ok {
 		o.Key, o.TTL = impliedKey(Caller(req.Context), hash), within
 	}
+	v, replayed, err := c.RunOnce(req.Context, o, func(ctx context.Context) (any, error) {
+		req.SetContext(ctx)
+		res, err := next(req)
+		return res.Type, err
+	})
+	if w := infoOf(req.Context).w; w != nil && replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	return middleware.Response{Type: v}, err
+}
+
+// RunOnce runs a call, or returns its cached response. The call runs with a
+// context for Once.
+func (c *Chain) RunOnce(ctx context.Context, o store.Once, call func(context.Context) (any, error)) (v any, replayed bool, err error) {
 	end, ok := c.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
-		return middleware.Response{}, &Error{
+		return nil, false, &Error{
 			Status: http.StatusConflict, Code: gen.ErrorCodeIdempotencyInProgress, Param: idempotencyHeader, RetryAfter: 1,
 			Message: "a request with this Idempotency-Key is still running",
 		}
 	}
 	defer end()
-	if res, err := c.replay(req.Context, o); !errors.Is(err, store.ErrNotFound) {
-		return res, err
+	if v, err := c.replay(ctx, o); !errors.Is(err, store.ErrNotFound) {
+		return v, err == nil, err
 	}
-	ctx := req.Context
-	req.SetContext(context.WithValue(ctx, onceKey{}, o))
-	res, err := next(req)
+	v, err = call(context.WithValue(ctx, onceKey{}, o))
 	switch {
 	case err == nil:
-		return res, nil
+		return v, false, nil
 	case errors.Is(err, store.ErrIdempotencyRaced): // another node was faster
-		return c.replay(ctx, o)
+		v, err = c.replay(ctx, o)
+		return v, err == nil, err
 	}
 	// On another node the same call may have succeeded and caused this error:
 	// it sent the draft or used up the plan.
 	if first, replayErr := c.replay(ctx, o); replayErr == nil {
-		return first, nil
+		return first, true, nil
 	}
-	return res, err
+	return v, false, err
 }
 
 // onceOperation returns the scope of an idempotency key: method and path. Test
@@ -162,32 +175,29 @@ func onceOperation(req middleware.Request) string {
 
 // replay returns the cached response, or ErrNotFound if there is none that the
 // caller may see. The caller then runs the call, which reports its own error.
-func (c *Chain) replay(ctx context.Context, o store.Once) (middleware.Response, error) {
+func (c *Chain) replay(ctx context.Context, o store.Once) (any, error) {
 	ans, err := c.store.CachedResponseTo(ctx, o)
 	if err != nil {
-		return middleware.Response{}, err
+		return nil, err
 	}
 	newType := cachedTypes[ans.Kind]
 	if newType == nil {
-		return middleware.Response{}, fmt.Errorf("cached response of unknown type %q", ans.Kind)
+		return nil, fmt.Errorf("cached response of unknown type %q", ans.Kind)
 	}
 	v := newType()
 	if err := json.Unmarshal(ans.Body, v); err != nil {
-		return middleware.Response{}, fmt.Errorf("read cached response: %w", err)
+		return nil, fmt.Errorf("read cached response: %w", err)
 	}
 	if !c.seesCached(ctx, v) {
-		return middleware.Response{}, fmt.Errorf("cached response: %w", store.ErrNotFound)
+		return nil, fmt.Errorf("cached response: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
-		return middleware.Response{}, &Error{
+		return nil, &Error{
 			Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeIdempotencyKeyReused, Param: idempotencyHeader,
 			Message: "this Idempotency-Key was used with another body",
 		}
 	}
-	if w := infoOf(ctx).w; w != nil {
-		w.Header().Set("Idempotent-Replayed", "true")
-	}
-	return middleware.Response{Type: v}, nil
+	return v, nil
 }
 
 // seesCached reports whether the caller may see a cached response. The keys of

@@ -10,7 +10,7 @@ import (
 )
 
 func (d *Dashboard) webhookPages() {
-	d.get("/webhooks", pageOf("webhooks", d.listWebhooks))
+	d.get("/webhooks", d.listWebhooks)
 	d.post("/webhooks", d.createWebhook)
 	d.get("/webhooks/{id}", d.showWebhook)
 	d.get("/webhooks/{id}/secret", d.showWebhookSecret)
@@ -53,7 +53,15 @@ func eventGroups() []eventGroup {
 	return groups
 }
 
-func (d *Dashboard) listWebhooks(p *page) (webhookList, error) {
+func (d *Dashboard) listWebhooks(p *page) error {
+	v, err := d.webhooksOf(p)
+	if err != nil {
+		return err
+	}
+	return p.show("webhooks", v)
+}
+
+func (d *Dashboard) webhooksOf(p *page) (webhookList, error) {
 	l, err := d.api.ListWebhooks(p.ctx(), gen.ListWebhooksParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return webhookList{}, err
@@ -75,8 +83,16 @@ func (d *Dashboard) createWebhook(p *page) error {
 		req.Events.SetTo(types)
 	}
 	made, err := d.api.CreateWebhook(p.ctx(), req)
+	if pr, ok := problemOf(err); ok {
+		v, err := d.webhooksOf(p)
+		if err != nil {
+			return err
+		}
+		v.URL, v.Chosen, v.Problem = string(req.URL), form["events"], pr
+		return p.showStatus(pr.status, "webhooks", v)
+	}
 	if err != nil {
-		return showFault(p, "webhooks", err, d.listWebhooks, func(v *webhookList, pr problem) { v.URL, v.Chosen, v.Problem = string(req.URL), form["events"], pr })
+		return err
 	}
 	return p.leaveSecret(webhookPath(made.ID)+"/secret", made.Secret)
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"io"
@@ -80,12 +79,12 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	c.MXPort = cmp.Or(c.MXPort, 25)
-	c.MaxPerDomain = cmp.Or(c.MaxPerDomain, 5)
-	c.MaxConns = cmp.Or(c.MaxConns, 50)
-	c.MailsPerConn = cmp.Or(c.MailsPerConn, 100)
-	c.Lease = cmp.Or(c.Lease, 90*time.Second)
-	c.Grace = cmp.Or(c.Grace, 15*time.Second)
+	setDefault(&c.MXPort, 25)
+	setDefault(&c.MaxPerDomain, 5)
+	setDefault(&c.MaxConns, 50)
+	setDefault(&c.MailsPerConn, 100)
+	setDefault(&c.Lease, 90*time.Second)
+	setDefault(&c.Grace, 15*time.Second)
 	if c.Resolver == nil {
 		c.Resolver = outbound.NewResolver("")
 	}
@@ -97,5 +96,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
 	}
 }

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/internal/lineartest"
@@ -13,6 +14,7 @@ func linearReaders() []lineartest.Reader {
 	return []lineartest.Reader{
 		{Name: "ForwardText", Units: text, Read: func(s string) { ForwardText(s, ForwardedHeader{Subject: s}, s) }},
 		{Name: "ForwardHTML", Units: html[:6], Read: func(s string) { ForwardHTML(s, ForwardedHeader{Subject: s}, s) }},
+		{Name: "ReadRaw", Units: []string{"From: a@b.example\r\n", "X-Postroom-Tag: a=b\r\n", "From: <", "a@b.example,", "x\r\n", "\r"}, Read: func(s string) { _, _ = ReadRaw(strings.NewReader(s)) }},
 		{Name: "RewriteLinks", Units: html, Read: func(s string) { RewriteLinks(s, func(string) string { return "https://b.example/" }, "") }},
 	}
 }
@@ -21,6 +23,9 @@ func linearReaders() []lineartest.Reader {
 var notReadingMail = map[string]string{
 	"FieldError.Error": "shows an error",
 	"Outgoing.WriteTo": "writes mail",
+	"Raw.Add":          "writes fields",
+	"Raw.Reader":       "writes mail",
+	"Raw.WriteTo":      "writes mail",
 }
 
 func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }

@@ -1,0 +1,392 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-faster/jx"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/compose"
+	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/store"
+)
+
+// RawMail is a message that a client composed, with its envelope.
+type RawMail struct {
+	MailFrom string
+	RcptTo   []string // valid addresses
+	// Host and With are the server and the protocol for the Received field.
+	Host, With string
+	// Open returns the message. Every line ends with CRLF.
+	Open func() (io.ReadSeeker, error)
+}
+
+// Submitted is the result of Submit.
+type Submitted struct {
+	ID       string // of the message, email or draft
+	Held     bool   // it is a draft that needs approval
+	Repeated bool   // the same submission was accepted before
+}
+
+// rawMail is a message that a client composed, and what was read from it.
+type rawMail struct {
+	*compose.Raw
+	parsed *mime.Message
+	host   string
+	with   string
+}
+
+// Login checks that a client at ip may submit mail with a key. Its error is a
+// *httpapi.Error.
+func (s *Service) Login(ctx context.Context, key string, ip netip.Addr) error {
+	_, k, err := s.api.WithKey(ctx, key, ip)
+	if err == nil && !httpapi.HasScope(k.Scopes.V, "emails:send") { // send includes it
+		err = httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key lacks the scope send or emails:send")
+	}
+	return err
+}
+
+// Submit sends a message that a client composed, as SendMessage and SendEmail send
+// theirs. It is a message of the inbox with its From address, if the key may send
+// from it and no option makes it an email. The same message to the same recipients
+// is sent once within store.CachedResponseTTL. The error is a *httpapi.Error.
+func (s *Service) Submit(ctx context.Context, key string, ip netip.Addr, m RawMail) (Submitted, error) {
+	ctx, k, err := s.api.WithKey(ctx, key, ip)
+	if err != nil {
+		return Submitted{}, err
+	}
+	done, err := s.api.submitRaw(ctx, k, m)
+	if err != nil {
+		return Submitted{}, s.api.Classify(ctx, err)
+	}
+	return done, nil
+}
+
+func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted, error) {
+	raw, err := readRaw(m)
+	if err != nil {
+		return Submitted{}, err
+	}
+	o, err := optionsOf(raw.Options)
+	if err != nil {
+		return Submitted{}, err
+	}
+	in, err := a.inboxOfRaw(ctx, k, raw, o)
+	if err != nil {
+		return Submitted{}, err
+	}
+	operation := gen.SendEmailOperation
+	if in != nil {
+		operation = gen.SendMessageOperation
+	}
+	if ctx, err = a.Permit(ctx, k, operation); err != nil {
+		return Submitted{}, err
+	}
+	send := func(ctx context.Context) (any, error) {
+		if in != nil {
+			s := submission{inbox: *in, kind: store.DraftNew, raw: raw}
+			s.fromRaw(m)
+			return a.submit(ctx, s)
+		}
+		return whilePolicyChanges(func() (any, error) { return a.sendRawEmail(ctx, m, raw, o) })
+	}
+	var v any
+	var repeated bool
+	if once, ok := onceOf(k, m, raw, o); ok {
+		v, repeated, err = a.RunOnce(ctx, once, send)
+	} else {
+		v, err = send(ctx)
+	}
+	if err != nil {
+		return Submitted{}, err
+	}
+	switch v := v.(type) {
+	case *gen.Draft:
+		return Submitted{ID: v.ID, Held: true, Repeated: repeated}, nil
+	case *gen.Message:
+		return Submitted{ID: v.ID, Repeated: repeated}, nil
+	case *gen.EmailCreated:
+		return Submitted{ID: v.ID, Repeated: repeated}, nil
+	}
+	return Submitted{}, errors.New("unexpected result of a submission")
+}
+
+// rawBudget is the processor time for reading a submitted message.
+const rawBudget = 500 * time.Millisecond
+
+func readRaw(m RawMail) (*rawMail, error) {
+	r, err := m.Open()
+	if err != nil {
+		return nil, err
+	}
+	raw := &rawMail{host: m.Host, with: m.With}
+	if raw.Raw, err = compose.ReadRaw(r); err != nil {
+		return nil, composeError(err)
+	}
+	whole, err := raw.Reader()
+	if err != nil {
+		return nil, err
+	}
+	lim := mail.DefaultLimits()
+	lim.Budget = cpubudget.New(rawBudget)
+	lim.Budget.Run(func() { raw.parsed, err = mime.Parse(whole, lim) })
+	if err != nil {
+		return nil, err
+	}
+	size := int64(0)
+	for _, at := range raw.parsed.Attachments {
+		size += at.Size
+	}
+	return raw, checkAttachmentSize(size)
+}
+
+// inboxOfRaw returns the inbox whose message this is, or nil for an email.
+func (a *API) inboxOfRaw(ctx context.Context, k store.Key, raw *rawMail, o rawOptions) (*store.Inbox, error) {
+	if o.isEmail || !httpapi.HasScope(k.Scopes.V, "send") {
+		return nil, nil //nolint:nilnil // an email need not have one
+	}
+	local, domain := cutAddress(raw.From.Email)
+	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
+	in, err := a.store.InboxAt(ctx, name+"@"+domain)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil //nolint:nilnil // as above
+	case err != nil:
+		return nil, err
+	}
+	ids := httpapi.Visible(k)
+	if in.AccountID != k.AccountID || in.Status == store.InboxDeleted || ids != nil && !slices.Contains(ids, in.ID) {
+		return nil, nil //nolint:nilnil // the rules of emails refuse it
+	}
+	return &in, nil
+}
+
+// fromRaw fills in what the message and its envelope say.
+func (s *submission) fromRaw(m RawMail) {
+	p := s.raw.parsed
+	s.from = s.raw.From
+	s.subject, s.text, s.html = truncateRunes(p.Subject, maxRawSubject), p.Text, p.HTML
+	s.replyTo = fromStore(p.ReplyTo)
+	s.refs = store.References{InReplyTo: p.InReplyTo, References: p.References}
+	p.To, p.Cc = fromStore(p.To), fromStore(p.Cc)
+	for _, rcpt := range m.RcptTo {
+		a := mail.Address{Email: rcpt}
+		switch {
+		case names(p.To, &a):
+			s.to = append(s.to, a)
+		case names(p.Cc, &a):
+			s.cc = append(s.cc, a)
+		default:
+			s.bcc = append(s.bcc, a)
+		}
+	}
+	for _, at := range p.Attachments {
+		s.attachments = append(s.attachments, stored(compose.Attachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
+		}, at.Size, func() (io.ReadCloser, error) {
+			r, err := m.Open()
+			if err != nil {
+				return nil, err
+			}
+			part, err := mime.OpenPart(r, at.Part, mail.DefaultLimits())
+			return io.NopCloser(part), err
+		}))
+	}
+}
+
+// names reports whether list has the address a, and gives a the name in it.
+func names(list []mail.Address, a *mail.Address) bool {
+	i := slices.IndexFunc(list, func(b mail.Address) bool { return strings.EqualFold(a.Email, b.Email) })
+	if i >= 0 {
+		a.Name = list[i].Name
+	}
+	return i >= 0
+}
+
+// maxRawSubject is how many characters of a subject are stored: as many as a
+// request may have.
+const maxRawSubject = 998
+
+func truncateRunes(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// sendRawEmail sends an email. With a template, the message is composed again from
+// the template, and the client's text is not used.
+func (a *API) sendRawEmail(ctx context.Context, m RawMail, raw *rawMail, o rawOptions) (any, error) {
+	s := &emailSubmission{category: o.category, metadata: o.metadata}
+	s.account, s.kind, s.isEmail, s.raw = httpapi.Caller(ctx).AccountID, store.DraftNew, true, raw
+	s.fromRaw(m)
+	var err error
+	if s.inbox, err = a.sender(ctx, s.from); err != nil {
+		return nil, err
+	}
+	if s.tags, err = tagsFromAPI("", o.tags); err != nil {
+		return nil, err
+	}
+	if o.at != nil {
+		if s.scheduledAt, err = a.schedule(*o.at); err != nil {
+			return nil, err
+		}
+	}
+	if o.template != "" {
+		s.raw = nil
+		said, err := a.scriptOf(ctx, parts{subject: s.subject, template: gen.NewOptNilString(o.template)})
+		if err != nil {
+			return nil, err
+		}
+		if err := said.fill(s, o.variables, func(string) string { return "X-Postroom-Variables" }); err != nil {
+			return nil, err
+		}
+	}
+	return a.enqueueEmail(ctx, s)
+}
+
+// compose returns the message ready to send.
+func (r *rawMail) compose(id, headerID string, now time.Time) (*composed, error) {
+	r.Add(compose.Trace{Host: r.host, With: r.with, ID: id, HeaderID: headerID, Date: now.UTC().Truncate(time.Second)})
+	c := &composed{id: id, bytes: r, parsed: r.parsed}
+	c.out.From, c.out.HeaderID = r.From, r.HeaderID
+	return c, c.keep()
+}
+
+// rawOptions are the options that a message sets by header fields.
+type rawOptions struct {
+	isEmail   bool // only emails have one of them
+	tags      gen.Tags
+	metadata  json.RawMessage
+	category  store.Category
+	template  string
+	variables map[string]any
+	at        *time.Time
+	key       string
+}
+
+// optionsOf reads the options. A field that is not an option is refused.
+func optionsOf(fields [][2]string) (rawOptions, error) {
+	o := rawOptions{tags: gen.Tags{}, category: store.Category(gen.EmailSendCategoryTransactional)}
+	for _, f := range fields {
+		if err := o.set(f[0], f[1]); err != nil {
+			return o, err
+		}
+		o.isEmail = o.isEmail || f[0] != "idempotency-key"
+	}
+	return o, nil
+}
+
+const (
+	maxTags        = 50
+	maxIdempotency = 255
+)
+
+func (o *rawOptions) set(name, value string) error {
+	bad := func(reason string) error { return httpapi.Invalid("X-Postroom-"+name, "%s", reason) }
+	switch name {
+	case "tag":
+		tag, text, ok := strings.Cut(value, "=")
+		tag, text = strings.TrimSpace(tag), strings.TrimSpace(text)
+		if !ok || tag == "" || len([]rune(tag)) > maxTagName || len(o.tags) == maxTags {
+			return bad("must have the form name=value, with a name of at most 40 characters, at most 50 times")
+		}
+		v, err := json.Marshal(text)
+		o.tags[tag] = jx.Raw(v)
+		return err
+	case "metadata":
+		object, err := objectOf(value)
+		if err != nil {
+			return bad("must be a JSON object")
+		}
+		o.metadata, err = metadataJSON("X-Postroom-Metadata", object)
+		return err
+	case "category":
+		c := gen.EmailSendCategory(value)
+		if c.Validate() != nil {
+			return bad("must be transactional or marketing")
+		}
+		o.category = store.Category(c)
+	case "template":
+		o.template = value
+	case "variables":
+		object, err := objectOf(value)
+		if err != nil {
+			return bad("must be a JSON object")
+		}
+		o.variables, err = variablesFromAPI("X-Postroom-Variables", object)
+		return err
+	case "scheduled-at":
+		at, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			return bad("must be a time such as 2026-01-31T09:00:00Z")
+		}
+		o.at = &at
+	case "idempotency-key":
+		if value == "" || len(value) > maxIdempotency {
+			return bad("must have 1 to 255 characters")
+		}
+		o.key = value
+	default:
+		return bad("is not an option")
+	}
+	return nil
+}
+
+func objectOf(text string) (gen.FreeObject, error) {
+	var object gen.FreeObject
+	return object, object.UnmarshalJSON([]byte(text))
+}
+
+// submissionOperation is the scope of the idempotency keys of submissions.
+const submissionOperation = "SUBMIT"
+
+// onceOf returns what identifies a submission, and whether anything does. A client
+// that repeats one composes it again or not, so with a key the content is compared,
+// and without one the Message-ID.
+func onceOf(k store.Key, m RawMail, raw *rawMail, o rawOptions) (store.Once, bool) {
+	rcpts := make([]string, 0, len(m.RcptTo))
+	for _, rcpt := range m.RcptTo {
+		rcpts = append(rcpts, mail.FoldAddress(rcpt))
+	}
+	slices.Sort(rcpts)
+	envelope := append([]string{m.MailFrom}, slices.Compact(rcpts)...)
+	once := store.Once{AccountID: k.AccountID, Operation: submissionOperation, Key: o.key}
+	if k.Mode == store.KeyTest {
+		once.Operation = "test " + submissionOperation
+	}
+	p := raw.parsed
+	switch {
+	case o.key != "":
+		once.BodyHash = hashOf(append(envelope, raw.From.Email, p.Subject, p.Text, p.HTML)...)
+	case raw.HeaderID != "":
+		once.BodyHash = hashOf(append(envelope, raw.HeaderID)...)
+		once.Key = "\x01" + k.ID + " " + hex.EncodeToString(once.BodyHash) // no client can choose it
+	default:
+		return once, false
+	}
+	return once, true
+}
+
+func hashOf(texts ...string) []byte {
+	h := sha256.New()
+	e := json.NewEncoder(h)
+	for _, t := range texts {
+		_ = e.Encode(t) // never fails
+	}
+	return h.Sum(nil)
+}

@@ -1,0 +1,185 @@
+package compose
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
+)
+
+// OptionPrefix begins the names of the header fields by which a client sets
+// options of a message, in lower case.
+const OptionPrefix = "x-postroom-"
+
+// Raw is a message that a client composed. Sending changes only some
+// fields of its header: the options and Bcc are removed, and a missing Message-ID
+// or Date is added.
+type Raw struct {
+	// Options are the option fields in order: the name in lower case without
+	// OptionPrefix, and the value.
+	Options [][2]string
+	// From is the author, the only one.
+	From mail.Address
+	// HeaderID is the Message-ID with angle brackets, "" if there was none.
+	HeaderID string
+
+	hasID, hasDate bool
+
+	trace  []byte // fields before the header
+	header []byte // with the empty line
+	body   io.ReadSeeker
+	at     int64 // where the body begins
+}
+
+// removed are fields that must not leave, or that the receiving server adds.
+var removed = []string{"bcc", "resent-bcc", "return-path"}
+
+// single are fields that a message has at most once (RFC 5322 section 3.6). With
+// two, programs disagree about which one counts.
+var single = []string{"from", "sender", "reply-to", "to", "cc", "subject", "date", "message-id", "in-reply-to", "references", "mime-version", "content-type", "content-transfer-encoding"}
+
+// ReadRaw reads the header of a message in which every line ends
+// with CRLF. Its error is a *FieldError if the message cannot be sent, or that of
+// r, which stays in use.
+func ReadRaw(r io.ReadSeeker) (*Raw, error) {
+	block, err := readHeader(r, mail.DefaultLimits().HeaderBytes)
+	if err != nil {
+		return nil, err
+	}
+	raw := &Raw{body: r, at: int64(len(block))}
+	header, _ := bytes.CutSuffix(block, []byte("\r\n"))
+	if !bytes.HasSuffix(block, []byte("\r\n\r\n")) && string(block) != "\r\n" { // no body
+		header = block
+	}
+	for line := range bytes.Lines(header) {
+		if !mime.IsHeaderLine(line) {
+			return nil, &FieldError{"message", "has a line in its header that is not a header field; an empty line must end the header"}
+		}
+	}
+	var from string
+	count := map[string]int{}
+	mime.Fields(header, func(f mime.Field) {
+		name := strings.ToLower(string(f.Name))
+		count[name]++
+		switch option, isOption := strings.CutPrefix(name, OptionPrefix); {
+		case isOption:
+			raw.Options = append(raw.Options, [2]string{option, f.Text()})
+			return
+		case slices.Contains(removed, name):
+			return
+		case name == "from":
+			from = f.Unfolded()
+		case name == "date":
+			raw.hasDate = true
+		case name == "message-id":
+			if ids := mime.MessageIDs(f.Unfolded()); len(ids) > 0 {
+				raw.HeaderID, raw.hasID = ids[0], true
+			} else {
+				return // it identifies nothing
+			}
+		}
+		raw.header = append(raw.header, f.Raw...)
+	})
+	raw.header = append(raw.header, "\r\n"...)
+	for _, name := range single {
+		if count[name] > 1 {
+			return nil, &FieldError{name, "must occur once in the header"}
+		}
+	}
+	raw.From, err = author(from)
+	return raw, err
+}
+
+// readHeader reads the header with the empty line that ends it, and ends the last
+// line of a message without a body. It leaves r somewhere in the body.
+func readHeader(r io.Reader, limit int) ([]byte, error) {
+	var block []byte
+	part := make([]byte, 4<<10)
+	for {
+		n, err := r.Read(part)
+		from := max(0, len(block)-3)
+		block = append(block, part[:n]...)
+		if bytes.HasPrefix(block, []byte("\r\n")) {
+			return block[:2], nil
+		}
+		if end := bytes.Index(block[from:], []byte("\r\n\r\n")); end >= 0 {
+			return block[:from+end+4], nil
+		}
+		switch {
+		case len(block) > limit:
+			return nil, &FieldError{"message", fmt.Sprintf("has a header of more than %d bytes", limit)}
+		case errors.Is(err, io.EOF):
+			if !bytes.HasSuffix(block, []byte("\r\n")) {
+				block = append(block, "\r\n"...)
+			}
+			return block, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the message: %w", err)
+		}
+	}
+}
+
+// author reads a From field. It must have exactly one address, in a form that all
+// programs read in the same way.
+func author(from string) (mail.Address, error) {
+	list, more := mime.ParseAddressList(from, 2)
+	if len(list) != 1 || more {
+		return mail.Address{}, &FieldError{"from", "must have exactly one address"}
+	}
+	a := list[0]
+	if err := mail.ValidAddress(a.Email); err != nil {
+		return mail.Address{}, &FieldError{"from", err.Error()}
+	}
+	before, bracketed := strings.CutSuffix(strings.TrimSpace(from), "<"+a.Email+">")
+	if bracketed && (!strings.ContainsAny(before, "<>@") || strings.HasPrefix(before, `"`)) {
+		return a, nil
+	}
+	if _, comment, _ := strings.Cut(from, a.Email); bracketed || !strings.HasPrefix(from, a.Email) || comment != "" && !strings.HasPrefix(comment, " (") {
+		return mail.Address{}, &FieldError{"from", "must have the form name <address> or address"}
+	}
+	return a, nil
+}
+
+// Trace is what a server adds to a submitted message.
+type Trace struct {
+	Host, With, ID string // of the Received field (RFC 5321 section 4.4)
+	HeaderID       string // for a message without Message-ID
+	Date           time.Time
+}
+
+// Add adds the fields of a submission. The Received field does not name the
+// client, whose address is private.
+func (r *Raw) Add(t Trace) {
+	date := t.Date.Format(time.RFC1123Z)
+	r.trace = fmt.Appendf(nil, "Received: by %s with %s id %s;\r\n\t%s\r\n", t.Host, t.With, t.ID, date)
+	if !r.hasID {
+		r.HeaderID = t.HeaderID
+		r.trace = fmt.Appendf(r.trace, "Message-ID: %s\r\n", t.HeaderID)
+	}
+	if !r.hasDate {
+		r.trace = fmt.Appendf(r.trace, "Date: %s\r\n", date)
+	}
+}
+
+// Reader returns a reader of the message as it is sent. It ends the previous one.
+func (r *Raw) Reader() (io.Reader, error) {
+	if _, err := r.body.Seek(r.at, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the message: %w", err)
+	}
+	return io.MultiReader(bytes.NewReader(r.trace), bytes.NewReader(r.header), r.body), nil
+}
+
+// WriteTo writes the message as it is sent.
+func (r *Raw) WriteTo(w io.Writer) (int64, error) {
+	all, err := r.Reader()
+	if err != nil {
+		return 0, err
+	}
+	return io.Copy(w, all)
+}
