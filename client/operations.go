@@ -91,8 +91,9 @@ func (c *Client) CreateTemplate(ctx context.Context, request *gen.TemplateCreate
 
 // CreateWebhook calls POST /v1/webhooks.
 //
-// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
-// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
+// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
+// with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
+// some. Not idempotent.
 func (c *Client) CreateWebhook(ctx context.Context, request *gen.WebhookCreate, options ...gen.RequestOption) (*gen.WebhookEndpointCreated, error) {
 	return unwrap(c.api.CreateWebhook(ctx, request, options...))
 }
@@ -322,6 +323,15 @@ func (c *Client) ListEmails(ctx context.Context, params gen.ListEmailsParams, op
 	return unwrap(c.api.ListEmails(ctx, params, options...))
 }
 
+// ListEvents calls GET /v1/events.
+//
+// Returns the event log of the last 30 days, oldest first, with the filters and the order of the
+// stream. Events whose message, draft or email is deleted are left out. A page may hold fewer items
+// than `limit`, or none, although `has_more` is true: continue with its cursor.
+func (c *Client) ListEvents(ctx context.Context, params gen.ListEventsParams, options ...gen.RequestOption) (gen.ListEventsRes, error) {
+	return unwrap(c.api.ListEvents(ctx, params, options...))
+}
+
 // ListInboxDrafts calls GET /v1/inboxes/{inbox_id}/drafts.
 //
 // Returns drafts of one inbox, newest first. A page may hold fewer items than `limit`, or none,
@@ -424,6 +434,16 @@ func (c *Client) RejectDraft(ctx context.Context, request gen.OptDraftReject, pa
 // Replaces all fields. If `text` is omitted, it is removed.
 func (c *Client) ReplaceTemplate(ctx context.Context, request *gen.TemplateCreate, params gen.ReplaceTemplateParams, options ...gen.RequestOption) (*gen.Template, error) {
 	return unwrap(c.api.ReplaceTemplate(ctx, request, params, options...))
+}
+
+// ReplayWebhook calls POST /v1/webhooks/{webhook_id}/replay.
+//
+// Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
+// the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
+// at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
+// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+func (c *Client) ReplayWebhook(ctx context.Context, request *gen.WebhookReplay, params gen.ReplayWebhookParams, options ...gen.RequestOption) (*gen.WebhookReplayed, error) {
+	return unwrap(c.api.ReplayWebhook(ctx, request, params, options...))
 }
 
 // ReplyToMessage calls POST /v1/messages/{message_id}/reply.

@@ -134,6 +134,56 @@ func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) er
 	}
 }
 
+// EventLog ranges over the events that the server keeps, oldest first, and ends with
+// the newest. It is for what a program missed; Events follows new ones. It begins
+// at since, or with the oldest if since is zero, and ignores Stream.LastEventID.
+func (c *Client) EventLog(ctx context.Context, s Stream, since time.Time) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		p := gen.ListEventsParams{Limit: gen.NewOptInt(100), Events: s.Types}
+		setIf(s.InboxID, p.InboxID.SetTo)
+		if !since.IsZero() {
+			p.Since.SetTo(since)
+		}
+		for {
+			events, cursor, err := c.eventPage(ctx, p)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, text := range events {
+				e, err := parseEvent(text)
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+			if cursor == "" {
+				return
+			}
+			p.Cursor.SetTo(cursor)
+		}
+	}
+}
+
+func (c *Client) eventPage(ctx context.Context, p gen.ListEventsParams) ([]json.RawMessage, string, error) {
+	res, err := c.ListEvents(ctx, p)
+	if err != nil {
+		return nil, "", err
+	}
+	raw, ok := res.(*gen.ListEventsOKRawApplicationJSON)
+	if !ok {
+		return nil, "", fmt.Errorf("postroom: unexpected response to the list of events: %T", res)
+	}
+	defer func() { _ = raw.Response.Body.Close() }()
+	var page struct {
+		Data   []json.RawMessage `json:"data"`
+		Cursor string            `json:"cursor"`
+	}
+	if err := json.NewDecoder(raw.Response.Body).Decode(&page); err != nil {
+		return nil, "", fmt.Errorf("postroom: read the list of events: %w", err)
+	}
+	return page.Data, page.Cursor, nil
+}
+
 var errSilent = errors.New("postroom: the stream of events went silent")
 
 // open requests the stream.

@@ -196,7 +196,7 @@ func (w *world) everythingListed(t *testing.T) string {
 	var all strings.Builder
 	for _, op := range w.check.Operations() {
 		list := op.Parameters.GetByInAndName("query", "cursor") != nil || op.OperationID == "getUsage"
-		if !list || op.Method != http.MethodGet || strings.Contains(op.Path, "{") {
+		if !list || op.Method != http.MethodGet || strings.Contains(op.Path, "{") || op.OperationID == "listEvents" { // the log repeats past states
 			continue
 		}
 		c := call{op: op, path: op.Path, key: firstKey}

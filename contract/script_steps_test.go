@@ -339,6 +339,8 @@ func scriptWebhooks(s *script) {
 	s.ask("retryWebhookDelivery", path+"/deliveries/"+id+"/retry", "")
 	s.ask("retryWebhookDelivery", path+"/deliveries/dlv_none/retry", "")
 	s.ask("rotateWebhookSecret", path+"/rotate-secret", "")
+	s.ask("replayWebhook", path+"/replay", `{"since":"2026-01-01T00:00:00Z","types":["draft.created"]}`)
+	s.ask("replayWebhook", "/v1/webhooks/wh_none/replay", `{"since":"2026-01-01T00:00:00Z"}`)
 	s.pages("listWebhooks", "", asking("limit", "1"))
 	s.ask("deleteWebhook", path, "")
 	s.ask("deleteWebhook", path, "")

@@ -79,6 +79,14 @@ func webhooks(t *testing.T, w *world) {
 	w.send(t, retry).want(t, http.StatusAccepted)
 	w.send(t, edit.saying(`{"active":false}`)).want(t, http.StatusOK)
 	w.send(t, retry).wantCode(t, http.StatusConflict, "webhook_disabled")
+	replay := w.call("replayWebhook").at(path + "/replay").saying(`{"since":"2026-01-01T00:00:00Z"}`)
+	w.send(t, replay).wantCode(t, http.StatusConflict, "webhook_disabled")
+	w.send(t, edit.saying(`{"active":true}`)).want(t, http.StatusOK)
+	w.send(t, replay).want(t, http.StatusAccepted)
+	log := w.send(t, w.call("listEvents").asking("events", "message.received").asking("limit", "1")).want(t, http.StatusOK)
+	if got := read[struct{ Data []webhookEndpoint }](t, log).Data; len(got) != 1 {
+		t.Errorf("the log has %d events on its first page", len(got))
+	}
 
 	for _, url := range []string{
 		"https://10.0.0.1/", "https://[::1]/", "https://2130706433/", "http://169.254.169.254/", "http://192.168.0.1/", "https://u@127.0.0.1/",

@@ -119,6 +119,14 @@ type Invoker interface {
 	//
 	// GET /openapi.json
 	GetOpenapi(ctx context.Context, options ...RequestOption) (GetOpenapiRes, error)
+	// ListEvents invokes listEvents operation.
+	//
+	// Returns the event log of the last 30 days, oldest first, with the filters and the order of the
+	// stream. Events whose message, draft or email is deleted are left out. A page may hold fewer items
+	// than `limit`, or none, although `has_more` is true: continue with its cursor.
+	//
+	// GET /v1/events
+	ListEvents(ctx context.Context, params ListEventsParams, options ...RequestOption) (ListEventsRes, error)
 	// StreamEvents invokes streamEvents operation.
 	//
 	// Sends events as they happen (server-sent events): `id:`, `event:` with the type, and `data:` with an
@@ -639,8 +647,9 @@ type ThreadsInvoker interface {
 type WebhooksInvoker interface {
 	// CreateWebhook invokes createWebhook operation.
 	//
-	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
-	// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
+	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
+	// with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
+	// some. Not idempotent.
 	//
 	// POST /v1/webhooks
 	CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error)
@@ -668,6 +677,15 @@ type WebhooksInvoker interface {
 	//
 	// GET /v1/webhooks
 	ListWebhooks(ctx context.Context, params ListWebhooksParams, options ...RequestOption) (*WebhookList, error)
+	// ReplayWebhook invokes replayWebhook operation.
+	//
+	// Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
+	// the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
+	// at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
+	// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+	//
+	// POST /v1/webhooks/{webhook_id}/replay
+	ReplayWebhook(ctx context.Context, request *WebhookReplay, params ReplayWebhookParams, options ...RequestOption) (*WebhookReplayed, error)
 	// RetryWebhookDelivery invokes retryWebhookDelivery operation.
 	//
 	// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
@@ -1723,8 +1741,9 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 
 // CreateWebhook invokes createWebhook operation.
 //
-// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
-// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
+// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
+// with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
+// some. Not idempotent.
 //
 // POST /v1/webhooks
 func (c *Client) CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error) {
@@ -5451,6 +5470,191 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 	return result, nil
 }
 
+// ListEvents invokes listEvents operation.
+//
+// Returns the event log of the last 30 days, oldest first, with the filters and the order of the
+// stream. Events whose message, draft or email is deleted are left out. A page may hold fewer items
+// than `limit`, or none, although `has_more` is true: continue with its cursor.
+//
+// GET /v1/events
+func (c *Client) ListEvents(ctx context.Context, params ListEventsParams, options ...RequestOption) (ListEventsRes, error) {
+	res, err := c.sendListEvents(ctx, params, options...)
+	return res, err
+}
+
+func (c *Client) sendListEvents(ctx context.Context, params ListEventsParams, requestOptions ...RequestOption) (res ListEventsRes, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [1]string
+	pathParts[0] = "/v1/events"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "limit" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "limit",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Limit.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "cursor" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "cursor",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Cursor.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "inbox_id" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "inbox_id",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.InboxID.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "events" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "events",
+			Style:   uri.QueryStyleForm,
+			Explode: false,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if params.Events != nil {
+				return e.EncodeArray(func(e uri.Encoder) error {
+					for i, item := range params.Events {
+						if err := func() error {
+							return e.EncodeValue(conv.StringToString(string(item)))
+						}(); err != nil {
+							return errors.Wrapf(err, "[%d]", i)
+						}
+					}
+					return nil
+				})
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "since" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "since",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Since.Get(); ok {
+				return e.EncodeValue(val.Format("2006-01-02T15:04:05.999Z07:00"))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ListEventsOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeListEventsResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // ListInboxDrafts invokes listInboxDrafts operation.
 //
 // Returns drafts of one inbox, newest first. A page may hold fewer items than `limit`, or none,
@@ -7529,6 +7733,125 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 	}
 
 	result, err := decodeReplaceTemplateResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ReplayWebhook invokes replayWebhook operation.
+//
+// Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
+// the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
+// at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
+// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+//
+// POST /v1/webhooks/{webhook_id}/replay
+func (c *Client) ReplayWebhook(ctx context.Context, request *WebhookReplay, params ReplayWebhookParams, options ...RequestOption) (*WebhookReplayed, error) {
+	res, err := c.sendReplayWebhook(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendReplayWebhook(ctx context.Context, request *WebhookReplay, params ReplayWebhookParams, requestOptions ...RequestOption) (res *WebhookReplayed, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [3]string
+	pathParts[0] = "/v1/webhooks/"
+	{
+		// Encode "webhook_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "webhook_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.WebhookID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/replay"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeReplayWebhookRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ReplayWebhookOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeReplayWebhookResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -21,6 +21,10 @@ type GetOpenapiRes interface {
 	getOpenapiRes()
 }
 
+type ListEventsRes interface {
+	listEventsRes()
+}
+
 type ReplyToMessageRes interface {
 	replyToMessageRes()
 }

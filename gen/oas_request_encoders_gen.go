@@ -204,6 +204,20 @@ func encodeReplaceTemplateRequest(
 	return nil
 }
 
+func encodeReplayWebhookRequest(
+	req *WebhookReplay,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeReplyToMessageRequest(
 	req *MessageReply,
 	r *http.Request,

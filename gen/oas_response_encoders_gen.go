@@ -602,6 +602,13 @@ func encodeListEmailsResponse(response *EmailList, w http.ResponseWriter) error 
 	return nil
 }
 
+func encodeListEventsResponse(response ListEventsRes, w http.ResponseWriter) error {
+	switch response := response.(type) {
+	default:
+		return errors.Errorf("unexpected response type: %T", response)
+	}
+}
+
 func encodeListInboxDraftsResponse(response *DraftList, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
@@ -761,6 +768,19 @@ func encodeRejectDraftResponse(response *Draft, w http.ResponseWriter) error {
 func encodeReplaceTemplateResponse(response *Template, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
+func encodeReplayWebhookResponse(response *WebhookReplayed, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(202)
 
 	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)

@@ -1096,6 +1096,8 @@ func NewMcpErrorCallMcpBadRequest(v McpError) CallMcpBadRequest {
 
 func (*CallMcpBadRequest) callMcpRes() {}
 
+type CallMcpOKApplicationJSON jx.Raw
+
 // CallMcpOKRawApplicationJSON represents raw HTTP response for CallMcp application/json.
 type CallMcpOKRawApplicationJSON struct {
 	Response *http.Response `json:"-"`
@@ -5029,6 +5031,8 @@ func (s *GetMessageRawFound) SetLocation(val url.URL) {
 	s.Location = val
 }
 
+type GetOpenapiOKApplicationJSON jx.Raw
+
 // GetOpenapiOKRawApplicationJSON represents raw HTTP response for GetOpenapi application/json.
 type GetOpenapiOKRawApplicationJSON struct {
 	Response *http.Response `json:"-"`
@@ -5605,6 +5609,25 @@ func (s *IncludeText) UnmarshalText(data []byte) error {
 		return errors.Errorf("invalid value: %q", data)
 	}
 }
+
+type ListEventsOKApplicationJSON jx.Raw
+
+// ListEventsOKRawApplicationJSON represents raw HTTP response for ListEvents application/json.
+type ListEventsOKRawApplicationJSON struct {
+	Response *http.Response `json:"-"`
+}
+
+// GetResponse returns the value of Response.
+func (s *ListEventsOKRawApplicationJSON) GetResponse() *http.Response {
+	return s.Response
+}
+
+// SetResponse sets the value of Response.
+func (s *ListEventsOKRawApplicationJSON) SetResponse(val *http.Response) {
+	s.Response = val
+}
+
+func (*ListEventsOKRawApplicationJSON) listEventsRes() {}
 
 // A sender or recipient of a message or draft.
 // Ref: #/components/schemas/MailAddress
@@ -8794,6 +8817,74 @@ func (o OptNilWebhookEvents) Or(d WebhookEvents) WebhookEvents {
 	return d
 }
 
+// NewOptNilWebhookInboxIds returns new OptNilWebhookInboxIds with value set to v.
+func NewOptNilWebhookInboxIds(v WebhookInboxIds) OptNilWebhookInboxIds {
+	return OptNilWebhookInboxIds{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilWebhookInboxIds is optional nullable WebhookInboxIds.
+type OptNilWebhookInboxIds struct {
+	Value WebhookInboxIds
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilWebhookInboxIds was set.
+func (o OptNilWebhookInboxIds) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilWebhookInboxIds) Reset() {
+	var v WebhookInboxIds
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilWebhookInboxIds) SetTo(v WebhookInboxIds) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilWebhookInboxIds) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilWebhookInboxIds) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v WebhookInboxIds
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilWebhookInboxIds) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilWebhookInboxIds) Get() (v WebhookInboxIds, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilWebhookInboxIds) Or(d WebhookInboxIds) WebhookInboxIds {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptOptionalRecipients returns new OptOptionalRecipients with value set to v.
 func NewOptOptionalRecipients(v OptionalRecipients) OptOptionalRecipients {
 	return OptOptionalRecipients{
@@ -11443,6 +11534,9 @@ type WebhookCreate struct {
 	URL WebhookUrl `json:"url"`
 	// The event types to send. Omitted or null means all types, now and later.
 	Events OptNilWebhookEvents `json:"events"`
+	// The inboxes whose events to send. Omitted or null means all inboxes and the events of the account;
+	// for a key with `inbox_ids`, omitted means its inboxes and null is refused.
+	InboxIds OptNilWebhookInboxIds `json:"inbox_ids"`
 	// Whether to send events.
 	Active OptBool `json:"active"`
 }
@@ -11455,6 +11549,11 @@ func (s *WebhookCreate) GetURL() WebhookUrl {
 // GetEvents returns the value of Events.
 func (s *WebhookCreate) GetEvents() OptNilWebhookEvents {
 	return s.Events
+}
+
+// GetInboxIds returns the value of InboxIds.
+func (s *WebhookCreate) GetInboxIds() OptNilWebhookInboxIds {
+	return s.InboxIds
 }
 
 // GetActive returns the value of Active.
@@ -11470,6 +11569,11 @@ func (s *WebhookCreate) SetURL(val WebhookUrl) {
 // SetEvents sets the value of Events.
 func (s *WebhookCreate) SetEvents(val OptNilWebhookEvents) {
 	s.Events = val
+}
+
+// SetInboxIds sets the value of InboxIds.
+func (s *WebhookCreate) SetInboxIds(val OptNilWebhookInboxIds) {
+	s.InboxIds = val
 }
 
 // SetActive sets the value of Active.
@@ -11752,6 +11856,8 @@ type WebhookEndpoint struct {
 	URL string `json:"url"`
 	// The event types that are sent. Null means all types, now and later.
 	Events []string `json:"events"`
+	// The inboxes whose events are sent. Null means all inboxes and the events of the account.
+	InboxIds []string `json:"inbox_ids"`
 	// Whether events are sent.
 	Active bool `json:"active"`
 	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
@@ -11779,6 +11885,11 @@ func (s *WebhookEndpoint) GetURL() string {
 // GetEvents returns the value of Events.
 func (s *WebhookEndpoint) GetEvents() []string {
 	return s.Events
+}
+
+// GetInboxIds returns the value of InboxIds.
+func (s *WebhookEndpoint) GetInboxIds() []string {
+	return s.InboxIds
 }
 
 // GetActive returns the value of Active.
@@ -11816,6 +11927,11 @@ func (s *WebhookEndpoint) SetEvents(val []string) {
 	s.Events = val
 }
 
+// SetInboxIds sets the value of InboxIds.
+func (s *WebhookEndpoint) SetInboxIds(val []string) {
+	s.InboxIds = val
+}
+
 // SetActive sets the value of Active.
 func (s *WebhookEndpoint) SetActive(val bool) {
 	s.Active = val
@@ -11842,6 +11958,8 @@ type WebhookEndpointCreated struct {
 	URL string `json:"url"`
 	// The event types that are sent. Null means all types, now and later.
 	Events []string `json:"events"`
+	// The inboxes whose events are sent. Null means all inboxes and the events of the account.
+	InboxIds []string `json:"inbox_ids"`
 	// Whether events are sent.
 	Active bool `json:"active"`
 	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
@@ -11871,6 +11989,11 @@ func (s *WebhookEndpointCreated) GetURL() string {
 // GetEvents returns the value of Events.
 func (s *WebhookEndpointCreated) GetEvents() []string {
 	return s.Events
+}
+
+// GetInboxIds returns the value of InboxIds.
+func (s *WebhookEndpointCreated) GetInboxIds() []string {
+	return s.InboxIds
 }
 
 // GetActive returns the value of Active.
@@ -11913,6 +12036,11 @@ func (s *WebhookEndpointCreated) SetEvents(val []string) {
 	s.Events = val
 }
 
+// SetInboxIds sets the value of InboxIds.
+func (s *WebhookEndpointCreated) SetInboxIds(val []string) {
+	s.InboxIds = val
+}
+
 // SetActive sets the value of Active.
 func (s *WebhookEndpointCreated) SetActive(val bool) {
 	s.Active = val
@@ -11944,6 +12072,8 @@ type WebhookEndpointRotated struct {
 	URL string `json:"url"`
 	// The event types that are sent. Null means all types, now and later.
 	Events []string `json:"events"`
+	// The inboxes whose events are sent. Null means all inboxes and the events of the account.
+	InboxIds []string `json:"inbox_ids"`
 	// Whether events are sent.
 	Active bool `json:"active"`
 	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
@@ -11975,6 +12105,11 @@ func (s *WebhookEndpointRotated) GetURL() string {
 // GetEvents returns the value of Events.
 func (s *WebhookEndpointRotated) GetEvents() []string {
 	return s.Events
+}
+
+// GetInboxIds returns the value of InboxIds.
+func (s *WebhookEndpointRotated) GetInboxIds() []string {
+	return s.InboxIds
 }
 
 // GetActive returns the value of Active.
@@ -12022,6 +12157,11 @@ func (s *WebhookEndpointRotated) SetEvents(val []string) {
 	s.Events = val
 }
 
+// SetInboxIds sets the value of InboxIds.
+func (s *WebhookEndpointRotated) SetInboxIds(val []string) {
+	s.InboxIds = val
+}
+
 // SetActive sets the value of Active.
 func (s *WebhookEndpointRotated) SetActive(val bool) {
 	s.Active = val
@@ -12048,6 +12188,8 @@ func (s *WebhookEndpointRotated) SetPreviousSecretExpiresAt(val time.Time) {
 }
 
 type WebhookEvents []EventType
+
+type WebhookInboxIds []string
 
 // Merged schema.
 // Ref: #/components/schemas/WebhookList
@@ -12088,6 +12230,100 @@ func (s *WebhookList) SetHasMore(val bool) {
 // SetCursor sets the value of Cursor.
 func (s *WebhookList) SetCursor(val NilString) {
 	s.Cursor = val
+}
+
+// The events to send again.
+// Ref: #/components/schemas/WebhookReplay
+type WebhookReplay struct {
+	// Only events at or after this time.
+	Since time.Time `json:"since"`
+	// Only these types. Omitted or null means all types of the endpoint.
+	Types OptNilWebhookEvents `json:"types"`
+}
+
+// GetSince returns the value of Since.
+func (s *WebhookReplay) GetSince() time.Time {
+	return s.Since
+}
+
+// GetTypes returns the value of Types.
+func (s *WebhookReplay) GetTypes() OptNilWebhookEvents {
+	return s.Types
+}
+
+// SetSince sets the value of Since.
+func (s *WebhookReplay) SetSince(val time.Time) {
+	s.Since = val
+}
+
+// SetTypes sets the value of Types.
+func (s *WebhookReplay) SetTypes(val OptNilWebhookEvents) {
+	s.Types = val
+}
+
+// The result of a replay.
+// Ref: #/components/schemas/WebhookReplayed
+type WebhookReplayed struct {
+	// The object type. Always `webhook_replay`.
+	Object string `json:"object"`
+	// The endpoint.
+	WebhookID string `json:"webhook_id"`
+	// How many events are queued.
+	Queued int `json:"queued"`
+	// Whether there are more events than one call queues.
+	HasMore bool `json:"has_more"`
+	// The time of the last event that the call considered.
+	Until time.Time `json:"until"`
+}
+
+// GetObject returns the value of Object.
+func (s *WebhookReplayed) GetObject() string {
+	return s.Object
+}
+
+// GetWebhookID returns the value of WebhookID.
+func (s *WebhookReplayed) GetWebhookID() string {
+	return s.WebhookID
+}
+
+// GetQueued returns the value of Queued.
+func (s *WebhookReplayed) GetQueued() int {
+	return s.Queued
+}
+
+// GetHasMore returns the value of HasMore.
+func (s *WebhookReplayed) GetHasMore() bool {
+	return s.HasMore
+}
+
+// GetUntil returns the value of Until.
+func (s *WebhookReplayed) GetUntil() time.Time {
+	return s.Until
+}
+
+// SetObject sets the value of Object.
+func (s *WebhookReplayed) SetObject(val string) {
+	s.Object = val
+}
+
+// SetWebhookID sets the value of WebhookID.
+func (s *WebhookReplayed) SetWebhookID(val string) {
+	s.WebhookID = val
+}
+
+// SetQueued sets the value of Queued.
+func (s *WebhookReplayed) SetQueued(val int) {
+	s.Queued = val
+}
+
+// SetHasMore sets the value of HasMore.
+func (s *WebhookReplayed) SetHasMore(val bool) {
+	s.HasMore = val
+}
+
+// SetUntil sets the value of Until.
+func (s *WebhookReplayed) SetUntil(val time.Time) {
+	s.Until = val
 }
 
 // How the endpoint responded to a test event.
@@ -12150,6 +12386,9 @@ type WebhookUpdate struct {
 	URL OptWebhookUrl `json:"url"`
 	// The event types to send. Null means all types.
 	Events OptNilWebhookEvents `json:"events"`
+	// The inboxes whose events to send. Null means all inboxes and the events of the account, and is
+	// refused for a key with `inbox_ids`.
+	InboxIds OptNilWebhookInboxIds `json:"inbox_ids"`
 	// Whether to send events. True turns the endpoint on again and clears `disabled_reason`.
 	Active OptBool `json:"active"`
 }
@@ -12162,6 +12401,11 @@ func (s *WebhookUpdate) GetURL() OptWebhookUrl {
 // GetEvents returns the value of Events.
 func (s *WebhookUpdate) GetEvents() OptNilWebhookEvents {
 	return s.Events
+}
+
+// GetInboxIds returns the value of InboxIds.
+func (s *WebhookUpdate) GetInboxIds() OptNilWebhookInboxIds {
+	return s.InboxIds
 }
 
 // GetActive returns the value of Active.
@@ -12177,6 +12421,11 @@ func (s *WebhookUpdate) SetURL(val OptWebhookUrl) {
 // SetEvents sets the value of Events.
 func (s *WebhookUpdate) SetEvents(val OptNilWebhookEvents) {
 	s.Events = val
+}
+
+// SetInboxIds sets the value of InboxIds.
+func (s *WebhookUpdate) SetInboxIds(val OptNilWebhookInboxIds) {
+	s.InboxIds = val
 }
 
 // SetActive sets the value of Active.

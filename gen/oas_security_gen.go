@@ -199,6 +199,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"read",
 		"admin",
 	},
+	ListEventsOperation: []string{
+		"read",
+		"admin",
+	},
 	ListInboxDraftsOperation: []string{
 		"read",
 		"admin",
@@ -253,6 +257,10 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	ReplaceTemplateOperation: []string{
 		"templates:write",
+		"admin",
+	},
+	ReplayWebhookOperation: []string{
+		"webhooks:manage",
 		"admin",
 	},
 	ReplyToMessageOperation: []string{

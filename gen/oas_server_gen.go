@@ -55,6 +55,14 @@ type RawHandler interface {
 	//
 	// GET /openapi.json
 	GetOpenapi(ctx context.Context, w http.ResponseWriter) error
+	// ListEvents implements listEvents operation.
+	//
+	// Returns the event log of the last 30 days, oldest first, with the filters and the order of the
+	// stream. Events whose message, draft or email is deleted are left out. A page may hold fewer items
+	// than `limit`, or none, although `has_more` is true: continue with its cursor.
+	//
+	// GET /v1/events
+	ListEvents(ctx context.Context, params ListEventsParams, w http.ResponseWriter) error
 	// StreamEvents implements streamEvents operation.
 	//
 	// Sends events as they happen (server-sent events): `id:`, `event:` with the type, and `data:` with an
@@ -575,8 +583,9 @@ type ThreadsHandler interface {
 type WebhooksHandler interface {
 	// CreateWebhook implements createWebhook operation.
 	//
-	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. An
-	// endpoint created by a key with `inbox_ids` receives events of those inboxes only. Not idempotent.
+	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
+	// with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
+	// some. Not idempotent.
 	//
 	// POST /v1/webhooks
 	CreateWebhook(ctx context.Context, req *WebhookCreate) (*WebhookEndpointCreated, error)
@@ -604,6 +613,15 @@ type WebhooksHandler interface {
 	//
 	// GET /v1/webhooks
 	ListWebhooks(ctx context.Context, params ListWebhooksParams) (*WebhookList, error)
+	// ReplayWebhook implements replayWebhook operation.
+	//
+	// Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
+	// the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
+	// at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
+	// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+	//
+	// POST /v1/webhooks/{webhook_id}/replay
+	ReplayWebhook(ctx context.Context, req *WebhookReplay, params ReplayWebhookParams) (*WebhookReplayed, error)
 	// RetryWebhookDelivery implements retryWebhookDelivery operation.
 	//
 	// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is

@@ -39,6 +39,50 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 	return nil
 }
 
+// ListEvents implements GET /v1/events. It writes the page itself, because events
+// are rendered as JSON.
+func (a *API) ListEvents(ctx context.Context, p gen.ListEventsParams, w http.ResponseWriter) error {
+	k := httpapi.Caller(ctx)
+	f := store.EventFilter{InboxIDs: httpapi.Visible(k), Since: sinceOf(p.Since)}
+	if id, ok := p.InboxID.Get(); ok {
+		if _, err := a.filteredInbox(ctx, id); err != nil {
+			return err
+		}
+		f.InboxIDs = []string{id}
+	}
+	for _, t := range p.Events {
+		f.Types = append(f.Types, store.EventType(t))
+	}
+	l, err := a.store.ListEvents(ctx, k.AccountID, f, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return err
+	}
+	mail, err := readMail(ctx, a.store, l.Rows)
+	if err != nil {
+		return err
+	}
+	page := struct {
+		Data    []json.RawMessage `json:"data"`
+		HasMore bool              `json:"has_more"`
+		Cursor  *string           `json:"cursor"`
+	}{Data: []json.RawMessage{}, HasMore: l.Cursor != ""}
+	if page.HasMore {
+		page.Cursor = &l.Cursor
+	}
+	for _, e := range l.Rows {
+		data, err := tellOf(ctx, mail, e)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		page.Data = append(page.Data, data)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(page)
+}
+
 // copyEvents returns when the stream has ended or the client has disconnected.
 func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter) {
 	ping := a.cfg.StreamPing

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
@@ -28,8 +29,8 @@ type WebhookTester interface {
 	Test(ctx context.Context, w store.Webhook) (store.DeliveryResult, error)
 }
 
-// webhookOf returns the endpoint. A key with inbox_ids gets 403 for an endpoint
-// that receives events of other inboxes.
+// webhookOf returns the endpoint. For a key with inbox_ids, an endpoint that
+// receives events of other inboxes does not exist.
 func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 	k := httpapi.Caller(ctx)
 	w, err := a.store.Webhook(ctx, k.AccountID, id)
@@ -37,8 +38,7 @@ func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 		return w, err
 	}
 	if !w.SeenBy(httpapi.Visible(k)) {
-		return store.Webhook{}, httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
-			"this key has inbox_ids, and webhook "+w.ID+" is not bound to these inboxes alone")
+		return store.Webhook{}, fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
 	}
 	return w, nil
 }
@@ -50,7 +50,14 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	}
 	k := httpapi.Caller(ctx)
 	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
-	w, secret, err := a.store.CreateWebhook(ctx, w, httpapi.Visible(k))
+	inboxIDs, _, err := a.webhookInboxes(ctx, req.InboxIds)
+	if err != nil {
+		return nil, err
+	}
+	if !req.InboxIds.Set {
+		inboxIDs = httpapi.Visible(k)
+	}
+	w, secret, err := a.store.CreateWebhook(ctx, w, inboxIDs)
 	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
 		return nil, httpapi.ErrUnauthorized
 	}
@@ -59,9 +66,34 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	}
 	v := webhookToAPI(w)
 	return &gen.WebhookEndpointCreated{
-		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, Active: v.Active, DisabledReason: v.DisabledReason,
+		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret,
 	}, nil
+}
+
+// webhookInboxes reads the inboxes of an endpoint. Both results are nil for null,
+// which means all inboxes, and for an absent field.
+func (a *API) webhookInboxes(ctx context.Context, field gen.OptNilWebhookInboxIds) ([]string, *store.JSON[[]store.InboxRef], error) {
+	if !field.Set {
+		return nil, nil, nil
+	}
+	k := httpapi.Caller(ctx)
+	ids, given := field.Get()
+	if !given {
+		if httpapi.Visible(k) != nil {
+			return nil, nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, so that it cannot have an endpoint of all inboxes")
+		}
+		return nil, nil, nil
+	}
+	for i, id := range ids {
+		if _, err := a.inboxOf(ctx, id); errors.Is(err, store.ErrNotFound) {
+			return nil, nil, httpapi.Invalid(fmt.Sprintf("inbox_ids[%d]", i), "inbox %s not found, or this key has no access to it", id)
+		} else if err != nil {
+			return nil, nil, err
+		}
+	}
+	refs, err := a.store.InboxRefs(ctx, k.AccountID, ids)
+	return ids, refs, err
 }
 
 // ownerOf returns the id of the key that owns what it creates, or nil for a
@@ -114,6 +146,10 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 			return nil, err
 		}
 	}
+	_, inboxes, err := a.webhookInboxes(ctx, req.InboxIds)
+	if err != nil {
+		return nil, err
+	}
 	k := httpapi.Caller(ctx)
 	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, func(w *store.Webhook) error {
 		wasActive := w.Active
@@ -122,6 +158,9 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		}
 		if req.Events.IsSet() {
 			w.Events = eventTypes(req.Events)
+		}
+		if req.InboxIds.Set {
+			w.Inboxes = inboxes
 		}
 		patch(&w.Active, req.Active)
 		switch {
@@ -164,7 +203,7 @@ func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecret
 	}
 	v := webhookToAPI(w)
 	return &gen.WebhookEndpointRotated{
-		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, Active: v.Active, DisabledReason: v.DisabledReason,
+		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret, PreviousSecretExpiresAt: w.OldUntil.Time,
 	}, nil
 }
@@ -227,6 +266,26 @@ func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDelive
 	return deliveryToAPI(w, d), nil
 }
 
+// ReplayWebhook implements POST /v1/webhooks/{webhook_id}/replay.
+func (a *API) ReplayWebhook(ctx context.Context, req *gen.WebhookReplay, p gen.ReplayWebhookParams) (*gen.WebhookReplayed, error) {
+	w, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	var types []store.EventType
+	if named := eventTypes(req.Types); named != nil {
+		types = named.V
+	}
+	r, err := a.store.ReplayDeliveries(ctx, w, req.Since, types)
+	if errors.Is(err, store.ErrState) {
+		return nil, errWebhookDisabled
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &gen.WebhookReplayed{Object: "webhook_replay", WebhookID: w.ID, Queued: r.Queued, HasMore: r.More, Until: r.Until.Time}, nil
+}
+
 // eventTypes returns nil for null and for an absent field. Nil means all event
 // types, including future ones.
 func eventTypes(events gen.OptNilWebhookEvents) *store.JSON[[]store.EventType] {
@@ -245,6 +304,12 @@ func webhookToAPI(w store.Webhook) *gen.WebhookEndpoint {
 	out := &gen.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: w.ID, URL: w.URL, Active: w.Active,
 		DisabledReason: nilString(w.DisabledReason), CreatedAt: w.CreatedAt.Time,
+	}
+	if w.Inboxes != nil {
+		out.InboxIds = make([]string, len(w.Inboxes.V))
+		for i, in := range w.Inboxes.V {
+			out.InboxIds[i] = in.ID
+		}
 	}
 	if w.Events == nil { // null: all of them
 		return out

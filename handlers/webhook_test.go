@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,9 +167,9 @@ func TestWebhooksOfANarrowKey(t *testing.T) {
 		wide := s.newWebhook(t, ``).str(t, "id")
 		own := s.newWebhook(t, ``, narrow).str(t, "id")
 
-		s.do(t, http.MethodGet, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
-		s.do(t, http.MethodPatch, "/v1/webhooks/"+wide, `{"url":"https://evil.example/"}`, narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
-		s.do(t, http.MethodDelete, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
+		s.do(t, http.MethodGet, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodPatch, "/v1/webhooks/"+wide, `{"url":"https://evil.example/"}`, narrow).wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodDelete, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusNotFound, "not_found")
 		list := s.do(t, http.MethodGet, "/v1/webhooks", "", narrow).want(t, http.StatusOK)
 		if got := string(list.body); strings.Contains(got, wide) || !strings.Contains(got, own) {
 			t.Errorf("a narrow key sees %s", got)
@@ -181,6 +183,142 @@ func TestWebhooksOfANarrowKey(t *testing.T) {
 				t.Errorf("%s has %d deliveries, want %d: %s", id, got, want, res.body)
 			}
 		}
+	})
+}
+
+// A key with inbox_ids manages the endpoints of its own inboxes. Others do not
+// exist for it.
+func TestWebhooksOfInboxes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		one, two, other := s.newInbox(t), s.newInbox(t), s.newInbox(t)
+		key := as(s.newKey(t, scopes("webhooks:manage"), onlyInboxes(one.ID, two.ID)))
+		ids := func(in ...store.Inbox) string {
+			var all []string
+			for _, i := range in {
+				all = append(all, i.ID)
+			}
+			b, err := json.Marshal(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(b)
+		}
+		own := s.newWebhook(t, `,"inbox_ids":`+ids(one), key)
+		own.wantAt(t, "inbox_ids", ids(one))
+		s.newWebhook(t, ``, key).wantAt(t, "inbox_ids", ids(one, two))
+		all, mixed := s.newWebhook(t, ``), s.newWebhook(t, `,"inbox_ids":`+ids(one, other))
+		all.wantAt(t, "inbox_ids", `null`)
+		mixed.wantAt(t, "inbox_ids", ids(one, other))
+		create := func(inboxes string) response {
+			return s.do(t, http.MethodPost, "/v1/webhooks", `{"url":"https://hooks.example/","inbox_ids":`+inboxes+`}`, key)
+		}
+		create(ids(one, other)).wantError(t, http.StatusBadRequest, "invalid_request inbox_ids[1]")
+		create(`null`).wantError(t, http.StatusForbidden, "insufficient_scope")
+		for _, w := range []response{all, mixed} {
+			path := "/v1/webhooks/" + w.str(t, "id")
+			for _, c := range []struct{ method, path, body string }{
+				{"GET", "", ""}, {"PATCH", "", `{"active":false}`}, {"DELETE", "", ""}, {"POST", "/test", ""}, {"POST", "/rotate-secret", ""},
+				{"GET", "/deliveries", ""}, {"POST", "/replay", `{"since":"2026-01-01T00:00:00Z"}`},
+			} {
+				s.do(t, c.method, path+c.path, c.body, key).wantError(t, http.StatusNotFound, "not_found")
+			}
+		}
+		path := "/v1/webhooks/" + own.str(t, "id")
+		s.do(t, http.MethodPatch, path, `{"inbox_ids":`+ids(two)+`}`, key).want(t, http.StatusOK).wantAt(t, "inbox_ids", ids(two))
+		s.do(t, http.MethodPatch, path, `{"inbox_ids":`+ids(other)+`}`, key).wantError(t, http.StatusBadRequest, "invalid_request inbox_ids[0]")
+		s.do(t, http.MethodPatch, path, `{"inbox_ids":null}`, key).wantError(t, http.StatusForbidden, "insufficient_scope")
+		s.do(t, http.MethodPatch, path, `{"active":true}`, key).want(t, http.StatusOK).wantAt(t, "inbox_ids", ids(two))
+		if got := s.pages(t, "/v1/webhooks", key); len(got) != 2 {
+			t.Errorf("the key sees %d endpoints", len(got))
+		}
+
+		s.receive(t, one, "Subject: one")
+		s.receive(t, two, "Subject: two")
+		got := s.do(t, http.MethodGet, path+"/deliveries", "", key).want(t, http.StatusOK).strs(t, "data", "event_type")
+		if len(got) != 1 || got[0] != "message.received" {
+			t.Errorf("delivered %q", got)
+		}
+		s.do(t, http.MethodPatch, path, `{"inbox_ids":null}`).want(t, http.StatusOK).wantAt(t, "inbox_ids", `null`)
+	})
+}
+
+// The log has the events of the stream, in its order. A replay queues those that
+// the endpoint wants again, in order, with the same ids.
+func TestEventLogAndReplay(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		one, two := s.newInbox(t), s.newInbox(t)
+		w := s.newWebhook(t, `,"inbox_ids":["`+one.ID+`"]`)
+		var want []string
+		var middle string
+		for i := range 12 {
+			s.clock.Add(time.Minute)
+			if i == 6 {
+				middle = s.clock.Now().UTC().Format(time.RFC3339)
+			}
+			in := one
+			if i%3 == 2 {
+				in = two
+			}
+			m := s.receive(t, in, fmt.Sprintf("Subject: %d", i))
+			if in.ID == one.ID {
+				want = append(want, m.ID)
+			}
+		}
+		s.newDraft(t, s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = store.PolicyApproval }), `{"to":"a@b.example","subject":"s","text":"t"}`)
+
+		list := func(query string, opts ...option) (messages []string) {
+			cursor := ""
+			for {
+				res := s.do(t, http.MethodGet, "/v1/events?limit=3&"+query+cursor, "", opts...).want(t, http.StatusOK)
+				var page struct {
+					Data    []struct{ Data struct{ ID string } }
+					HasMore bool `json:"has_more"`
+					Cursor  string
+				}
+				if err := json.Unmarshal(res.body, &page); err != nil || len(page.Data) > 3 || page.HasMore != (page.Cursor != "") {
+					t.Fatalf("%v: %s", err, res.body)
+				}
+				for _, e := range page.Data {
+					messages = append(messages, e.Data.ID)
+				}
+				if cursor = "&cursor=" + page.Cursor; !page.HasMore {
+					return messages
+				}
+			}
+		}
+		if got := list("inbox_id=" + one.ID); !slices.Equal(got, want) {
+			t.Errorf("the log of the inbox has %q, want %q", got, want)
+		}
+		if got := list("inbox_id=" + one.ID + "&since=" + middle); !slices.Equal(got, want[4:]) {
+			t.Errorf("since the middle it has %q, want %q", got, want[4:])
+		}
+		if got := list("events=message.received", as(s.newKey(t, scopes("read"), onlyInboxes(one.ID)))); !slices.Equal(got, want) {
+			t.Errorf("a bound key sees %q", got)
+		}
+		if got := list("events=message.received"); len(got) != 12 {
+			t.Errorf("of one type it has %d events", len(got))
+		}
+		if got := list("events=draft.created"); len(got) != 1 {
+			t.Errorf("of drafts it has %d events", len(got))
+		}
+		s.do(t, http.MethodGet, "/v1/events?inbox_id=ibx_0", "").want(t, http.StatusNotFound)
+
+		path := "/v1/webhooks/" + w.str(t, "id")
+		before := s.do(t, http.MethodGet, path+"/deliveries?limit=100", "").want(t, http.StatusOK).strs(t, "data", "event_id")
+		s.do(t, http.MethodPost, path+"/replay", `{"since":"`+middle+`","types":["message.received"]}`).want(t, http.StatusAccepted).wantAt(t, "queued", `4`)
+		s.do(t, http.MethodPost, path+"/replay", `{"since":"`+middle+`","types":["draft.created"]}`).want(t, http.StatusAccepted).wantAt(t, "queued", `0`)
+		after := s.do(t, http.MethodGet, path+"/deliveries?limit=100", "").want(t, http.StatusOK).strs(t, "data", "event_id")
+		if len(before) != 8 || len(after) != 12 || !slices.Equal(after[:4], before[:4]) || !slices.Equal(after[4:], before) {
+			t.Errorf("before %q, after %q", before, after)
+		}
+		if err := s.store.DeleteMessage(t.Context(), s.account, want[7]); err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, path+"/replay", `{"since":"`+middle+`"}`).want(t, http.StatusAccepted).wantAt(t, "queued", `3`)
+		s.do(t, http.MethodPatch, path, `{"active":false}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPost, path+"/replay", `{"since":"`+middle+`"}`).wantError(t, http.StatusConflict, "webhook_disabled")
 	})
 }
 

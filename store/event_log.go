@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -84,6 +86,62 @@ func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limi
 	var events []Event
 	err := s.reads.All(ctx, &events, q, accountID, after, upTo, limit)
 	return events, s.wrap(err, "events of the account")
+}
+
+// EventFilter selects events of an account. Nil and empty fields match all.
+type EventFilter struct {
+	InboxIDs []string // not nil: only events of these inboxes
+	Types    []EventType
+	Since    *Time
+}
+
+func (f *EventFilter) matches(e Event) bool {
+	return !e.Type.Internal() && (f.Types == nil || slices.Contains(f.Types, e.Type)) &&
+		(f.InboxIDs == nil || e.InboxID != nil && slices.Contains(f.InboxIDs, *e.InboxID)) &&
+		(f.Since == nil || !e.CreatedAt.Before(f.Since.Time))
+}
+
+// ListEvents returns a page of the log of the account, oldest first. It reads only so
+// many events for one page that the page may hold fewer than the limit, or none, and
+// yet not be the last.
+func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, p Page) (List[Event], error) {
+	var since int64
+	if f.Since != nil {
+		since = f.Since.UnixMicro()
+	}
+	scope := fmt.Sprintf("events/%d/%t/%q/%q/%d", accountID, f.InboxIDs != nil, f.InboxIDs, f.Types, since)
+	after, err := s.eventsAfter(ctx, scope, f, p.Cursor)
+	if err != nil {
+		return List[Event]{}, err
+	}
+	most := max(p.Limit, s.limits.listScan)
+	events, err := s.EventsOf(ctx, accountID, after, math.MaxInt64, most+1)
+	if err != nil {
+		return List[Event]{}, err
+	}
+	var l List[Event]
+	for i, e := range events {
+		if i == most || len(l.Rows) == p.Limit {
+			l.Cursor = s.cursors.make(scope, position{seq: events[i-1].Seq})
+			break
+		}
+		if f.matches(e) {
+			l.Rows = append(l.Rows, e)
+		}
+	}
+	return l, nil
+}
+
+// eventsAfter returns the number of the event after which a page begins.
+func (s *Store) eventsAfter(ctx context.Context, scope string, f EventFilter, cursor string) (int64, error) {
+	switch {
+	case cursor != "":
+		at, err := s.cursors.read(scope, cursor)
+		return at.seq, err
+	case f.Since != nil:
+		return s.EventsFrom(ctx, f.Since.Add(-searchSkew)) // the id may be older than the event
+	}
+	return 0, nil
 }
 
 // EventPlace returns the number and the time of an event of the account. It

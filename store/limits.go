@@ -9,6 +9,8 @@ const (
 	MaxSkew = engine.MaxSkew
 	// MaxWebhooks is the most webhook endpoints of an account.
 	MaxWebhooks = 20
+	// MaxReplay is how many events of the log one replay considers.
+	MaxReplay = 10000
 	// MaxStatsDays is the number of days that statistics are kept for.
 	MaxStatsDays = 90
 	// MaxThreadSends is the most messages that a thread takes from us within

@@ -63,6 +63,14 @@ func (w *Webhook) Wants(typ EventType, inboxSeq int64) bool {
 	return w.Inboxes == nil || slices.ContainsFunc(w.Inboxes.V, func(in InboxRef) bool { return in.Seq == inboxSeq })
 }
 
+// wantsOf is Wants for an inbox by its id, or nil for none.
+func (w *Webhook) wantsOf(typ EventType, inboxID *string) bool {
+	if w.Events != nil && !slices.Contains(w.Events.V, typ) {
+		return false
+	}
+	return w.Inboxes == nil || inboxID != nil && slices.ContainsFunc(w.Inboxes.V, func(in InboxRef) bool { return in.ID == *inboxID })
+}
+
 // SeenBy reports whether a key that sees only these inboxes, or all when it is
 // nil, sees the endpoint: it does not see one that receives more than the key may
 // read.
@@ -196,12 +204,27 @@ func (s *Store) ListWebhooks(ctx context.Context, accountID int64, inboxIDs []st
 	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{seq: w.Seq} }), nil
 }
 
-// UpdateWebhook lets edit change URL, events, active and owner key. An endpoint that
+// InboxRefs returns the references of inboxes of the account. It returns ErrNotFound,
+// with the id, if one is missing or deleted.
+func (s *Store) InboxRefs(ctx context.Context, accountID int64, ids []string) (*JSON[[]InboxRef], error) {
+	refs := &JSON[[]InboxRef]{V: []InboxRef{}}
+	for _, id := range ids {
+		in, err := s.Inbox(ctx, accountID, id)
+		if err != nil {
+			return nil, fmt.Errorf("inbox %s: %w", id, err)
+		}
+		refs.V = append(refs.V, InboxRef{in.Seq, in.ID})
+	}
+	return refs, nil
+}
+
+// UpdateWebhook lets edit change URL, events, inboxes, active and owner key. An endpoint that
 // is turned on starts anew: why it was off and since when it failed is forgotten,
 // and what was left pending is due. An error of edit changes nothing and is returned unchanged.
 func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, edit func(*Webhook) error) (Webhook, error) {
 	const save = `
-		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7 WHERE seq = $1`
+		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7, inboxes = $8
+		 WHERE seq = $1`
 	var w Webhook
 	var refused error
 	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
@@ -216,7 +239,7 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, e
 		if w.Active && !was {
 			w.DisabledReason, w.FailingSince = nil, nil
 		}
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey)
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey, w.Inboxes)
 		return err
 	})
 	switch {

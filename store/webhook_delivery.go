@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +137,70 @@ func (s *Store) RetryDelivery(ctx context.Context, w Webhook, id string) (Delive
 	}
 	s.changed([]topic{{kind: topicWebhooks}}, 1)
 	return d, nil
+}
+
+// Replayed is the result of a replay.
+type Replayed struct {
+	Queued int
+	More   bool
+	Until  Time // of the last event that was considered
+}
+
+// ReplayDeliveries makes new deliveries to the endpoint of the events since a time
+// that it wants, oldest first, of these types or, if types is nil, of all. It
+// considers at most MaxReplay events of the log. It returns ErrState if the endpoint
+// is off.
+func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time, types []EventType) (Replayed, error) {
+	from := NewTime(since)
+	f := EventFilter{Since: &from, Types: types}
+	after, err := s.eventsAfter(ctx, "", f, "")
+	if err != nil {
+		return Replayed{}, err
+	}
+	events, err := s.EventsOf(ctx, w.AccountID, after, math.MaxInt64, MaxReplay+1)
+	if err != nil {
+		return Replayed{}, err
+	}
+	out := Replayed{More: len(events) > MaxReplay, Until: from}
+	events = events[:min(len(events), MaxReplay)]
+	if n := len(events); n > 0 {
+		out.Until = events[n-1].CreatedAt
+	}
+	err = s.inTx(ctx, "replay deliveries", func(tx *sqlx.Tx) error {
+		at, err := s.lockWebhook(ctx, tx, w.AccountID, w.ID)
+		if err != nil {
+			return err
+		}
+		if !at.Active {
+			return fmt.Errorf("endpoint %s is off: %w", w.ID, ErrState)
+		}
+		now := NewTime(s.now())
+		var rows []any
+		out.Queued = 0
+		for _, e := range events {
+			if !f.matches(e) || !at.wantsOf(e.Type, e.InboxID) || e.MessageID == nil && namesMail(e.Type) {
+				continue
+			}
+			var message any
+			if e.MessageSeq != nil {
+				message = *e.MessageSeq
+			}
+			rows = append(rows, w.AccountID, w.Seq, message, NewID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
+				int64(0), now.UnixMicro(), now.UnixMicro(), now.UnixMicro())
+			out.Queued++
+		}
+		return errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
+	})
+	if err != nil {
+		return Replayed{}, err
+	}
+	s.changed([]topic{{kind: topicWebhooks}}, 1)
+	return out, nil
+}
+
+// namesMail reports whether events of this type are about a message or an email.
+func namesMail(t EventType) bool {
+	return strings.HasPrefix(string(t), "message.") || strings.HasPrefix(string(t), "email.")
 }
 
 // SweepDeliveries deletes some of the deliveries that are older than

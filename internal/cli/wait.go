@@ -132,6 +132,7 @@ func (p Program) eventsCommand() *cobra.Command {
 		s     client.Stream
 		inbox string
 		types []string
+		since time.Time
 	)
 	cmd := &cobra.Command{
 		Use:     "events",
@@ -141,6 +142,7 @@ func (p Program) eventsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&inbox, "inbox", "", "in this inbox, by id or address")
 	cmd.Flags().StringSliceVar(&types, "types", nil, "of these types, separated by commas")
+	cmd.Flags().Var(moment{&since}, "since", "list what happened since this time, or this long ago, up to 30 days, and end")
 	cmd.Flags().StringVar(&s.LastEventID, "after", "", "since this event, by id, of the last 24 hours")
 	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions(words(gen.EventType("").AllValues()), cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
@@ -154,7 +156,11 @@ func (p Program) eventsCommand() *cobra.Command {
 		for _, t := range types {
 			s.Types = append(s.Types, gen.EventType(t))
 		}
-		for e, err := range a.Events(ctx, s) {
+		events := a.Events(ctx, s)
+		if !since.IsZero() {
+			events = a.EventLog(ctx, s, since)
+		}
+		for e, err := range events {
 			if err != nil && interrupted(ctx, err) {
 				return nil
 			}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -17,6 +19,8 @@ func (d *Dashboard) webhookPages() {
 	d.get("/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
+	d.post("/webhooks/{id}/inboxes", d.setWebhookInboxes)
+	d.post("/webhooks/{id}/replay", d.replayWebhook)
 	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
 	d.post("/webhooks/{id}/delete", d.deleteWebhook)
 	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
@@ -28,6 +32,7 @@ type webhookList struct {
 	paging
 	Events  []eventGroup
 	URL     string   // as submitted
+	Inboxes string   // as submitted
 	Chosen  []string // selected event types
 	Problem problem
 }
@@ -82,13 +87,16 @@ func (d *Dashboard) createWebhook(p *page) error {
 		}
 		req.Events.SetTo(types)
 	}
+	if ids := strings.Fields(strings.ReplaceAll(form.Get("inbox_ids"), ",", " ")); len(ids) > 0 {
+		req.InboxIds.SetTo(ids)
+	}
 	made, err := d.api.CreateWebhook(p.ctx(), req)
 	if pr, ok := problemOf(err); ok {
 		v, err := d.webhooksOf(p)
 		if err != nil {
 			return err
 		}
-		v.URL, v.Chosen, v.Problem = string(req.URL), form["events"], pr
+		v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), form["events"], form.Get("inbox_ids"), pr
 		return p.showStatus(pr.status, "webhooks", v)
 	}
 	if err != nil {
@@ -179,6 +187,47 @@ func (d *Dashboard) switchWebhook(p *page) error {
 		return p.done(webhookPath(id), "Webhook turned on.")
 	}
 	return p.done(webhookPath(id), "Webhook turned off. Nothing is sent to it.")
+}
+
+func (d *Dashboard) setWebhookInboxes(p *page) error {
+	id := p.r.PathValue("id")
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	req := &gen.WebhookUpdate{}
+	req.InboxIds.SetToNull()
+	if ids := strings.Fields(strings.ReplaceAll(form.Get("inbox_ids"), ",", " ")); len(ids) > 0 {
+		req.InboxIds.SetTo(ids)
+	}
+	if _, err := d.api.UpdateWebhook(p.ctx(), req, gen.UpdateWebhookParams{WebhookID: id}); err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	return p.done(webhookPath(id), "Inboxes saved.")
+}
+
+// replayWebhook sends the events of the last hours again.
+func (d *Dashboard) replayWebhook(p *page) error {
+	id := p.r.PathValue("id")
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	hours, err := strconv.Atoi(form.Get("hours"))
+	if err != nil || hours < 1 || hours > 720 {
+		p.leaveNotice(notice{Text: "Enter a number of hours from 1 to 720.", Bad: true})
+		return p.goTo(webhookPath(id))
+	}
+	req := &gen.WebhookReplay{Since: time.Now().Add(-time.Duration(hours) * time.Hour)}
+	res, err := d.api.ReplayWebhook(p.ctx(), req, gen.ReplayWebhookParams{WebhookID: id})
+	if err != nil {
+		return p.refused(webhookPath(id), err)
+	}
+	text := fmt.Sprintf("%d events are queued again.", res.Queued)
+	if res.HasMore {
+		text += " There are more: replay a shorter time for the newest."
+	}
+	return p.done(webhookPath(id), text)
 }
 
 func (d *Dashboard) rotateWebhook(p *page) error {

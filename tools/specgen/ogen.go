@@ -204,7 +204,10 @@ func streamJSON(doc *yaml.Node) {
 				return
 			}
 		}
-		if media != nil && get(media, "x-ogen-raw-response") == nil {
+		if media != nil && get(media, "x-ogen-raw-response") != nil {
+			dropKeys(media, "examples") // ogen needs no type for what the handler writes
+			set(media, "schema", &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"})
+		} else if media != nil {
 			set(media, "x-ogen-json-streaming", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 		}
 	}
