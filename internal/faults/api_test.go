@@ -165,7 +165,7 @@ func (in *installation) messages(direction string) []message {
 	in.t.Helper()
 	c := in.current().caller()
 	defer c.close()
-	all, err := list[message](in.t.Context(), c, "/v1/messages", url.Values{"direction": {direction}})
+	all, err := list[message](in.t.Context(), c, "/v1/messages", url.Values{"direction": {direction}, "include": {"text"}})
 	if err != nil {
 		in.t.Fatal(err)
 	}

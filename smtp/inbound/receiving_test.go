@@ -48,7 +48,7 @@ func serve(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) (srv *Server
 // newServer returns a server that does not listen yet.
 func newServer(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) *Server {
 	t.Helper()
-	cfg := ServerConfig{Receiver: r, Hostname: "mx.in.example", Log: testLog(t)}
+	cfg := ServerConfig{Receiver: r, Hostname: "mx.in.example", MaxSize: 25 << 20, Log: testLog(t)}
 	for _, edit := range edits {
 		edit(&cfg)
 	}
@@ -224,7 +224,7 @@ func list(t testing.TB, s *store.Store, in store.Inbox) []store.Message {
 	t.Helper()
 	var all []store.Message
 	for page := (store.Page{Limit: 100}); ; {
-		l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}, page)
+		l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, WithText: true}, page)
 		if err != nil {
 			t.Fatal(err)
 		}
