@@ -57,6 +57,22 @@ func Due(ctx context.Context, round func(context.Context) time.Duration, kick, a
 	}
 }
 
+// OnKick runs round after each kick, until ctx ends, and at least interval after the
+// previous one.
+func OnKick(ctx context.Context, kick <-chan struct{}, interval time.Duration, round func(context.Context)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-kick:
+		}
+		round(ctx)
+		if !Pause(ctx, interval, nil) {
+			return
+		}
+	}
+}
+
 // Pause waits for d, or less if kick receives or ctx ends. kick may be nil. It
 // reports whether ctx is still active.
 func Pause(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {

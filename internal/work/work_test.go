@@ -123,6 +123,28 @@ func TestDueDoesNotStartAfterTheEnd(t *testing.T) {
 	work.Due(ctx, func(context.Context) time.Duration { t.Error("a round ran"); return 0 }, nil, nil)
 }
 
+func TestOnKickRunsOnceForEachKick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		now := clock()
+		kick := make(chan struct{}, 1)
+		go func() {
+			for _, wait := range []time.Duration{time.Minute, time.Second, 20 * time.Minute} {
+				time.Sleep(wait)
+				kick <- struct{}{}
+			}
+		}()
+		var starts []time.Duration
+		work.OnKick(ctx, kick, 10*time.Second, func(context.Context) { starts = append(starts, now()) })
+		want := []time.Duration{time.Minute, 70 * time.Second, 21*time.Minute + time.Second}
+		if !slices.Equal(starts, want) || now() != time.Hour {
+			t.Errorf("the rounds started after %v and the loop ended after %s, want %v and 1h", starts, now(), want)
+		}
+	})
+}
+
 func TestPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

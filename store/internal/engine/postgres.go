@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -28,18 +29,16 @@ type postgresEngine struct {
 	url string
 	// within is how long the server may take to respond to a statement; 0: it has all
 	// the time that it needs, and sessions have no settings of ours.
-	within       time.Duration
-	dialer       *postgresDialer
-	read         *sqlx.DB
-	kick         chan struct{} // asks the notifier for one NOTIFY; holds one
-	done         chan struct{} // ends the notifier
-	notifierDone chan struct{}
+	within  time.Duration
+	dialer  *postgresDialer
+	read    *sqlx.DB
+	kick    chan struct{} // asks the notifier for one NOTIFY; holds one
+	stop    context.CancelFunc
+	running sync.WaitGroup // the notifier
 }
 
 func newPostgres(url string, within time.Duration) *postgresEngine {
-	return &postgresEngine{
-		url: url, within: within, dialer: newPostgresDialer(within), kick: make(chan struct{}, 1), done: make(chan struct{}), notifierDone: make(chan struct{}),
-	}
+	return &postgresEngine{url: url, within: within, dialer: newPostgresDialer(within), kick: make(chan struct{}, 1)}
 }
 
 func (*postgresEngine) Name() string { return PostgreSQL }
@@ -64,7 +63,9 @@ func (d *postgresEngine) Open(ctx context.Context) (write, read *sqlx.DB, err er
 		return nil, nil, errors.Join(err, write.Close())
 	}
 	d.read = read
-	go d.notifier() //nolint:gosec // it lives until close, longer than ctx
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d.stop = stop
+	d.running.Go(func() { d.notify(background) })
 	return write, read, nil
 }
 
@@ -164,7 +165,7 @@ func (*postgresEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 func (*postgresEngine) ShortLocks() string { return "SET LOCAL lock_timeout = '500ms'" }
 
 func (d *postgresEngine) Close() error {
-	close(d.done)
-	<-d.notifierDone
+	d.stop()
+	d.running.Wait()
 	return nil
 }

@@ -27,30 +27,19 @@ func (d *postgresEngine) Wrote(int) {
 	}
 }
 
-// notifier sends at most one NOTIFY each notifyEvery, outside of any
-// transaction: inside, it would make all commits wait for each other. A lost
-// one does no harm, since every node polls too.
-func (d *postgresEngine) notifier() {
-	defer close(d.notifierDone)
-	for {
-		select {
-		case <-d.done:
-			return
-		case <-d.kick:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// notify sends at most one NOTIFY each notifyEvery, outside of any transaction:
+// inside, it would make all commits wait for each other. A lost one does no harm,
+// since every node polls too.
+func (d *postgresEngine) notify(ctx context.Context) {
+	work.OnKick(ctx, d.kick, notifyEvery, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
 		_, _ = d.read.ExecContext(ctx, "NOTIFY "+postgresChannel)
-		cancel()
-		select {
-		case <-d.done:
-			return
-		case <-time.After(notifyEvery):
-		}
-	}
+	})
 }
 
-// Follow looks for events of other nodes on their hint, and every second
-// whatever happens to the hints.
+// Follow calls look on each hint of another node, and every second whatever
+// happens to the hints.
 func (d *postgresEngine) Follow(ctx context.Context, log *slog.Logger, look func(context.Context) error) {
 	l := pq.NewDialListener(d.dialer, d.url, 100*time.Millisecond, time.Second, nil)
 	listening := make(chan struct{})
@@ -64,27 +53,25 @@ func (d *postgresEngine) Follow(ctx context.Context, log *slog.Logger, look func
 	defer func() {
 		_ = l.Close() // it is open; this ends Listen too
 		<-listening
-		go func() { // the listener blocks on who does not read, and ends within a second
-			for range l.Notify {
-			}
-		}()
 	}()
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
+	hint := make(chan struct{}, 1)
+	go func() { // until the listener ends, within a second after Close
+		for range l.Notify { // also after a reconnect
+			select {
+			case hint <- struct{}{}:
+			default: // one is waiting already
+			}
+		}
+	}()
 	failing := false
-	for {
+	work.Due(ctx, func(ctx context.Context) time.Duration {
 		err := look(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			log.WarnContext(ctx, "cannot look for events of other nodes", "error", err)
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.Notify: // also after a reconnect
-		case <-tick.C:
-		}
-	}
+		return followEvery
+	}, hint, nil)
 }
 
 // keepListening pings the listener's connection, more often

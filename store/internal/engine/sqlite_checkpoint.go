@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 const (
@@ -53,15 +55,10 @@ func (c *checkpointer) wrote(n int) {
 }
 
 func (c *checkpointer) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.kick:
-		}
+	work.OnKick(ctx, c.kick, 0, func(ctx context.Context) {
 		// What fails now, and what readers still hold, the next one does.
 		_, _ = c.db.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`)
-	}
+	})
 }
 
 const (
@@ -99,9 +96,7 @@ func (c *checkpointer) truncate(ctx context.Context) (done bool, err error) {
 		if busy == 0 {
 			return true, nil
 		}
-		select {
-		case <-time.After(truncateWait):
-		case <-ctx.Done():
+		if !work.Pause(ctx, truncateWait, nil) {
 			return false, ctx.Err()
 		}
 	}
