@@ -101,7 +101,7 @@ func (s *server) mx(t *testing.T) mailServer {
 		t.Fatal(err)
 	}
 	srv := inbound.NewServer(inbound.ServerConfig{
-		Receiver: receiver, Hostname: "mx.mail.example", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Receiver: receiver, Hostname: "mx.mail.example", MaxSize: 25 << 20, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listener) }()

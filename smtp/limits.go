@@ -1,9 +1,6 @@
 package smtp
 
 const (
-	// DefaultMaxSize is the largest message that the SMTP server accepts unless the
-	// operator sets another size, in bytes.
-	DefaultMaxSize = 25 << 20
 	// MaxRecipients is the number of recipients of one transaction, received or sent
 	// (RFC 5321 section 4.5.3.1.8).
 	MaxRecipients = 100

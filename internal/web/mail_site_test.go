@@ -63,7 +63,7 @@ func (s *site) listen(t *testing.T) string {
 	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	server := inbound.NewServer(inbound.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, Log: slog.New(slog.DiscardHandler)})
+	server := inbound.NewServer(inbound.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, MaxSize: 25 << 20, Log: slog.New(slog.DiscardHandler)})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

@@ -2,7 +2,7 @@ package inbound
 
 import "time"
 
-// Defaults of ServerConfig. See also smtp.DefaultMaxSize and smtp.MaxRecipients.
+// Defaults of ServerConfig. See also smtp.MaxRecipients.
 const (
 	defaultMaxConns      = 1000
 	defaultMaxConnsPerIP = 50

@@ -42,7 +42,7 @@ type ServerConfig struct {
 	MaxConns, MaxConnsPerIP int
 	// MaxRecipients is the maximum number of recipients of a message [100].
 	MaxRecipients int
-	// MaxSize is the maximum size of a message in bytes [25 MiB].
+	// MaxSize is the maximum size of a message in bytes. It must be set.
 	MaxSize int64
 
 	// Timeouts: CommandTimeout for the start of a command [5 minutes, RFC 5321
@@ -67,7 +67,6 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
 	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, defaultMaxConnsPerIP)
 	c.MaxRecipients = cmp.Or(c.MaxRecipients, smtp.MaxRecipients)
-	c.MaxSize = cmp.Or(c.MaxSize, smtp.DefaultMaxSize)
 	c.CommandTimeout = cmp.Or(c.CommandTimeout, defaultCommandTimeout)
 	c.LineTimeout = cmp.Or(c.LineTimeout, defaultLineTimeout)
 	c.DataTimeout = cmp.Or(c.DataTimeout, defaultDataTimeout)

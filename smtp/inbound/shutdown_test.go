@@ -104,7 +104,7 @@ func TestServerLeavesNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	fds := openFiles(t)
 	r := newReceiver(t, s)
-	srv := NewServer(ServerConfig{Receiver: r, Hostname: "mx.in.example", TLS: tlsConfig(t), Log: testLog(t)})
+	srv := NewServer(ServerConfig{Receiver: r, Hostname: "mx.in.example", MaxSize: 25 << 20, TLS: tlsConfig(t), Log: testLog(t)})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func openFiles(t *testing.T) int {
 
 func TestServerShutDownBeforeItServes(t *testing.T) {
 	t.Parallel()
-	srv := NewServer(ServerConfig{Receiver: newReceiver(t, storetest.OpenSQLite(t)), Log: testLog(t)})
+	srv := NewServer(ServerConfig{Receiver: newReceiver(t, storetest.OpenSQLite(t)), MaxSize: 25 << 20, Log: testLog(t)})
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
