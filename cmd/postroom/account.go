@@ -29,6 +29,13 @@ func (p program) withStore(cmd *cobra.Command, do func(context.Context, Config, 
 	return p.withOpenStore(cmd, false, do)
 }
 
+// onStore returns the function of a command that needs the store.
+func (p program) onStore(do func(ctx context.Context, cfg Config, s *store.Store, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error { return do(ctx, cfg, s, args) })
+	}
+}
+
 func (p program) withOpenStore(cmd *cobra.Command, needSecret bool, do func(context.Context, Config, *store.Store) error) (err error) {
 	cfg, err := p.config(cmd)
 	if err != nil {
@@ -97,9 +104,9 @@ func (p program) accountListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List all accounts and their usage, newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return listAccounts(ctx, p.Stdout, s) })
-		},
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+			return listAccounts(ctx, p.Stdout, s)
+		}),
 	}
 }
 
@@ -144,15 +151,13 @@ func (p program) accountSuspendCommand() *cobra.Command {
 		Use:   "suspend ID",
 		Short: "Stop an account from sending; it continues to receive mail",
 		Args:  cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				if err := s.PauseAccount(ctx, args[0], reason); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(p.Stdout, "Suspended %s.\n", args[0])
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+			if err := s.PauseAccount(ctx, args[0], reason); err != nil {
 				return err
-			})
-		},
+			}
+			_, err := fmt.Fprintf(p.Stdout, "Suspended %s.\n", args[0])
+			return err
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "suspended by the operator", "reason that its users see")
 	return cmd
@@ -163,20 +168,18 @@ func (p program) accountResumeCommand() *cobra.Command {
 		Use:   "resume ID",
 		Short: "Resume sending of an account, and reset its bounce count",
 		Args:  cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				if _, err := s.Account(ctx, args[0]); err != nil {
-					return err
-				}
-				if err := s.ResumeAccount(ctx, args[0]); errors.Is(err, store.ErrState) {
-					return fmt.Errorf("%s is not suspended", args[0])
-				} else if err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(p.Stdout, "Resumed %s.\n", args[0])
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+			if _, err := s.Account(ctx, args[0]); err != nil {
 				return err
-			})
-		},
+			}
+			if err := s.ResumeAccount(ctx, args[0]); errors.Is(err, store.ErrState) {
+				return fmt.Errorf("%s is not suspended", args[0])
+			} else if err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(p.Stdout, "Resumed %s.\n", args[0])
+			return err
+		}),
 	}
 }
 
@@ -185,18 +188,16 @@ func (p program) accountPlanCommand() *cobra.Command {
 		Use:   "plan ID PLAN",
 		Short: "Set the plan of an account; the default plan is " + ownPlan,
 		Args:  cli.Wants(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				plan, err := planOf(s, args[1])
-				if err == nil {
-					err = s.SetPlan(ctx, args[0], plan)
-				}
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(p.Stdout, "%s now has the plan %s.\n", args[0], args[1])
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+			plan, err := planOf(s, args[1])
+			if err == nil {
+				err = s.SetPlan(ctx, args[0], plan)
+			}
+			if err != nil {
 				return err
-			})
-		},
+			}
+			_, err = fmt.Fprintf(p.Stdout, "%s now has the plan %s.\n", args[0], args[1])
+			return err
+		}),
 	}
 }

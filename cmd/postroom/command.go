@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -81,18 +82,25 @@ func (p program) config(cmd *cobra.Command) (Config, error) {
 	return load(p.Environ, flags)
 }
 
+// onConfig returns the function of a command that needs the settings alone.
+func (p program) onConfig(do func(context.Context, Config) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		cfg, err := p.config(cmd)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), cfg)
+	}
+}
+
 func (p program) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service until SIGTERM or SIGINT",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
-			return newNode(cfg, p.Stdout, newLogger(cfg, p.Stderr)).Run(cmd.Context())
-		},
+		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+			return newNode(cfg, p.Stdout, newLogger(cfg, p.Stderr)).Run(ctx)
+		}),
 	}
 }
 
@@ -101,18 +109,14 @@ func (p program) migrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the database schema up to date",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
-			steps, err := cfg.migrate(cmd.Context(), newLogger(cfg, p.Stderr))
+		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+			steps, err := cfg.migrate(ctx, newLogger(cfg, p.Stderr))
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(p.Stdout, "The database schema is up to date. Migrations applied: %d.\n", steps)
 			return err
-		},
+		}),
 	}
 }
 
@@ -121,13 +125,9 @@ func (p program) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show the settings in effect, without secrets",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
 			return cfg.print(p.Stdout)
-		},
+		}),
 	}
 }
 

@@ -19,17 +19,13 @@ func (p program) healthCommand() *cobra.Command {
 		Use:   "health",
 		Short: "Check the service on this machine; exit with 0 if it is healthy",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.config(cmd)
-			if err != nil {
+		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+			if err := askHealth(ctx, string(cfg.HTTP)); err != nil {
 				return err
 			}
-			if err := askHealth(cmd.Context(), string(cfg.HTTP)); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(p.Stdout, "ok")
+			_, err := fmt.Fprintln(p.Stdout, "ok")
 			return err
-		},
+		}),
 	}
 }
 

@@ -24,9 +24,7 @@ func (p program) heldCommand() *cobra.Command {
 func (p program) heldShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show how much is held", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error { return p.showHeld(ctx, s) })
-		},
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error { return p.showHeld(ctx, s) }),
 	}
 }
 
@@ -78,16 +76,14 @@ func (p program) heldDropCommand() *cobra.Command {
 		Use:   "drop",
 		Short: "Discard the held mail: messages fail, scheduled emails are cancelled",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				h, err := s.DiscardHeld(ctx, givenUp)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(p.Stdout, "Discarded: %s.\n", heldCounts(h))
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+			h, err := s.DiscardHeld(ctx, givenUp)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			_, err = fmt.Fprintf(p.Stdout, "Discarded: %s.\n", heldCounts(h))
+			return err
+		}),
 	}
 }
 

@@ -27,18 +27,16 @@ func (p program) turnInboxCommand(name, short, done string, turn func(*store.Sto
 		Use:   name + " ID",
 		Short: short + "; by ID or address, in any account",
 		Args:  cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				in, err := turn(s, ctx, args[0])
-				if errors.Is(err, store.ErrState) {
-					return fmt.Errorf("%s %s", args[0], done)
-				}
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(p.Stdout, "%s (%s) is %s.\n", in.ID, in.Address, in.Status)
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+			in, err := turn(s, ctx, args[0])
+			if errors.Is(err, store.ErrState) {
+				return fmt.Errorf("%s %s", args[0], done)
+			}
+			if err != nil {
 				return err
-			})
-		},
+			}
+			_, err = fmt.Fprintf(p.Stdout, "%s (%s) is %s.\n", in.ID, in.Address, in.Status)
+			return err
+		}),
 	}
 }

@@ -22,19 +22,17 @@ func (p program) maintenanceConfirmCommand() *cobra.Command {
 			"after the clock has jumped by more than an hour, or when the service starts more than a day after\n" +
 			"the last deletion. This command ends the wait.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				held, err := s.ConfirmClock(ctx)
-				if err != nil {
-					return err
-				}
-				text := "Confirmed: old mail is deleted again.\n"
-				if !held {
-					text = "Nothing was waiting for a confirmation.\n"
-				}
-				_, err = fmt.Fprint(p.Stdout, text)
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+			held, err := s.ConfirmClock(ctx)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			text := "Confirmed: old mail is deleted again.\n"
+			if !held {
+				text = "Nothing was waiting for a confirmation.\n"
+			}
+			_, err = fmt.Fprint(p.Stdout, text)
+			return err
+		}),
 	}
 }

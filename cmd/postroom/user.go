@@ -113,16 +113,14 @@ func (p program) userResetCommand() *cobra.Command {
 		Use:   "reset NAME",
 		Short: "Remove the password of a user, sign them out, and print a link to set a new one",
 		Args:  cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
-				link, token := web.NewLink(time.Now())
-				u, err := s.ResetUser(ctx, args[0], link)
-				if err != nil {
-					return unknownUser(err, args[0])
-				}
-				return p.showLink(cfg, fmt.Sprintf("Reset %s; the old password is gone.", u.Name), token)
-			})
-		},
+		RunE: p.onStore(func(ctx context.Context, cfg Config, s *store.Store, args []string) error {
+			link, token := web.NewLink(time.Now())
+			u, err := s.ResetUser(ctx, args[0], link)
+			if err != nil {
+				return unknownUser(err, args[0])
+			}
+			return p.showLink(cfg, fmt.Sprintf("Reset %s; the old password is gone.", u.Name), token)
+		}),
 	}
 }
 
@@ -131,16 +129,14 @@ func (p program) userRemoveCommand() *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Remove a user and sign them out",
 		Args:  cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				u, err := s.RemoveUser(ctx, args[0])
-				if err != nil {
-					return unknownUser(err, args[0])
-				}
-				_, err = fmt.Fprintf(p.Stdout, "Removed %s.\n", u.Name)
-				return err
-			})
-		},
+		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+			u, err := s.RemoveUser(ctx, args[0])
+			if err != nil {
+				return unknownUser(err, args[0])
+			}
+			_, err = fmt.Fprintf(p.Stdout, "Removed %s.\n", u.Name)
+			return err
+		}),
 	}
 }
 
