@@ -81,6 +81,9 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 	if err := checkView(ctx, p.View); err != nil {
 		return out, err
 	}
+	if p.Explain.Set && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
+		return out, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "explain needs the scope admin, which this key lacks")
+	}
 	m, err := a.messageOf(ctx, p.MessageID)
 	if err != nil {
 		return out, err
@@ -95,6 +98,11 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 	}
 	if v.Headers, err = a.headersOf(ctx, m); err != nil {
 		return out, err
+	}
+	if p.Explain.Set {
+		if v.Explain, err = explainMessage(m); err != nil {
+			return out, err
+		}
 	}
 	out.SetMessage(*v)
 	return out, nil

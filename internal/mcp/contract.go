@@ -40,7 +40,7 @@ func readContract() (contract, error) {
 
 // maxDepth bounds the nesting of schemas, because recursive schemas cannot be
 // inlined.
-const maxDepth = 20
+const maxDepth = 30
 
 // operation returns an operation with all references resolved.
 func (c contract) operation(name gen.OperationName) (*operation, error) {

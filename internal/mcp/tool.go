@@ -122,7 +122,7 @@ func (t *tool) describe(required []string) *sdk.Tool {
 	output := t.answers
 	if output == nil {
 		// Fenced text may exceed the length and format of the contract.
-		output = object(prune(t.shape(), "description", "examples", "example", "format", "pattern", "minLength", "maxLength"))
+		output = object(prune(t.shape(), "description", "examples", "example", "format", "pattern", "minLength", "maxLength", "explain"))
 	}
 	hints := t.hints
 	hints.Title = t.title

@@ -31,6 +31,10 @@ type codeScorer struct {
 	tokens    []codeToken
 	hint      subjectHint
 	inSubject bool
+
+	why      *Explanation // nil unless asked for
+	where    string
+	evidence []Evidence // of the token that is scored
 }
 
 // maxScored limits the codes found in one text. Real messages have far fewer.
@@ -47,7 +51,10 @@ func (s *codeScorer) codes() []scoredCode {
 		if s.tokens[i].value == "" {
 			continue
 		}
-		if score := s.score(i); score >= codeScore {
+		score := s.score(i)
+		s.why.code(s.tokens[i].value, s.where, score, s.evidence)
+		s.evidence = nil
+		if score >= codeScore {
 			found = append(found, scoredCode{s.tokens[i].value, score})
 			at = append(at, i)
 		}
@@ -126,35 +133,45 @@ func (s *codeScorer) nearest(tokens []int, word codeWord) int {
 func (s *codeScorer) score(i int) int {
 	tok := &s.tokens[i]
 	if s.isAmount(tok) {
-		return 0
+		return s.ruledOut("an amount, with a unit")
 	}
 	before := s.lookBefore(i)
 	if before.other || s.isNumbered(tok) && !before.asked && !before.close {
-		return 0
+		return s.ruledOut("the words before name something else")
 	}
-	best := before.score
-	after := s.lookAfter(i)
-	best = max(best, after.score)
-	lines := s.lookAround(i)
-	best = max(best, lines.score)
+	after, lines := s.lookAfter(i), s.lookAround(i)
+	best := max(before.score, after.score, lines.score)
+	switch {
+	case best == 0:
+	case best == before.score:
+		s.note("a word for a code before", best)
+	case best == after.score:
+		s.note("a word for a code after", best)
+	default:
+		s.note("a word for a code on a line near, or in the subject", best)
+	}
 	weak := before.weak || after.weak || lines.weak
 	if weak && s.opensElse(tok.line) {
-		return 0
+		return s.ruledOut("a PIN or password of something else")
 	}
 	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
 	if before.verb {
 		best += 2
+		s.note("a verb asks for it", 2)
 		if best == 2 && (before.qualified || after.qualified || s.hint.noun) {
 			best += 2
 			if before.asked {
 				best++
 			}
+			s.note("words of sign-in or security near", best-2)
 		}
 	}
 	if best == 0 && after.verbAfter && qualified {
 		best = 5
+		s.note("a verb follows it", best)
 	}
 	if best == 0 || best == 2 {
+		had := best
 		sole := (before.asked || after.verbNext) && s.isSole(i)
 		if sole || before.asked && s.isNumbered(tok) {
 			best = 5 // "type 52740": the only number to type, or "type #4812"
@@ -162,20 +179,33 @@ func (s *codeScorer) score(i int) int {
 		if sole && (s.isNumbered(tok) || len(tok.value) >= minDigits+2) {
 			best++
 		}
-	}
-	if best == 0 || !qualified && s.sells(tok.line) || wordSets().comparer[lastLetters(s.before(tok))] {
-		return 0
+		if best > had {
+			s.note("the only number to type", best-had)
+		}
 	}
 	switch {
+	case best == 0:
+		return s.ruledOut("no word for a code near")
+	case !qualified && s.sells(tok.line):
+		return s.ruledOut("words of advertising near")
+	case wordSets().comparer[lastLetters(s.before(tok))]:
+		return s.ruledOut("an amount, after a comparison")
 	case qualified:
 		best++
-	default:
+		s.note("words of sign-in or security near", 1)
+	case before.named > 0:
 		best -= before.named
+		s.note("an unknown name before the word for a code", -before.named)
 	}
 	if s.inSubject {
 		best++
+		s.note("in the subject", 1)
 	}
-	return best + s.shapeScore(tok, before.asked || before.close)
+	shape := s.shapeScore(tok, before.asked || before.close)
+	if shape != 0 {
+		s.note("its shape and place", shape)
+	}
+	return best + shape
 }
 
 // isNumbered reports whether a number sign precedes a token, as in order and

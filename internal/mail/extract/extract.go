@@ -22,12 +22,13 @@ const (
 // CodesAndLinks finds the codes and links in the subject, plain text and HTML
 // of a message. Text or HTML may be empty. It never fetches a link.
 func CodesAndLinks(subject, text, html string) mail.Extraction {
-	found, _ := extract(subject, text, html, mail.DefaultLimits())
+	found, _ := extract(subject, text, html, mail.DefaultLimits(), nil)
 	return found
 }
 
-// extract also returns the page of the HTML, or nil if html is empty.
-func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htmltext.Page) {
+// extract also returns the page of the HTML, or nil if html is empty. It records
+// its evidence in why, unless that is nil.
+func extract(subject, text, html string, lim mail.Limits, why *Explanation) (mail.Extraction, *htmltext.Page) {
 	subject = plaintext.Truncate(subject, maxSubject)
 	var p *htmltext.Page
 	visible, preview := "", ""
@@ -35,18 +36,22 @@ func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htm
 		p = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
 		visible, preview = string(p.Text), strings.ToValidUTF8(string(p.Preview), "")
 	}
-	codes := codesOf(subject, text, visible, lim.Budget)
+	codes := codesOf(subject, text, visible, lim.Budget, why)
 	if len(codes) == 0 && plaintext.HasDigit(preview) {
-		codes = codesOf(subject, preview, "", lim.Budget)
+		codes = codesOf(subject, preview, "", lim.Budget, why)
 	}
 	if len(codes) == 0 {
 		codes = loneCode(subject, cmp.Or(text, visible))
+		for _, c := range codes {
+			why.code(c.value, "text", c.score, []Evidence{{"the only long number, on a line of its own in a short message", c.score}})
+		}
 	}
 	found := mail.Extraction{Codes: []string{}, Links: []string{}, OTP: bestCode(codes)}
 	for _, c := range codes[:min(len(codes), maxCodes)] {
 		found.Codes = append(found.Codes, c.value)
 	}
-	links := linksOf(subject, text, p, lim)
+	links := linksOf(subject, text, p, lim, why)
+	why.decide(codes, links)
 	for _, l := range links {
 		found.Links = append(found.Links, l.url)
 	}
@@ -57,7 +62,7 @@ func extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htm
 }
 
 // codesOf returns the unique codes of a message, best first.
-func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCode {
+func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Explanation) []scoredCode {
 	var hint subjectHint
 	head := newCodeText(subject)
 	for i := range head.lines {
@@ -75,22 +80,22 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget) []scoredCo
 			hint.elsewhere = hint.elsewhere || w.opens
 		}
 	}
-	scorer := codeScorer{t: head, tokens: head.findTokens(), hint: hint, inSubject: true}
+	scorer := codeScorer{t: head, tokens: head.findTokens(), hint: hint, inSubject: true, why: why, where: "subject"}
 	inSubject := scorer.codes()
 	all := inSubject
-	for _, body := range []string{text, visible} {
-		if body == "" {
+	for _, body := range []struct{ where, text string }{{"text", text}, {"html", visible}} {
+		if body.text == "" {
 			continue
 		}
-		all = append(all, codesIn(body, hint, budget)...)
+		all = append(all, codesIn(body.text, body.where, hint, budget, why)...)
 	}
 	return mergeCodes(all, len(inSubject))
 }
 
 // codesIn returns the codes of a text. If there are several, it prefers those
 // outside quoted messages.
-func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
-	codes := scanCodes(body, hint, budget)
+func codesIn(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
+	codes := scanCodes(body, where, hint, budget, why)
 	if len(codes) < 2 {
 		return codes
 	}
@@ -98,16 +103,16 @@ func codesIn(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCo
 	if len(reply) == len(strings.TrimSpace(body)) {
 		return codes // no quoted text
 	}
-	if own := scanCodes(reply, hint, budget); len(own) > 0 {
+	if own := scanCodes(reply, where, hint, budget, nil); len(own) > 0 {
 		return own
 	}
 	return codes
 }
 
-func scanCodes(body string, hint subjectHint, budget *cpubudget.Budget) []scoredCode {
+func scanCodes(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
 	t := newCodeText(body)
 	t.budget = budget
-	scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint}
+	scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint, why: why, where: where}
 	return scorer.codes()
 }
 

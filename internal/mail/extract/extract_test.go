@@ -238,7 +238,7 @@ func TestExtractLinks(t *testing.T) {
 func TestExtractLimitsLinks(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("https://a.example/x ", 3) + "https://a.example/y https://a.example/z"
-	if got, _ := extract("", text, "", mail.Limits{Links: 2}); len(got.Links) > 2 {
+	if got, _ := extract("", text, "", mail.Limits{Links: 2}, nil); len(got.Links) > 2 {
 		t.Errorf("got %q", got.Links)
 	}
 }

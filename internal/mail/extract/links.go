@@ -20,6 +20,7 @@ type foundLink struct {
 	after   string // the text after it on its line
 	score   int
 	action  bool
+	inHTML  bool
 }
 
 // textLinks returns the web addresses in a text, except those inside anchors
@@ -82,10 +83,13 @@ func firstLine(s string) string {
 
 // linksOf returns the unique links of a message, the action link first. It
 // leaves out footer links.
-func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits) []foundLink {
+func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits, why *Explanation) []foundLink {
 	var all []foundLink
 	if p != nil {
 		all = append(pageLinks(p), textLinks(string(p.Text), p.Links, lim)...)
+		for i := range all {
+			all[i].inHTML = true
+		}
 	}
 	all = append(all, textLinks(text, nil, lim)...)
 	if len(all) == 0 {
@@ -105,9 +109,11 @@ func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits) []foundLin
 		signs := l.signs()
 		if !known && (signs.isFooter(asked) || len(kept) == lim.Links) {
 			seen[l.url] = -1
+			why.link(&l, []Evidence{{"a footer link", 0}})
 			continue
 		}
-		l.weigh(&signs, asked)
+		evidence := l.weigh(&signs, asked, why != nil)
+		why.link(&l, evidence)
 		switch {
 		case !known:
 			seen[l.url] = len(kept)

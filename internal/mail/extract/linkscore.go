@@ -46,43 +46,52 @@ func (l *foundLink) signs() linkSigns {
 }
 
 // weigh sets the score of a link. subject holds the kinds of words in the
-// subject.
-func (l *foundLink) weigh(s *linkSigns, subject wordKind) {
+// subject. It returns the evidence if explain is set.
+func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidence []Evidence) {
+	add := func(sign string, weight int) {
+		l.score += weight
+		if explain {
+			evidence = append(evidence, Evidence{sign, weight})
+		}
+	}
 	asks := s.part&actionWord != 0
 	secret := hasSecret(s.path) || hasSecret(s.query)
 	switch points := s.bare || s.words&pointWord != 0; {
 	case s.words&actionWord != 0:
-		l.score += 6
+		add("its text asks to act", 6)
 		asks = true
 	case points && (s.line&actionWord != 0 || (s.context|s.after)&actionWord != 0 && (s.context|s.words)&pointWord != 0):
-		l.score += 5
+		add("the words near ask to act", 5)
 		asks = asks || secret || !s.bare
 	case points && (s.context&pointWord != 0 || !s.bare):
-		l.score += 3
+		add("the words near point to it", 3)
 	}
 	if s.part&actionWord != 0 {
-		l.score += 3
+		add("a word of action in its address", 3)
 	}
 	if secret {
-		l.score += 2
+		add("a random token in its address", 2)
 	}
 	if subject&actionWord != 0 {
-		l.score += 2
+		add("the subject asks to act", 2)
 		asks = asks || secret && !s.bare && s.words&pointWord != 0
 	}
 	if s.words&restWord != 0 || s.bare && s.line&restWord != 0 {
-		l.score -= 6
+		add("words of a side link", -6)
 	}
 	if strings.Trim(s.path, "/") == "" && s.query == "" {
-		l.score -= 4 // a home page
+		add("a home page", -4)
 	}
 	switch {
 	case isSocial(s.host) && s.part&actionWord == 0: // an invitation to follow, whatever its words
 		asks = false
+		add("a social network or app store: never the action link", 0)
 	case isHelpHost(s.host) && isHelpPath(s.path):
 		asks = false
+		add("a help article: never the action link", 0)
 	}
 	l.action = asks && l.score >= actionScore
+	return evidence
 }
 
 // isFooter reports whether a link is a usual footer link, such as an
