@@ -598,7 +598,7 @@ func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int6
 		ON CONFLICT (domain, selector) DO NOTHING`
 	var all int64
 	for _, k := range keys {
-		sealed := s.seal.seal(dkimLabel(k.Domain, k.Selector), k.Private)
+		sealed := s.seal.Seal(dkimLabel(k.Domain, k.Selector), k.Private)
 		res, err := tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, foundAt, NewTime(s.now()))
 		if err != nil {
 			return all, err
@@ -631,7 +631,7 @@ func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([
 	}
 	keys := make([]DKIMKey, 0, len(rows))
 	for _, r := range rows {
-		private, err := s.seal.open(dkimLabel(r.Domain, r.Selector), r.Sealed)
+		private, err := s.seal.Open(dkimLabel(r.Domain, r.Selector), r.Sealed)
 		if err != nil {
 			return nil, fmt.Errorf("DKIM key %s of %s: %w", r.Selector, r.Domain, err)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
+	"github.com/postroom/postroom/store/internal/seal"
 )
 
 // Config configures a store. All fields but Now and Log are required.
@@ -73,7 +74,7 @@ type Store struct {
 	read    *sqlx.DB
 	blobs   Blobs
 	cursors cursorSigner
-	seal    sealer
+	seal    seal.Sealer
 	clock   engine.Clock
 	guard   clockGuard
 	pauses  pauseLog
@@ -179,7 +180,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if s.cursors, err = newCursorSigner(cfg.CursorKey); err != nil {
 		return nil, err
 	}
-	if s.seal, err = newSealer(cfg.SealKey); err != nil {
+	if s.seal, err = seal.New(cfg.SealKey); err != nil {
 		return nil, err
 	}
 	s.engine = engine.New(cfg.Database, cfg.StatementTimeout)
@@ -470,6 +471,39 @@ func refuseNewer(ctx context.Context, p *goose.Provider) error {
 	}
 	if have > want {
 		return fmt.Errorf("the database schema is at version %d and this program's at %d: %w", have, want, ErrSchemaNew)
+	}
+	return nil
+}
+
+// ErrSecret means that the installation secret is not the one that the database was
+// made with: what is sealed in it cannot be opened.
+var ErrSecret = errors.New("not the installation secret that the database was made with")
+
+const (
+	proofLabel = "install"
+	proofText  = "sealed with the install secret"
+)
+
+// ProveSecret shows that the seal key is the one that the database was made with.
+// The first to ask leaves the proof. ErrSecret otherwise: whoever went on would
+// seal some secrets with one key and some with another.
+func (s *Store) ProveSecret(ctx context.Context) error {
+	const (
+		leave = `INSERT INTO install_secret (id, proof) VALUES (1, $1) ON CONFLICT (id) DO NOTHING`
+		read  = `SELECT proof FROM install_secret WHERE id = 1`
+	)
+	var proof []byte
+	err := s.inTx(ctx, "check the installation secret", func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, leave, s.seal.Seal(proofLabel, []byte(proofText))); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &proof, read)
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := s.seal.Open(proofLabel, proof); err != nil {
+		return ErrSecret
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (s *Store) Certificate(ctx context.Context, name string) ([]byte, error) {
 	if err := s.read.GetContext(ctx, &sealed, q, name); err != nil {
 		return nil, s.wrap(err, "certificate "+name)
 	}
-	plain, err := s.seal.open(certificateLabel(name), sealed)
+	plain, err := s.seal.Open(certificateLabel(name), sealed)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s: %w", name, err)
 	}
@@ -34,7 +34,7 @@ func (s *Store) PutCertificate(ctx context.Context, name string, data []byte) er
 	const q = `INSERT INTO certificates (name, sealed, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at`
 	return s.inTx(ctx, "keep a certificate", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, name, s.seal.seal(certificateLabel(name), data), NewTime(s.now()))
+		_, err := tx.ExecContext(ctx, q, name, s.seal.Seal(certificateLabel(name), data), NewTime(s.now()))
 		return err
 	})
 }

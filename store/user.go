@@ -271,7 +271,7 @@ func (s *Store) LeaveNote(ctx context.Context, session []byte, subject, secret s
 		INSERT INTO session_notes (session_hash, subject, sealed, expires_at)
 		SELECT hash, $2, $3, $4 FROM user_sessions WHERE hash = $1
 		ON CONFLICT (session_hash, subject) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at`
-	sealed := s.seal.seal(noteLabel(session, subject), []byte(secret))
+	sealed := s.seal.Seal(noteLabel(session, subject), []byte(secret))
 	return s.inTx(ctx, "leave note", func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, q, session, subject, sealed, NewTime(s.now().Add(SessionNoteTTL)))
 		if err != nil {
@@ -292,7 +292,7 @@ func (s *Store) TakeNote(ctx context.Context, session []byte, subject string) (s
 	if err != nil {
 		return "", err
 	}
-	secret, err := s.seal.open(noteLabel(session, subject), sealed)
+	secret, err := s.seal.Open(noteLabel(session, subject), sealed)
 	if err != nil {
 		return "", fmt.Errorf("note %s: %w", subject, err)
 	}

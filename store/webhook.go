@@ -100,7 +100,7 @@ func (s *Store) WebhookKeys(w Webhook, at time.Time) ([][]byte, error) {
 	}
 	keys := make([][]byte, 0, len(sealed))
 	for _, b := range sealed {
-		secret, err := s.seal.open(webhookLabel(w.ID), b)
+		secret, err := s.seal.Open(webhookLabel(w.ID), b)
 		if err != nil {
 			return nil, fmt.Errorf("secret of %s: %w", w.ID, err)
 		}
@@ -156,7 +156,7 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 				return err
 			}
 		}
-		sealed := s.seal.seal(webhookLabel(id), []byte(secret))
+		sealed := s.seal.Seal(webhookLabel(id), []byte(secret))
 		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now), w.OwnerKey)
 	})
 	return out, secret, err
@@ -265,7 +265,7 @@ func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, a
 			return err
 		}
 		until := NewTime(s.now().Add(OldSecretTTL))
-		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.seal(webhookLabel(id), []byte(secret))
+		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.Seal(webhookLabel(id), []byte(secret))
 		if adopt {
 			w.OwnerKey = nil
 		}
