@@ -1,8 +1,10 @@
 package extract
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"html"
@@ -17,9 +19,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/htmltext"
 )
 
 var showMisses = flag.Bool("misses", false, "print each message of testdata/languages that is read wrong, but for those held out")
+
+var exportTo = flag.String("export", "", "write the messages of testdata/languages to this file, one JSON object per line")
 
 // labelled is one record of testdata/languages; its README.md has the format.
 type labelled struct {
@@ -50,6 +55,9 @@ func TestLanguages(t *testing.T) {
 			}
 		}
 	}
+	if *exportTo != "" {
+		export(t, *exportTo)
+	}
 	t.Log("open:     ", open)
 	t.Log("held out: ", held)
 	if open.messages < 465 || held.messages < 225 {
@@ -73,6 +81,31 @@ func TestLanguages(t *testing.T) {
 		if s.otpWrong > s.wrong {
 			t.Errorf("%s: %d wrong codes, want at most %d", s.name, s.otpWrong, s.wrong)
 		}
+	}
+}
+
+// export writes the messages for bench/extractors.
+func export(t *testing.T, file string) {
+	t.Helper()
+	var out bytes.Buffer
+	for _, r := range readLabelled(t) {
+		text, page := r.build(t)
+		codes := []string{}
+		if r.code != "" {
+			codes = append(codes, r.code)
+		}
+		if r.also != "" {
+			codes = append(codes, r.also)
+		}
+		if err := json.NewEncoder(&out).Encode(map[string]any{
+			"file": r.file, "name": r.name, "held_out": r.heldOut, "codes": codes,
+			"text": r.subject + "\n\n" + cmp.Or(text, htmltext.Text(page)), "otp": CodesAndLinks(r.subject, text, page).OTP,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
