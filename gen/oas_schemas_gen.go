@@ -3275,8 +3275,10 @@ func (s *DraftUpdate) SetVersion(val OptInt) {
 // Something that a person who approves a draft should know. The codes are `html_removed` (the HTML
 // held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see
 // this text, or only some do), `misleading_link` (the text of a link names another site than the link
-// leads to), `new_recipient` (the inbox has neither written to nor received mail from this address)
-// and `link` (an address that the message links to). Other codes may be added.
+// leads to), `new_recipient` (the inbox has neither written to nor received mail from this address),
+// `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other
+// content), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the
+// original message) and `link` (an address that the message links to). Other codes may be added.
 // Ref: #/components/schemas/DraftWarning
 type DraftWarning struct {
 	// The kind of warning.

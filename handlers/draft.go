@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postroom/postroom/gen"
@@ -276,7 +278,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 			Attachments: store.JSON[[]mail.Attachment]{V: heldAttachments(s.attachments, a.now())},
 		},
 	}}
-	settleHTML(n.Content, recipients)
+	settleHTML(n.Content, append(recipients, sourceWarnings(s.source)...))
 	if n.Content.Text == "" && n.Content.HTML == "" {
 		return nil, errContentRequired
 	}
@@ -360,7 +362,56 @@ const (
 	warnMisleading = "misleading_link"
 	warnRecipient  = "new_recipient"
 	warnLink       = "link"
+	warnAmount     = "amount"
+	warnFile       = "attachment_type"
+	warnSender     = "unverified_sender"
 )
+
+// maxWarnedAmounts limits how many amounts of money in a draft are listed.
+const maxWarnedAmounts = 10
+
+// money matches an amount with a currency before or after it.
+var money = regexp.MustCompile(`(?i)(?:[$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY)\b)[ \x{00A0}]?\d[\d.,'\x{00A0}]*\d|(?:[$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY)\b)[ \x{00A0}]?\d|\d(?:[\d.,'\x{00A0}]*\d)?[ \x{00A0}]?(?:[€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|dollars?|euros?|pounds?)\b)`)
+
+// riskyFiles are the extensions of files that can run programs, hide other files
+// or pose as a page.
+var riskyFiles = []string{
+	".exe", ".msi", ".com", ".scr", ".bat", ".cmd", ".ps1", ".vbs", ".vbe", ".js", ".jse", ".wsf", ".hta", ".jar", ".lnk", ".reg", ".dll",
+	".apk", ".app", ".dmg", ".pkg", ".sh", ".iso", ".img", ".zip", ".rar", ".7z", ".docm", ".xlsm", ".pptm", ".html", ".htm", ".svg", ".url",
+}
+
+// contentWarnings returns the warnings about amounts and attachments.
+func contentWarnings(c *store.DraftContent) (ws []store.Warning) {
+	var amounts []string
+	for _, text := range []string{c.Text, mailhtml.AllText(c.HTML)} {
+		for _, amount := range money.FindAllString(text, maxWarnedAmounts) {
+			if !slices.Contains(amounts, amount) && len(amounts) < maxWarnedAmounts {
+				amounts = append(amounts, amount)
+			}
+		}
+	}
+	for _, amount := range amounts {
+		ws = append(ws, store.Warning{Code: warnAmount, Value: amount})
+	}
+	for _, at := range c.Attachments.V {
+		name := attachmentName(at)
+		if slices.Contains(riskyFiles, strings.ToLower(path.Ext(name))) {
+			ws = append(ws, store.Warning{Code: warnFile, Value: name})
+		}
+	}
+	return ws
+}
+
+// sourceWarnings warns of an original whose sender nothing vouches for.
+func sourceWarnings(m *store.Message) []store.Warning {
+	if m == nil || m.Direction != store.DirectionIn || m.Content == nil || m.Addresses.V.From == nil {
+		return nil
+	}
+	if a := m.Content.Auth; a != nil && (a.V.DMARC == "pass" || a.V.Internal == "pass") {
+		return nil
+	}
+	return []store.Warning{{Code: warnSender, Value: m.Addresses.V.From.Email}}
+}
 
 // maxWarnedLinks limits how many links in the text of a draft are listed.
 const maxWarnedLinks = 50
@@ -370,7 +421,7 @@ var webAddress = regexp.MustCompile(`https?://[^\s<>"]+`)
 
 // settleHTML sanitizes the HTML of a draft, so that the approved content is
 // what is sent, and replaces the warnings about the content. It keeps the
-// warnings in before that are about recipients.
+// warnings in before that are about recipients and the original.
 func settleHTML(c *store.DraftContent, before []store.Warning) {
 	clean := mailhtml.Sanitize(c.HTML)
 	c.HTML = clean.HTML
@@ -387,10 +438,11 @@ func settleHTML(c *store.DraftContent, before []store.Warning) {
 		}
 	}
 	for _, w := range before {
-		if w.Code == warnRecipient {
+		if w.Code == warnRecipient || w.Code == warnSender {
 			ws = append(ws, w)
 		}
 	}
+	ws = append(ws, contentWarnings(c)...)
 	var links []string
 	for _, l := range clean.Links {
 		links = append(links, l.URL)
@@ -448,6 +500,12 @@ func warningToAPI(w store.Warning) gen.DraftWarning {
 		out.Message = fmt.Sprintf("A link says %s and leads to %s.", w.Text, w.Value)
 	case warnRecipient:
 		out.Message = fmt.Sprintf("This inbox has neither written to nor received mail from %s.", w.Value)
+	case warnAmount:
+		out.Message = fmt.Sprintf("The message names an amount of money: %s.", w.Value)
+	case warnFile:
+		out.Message = fmt.Sprintf("The attachment %s is of a type that can run programs or hide other content.", w.Value)
+	case warnSender:
+		out.Message = fmt.Sprintf("The sender of the original message, %s, is not verified.", w.Value)
 	case warnLink:
 		out.Message = fmt.Sprintf("A link leads to %s.", w.Value)
 	default:

@@ -3,9 +3,11 @@ package handlers_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -97,5 +99,35 @@ func TestOldDraftIsSeenAgain(t *testing.T) {
 		got.wantAt(t, "html", `"<p>x</p>"`)
 		wantWarnings(t, got, `html_removed <xmp> y`, `new_recipient ann@out.example <nil>`)
 		s.do(t, http.MethodPost, draftPath(t, d, "/send"), `{"version":3}`).want(t, http.StatusCreated)
+	})
+}
+
+// Amounts, risky files and an unverified sender are warned of. An edit checks the
+// amounts again and keeps the rest.
+func TestUnusualDraftsWarn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		body := `{"text":"It is $1,200.50 or 90 EUR.","attachments":[{"filename":"Offer.pdf","content":"eA=="},{"filename":"run.JS","content":"eA=="}]}`
+		for _, tt := range []struct {
+			auth *mail.AuthResult
+			want []string
+		}{
+			{nil, []string{`unverified_sender ann@out.example <nil>`}},
+			{&mail.AuthResult{SPF: "fail", DKIM: "none", DMARC: "fail"}, []string{`unverified_sender ann@out.example <nil>`}},
+			{&mail.AuthResult{SPF: "none", DKIM: "pass", DMARC: "pass"}, nil},
+			{&mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass"}, nil},
+		} {
+			m := s.receive(t, in, "Subject: Offer?", func(m *store.NewMessage) {
+				if tt.auth != nil {
+					m.Content.Auth = &store.JSON[mail.AuthResult]{V: *tt.auth}
+				}
+			})
+			d := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", body).want(t, http.StatusAccepted)
+			files := `attachment_type run.JS <nil>`
+			wantWarnings(t, d, append(slices.Clone(tt.want), `amount $1,200.50 <nil>`, `amount 90 EUR <nil>`, files)...)
+			edited := s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"It is 80 EUR. The 3 chairs of room 12 stay."}`).want(t, http.StatusOK)
+			wantWarnings(t, edited, append(slices.Clone(tt.want), `amount 80 EUR <nil>`, files)...)
+		}
 	})
 }

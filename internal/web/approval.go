@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ func (d *Dashboard) approvalPages() {
 	d.get("/approvals/{mail}/edit", d.editDraftForm)
 	d.post("/approvals/{mail}/edit", d.editDraft)
 	d.post("/approvals/{mail}/approve", d.approve)
+	d.post("/approvals/approve", d.approveMany)
 	d.post("/approvals/{mail}/reject", d.reject)
 }
 
@@ -83,6 +85,12 @@ type approvalView struct {
 	You      string
 	// AllText is the text of the HTML, including text that its styles hide.
 	AllText string
+	// Source is the message that the draft replies to or forwards, if it still
+	// exists.
+	Source *gen.Message
+	// Previous and Next are the ids of the neighbours in the approval queue, or
+	// empty.
+	Previous, Next string
 	// KeyNames maps the ids of the account's keys to their names.
 	KeyNames map[string]string
 }
@@ -125,8 +133,76 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 	if v.Frame != nil {
 		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
 	}
+	if id, ok := dr.SourceMessageID.Get(); ok {
+		v.Source, err = d.getMessage(p, id)
+		if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {
+			v.Source = nil // deleted since
+		} else if err != nil {
+			return approvalView{}, err
+		}
+	}
+	if v.Pending() {
+		if v.Previous, v.Next, err = d.neighbours(p, dr.ID); err != nil {
+			return approvalView{}, err
+		}
+	}
 	v.KeyNames, err = d.keyNames(p)
 	return v, err
+}
+
+// neighbours returns the pending drafts before and after a draft among the newest
+// 100.
+func (d *Dashboard) neighbours(p *page, id string) (previous, next string, err error) {
+	l, err := d.api.ListDrafts(p.ctx(), gen.ListDraftsParams{
+		Status: gen.NewOptDraftStatus(gen.DraftStatusPending), Limit: gen.NewOptInt(100),
+	})
+	if err != nil {
+		return "", "", err
+	}
+	i := slices.IndexFunc(l.Data, func(dr gen.Draft) bool { return dr.ID == id })
+	if i > 0 {
+		previous = l.Data[i-1].ID
+	}
+	if i >= 0 && i+1 < len(l.Data) {
+		next = l.Data[i+1].ID
+	}
+	return previous, next, nil
+}
+
+// approveMany sends the selected drafts, each only in the version that the list
+// showed. The values of the form are the id and the version.
+func (d *Dashboard) approveMany(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	approved, refused := 0, []string{}
+	for _, selected := range form["draft"] {
+		id, text, _ := strings.Cut(selected, ":")
+		version, err := strconv.Atoi(text)
+		if err != nil {
+			return errForm
+		}
+		_, err = d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}), gen.SendDraftParams{DraftID: id})
+		pr, known := problemOf(err)
+		switch {
+		case err == nil:
+			approved++
+		case known && pr.status < http.StatusInternalServerError:
+			refused = append(refused, pr.Message)
+		default:
+			return err
+		}
+	}
+	switch {
+	case len(form["draft"]) == 0:
+		p.leaveNotice(notice{Text: "Select at least one draft.", Bad: true})
+	case len(refused) > 0:
+		p.leaveNotice(notice{Text: fmt.Sprintf("%d approved, %d not: %s", approved, len(refused), refused[0]), Bad: true})
+	default:
+		p.leaveNotice(notice{Text: fmt.Sprintf("%d approved and queued for delivery.", approved)})
+	}
+	return p.goTo("/approvals")
 }
 
 // keyNames returns the names of the newest 100 keys. Pages show the id of other

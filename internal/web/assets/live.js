@@ -36,6 +36,7 @@ async function refresh() {
   for (const part of document.querySelectorAll('[data-live-part]')) {
     const now = fresh.querySelector(`[data-live-part="${part.dataset.livePart}"]`);
     if (!now || now.outerHTML === part.outerHTML) continue;
+    if (part.querySelector('input:checked')) continue; // the user is selecting
     if (part.dataset.liveOnce !== undefined) { // is read right now: only say that there is more
       document.querySelector('[data-live-more]').hidden = false;
       continue;
