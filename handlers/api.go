@@ -49,6 +49,9 @@ type Config struct {
 	StreamPing time.Duration
 	// MailDomain is the mail domain of the installation, in lower case.
 	MailDomain string
+	// AnySender lets every account send from any address that is not an inbox of
+	// another. It is for development.
+	AnySender bool
 	// Hostname is the host name in the Authentication-Results of received mail.
 	Hostname string
 	// BaseURL is the public URL of the API. Links begin with it.

@@ -33,7 +33,11 @@ func (n *node) announce(in install) error {
 		fmt.Fprintf(&b, "  Metrics      http://%s/metrics\n", n.metricsAddr)
 	}
 	fmt.Fprintf(&b, "  Mail domain  %s\n", n.cfg.MailDomain)
-	fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())
+	if n.cfg.dev {
+		b.WriteString("  Key          not needed on this machine\n\nEverything is in memory. Every address has an inbox, and no mail leaves.\n")
+	} else {
+		fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())
+	}
 	if in.firstKey != "" {
 		b.WriteString("\nThe key reaches everything and is shown this once. `postroom key create` makes others.\n")
 	}

@@ -47,11 +47,15 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{
+	receiving := inbound.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
 		Auth: mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
 		Now:  n.now, Log: n.log,
-	})
+	}
+	if n.cfg.dev {
+		receiving.Auth, receiving.NewInbox = nil, newDevInbox(s)
+	}
+	receiver, err := inbound.NewReceiver(receiving)
 	if err != nil {
 		return nil, fmt.Errorf("create SMTP server: %w", err)
 	}
@@ -114,6 +118,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	cfg.BaseURL, cfg.FileKey, cfg.NoFiles = base, in.keys.files, !bool(n.cfg.Files)
 	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
+	cfg.AnySender = n.cfg.dev
 	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
 	cfg.MCP = func(local http.RoundTripper) (http.Handler, error) {
@@ -141,6 +146,9 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	}
 	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
 		return nil, nil, err
+	}
+	if n.cfg.dev {
+		api = withoutKey(api, string(n.cfg.BootstrapKey))
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
@@ -177,7 +185,7 @@ func (n *node) queuePart(
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
 		Signer: queue.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
-		Grace: queueGrace, Now: n.now, Log: n.log,
+		AllLocal: n.cfg.dev, Grace: queueGrace, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
 		if cfg.Relay, err = outbound.ParseRelay(string(n.cfg.Relay)); err != nil {
@@ -201,6 +209,9 @@ func (n *node) queuePart(
 // previous run.
 func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
 	return n.prepare(ctx, "queue", func() error {
+		if n.cfg.dev {
+			return nil // nothing is signed
+		}
 		if err := queue.EnsureKeys(ctx, s, string(n.cfg.MailDomain)); err != nil {
 			return err
 		}

@@ -112,7 +112,13 @@ type served struct {
 // checks the exit status.
 func serve(t *testing.T, data string, env ...string) *served {
 	t.Helper()
-	s := &served{cmd: command(t, data, env, "serve"), stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}
+	return begin(t, command(t, data, env, "serve"))
+}
+
+// begin is serve for any command that serves.
+func begin(t *testing.T, cmd *exec.Cmd) *served {
+	t.Helper()
+	s := &served{cmd: cmd, stdout: &syncBuffer{}, log: &syncBuffer{}, ended: make(chan error, 1)}
 	s.cmd.Stderr = s.log
 	pipe, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -34,6 +34,13 @@ func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors liste
 	}
 	parts := []part{serve("SMTP server", doors.smtp, cfg)}
 	cfg.Submission, cfg.MaxSize = submissionTo(api, string(n.cfg.Hostname)), maxSubmission
+	if n.cfg.dev {
+		key, host := string(n.cfg.BootstrapKey), string(n.cfg.Hostname)
+		cfg.Submission.Anonymous = submitWith(api, key, netip.IPv6Loopback(), host)
+		cfg.Submission.Login = func(context.Context, string, netip.Addr) (inbound.Submit, error) {
+			return cfg.Submission.Anonymous, nil
+		}
+	}
 	if doors.submission != nil {
 		parts = append(parts, serve("submission server", doors.submission, cfg))
 	}

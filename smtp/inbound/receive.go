@@ -35,6 +35,9 @@ type ReceiverConfig struct {
 	Auth *mailauth.Checker
 	// Hostname is the host name in authentication results; empty means Domain.
 	Hostname string
+	// NewInbox, if not nil, creates the inbox for an address that has none, on any
+	// domain. It is for development. The address has no tag.
+	NewInbox func(ctx context.Context, local, domain string) error
 	// Limits bound the parsing of a message; zero means mail.DefaultLimits().
 	Limits mail.Limits
 	// SpoolMemory is the memory, in bytes, for arriving messages, not counting
@@ -55,6 +58,7 @@ type Receiver struct {
 	feedback *feedback.Signer
 	auth     *mailauth.Checker
 	host     string
+	newInbox func(ctx context.Context, local, domain string) error
 	limits   mail.Limits
 	spools   *spools
 	reading  chan struct{} // holds a token for each message being parsed
@@ -94,6 +98,7 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 		feedback: cfg.Feedback,
 		auth:     cfg.Auth,
 		host:     strings.ToLower(cfg.Hostname),
+		newInbox: cfg.NewInbox,
 		limits:   cfg.Limits,
 		spools:   spools,
 		reading:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),

@@ -33,14 +33,23 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	if strings.ContainsAny(local, routing) {
 		return store.Mailbox{}, nil, replyRelayDenied
 	}
-	owner, err := r.ownerOf(ctx, domain)
-	if err != nil {
-		return store.Mailbox{}, nil, err
+	owner := int64(anyAccount)
+	if r.newInbox == nil {
+		var err error
+		if owner, err = r.ownerOf(ctx, domain); err != nil {
+			return store.Mailbox{}, nil, err
+		}
 	}
 	if mail.ValidAddress(rcpt) != nil {
 		return store.Mailbox{}, nil, replyBadRecipient
 	}
 	in, err := r.store.MailboxByAddress(ctx, local+"@"+domain)
+	if errors.Is(err, store.ErrNotFound) && r.newInbox != nil {
+		if err := r.newInbox(ctx, local, domain); err != nil {
+			return store.Mailbox{}, nil, fmt.Errorf("create an inbox: %w", err)
+		}
+		in, err = r.store.MailboxByAddress(ctx, local+"@"+domain)
+	}
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && owner != anyAccount && in.AccountID != owner:
 		return store.Mailbox{}, nil, replyNoInbox

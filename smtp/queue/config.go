@@ -28,6 +28,9 @@ type Config struct {
 	Local LocalDelivery
 	// Domain is the mail domain of the installation.
 	Domain string
+	// AllLocal delivers mail for every domain to Local, from any sender and without
+	// a signature. It is for development.
+	AllLocal bool
 	// Resolver looks up the servers of other domains; nil means NewResolver("").
 	Resolver dns.Resolver
 	// Guard decides which addresses we may connect to; nil means public ones. It

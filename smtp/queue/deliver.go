@@ -50,7 +50,7 @@ func (q *Queue) attempt(ctx context.Context, j *job) []result {
 func (q *Queue) mayLeave(ctx context.Context, j *job) (result, bool) {
 	from := j.mail.message.FromEmail
 	domain := strings.ToLower(from[strings.LastIndexByte(from, '@')+1:])
-	if domain == q.domain {
+	if domain == q.domain || q.allLocal {
 		return result{}, true
 	}
 	owner, err := q.store.DomainOwner(ctx, domain)

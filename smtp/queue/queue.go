@@ -45,6 +45,7 @@ type Queue struct {
 	signer   *Signer
 	feedback *Feedback
 	domain   string
+	allLocal bool
 	due      store.DueRules
 	relay    *outbound.Relay
 	mxPort   uint16
@@ -73,7 +74,7 @@ func New(cfg Config) (*Queue, error) {
 		store:  cfg.Store,
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
-		domain: cfg.Domain,
+		domain: cfg.Domain, allLocal: cfg.AllLocal,
 		due:    store.DueRules{MailDomain: cfg.Domain, Fold: mail.FoldAddress, Draft: cfg.DraftOf},
 		relay:  cfg.Relay,
 		mxPort: cfg.MXPort,
