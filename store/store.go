@@ -101,6 +101,7 @@ type Store struct {
 	rates  rateCounter
 	stmts  *batch.Statements
 	hot    hotStatements
+	known  knownRows
 	used   usedKeys
 	totals totals
 
@@ -246,6 +247,17 @@ const maxTries = 3
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	return s.inHotTx(ctx, what, func(tx *sqlx.Tx) error {
+		if s.engine.Alone() {
+			s.known.forget()
+			defer s.known.forget() // what do itself has read
+		}
+		return do(tx)
+	})
+}
+
+// inHotTx is inTx for the hot writes, after which Store.known is still right.
+func (s *Store) inHotTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
 		err = s.tryTx(ctx, do)

@@ -19,6 +19,7 @@ import (
 const (
 	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants, t.message_count`
 
+	expectIn     = `SELECT i.seq FROM inboxes i WHERE i.seq IN ({rows}) AND EXISTS (SELECT 1 FROM thread_references r WHERE r.inbox_seq = i.seq)`
 	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({rows})`
 	// Of the messages of an inbox with the same Message-ID the oldest few are
 	// checked, and of the threads with the same subject the newest 50, for a
@@ -152,11 +153,44 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 		return errIn("threads by reference", err)
 	}
 	await := func(rows *sql.Rows) error { return b.addThread(ix, ix.expected, rows) }
-	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(append(expected, headers...)), await); err != nil {
+	expected, err := b.mayExpect(ctx, append(expected, headers...))
+	if err != nil {
+		return err
+	}
+	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(expected), await); err != nil {
 		return errIn("threads by expected mail", err)
 	}
 	since := b.now.Add(-subjectWindow).UnixMicro()
 	return errIn("threads by subject", hot.bySubject.Find(ctx, b.tx, batch.Sorted(subjects), add, since))
+}
+
+// mayExpect leaves out the keys of inboxes in which no thread expects mail, where
+// that is known.
+func (b *hotBatch) mayExpect(ctx context.Context, keys [][2]int64) ([][2]int64, error) {
+	if !b.store.engine.Alone() {
+		return keys, nil
+	}
+	k := &b.store.known
+	var ask [][2]int64
+	for _, key := range keys {
+		if _, known := k.expected[key[0]]; !known {
+			ask = append(ask, [2]int64{key[0]})
+		}
+	}
+	ask = batch.Sorted(ask)
+	for _, key := range ask {
+		note(&k.expected, key[0], false)
+	}
+	err := b.store.hot.expectIn.Find(ctx, b.tx, ask, func(rows *sql.Rows) error {
+		var inbox int64
+		err := rows.Scan(&inbox)
+		note(&k.expected, inbox, true)
+		return err
+	})
+	return slices.DeleteFunc(keys, func(key [2]int64) bool {
+		expects, known := k.expected[key[0]]
+		return known && !expects
+	}), errIn("inboxes that expect mail", err)
 }
 
 // addThread adds a thread that was found to ix, and to known by the Message-ID
@@ -581,6 +615,9 @@ func (b *hotBatch) mergeThreads(ctx context.Context, merges [][2]*hotThread) err
 func (b *hotBatch) expect(ctx context.Context) error {
 	var rows []any
 	for _, h := range b.messages {
+		if len(h.expects) > 0 {
+			delete(b.store.known.expected, h.inbox.seq)
+		}
 		for _, id := range h.expects {
 			rows = append(rows, h.inbox.seq, hash64(id), id, h.msg.ThreadSeq)
 		}

@@ -257,19 +257,7 @@ func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice
 
 // deliveriesOf returns the rows of the deliveries of events.
 func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) (rows []any, err error) {
-	accounts := make([][2]int64, len(events))
-	for i, e := range events {
-		accounts[i][0] = e.account
-	}
-	endpoints := map[int64][]Webhook{} // by account
-	err = s.hot.webhooksOf.Find(ctx, tx, batch.Sorted(accounts), func(rows *sql.Rows) error {
-		var w Webhook
-		if err := rows.Scan(&w.Seq, &w.AccountID, &w.Events, &w.Inboxes); err != nil {
-			return err
-		}
-		endpoints[w.AccountID] = append(endpoints[w.AccountID], w)
-		return nil
-	})
+	endpoints, err := s.webhooksOf(ctx, tx, events)
 	if err != nil || len(endpoints) == 0 {
 		return nil, errIn("endpoints of events", err)
 	}
@@ -288,6 +276,38 @@ func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, 
 		}
 	}
 	return rows, nil
+}
+
+// webhooksOf returns the active endpoints of the accounts of the events.
+func (s *Store) webhooksOf(ctx context.Context, tx *sqlx.Tx, events []notice) (map[int64][]Webhook, error) {
+	alone := s.engine.Alone()
+	accounts := make([][2]int64, 0, 4)
+	endpoints := map[int64][]Webhook{} // by account
+	for _, e := range events {
+		key := [2]int64{e.account}
+		if slices.Contains(accounts, key) || endpoints[e.account] != nil {
+			continue
+		}
+		if ws, known := s.known.webhooks[e.account]; !alone || !known {
+			accounts = append(accounts, key)
+		} else if len(ws) > 0 {
+			endpoints[e.account] = ws
+		}
+	}
+	err := s.hot.webhooksOf.Find(ctx, tx, batch.Sorted(accounts), func(rows *sql.Rows) error {
+		var w Webhook
+		if err := rows.Scan(&w.Seq, &w.AccountID, &w.Events, &w.Inboxes); err != nil {
+			return err
+		}
+		endpoints[w.AccountID] = append(endpoints[w.AccountID], w)
+		return nil
+	})
+	for _, key := range accounts {
+		if alone && err == nil {
+			note(&s.known.webhooks, key[0], endpoints[key[0]])
+		}
+	}
+	return endpoints, err
 }
 
 // DueEndpoint is an endpoint with pending deliveries.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -63,11 +64,11 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 type hotStatements struct {
 	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions batch.Insert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
-	reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels *sql.Stmt
+	version, reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -101,6 +102,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		bySeq:          st.Lookup(ctx, 1, threadsBySeq),
 		byHeader:       st.Lookup(ctx, 2, threadsByHeader(d)),
 		byExpected:     st.Lookup(ctx, 2, threadsByExpected(d)),
+		expectIn:       st.Lookup(ctx, 1, expectIn),
 		bySubject:      st.Lookup(ctx, 2, threadsBySubject(d)),
 		recentSends:    st.Lookup(ctx, 1, recentSends),
 		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
@@ -115,6 +117,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		moveMessages:     st.Update(ctx, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
 		updateDeliveries: st.Update(ctx, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
 
+		version:        st.Add(ctx, d.Version()),
 		reserve:        st.Add(ctx, d.Reserve()),
 		updateThread:   st.Add(ctx, updateThread),
 		reported:       st.Add(ctx, reportedRecipient),
@@ -137,7 +140,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 		s.log.DebugContext(ctx, "a statement of the writer was not prepared", "error", err)
 	}
 	var b hotBatch
-	err = s.inTx(ctx, "write", func(tx *sqlx.Tx) error {
+	err = s.inHotTx(ctx, "write", func(tx *sqlx.Tx) error {
 		if short := s.engine.ShortLocks(); again && short != "" {
 			if _, err := tx.ExecContext(ctx, short); err != nil {
 				return err
@@ -149,10 +152,16 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 		}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
-		err := b.write(context.WithoutCancel(ctx), writes)
+		err := b.checkKnown(context.WithoutCancel(ctx))
+		if err == nil {
+			err = b.write(context.WithoutCancel(ctx), writes)
+		}
 		b.complete = err == nil
 		return err
 	})
+	if err != nil && s.engine.Alone() {
+		s.known.failed.Store(true)
+	}
 	if err != nil && ctx.Err() != nil { // batch.Timeout has passed
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -171,6 +180,51 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	s.totals.add(&b)
 	b.logPauses(ctx)
 	return b.refused, nil
+}
+
+// knownRows are rows that one hot write read and the next ones need. They are kept
+// only where one process writes, with one connection: whoever has that connection
+// may use them. Any other transaction of this process forgets them, and so do a
+// hot write that failed and a change by another process.
+type knownRows struct {
+	inboxes  map[int64]hotInbox
+	webhooks map[int64][]Webhook // active ones, by account
+	expected map[int64]bool      // whether threads of the inbox expect mail
+
+	numbered        bool
+	message, thread int64 // the last numbers
+
+	version int64       // of the database, as others changed it
+	failed  atomic.Bool // a hot write has
+}
+
+// maxKnown is the most rows of a kind that are kept.
+const maxKnown = 10000
+
+// note keeps a row of a kind.
+func note[T any](rows *map[int64]T, key int64, row T) {
+	if *rows == nil || len(*rows) >= maxKnown {
+		*rows = map[int64]T{}
+	}
+	(*rows)[key] = row
+}
+
+func (k *knownRows) forget() {
+	k.inboxes, k.webhooks, k.expected, k.numbered = nil, nil, nil, false
+}
+
+// checkKnown forgets the rows that may have changed.
+func (b *hotBatch) checkKnown(ctx context.Context) error {
+	if !b.store.engine.Alone() {
+		return nil
+	}
+	k := &b.store.known
+	was := k.version
+	err := b.tx.StmtContext(ctx, b.store.hot.version).QueryRowContext(ctx).Scan(&k.version)
+	if err != nil || k.version != was || k.failed.Swap(false) {
+		k.forget()
+	}
+	return errIn("version of the database", err)
 }
 
 // noteLocked notes whether another transaction holds the inboxes of a write that

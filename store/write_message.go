@@ -262,6 +262,15 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 func (b *hotBatch) reserve(ctx context.Context) error {
 	all := b.all()
 	b.threads = make([]int64, 0, len(all))
+	alone, k := b.store.engine.Alone(), &b.store.known
+	if alone && k.numbered {
+		for _, h := range all {
+			k.message++
+			k.thread++
+			h.msg.Seq, b.threads = k.message, append(b.threads, k.thread)
+		}
+		return nil
+	}
 	n := 0
 	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(all))}, func(rows *sql.Rows) error {
 		var message, thread int64
@@ -274,6 +283,9 @@ func (b *hotBatch) reserve(ctx context.Context) error {
 	})
 	if err == nil && n != len(all) {
 		err = fmt.Errorf("got %d of %d", n, len(all))
+	}
+	if err == nil && alone {
+		k.numbered, k.message, k.thread = true, all[n-1].msg.Seq, b.threads[n-1]
 	}
 	return err
 }
@@ -354,12 +366,26 @@ func (in *hotInbox) takes(d Direction, now Time) bool {
 
 func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 	b.inboxes = make(map[int64]*hotInbox, len(list))
+	alone, k := b.store.engine.Alone(), &b.store.known
+	if alone {
+		list = slices.DeleteFunc(slices.Clone(list), func(key [2]int64) bool {
+			in, known := k.inboxes[key[0]]
+			if known {
+				in.at = b.now
+				b.inboxes[in.seq] = &in
+			}
+			return known
+		})
+	}
 	return b.store.hot.lockInboxes.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		in := hotInbox{at: b.now}
 		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt); err != nil {
 			return err
 		}
 		b.inboxes[in.seq] = &in
+		if alone {
+			note(&k.inboxes, in.seq, in)
+		}
 		return nil
 	})
 }

@@ -69,6 +69,9 @@ type Dialect interface {
 	// Clock is an expression for the time in microseconds: the parameter or, where
 	// that is null, the server's clock.
 	Clock(param string) string
+	// Version is a query for a number that changes when another connection has
+	// changed the database; always 0 when there are many.
+	Version() string
 	// Reserve is a query for $1 rows with a sequence number for a message, one for a
 	// thread, both rising, and the name of the transaction. The name is empty when a
 	// failed commit cannot have written anything.

@@ -110,6 +110,8 @@ func (*postgresEngine) Committers() int { return 2 }
 
 func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
 
+func (*postgresEngine) Version() string { return "SELECT 0" }
+
 func (d *postgresEngine) Reserve() string {
 	return `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
 			` + d.TxName() + `
