@@ -153,11 +153,11 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 		return errIn("threads by reference", err)
 	}
 	await := func(rows *sql.Rows) error { return b.addThread(ix, ix.expected, rows) }
-	expected, err := b.mayExpect(ctx, append(expected, headers...))
+	expected, err := b.mayExpect(ctx, expected)
 	if err != nil {
 		return err
 	}
-	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(expected), await); err != nil {
+	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(append(expected, headers...)), await); err != nil {
 		return errIn("threads by expected mail", err)
 	}
 	since := b.now.Add(-subjectWindow).UnixMicro()
@@ -167,6 +167,9 @@ func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 // mayExpect leaves out the keys of inboxes in which no thread expects mail, where
 // that is known.
 func (b *hotBatch) mayExpect(ctx context.Context, keys [][2]int64) ([][2]int64, error) {
+	if b.ahead != nil {
+		return slices.DeleteFunc(keys, func(key [2]int64) bool { return !b.ahead.expected[key] }), nil
+	}
 	if !b.store.engine.Alone() {
 		return keys, nil
 	}

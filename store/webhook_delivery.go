@@ -248,16 +248,16 @@ const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoin
 // notifyWebhooks makes, in the transaction that wrote these events, a delivery of
 // each for each endpoint that wants it.
 func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) error {
-	rows, err := s.deliveriesOf(ctx, tx, events, now)
+	rows, err := s.deliveriesOf(ctx, tx, events, nil, now)
 	if err != nil {
 		return err
 	}
 	return errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
 }
 
-// deliveriesOf returns the rows of the deliveries of events.
-func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) (rows []any, err error) {
-	endpoints, err := s.webhooksOf(ctx, tx, events)
+// deliveriesOf returns the rows of the deliveries of events. a may be nil.
+func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, a *ahead, now Time) (rows []any, err error) {
+	endpoints, err := s.webhooksOf(ctx, tx, events, a)
 	if err != nil || len(endpoints) == 0 {
 		return nil, errIn("endpoints of events", err)
 	}
@@ -279,7 +279,7 @@ func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, 
 }
 
 // webhooksOf returns the active endpoints of the accounts of the events.
-func (s *Store) webhooksOf(ctx context.Context, tx *sqlx.Tx, events []notice) (map[int64][]Webhook, error) {
+func (s *Store) webhooksOf(ctx context.Context, tx *sqlx.Tx, events []notice, a *ahead) (map[int64][]Webhook, error) {
 	alone := s.engine.Alone()
 	accounts := make([][2]int64, 0, 4)
 	endpoints := map[int64][]Webhook{} // by account
@@ -287,6 +287,11 @@ func (s *Store) webhooksOf(ctx context.Context, tx *sqlx.Tx, events []notice) (m
 		key := [2]int64{e.account}
 		if slices.Contains(accounts, key) || endpoints[e.account] != nil {
 			continue
+		}
+		if a != nil {
+			if some, known := a.hooked[e.account]; known && !some {
+				continue
+			}
 		}
 		if ws, known := s.known.webhooks[e.account]; !alone || !known {
 			accounts = append(accounts, key)

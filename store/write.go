@@ -68,7 +68,7 @@ type hotStatements struct {
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
-	version, reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels *sql.Stmt
+	ahead, version, reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -128,6 +128,9 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		pause:          st.Add(ctx, pauseSender),
 		approveDraft:   st.Add(ctx, approveDraft),
 		keepLabels:     st.Add(ctx, keepLabels),
+	}
+	if q := d.Ahead(); q != "" {
+		s.hot.ahead = st.Add(ctx, q)
 	}
 	return s.wrap(st.Err, "open")
 }
@@ -248,7 +251,8 @@ type hotBatch struct {
 	refused  []error // for each of writes: why it is left out, or nil
 	tx       *sqlx.Tx
 	rows     *batch.Writer
-	shard    int64 // of the counts
+	ahead    *ahead // nil: it was not read
+	shard    int64  // of the counts
 	now      Time
 	messages []*hotMessage // of inboxes
 	emails   []*hotEmail
@@ -301,7 +305,7 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.rows.Insert(ctx, &b.store.hot.events, b.events); err != nil {
 		return errIn("insert events", err)
 	}
-	deliveries, err := b.store.deliveriesOf(ctx, b.tx, b.notices, b.now)
+	deliveries, err := b.store.deliveriesOf(ctx, b.tx, b.notices, b.ahead, b.now)
 	if err != nil {
 		return err
 	}

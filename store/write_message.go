@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/store/internal/batch"
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // NewMessage is a message to be stored. The store sets its id, time and thread.
@@ -262,6 +263,12 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 func (b *hotBatch) reserve(ctx context.Context) error {
 	all := b.all()
 	b.threads = make([]int64, 0, len(all))
+	if b.ahead != nil {
+		for i, h := range all {
+			h.msg.Seq, b.threads = b.ahead.numbers[i][0], append(b.threads, b.ahead.numbers[i][1])
+		}
+		return nil
+	}
 	alone, k := b.store.engine.Alone(), &b.store.known
 	if alone && k.numbered {
 		for _, h := range all {
@@ -316,8 +323,13 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	if err := b.lockInboxes(ctx, list); err != nil {
 		return errIn("lock inboxes", err)
 	}
-	if err := b.newestIn(ctx, list); err != nil {
-		return errIn("newest messages", err)
+	if err := b.readAhead(ctx); err != nil {
+		return errIn("read ahead", err)
+	}
+	if b.ahead == nil {
+		if err := b.newestIn(ctx, list); err != nil {
+			return errIn("newest messages", err)
+		}
 	}
 	b.keepNewest()
 	for _, h := range b.messages {
@@ -343,6 +355,51 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ahead is what Dialect.Ahead has read for a batch.
+type ahead struct {
+	numbers  [][2]int64 // for messages and threads
+	expected map[[2]int64]bool
+	hooked   map[int64]bool // accounts: whether they have active webhooks
+}
+
+// readAhead reads what received messages need, if it saves round trips.
+func (b *hotBatch) readAhead(ctx context.Context) error {
+	if b.store.hot.ahead == nil || len(b.messages) == 0 {
+		return nil
+	}
+	a := &ahead{expected: map[[2]int64]bool{}, hooked: map[int64]bool{}}
+	for _, in := range b.inboxes {
+		a.hooked[in.accountID] = false
+	}
+	inboxes, hashes := make([]int64, len(b.messages)), make([]int64, len(b.messages))
+	for i, h := range b.messages {
+		inboxes[i], hashes[i] = h.msg.InboxSeq, hash64(h.msg.HeaderID)
+	}
+	e := b.store.engine
+	b.ahead = a
+	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages) + len(b.emails))}
+	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.ahead), args, func(rows *sql.Rows) error {
+		var kind, x, y int64
+		var tx string
+		if err := rows.Scan(&kind, &x, &y, &tx); err != nil {
+			return err
+		}
+		switch kind {
+		case engine.AheadNewest:
+			if in := b.inboxes[x]; in != nil && y > in.at.UnixMicro() {
+				in.at = Time{time.UnixMicro(y)}
+			}
+		case engine.AheadNumber:
+			a.numbers, b.txName = append(a.numbers, [2]int64{x, y}), tx
+		case engine.AheadExpected:
+			a.expected[[2]int64{x, y}] = true
+		case engine.AheadWebhooks:
+			a.hooked[x] = true
+		}
+		return nil
+	})
 }
 
 // holds reports whether the inbox has the policy that the message was checked

@@ -121,6 +121,8 @@ func (*sqliteEngine) Clock(param string) string { return "cast(" + param + " AS 
 
 func (*sqliteEngine) Committers() int { return 1 }
 
+func (*sqliteEngine) Ahead() string { return "" }
+
 func (*sqliteEngine) Version() string { return "PRAGMA data_version" }
 
 // Reserve relies on the one writer: no one else can take the numbers.
