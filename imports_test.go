@@ -86,7 +86,7 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
-	{pkg: "internal/httpapi", imports: []string{"gen", "store", "internal/feedback", "internal/timeform"}},
+	{pkg: "internal/httpapi", imports: []string{"gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/timeform"}},
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
@@ -97,7 +97,7 @@ var layers = []layer{
 		pkg: "smtp/inbound", imports: []string{"smtp", "store", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/feedback", "internal/mailauth"},
 		tests: []string{"internal/dns", "smtp/outbound", "smtp/queue"},
 	},
-	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mtasts", "internal/netguard"}},
+	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mail/plaintext", "internal/mtasts", "internal/netguard"}},
 	{
 		pkg: "smtp/queue", imports: []string{"smtp", "smtp/outbound", "store", "internal/crashpoint", "internal/dns", "internal/feedback", "internal/mail", "internal/mail/*", "internal/mtasts", "internal/netguard", "internal/work"},
 		tests: []string{"smtp/inbound"},

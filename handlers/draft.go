@@ -116,13 +116,7 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrState) {
-		return nil, errDraftNotPending
-	}
-	if err != nil {
-		return nil, err
-	}
-	return draftToAPI(d, withHTML), nil
+	return changedDraft(d, err)
 }
 
 // checkEdit refuses text that no message can contain, so that an edited draft
@@ -253,6 +247,11 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 	k := httpapi.Caller(ctx)
 	answer := httpapi.Once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
 	d, err := a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, answer)
+	return changedDraft(d, err)
+}
+
+// changedDraft returns a draft after a change that only a pending draft permits.
+func changedDraft(d store.Draft, err error) (*gen.Draft, error) {
 	if errors.Is(err, store.ErrState) {
 		return nil, errDraftNotPending
 	}

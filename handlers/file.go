@@ -114,12 +114,9 @@ func rawName(m store.Message) string { return m.ID + ".eml" }
 
 // GetMessageRaw implements GET /v1/messages/{message_id}/raw.
 func (a *API) GetMessageRaw(ctx context.Context, p gen.GetMessageRawParams) (*gen.GetMessageRawFound, error) {
-	m, err := a.messageOf(ctx, p.MessageID)
+	m, err := a.keptMessage(ctx, p.MessageID)
 	if err != nil {
 		return nil, err
-	}
-	if m.ExpiredAt != nil {
-		return nil, errExpired
 	}
 	link, err := a.rawLink(ctx, m)
 	if err != nil {
@@ -130,12 +127,9 @@ func (a *API) GetMessageRaw(ctx context.Context, p gen.GetMessageRawParams) (*ge
 
 // GetAttachment implements GET /v1/messages/{message_id}/attachments/{attachment_id}.
 func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*gen.AttachmentDownload, error) {
-	m, err := a.messageOf(ctx, p.MessageID)
+	m, err := a.keptMessage(ctx, p.MessageID)
 	if err != nil {
 		return nil, err
-	}
-	if m.ExpiredAt != nil {
-		return nil, errExpired
 	}
 	at, err := findAttachment(m, p.AttachmentID)
 	if err != nil {

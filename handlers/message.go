@@ -382,3 +382,12 @@ func forgedResults(f mime.Field, ours []string) bool {
 	}
 	return false
 }
+
+// keptMessage is messageOf for requests that need the content of the message.
+func (a *API) keptMessage(ctx context.Context, id string) (store.Message, error) {
+	m, err := a.messageOf(ctx, id)
+	if err == nil && m.ExpiredAt != nil {
+		err = errExpired
+	}
+	return m, err
+}

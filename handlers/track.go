@@ -47,12 +47,7 @@ var pixel, _ = base64.StdEncoding.DecodeString("R0lGODlhAQABAIAAAAAAAP///yH5BAEA
 // opened serves the tracking pixel and records the open.
 func (a *API) opened(w http.ResponseWriter, r *http.Request, token string) {
 	t, ok := a.cfg.Feedback.ReadOpen(token)
-	if !ok {
-		a.refuseLink(w, r)
-		return
-	}
-	if !looks(r) {
-		a.refuseMethod(r.Context(), w, "GET, HEAD")
+	if !a.follows(w, r, ok) {
 		return
 	}
 	a.engaged(r, t, store.Report{Status: store.RecipientOpened})
@@ -65,12 +60,7 @@ func (a *API) opened(w http.ResponseWriter, r *http.Request, token string) {
 // The redirect works even if recording fails.
 func (a *API) clicked(w http.ResponseWriter, r *http.Request, token string) {
 	t, target, ok := a.cfg.Feedback.ReadClick(token)
-	if !ok {
-		a.refuseLink(w, r)
-		return
-	}
-	if !looks(r) {
-		a.refuseMethod(r.Context(), w, "GET, HEAD")
+	if !a.follows(w, r, ok) {
 		return
 	}
 	a.engaged(r, t, store.Report{Status: store.RecipientClicked, Link: target})
@@ -79,7 +69,19 @@ func (a *API) clicked(w http.ResponseWriter, r *http.Request, token string) {
 	w.WriteHeader(http.StatusFound)
 }
 
-func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+// follows reports whether a request follows a tracking link. It refuses others:
+// those with an invalid token or another method.
+func (a *API) follows(w http.ResponseWriter, r *http.Request, valid bool) bool {
+	switch {
+	case !valid:
+		a.refuseLink(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		a.refuseMethod(r.Context(), w, "GET, HEAD")
+	default:
+		return true
+	}
+	return false
+}
 
 // engageTimeout limits how long recording may delay the reader.
 const engageTimeout = 3 * time.Second

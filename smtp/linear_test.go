@@ -17,7 +17,6 @@ func linearReaders() []lineartest.Reader {
 		{Name: "IsASCII", Units: []string{"a"}, Read: func(m string) { IsASCII(m) }},
 		{Name: "IsDomain", Units: []string{"a", ".", "[", lineartest.Letter}, Read: func(m string) { IsDomain(m) }},
 		{Name: "Parameters", Units: []string{" ", "a", "=", lineartest.Number + " ", lineartest.Letter}, Read: func(m string) { Parameters(m) }},
-		{Name: "Truncate", Units: []string{"a", "\x80"}, Read: func(m string) { Truncate(m, len(m)-1) }},
 		{Name: "FirstLineEnd", Units: []string{"\r", "\n", "a"}, Read: func(m string) {
 			for b := []byte(m); len(b) > 0; b = b[min(FirstLineEnd(b)+1, len(b)):] {
 			}

@@ -2,7 +2,6 @@ package smtp
 
 import (
 	"bytes"
-	"unicode/utf8"
 )
 
 // CRLF ends every line of SMTP and of a message.
@@ -23,15 +22,4 @@ func FirstLineEnd(b []byte) int {
 			return len(part)
 		}
 	}
-}
-
-// Truncate returns at most the first n bytes of s, and does not split characters.
-func Truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

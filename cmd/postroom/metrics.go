@@ -121,15 +121,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Deliveries), "webhooks")
 }
 
-// metricsPart serves the metrics to Prometheus.
-func metricsPart(l net.Listener, m *metrics) part {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+// serverPart serves one of the servers for operators.
+func serverPart(name string, l net.Listener, server *http.Server) part {
 	return part{
-		name: "metrics server",
+		name: name,
 		run: func() error {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				return fmt.Errorf("accept connections: %w", err)
@@ -138,4 +133,14 @@ func metricsPart(l net.Listener, m *metrics) part {
 		},
 		stop: func(context.Context) error { return server.Close() },
 	}
+}
+
+// metricsPart serves the metrics to Prometheus.
+func metricsPart(l net.Listener, m *metrics) part {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	return serverPart("metrics server", l, server)
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -21,16 +18,7 @@ func pprofPart(l net.Listener) part {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	server := &http.Server{Handler: loopbackHostOnly(mux), ReadHeaderTimeout: 10 * time.Second}
-	return part{
-		name: "profile server",
-		run: func() error {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				return fmt.Errorf("accept connections: %w", err)
-			}
-			return nil
-		},
-		stop: func(context.Context) error { return server.Close() },
-	}
+	return serverPart("profile server", l, server)
 }
 
 // loopbackHostOnly refuses requests whose Host is not a loopback address or

@@ -15,6 +15,7 @@ import (
 	"github.com/ogen-go/ogen/ogenerrors"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/store"
 )
 
@@ -248,9 +249,5 @@ func cut(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}
-	n := maxMessage
-	for n > 0 && s[n]&0xc0 == 0x80 { // not inside a rune
-		n--
-	}
-	return s[:n] + "…"
+	return plaintext.Truncate(s, maxMessage) + "…"
 }

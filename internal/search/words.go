@@ -18,7 +18,6 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/htmltext"
@@ -53,7 +52,7 @@ func Text(m store.Message) (string, error) {
 	}
 	words = appendWords(append(words, " "+border+" "...), body.Text)
 	if body.HTML != "" && !body.FromHTML && len(words) < maxWords {
-		words = appendWords(append(words, " "+border+" "...), htmltext.Text(cut(body.HTML, maxText)))
+		words = appendWords(append(words, " "+border+" "...), htmltext.Text(plaintext.Truncate(body.HTML, maxText)))
 	}
 	if len(words) > maxWords {
 		words = words[:bytes.LastIndexByte(words[:maxWords+1], ' ')]
@@ -74,7 +73,7 @@ func bodyOf(c store.Content) (store.Body, error) {
 
 // appendWords folds text and appends its words.
 func appendWords(dst []byte, text string) []byte {
-	return append(dst, fold(cut(text, maxText))...)
+	return append(dst, fold(plaintext.Truncate(text, maxText))...)
 }
 
 // fold returns the words of s, separated by single spaces.
@@ -110,16 +109,5 @@ func shorten(w string) string {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(w)) // a hash never fails
-	return cut(w, maxWord/2) + border + strconv.FormatUint(h.Sum64(), 36)
-}
-
-// cut returns at most n bytes of s, and no part of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return plaintext.Truncate(w, maxWord/2) + border + strconv.FormatUint(h.Sum64(), 36)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/extract"
 	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	mailreply "github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -110,7 +111,7 @@ func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *Spool, lim 
 
 func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Derived, size int64) *incoming {
 	found := d.Extracted
-	subject := smtp.Truncate(m.Subject, maxSubject)
+	subject := plaintext.Truncate(m.Subject, maxSubject)
 	in := &incoming{
 		message: store.Message{
 			Direction: store.DirectionIn,

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // errGarbled means that the server does not speak SMTP.
@@ -116,5 +116,5 @@ func printable(s string) string {
 		}
 		return ' '
 	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return smtp.Truncate(strings.Join(strings.Fields(s), " "), maxResponseText)
+	return plaintext.Truncate(strings.Join(strings.Fields(s), " "), maxResponseText)
 }
