@@ -1,12 +1,17 @@
 package store
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"database/sql/driver"
 	"encoding/base32"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -108,4 +113,134 @@ func (t *Time) Scan(src any) error {
 	}
 	t.Time = time.UnixMicro(us).UTC()
 	return nil
+}
+
+// Page is the part of a list that is wanted.
+type Page struct {
+	// Limit is the most rows to return, at least 1.
+	Limit int
+	// Cursor is of the page before, or empty for the first page.
+	Cursor string
+}
+
+// List is one page and the cursor of the next one, which is empty on the last.
+type List[T any] struct {
+	Rows   []T
+	Cursor string
+}
+
+const (
+	cursorMAC    = 16
+	cursorLength = 43 // of the text; the decoder itself would overlook line breaks
+)
+
+// cursorSigner makes cursors that only we can make and that hold only for the
+// list, the account and the filters they were made for.
+type cursorSigner struct{ key []byte }
+
+func newCursorSigner(key []byte) (cursorSigner, error) {
+	if len(key) < 16 {
+		return cursorSigner{}, errors.New("the cursor key is shorter than 16 bytes")
+	}
+	return cursorSigner{key}, nil
+}
+
+// position is where a page ended.
+type position struct{ at, seq int64 }
+
+func (c cursorSigner) make(scope string, p position) string {
+	var b [16 + cursorMAC]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(p.at))    //nolint:gosec // bits, not a number
+	binary.BigEndian.PutUint64(b[8:16], uint64(p.seq)) //nolint:gosec // bits, not a number
+	copy(b[16:], c.mac(scope, b[:16]))
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// read returns the position in cursor, or ErrCursor.
+func (c cursorSigner) read(scope, cursor string) (position, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(cursor) != cursorLength || !hmac.Equal(b[16:], c.mac(scope, b[:16])) {
+		return position{}, ErrCursor
+	}
+	return position{
+		at:  int64(binary.BigEndian.Uint64(b[:8])),   //nolint:gosec // bits, not a number
+		seq: int64(binary.BigEndian.Uint64(b[8:16])), //nolint:gosec // bits, not a number
+	}, nil
+}
+
+func (c cursorSigner) mac(scope string, b []byte) []byte {
+	m := hmac.New(sha256.New, c.key)
+	_, _ = m.Write([]byte(scope)) // a hash never fails
+	_, _ = m.Write([]byte{0})
+	_, _ = m.Write(b)
+	return m.Sum(nil)[:cursorMAC]
+}
+
+// page cuts rows, which were asked for with limit+1, to the limit, and makes
+// the cursor from the last row that stays.
+func page[T any](s *Store, scope string, limit int, rows []T, at func(T) position) List[T] {
+	if len(rows) <= limit {
+		return List[T]{Rows: rows}
+	}
+	rows = rows[:limit]
+	return List[T]{Rows: rows, Cursor: s.cursors.make(scope, at(rows[limit-1]))}
+}
+
+// beforeSeq returns the sequence number that a page of a list sorted by seq
+// alone, newest first, stays below.
+func (s *Store) beforeSeq(scope, cursor string) (int64, error) {
+	if cursor == "" {
+		return 1<<63 - 1, nil
+	}
+	p, err := s.cursors.read(scope, cursor)
+	return p.seq, err
+}
+
+// where builds the WHERE clause of a list whose filters are optional.
+type where struct {
+	conds []string
+	args  []any
+}
+
+// arg adds a value and returns its placeholder.
+func (w *where) arg(v any) string {
+	w.args = append(w.args, v)
+	return "$" + strconv.Itoa(len(w.args))
+}
+
+// add adds a condition, in which each ? stands for the next of args.
+func (w *where) add(cond string, args ...any) {
+	for _, a := range args {
+		cond = strings.Replace(cond, "?", w.arg(a), 1)
+	}
+	w.conds = append(w.conds, cond)
+}
+
+// in adds the condition that column is one of values. None matches nothing.
+func (w *where) in(column string, values []string) {
+	if len(values) == 0 {
+		w.conds = append(w.conds, "1 = 0")
+		return
+	}
+	ps := make([]string, len(values))
+	for i, v := range values {
+		ps[i] = w.arg(v)
+	}
+	w.conds = append(w.conds, column+" IN ("+strings.Join(ps, ", ")+")")
+}
+
+func (w *where) sql() string {
+	if len(w.conds) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conds, " AND ")
+}
+
+// notIn adds the condition that column is none of values.
+func (w *where) notIn(column string, values []string) {
+	ps := make([]string, len(values))
+	for i, v := range values {
+		ps[i] = w.arg(v)
+	}
+	w.conds = append(w.conds, column+" NOT IN ("+strings.Join(ps, ", ")+")")
 }
