@@ -122,7 +122,7 @@ var layers = []layer{
 	{pkg: "internal/testpg", imports: nothing},
 	{pkg: "internal/testprogram", imports: nothing},
 	{pkg: "internal/s3test", imports: []string{"internal/skiptest"}},
-	{pkg: "internal/skiptest", imports: nothing},
+	{pkg: "internal/skiptest", imports: []string{"internal/cputime"}},
 	{pkg: "internal/acmetest", imports: []string{"smtp/smtptest", "internal/skiptest"}},
 	{pkg: "internal/cputime", imports: nothing},
 	{pkg: "internal/cpubudget", imports: nothing},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -83,6 +84,7 @@ func TestLimitsOfEmails(t *testing.T) {
 
 // The attachments of an email may have 25 MB together, decoded.
 func TestLimitOfAttachmentsOfEmails(t *testing.T) {
+	skiptest.UnderRace(t)
 	t.Parallel()
 	s := newServer(t, storetest.Open(t, storetest.SQLite), storetest.NewClock(begin))
 	file := func(size int) string {

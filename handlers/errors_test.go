@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postroom/postroom/internal/skiptest"
 )
 
 func TestUnknownRoutes(t *testing.T) {
@@ -88,6 +90,7 @@ func TestMediaTypes(t *testing.T) {
 const maxBody = 40 << 20
 
 func TestLargeBodies(t *testing.T) {
+	skiptest.UnderRace(t)
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		pad := func(n int) string {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/skiptest"
 )
 
 // H7: a duplicate name is refused, at any depth and in any spelling.
@@ -207,6 +208,7 @@ func (h *hostile) marked(doc any) any {
 
 // H7: no request causes a 500 response, and every error is JSON with a code.
 func TestHostileRequests(t *testing.T) {
+	skiptest.UnderRace(t)
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		seed := uint64(time.Now().UnixNano())

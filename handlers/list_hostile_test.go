@@ -16,6 +16,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/search"
+	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -23,6 +24,7 @@ import (
 // H8: a forged cursor, or one of another list, filter or account, gets 400 and
 // reveals nothing.
 func TestCursorsThatAreNotOurs(t *testing.T) {
+	skiptest.UnderRace(t)
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
@@ -102,6 +104,7 @@ func flipped(t *testing.T, cursor string) []string {
 // H19: no search input is an operator, a wildcard or SQL. It has its literal
 // meaning on both databases and never fails.
 func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
+	skiptest.UnderRace(t)
 	t.Parallel()
 	mails := hostileMails()
 	answers := map[storetest.Engine][]string{}
