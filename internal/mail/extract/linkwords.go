@@ -25,7 +25,8 @@ var linkParts = map[wordKind]string{
 
 // socialHosts are the usual hosts of footer links.
 var socialHosts = []string{
-	"twitter.com", "x.com", "facebook.com", "instagram.com", "linkedin.com", "youtube.com", "tiktok.com", "pinterest.com", "threads.net", "mastodon.social", "apps.apple.com", "itunes.apple.com", "play.google.com",
+	"twitter.com", "x.com", "facebook.com", "instagram.com", "linkedin.com", "youtube.com", "tiktok.com", "pinterest.com", "threads.net", "mastodon.social", "bsky.app", "reddit.com", "snapchat.com", "vk.com", "ok.ru", "weibo.com", "t.me", "line.me", "xing.com",
+	"threads.com", "apps.apple.com", "itunes.apple.com", "play.google.com",
 }
 
 // knownLinkWords and knownLinkParts are built on first use and then only read.
