@@ -265,8 +265,8 @@ const (
 	topicWebhooks
 )
 
-// hub wakes goroutines of this process. A wake-up carries no data: who is
-// woken looks into the database, so that nothing can be lost on the way.
+// hub wakes goroutines of this process. Who is woken looks into the database, so
+// that nothing can be lost on the way; a wake-up for a message may carry it.
 type hub struct {
 	mu     sync.Mutex
 	closed bool
@@ -282,12 +282,39 @@ type Wake struct {
 	c     chan struct{}
 	hub   *hub
 	topic topic
+
+	collects bool
+	messages []Message // in hub.mu, as are all below
+	missed   bool
 }
 
 // WakeInbox subscribes to changes of an inbox's messages. Subscribe first, then
 // look, then sleep on C, then look again.
 func (s *Store) WakeInbox(inboxSeq int64) *Wake {
 	return s.wake.subscribe(topic{topicInbox, inboxSeq})
+}
+
+// WakeMessages is WakeInbox for a waiter that takes the messages that came, so
+// that it need not look for them.
+func (s *Store) WakeMessages(inboxSeq int64) *Wake {
+	w := s.wake.subscribe(topic{topicInbox, inboxSeq})
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	w.collects, w.missed = true, true // what came before the subscription
+	return w
+}
+
+// Messages takes the messages that this process has committed to the inbox since
+// the last call, in the order of their commits. With missed the inbox has changed
+// in other ways, by another node or by too many messages, and the caller has to
+// look into the database. The messages are shared and must not be changed; they
+// have no raw bytes.
+func (w *Wake) Messages() (messages []Message, missed bool) {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	messages, missed = w.messages, w.missed
+	w.messages, w.missed = nil, false
+	return messages, missed
 }
 
 // WakeQueue subscribes to newly due recipients.
@@ -331,6 +358,22 @@ func (h *hub) wakeUp(topics ...topic) {
 	defer h.mu.Unlock()
 	for _, t := range topics {
 		for w := range h.subs[t] {
+			w.miss()
+			w.signal()
+		}
+	}
+}
+
+// wakeWith wakes for what a commit has changed: for each topic the new messages,
+// and nil for anything else.
+func (h *hub) wakeWith(changes map[topic][]*Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t, messages := range changes {
+		for w := range h.subs[t] {
+			for _, m := range messages {
+				w.collect(m)
+			}
 			w.signal()
 		}
 	}
@@ -341,10 +384,32 @@ func (h *hub) wakeAll() {
 	defer h.mu.Unlock()
 	for _, subs := range h.subs {
 		for w := range subs {
+			w.miss()
 			w.signal()
 		}
 	}
 }
+
+// maxCollected is the most messages that wait in one subscription.
+const maxCollected = 16
+
+func (w *Wake) collect(m *Message) {
+	switch {
+	case !w.collects || w.missed:
+	case m == nil || len(w.messages) == maxCollected:
+		w.miss()
+	default:
+		took := *m
+		if m.Content != nil { // the raw bytes belong to the receiver, which uses them again
+			content := *m.Content
+			content.Raw, took.Content = nil, &content
+		}
+		w.messages = append(w.messages, took)
+	}
+}
+
+// miss drops what was collected: the database has all of it.
+func (w *Wake) miss() { w.messages, w.missed = nil, w.collects }
 
 func (w *Wake) signal() {
 	select {
@@ -368,9 +433,7 @@ func (h *hub) close() {
 
 // changed wakes the sleepers of this node for n changes and hints the others.
 func (s *Store) changed(topics []topic, n int) {
-	if len(topics) > 0 {
-		s.wake.wakeUp(topics...)
-	}
+	s.wake.wakeUp(topics...)
 	s.engine.Wrote(n)
 }
 

@@ -21,6 +21,9 @@ func Pragma(ctx context.Context, s *Store, name string) (string, error) {
 // MaxAddresses is how many addresses are counted each by itself.
 const MaxAddresses = maxAddresses
 
+// MaxCollected is how many messages a wake-up carries at most.
+const MaxCollected = maxCollected
+
 // SweepRates forgets the windows that have ended, and says how many are left.
 func (s *Store) SweepRates(ctx context.Context) (int, error) {
 	if err := s.rates.sweep(ctx, s.now()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -230,4 +231,46 @@ func TestAnotherNodeIsWokenForAnEventThatCommitsLate(t *testing.T) {
 	case <-time.After(tooLong):
 		t.Error("the inbox of the late event sleeps on")
 	}
+}
+
+// A waiter on the node that stores a message gets it without a look into the
+// database, and learns when it has to look.
+func TestWakeUpCarriesTheMessages(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.SQLite)
+	in := storetest.Inbox(t, s)
+	w := s.WakeMessages(in.Seq)
+	defer w.Stop()
+	take := func(wantMissed bool, want ...string) {
+		t.Helper()
+		<-w.C
+		ms, missed := w.Messages()
+		var got []string
+		for _, m := range ms {
+			got = append(got, m.ID)
+			if m.Content == nil || m.Content.Raw != nil || m.ThreadID == "" {
+				t.Errorf("message %s has no content or thread, or has raw bytes", m.ID)
+			}
+		}
+		if missed != wantMissed || !slices.Equal(got, want) {
+			t.Errorf("got %v, missed %v, want %v, %v", got, missed, want, wantMissed)
+		}
+	}
+	if ms, missed := w.Messages(); len(ms) > 0 || !missed {
+		t.Errorf("a new subscription has %d messages, missed %v: what came before it is not known", len(ms), missed)
+	}
+	first, second := storetest.Received(t, s, in), storetest.Received(t, s, in)
+	take(false, first.ID, second.ID)
+
+	for range store.MaxCollected + 1 {
+		storetest.Received(t, s, in)
+	}
+	take(true)
+	last := storetest.Received(t, s, in)
+	take(false, last.ID)
+
+	if _, err := s.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+		t.Fatal(err)
+	}
+	take(true)
 }

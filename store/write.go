@@ -150,7 +150,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 			}
 		}
 		b = hotBatch{
-			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic]struct{}{},
+			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic][]*Message{},
 			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{},
 		}
 		// The transaction's own watch over ctx is enough: another for each
@@ -174,12 +174,9 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages)+len(b.emails))) {
 		return nil, err
 	}
-	topics := make([]topic, 0, len(b.topics))
-	for t := range b.topics {
-		topics = append(topics, t)
-	}
 	s.stored.Add(int64(len(b.messages) + len(b.emails)))
-	s.changed(topics, len(writes))
+	s.wake.wakeWith(b.topics)
+	s.engine.Wrote(len(writes))
 	s.totals.add(&b)
 	b.logPauses(ctx)
 	return b.refused, nil
@@ -264,8 +261,8 @@ type hotBatch struct {
 	notices  []notice // the same, for webhook endpoints
 	counts   map[countKey]int64
 	tries    map[RecipientStatus]int64
-	paused   []pause // accounts that stop sending
-	topics   map[topic]struct{}
+	paused   []pause              // accounts that stop sending
+	topics   map[topic][]*Message // see hub.wakeWith
 }
 
 func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
@@ -426,7 +423,11 @@ func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
 }
 
 // wake notes whom to wake after the commit.
-func (b *hotBatch) wake(t topic) { b.topics[t] = struct{}{} }
+func (b *hotBatch) wake(t topic) {
+	if known := b.topics[t]; len(known) == 0 || known[len(known)-1] != nil {
+		b.topics[t] = append(known, nil)
+	}
+}
 
 func errIn(what string, err error) error {
 	if err != nil {

@@ -502,7 +502,8 @@ var (
 
 // announce notes the event of a new message and whom it wakes.
 func (b *hotBatch) announce(h *hotMessage) {
-	b.wake(topic{topicInbox, h.msg.InboxSeq})
+	t := topic{topicInbox, h.msg.InboxSeq}
+	b.topics[t] = append(b.topics[t], &h.msg)
 	if h.msg.Direction == DirectionIn {
 		b.event(h.eventID, EventMessageReceived, &h.msg, receivedData)
 		return
