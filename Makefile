@@ -33,6 +33,9 @@ CONCURRENT := ./store/... ./smtp/... ./handlers/... ./internal/httpapi/... ./int
 # The program that tests run, built once for all packages.
 TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
 
+GORELEASER_VERSION := v2.15.0
+GORELEASER := bin/goreleaser-$(GORELEASER_VERSION)
+
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -43,7 +46,8 @@ SUBMITTERS := cmd/postroom/testdata/submit
 MCP_CLIENTS := contract/testdata/mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults rounds test-tools bin/withpg bin/test/postroom bin/test/postroom check-generated
+.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults rounds release-snapshot verify-release \
+	test-tools bin/withpg bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
@@ -94,6 +98,12 @@ rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
 vendor-ui: ## bring Swagger UI, which /docs shows, into the repository anew
 	scripts/vendor-ui
 
+release-snapshot: $(GORELEASER) ## build all release files that need no registry into dist/
+	$(GORELEASER) release --snapshot --clean --skip=docker,sign --parallelism 2
+
+verify-release: $(GORELEASER) ## build the release in two folders and compare every file
+	scripts/verify-release $(GORELEASER)
+
 test-tools: bin/withpg
 	@scripts/test-tools bin/withpg
 
@@ -110,6 +120,12 @@ $(GOLANGCI):
 	GOBIN=$(CURDIR)/bin/tmp go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv bin/tmp/golangci-lint $@
 	rmdir bin/tmp
+
+# As above, some five minutes.
+$(GORELEASER):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/release go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	mv bin/release/goreleaser $@
+	rmdir bin/release
 
 # As above.
 $(VERSITYGW):
