@@ -8,10 +8,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
@@ -37,4 +39,16 @@ func run() int {
 		fmt.Fprintf(os.Stderr, "postroom: %v\n", err)
 	}
 	return exitStatus(err)
+}
+
+// version is set by the linker; see the Makefile.
+var version string
+
+// programVersion returns the version of the build, as far as it is known.
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if version != "" || !ok || info.Main.Version == "(devel)" {
+		return cmp.Or(version, "dev")
+	}
+	return cmp.Or(info.Main.Version, "dev")
 }
