@@ -73,6 +73,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.
 	RateLimits bool
+	// Rates are the rate limits; zero fields have the default.
+	Rates httpapi.Rates
 	// Version is the version of the program.
 	Version string
 	// TempDir is the folder for large request bodies. Empty means the default
@@ -123,7 +125,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	a := &API{
 		Chain: httpapi.New(httpapi.Config{
-			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, TempDir: cfg.TempDir,
+			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, Rates: cfg.Rates, TempDir: cfg.TempDir,
 			OnResponse: cfg.OnResponse, Now: cfg.Now, Log: cfg.Log,
 		}),
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,

@@ -119,7 +119,8 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.AnySender = n.cfg.dev
-	cfg.RateLimits, cfg.TrustedProxies = bool(n.cfg.RateLimits), n.cfg.TrustedProxies
+	cfg.RateLimits, cfg.TrustedProxies = !n.cfg.RateLimits.off, n.cfg.TrustedProxies
+	cfg.Rates = n.cfg.RateLimits.Rates
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
 	cfg.MCP = func(local http.RoundTripper) (http.Handler, error) {
 		return whenAsked(n.log, func() (http.Handler, error) {

@@ -62,7 +62,7 @@ type Config struct {
 	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"retention of email content after the email was sent or failed; messages use the retention of their inbox" want:"a number of days from 1d to 3650d"`
 	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"pause sending of accounts with over 5 % hard bounces or 0.3 % complaints" want:"on or off"`
 	Track             tracking     `env:"TRACK" envDefault:"off" usage:"tracking of emails: opens with an image in the HTML, clicks with links through this server" want:"off, opens, clicks or all"`
-	RateLimits        onOff        `env:"RATE_LIMITS" envDefault:"on" usage:"enforce rate limits; off is for benchmarks" want:"on or off"`
+	RateLimits        rateLimits   `env:"RATE_LIMITS" envDefault:"600/60s,60/60s,60/60s" usage:"limits per minute: on the calls of a key, its sending calls, and the refused calls of a client address; off is for benchmarks" want:"on, off, or one to three limits such as 600/60s,60/60s,60/60s"`
 
 	Log      logFormat  `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
 	LogLevel logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"minimum log level" want:"debug, info, warn or error"`

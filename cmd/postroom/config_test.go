@@ -19,7 +19,7 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_DATA": "./data", "POSTROOM_DATABASE": "data/postroom.db",
 		"POSTROOM_BLOBS": "data/blobs", "POSTROOM_FILES": "on", "POSTROOM_HTTP": "127.0.0.1:8080",
 		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
-		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "on", "POSTROOM_SMTP_MAX_CONNS": "1000",
+		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "600/60s,60/60s,60/60s", "POSTROOM_SMTP_MAX_CONNS": "1000",
 		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_MAX_MESSAGE_SIZE": "25MiB", "POSTROOM_SMTP_LINE_ENDS": "normalize", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info",
 		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open", "POSTROOM_TRACK": "off",
 		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
@@ -76,7 +76,10 @@ func TestLoadValues(t *testing.T) {
 			"plans", "PLANS=team:inboxes=50,daily=2000; open:", func(c Config) any { return c.Plans },
 			planList{{Name: "team", Inboxes: 50, Daily: 2000}, {Name: "open"}},
 		},
-		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits }, onOff(false)},
+		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits.String() }, "off"},
+		{"default limits", "RATE_LIMITS=on", func(c Config) any { return c.RateLimits.String() }, "600/60s,60/60s,60/60s"},
+		{"one limit", "RATE_LIMITS=6000/60s", func(c Config) any { return c.RateLimits.String() }, "6000/60s,60/60s,60/60s"},
+		{"two limits", "RATE_LIMITS=6000/60s, 7/60s", func(c Config) any { return c.RateLimits.String() }, "6000/60s,7/60s,60/60s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,6 +123,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"a key with a space", "BOOTSTRAP_KEY=correct horse battery staple", "POSTROOM_BOOTSTRAP_KEY"},
 		{"true for on", "RATE_LIMITS=true", "POSTROOM_RATE_LIMITS"},
 		{"line ends to be kept", "SMTP_LINE_ENDS=keep", "POSTROOM_SMTP_LINE_ENDS"},
+		{"no rate limit", "RATE_LIMITS=0/60s", "POSTROOM_RATE_LIMITS"},
+		{"a rate limit of another time", "RATE_LIMITS=600/1h", "POSTROOM_RATE_LIMITS"},
+		{"four rate limits", "RATE_LIMITS=1/60s,1/60s,1/60s,1/60s", "POSTROOM_RATE_LIMITS"},
 		{"no connections", "SMTP_MAX_CONNS=0", "POSTROOM_SMTP_MAX_CONNS"},
 		{"an unknown policy", "DEFAULT_SEND_POLICY=closed", "POSTROOM_DEFAULT_SEND_POLICY"},
 		{"profiles for everybody", "PPROF=0.0.0.0:6060", "POSTROOM_PPROF"},

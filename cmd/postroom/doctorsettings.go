@@ -85,7 +85,7 @@ func (c Config) unfitMail(u *unfits, public bool) {
 
 // unfitSafety checks settings that affect security.
 func (c Config) unfitSafety(u *unfits) {
-	if !c.RateLimits {
+	if c.RateLimits.off {
 		u.add(doctor.Warn, "RATE_LIMITS", " is off: clients can guess keys without a limit", "turn it on, unless this is a benchmark")
 	}
 	if listensOnAll(string(c.Metrics)) {

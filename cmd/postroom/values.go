@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/s3blob"
 	"github.com/postroom/postroom/smtp/outbound"
@@ -262,6 +263,40 @@ func (v bootstrapKey) String() string { return hidden }
 func (v *keyPrefix) UnmarshalText(b []byte) error {
 	*v = keyPrefix(b)
 	return valid(regexp.MustCompile(`^[a-z0-9]{1,16}$`).Match(b))
+}
+
+// rateLimits are limits per minute, or none.
+type rateLimits struct {
+	httpapi.Rates
+	off bool
+}
+
+var defaultRates = httpapi.Rates{Calls: 600, Sends: 60, Refused: 60}
+
+// UnmarshalText parses limits of the form number/60s. Those that are not given have
+// the default.
+func (v *rateLimits) UnmarshalText(b []byte) error {
+	*v = rateLimits{Rates: defaultRates, off: string(b) == "off"}
+	if v.off || string(b) == "on" {
+		return nil
+	}
+	limits := []*int{&v.Calls, &v.Sends, &v.Refused}
+	for i, text := range strings.Split(string(b), ",") {
+		number, ok := strings.CutSuffix(strings.TrimSpace(text), "/60s")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || n < 1 || i >= len(limits) {
+			return errValue
+		}
+		*limits[i] = n
+	}
+	return nil
+}
+
+func (v rateLimits) String() string {
+	if v.off {
+		return "off"
+	}
+	return fmt.Sprintf("%d/60s,%d/60s,%d/60s", v.Calls, v.Sends, v.Refused)
 }
 
 func (v *sendPolicy) UnmarshalText(b []byte) error {

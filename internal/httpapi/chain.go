@@ -5,6 +5,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -20,6 +21,17 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
+// Rates are limits on calls per minute.
+type Rates struct {
+	Calls   int // of a key [600]
+	Sends   int // sending calls of a key [60]
+	Refused int // refused calls and file links of a client address [60]
+}
+
+func (r Rates) withDefaults() Rates {
+	return Rates{cmp.Or(r.Calls, limitCalls), cmp.Or(r.Sends, limitSends), cmp.Or(r.Refused, limitRefused)}
+}
+
 // Config configures a Chain.
 type Config struct {
 	Store *store.Store
@@ -27,6 +39,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.
 	RateLimits bool
+	// Rates are the rate limits; zero fields have the default in brackets.
+	Rates Rates
 	// TempDir is the folder for large request bodies. Empty means the default
 	// of the system.
 	TempDir string
@@ -42,6 +56,7 @@ type Config struct {
 // gen.Handler.
 type Chain struct {
 	cfg      Config
+	rates    Rates
 	store    *store.Store
 	now      func() time.Time
 	log      *slog.Logger
@@ -55,7 +70,7 @@ var _ gen.SecurityHandler = (*Chain)(nil)
 // New returns a Chain.
 func New(cfg Config) *Chain {
 	return &Chain{
-		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
+		cfg: cfg, rates: cfg.Rates.withDefaults(), store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		bodies: semaphore.NewWeighted(maxBodiesInMemory), requests: NewContract(gen.OpenAPI),
 	}
 }

@@ -26,9 +26,9 @@ const (
 
 // Requests per minute.
 const (
-	limitCalls   = 600 // per key
-	limitSends   = 60  // sending calls per key
-	limitBadKeys = 60  // refused calls and file links per client address
+	limitCalls   = 600
+	limitSends   = 60
+	limitRefused = 60
 )
 
 // responseTimeout limits how long a response may take. The longest wait is two

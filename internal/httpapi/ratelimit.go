@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// sends lists the operations that also count against limitSends.
+// sends lists the operations that also count against Rates.Sends.
 var sends = map[gen.OperationName]bool{
 	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
 }
@@ -30,12 +30,12 @@ func (c *Chain) limitKey(ctx context.Context, k store.Key, counted bool, op gen.
 		return err
 	}
 	if !counted {
-		if err := take(store.RateCalls, limitCalls); err != nil {
+		if err := take(store.RateCalls, c.rates.Calls); err != nil {
 			return err
 		}
 	}
 	if !rate.Refused && sends[op] {
-		if err := take(store.RateSends, limitSends); err != nil {
+		if err := take(store.RateSends, c.rates.Sends); err != nil {
 			return err
 		}
 	}
@@ -61,12 +61,12 @@ func (c *Chain) LimitAddress(ctx context.Context) error {
 	if _, local := localOf(ctx); local || !c.cfg.RateLimits {
 		return nil
 	}
-	rate, err := c.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), limitBadKeys)
+	rate, err := c.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), c.rates.Refused)
 	if w := infoOf(ctx).w; w != nil && err == nil {
-		writeRate(w.Header(), limitBadKeys, rate, c.now())
+		writeRate(w.Header(), c.rates.Refused, rate, c.now())
 	}
 	if err == nil && rate.Refused {
-		err = errTooMany(limitBadKeys, rate, c.now())
+		err = errTooMany(c.rates.Refused, rate, c.now())
 	}
 	return err
 }
