@@ -492,8 +492,9 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, params gen.RotateWebho
 // SendDraft calls POST /v1/drafts/{draft_id}/send.
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
-// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
-// also approve drafts in the dashboard.
+// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
+// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
+// approve drafts in the dashboard.
 func (c *Client) SendDraft(ctx context.Context, request gen.OptDraftSend, params gen.SendDraftParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SendDraft(ctx, request, params, options...))
 }
@@ -542,6 +543,15 @@ func (c *Client) StreamEvents(ctx context.Context, params gen.StreamEventsParams
 // as a delivery.
 func (c *Client) TestWebhook(ctx context.Context, params gen.TestWebhookParams, options ...gen.RequestOption) (*gen.WebhookTestResult, error) {
 	return unwrap(c.api.TestWebhook(ctx, params, options...))
+}
+
+// UndoDraft calls POST /v1/drafts/{draft_id}/undo.
+//
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
+// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
+// that were sent before remain.
+func (c *Client) UndoDraft(ctx context.Context, params gen.UndoDraftParams, options ...gen.RequestOption) (*gen.Draft, error) {
+	return unwrap(c.api.UndoDraft(ctx, params, options...))
 }
 
 // UpdateContact calls PATCH /v1/contacts/{id}.

@@ -73,6 +73,7 @@ func drafts(t *testing.T, w *world) {
 
 	d = w.newDraft(t)
 	w.send(t, w.call("rejectDraft").at("/v1/drafts/"+d.ID+"/reject").saying(`{"reason":"No."}`)).want(t, http.StatusOK)
+	w.send(t, w.call("undoDraft").at("/v1/drafts/"+d.ID+"/undo")).wantCode(t, http.StatusConflict, "draft_not_pending")
 	w.send(t, w.call("sendDraft").at("/v1/drafts/"+d.ID+"/send")).wantCode(t, http.StatusConflict, "draft_not_pending")
 
 	d = w.newDraft(t)

@@ -192,6 +192,11 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		if op.OperationID == "sendDraft" || op.OperationID == "rejectDraft" {
 			return w.newDraft(t).ID
 		}
+		if op.OperationID == "undoDraft" {
+			d := w.newDraft(t)
+			w.send(t, w.call("sendDraft").at("/v1/drafts/"+d.ID+"/send")).want(t, http.StatusCreated)
+			return d.ID
+		}
 		return w.draft.ID
 	case "attachment_id":
 		if op.OperationID == "getDraftAttachment" {

@@ -82,6 +82,7 @@ var InboxIDsRules = map[OperationName]string{
 	SimulateMessageOperation:       InboxIDsWithin,
 	StreamEventsOperation:          InboxIDsFiltered,
 	TestWebhookOperation:           InboxIDsWithin,
+	UndoDraftOperation:             InboxIDsWithin,
 	UpdateContactOperation:         InboxIDsRefused,
 	UpdateDraftOperation:           InboxIDsWithin,
 	UpdateInboxOperation:           InboxIDsWithin,

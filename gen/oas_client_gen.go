@@ -270,11 +270,20 @@ type DraftsInvoker interface {
 	// SendDraft invokes sendDraft operation.
 	//
 	// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
-	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
-	// also approve drafts in the dashboard.
+	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
+	// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
+	// approve drafts in the dashboard.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error)
+	// UndoDraft invokes undoDraft operation.
+	//
+	// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
+	// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
+	// that were sent before remain.
+	//
+	// POST /v1/drafts/{draft_id}/undo
+	UndoDraft(ctx context.Context, params UndoDraftParams, options ...RequestOption) (*Draft, error)
 	// UpdateDraft invokes updateDraft operation.
 	//
 	// Changes the given fields of a pending draft and raises its `version` if that changes anything. One
@@ -8493,8 +8502,9 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 // SendDraft invokes sendDraft operation.
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
-// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
-// also approve drafts in the dashboard.
+// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
+// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
+// approve drafts in the dashboard.
 //
 // POST /v1/drafts/{draft_id}/send
 func (c *Client) SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error) {
@@ -9380,6 +9390,121 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 	}
 
 	result, err := decodeTestWebhookResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// UndoDraft invokes undoDraft operation.
+//
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
+// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
+// that were sent before remain.
+//
+// POST /v1/drafts/{draft_id}/undo
+func (c *Client) UndoDraft(ctx context.Context, params UndoDraftParams, options ...RequestOption) (*Draft, error) {
+	res, err := c.sendUndoDraft(ctx, params, options...)
+	return res, err
+}
+
+func (c *Client) sendUndoDraft(ctx context.Context, params UndoDraftParams, requestOptions ...RequestOption) (res *Draft, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [3]string
+	pathParts[0] = "/v1/drafts/"
+	{
+		// Encode "draft_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "draft_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.DraftID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/undo"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, UndoDraftOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeUndoDraftResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -74,6 +74,7 @@ const (
 	SimulateMessageOperation       OperationName = "SimulateMessage"
 	StreamEventsOperation          OperationName = "StreamEvents"
 	TestWebhookOperation           OperationName = "TestWebhook"
+	UndoDraftOperation             OperationName = "UndoDraft"
 	UpdateContactOperation         OperationName = "UpdateContact"
 	UpdateDraftOperation           OperationName = "UpdateDraft"
 	UpdateInboxOperation           OperationName = "UpdateInbox"

@@ -10265,6 +10265,92 @@ func decodeTestWebhookParams(args [1]string, argsEscaped bool, r *http.Request) 
 	return params, nil
 }
 
+// UndoDraftParams is parameters of undoDraft operation.
+type UndoDraftParams struct {
+	// The ID of the draft.
+	DraftID string
+}
+
+func unpackUndoDraftParams(packed middleware.Parameters) (params UndoDraftParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "draft_id",
+			In:   "path",
+		}
+		params.DraftID = packed[key].(string)
+	}
+	return params
+}
+
+func decodeUndoDraftParams(args [1]string, argsEscaped bool, r *http.Request) (params UndoDraftParams, _ error) {
+	// Decode path: draft_id.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "draft_id",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToString(val)
+				if err != nil {
+					return err
+				}
+
+				params.DraftID = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+			if err := func() error {
+				if err := (validate.String{
+					MinLength:     0,
+					MinLengthSet:  false,
+					MaxLength:     40,
+					MaxLengthSet:  true,
+					Email:         false,
+					Hostname:      false,
+					Regex:         nil,
+					MinNumeric:    0,
+					MinNumericSet: false,
+					MaxNumeric:    0,
+					MaxNumericSet: false,
+				}).Validate(string(params.DraftID)); err != nil {
+					return errors.Wrap(err, "string")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "draft_id",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
 // UpdateContactParams is parameters of updateContact operation.
 type UpdateContactParams struct {
 	// The ID of the resource.

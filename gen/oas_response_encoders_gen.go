@@ -977,6 +977,19 @@ func encodeTestWebhookResponse(response *WebhookTestResult, w http.ResponseWrite
 	return nil
 }
 
+func encodeUndoDraftResponse(response *Draft, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
 func encodeUpdateContactResponse(response *Contact, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)

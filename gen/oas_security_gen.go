@@ -313,6 +313,9 @@ var operationRolesBearerAuth = map[string][]string{
 		"webhooks:manage",
 		"admin",
 	},
+	UndoDraftOperation: []string{
+		"admin",
+	},
 	UpdateContactOperation: []string{
 		"contacts:write",
 		"admin",

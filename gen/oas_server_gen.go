@@ -206,11 +206,20 @@ type DraftsHandler interface {
 	// SendDraft implements sendDraft operation.
 	//
 	// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
-	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. People can
-	// also approve drafts in the dashboard.
+	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
+	// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
+	// approve drafts in the dashboard.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, req OptDraftSend, params SendDraftParams) (*Message, error)
+	// UndoDraft implements undoDraft operation.
+	//
+	// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
+	// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
+	// that were sent before remain.
+	//
+	// POST /v1/drafts/{draft_id}/undo
+	UndoDraft(ctx context.Context, params UndoDraftParams) (*Draft, error)
 	// UpdateDraft implements updateDraft operation.
 	//
 	// Changes the given fields of a pending draft and raises its `version` if that changes anything. One

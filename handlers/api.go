@@ -69,6 +69,9 @@ type Config struct {
 	KeyPrefix string
 	// SendPolicy is the default policy of a new inbox.
 	SendPolicy store.SendPolicy
+	// Undo is how long an approval can be undone. The message waits for that time.
+	// 0 sends it at once.
+	Undo time.Duration
 	// TrustedProxies are the proxies whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.

@@ -23,6 +23,7 @@ import (
 
 var (
 	errDraftNotPending = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeDraftNotPending, Message: "this draft has already been approved or rejected"}
+	errNotUndone       = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeDraftNotPending, Message: "the approval of this draft can no longer be undone"}
 	errTestMode        = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeTestModeMismatch, Message: "a test key cannot change or decide a live draft: use a live key"}
 	errDraftChanged    = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeDraftChanged, Message: "this draft has changed since you read it: read it again"}
 )
@@ -164,6 +165,22 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 		return nil, a.whyNotSent(ctx, d)
 	}
 	return m, err
+}
+
+// UndoDraft implements POST /v1/drafts/{draft_id}/undo.
+func (a *API) UndoDraft(ctx context.Context, p gen.UndoDraftParams) (*gen.Draft, error) {
+	d, err := a.draftToChange(ctx, p.DraftID)
+	if err != nil {
+		return nil, err
+	}
+	d, err = a.store.UndoDraft(ctx, d, a.cfg.Undo)
+	if errors.Is(err, store.ErrState) {
+		return nil, errNotUndone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return draftToAPI(d, withHTML), nil
 }
 
 // settleEdit sanitizes the content of a draft after an edit. If the HTML did

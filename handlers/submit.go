@@ -140,6 +140,9 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	if s.approved == nil {
 		stored, err = a.store.Enqueue(ctx, m, answer)
 	} else {
+		if a.cfg.Undo > 0 {
+			m.Delay = a.cfg.Undo + store.UndoMargin
+		}
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{
 			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
 		}, answer)

@@ -17,7 +17,8 @@ import (
 // DraftStatus is the state of a draft.
 type DraftStatus string
 
-// The states of a draft. Nothing leads out of the last two.
+// The states of a draft. Only UndoDraft leads out of DraftSent, and nothing out of
+// DraftRejected.
 const (
 	DraftPending  DraftStatus = "pending"
 	DraftSent     DraftStatus = "sent"
@@ -517,6 +518,63 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 		return s.cacheResponse(ctx, tx, once, d.ID, d)
 	})
 	return s.announced(d, err)
+}
+
+// UndoMargin is how much longer a message waits than its approval can be undone, so
+// that no node has claimed it by then.
+const UndoMargin = time.Second
+
+// UndoDraft makes a draft pending again that was approved less than within ago, and
+// deletes its message. It returns ErrState if the draft is not approved, or if that
+// was earlier.
+func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (Draft, error) {
+	const (
+		undo = `UPDATE drafts SET status = 'pending', message_id = NULL, decided_by = NULL, decided_at = NULL, updated_at = $4,
+			thread_seq = CASE WHEN kind = 'new' THEN NULL ELSE thread_seq END, thread_id = CASE WHEN kind = 'new' THEN NULL ELSE thread_id END
+			WHERE seq = $1 AND status = 'sent' AND message_id = $2 AND decided_at > $3 AND expired_at IS NULL`
+		find    = `SELECT m.seq, m.inbox_seq FROM messages m WHERE m.account_id = $1 AND m.id = $2`
+		claimed = `SELECT count(*) FROM recipients WHERE message_seq = $1 AND fence > 0`
+	)
+	if d.Status != DraftSent || d.MessageID == nil {
+		return Draft{}, fmt.Errorf("draft is %s: %w", d.Status, ErrState)
+	}
+	var blobs []string
+	err := s.inTx(ctx, "undo approval", func(tx *sqlx.Tx) error {
+		now := s.now()
+		res, err := tx.ExecContext(ctx, undo, d.Seq, *d.MessageID, NewTime(now.Add(-within)), NewTime(now))
+		if err != nil {
+			return err
+		}
+		if err := one(res, "draft "+d.ID, ErrState); err != nil {
+			return err
+		}
+		m := Message{AccountID: d.AccountID, ID: *d.MessageID, InboxID: d.InboxID}
+		var at struct {
+			Seq      int64 `db:"seq"`
+			InboxSeq int64 `db:"inbox_seq"`
+		}
+		if err := tx.GetContext(ctx, &at, find, d.AccountID, *d.MessageID); err != nil {
+			return s.wrap(err, "message "+*d.MessageID)
+		}
+		m.Seq, m.InboxSeq = at.Seq, at.InboxSeq
+		var n int
+		if err := tx.GetContext(ctx, &n, claimed, m.Seq); err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("message %s is leaving: %w", m.ID, ErrState)
+		}
+		blobs, err = s.deleteMessage(ctx, tx, m)
+		return err
+	})
+	if err != nil {
+		return Draft{}, err
+	}
+	s.unscrubbed.Store(true)
+	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
+		s.log.WarnContext(ctx, "blob left to be swept", "draft_id", d.ID, "error", err)
+	}
+	return s.Draft(ctx, d.AccountID, d.ID)
 }
 
 // lockPendingDraft reads a draft with its content and keeps others from changing

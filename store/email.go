@@ -401,7 +401,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	var r insertRows
 	for _, h := range b.messages {
 		h.msg.CreatedAt = h.inbox.at
-		due := b.now.UnixMicro()
+		due := b.now.Add(h.delay).UnixMicro()
 		r.add(h, b.now, h.msg.InboxSeq, h.msg.ThreadSeq, due)
 		r.searchTail = append(r.searchTail, h.msg.Seq, h.msg.AccountID)
 		b.announce(h)

@@ -39,6 +39,8 @@ type NewMessage struct {
 	// Policy is the policy that an outbound message was checked against, or
 	// empty.
 	Policy SendPolicy
+	// Delay is how long the message waits before it may leave.
+	Delay time.Duration
 }
 
 // AddReceived stores the copies of one received mail, one for each inbox that it
@@ -112,6 +114,7 @@ type hotMessage struct {
 	joinThread  int64
 	newThread   bool
 	policy      SendPolicy
+	delay       time.Duration
 	subjectHash int64    // of the subject that may tie it to a thread
 	mayBySubj   bool     // may join a thread by that subject
 	refersTo    []string // Message-IDs, the likeliest first
@@ -133,7 +136,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		return nil, errors.New("the message has no content")
 	}
 	h := &hotMessage{
-		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy,
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy, delay: m.Delay,
 		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewID("evt_", now),
 	}

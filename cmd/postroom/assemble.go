@@ -116,6 +116,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 	}
 	cfg.Store, cfg.MailDomain, cfg.Hostname = s, string(n.cfg.MailDomain), string(n.cfg.Hostname)
 	cfg.BaseURL, cfg.FileKey, cfg.NoFiles = base, in.keys.files, !bool(n.cfg.Files)
+	cfg.Undo = time.Duration(n.cfg.Undo)
 	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.AnySender = n.cfg.dev

@@ -380,3 +380,14 @@ func valid(ok bool) error {
 	}
 	return errValue
 }
+
+// wait is a short time that something waits.
+type wait time.Duration
+
+func (v *wait) UnmarshalText(b []byte) error {
+	d, err := time.ParseDuration(string(b))
+	*v = wait(d)
+	return valid(err == nil && d >= 0 && d <= 10*time.Minute)
+}
+
+func (v wait) String() string { return time.Duration(v).String() }

@@ -12,7 +12,7 @@ import (
 
 func (p Program) draftCommand() *cobra.Command {
 	return Group(&cobra.Command{Use: "draft", Short: "List drafts, and approve or reject them"},
-		p.draftListCommand(), p.draftGetCommand(), p.draftApproveCommand(), p.draftRejectCommand())
+		p.draftListCommand(), p.draftGetCommand(), p.draftApproveCommand(), p.draftUndoCommand(), p.draftRejectCommand())
 }
 
 func (p Program) draftListCommand() *cobra.Command {
@@ -95,6 +95,17 @@ func (p Program) draftApproveCommand() *cobra.Command {
 		}
 		m, err := a.SendDraft(ctx, req, gen.SendDraftParams{DraftID: args[0]})
 		return a.showSent(m, err)
+	})
+}
+
+func (p Program) draftUndoCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "undo DRAFT", Short: "Undo an approval within 10 seconds; the key needs the scope admin", Args: Wants(1)}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		d, err := a.UndoDraft(ctx, gen.UndoDraftParams{DraftID: args[0]})
+		if err != nil {
+			return err
+		}
+		return a.show(d, func(t *table) { t.row(d.ID, d.Status) })
 	})
 }
 

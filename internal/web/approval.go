@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ func (d *Dashboard) approvalPages() {
 	d.post("/approvals/{mail}/approve", d.approve)
 	d.post("/approvals/approve", d.approveMany)
 	d.post("/approvals/{mail}/reject", d.reject)
+	d.post("/approvals/{mail}/undo", d.undo)
 }
 
 // draftEvents are the events that change the approval queue.
@@ -28,6 +30,7 @@ var draftEvents = []gen.EventType{gen.EventTypeDraftCreated, gen.EventTypeDraftS
 
 type approvalsView struct {
 	Drafts    []gen.Draft
+	Undo      string // id of the draft that was just approved
 	Status    string // pending, sent or rejected
 	Addresses map[string]string
 	paging
@@ -35,7 +38,7 @@ type approvalsView struct {
 }
 
 func (d *Dashboard) approvals(p *page) error {
-	v := approvalsView{Status: p.r.URL.Query().Get("status"), Addresses: map[string]string{}}
+	v := approvalsView{Undo: p.r.URL.Query().Get("undo"), Status: p.r.URL.Query().Get("status"), Addresses: map[string]string{}}
 	if v.Status == "" {
 		v.Status = string(gen.DraftStatusPending)
 	}
@@ -250,7 +253,17 @@ func (d *Dashboard) approve(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/approvals", "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
+	p.leaveNotice(notice{Text: "Approved: “" + shortened(m.Subject, 60) + "” is queued for delivery."})
+	return p.goTo("/approvals?undo=" + url.QueryEscape(p.r.PathValue("mail")))
+}
+
+// undo makes an approved draft pending again.
+func (d *Dashboard) undo(p *page) error {
+	path := "/approvals/" + url.PathEscape(p.r.PathValue("mail"))
+	if _, err := d.api.UndoDraft(p.ctx(), gen.UndoDraftParams{DraftID: p.r.PathValue("mail")}); err != nil {
+		return p.refused(path, err)
+	}
+	return p.done(path, "Approval undone. Nothing was sent.")
 }
 
 func (d *Dashboard) reject(p *page) error {

@@ -1,0 +1,53 @@
+package handlers_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/store"
+)
+
+// An approval can be undone for 10 seconds. The message does not leave before, and
+// after an undo the draft can be edited and approved again.
+func TestUndoApproval(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		due := func() int {
+			claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(claimed)
+		}
+		d := s.newDraft(t, in, plainSend)
+		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
+		m := s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", with("Idempotency-Key", "one")).want(t, http.StatusCreated)
+		s.clock.Add(9 * time.Second)
+		if n := due(); n != 0 {
+			t.Errorf("%d recipients are due before the end", n)
+		}
+		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "", as(s.newKey(t, scopes("send")))).wantError(t, http.StatusForbidden, "insufficient_scope")
+		undone := s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").want(t, http.StatusOK)
+		undone.wantAt(t, "status", `"pending"`)
+		undone.wantAt(t, "message_id", `null`)
+		undone.wantAt(t, "decided_by", `null`)
+		s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id"), "").want(t, http.StatusNotFound)
+		s.clock.Add(time.Minute)
+		if n := due(); n != 0 {
+			t.Errorf("%d recipients are due after the undo", n)
+		}
+		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
+
+		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Better."}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", with("Idempotency-Key", "one")).want(t, http.StatusCreated).wantAt(t, "text", `"Better."`)
+		s.clock.Add(10 * time.Second)
+		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
+		s.clock.Add(store.UndoMargin)
+		if n := due(); n != 1 {
+			t.Errorf("%d recipients are due at the end, want 1", n)
+		}
+	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+}
