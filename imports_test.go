@@ -133,6 +133,7 @@ var layers = []layer{
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/api", "bench/baseline", "bench/place", "bench/process"}), tests: everything},
+	{pkg: "tools/sbom", imports: nothing},
 	{pkg: "tools/specgen", imports: nothing},
 	{pkg: "tools/score", imports: []string{"store", "smtp", "smtp/inbound", "internal/mail", "internal/mail/*", "internal/mailauth"}},
 	{pkg: ".", imports: nothing}, // this test
