@@ -36,6 +36,10 @@ TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
 GORELEASER_VERSION := v2.15.0
 GORELEASER := bin/goreleaser-$(GORELEASER_VERSION)
 
+# Many tests wait for disks, databases and timers, so more run at once than there are
+# processors.
+PARALLEL := -parallel 4
+
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -62,7 +66,7 @@ build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
-	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 -timeout 30m $(ARGS) -- $(PKG)
+	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 $(PARALLEL) -timeout 30m $(ARGS) -- $(PKG)
 
 race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
 	exec env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)

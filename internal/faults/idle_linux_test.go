@@ -23,9 +23,9 @@ const (
 
 // TestStartsAtOnceAndIdlesSmall starts the service several times. It counts the time
 // in which the service ran or slept, and not the time in which other programs had the
-// processor. The best of several starts is therefore meaningful on a busy machine too.
-func TestStartsAtOnceAndIdlesSmall(t *testing.T) {
-	t.Parallel()
+// processor. The best of several starts is therefore meaningful on a busy machine too. It
+// does not run beside other tests, whose work on the database a start would wait for.
+func TestStartsAtOnceAndIdlesSmall(t *testing.T) { //nolint:paralleltest // as above
 	onEachEngine(t, func(t *testing.T, in *installation) {
 		in.start() // the first start generates keys
 		in.stop()

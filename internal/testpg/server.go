@@ -43,7 +43,7 @@ type Options struct {
 	// data survives a crash of the server but not of the machine,
 	// and tests run much faster.
 	Fsync bool
-	// MaxConnections bounds all tests of the run together; 0 means 300.
+	// MaxConnections bounds all tests of the run together; 0 means 500.
 	MaxConnections int
 }
 
@@ -103,7 +103,7 @@ func (s *Server) setUp(ctx context.Context, opts Options) (err error) {
 
 func (s *Server) configure(opts Options) error {
 	if opts.MaxConnections == 0 {
-		opts.MaxConnections = 300
+		opts.MaxConnections = 500
 	}
 	conf := fmt.Sprintf("\nlisten_addresses = ''\nunix_socket_directories = '%s'\nmax_connections = %d\n",
 		strings.ReplaceAll(s.dir, "'", "''"), opts.MaxConnections)

@@ -78,7 +78,7 @@ func TestServerIsFastByDefault(t *testing.T) {
 	t.Parallel()
 	db := open(t, startServer(t, Options{}).URL(DefaultDatabase))
 	wantRow(t, db, `SHOW fsync`, "off")
-	wantRow(t, db, `SHOW max_connections`, "300")
+	wantRow(t, db, `SHOW max_connections`, "500")
 	wantRow(t, db, `SHOW listen_addresses`, "")
 }
 
