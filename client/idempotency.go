@@ -47,7 +47,7 @@ func newIdempotencyKey() string { return "go-" + rand.Text() }
 
 // SendEmail calls POST /v1/emails. It copies the key of the request body to the
 // header, so that the client does not add another one.
-func (c *Client) SendEmail(ctx context.Context, req *gen.EmailSend, params gen.SendEmailParams, options ...gen.RequestOption) (*gen.EmailCreated, error) {
+func (c *Client) SendEmail(ctx context.Context, req *gen.EmailSend, params gen.SendEmailParams, options ...gen.RequestOption) (gen.SendEmailRes, error) {
 	if !params.IdempotencyKey.Set {
 		params.IdempotencyKey = req.IdempotencyKey
 	}

@@ -554,6 +554,13 @@ func (c *Client) UndoDraft(ctx context.Context, params gen.UndoDraftParams, opti
 	return unwrap(c.api.UndoDraft(ctx, params, options...))
 }
 
+// UpdateApiKey calls PATCH /v1/api-keys/{api_key_id}.
+//
+// Changes the given fields only.
+func (c *Client) UpdateApiKey(ctx context.Context, request *gen.ApiKeyUpdate, params gen.UpdateApiKeyParams, options ...gen.RequestOption) (*gen.ApiKey, error) {
+	return unwrap(c.api.UpdateApiKey(ctx, request, params, options...))
+}
+
 // UpdateContact calls PATCH /v1/contacts/{id}.
 //
 // Changes the given fields only. If the new email address is taken, the response is 409
@@ -575,6 +582,13 @@ func (c *Client) UpdateDraft(ctx context.Context, request *gen.DraftUpdate, para
 // Changes the given fields only. `metadata` is replaced as a whole.
 func (c *Client) UpdateInbox(ctx context.Context, request *gen.InboxUpdate, params gen.UpdateInboxParams, options ...gen.RequestOption) (*gen.Inbox, error) {
 	return unwrap(c.api.UpdateInbox(ctx, request, params, options...))
+}
+
+// UpdateKey calls PATCH /v1/keys/{id}.
+//
+// The same as `PATCH /v1/api-keys/{api_key_id}`.
+func (c *Client) UpdateKey(ctx context.Context, request *gen.ApiKeyUpdate, params gen.UpdateKeyParams, options ...gen.RequestOption) (*gen.ApiKey, error) {
+	return unwrap(c.api.UpdateKey(ctx, request, params, options...))
 }
 
 // UpdateTemplate calls PATCH /v1/templates/{id}.

@@ -235,7 +235,7 @@ func TestEventsOfARealServer(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", e.JSON, err)
 		}
-		if e.InboxID == in.ID && about != "to myself" && about != "an email" || strings.HasPrefix(e.Type, "email.") && strings.Contains(string(e.Data), email.ID) && about != "an email" {
+		if e.InboxID == in.ID && about != "to myself" && about != "an email" || strings.HasPrefix(e.Type, "email.") && strings.Contains(string(e.Data), email.(*gen.EmailCreated).ID) && about != "an email" {
 			t.Errorf("%s is about %q", e.Type, about)
 		}
 		if e.Type == "message.delivered" && e.InboxID == in.ID && e.Recipient() != in.Address {

@@ -21,6 +21,17 @@ func (w *world) newScheduled(t *testing.T) string {
 	return read[email](t, w.send(t, c).want(t, http.StatusCreated)).ID
 }
 
+// overLimits sends over limits that refuse, and over limits that ask for approval.
+func overLimits(t *testing.T, w *world) {
+	in := w.newInbox(t)
+	send := w.call("sendEmail").saying(`{"from":"` + in.Address + `","to":"ana@example.org","subject":"s","text":"t"}`)
+	w.send(t, send.as(w.newKey(t, `"limits":{"sends_per_day":0}`).Key)).wantCode(t, http.StatusTooManyRequests, "budget_exceeded")
+	ask := w.newKey(t, `"limits":{"new_recipients_per_day":0,"on_limit":"approval"}`)
+	w.send(t, send.as(ask.Key)).want(t, http.StatusAccepted)
+	batch := w.call("sendEmailBatch").as(ask.Key).saying(`{"from":"` + in.Address + `","recipients":[{"to":"ana@example.org"}],"subject":"s","text":"t"}`)
+	w.send(t, batch).want(t, http.StatusCreated)
+}
+
 // emails sends, schedules, cancels and lists emails.
 func emails(t *testing.T, w *world) {
 	send := func(fields string) answer {

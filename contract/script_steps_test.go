@@ -35,6 +35,7 @@ var scriptSteps = []struct {
 	{"retention", scriptRetention},
 	{"a key of one inbox", scriptNarrowKey},
 	{"a deleted inbox", scriptDeletedInbox},
+	{"limits", scriptLimits},
 	{"usage", scriptUsage},
 }
 
@@ -438,6 +439,27 @@ func scriptDeletedInbox(s *script) {
 	s.ask("sendDraft", "/v1/drafts/"+d.ID+"/send", "")
 	s.ask("listDrafts", "", "", asking("status", "pending"), asking("limit", "3"))
 	s.ask("createInbox", "", `{"name":"gone"}`)
+}
+
+// scriptLimits sends over the limits of an inbox, which refuses, and of another,
+// which asks for approval.
+func scriptLimits(s *script) {
+	strict := s.inbox("strict", `,"limits":{"sends_per_day":1,"new_recipients_per_day":null}`)
+	asks := s.inbox("asks", `,"limits":{"recipients_per_day":1,"similar_per_hour":5,"on_limit":"approval"}`)
+	for _, in := range []inbox{strict, asks} {
+		for range 2 {
+			s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":["a@example.org","b@example.org"],"subject":"s","text":"t"}`)
+			s.ask("sendEmail", "", `{"from":"`+in.Address+`","to":"a@example.org","subject":"s","text":"t","tags":{"a":"b"}}`)
+		}
+		s.ask("sendEmailBatch", "", `{"from":"`+in.Address+`","recipients":[{"to":"a@example.org"},{"to":"c@example.org"}],"subject":"s","text":"t"}`)
+		s.ask("getInbox", "/v1/inboxes/"+in.ID, "")
+		s.ask("updateInbox", "/v1/inboxes/"+in.ID, `{"limits":null}`)
+	}
+	k := read[key](s.t, s.send(s.t, s.call("createKey").saying(`{"name":"limited","limits":{"sends_per_minute":5}}`)).want(s.t, http.StatusCreated))
+	s.ask("updateKey", "/v1/keys/"+k.ID, `{"limits":{"sends_per_minute":2,"on_limit":"approval"}}`)
+	s.ask("updateApiKey", "/v1/api-keys/"+k.ID, `{"name":"other","limits":null}`)
+	s.ask("updateKey", "/v1/keys/"+k.ID, `{"limits":{"on_limit":"ask"}}`)
+	s.ask("updateKey", "/v1/keys/key_none", `{}`)
 }
 
 func scriptUsage(s *script) {

@@ -43,6 +43,7 @@ func TestContract(t *testing.T) {
 			{"simulated messages", simulatedMessages},
 			{"templates", templates},
 			{"emails", emails},
+			{"over limits", overLimits},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},

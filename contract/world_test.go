@@ -216,7 +216,7 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		return w.newSuppression(t)
 	case "id":
 		switch {
-		case op.OperationID == "deleteKey":
+		case op.OperationID == "deleteKey" || op.OperationID == "updateKey":
 			return w.newKey(t, "").ID
 		case strings.HasPrefix(op.Path, "/v1/templates/"):
 			return w.newTemplate(t)

@@ -328,7 +328,7 @@ type EmailsInvoker interface {
 	// `text` and `template`; `template` cannot be combined with `html`.
 	//
 	// POST /v1/emails
-	SendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, options ...RequestOption) (*EmailCreated, error)
+	SendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, options ...RequestOption) (SendEmailRes, error)
 	// SendEmailBatch invokes sendEmailBatch operation.
 	//
 	// Sends one email to each of up to 100 recipients. If one recipient is invalid, nothing is sent.
@@ -423,6 +423,18 @@ type KeysInvoker interface {
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error)
+	// UpdateApiKey invokes updateApiKey operation.
+	//
+	// Changes the given fields only.
+	//
+	// PATCH /v1/api-keys/{api_key_id}
+	UpdateApiKey(ctx context.Context, request *ApiKeyUpdate, params UpdateApiKeyParams, options ...RequestOption) (*ApiKey, error)
+	// UpdateKey invokes updateKey operation.
+	//
+	// The same as `PATCH /v1/api-keys/{api_key_id}`.
+	//
+	// PATCH /v1/keys/{id}
+	UpdateKey(ctx context.Context, request *ApiKeyUpdate, params UpdateKeyParams, options ...RequestOption) (*ApiKey, error)
 }
 
 // MessagesInvoker invokes operations described by OpenAPI v3 specification.
@@ -8640,12 +8652,12 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 // `text` and `template`; `template` cannot be combined with `html`.
 //
 // POST /v1/emails
-func (c *Client) SendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, options ...RequestOption) (*EmailCreated, error) {
+func (c *Client) SendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, options ...RequestOption) (SendEmailRes, error) {
 	res, err := c.sendSendEmail(ctx, request, params, options...)
 	return res, err
 }
 
-func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, requestOptions ...RequestOption) (res *EmailCreated, err error) {
+func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params SendEmailParams, requestOptions ...RequestOption) (res SendEmailRes, err error) {
 
 	var reqCfg requestConfig
 	reqCfg.setDefaults(c.baseClient)
@@ -9512,6 +9524,121 @@ func (c *Client) sendUndoDraft(ctx context.Context, params UndoDraftParams, requ
 	return result, nil
 }
 
+// UpdateApiKey invokes updateApiKey operation.
+//
+// Changes the given fields only.
+//
+// PATCH /v1/api-keys/{api_key_id}
+func (c *Client) UpdateApiKey(ctx context.Context, request *ApiKeyUpdate, params UpdateApiKeyParams, options ...RequestOption) (*ApiKey, error) {
+	res, err := c.sendUpdateApiKey(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendUpdateApiKey(ctx context.Context, request *ApiKeyUpdate, params UpdateApiKeyParams, requestOptions ...RequestOption) (res *ApiKey, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [2]string
+	pathParts[0] = "/v1/api-keys/"
+	{
+		// Encode "api_key_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "api_key_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.APIKeyID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "PATCH", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeUpdateApiKeyRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, UpdateApiKeyOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeUpdateApiKeyResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // UpdateContact invokes updateContact operation.
 //
 // Changes the given fields only. If the new email address is taken, the response is 409
@@ -9852,6 +9979,121 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 	}
 
 	result, err := decodeUpdateInboxResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// UpdateKey invokes updateKey operation.
+//
+// The same as `PATCH /v1/api-keys/{api_key_id}`.
+//
+// PATCH /v1/keys/{id}
+func (c *Client) UpdateKey(ctx context.Context, request *ApiKeyUpdate, params UpdateKeyParams, options ...RequestOption) (*ApiKey, error) {
+	res, err := c.sendUpdateKey(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendUpdateKey(ctx context.Context, request *ApiKeyUpdate, params UpdateKeyParams, requestOptions ...RequestOption) (res *ApiKey, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [2]string
+	pathParts[0] = "/v1/keys/"
+	{
+		// Encode "id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.ID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "PATCH", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeUpdateKeyRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, UpdateKeyOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeUpdateKeyResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -51,6 +51,14 @@ func (s *MessageReply) setDefaults() {
 }
 
 // setDefaults set default value of fields.
+func (s *SendLimits) setDefaults() {
+	{
+		val := SendLimitsOnLimit("refuse")
+		s.OnLimit.SetTo(val)
+	}
+}
+
+// setDefaults set default value of fields.
 func (s *SuppressionCreate) setDefaults() {
 	{
 		val := SuppressionCreateCategory("all")

@@ -29,6 +29,10 @@ type ReplyToMessageRes interface {
 	replyToMessageRes()
 }
 
+type SendEmailRes interface {
+	sendEmailRes()
+}
+
 type SendMessageRes interface {
 	sendMessageRes()
 }

@@ -13,6 +13,207 @@ import (
 	"github.com/ogen-go/ogen/validate"
 )
 
+// Encode implements json.Marshaler.
+func (s *ActiveLimits) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *ActiveLimits) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("sends_per_minute")
+		s.SendsPerMinute.Encode(e)
+	}
+	{
+		e.FieldStart("sends_per_hour")
+		s.SendsPerHour.Encode(e)
+	}
+	{
+		e.FieldStart("sends_per_day")
+		s.SendsPerDay.Encode(e)
+	}
+	{
+		e.FieldStart("recipients_per_day")
+		s.RecipientsPerDay.Encode(e)
+	}
+	{
+		e.FieldStart("new_recipients_per_day")
+		s.NewRecipientsPerDay.Encode(e)
+	}
+	{
+		e.FieldStart("per_recipient_per_day")
+		s.PerRecipientPerDay.Encode(e)
+	}
+	{
+		e.FieldStart("similar_per_hour")
+		s.SimilarPerHour.Encode(e)
+	}
+	{
+		e.FieldStart("on_limit")
+		e.Str(s.OnLimit)
+	}
+}
+
+var jsonFieldsNameOfActiveLimits = [8]string{
+	0: "sends_per_minute",
+	1: "sends_per_hour",
+	2: "sends_per_day",
+	3: "recipients_per_day",
+	4: "new_recipients_per_day",
+	5: "per_recipient_per_day",
+	6: "similar_per_hour",
+	7: "on_limit",
+}
+
+// Decode decodes ActiveLimits from json.
+func (s *ActiveLimits) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ActiveLimits to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "sends_per_minute":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				if err := s.SendsPerMinute.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sends_per_minute\"")
+			}
+		case "sends_per_hour":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				if err := s.SendsPerHour.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sends_per_hour\"")
+			}
+		case "sends_per_day":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				if err := s.SendsPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sends_per_day\"")
+			}
+		case "recipients_per_day":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				if err := s.RecipientsPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"recipients_per_day\"")
+			}
+		case "new_recipients_per_day":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				if err := s.NewRecipientsPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"new_recipients_per_day\"")
+			}
+		case "per_recipient_per_day":
+			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				if err := s.PerRecipientPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"per_recipient_per_day\"")
+			}
+		case "similar_per_hour":
+			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.SimilarPerHour.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"similar_per_hour\"")
+			}
+		case "on_limit":
+			requiredBitSet[0] |= 1 << 7
+			if err := func() error {
+				v, err := d.Str()
+				s.OnLimit = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"on_limit\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode ActiveLimits")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b11111111,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfActiveLimits) {
+					name = jsonFieldsNameOfActiveLimits[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *ActiveLimits) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ActiveLimits) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes Address as json.
 func (s Address) Encode(e *jx.Encoder) {
 	switch s.Type {
@@ -293,9 +494,13 @@ func (s *ApiKey) encodeFields(e *jx.Encoder) {
 		e.FieldStart("last_used_at")
 		s.LastUsedAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
 	}
+	{
+		e.FieldStart("limits")
+		s.Limits.Encode(e)
+	}
 }
 
-var jsonFieldsNameOfApiKey = [12]string{
+var jsonFieldsNameOfApiKey = [13]string{
 	0:  "object",
 	1:  "id",
 	2:  "name",
@@ -308,6 +513,7 @@ var jsonFieldsNameOfApiKey = [12]string{
 	9:  "expires_at",
 	10: "created_at",
 	11: "last_used_at",
+	12: "limits",
 }
 
 // Decode decodes ApiKey from json.
@@ -490,6 +696,16 @@ func (s *ApiKey) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"last_used_at\"")
 			}
+		case "limits":
+			requiredBitSet[1] |= 1 << 4
+			if err := func() error {
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -501,7 +717,7 @@ func (s *ApiKey) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00001111,
+		0b00011111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -598,15 +814,22 @@ func (s *ApiKeyCreate) encodeFields(e *jx.Encoder) {
 			s.ExpiresAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
 		}
 	}
+	{
+		if s.Limits.Set {
+			e.FieldStart("limits")
+			s.Limits.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfApiKeyCreate = [6]string{
+var jsonFieldsNameOfApiKeyCreate = [7]string{
 	0: "name",
 	1: "mode",
 	2: "scopes",
 	3: "allowed_ips",
 	4: "inbox_ids",
 	5: "expires_at",
+	6: "limits",
 }
 
 // Decode decodes ApiKeyCreate from json.
@@ -696,6 +919,16 @@ func (s *ApiKeyCreate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "limits":
+			if err := func() error {
+				s.Limits.Reset()
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -869,12 +1102,16 @@ func (s *ApiKeyCreated) encodeFields(e *jx.Encoder) {
 		s.LastUsedAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
 	}
 	{
+		e.FieldStart("limits")
+		s.Limits.Encode(e)
+	}
+	{
 		e.FieldStart("key")
 		e.Str(s.Key)
 	}
 }
 
-var jsonFieldsNameOfApiKeyCreated = [13]string{
+var jsonFieldsNameOfApiKeyCreated = [14]string{
 	0:  "object",
 	1:  "id",
 	2:  "name",
@@ -887,7 +1124,8 @@ var jsonFieldsNameOfApiKeyCreated = [13]string{
 	9:  "expires_at",
 	10: "created_at",
 	11: "last_used_at",
-	12: "key",
+	12: "limits",
+	13: "key",
 }
 
 // Decode decodes ApiKeyCreated from json.
@@ -1070,8 +1308,18 @@ func (s *ApiKeyCreated) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"last_used_at\"")
 			}
-		case "key":
+		case "limits":
 			requiredBitSet[1] |= 1 << 4
+			if err := func() error {
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
+			}
+		case "key":
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				v, err := d.Str()
 				s.Key = string(v)
@@ -1093,7 +1341,7 @@ func (s *ApiKeyCreated) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00011111,
+		0b00111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -1339,6 +1587,86 @@ func (s ApiKeyScope) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *ApiKeyScope) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *ApiKeyUpdate) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *ApiKeyUpdate) encodeFields(e *jx.Encoder) {
+	{
+		if s.Name.Set {
+			e.FieldStart("name")
+			s.Name.Encode(e)
+		}
+	}
+	{
+		if s.Limits.Set {
+			e.FieldStart("limits")
+			s.Limits.Encode(e)
+		}
+	}
+}
+
+var jsonFieldsNameOfApiKeyUpdate = [2]string{
+	0: "name",
+	1: "limits",
+}
+
+// Decode decodes ApiKeyUpdate from json.
+func (s *ApiKeyUpdate) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ApiKeyUpdate to nil")
+	}
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "name":
+			if err := func() error {
+				s.Name.Reset()
+				if err := s.Name.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"name\"")
+			}
+		case "limits":
+			if err := func() error {
+				s.Limits.Reset()
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
+			}
+		default:
+			return errors.Errorf("unexpected field %q", k)
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode ApiKeyUpdate")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *ApiKeyUpdate) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ApiKeyUpdate) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -3554,12 +3882,16 @@ func (s *DeletedInbox) encodeFields(e *jx.Encoder) {
 		json.EncodeTimeFormat(e, s.UpdatedAt, "2006-01-02T15:04:05.000Z07:00")
 	}
 	{
+		e.FieldStart("limits")
+		s.Limits.Encode(e)
+	}
+	{
 		e.FieldStart("deleted")
 		e.Bool(true)
 	}
 }
 
-var jsonFieldsNameOfDeletedInbox = [15]string{
+var jsonFieldsNameOfDeletedInbox = [16]string{
 	0:  "object",
 	1:  "id",
 	2:  "address",
@@ -3574,7 +3906,8 @@ var jsonFieldsNameOfDeletedInbox = [15]string{
 	11: "last_message_at",
 	12: "created_at",
 	13: "updated_at",
-	14: "deleted",
+	14: "limits",
+	15: "deleted",
 }
 
 // Decode decodes DeletedInbox from json.
@@ -3746,8 +4079,18 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"updated_at\"")
 			}
-		case "deleted":
+		case "limits":
 			requiredBitSet[1] |= 1 << 6
+			if err := func() error {
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
+			}
+		case "deleted":
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				v, err := d.Bool()
 				s.Deleted = bool(v)
@@ -3769,7 +4112,7 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b01111111,
+		0b11111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -6052,6 +6395,119 @@ func (s *DraftAttachmentDownload) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
+func (s *DraftInBatch) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *DraftInBatch) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("index")
+		e.Int(s.Index)
+	}
+	{
+		e.FieldStart("draft_id")
+		e.Str(s.DraftID)
+	}
+}
+
+var jsonFieldsNameOfDraftInBatch = [2]string{
+	0: "index",
+	1: "draft_id",
+}
+
+// Decode decodes DraftInBatch from json.
+func (s *DraftInBatch) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode DraftInBatch to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "index":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Int()
+				s.Index = int(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"index\"")
+			}
+		case "draft_id":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := d.Str()
+				s.DraftID = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"draft_id\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode DraftInBatch")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfDraftInBatch) {
+					name = jsonFieldsNameOfDraftInBatch[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *DraftInBatch) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *DraftInBatch) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
 func (s *DraftList) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -7293,13 +7749,31 @@ func (s *EmailBatch) encodeFields(e *jx.Encoder) {
 		}
 		e.ArrEnd()
 	}
+	{
+		e.FieldStart("refused")
+		e.ArrStart()
+		for _, elem := range s.Refused {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("drafts")
+		e.ArrStart()
+		for _, elem := range s.Drafts {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
 }
 
-var jsonFieldsNameOfEmailBatch = [4]string{
+var jsonFieldsNameOfEmailBatch = [6]string{
 	0: "object",
 	1: "id",
 	2: "count",
 	3: "emails",
+	4: "refused",
+	5: "drafts",
 }
 
 // Decode decodes EmailBatch from json.
@@ -7365,6 +7839,42 @@ func (s *EmailBatch) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"emails\"")
 			}
+		case "refused":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				s.Refused = make([]RefusedInBatch, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem RefusedInBatch
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.Refused = append(s.Refused, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"refused\"")
+			}
+		case "drafts":
+			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				s.Drafts = make([]DraftInBatch, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem DraftInBatch
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.Drafts = append(s.Drafts, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"drafts\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -7375,7 +7885,7 @@ func (s *EmailBatch) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00001111,
+		0b00111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -10802,9 +11312,13 @@ func (s *Inbox) encodeFields(e *jx.Encoder) {
 		e.FieldStart("updated_at")
 		json.EncodeTimeFormat(e, s.UpdatedAt, "2006-01-02T15:04:05.000Z07:00")
 	}
+	{
+		e.FieldStart("limits")
+		s.Limits.Encode(e)
+	}
 }
 
-var jsonFieldsNameOfInbox = [14]string{
+var jsonFieldsNameOfInbox = [15]string{
 	0:  "object",
 	1:  "id",
 	2:  "address",
@@ -10819,6 +11333,7 @@ var jsonFieldsNameOfInbox = [14]string{
 	11: "last_message_at",
 	12: "created_at",
 	13: "updated_at",
+	14: "limits",
 }
 
 // Decode decodes Inbox from json.
@@ -10990,6 +11505,16 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"updated_at\"")
 			}
+		case "limits":
+			requiredBitSet[1] |= 1 << 6
+			if err := func() error {
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -11001,7 +11526,7 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00111111,
+		0b01111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -11098,9 +11623,15 @@ func (s *InboxCreate) encodeFields(e *jx.Encoder) {
 			s.ExpiresAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
 		}
 	}
+	{
+		if s.Limits.Set {
+			e.FieldStart("limits")
+			s.Limits.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfInboxCreate = [7]string{
+var jsonFieldsNameOfInboxCreate = [8]string{
 	0: "name",
 	1: "domain",
 	2: "display_name",
@@ -11108,6 +11639,7 @@ var jsonFieldsNameOfInboxCreate = [7]string{
 	4: "retention_days",
 	5: "metadata",
 	6: "expires_at",
+	7: "limits",
 }
 
 // Decode decodes InboxCreate from json.
@@ -11188,6 +11720,16 @@ func (s *InboxCreate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "limits":
+			if err := func() error {
+				s.Limits.Reset()
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -11390,14 +11932,21 @@ func (s *InboxUpdate) encodeFields(e *jx.Encoder) {
 			s.ExpiresAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
 		}
 	}
+	{
+		if s.Limits.Set {
+			e.FieldStart("limits")
+			s.Limits.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfInboxUpdate = [5]string{
+var jsonFieldsNameOfInboxUpdate = [6]string{
 	0: "display_name",
 	1: "send_policy",
 	2: "retention_days",
 	3: "metadata",
 	4: "expires_at",
+	5: "limits",
 }
 
 // Decode decodes InboxUpdate from json.
@@ -11457,6 +12006,16 @@ func (s *InboxUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "limits":
+			if err := func() error {
+				s.Limits.Reset()
+				if err := s.Limits.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"limits\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -14441,6 +15000,50 @@ func (s *MetadataResponse) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ActiveLimits as json.
+func (o NilActiveLimits) Encode(e *jx.Encoder) {
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes ActiveLimits from json.
+func (o *NilActiveLimits) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode NilActiveLimits to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v ActiveLimits
+		o.Value = v
+		o.Null = true
+		return nil
+	}
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s NilActiveLimits) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *NilActiveLimits) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes AuthResults as json.
 func (o NilAuthResults) Encode(e *jx.Encoder) {
 	if o.Null {
@@ -15056,72 +15659,6 @@ func (s *OptEmailAddress) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes EmailBatchSendCategory as json.
-func (o OptEmailBatchSendCategory) Encode(e *jx.Encoder) {
-	if !o.Set {
-		return
-	}
-	e.Str(string(o.Value))
-}
-
-// Decode decodes EmailBatchSendCategory from json.
-func (o *OptEmailBatchSendCategory) Decode(d *jx.Decoder) error {
-	if o == nil {
-		return errors.New("invalid: unable to decode OptEmailBatchSendCategory to nil")
-	}
-	o.Set = true
-	if err := o.Value.Decode(d); err != nil {
-		return err
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s OptEmailBatchSendCategory) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptEmailBatchSendCategory) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode encodes EmailSendCategory as json.
-func (o OptEmailSendCategory) Encode(e *jx.Encoder) {
-	if !o.Set {
-		return
-	}
-	e.Str(string(o.Value))
-}
-
-// Decode decodes EmailSendCategory from json.
-func (o *OptEmailSendCategory) Decode(d *jx.Decoder) error {
-	if o == nil {
-		return errors.New("invalid: unable to decode OptEmailSendCategory to nil")
-	}
-	o.Set = true
-	if err := o.Value.Decode(d); err != nil {
-		return err
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s OptEmailSendCategory) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptEmailSendCategory) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
 // Encode encodes EventType as json.
 func (o OptEventType) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -15424,6 +15961,155 @@ func (s *OptNilDateTime) UnmarshalJSON(data []byte) error {
 	return s.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00"))
 }
 
+// Encode encodes EmailBatchSendCategory as json.
+func (o OptNilEmailBatchSendCategory) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	e.Str(string(o.Value))
+}
+
+// Decode decodes EmailBatchSendCategory from json.
+func (o *OptNilEmailBatchSendCategory) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilEmailBatchSendCategory to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v EmailBatchSendCategory
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilEmailBatchSendCategory) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilEmailBatchSendCategory) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes EmailSendCategory as json.
+func (o OptNilEmailSendCategory) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	e.Str(string(o.Value))
+}
+
+// Decode decodes EmailSendCategory from json.
+func (o *OptNilEmailSendCategory) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilEmailSendCategory to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v EmailSendCategory
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilEmailSendCategory) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilEmailSendCategory) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes int64 as json.
+func (o OptNilInt64) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	e.Int64(int64(o.Value))
+}
+
+// Decode decodes int64 from json.
+func (o *OptNilInt64) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilInt64 to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v int64
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	v, err := d.Int64()
+	if err != nil {
+		return err
+	}
+	o.Value = int64(v)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilInt64) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilInt64) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes MailHeaders as json.
 func (o OptNilMailHeaders) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -15568,6 +16254,55 @@ func (s OptNilOptionalMailboxes) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilOptionalMailboxes) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes SendLimits as json.
+func (o OptNilSendLimits) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes SendLimits from json.
+func (o *OptNilSendLimits) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilSendLimits to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v SendLimits
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilSendLimits) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilSendLimits) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -15813,6 +16548,39 @@ func (s OptOptionalRecipients) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptOptionalRecipients) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes SendLimitsOnLimit as json.
+func (o OptSendLimitsOnLimit) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	e.Str(string(o.Value))
+}
+
+// Decode decodes SendLimitsOnLimit from json.
+func (o *OptSendLimitsOnLimit) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptSendLimitsOnLimit to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptSendLimitsOnLimit) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptSendLimitsOnLimit) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -16659,6 +17427,389 @@ func (s Recipients) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *Recipients) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *RefusedInBatch) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *RefusedInBatch) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("index")
+		e.Int(s.Index)
+	}
+	{
+		e.FieldStart("code")
+		e.Str(s.Code)
+	}
+	{
+		e.FieldStart("message")
+		e.Str(s.Message)
+	}
+	{
+		e.FieldStart("param")
+		s.Param.Encode(e)
+	}
+	{
+		e.FieldStart("retry_after")
+		s.RetryAfter.Encode(e)
+	}
+}
+
+var jsonFieldsNameOfRefusedInBatch = [5]string{
+	0: "index",
+	1: "code",
+	2: "message",
+	3: "param",
+	4: "retry_after",
+}
+
+// Decode decodes RefusedInBatch from json.
+func (s *RefusedInBatch) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode RefusedInBatch to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "index":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Int()
+				s.Index = int(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"index\"")
+			}
+		case "code":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := d.Str()
+				s.Code = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"code\"")
+			}
+		case "message":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				v, err := d.Str()
+				s.Message = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"message\"")
+			}
+		case "param":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				if err := s.Param.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"param\"")
+			}
+		case "retry_after":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				if err := s.RetryAfter.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"retry_after\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode RefusedInBatch")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00011111,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfRefusedInBatch) {
+					name = jsonFieldsNameOfRefusedInBatch[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *RefusedInBatch) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *RefusedInBatch) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *SendLimits) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *SendLimits) encodeFields(e *jx.Encoder) {
+	{
+		if s.SendsPerMinute.Set {
+			e.FieldStart("sends_per_minute")
+			s.SendsPerMinute.Encode(e)
+		}
+	}
+	{
+		if s.SendsPerHour.Set {
+			e.FieldStart("sends_per_hour")
+			s.SendsPerHour.Encode(e)
+		}
+	}
+	{
+		if s.SendsPerDay.Set {
+			e.FieldStart("sends_per_day")
+			s.SendsPerDay.Encode(e)
+		}
+	}
+	{
+		if s.RecipientsPerDay.Set {
+			e.FieldStart("recipients_per_day")
+			s.RecipientsPerDay.Encode(e)
+		}
+	}
+	{
+		if s.NewRecipientsPerDay.Set {
+			e.FieldStart("new_recipients_per_day")
+			s.NewRecipientsPerDay.Encode(e)
+		}
+	}
+	{
+		if s.PerRecipientPerDay.Set {
+			e.FieldStart("per_recipient_per_day")
+			s.PerRecipientPerDay.Encode(e)
+		}
+	}
+	{
+		if s.SimilarPerHour.Set {
+			e.FieldStart("similar_per_hour")
+			s.SimilarPerHour.Encode(e)
+		}
+	}
+	{
+		if s.OnLimit.Set {
+			e.FieldStart("on_limit")
+			s.OnLimit.Encode(e)
+		}
+	}
+}
+
+var jsonFieldsNameOfSendLimits = [8]string{
+	0: "sends_per_minute",
+	1: "sends_per_hour",
+	2: "sends_per_day",
+	3: "recipients_per_day",
+	4: "new_recipients_per_day",
+	5: "per_recipient_per_day",
+	6: "similar_per_hour",
+	7: "on_limit",
+}
+
+// Decode decodes SendLimits from json.
+func (s *SendLimits) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode SendLimits to nil")
+	}
+	s.setDefaults()
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "sends_per_minute":
+			if err := func() error {
+				s.SendsPerMinute.Reset()
+				if err := s.SendsPerMinute.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sends_per_minute\"")
+			}
+		case "sends_per_hour":
+			if err := func() error {
+				s.SendsPerHour.Reset()
+				if err := s.SendsPerHour.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sends_per_hour\"")
+			}
+		case "sends_per_day":
+			if err := func() error {
+				s.SendsPerDay.Reset()
+				if err := s.SendsPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sends_per_day\"")
+			}
+		case "recipients_per_day":
+			if err := func() error {
+				s.RecipientsPerDay.Reset()
+				if err := s.RecipientsPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"recipients_per_day\"")
+			}
+		case "new_recipients_per_day":
+			if err := func() error {
+				s.NewRecipientsPerDay.Reset()
+				if err := s.NewRecipientsPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"new_recipients_per_day\"")
+			}
+		case "per_recipient_per_day":
+			if err := func() error {
+				s.PerRecipientPerDay.Reset()
+				if err := s.PerRecipientPerDay.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"per_recipient_per_day\"")
+			}
+		case "similar_per_hour":
+			if err := func() error {
+				s.SimilarPerHour.Reset()
+				if err := s.SimilarPerHour.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"similar_per_hour\"")
+			}
+		case "on_limit":
+			if err := func() error {
+				s.OnLimit.Reset()
+				if err := s.OnLimit.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"on_limit\"")
+			}
+		default:
+			return errors.Errorf("unexpected field %q", k)
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode SendLimits")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *SendLimits) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *SendLimits) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes SendLimitsOnLimit as json.
+func (s SendLimitsOnLimit) Encode(e *jx.Encoder) {
+	e.Str(string(s))
+}
+
+// Decode decodes SendLimitsOnLimit from json.
+func (s *SendLimitsOnLimit) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode SendLimitsOnLimit to nil")
+	}
+	v, err := d.StrBytes()
+	if err != nil {
+		return err
+	}
+	// Try to use constant string.
+	switch SendLimitsOnLimit(v) {
+	case SendLimitsOnLimitRefuse:
+		*s = SendLimitsOnLimitRefuse
+	case SendLimitsOnLimitApproval:
+		*s = SendLimitsOnLimitApproval
+	default:
+		*s = SendLimitsOnLimit(v)
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s SendLimitsOnLimit) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *SendLimitsOnLimit) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }

@@ -322,6 +322,20 @@ func encodeSimulateMessageRequest(
 	return nil
 }
 
+func encodeUpdateApiKeyRequest(
+	req *ApiKeyUpdate,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeUpdateContactRequest(
 	req *ContactUpdate,
 	r *http.Request,
@@ -352,6 +366,20 @@ func encodeUpdateDraftRequest(
 
 func encodeUpdateInboxRequest(
 	req *InboxUpdate,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
+func encodeUpdateKeyRequest(
+	req *ApiKeyUpdate,
 	r *http.Request,
 ) error {
 	const contentType = "application/json"

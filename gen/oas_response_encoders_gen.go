@@ -887,17 +887,35 @@ func encodeSendDraftResponse(response *Message, w http.ResponseWriter) error {
 	return nil
 }
 
-func encodeSendEmailResponse(response *EmailCreated, w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(201)
+func encodeSendEmailResponse(response SendEmailRes, w http.ResponseWriter) error {
+	switch response := response.(type) {
+	case *EmailCreated:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(201)
 
-	e := jx.NewStreamingEncoder(w, -1)
-	response.Encode(e)
-	if err := e.Close(); err != nil {
-		return errors.Wrap(err, "flush streaming")
+		e := jx.NewStreamingEncoder(w, -1)
+		response.Encode(e)
+		if err := e.Close(); err != nil {
+			return errors.Wrap(err, "flush streaming")
+		}
+
+		return nil
+
+	case *Draft:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(202)
+
+		e := jx.NewStreamingEncoder(w, -1)
+		response.Encode(e)
+		if err := e.Close(); err != nil {
+			return errors.Wrap(err, "flush streaming")
+		}
+
+		return nil
+
+	default:
+		return errors.Errorf("unexpected response type: %T", response)
 	}
-
-	return nil
 }
 
 func encodeSendEmailBatchResponse(response *EmailBatch, w http.ResponseWriter) error {
@@ -990,6 +1008,19 @@ func encodeUndoDraftResponse(response *Draft, w http.ResponseWriter) error {
 	return nil
 }
 
+func encodeUpdateApiKeyResponse(response *ApiKey, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
 func encodeUpdateContactResponse(response *Contact, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
@@ -1017,6 +1048,19 @@ func encodeUpdateDraftResponse(response *Draft, w http.ResponseWriter) error {
 }
 
 func encodeUpdateInboxResponse(response *Inbox, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
+func encodeUpdateKeyResponse(response *ApiKey, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 

@@ -20,6 +20,7 @@ var (
 	}
 	rn70AllowedHeaders = map[string]string{
 		"DELETE": "Authorization",
+		"PATCH":  "Authorization,Content-Type",
 	}
 	rn7AllowedHeaders = map[string]string{
 		"GET":  "Authorization",
@@ -118,6 +119,7 @@ var (
 	}
 	rn21AllowedHeaders = map[string]string{
 		"DELETE": "Authorization",
+		"PATCH":  "Authorization,Content-Type",
 	}
 	rn56AllowedHeaders = map[string]string{
 		"GET": "Authorization",
@@ -378,12 +380,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 								s.handleRevokeApiKeyRequest([1]string{
 									args[0],
 								}, elemIsEscaped, w, r)
+							case "PATCH":
+								s.handleUpdateApiKeyRequest([1]string{
+									args[0],
+								}, elemIsEscaped, w, r)
 							default:
 								s.notAllowed(w, r, notAllowedParams{
-									allowedMethods: "DELETE",
+									allowedMethods: "DELETE,PATCH",
 									allowedHeaders: rn70AllowedHeaders,
 									acceptPost:     "",
-									acceptPatch:    "",
+									acceptPatch:    "application/json",
 								})
 							}
 
@@ -1323,12 +1329,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 								s.handleDeleteKeyRequest([1]string{
 									args[0],
 								}, elemIsEscaped, w, r)
+							case "PATCH":
+								s.handleUpdateKeyRequest([1]string{
+									args[0],
+								}, elemIsEscaped, w, r)
 							default:
 								s.notAllowed(w, r, notAllowedParams{
-									allowedMethods: "DELETE",
+									allowedMethods: "DELETE,PATCH",
 									allowedHeaders: rn21AllowedHeaders,
 									acceptPost:     "",
-									acceptPatch:    "",
+									acceptPatch:    "application/json",
 								})
 							}
 
@@ -2289,6 +2299,15 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 								r.name = RevokeApiKeyOperation
 								r.summary = "Revoke an API key"
 								r.operationID = "revokeApiKey"
+								r.operationGroup = "Keys"
+								r.pathPattern = "/v1/api-keys/{api_key_id}"
+								r.args = args
+								r.count = 1
+								return r, true
+							case "PATCH":
+								r.name = UpdateApiKeyOperation
+								r.summary = "Update an API key"
+								r.operationID = "updateApiKey"
 								r.operationGroup = "Keys"
 								r.pathPattern = "/v1/api-keys/{api_key_id}"
 								r.args = args
@@ -3276,6 +3295,15 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 								r.name = DeleteKeyOperation
 								r.summary = "Delete a key"
 								r.operationID = "deleteKey"
+								r.operationGroup = "Keys"
+								r.pathPattern = "/v1/keys/{id}"
+								r.args = args
+								r.count = 1
+								return r, true
+							case "PATCH":
+								r.name = UpdateKeyOperation
+								r.summary = "Update a key"
+								r.operationID = "updateKey"
 								r.operationGroup = "Keys"
 								r.pathPattern = "/v1/keys/{id}"
 								r.args = args

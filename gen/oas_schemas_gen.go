@@ -17,6 +17,109 @@ func (s *ErrorStatusCodeWithHeaders) Error() string {
 	return fmt.Sprintf("code %d: %+v", s.StatusCode, s.Response)
 }
 
+// How much may be sent. A limit that is null does not bound anything.
+// Ref: #/components/schemas/ActiveLimits
+type ActiveLimits struct {
+	// The most recipients in a minute.
+	SendsPerMinute NilInt64 `json:"sends_per_minute"`
+	// The most recipients in an hour.
+	SendsPerHour NilInt64 `json:"sends_per_hour"`
+	// The most recipients in 24 hours.
+	SendsPerDay NilInt64 `json:"sends_per_day"`
+	// The most different recipients in 24 hours.
+	RecipientsPerDay NilInt64 `json:"recipients_per_day"`
+	// The most recipients in 24 hours that were never written to before. An inbox knows the recipients of
+	// its messages that are still kept when the limit is set; keys and accounts learn from then on.
+	NewRecipientsPerDay NilInt64 `json:"new_recipients_per_day"`
+	// The most messages to one recipient in 24 hours.
+	PerRecipientPerDay NilInt64 `json:"per_recipient_per_day"`
+	// The most different recipients of the same subject and text in an hour. Case, digits, punctuation,
+	// links, addresses and the names of the recipients make no other text.
+	SimilarPerHour NilInt64 `json:"similar_per_hour"`
+	// What happens to a send over a limit.
+	OnLimit string `json:"on_limit"`
+}
+
+// GetSendsPerMinute returns the value of SendsPerMinute.
+func (s *ActiveLimits) GetSendsPerMinute() NilInt64 {
+	return s.SendsPerMinute
+}
+
+// GetSendsPerHour returns the value of SendsPerHour.
+func (s *ActiveLimits) GetSendsPerHour() NilInt64 {
+	return s.SendsPerHour
+}
+
+// GetSendsPerDay returns the value of SendsPerDay.
+func (s *ActiveLimits) GetSendsPerDay() NilInt64 {
+	return s.SendsPerDay
+}
+
+// GetRecipientsPerDay returns the value of RecipientsPerDay.
+func (s *ActiveLimits) GetRecipientsPerDay() NilInt64 {
+	return s.RecipientsPerDay
+}
+
+// GetNewRecipientsPerDay returns the value of NewRecipientsPerDay.
+func (s *ActiveLimits) GetNewRecipientsPerDay() NilInt64 {
+	return s.NewRecipientsPerDay
+}
+
+// GetPerRecipientPerDay returns the value of PerRecipientPerDay.
+func (s *ActiveLimits) GetPerRecipientPerDay() NilInt64 {
+	return s.PerRecipientPerDay
+}
+
+// GetSimilarPerHour returns the value of SimilarPerHour.
+func (s *ActiveLimits) GetSimilarPerHour() NilInt64 {
+	return s.SimilarPerHour
+}
+
+// GetOnLimit returns the value of OnLimit.
+func (s *ActiveLimits) GetOnLimit() string {
+	return s.OnLimit
+}
+
+// SetSendsPerMinute sets the value of SendsPerMinute.
+func (s *ActiveLimits) SetSendsPerMinute(val NilInt64) {
+	s.SendsPerMinute = val
+}
+
+// SetSendsPerHour sets the value of SendsPerHour.
+func (s *ActiveLimits) SetSendsPerHour(val NilInt64) {
+	s.SendsPerHour = val
+}
+
+// SetSendsPerDay sets the value of SendsPerDay.
+func (s *ActiveLimits) SetSendsPerDay(val NilInt64) {
+	s.SendsPerDay = val
+}
+
+// SetRecipientsPerDay sets the value of RecipientsPerDay.
+func (s *ActiveLimits) SetRecipientsPerDay(val NilInt64) {
+	s.RecipientsPerDay = val
+}
+
+// SetNewRecipientsPerDay sets the value of NewRecipientsPerDay.
+func (s *ActiveLimits) SetNewRecipientsPerDay(val NilInt64) {
+	s.NewRecipientsPerDay = val
+}
+
+// SetPerRecipientPerDay sets the value of PerRecipientPerDay.
+func (s *ActiveLimits) SetPerRecipientPerDay(val NilInt64) {
+	s.PerRecipientPerDay = val
+}
+
+// SetSimilarPerHour sets the value of SimilarPerHour.
+func (s *ActiveLimits) SetSimilarPerHour(val NilInt64) {
+	s.SimilarPerHour = val
+}
+
+// SetOnLimit sets the value of OnLimit.
+func (s *ActiveLimits) SetOnLimit(val string) {
+	s.OnLimit = val
+}
+
 // An email address, alone or with a name.
 // Ref: #/components/schemas/Address
 // Address represents sum type.
@@ -142,6 +245,8 @@ type ApiKey struct {
 	CreatedAt time.Time `json:"created_at"`
 	// When the key was last used, or null if never.
 	LastUsedAt NilDateTime `json:"last_used_at"`
+	// How much the key may send, or null for no limits.
+	Limits NilActiveLimits `json:"limits"`
 }
 
 // GetObject returns the value of Object.
@@ -204,6 +309,11 @@ func (s *ApiKey) GetLastUsedAt() NilDateTime {
 	return s.LastUsedAt
 }
 
+// GetLimits returns the value of Limits.
+func (s *ApiKey) GetLimits() NilActiveLimits {
+	return s.Limits
+}
+
 // SetObject sets the value of Object.
 func (s *ApiKey) SetObject(val string) {
 	s.Object = val
@@ -264,6 +374,11 @@ func (s *ApiKey) SetLastUsedAt(val NilDateTime) {
 	s.LastUsedAt = val
 }
 
+// SetLimits sets the value of Limits.
+func (s *ApiKey) SetLimits(val NilActiveLimits) {
+	s.Limits = val
+}
+
 // The key to create.
 // Ref: #/components/schemas/ApiKeyCreate
 type ApiKeyCreate struct {
@@ -279,6 +394,8 @@ type ApiKeyCreate struct {
 	InboxIds OptNilStringArray `json:"inbox_ids"`
 	// When the key stops working. Must be in the future. If omitted or null, never.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// How much the key may send. If omitted or null, as much as the inbox and the account may.
+	Limits OptNilSendLimits `json:"limits"`
 }
 
 // GetName returns the value of Name.
@@ -311,6 +428,11 @@ func (s *ApiKeyCreate) GetExpiresAt() OptNilDateTime {
 	return s.ExpiresAt
 }
 
+// GetLimits returns the value of Limits.
+func (s *ApiKeyCreate) GetLimits() OptNilSendLimits {
+	return s.Limits
+}
+
 // SetName sets the value of Name.
 func (s *ApiKeyCreate) SetName(val string) {
 	s.Name = val
@@ -339,6 +461,11 @@ func (s *ApiKeyCreate) SetInboxIds(val OptNilStringArray) {
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *ApiKeyCreate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
+}
+
+// SetLimits sets the value of Limits.
+func (s *ApiKeyCreate) SetLimits(val OptNilSendLimits) {
+	s.Limits = val
 }
 
 // `live` sends mail, `test` simulates sending, and `restricted` needs `scopes`.
@@ -417,6 +544,8 @@ type ApiKeyCreated struct {
 	CreatedAt time.Time `json:"created_at"`
 	// When the key was last used, or null if never.
 	LastUsedAt NilDateTime `json:"last_used_at"`
+	// How much the key may send, or null for no limits.
+	Limits NilActiveLimits `json:"limits"`
 	// The secret to send as `Authorization: Bearer`. Shown only once.
 	Key string `json:"key"`
 }
@@ -479,6 +608,11 @@ func (s *ApiKeyCreated) GetCreatedAt() time.Time {
 // GetLastUsedAt returns the value of LastUsedAt.
 func (s *ApiKeyCreated) GetLastUsedAt() NilDateTime {
 	return s.LastUsedAt
+}
+
+// GetLimits returns the value of Limits.
+func (s *ApiKeyCreated) GetLimits() NilActiveLimits {
+	return s.Limits
 }
 
 // GetKey returns the value of Key.
@@ -544,6 +678,11 @@ func (s *ApiKeyCreated) SetCreatedAt(val time.Time) {
 // SetLastUsedAt sets the value of LastUsedAt.
 func (s *ApiKeyCreated) SetLastUsedAt(val NilDateTime) {
 	s.LastUsedAt = val
+}
+
+// SetLimits sets the value of Limits.
+func (s *ApiKeyCreated) SetLimits(val NilActiveLimits) {
+	s.Limits = val
 }
 
 // SetKey sets the value of Key.
@@ -724,6 +863,36 @@ func (s *ApiKeyScope) UnmarshalText(data []byte) error {
 	default:
 		return errors.Errorf("invalid value: %q", data)
 	}
+}
+
+// The fields to change. Omitted fields keep their value.
+// Ref: #/components/schemas/ApiKeyUpdate
+type ApiKeyUpdate struct {
+	// A name to recognise the key by.
+	Name OptString `json:"name"`
+	// How much the key may send. Replaces the whole object; null removes all limits. A key with limits
+	// cannot raise limits.
+	Limits OptNilSendLimits `json:"limits"`
+}
+
+// GetName returns the value of Name.
+func (s *ApiKeyUpdate) GetName() OptString {
+	return s.Name
+}
+
+// GetLimits returns the value of Limits.
+func (s *ApiKeyUpdate) GetLimits() OptNilSendLimits {
+	return s.Limits
+}
+
+// SetName sets the value of Name.
+func (s *ApiKeyUpdate) SetName(val OptString) {
+	s.Name = val
+}
+
+// SetLimits sets the value of Limits.
+func (s *ApiKeyUpdate) SetLimits(val OptNilSendLimits) {
+	s.Limits = val
 }
 
 // A file attached to a message or draft.
@@ -1695,6 +1864,8 @@ type DeletedInbox struct {
 	CreatedAt time.Time `json:"created_at"`
 	// When the inbox was last changed.
 	UpdatedAt time.Time `json:"updated_at"`
+	// How much the inbox may send, or null for no limits.
+	Limits NilActiveLimits `json:"limits"`
 	// Always true.
 	Deleted bool `json:"deleted"`
 }
@@ -1767,6 +1938,11 @@ func (s *DeletedInbox) GetCreatedAt() time.Time {
 // GetUpdatedAt returns the value of UpdatedAt.
 func (s *DeletedInbox) GetUpdatedAt() time.Time {
 	return s.UpdatedAt
+}
+
+// GetLimits returns the value of Limits.
+func (s *DeletedInbox) GetLimits() NilActiveLimits {
+	return s.Limits
 }
 
 // GetDeleted returns the value of Deleted.
@@ -1842,6 +2018,11 @@ func (s *DeletedInbox) SetCreatedAt(val time.Time) {
 // SetUpdatedAt sets the value of UpdatedAt.
 func (s *DeletedInbox) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
+}
+
+// SetLimits sets the value of Limits.
+func (s *DeletedInbox) SetLimits(val NilActiveLimits) {
+	s.Limits = val
 }
 
 // SetDeleted sets the value of Deleted.
@@ -2629,11 +2810,11 @@ type Draft struct {
 	Attachments []Attachment `json:"attachments"`
 	// Extra header fields, by name.
 	Headers MailHeadersResponse `json:"headers"`
-	// The category of the scheduled email that the draft replaces, or null.
+	// The category of the email that became the draft, or null.
 	Category NilString `json:"category"`
-	// The labels of the scheduled email that the draft replaces.
+	// The labels of the email that became the draft.
 	Tags TagsResponse `json:"tags"`
-	// The data of the scheduled email that the draft replaces.
+	// The data of the email that became the draft.
 	Metadata FreeObject `json:"metadata"`
 	// What to check before you approve the draft.
 	Warnings []DraftWarning `json:"warnings"`
@@ -2965,6 +3146,7 @@ func (s *Draft) SetUpdatedAt(val time.Time) {
 
 func (*Draft) forwardMessageRes() {}
 func (*Draft) replyToMessageRes() {}
+func (*Draft) sendEmailRes()      {}
 func (*Draft) sendMessageRes()    {}
 
 // Merged schema.
@@ -3090,6 +3272,35 @@ func (s *DraftAttachmentDownload) SetDownloadURL(val url.URL) {
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *DraftAttachmentDownload) SetExpiresAt(val time.Time) {
 	s.ExpiresAt = val
+}
+
+// A recipient of a batch whose email became a draft.
+// Ref: #/components/schemas/DraftInBatch
+type DraftInBatch struct {
+	// The position in `recipients`.
+	Index int `json:"index"`
+	// The draft.
+	DraftID string `json:"draft_id"`
+}
+
+// GetIndex returns the value of Index.
+func (s *DraftInBatch) GetIndex() int {
+	return s.Index
+}
+
+// GetDraftID returns the value of DraftID.
+func (s *DraftInBatch) GetDraftID() string {
+	return s.DraftID
+}
+
+// SetIndex sets the value of Index.
+func (s *DraftInBatch) SetIndex(val int) {
+	s.Index = val
+}
+
+// SetDraftID sets the value of DraftID.
+func (s *DraftInBatch) SetDraftID(val string) {
+	s.DraftID = val
 }
 
 // Merged schema.
@@ -3664,10 +3875,15 @@ type EmailBatch struct {
 	Object string `json:"object"`
 	// The ID of the batch, with the prefix `batch_`.
 	ID string `json:"id"`
-	// The number of emails.
+	// The number of emails that were accepted.
 	Count int `json:"count"`
-	// The emails, in the order of the request.
+	// The emails that were accepted, in the order of the request.
 	Emails []EmailInBatch `json:"emails"`
+	// The recipients that are over a limit. Their emails are not sent. If nothing of the batch is sent,
+	// the response is an error.
+	Refused []RefusedInBatch `json:"refused"`
+	// The recipients whose emails became drafts, because they need approval.
+	Drafts []DraftInBatch `json:"drafts"`
 }
 
 // GetObject returns the value of Object.
@@ -3690,6 +3906,16 @@ func (s *EmailBatch) GetEmails() []EmailInBatch {
 	return s.Emails
 }
 
+// GetRefused returns the value of Refused.
+func (s *EmailBatch) GetRefused() []RefusedInBatch {
+	return s.Refused
+}
+
+// GetDrafts returns the value of Drafts.
+func (s *EmailBatch) GetDrafts() []DraftInBatch {
+	return s.Drafts
+}
+
 // SetObject sets the value of Object.
 func (s *EmailBatch) SetObject(val string) {
 	s.Object = val
@@ -3708,6 +3934,16 @@ func (s *EmailBatch) SetCount(val int) {
 // SetEmails sets the value of Emails.
 func (s *EmailBatch) SetEmails(val []EmailInBatch) {
 	s.Emails = val
+}
+
+// SetRefused sets the value of Refused.
+func (s *EmailBatch) SetRefused(val []RefusedInBatch) {
+	s.Refused = val
+}
+
+// SetDrafts sets the value of Drafts.
+func (s *EmailBatch) SetDrafts(val []DraftInBatch) {
+	s.Drafts = val
 }
 
 // One email of a batch.
@@ -3782,7 +4018,7 @@ type EmailBatchSend struct {
 	// The template variables for all recipients. Variables of a recipient take precedence.
 	TemplateData OptFreeObject `json:"templateData"`
 	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
-	Category OptEmailBatchSendCategory `json:"category"`
+	Category OptNilEmailBatchSendCategory `json:"category"`
 	// The recipients. Each entry becomes one email.
 	Recipients []EmailBatchRecipient `json:"recipients"`
 }
@@ -3818,7 +4054,7 @@ func (s *EmailBatchSend) GetTemplateData() OptFreeObject {
 }
 
 // GetCategory returns the value of Category.
-func (s *EmailBatchSend) GetCategory() OptEmailBatchSendCategory {
+func (s *EmailBatchSend) GetCategory() OptNilEmailBatchSendCategory {
 	return s.Category
 }
 
@@ -3858,7 +4094,7 @@ func (s *EmailBatchSend) SetTemplateData(val OptFreeObject) {
 }
 
 // SetCategory sets the value of Category.
-func (s *EmailBatchSend) SetCategory(val OptEmailBatchSendCategory) {
+func (s *EmailBatchSend) SetCategory(val OptNilEmailBatchSendCategory) {
 	s.Category = val
 }
 
@@ -4021,6 +4257,8 @@ func (s *EmailCreated) SetScheduledAt(val NilDateTime) {
 func (s *EmailCreated) SetTestMode(val bool) {
 	s.TestMode = val
 }
+
+func (*EmailCreated) sendEmailRes() {}
 
 // Merged schema.
 // Ref: #/components/schemas/EmailInBatch
@@ -4221,7 +4459,7 @@ type EmailSend struct {
 	// Your own data, at most 4 KB of compact JSON.
 	Metadata OptFreeObject `json:"metadata"`
 	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
-	Category OptEmailSendCategory `json:"category"`
+	Category OptNilEmailSendCategory `json:"category"`
 	// When to send the email, at most 30 days ahead. A time in the past sends it at once. The email is
 	// checked again when it is due: if its key was revoked, its inbox was deleted or allows less, an
 	// address was suppressed or its domain is no longer verified, it fails. If its inbox has come to need
@@ -4298,7 +4536,7 @@ func (s *EmailSend) GetMetadata() OptFreeObject {
 }
 
 // GetCategory returns the value of Category.
-func (s *EmailSend) GetCategory() OptEmailSendCategory {
+func (s *EmailSend) GetCategory() OptNilEmailSendCategory {
 	return s.Category
 }
 
@@ -4378,7 +4616,7 @@ func (s *EmailSend) SetMetadata(val OptFreeObject) {
 }
 
 // SetCategory sets the value of Category.
-func (s *EmailSend) SetCategory(val OptEmailSendCategory) {
+func (s *EmailSend) SetCategory(val OptNilEmailSendCategory) {
 	s.Category = val
 }
 
@@ -5385,6 +5623,8 @@ type Inbox struct {
 	CreatedAt time.Time `json:"created_at"`
 	// When the inbox was last changed.
 	UpdatedAt time.Time `json:"updated_at"`
+	// How much the inbox may send, or null for no limits.
+	Limits NilActiveLimits `json:"limits"`
 }
 
 // GetObject returns the value of Object.
@@ -5457,6 +5697,11 @@ func (s *Inbox) GetUpdatedAt() time.Time {
 	return s.UpdatedAt
 }
 
+// GetLimits returns the value of Limits.
+func (s *Inbox) GetLimits() NilActiveLimits {
+	return s.Limits
+}
+
 // SetObject sets the value of Object.
 func (s *Inbox) SetObject(val string) {
 	s.Object = val
@@ -5527,6 +5772,11 @@ func (s *Inbox) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
+// SetLimits sets the value of Limits.
+func (s *Inbox) SetLimits(val NilActiveLimits) {
+	s.Limits = val
+}
+
 // The inbox to create. All fields are optional.
 // Ref: #/components/schemas/InboxCreate
 type InboxCreate struct {
@@ -5546,6 +5796,8 @@ type InboxCreate struct {
 	Metadata OptMetadata `json:"metadata"`
 	// When the inbox stops receiving and sending mail. Must be in the future.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// How much the inbox may send. If omitted or null, as much as the key and the account may.
+	Limits OptNilSendLimits `json:"limits"`
 }
 
 // GetName returns the value of Name.
@@ -5583,6 +5835,11 @@ func (s *InboxCreate) GetExpiresAt() OptNilDateTime {
 	return s.ExpiresAt
 }
 
+// GetLimits returns the value of Limits.
+func (s *InboxCreate) GetLimits() OptNilSendLimits {
+	return s.Limits
+}
+
 // SetName sets the value of Name.
 func (s *InboxCreate) SetName(val OptString) {
 	s.Name = val
@@ -5616,6 +5873,11 @@ func (s *InboxCreate) SetMetadata(val OptMetadata) {
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *InboxCreate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
+}
+
+// SetLimits sets the value of Limits.
+func (s *InboxCreate) SetLimits(val OptNilSendLimits) {
+	s.Limits = val
 }
 
 // Merged schema.
@@ -5674,6 +5936,9 @@ type InboxUpdate struct {
 	// When the inbox stops receiving and sending mail, or null for never. A later time or null revives an
 	// expired inbox.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// How much the inbox may send. Replaces the whole object; null removes all limits. Raising or removing
+	// a limit needs the scope `admin` and a key without limits.
+	Limits OptNilSendLimits `json:"limits"`
 }
 
 // GetDisplayName returns the value of DisplayName.
@@ -5701,6 +5966,11 @@ func (s *InboxUpdate) GetExpiresAt() OptNilDateTime {
 	return s.ExpiresAt
 }
 
+// GetLimits returns the value of Limits.
+func (s *InboxUpdate) GetLimits() OptNilSendLimits {
+	return s.Limits
+}
+
 // SetDisplayName sets the value of DisplayName.
 func (s *InboxUpdate) SetDisplayName(val OptNilString) {
 	s.DisplayName = val
@@ -5724,6 +5994,11 @@ func (s *InboxUpdate) SetMetadata(val OptMetadata) {
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *InboxUpdate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
+}
+
+// SetLimits sets the value of Limits.
+func (s *InboxUpdate) SetLimits(val OptNilSendLimits) {
+	s.Limits = val
 }
 
 type IncludeText string
@@ -7145,6 +7420,51 @@ func (s *MetadataResponse) init() MetadataResponse {
 	return m
 }
 
+// NewNilActiveLimits returns new NilActiveLimits with value set to v.
+func NewNilActiveLimits(v ActiveLimits) NilActiveLimits {
+	return NilActiveLimits{
+		Value: v,
+	}
+}
+
+// NilActiveLimits is nullable ActiveLimits.
+type NilActiveLimits struct {
+	Value ActiveLimits
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilActiveLimits) SetTo(v ActiveLimits) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilActiveLimits) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilActiveLimits) SetToNull() {
+	o.Null = true
+	var v ActiveLimits
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilActiveLimits) Get() (v ActiveLimits, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilActiveLimits) Or(d ActiveLimits) ActiveLimits {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewNilAuthResults returns new NilAuthResults with value set to v.
 func NewNilAuthResults(v AuthResults) NilAuthResults {
 	return NilAuthResults{
@@ -7963,98 +8283,6 @@ func (o OptEmailAddress) Or(d EmailAddress) EmailAddress {
 	return d
 }
 
-// NewOptEmailBatchSendCategory returns new OptEmailBatchSendCategory with value set to v.
-func NewOptEmailBatchSendCategory(v EmailBatchSendCategory) OptEmailBatchSendCategory {
-	return OptEmailBatchSendCategory{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptEmailBatchSendCategory is optional EmailBatchSendCategory.
-type OptEmailBatchSendCategory struct {
-	Value EmailBatchSendCategory
-	Set   bool
-}
-
-// IsSet returns true if OptEmailBatchSendCategory was set.
-func (o OptEmailBatchSendCategory) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptEmailBatchSendCategory) Reset() {
-	var v EmailBatchSendCategory
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptEmailBatchSendCategory) SetTo(v EmailBatchSendCategory) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptEmailBatchSendCategory) Get() (v EmailBatchSendCategory, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptEmailBatchSendCategory) Or(d EmailBatchSendCategory) EmailBatchSendCategory {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
-// NewOptEmailSendCategory returns new OptEmailSendCategory with value set to v.
-func NewOptEmailSendCategory(v EmailSendCategory) OptEmailSendCategory {
-	return OptEmailSendCategory{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptEmailSendCategory is optional EmailSendCategory.
-type OptEmailSendCategory struct {
-	Value EmailSendCategory
-	Set   bool
-}
-
-// IsSet returns true if OptEmailSendCategory was set.
-func (o OptEmailSendCategory) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptEmailSendCategory) Reset() {
-	var v EmailSendCategory
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptEmailSendCategory) SetTo(v EmailSendCategory) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptEmailSendCategory) Get() (v EmailSendCategory, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptEmailSendCategory) Or(d EmailSendCategory) EmailSendCategory {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
 // NewOptEmailStatus returns new OptEmailStatus with value set to v.
 func NewOptEmailStatus(v EmailStatus) OptEmailStatus {
 	return OptEmailStatus{
@@ -8697,6 +8925,210 @@ func (o OptNilDateTime) Or(d time.Time) time.Time {
 	return d
 }
 
+// NewOptNilEmailBatchSendCategory returns new OptNilEmailBatchSendCategory with value set to v.
+func NewOptNilEmailBatchSendCategory(v EmailBatchSendCategory) OptNilEmailBatchSendCategory {
+	return OptNilEmailBatchSendCategory{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilEmailBatchSendCategory is optional nullable EmailBatchSendCategory.
+type OptNilEmailBatchSendCategory struct {
+	Value EmailBatchSendCategory
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilEmailBatchSendCategory was set.
+func (o OptNilEmailBatchSendCategory) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilEmailBatchSendCategory) Reset() {
+	var v EmailBatchSendCategory
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilEmailBatchSendCategory) SetTo(v EmailBatchSendCategory) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilEmailBatchSendCategory) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilEmailBatchSendCategory) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v EmailBatchSendCategory
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilEmailBatchSendCategory) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilEmailBatchSendCategory) Get() (v EmailBatchSendCategory, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilEmailBatchSendCategory) Or(d EmailBatchSendCategory) EmailBatchSendCategory {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilEmailSendCategory returns new OptNilEmailSendCategory with value set to v.
+func NewOptNilEmailSendCategory(v EmailSendCategory) OptNilEmailSendCategory {
+	return OptNilEmailSendCategory{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilEmailSendCategory is optional nullable EmailSendCategory.
+type OptNilEmailSendCategory struct {
+	Value EmailSendCategory
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilEmailSendCategory was set.
+func (o OptNilEmailSendCategory) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilEmailSendCategory) Reset() {
+	var v EmailSendCategory
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilEmailSendCategory) SetTo(v EmailSendCategory) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilEmailSendCategory) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilEmailSendCategory) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v EmailSendCategory
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilEmailSendCategory) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilEmailSendCategory) Get() (v EmailSendCategory, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilEmailSendCategory) Or(d EmailSendCategory) EmailSendCategory {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilInt64 returns new OptNilInt64 with value set to v.
+func NewOptNilInt64(v int64) OptNilInt64 {
+	return OptNilInt64{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilInt64 is optional nullable int64.
+type OptNilInt64 struct {
+	Value int64
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilInt64 was set.
+func (o OptNilInt64) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilInt64) Reset() {
+	var v int64
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilInt64) SetTo(v int64) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilInt64) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilInt64) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v int64
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilInt64) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilInt64) Get() (v int64, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilInt64) Or(d int64) int64 {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptNilMailHeaders returns new OptNilMailHeaders with value set to v.
 func NewOptNilMailHeaders(v MailHeaders) OptNilMailHeaders {
 	return OptNilMailHeaders{
@@ -8895,6 +9327,74 @@ func (o OptNilOptionalMailboxes) Get() (v OptionalMailboxes, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilOptionalMailboxes) Or(d OptionalMailboxes) OptionalMailboxes {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilSendLimits returns new OptNilSendLimits with value set to v.
+func NewOptNilSendLimits(v SendLimits) OptNilSendLimits {
+	return OptNilSendLimits{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilSendLimits is optional nullable SendLimits.
+type OptNilSendLimits struct {
+	Value SendLimits
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilSendLimits was set.
+func (o OptNilSendLimits) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilSendLimits) Reset() {
+	var v SendLimits
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilSendLimits) SetTo(v SendLimits) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilSendLimits) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilSendLimits) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v SendLimits
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilSendLimits) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilSendLimits) Get() (v SendLimits, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilSendLimits) Or(d SendLimits) SendLimits {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -9213,6 +9713,52 @@ func (o OptOptionalRecipients) Get() (v OptionalRecipients, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptOptionalRecipients) Or(d OptionalRecipients) OptionalRecipients {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptSendLimitsOnLimit returns new OptSendLimitsOnLimit with value set to v.
+func NewOptSendLimitsOnLimit(v SendLimitsOnLimit) OptSendLimitsOnLimit {
+	return OptSendLimitsOnLimit{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptSendLimitsOnLimit is optional SendLimitsOnLimit.
+type OptSendLimitsOnLimit struct {
+	Value SendLimitsOnLimit
+	Set   bool
+}
+
+// IsSet returns true if OptSendLimitsOnLimit was set.
+func (o OptSendLimitsOnLimit) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptSendLimitsOnLimit) Reset() {
+	var v SendLimitsOnLimit
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptSendLimitsOnLimit) SetTo(v SendLimitsOnLimit) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptSendLimitsOnLimit) Get() (v SendLimitsOnLimit, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptSendLimitsOnLimit) Or(d SendLimitsOnLimit) SendLimitsOnLimit {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -10049,6 +10595,226 @@ func NewAddressArrayRecipients(v AddressArray) Recipients {
 	var s Recipients
 	s.SetAddressArray(v)
 	return s
+}
+
+// A recipient of a batch that gets no email.
+// Ref: #/components/schemas/RefusedInBatch
+type RefusedInBatch struct {
+	// The position in `recipients`.
+	Index int `json:"index"`
+	// The error of the email alone.
+	Code string `json:"code"`
+	// What is wrong, in words for a developer.
+	Message string `json:"message"`
+	// The limit or field that caused the error, or null.
+	Param NilString `json:"param"`
+	// After how many seconds to try again, or null.
+	RetryAfter NilInt `json:"retry_after"`
+}
+
+// GetIndex returns the value of Index.
+func (s *RefusedInBatch) GetIndex() int {
+	return s.Index
+}
+
+// GetCode returns the value of Code.
+func (s *RefusedInBatch) GetCode() string {
+	return s.Code
+}
+
+// GetMessage returns the value of Message.
+func (s *RefusedInBatch) GetMessage() string {
+	return s.Message
+}
+
+// GetParam returns the value of Param.
+func (s *RefusedInBatch) GetParam() NilString {
+	return s.Param
+}
+
+// GetRetryAfter returns the value of RetryAfter.
+func (s *RefusedInBatch) GetRetryAfter() NilInt {
+	return s.RetryAfter
+}
+
+// SetIndex sets the value of Index.
+func (s *RefusedInBatch) SetIndex(val int) {
+	s.Index = val
+}
+
+// SetCode sets the value of Code.
+func (s *RefusedInBatch) SetCode(val string) {
+	s.Code = val
+}
+
+// SetMessage sets the value of Message.
+func (s *RefusedInBatch) SetMessage(val string) {
+	s.Message = val
+}
+
+// SetParam sets the value of Param.
+func (s *RefusedInBatch) SetParam(val NilString) {
+	s.Param = val
+}
+
+// SetRetryAfter sets the value of RetryAfter.
+func (s *RefusedInBatch) SetRetryAfter(val NilInt) {
+	s.RetryAfter = val
+}
+
+// How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each
+// send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed
+// recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, a
+// draft when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no
+// other recipient.
+// Ref: #/components/schemas/SendLimits
+type SendLimits struct {
+	// The most recipients in a minute.
+	SendsPerMinute OptNilInt64 `json:"sends_per_minute"`
+	// The most recipients in an hour.
+	SendsPerHour OptNilInt64 `json:"sends_per_hour"`
+	// The most recipients in 24 hours.
+	SendsPerDay OptNilInt64 `json:"sends_per_day"`
+	// The most different recipients in 24 hours.
+	RecipientsPerDay OptNilInt64 `json:"recipients_per_day"`
+	// The most recipients in 24 hours that were never written to before. An inbox knows the recipients of
+	// its messages that are still kept when the limit is set; keys and accounts learn from then on.
+	NewRecipientsPerDay OptNilInt64 `json:"new_recipients_per_day"`
+	// The most messages to one recipient in 24 hours.
+	PerRecipientPerDay OptNilInt64 `json:"per_recipient_per_day"`
+	// The most different recipients of the same subject and text in an hour. Case, digits, punctuation,
+	// links, addresses and the names of the recipients make no other text.
+	SimilarPerHour OptNilInt64 `json:"similar_per_hour"`
+	// What happens to a send over a limit: it is refused with 429 `budget_exceeded`, or becomes a draft
+	// (202) if all limits that it exceeds say `approval`. An email from an address that is not an inbox is
+	// always refused. Approving a draft sends it although it exceeds limits with `approval`, unless the
+	// key that made it approves it itself.
+	OnLimit OptSendLimitsOnLimit `json:"on_limit"`
+}
+
+// GetSendsPerMinute returns the value of SendsPerMinute.
+func (s *SendLimits) GetSendsPerMinute() OptNilInt64 {
+	return s.SendsPerMinute
+}
+
+// GetSendsPerHour returns the value of SendsPerHour.
+func (s *SendLimits) GetSendsPerHour() OptNilInt64 {
+	return s.SendsPerHour
+}
+
+// GetSendsPerDay returns the value of SendsPerDay.
+func (s *SendLimits) GetSendsPerDay() OptNilInt64 {
+	return s.SendsPerDay
+}
+
+// GetRecipientsPerDay returns the value of RecipientsPerDay.
+func (s *SendLimits) GetRecipientsPerDay() OptNilInt64 {
+	return s.RecipientsPerDay
+}
+
+// GetNewRecipientsPerDay returns the value of NewRecipientsPerDay.
+func (s *SendLimits) GetNewRecipientsPerDay() OptNilInt64 {
+	return s.NewRecipientsPerDay
+}
+
+// GetPerRecipientPerDay returns the value of PerRecipientPerDay.
+func (s *SendLimits) GetPerRecipientPerDay() OptNilInt64 {
+	return s.PerRecipientPerDay
+}
+
+// GetSimilarPerHour returns the value of SimilarPerHour.
+func (s *SendLimits) GetSimilarPerHour() OptNilInt64 {
+	return s.SimilarPerHour
+}
+
+// GetOnLimit returns the value of OnLimit.
+func (s *SendLimits) GetOnLimit() OptSendLimitsOnLimit {
+	return s.OnLimit
+}
+
+// SetSendsPerMinute sets the value of SendsPerMinute.
+func (s *SendLimits) SetSendsPerMinute(val OptNilInt64) {
+	s.SendsPerMinute = val
+}
+
+// SetSendsPerHour sets the value of SendsPerHour.
+func (s *SendLimits) SetSendsPerHour(val OptNilInt64) {
+	s.SendsPerHour = val
+}
+
+// SetSendsPerDay sets the value of SendsPerDay.
+func (s *SendLimits) SetSendsPerDay(val OptNilInt64) {
+	s.SendsPerDay = val
+}
+
+// SetRecipientsPerDay sets the value of RecipientsPerDay.
+func (s *SendLimits) SetRecipientsPerDay(val OptNilInt64) {
+	s.RecipientsPerDay = val
+}
+
+// SetNewRecipientsPerDay sets the value of NewRecipientsPerDay.
+func (s *SendLimits) SetNewRecipientsPerDay(val OptNilInt64) {
+	s.NewRecipientsPerDay = val
+}
+
+// SetPerRecipientPerDay sets the value of PerRecipientPerDay.
+func (s *SendLimits) SetPerRecipientPerDay(val OptNilInt64) {
+	s.PerRecipientPerDay = val
+}
+
+// SetSimilarPerHour sets the value of SimilarPerHour.
+func (s *SendLimits) SetSimilarPerHour(val OptNilInt64) {
+	s.SimilarPerHour = val
+}
+
+// SetOnLimit sets the value of OnLimit.
+func (s *SendLimits) SetOnLimit(val OptSendLimitsOnLimit) {
+	s.OnLimit = val
+}
+
+// What happens to a send over a limit: it is refused with 429 `budget_exceeded`, or becomes a draft
+// (202) if all limits that it exceeds say `approval`. An email from an address that is not an inbox is
+// always refused. Approving a draft sends it although it exceeds limits with `approval`, unless the
+// key that made it approves it itself.
+type SendLimitsOnLimit string
+
+const (
+	SendLimitsOnLimitRefuse   SendLimitsOnLimit = "refuse"
+	SendLimitsOnLimitApproval SendLimitsOnLimit = "approval"
+)
+
+// AllValues returns all SendLimitsOnLimit values.
+func (SendLimitsOnLimit) AllValues() []SendLimitsOnLimit {
+	return []SendLimitsOnLimit{
+		SendLimitsOnLimitRefuse,
+		SendLimitsOnLimitApproval,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s SendLimitsOnLimit) MarshalText() ([]byte, error) {
+	switch s {
+	case SendLimitsOnLimitRefuse:
+		return []byte(s), nil
+	case SendLimitsOnLimitApproval:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *SendLimitsOnLimit) UnmarshalText(data []byte) error {
+	switch SendLimitsOnLimit(data) {
+	case SendLimitsOnLimitRefuse:
+		*s = SendLimitsOnLimitRefuse
+		return nil
+	case SendLimitsOnLimitApproval:
+		*s = SendLimitsOnLimitApproval
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
 }
 
 // `open` sends to anyone, `reply_only` only to addresses that have written to this inbox, `approval`

@@ -316,6 +316,10 @@ var operationRolesBearerAuth = map[string][]string{
 	UndoDraftOperation: []string{
 		"admin",
 	},
+	UpdateApiKeyOperation: []string{
+		"keys:manage",
+		"admin",
+	},
 	UpdateContactOperation: []string{
 		"contacts:write",
 		"admin",
@@ -326,6 +330,10 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	UpdateInboxOperation: []string{
 		"send",
+		"admin",
+	},
+	UpdateKeyOperation: []string{
+		"keys:manage",
 		"admin",
 	},
 	UpdateTemplateOperation: []string{

@@ -264,7 +264,7 @@ type EmailsHandler interface {
 	// `text` and `template`; `template` cannot be combined with `html`.
 	//
 	// POST /v1/emails
-	SendEmail(ctx context.Context, req *EmailSend, params SendEmailParams) (*EmailCreated, error)
+	SendEmail(ctx context.Context, req *EmailSend, params SendEmailParams) (SendEmailRes, error)
 	// SendEmailBatch implements sendEmailBatch operation.
 	//
 	// Sends one email to each of up to 100 recipients. If one recipient is invalid, nothing is sent.
@@ -359,6 +359,18 @@ type KeysHandler interface {
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams) (*DeletedApiKey, error)
+	// UpdateApiKey implements updateApiKey operation.
+	//
+	// Changes the given fields only.
+	//
+	// PATCH /v1/api-keys/{api_key_id}
+	UpdateApiKey(ctx context.Context, req *ApiKeyUpdate, params UpdateApiKeyParams) (*ApiKey, error)
+	// UpdateKey implements updateKey operation.
+	//
+	// The same as `PATCH /v1/api-keys/{api_key_id}`.
+	//
+	// PATCH /v1/keys/{id}
+	UpdateKey(ctx context.Context, req *ApiKeyUpdate, params UpdateKeyParams) (*ApiKey, error)
 }
 
 // MessagesHandler handles operations described by OpenAPI v3 specification.

@@ -42,6 +42,7 @@ const (
 	ErrorCodeRateLimited             = "rate_limited"
 	ErrorCodeDailyLimitReached       = "daily_limit_reached"
 	ErrorCodeMonthlyLimitReached     = "monthly_limit_reached"
+	ErrorCodeBudgetExceeded          = "budget_exceeded"
 	ErrorCodeInternalError           = "internal_error"
 	ErrorCodeUnavailable             = "unavailable"
 )

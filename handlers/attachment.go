@@ -60,11 +60,11 @@ func outAttachments(in []attachment) []compose.Attachment {
 }
 
 // attachmentsFromAPI checks what the contract cannot: the total size, and null
-// for bytes.
-func attachmentsFromAPI(ctx context.Context, in gen.MessageAttachmentInputs) ([]attachment, error) {
+// for bytes. The fields of the two inputs differ only in their JSON names.
+func attachmentsFromAPI[Input gen.MessageAttachmentInput | gen.EmailAttachmentInput](ctx context.Context, in []Input) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		file, err := attachmentFromAPI(ctx, i, at.Filename, at.ContentType, at.Content)
+		file, err := attachmentFromAPI(ctx, i, gen.EmailAttachmentInput(at))
 		if err != nil {
 			return nil, err
 		}
@@ -73,27 +73,15 @@ func attachmentsFromAPI(ctx context.Context, in gen.MessageAttachmentInputs) ([]
 	return out, checkAttachments(out)
 }
 
-// emailAttachments is attachmentsFromAPI for an email.
-func emailAttachments(ctx context.Context, in []gen.EmailAttachmentInput) ([]attachment, error) {
-	out := make([]attachment, 0, len(in))
-	for i, at := range in {
-		file, err := attachmentFromAPI(ctx, i, at.Filename, at.ContentType, at.Content)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, file)
-	}
-	return out, checkAttachments(out)
-}
-
-func attachmentFromAPI(ctx context.Context, i int, name string, contentType gen.OptString, content []byte) (attachment, error) {
+func attachmentFromAPI(ctx context.Context, i int, in gen.EmailAttachmentInput) (attachment, error) {
+	name, content := in.Filename, in.Content
 	if content == nil {
 		return attachment{}, httpapi.Invalid(fieldPath("attachments", i, "content"), "must be base64 text")
 	}
 	if err := checkName(fieldPath("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
 	}
-	at := attachment{compose.Attachment{Filename: name, ContentType: contentType.Or(mediaType(name))}, int64(len(content))}
+	at := attachment{compose.Attachment{Filename: name, ContentType: in.ContentType.Or(mediaType(name))}, int64(len(content))}
 	if size, open, kept := httpapi.KeptContent(ctx, content); kept {
 		at.size, at.Open = size, open
 	} else {

@@ -281,9 +281,18 @@ func changedDraft(d store.Draft, err error) (*gen.Draft, error) {
 // hold creates a draft of a message that needs approval. The draft has a copy
 // of everything, so later changes to the source do not affect it.
 func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
-	recipients, err := a.newRecipients(ctx, s)
+	n, err := a.newDraft(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	return a.createDraft(ctx, n)
+}
+
+// newDraft returns the draft of a message that needs approval.
+func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error) {
+	recipients, err := a.newRecipients(ctx, s)
+	if err != nil {
+		return store.NewDraft{}, err
 	}
 	n := store.NewDraft{Draft: store.Draft{
 		AccountID: s.inbox.AccountID, InboxID: s.inbox.ID, Kind: s.kind, TestMode: s.testMode,
@@ -296,7 +305,7 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	}}
 	settleHTML(n.Content, append(recipients, sourceWarnings(s.source)...))
 	if n.Content.Text == "" && n.Content.HTML == "" {
-		return nil, errContentRequired
+		return store.NewDraft{}, errContentRequired
 	}
 	for _, at := range s.attachments {
 		n.Files = append(n.Files, at.file())
@@ -310,6 +319,11 @@ func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
 	case store.DraftForward:
 		n.ContentAt = s.source.CreatedAt // expires with the original
 	}
+	return n, nil
+}
+
+// createDraft stores a draft and caches the response of an idempotent call.
+func (a *API) createDraft(ctx context.Context, n store.NewDraft) (*gen.Draft, error) {
 	answer := httpapi.Once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
 	d, err := a.store.CreateDraft(ctx, n, answer)
 	if err != nil {

@@ -146,8 +146,22 @@ func emailCreatedToAPI(e store.Email) *gen.EmailCreated {
 	}
 }
 
-func batchToAPI(b store.Batch) *gen.EmailBatch {
-	out := &gen.EmailBatch{Object: "email.batch", ID: b.ID, Count: len(b.Emails)}
+func (a *API) batchToAPI(ctx context.Context, b store.Batch) *gen.EmailBatch {
+	out := &gen.EmailBatch{
+		Object: "email.batch", ID: b.ID, Count: len(b.Emails), Emails: []gen.EmailInBatch{}, Refused: []gen.RefusedInBatch{},
+		Drafts: []gen.DraftInBatch{},
+	}
+	for _, r := range b.Refused {
+		e := a.Classify(ctx, r.Err)
+		refused := gen.RefusedInBatch{Index: r.Index, Code: e.Code, Message: e.Message, Param: emptyIsNull(e.Param), RetryAfter: gen.NilInt{Null: true}}
+		if e.RetryAfter > 0 {
+			refused.RetryAfter = gen.NewNilInt(e.RetryAfter)
+		}
+		out.Refused = append(out.Refused, refused)
+	}
+	for _, h := range b.Held {
+		out.Drafts = append(out.Drafts, gen.DraftInBatch{Index: h.Index, DraftID: h.DraftID})
+	}
 	for _, e := range b.Emails {
 		c := emailCreatedToAPI(e)
 		out.Emails = append(out.Emails, gen.EmailInBatch{

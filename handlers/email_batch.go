@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -29,13 +30,24 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.store.EnqueueBatch(ctx, ns, httpapi.Once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) {
-		return batchToAPI(b), nil
-	}))
-	if err != nil {
-		return nil, err
+	answer := httpapi.Once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) { return a.batchToAPI(ctx, b), nil })
+	for {
+		b, err := a.store.EnqueueBatch(ctx, ns, answer)
+		need, ok := errors.AsType[*store.DraftsError](err)
+		if err != nil && !ok {
+			return nil, err
+		}
+		if err == nil {
+			return a.batchToAPI(ctx, b), nil
+		}
+		for _, i := range need.Indexes {
+			n, err := a.draftOfSubmission(ctx, all[i])
+			if err != nil {
+				return nil, err
+			}
+			ns[i].Draft = &n
+		}
 	}
-	return batchToAPI(b), nil
 }
 
 // batchFromAPI reads and checks a request before anything is stored.

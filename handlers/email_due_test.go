@@ -81,7 +81,7 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				id = created.ID
+				id = created.(*gen.EmailCreated).ID
 			} else {
 				id = s.do(t, http.MethodPost, "/v1/emails", body, as(key.str(t, "key"))).want(t, http.StatusCreated).str(t, "id")
 			}

@@ -30,8 +30,8 @@ type emailSubmission struct {
 }
 
 // SendEmail implements POST /v1/emails.
-func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmailParams) (*gen.EmailCreated, error) {
-	return whilePolicyChanges(func() (*gen.EmailCreated, error) { return a.sendEmail(ctx, req) })
+func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmailParams) (gen.SendEmailRes, error) {
+	return whilePolicyChanges(func() (gen.SendEmailRes, error) { return a.sendEmail(ctx, req) })
 }
 
 // whilePolicyChanges calls send again if the policy of the sending inbox
@@ -44,7 +44,7 @@ func whilePolicyChanges[Answer any](send func() (Answer, error)) (Answer, error)
 	}
 }
 
-func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (*gen.EmailCreated, error) {
+func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (gen.SendEmailRes, error) {
 	s, err := a.emailFromAPI(ctx, req)
 	if err != nil {
 		return nil, err
@@ -52,8 +52,9 @@ func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (*gen.EmailCrea
 	return a.enqueueEmail(ctx, s)
 }
 
-// enqueueEmail queues one email and caches the response of an idempotent call.
-func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (*gen.EmailCreated, error) {
+// enqueueEmail queues one email and caches the response of an idempotent call. A
+// send over a limit may become a draft.
+func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (gen.SendEmailRes, error) {
 	ns, err := a.newEmails(ctx, s)
 	if err != nil {
 		return nil, err
@@ -61,6 +62,13 @@ func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (*gen.EmailC
 	e, err := a.store.EnqueueEmail(ctx, ns[0], httpapi.Once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
 		return emailCreatedToAPI(e), nil
 	}))
+	if store.NeedsApproval(err) && s.inbox.Seq != 0 {
+		n, err := a.draftOfSubmission(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return a.createDraft(ctx, n)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +96,7 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 			return nil, err
 		}
 	}
-	if s.attachments, err = emailAttachments(ctx, req.Attachments); err != nil {
+	if s.attachments, err = attachmentsFromAPI(ctx, req.Attachments); err != nil {
 		return nil, err
 	}
 	if err := s.label("", req.Tags, req.Metadata); err != nil {
@@ -189,7 +197,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 		},
 		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
 		ScheduledAt: s.scheduledAt,
-	}, CreatedBy: httpapi.Caller(ctx).ID}
+	}, CreatedBy: senderOf(ctx), Text: raw.out.Text}
 	if s.inbox.Seq != 0 {
 		n.FromInbox, n.Policy = &s.inbox.Seq, s.inbox.SendPolicy
 	}

@@ -36,6 +36,7 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 		Domain:        strings.ToLower(req.Domain.Or(a.cfg.MailDomain)),
 		SendPolicy:    store.SendPolicy(req.SendPolicy.Or(gen.SendPolicy(a.cfg.SendPolicy))),
 		RetentionDays: req.RetentionDays.Or(defaultRetentionDays),
+		Limits:        limitsFromAPI(req.Limits),
 	}
 	var err error
 	if in.Metadata.V, err = inboxMetadata(req.Metadata.Or(nil)); err != nil {
@@ -72,13 +73,16 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 // strictness orders the send policies from the most to the least permissive.
 var strictness = map[store.SendPolicy]int{store.PolicyOpen: 0, store.PolicyReplyOnly: 1, store.PolicyApproval: 2}
 
-// checkPolicyChange refuses to loosen the send policy of an inbox, or to
+// checkPolicyChange refuses to loosen the send policy of an inbox or its limits, or to
 // shorten the retention of a restricted one, unless the key has the scope
 // admin. Otherwise a restricted key could lift its own restriction and then
 // remove what it sent.
 func checkPolicyChange(k store.Key, before, after store.Inbox) error {
-	if httpapi.HasScope(k.Scopes.V, "admin") {
-		return nil
+	if err := checkLimitsChange(k, before.Bounds(), after.Bounds()); err != nil || httpapi.HasScope(k.Scopes.V, "admin") {
+		return err
+	}
+	if limit := before.Bounds().Looser(after.Bounds()); limit != "" {
+		return errNeedsAdmin("limits", "raising limits.%s needs the scope admin", limit)
 	}
 	if strictness[after.SendPolicy] < strictness[before.SendPolicy] {
 		return errNeedsAdmin("send_policy", "loosening send_policy from %s to %s needs the scope admin", before.SendPolicy, after.SendPolicy)
@@ -183,6 +187,9 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 		if req.Metadata.Set {
 			in.Metadata.V = metadata
 		}
+		if req.Limits.Set {
+			in.Limits = limitsFromAPI(req.Limits)
+		}
 		if err := checkPolicyChange(k, before, *in); err != nil {
 			return err
 		}
@@ -207,7 +214,7 @@ func (a *API) DeleteInbox(ctx context.Context, p gen.DeleteInboxParams) (*gen.De
 	return &gen.DeletedInbox{
 		Object: v.Object, ID: v.ID, Address: v.Address, Name: v.Name, Domain: v.Domain, DisplayName: v.DisplayName,
 		SendPolicy: v.SendPolicy, Status: v.Status, RetentionDays: v.RetentionDays, Metadata: v.Metadata, ExpiresAt: v.ExpiresAt,
-		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Deleted: true,
+		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Limits: v.Limits, Deleted: true,
 	}, nil
 }
 
@@ -231,6 +238,7 @@ func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
 		LastMessageAt: nilTime(in.LastMessageAt),
 		CreatedAt:     in.CreatedAt.Time,
 		UpdatedAt:     in.UpdatedAt.Time,
+		Limits:        limitsToAPI(in.Bounds()),
 	}
 }
 

@@ -31,7 +31,8 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 	v := keyToAPI(k)
 	return &gen.ApiKeyCreated{
 		Object: v.Object, ID: v.ID, Name: v.Name, Mode: v.Mode, Scopes: v.Scopes, AllowedIps: v.AllowedIps, InboxIds: v.InboxIds,
-		Prefix: v.Prefix, KeyHint: v.KeyHint, ExpiresAt: v.ExpiresAt, CreatedAt: v.CreatedAt, LastUsedAt: v.LastUsedAt, Key: secret,
+		Prefix: v.Prefix, KeyHint: v.KeyHint, ExpiresAt: v.ExpiresAt, CreatedAt: v.CreatedAt, LastUsedAt: v.LastUsedAt, Limits: v.Limits,
+		Key: secret,
 	}, nil
 }
 
@@ -59,6 +60,34 @@ func (a *API) ListKeys(ctx context.Context, p gen.ListKeysParams) (*gen.ApiKeyLi
 	return a.ListApiKeys(ctx, gen.ListApiKeysParams(p))
 }
 
+// UpdateApiKey implements PATCH /v1/api-keys/{api_key_id}.
+func (a *API) UpdateApiKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.UpdateApiKeyParams) (*gen.ApiKey, error) {
+	by := httpapi.Caller(ctx)
+	k, err := a.store.UpdateKey(ctx, by.AccountID, p.APIKeyID, func(k *store.Key) error {
+		if !k.BoundBy(httpapi.Visible(by)) {
+			return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
+		}
+		before := k.Bounds()
+		patch(&k.Name, req.Name)
+		if req.Limits.Set {
+			k.Limits = limitsFromAPI(req.Limits)
+		}
+		if err := checkLimitsChange(by, before, k.Bounds()); err != nil {
+			return err
+		}
+		return checkName("name", &k.Name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keyToAPI(k), nil
+}
+
+// UpdateKey implements PATCH /v1/keys/{id}.
+func (a *API) UpdateKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.UpdateKeyParams) (*gen.ApiKey, error) {
+	return a.UpdateApiKey(ctx, req, gen.UpdateApiKeyParams{APIKeyID: p.ID})
+}
+
 // RevokeApiKey implements DELETE /v1/api-keys/{api_key_id}.
 func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) {
 	by := httpapi.Caller(ctx)
@@ -84,6 +113,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	k := store.Key{
 		AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name,
 		Mode: store.KeyMode(req.Mode.Or(gen.ApiKeyCreateModeLive)), AllowedIPs: store.JSON[[]string]{V: []string{}},
+		Limits: limitsFromAPI(req.Limits),
 	}
 	if err := checkName("name", &k.Name); err != nil {
 		return k, err
@@ -141,6 +171,9 @@ func refuseWider(by, k store.Key) error {
 	case by.ExpiresAt != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(by.ExpiresAt.Time)):
 		return wider("expires_at")
 	}
+	if limit := by.Bounds().Looser(k.Bounds()); limit != "" {
+		return wider("limits." + limit)
+	}
 	return nil
 }
 
@@ -168,6 +201,7 @@ func keyToAPI(k store.Key) *gen.ApiKey {
 	out := &gen.ApiKey{
 		Object: "api_key", ID: k.ID, Name: k.Name, Mode: string(k.Mode), Scopes: k.Scopes.V, AllowedIps: k.AllowedIPs.V,
 		Prefix: k.Prefix, KeyHint: k.Hint, ExpiresAt: nilTime(k.ExpiresAt), CreatedAt: k.CreatedAt.Time, LastUsedAt: nilTime(k.LastUsedAt),
+		Limits: limitsToAPI(k.Bounds()),
 	}
 	if k.InboxIDs != nil {
 		out.InboxIds = k.InboxIDs.V

@@ -8,5 +8,6 @@ const (
 	onceRounds      = 250 // 1,000 and more with all operations
 	decisionRounds  = 2000
 	hostileRequests = 50_000
+	parallelSends   = 1000
 	forgedLinks     = 50_000
 )

@@ -9,5 +9,6 @@ const (
 	onceRounds      = 1
 	decisionRounds  = 12
 	hostileRequests = 300
+	parallelSends   = 100
 	forgedLinks     = 1000
 )

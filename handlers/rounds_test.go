@@ -14,6 +14,8 @@ const (
 	decisionRounds = 30
 	// hostileRequests is the number of invalid requests per database.
 	hostileRequests = 1000
+	// parallelSends is the number of sends at the same time against a budget.
+	parallelSends = 200
 	// forgedLinks is the number of forged links.
 	forgedLinks = 10_000
 )

@@ -81,7 +81,11 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	if err := a.skipSuppressed(ctx, category, &s); err != nil {
 		return nil, err
 	}
-	return a.enqueue(ctx, s, mail)
+	m, err := a.enqueue(ctx, s, mail)
+	if s.approved == nil && store.NeedsApproval(err) {
+		return a.hold(ctx, s)
+	}
+	return m, err
 }
 
 // prepare applies the policy of the inbox and composes the message. All
@@ -145,6 +149,7 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 		}
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{
 			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
+			CreatedBy: s.approved.CreatedBy,
 		}, answer)
 	}
 	if err != nil {
@@ -156,6 +161,10 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 // newMessage converts a composed message for the store.
 func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*store.NewMessage, error) {
 	content, err := a.contentOf(ctx, out)
+	if err != nil {
+		return nil, err
+	}
+	senders, err := a.sendersOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +181,8 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 		JoinThread:    s.threadSeq,
 		NewThread:     s.threadSeq == 0 && len(s.refs.InReplyTo)+len(s.refs.References) == 0,
 		Policy:        s.inbox.SendPolicy,
+		Senders:       senders,
+		Text:          out.out.Text,
 	}, nil
 }
 

@@ -56,14 +56,20 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (o
 }
 
 // firstMessage returns the oldest match, with f.HasCode the newest, as soon as
-// there is one. At the timeout or when the service stops, it queries once more
-// and returns nil if there is still no match.
+// there is one. It queries all messages once, and then at each change only newer
+// ones. At the timeout or when the service stops, it queries all once more and
+// returns nil if there is still no match.
 func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageFilter, timeout time.Duration) (*store.Message, error) {
 	wake := a.store.WakeInbox(in.Seq)
 	defer wake.Stop()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
+	all := f
 	for last := false; ; {
+		newest, err := a.store.NewestIn(ctx, in.Seq)
+		if err != nil { // deleted meanwhile
+			return nil, err
+		}
 		m, err := a.nextMessage(ctx, f)
 		if err == nil {
 			return &m, nil
@@ -71,18 +77,18 @@ func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageF
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		if err := a.store.InboxExists(ctx, in.Seq); err != nil { // deleted meanwhile
-			return nil, err
-		}
 		if last {
 			return nil, nil //nolint:nilnil // no match is no error here
+		}
+		if newest.Seq != 0 && (f.After == nil || f.After.Before(newest)) {
+			f.After = &newest // the messages up to here do not match
 		}
 		select {
 		case <-wake.C:
 		case <-timer.C:
-			last = true
+			last, f = true, all
 		case <-a.cfg.Stopping:
-			last = true
+			last, f = true, all
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -342,12 +342,18 @@ func (b *hotBatch) admit(ctx context.Context) error {
 	if err != nil {
 		return errIn("read the sending accounts", err)
 	}
+	if err := b.lockBudgets(ctx); err != nil {
+		return err
+	}
 	b.messages, b.emails = b.messages[:0], b.emails[:0]
 	for i := range b.writes {
 		w := &b.writes[i]
-		if b.refused[i] = b.admitOne(w, all); b.refused[i] == nil {
+		if b.refused[i], err = b.admitOne(ctx, w, all); err != nil {
+			return err
+		}
+		if b.refused[i] == nil {
 			b.messages = append(b.messages, w.messages...)
-			b.emails = append(b.emails, w.emails...)
+			b.emails = append(b.emails, accepted(w.emails)...)
 		}
 	}
 	return nil
@@ -369,37 +375,45 @@ func (m *Message) toSend() (n int64) {
 
 // admitOne counts the recipients of one write, or returns why it must not be
 // sent.
-func (b *hotBatch) admitOne(w *hotWrite, all map[int64]*sender) error {
-	more := map[int64]int64{}
-	add := func(h *hotMessage) {
-		if h.sendsForReal() {
-			more[h.msg.AccountID] += h.msg.toSend()
-		}
-	}
-	for _, h := range w.messages {
-		add(h)
-	}
-	for _, h := range w.emails {
-		add(h.hotMessage)
-	}
-	for account, n := range more {
+func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sender) (refused, err error) {
+	for account, n := range w.toSend(w.emails) {
 		a := all[account]
 		if a == nil {
-			return fmt.Errorf("account %d: %w", account, ErrNotFound)
+			return fmt.Errorf("account %d: %w", account, ErrNotFound), nil
 		}
 		if a.paused != nil {
-			return a.paused
+			return a.paused, nil
 		}
 		if err := a.plan.check(a.today, a.month, n, b.now.Time); err != nil {
-			return err
+			return err, nil
 		}
 	}
-	for account, n := range more {
+	if refused, err = b.spend(ctx, w); refused != nil || err != nil {
+		return refused, err
+	}
+	for account, n := range w.toSend(accepted(w.emails)) {
 		all[account].today += n
 		all[account].month += n
 		b.counts[countKey{account, wholeAccount, dayOf(b.now.Time), countAccepted}] += n
 	}
-	return nil
+	return nil, nil
+}
+
+// toSend returns how many recipients each account sends to: the messages of the
+// write and these of its emails.
+func (w *hotWrite) toSend(emails []*hotEmail) map[int64]int64 {
+	n := map[int64]int64{}
+	for _, h := range w.messages {
+		if h.sendsForReal() {
+			n[h.msg.AccountID] += h.msg.toSend()
+		}
+	}
+	for _, h := range emails {
+		if h.sendsForReal() {
+			n[h.msg.AccountID] += h.msg.toSend()
+		}
+	}
+	return n
 }
 
 func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]*sender, error) {

@@ -9,9 +9,33 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/batch"
 )
+
+// Persist writes a result that must not be lost. It retries write until it
+// succeeds, returns ErrState, or ctx ends; other errors than those of a database
+// that is away end it after recordTries. The context of write ignores the end of
+// ctx, so that a known result is stored during shutdown.
+func Persist(ctx context.Context, write func(context.Context) error) error {
+	once := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+		defer cancel()
+		return write(ctx)
+	}
+	wait := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		err := once()
+		away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) || errors.Is(err, context.DeadlineExceeded)
+		if err == nil || errors.Is(err, ErrState) || ctx.Err() != nil || try >= recordTries && !away {
+			return err
+		}
+		work.Pause(ctx, wait, nil)
+		wait = min(2*wait, 5*time.Second)
+	}
+}
 
 // Attempt is the result of one delivery attempt for one recipient.
 type Attempt struct {

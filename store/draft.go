@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // DraftStatus is the state of a draft.
@@ -63,7 +64,7 @@ type Draft struct {
 	// RetentionDays is the inbox's retention.
 	RetentionDays int `db:"retention_days"`
 	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
-	// and Metadata are that email's.
+	// and Metadata are that email's, or those of an email that became a draft at once.
 	EmailSeq  *int64                 `db:"email_seq"`
 	Category  *Category              `db:"category"`
 	Tags      *JSON[Labels]          `db:"tags"`
@@ -98,8 +99,9 @@ const (
 	draftStored = `d.seq, d.account_id, d.inbox_seq, d.id, d.status, d.kind, d.version, d.test_mode, d.source_id, d.thread_seq,
 	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.reject_reason,
 	d.content_at, d.expired_at, d.created_at, d.updated_at, d.email_seq,
-	(SELECT category FROM emails WHERE message_seq = d.email_seq) AS category, (SELECT tags FROM emails WHERE message_seq = d.email_seq) AS tags,
-	(SELECT metadata FROM emails WHERE message_seq = d.email_seq) AS metadata`
+	coalesce(d.category, (SELECT category FROM emails WHERE message_seq = d.email_seq)) AS category,
+	coalesce(d.tags, (SELECT tags FROM emails WHERE message_seq = d.email_seq)) AS tags,
+	coalesce(d.metadata, (SELECT metadata FROM emails WHERE message_seq = d.email_seq)) AS metadata`
 	draftColumns        = draftStored + `, i.id AS inbox_id, i.retention_days`
 	draftTables         = ` FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
 	draftContentColumns = `draft_seq, text, html, headers, attachments, warnings, blob_key`
@@ -349,7 +351,8 @@ type limitedFile struct {
 type NewDraft struct {
 	// Draft holds AccountID, InboxID, Kind, TestMode, SourceID, ThreadSeq,
 	// ThreadID, Addresses, Subject, Refs, CreatedBy and Content, and ContentAt
-	// when the content is older than the draft. The thread is that of the source
+	// when the content is older than the draft. Of an email, it also holds Category,
+	// Tags and Metadata. The thread is that of the source
 	// when the draft is stored. Everything else is the store's to
 	// fill in, in the copy that it returns.
 	Draft
@@ -364,24 +367,14 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	if err != nil {
 		return Draft{}, err
 	}
-	d, now := n.Draft, NewTime(s.now())
-	c := *n.Content
-	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), files.blob
-	if c.Warnings.V == nil {
-		c.Warnings.V = []Warning{}
-	}
-	d.ID, d.Status, d.Version = NewID("drf_", now.Time), DraftPending, 1
-	d.Subject, d.CreatedAt, d.UpdatedAt, d.Content = storable(d.Subject), now, now, &c
-	if d.ContentAt.IsZero() {
-		d.ContentAt = now
-	}
+	d := (&preparedDraft{n, files}).row(NewTime(s.now()))
 	err = s.inTx(ctx, "create draft", func(tx *sqlx.Tx) error {
 		in, err := s.lockInbox(ctx, tx, d.AccountID, d.InboxID)
 		if err != nil {
 			return err
 		}
 		d.InboxSeq = in.Seq
-		if err := checkBlobs(s.now(), c.BlobKey); err != nil {
+		if err := checkBlobs(s.now(), d.Content.BlobKey); err != nil {
 			return err
 		}
 		if d.ThreadSeq, d.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
@@ -398,19 +391,66 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	return s.announced(d, err)
 }
 
+// row returns the new row of a draft.
+func (p *preparedDraft) row(now Time) Draft {
+	d, c := p.Draft, *p.Content
+	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), p.files.blob
+	if c.Warnings.V == nil {
+		c.Warnings.V = []Warning{}
+	}
+	d.ID, d.Status, d.Version = NewID("drf_", now.Time), DraftPending, 1
+	d.Subject, d.CreatedAt, d.UpdatedAt, d.Content = storable(d.Subject), now, now, &c
+	if d.ContentAt.IsZero() {
+		d.ContentAt = now
+	}
+	return d
+}
+
+// hold makes an email of a batch a draft of the inbox that it is sent from.
+func (h *hotEmail) hold(in *hotInbox, now Time) {
+	d := h.draft.row(now)
+	d.AccountID, d.InboxSeq, d.InboxID = in.accountID, in.seq, in.id
+	h.held = &d
+}
+
+// insertHeld writes the drafts that emails of batches became.
+func (b *hotBatch) insertHeld(ctx context.Context) error {
+	for i := range b.writes {
+		for _, h := range b.writes[i].emails {
+			if b.refused[i] != nil || h.held == nil {
+				continue
+			}
+			if err := checkBlobs(b.now.Time, h.held.Content.BlobKey); err != nil {
+				return batch.OfItem(i, err)
+			}
+			if err := insertDraft(ctx, b.tx, h.held, h.draft.files.row); err != nil {
+				return errIn("insert a draft", err)
+			}
+			data, err := json.Marshal(DraftEventData{DraftID: h.held.ID, Status: h.held.Status})
+			if err != nil {
+				return fmt.Errorf("write event: %w", err)
+			}
+			id := NewID("evt_", b.now.Time)
+			b.notices = append(b.notices, notice{account: h.held.AccountID, inbox: h.held.InboxSeq, id: id, typ: EventDraftCreated})
+			b.events = append(b.events, h.held.AccountID, h.held.InboxSeq, id, string(EventDraftCreated), nil, h.held.TestMode, string(data), b.now.UnixMicro())
+		}
+	}
+	return nil
+}
+
 // insertDraft writes a draft, which gets its number, with its content and the
 // files that lie in the row.
 func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error {
 	const q = `
 		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at, email_seq)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17)
+			subject, refs, created_by, content_at, created_at, updated_at, email_seq, category, tags, metadata)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20)
 		RETURNING seq`
 	const keep = `
 		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq)
+		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq, d.Category, d.Tags, d.Metadata)
 	if err != nil {
 		return err
 	}
@@ -624,16 +664,18 @@ type Approval struct {
 	DraftID  string
 	// Version is the approved version.
 	Version int
-	// By is the id of the key or user who decided.
-	By string
+	// By is the id of the key or user who decided, CreatedBy of the one who made the
+	// draft.
+	By, CreatedBy string
 }
 
 // keepLabels gives the message of an approved draft the category, tags and metadata
 // of the email that the draft replaces.
 const keepLabels = `
 	INSERT INTO emails (message_seq, account_id, from_inbox, category, tags, metadata, created_by)
-	SELECT cast($2 AS bigint), e.account_id, e.from_inbox, e.category, e.tags, e.metadata, e.created_by
-	  FROM drafts d JOIN emails e ON e.message_seq = d.email_seq WHERE d.seq = $1`
+	SELECT cast($2 AS bigint), d.account_id, coalesce(e.from_inbox, d.inbox_seq), coalesce(e.category, d.category), coalesce(e.tags, d.tags),
+	       coalesce(e.metadata, d.metadata), coalesce(e.created_by, d.created_by)
+	  FROM drafts d LEFT JOIN emails e ON e.message_seq = d.email_seq WHERE d.seq = $1 AND coalesce(e.category, d.category) IS NOT NULL`
 
 const approveDraft = `
 	UPDATE drafts

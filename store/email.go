@@ -72,8 +72,13 @@ type NewEmail struct {
 	// Policy is the policy of FromInbox that the email was checked against, or empty
 	// if it was not checked.
 	Policy SendPolicy
-	// CreatedBy is the id of the key or user who sends it.
-	CreatedBy string
+	// CreatedBy is the key or person who sends it.
+	CreatedBy Sender
+	// Text is the plain text. Limits compare it.
+	Text string
+	// Draft is what an email of a batch becomes when it is over a limit that asks for
+	// approval. It is nil until DraftsError asks for it.
+	Draft *NewDraft
 }
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
@@ -85,17 +90,32 @@ func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Emai
 	if err != nil {
 		return Email{}, err
 	}
-	return all[0], nil
+	return emailsOf(all)[0], nil
 }
 
 // Batch is the emails of one API call.
 type Batch struct {
-	ID     string
-	Emails []Email
+	ID      string
+	Emails  []Email // that were accepted
+	Refused []RefusedEmail
+	Held    []HeldEmail
 }
 
-// EnqueueBatch is EnqueueEmail for many emails at once, all or none. The row of
-// once is the Batch.
+// RefusedEmail is an email of a batch that is not sent.
+type RefusedEmail struct {
+	Index int
+	Err   error
+}
+
+// HeldEmail is an email of a batch that became a draft.
+type HeldEmail struct {
+	Index   int
+	DraftID string
+}
+
+// EnqueueBatch is EnqueueEmail for many emails at once, all or none, except for
+// those over a limit. The row of once is the Batch. It returns a DraftsError if it
+// needs drafts of some of them.
 func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (Batch, error) {
 	const what = "enqueue batch"
 	if len(ns) == 0 {
@@ -106,14 +126,24 @@ func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (B
 		n.BatchID = &id
 	}
 	all, err := s.enqueueEmails(ctx, what, ns, hotWrite{once: once, batchID: id})
-	return Batch{id, all}, err
+	if err != nil {
+		return Batch{}, err
+	}
+	return batchOf(id, all), nil
 }
 
-func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, w hotWrite) ([]Email, error) {
+func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, w hotWrite) ([]*hotEmail, error) {
 	for _, n := range ns {
 		h, err := newHotEmail(n, s.now())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		if n.Draft != nil {
+			files, err := s.keepDraftFiles(ctx, n.Draft.Files)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
+			}
+			h.draft = &preparedDraft{*n.Draft, files}
 		}
 		w.emails = append(w.emails, h)
 	}
@@ -121,15 +151,43 @@ func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, 
 	if err := s.do(ctx, hash64(w.emails[0].msg.ID)&(1<<62-1), w); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return emailsOf(w.emails), nil
+	return w.emails, nil
 }
 
 // hotEmail is a new email on its way into the database.
 type hotEmail struct {
 	*hotMessage
 	email          Email // without its Message
-	createdBy      string
 	tags, metadata string
+
+	// Of an email over a limit: why it is left out, or the draft that it becomes.
+	refused error
+	draft   *preparedDraft
+	held    *Draft
+}
+
+// accepted returns the emails that are not left out.
+func accepted(hs []*hotEmail) []*hotEmail {
+	if !slices.ContainsFunc(hs, (*hotEmail).leftOut) {
+		return hs
+	}
+	return slices.DeleteFunc(slices.Clone(hs), (*hotEmail).leftOut)
+}
+
+func (h *hotEmail) leftOut() bool { return h.refused != nil || h.held != nil }
+
+// batchOf returns a batch as stored.
+func batchOf(id string, hs []*hotEmail) Batch {
+	b := Batch{ID: id, Emails: emailsOf(accepted(hs))}
+	for i, h := range hs {
+		switch {
+		case h.refused != nil:
+			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
+		case h.held != nil:
+			b.Held = append(b.Held, HeldEmail{i, h.held.ID})
+		}
+	}
+	return b
 }
 
 func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
@@ -142,14 +200,14 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if n.FromInbox == nil {
 		held = ""
 	}
-	h, err := newHotMessage(&NewMessage{Message: m, Policy: held}, now)
+	h, err := newHotMessage(&NewMessage{Message: m, Policy: held, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
 	if err != nil {
 		return nil, err
 	}
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{hotMessage: h, email: n.Email, createdBy: n.CreatedBy, tags: "{}", metadata: "{}"}
+	e := &hotEmail{hotMessage: h, email: n.Email, tags: "{}", metadata: "{}"}
 	if e.email.Tags.V == nil {
 		e.email.Tags.V = Labels{}
 	}
@@ -446,8 +504,8 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 		inbox = *e.FromInbox
 	}
 	var by any
-	if h.createdBy != "" {
-		by = h.createdBy
+	if id := h.senders[0].ID; id != "" {
+		by = id
 	}
 	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, inbox, orNull(e.BatchID), string(e.Category), h.tags, h.metadata, scheduled, scheduled, by)
 	for name, value := range e.Tags.V {

@@ -101,7 +101,7 @@ func TestExpiredKeyAndPausedAccountStopADueEmail(t *testing.T) {
 				at := store.NewTime(clock.Now().Add(after))
 				k.ExpiresAt = &at
 			})
-			return func(e *store.NewEmail) { e.AccountID, e.CreatedBy = account.Seq, k.ID }
+			return func(e *store.NewEmail) { e.AccountID, e.CreatedBy = account.Seq, store.Sender{ID: k.ID} }
 		}
 		test := func(e *store.NewEmail) { e.TestMode = true }
 		for _, tt := range []struct {

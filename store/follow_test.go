@@ -116,7 +116,7 @@ func TestAnotherNodeIsWokenWhenTheInboxIsDeleted(t *testing.T) {
 		case <-deadline:
 			t.Fatal("nothing woke the other node")
 		}
-		if err := b.InboxExists(t.Context(), in.Seq); errors.Is(err, store.ErrNotFound) {
+		if _, err := b.NewestIn(t.Context(), in.Seq); errors.Is(err, store.ErrNotFound) {
 			return
 		}
 	}

@@ -31,32 +31,36 @@ const (
 // Inbox is a mailbox of a program. A deleted inbox keeps its row, so that its
 // address is never assigned again.
 type Inbox struct {
-	Seq           int64        `db:"seq"`
-	AccountID     int64        `db:"account_id"`
-	ID            string       `db:"id"`
-	Address       string       `db:"address"`
-	Name          string       `db:"name"`
-	Domain        string       `db:"domain"`
-	DisplayName   *string      `db:"display_name"`
-	SendPolicy    SendPolicy   `db:"send_policy"`
-	Status        InboxStatus  `db:"status"`
-	RetentionDays int          `db:"retention_days"`
-	Metadata      JSON[Labels] `db:"metadata"`
-	ExpiresAt     *Time        `db:"expires_at"`
-	LastMessageAt *Time        `db:"last_message_at"`
-	CreatedAt     Time         `db:"created_at"`
-	UpdatedAt     Time         `db:"updated_at"`
+	Seq           int64         `db:"seq"`
+	AccountID     int64         `db:"account_id"`
+	ID            string        `db:"id"`
+	Address       string        `db:"address"`
+	Name          string        `db:"name"`
+	Domain        string        `db:"domain"`
+	DisplayName   *string       `db:"display_name"`
+	SendPolicy    SendPolicy    `db:"send_policy"`
+	Status        InboxStatus   `db:"status"`
+	RetentionDays int           `db:"retention_days"`
+	Metadata      JSON[Labels]  `db:"metadata"`
+	ExpiresAt     *Time         `db:"expires_at"`
+	LastMessageAt *Time         `db:"last_message_at"`
+	CreatedAt     Time          `db:"created_at"`
+	UpdatedAt     Time          `db:"updated_at"`
+	Limits        *JSON[Limits] `db:"limits"` // nil: none
 
 	// OnOwnDomain marks a new inbox on a domain of the account, not of the
 	// installation.
 	OnOwnDomain bool `db:"-"`
 }
 
+// Bounds returns the limits of the inbox, or nil.
+func (in Inbox) Bounds() *Limits { return bounds(in.Limits) }
+
 // Expired reports whether the inbox has passed its expires_at.
 func (in Inbox) Expired(now Time) bool { return in.ExpiresAt != nil && !in.ExpiresAt.After(now.Time) }
 
 const inboxStored = `seq, account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
-	expires_at, created_at, updated_at`
+	expires_at, created_at, updated_at, limits`
 
 // The time of the last message is looked up, not kept: keeping it would cost a
 // write of the inbox for each mail.
@@ -69,8 +73,8 @@ const inboxColumns = inboxStored + `,
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
-			expires_at, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11)
+			expires_at, created_at, updated_at, limits)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11, $12)
 		ON CONFLICT (address) DO NOTHING
 		RETURNING ` + inboxStored
 	now := s.now()
@@ -83,7 +87,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			}
 		}
 		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
-			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now))
+			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now), in.Limits)
 		if err != nil {
 			return err
 		}
@@ -144,12 +148,17 @@ func (s *Store) InboxAt(ctx context.Context, address string) (Inbox, error) {
 	return in, s.wrap(err, "inbox at an address")
 }
 
-// InboxExists returns ErrNotFound when the inbox is deleted. It costs less than
-// reading it.
-func (s *Store) InboxExists(ctx context.Context, seq int64) error {
-	const q = `SELECT 1 FROM inboxes WHERE seq = $1 AND status <> 'deleted'`
-	var one int
-	return s.wrap(s.reads.Scan(ctx, q, []any{seq}, &one), "inbox")
+// NewestIn returns the place of the newest message of the inbox, which is zero if
+// it has none. It returns ErrNotFound if the inbox is deleted. Messages that are
+// stored later come after this place.
+func (s *Store) NewestIn(ctx context.Context, inboxSeq int64) (Place, error) {
+	const q = `
+		SELECT coalesce(m.created_at, 0), coalesce(m.seq, 0) FROM inboxes i
+		LEFT JOIN messages m ON m.seq = (SELECT n.seq FROM messages n WHERE n.inbox_seq = i.seq ORDER BY n.created_at DESC, n.seq DESC LIMIT 1)
+		WHERE i.seq = $1 AND i.status <> 'deleted'`
+	var p Place
+	err := s.reads.Scan(ctx, q, []any{inboxSeq}, &p.CreatedAt, (*number)(&p.Seq))
+	return p, s.wrap(err, "inbox")
 }
 
 // ListInboxes returns a page of the account's inboxes, newest first. ids, when
@@ -176,12 +185,12 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, 
 }
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
-// retention, metadata and expiry. An error of edit changes nothing and is
+// retention, metadata, expiry and limits. An error of edit changes nothing and is
 // returned unchanged.
 func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edit func(*Inbox) error) (Inbox, error) {
 	const save = `
 		UPDATE inboxes
-		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7
+		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7, limits = $8
 		 WHERE seq = $1`
 	var in Inbox
 	var refused error
@@ -190,11 +199,18 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
 			return err
 		}
+		before := in.Bounds()
+		learned := before != nil && before.NewRecipientsPerDay != nil
 		if refused = edit(&in); refused != nil {
 			return refused
 		}
+		if l := in.Bounds(); l != nil && l.NewRecipientsPerDay != nil && !learned {
+			if err := s.learnRecipients(ctx, tx, in); err != nil {
+				return err
+			}
+		}
 		in.UpdatedAt = NewTime(s.now())
-		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt)
+		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt, in.Limits)
 		return err
 	})
 	switch {

@@ -40,10 +40,14 @@ type Key struct {
 	LastUsedAt *Time           `db:"last_used_at"`
 	RevokedAt  *Time           `db:"revoked_at"`
 	CreatedAt  Time            `db:"created_at"`
+	Limits     *JSON[Limits]   `db:"limits"` // nil: none
 }
 
+// Bounds returns the limits of the key, or nil.
+func (k Key) Bounds() *Limits { return bounds(k.Limits) }
+
 const keyColumns = `seq, account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids,
-	expires_at, last_used_at, revoked_at, created_at`
+	expires_at, last_used_at, revoked_at, created_at, limits`
 
 // HashKey returns the hash under which a key's secret is stored.
 func HashKey(secret string) []byte {
@@ -64,12 +68,12 @@ func (s *Store) CreateKey(ctx context.Context, k Key) (Key, error) {
 
 func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (Key, error) {
 	const q = `
-		INSERT INTO api_keys (account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		INSERT INTO api_keys (account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at, limits)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		RETURNING ` + keyColumns
 	now := s.now()
 	err := tx.GetContext(ctx, &k, q, k.AccountID, NewID("key_", now), k.Name, k.Hash, k.Prefix, k.Hint, k.Mode,
-		k.Scopes, k.AllowedIPs, k.InboxIDs, k.ExpiresAt, NewTime(now))
+		k.Scopes, k.AllowedIPs, k.InboxIDs, k.ExpiresAt, NewTime(now), k.Limits)
 	return k, err
 }
 
@@ -130,6 +134,33 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 	}
 	rows = rows[:min(len(rows), p.Limit+1)]
 	return page(s, scope, p.Limit, rows, func(k Key) position { return position{seq: k.Seq} }), nil
+}
+
+// UpdateKey lets edit change the name and the limits of a key. An error of edit
+// changes nothing and is returned unchanged. It returns ErrNotFound if the account
+// has no active key with this id.
+func (s *Store) UpdateKey(ctx context.Context, accountID int64, id string, edit func(*Key) error) (Key, error) {
+	const (
+		q    = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+		save = `UPDATE api_keys SET name = $2, limits = $3 WHERE seq = $1`
+	)
+	var k Key
+	var refused error
+	err := s.inTx(ctx, "update key", func(tx *sqlx.Tx) error {
+		k = Key{}
+		if err := tx.GetContext(ctx, &k, q+s.engine.LockRow(), accountID, id); err != nil {
+			return s.wrap(err, "key "+id)
+		}
+		if refused = edit(&k); refused != nil {
+			return refused
+		}
+		_, err := tx.ExecContext(ctx, save, k.Seq, k.Name, k.Limits)
+		return err
+	})
+	if refused != nil {
+		err = refused
+	}
+	return k, err
 }
 
 // RevokeKey revokes the key at once and disables its webhook endpoints. It

@@ -283,6 +283,11 @@ type Place struct {
 	Seq       int64 `db:"seq"`
 }
 
+// Before reports whether a message at p comes before one at other.
+func (p Place) Before(other Place) bool {
+	return cmp.Or(p.CreatedAt.Compare(other.CreatedAt.Time), cmp.Compare(p.Seq, other.Seq)) < 0
+}
+
 // Place is where the message stands in its inbox.
 func (m *Message) Place() *Place { return &Place{m.CreatedAt, m.Seq} }
 

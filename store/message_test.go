@@ -158,3 +158,32 @@ func TestPagesCutAmongMessagesOfOneTime(t *testing.T) {
 		}
 	}, storetest.WithNow(clock.Now))
 }
+
+// A wait that has looked up to NewestIn finds what comes later, and only that.
+func TestNewestInSplitsWhatIsThereFromWhatComes(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		if p, err := s.NewestIn(t.Context(), in.Seq); err != nil || p.Seq != 0 {
+			t.Fatalf("the newest of an empty inbox is %+v, %v", p, err)
+		}
+		f := store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}
+		for range 3 {
+			storetest.Received(t, s, storetest.Inbox(t, s)) // of another inbox
+			p, err := s.NewestIn(t.Context(), in.Seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Seq != 0 {
+				f.After = &p
+			}
+			if m, err := s.FirstMessage(t.Context(), f); !errors.Is(err, store.ErrNotFound) {
+				t.Fatalf("found %s, %v: nothing came", m.ID, err)
+			}
+			want := storetest.Received(t, s, in).ID
+			if m, err := s.FirstMessage(t.Context(), f); err != nil || m.ID != want {
+				t.Fatalf("got %s, %v, want %s", m.ID, err, want)
+			}
+		}
+	})
+}

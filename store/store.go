@@ -50,6 +50,8 @@ type Config struct {
 	// AutoPause reports whether an account that sends too much that bounces or is
 	// reported as spam stops sending.
 	AutoPause bool
+	// AgentLimits are limits of each account; nil means none.
+	AgentLimits *Limits
 	// EmailRetention is how long the content of emails is kept after they were sent
 	// or failed; 0 means DefaultEmailRetention.
 	EmailRetention time.Duration
@@ -96,8 +98,11 @@ type Store struct {
 	sweeping  sweepPlaces
 	turns     turns
 
-	plans  plans
-	watch  bool // Config.AutoPause
+	plans plans
+	watch bool // Config.AutoPause
+
+	agentLimits *Limits // nil: none
+
 	rates  rateCounter
 	stmts  *batch.Statements
 	hot    hotStatements
@@ -166,7 +171,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, wake: newHub(), stop: func() {}, limits: defaultLimits}
+	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}

@@ -112,7 +112,7 @@ func TestDeletingAnInboxDoesNotWaitForItsCachedResponses(t *testing.T) {
 		ended <- err
 	}()
 	blocked(t, db)
-	if err := s.InboxExists(t.Context(), in.Seq); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.NewestIn(t.Context(), in.Seq); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("while its cached responses are locked, the inbox is there: %v", err)
 	}
 	if err := held.Rollback(); err != nil {

@@ -261,6 +261,7 @@ type hotBatch struct {
 	notices  []notice // the same, for webhook endpoints
 	counts   map[countKey]int64
 	tries    map[RecipientStatus]int64
+	budgets  map[string]*budget   // by scope, locked
 	paused   []pause              // accounts that stop sending
 	topics   map[topic][]*Message // see hub.wakeWith
 }
@@ -344,6 +345,9 @@ func (b *hotBatch) ofMessage(h *hotMessage, err error) error {
 // Two batches that write the same ones do so in the same order, and neither
 // waits for the other in a circle.
 func (b *hotBatch) finish(ctx context.Context) error {
+	if err := b.insertHeld(ctx); err != nil {
+		return err
+	}
 	var responses, approvals []int
 	for i := range b.writes {
 		w := &b.writes[i]
@@ -403,7 +407,7 @@ func (w *hotWrite) blobs() (keys []*string) {
 func (w *hotWrite) stored() (id string, row any) {
 	switch {
 	case w.batchID != "":
-		return w.batchID, Batch{w.batchID, emailsOf(w.emails)}
+		return w.batchID, batchOf(w.batchID, w.emails)
 	case len(w.emails) > 0:
 		e := emailsOf(w.emails)[0]
 		return e.ID, e

@@ -41,6 +41,11 @@ type NewMessage struct {
 	Policy SendPolicy
 	// Delay is how long the message waits before it may leave.
 	Delay time.Duration
+	// Senders are the key or person who sends an outbound message; of a draft, also
+	// the one who made it.
+	Senders []Sender
+	// Text is the plain text of an outbound message. Limits compare it.
+	Text string
 }
 
 // AddReceived stores the copies of one received mail, one for each inbox that it
@@ -115,6 +120,8 @@ type hotMessage struct {
 	newThread   bool
 	policy      SendPolicy
 	delay       time.Duration
+	senders     []Sender
+	text        string
 	subjectHash int64    // of the subject that may tie it to a thread
 	mayBySubj   bool     // may join a thread by that subject
 	refersTo    []string // Message-IDs, the likeliest first
@@ -137,7 +144,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 	}
 	h := &hotMessage{
 		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy, delay: m.Delay,
-		subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
+		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewID("evt_", now),
 	}
 	// A message without a Message-ID comes from a script, which says the same every day.
@@ -222,12 +229,13 @@ type hotInbox struct {
 	address   string
 	status    InboxStatus
 	policy    SendPolicy
+	limits    *Limits
 	expiresAt *Time
 	at        Time // when what the batch puts into it is created
 }
 
 const (
-	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at FROM inboxes
+	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits FROM inboxes
 		WHERE seq IN ({rows}) ORDER BY seq`
 	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
 		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
@@ -439,8 +447,12 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 	}
 	return b.store.hot.lockInboxes.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		in := hotInbox{at: b.now}
-		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt); err != nil {
+		var limits *JSON[Limits]
+		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits); err != nil {
 			return err
+		}
+		if limits != nil {
+			in.limits = &limits.V
 		}
 		b.inboxes[in.seq] = &in
 		if alone {

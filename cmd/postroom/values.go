@@ -54,6 +54,7 @@ type (
 	tracking     string
 	sendPolicy   store.SendPolicy
 	planList     []store.Plan
+	agentLimits  struct{ *store.Limits }
 	logFormat    string
 	logLevel     slog.Level
 )
@@ -356,6 +357,46 @@ func (v planList) String() string {
 		all = append(all, strings.TrimSuffix(p.Name+":"+strings.Join(limits, ","), ":"))
 	}
 	return strings.Join(all, ";")
+}
+
+// UnmarshalText parses limits of the form limit=number, separated by commas.
+func (v *agentLimits) UnmarshalText(b []byte) error {
+	v.Limits = nil
+	l := store.Limits{OnLimit: store.LimitRefuses}
+	for text := range strings.SplitSeq(string(b), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(text), "=")
+		if name == "on_limit" {
+			l.OnLimit = store.OnLimit(value)
+			if err := oneOf([]byte(value), string(store.LimitRefuses), string(store.LimitApproval)); err != nil {
+				return err
+			}
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		i := slices.IndexFunc(store.LimitFields(), func(f store.LimitField) bool { return f.Name == name })
+		if i < 0 || err != nil || n < 0 {
+			return fmt.Errorf("invalid limit %q: use a form such as sends_per_hour=500", text)
+		}
+		*store.LimitFields()[i].Of(&l) = &n
+	}
+	if l.None() {
+		return errors.New("sets no limit: use a form such as sends_per_hour=500")
+	}
+	v.Limits = &l
+	return nil
+}
+
+func (v agentLimits) String() string {
+	if v.Limits == nil {
+		return ""
+	}
+	var all []string
+	for _, f := range store.LimitFields() {
+		if n := *f.Of(v.Limits); n != nil {
+			all = append(all, f.Name+"="+strconv.FormatInt(*n, 10))
+		}
+	}
+	return strings.Join(append(all, "on_limit="+string(v.OnLimit)), ",")
 }
 
 func (v *logFormat) UnmarshalText(b []byte) error {

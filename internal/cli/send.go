@@ -64,11 +64,8 @@ func mustGive(cmd *cobra.Command, names ...string) {
 }
 
 func (a *api) sendEmail(ctx context.Context, m *gen.EmailSend, once string) error {
-	sent, err := a.SendEmail(ctx, m, gen.SendEmailParams{IdempotencyKey: opt(once)})
-	if err != nil {
-		return err
-	}
-	return a.show(sent, func(t *table) { t.row(sent.ID, sent.Status) })
+	res, err := a.SendEmail(ctx, m, gen.SendEmailParams{IdempotencyKey: opt(once)})
+	return a.showSent(res, err)
 }
 
 // showSent prints the result of a send or reply: a message or a draft.
@@ -79,6 +76,8 @@ func (a *api) showSent(res any, err error) error {
 	return a.show(res, func(t *table) {
 		switch v := res.(type) {
 		case *gen.Message:
+			t.row(v.ID, v.Status)
+		case *gen.EmailCreated:
 			t.row(v.ID, v.Status)
 		case *gen.Draft:
 			t.row(v.ID, v.Status, "pending approval: `postroom draft approve "+v.ID+"`")

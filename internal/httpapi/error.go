@@ -91,6 +91,8 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		}
 	case isLimit(err):
 		return c.limitError(err)
+	case isOverBudget(err):
+		return overBudget(err, c.now())
 	case errors.Is(err, store.ErrThreadLimit):
 		return &Error{
 			Status: http.StatusForbidden, Code: gen.ErrorCodeLoopDetected,
@@ -118,6 +120,20 @@ func isLimit(err error) bool {
 	_, limit := errors.AsType[*store.LimitError](err)
 	_, paused := errors.AsType[*store.PausedError](err)
 	return limit || paused
+}
+
+func isOverBudget(err error) bool {
+	_, over := errors.AsType[*store.BudgetError](err)
+	return over
+}
+
+// overBudget converts an error about the limits of a key, an inbox or an account.
+func overBudget(err error, now time.Time) *Error {
+	over, _ := errors.AsType[*store.BudgetError](err)
+	return &Error{
+		Status: http.StatusTooManyRequests, Code: gen.ErrorCodeBudgetExceeded, Param: "limits." + over.Limit, Message: over.Error(),
+		RetryAfter: secondsUntil(over.Resets, now),
+	}
 }
 
 // limitError converts an error about a plan limit or a pause by the operator.

@@ -4,6 +4,11 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // FoldAddress folds the case of an address for comparison. It keeps non-ASCII
@@ -56,4 +61,27 @@ func glob(pattern, s string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// Mailbox returns an address in the form in which all spellings of one mailbox
+// are equal: in lower case, without a tag ("+news"), without quotes, and with
+// the domain in ASCII.
+func Mailbox(email string) string {
+	at := strings.LastIndexByte(email, '@')
+	if at < 0 {
+		return FoldAddress(email)
+	}
+	local, domain := email[:at], email[at+1:]
+	if len(local) >= 2 && local[0] == '"' && local[len(local)-1] == '"' {
+		local = plaintext.Unquote(local)
+	}
+	local = FoldAddress(norm.NFKC.String(local))
+	if tag := strings.IndexByte(local, '+'); tag > 0 {
+		local = local[:tag]
+	}
+	domain = strings.TrimSuffix(FoldAddress(domain), ".")
+	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+		domain = ascii
+	}
+	return local + "@" + domain
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func (d *Dashboard) domainPages() {
-	d.get("/domains", d.listDomains)
+	d.get("/domains", pageOf("domains", d.listDomains))
 	d.post("/domains", d.createDomain)
 	d.get("/domains/{id}", d.showDomain)
 	d.post("/domains/{id}/verify", d.verifyDomain)
@@ -23,15 +23,7 @@ type domainList struct {
 	Problem problem
 }
 
-func (d *Dashboard) listDomains(p *page) error {
-	v, err := d.domainsOf(p)
-	if err != nil {
-		return err
-	}
-	return p.show("domains", v)
-}
-
-func (d *Dashboard) domainsOf(p *page) (domainList, error) {
+func (d *Dashboard) listDomains(p *page) (domainList, error) {
 	l, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return domainList{}, err
@@ -46,16 +38,8 @@ func (d *Dashboard) createDomain(p *page) error {
 	}
 	name := strings.TrimSpace(form.Get("domain"))
 	made, err := d.api.CreateDomain(p.ctx(), &gen.DomainCreate{Domain: name}, gen.CreateDomainParams{})
-	if pr, ok := problemOf(err); ok {
-		v, err := d.domainsOf(p)
-		if err != nil {
-			return err
-		}
-		v.Name, v.Problem = name, pr
-		return p.showStatus(pr.status, "domains", v)
-	}
 	if err != nil {
-		return err
+		return showFault(p, "domains", err, d.listDomains, func(v *domainList, pr problem) { v.Name, v.Problem = name, pr })
 	}
 	return p.done("/domains/"+made.ID, made.Domain+" added. Publish its DNS records, then verify it.")
 }

@@ -28,7 +28,7 @@ func (s *site) send(t *testing.T, to, subject string, edits ...func(*gen.EmailSe
 	}
 	made, err := s.api.SendEmail(s.asUser(t), &req, gen.SendEmailParams{})
 	must(t, err)
-	return made.ID
+	return made.(*gen.EmailCreated).ID
 }
 
 // outcomes are what servers said about those who were written to.

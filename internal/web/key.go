@@ -10,7 +10,7 @@ import (
 )
 
 func (d *Dashboard) keyPages() {
-	d.get("/keys", d.listKeys)
+	d.get("/keys", pageOf("keys", d.listKeys))
 	d.post("/keys", d.createKey)
 	d.get("/keys/{id}/secret", d.showKey)
 	d.post("/keys/{id}/revoke", d.revokeKey)
@@ -57,15 +57,7 @@ var scopes = []scope{
 	{"keys:manage", "manage API keys"},
 }
 
-func (d *Dashboard) listKeys(p *page) error {
-	v, err := d.keysOf(p)
-	if err != nil {
-		return err
-	}
-	return p.show("keys", v)
-}
-
-func (d *Dashboard) keysOf(p *page) (keyList, error) {
+func (d *Dashboard) listKeys(p *page) (keyList, error) {
 	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return keyList{}, err
@@ -91,16 +83,8 @@ func (d *Dashboard) createKey(p *page) error {
 		Inboxes: sent["inbox_ids"], OtherInboxes: sent.Get("other_inboxes"),
 	}
 	made, err := d.api.CreateApiKey(p.ctx(), form.request())
-	if pr, ok := problemOf(err); ok {
-		v, err := d.keysOf(p)
-		if err != nil {
-			return err
-		}
-		v.Form, v.Problem = form, pr
-		return p.showStatus(pr.status, "keys", v)
-	}
 	if err != nil {
-		return err
+		return showFault(p, "keys", err, d.listKeys, func(v *keyList, pr problem) { v.Form, v.Problem = form, pr })
 	}
 	return p.leaveSecret("/keys/"+url.PathEscape(made.ID)+"/secret", made.Key)
 }

@@ -74,6 +74,32 @@ func (p *page) showStatus(status int, name string, data any) error {
 	return nil
 }
 
+// pageOf returns the handler of a page that shows the result of of.
+func pageOf[View any](name string, of func(*page) (View, error)) func(*page) error {
+	return func(p *page) error {
+		v, err := of(p)
+		if err != nil {
+			return err
+		}
+		return p.show(name, v)
+	}
+}
+
+// showFault handles the error of a form: if the API refused it, showFault shows
+// the page of the form again, which fill completes. It returns other errors.
+func showFault[View any](p *page, name string, err error, of func(*page) (View, error), fill func(*View, problem)) error {
+	pr, ok := problemOf(err)
+	if !ok {
+		return err
+	}
+	v, err := of(p)
+	if err != nil {
+		return err
+	}
+	fill(&v, pr)
+	return p.showStatus(pr.status, name, v)
+}
+
 // pending returns how many drafts wait for approval by the signed-in user. It
 // returns 0 on errors, so that the page is still shown.
 func (p *page) pending() int {

@@ -7,7 +7,7 @@ import (
 )
 
 func (d *Dashboard) suppressionPages() {
-	d.get("/suppressions", d.listSuppressions)
+	d.get("/suppressions", pageOf("suppressions", d.listSuppressions))
 	d.post("/suppressions", d.addSuppression)
 	d.post("/suppressions/remove", d.removeSuppression)
 }
@@ -20,15 +20,7 @@ type suppressionList struct {
 	Problem         problem
 }
 
-func (d *Dashboard) listSuppressions(p *page) error {
-	v, err := d.suppressionsOf(p)
-	if err != nil {
-		return err
-	}
-	return p.show("suppressions", v)
-}
-
-func (d *Dashboard) suppressionsOf(p *page) (suppressionList, error) {
+func (d *Dashboard) listSuppressions(p *page) (suppressionList, error) {
 	l, err := d.api.ListSuppressions(p.ctx(), gen.ListSuppressionsParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return suppressionList{}, err
@@ -46,16 +38,10 @@ func (d *Dashboard) addSuppression(p *page) error {
 		req.Category = gen.NewOptSuppressionCreateCategory(gen.SuppressionCreateCategory(c))
 	}
 	_, err = d.api.CreateSuppression(p.ctx(), req, gen.CreateSuppressionParams{})
-	if pr, ok := problemOf(err); ok {
-		v, err := d.suppressionsOf(p)
-		if err != nil {
-			return err
-		}
-		v.Email, v.Category, v.Problem = string(req.Email), form.Get("category"), pr
-		return p.showStatus(pr.status, "suppressions", v)
-	}
 	if err != nil {
-		return err
+		return showFault(p, "suppressions", err, d.listSuppressions, func(v *suppressionList, pr problem) {
+			v.Email, v.Category, v.Problem = string(req.Email), form.Get("category"), pr
+		})
 	}
 	return p.done("/suppressions", string(req.Email)+" is suppressed.")
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func (d *Dashboard) webhookPages() {
-	d.get("/webhooks", d.listWebhooks)
+	d.get("/webhooks", pageOf("webhooks", d.listWebhooks))
 	d.post("/webhooks", d.createWebhook)
 	d.get("/webhooks/{id}", d.showWebhook)
 	d.get("/webhooks/{id}/secret", d.showWebhookSecret)
@@ -58,15 +58,7 @@ func eventGroups() []eventGroup {
 	return groups
 }
 
-func (d *Dashboard) listWebhooks(p *page) error {
-	v, err := d.webhooksOf(p)
-	if err != nil {
-		return err
-	}
-	return p.show("webhooks", v)
-}
-
-func (d *Dashboard) webhooksOf(p *page) (webhookList, error) {
+func (d *Dashboard) listWebhooks(p *page) (webhookList, error) {
 	l, err := d.api.ListWebhooks(p.ctx(), gen.ListWebhooksParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return webhookList{}, err
@@ -91,16 +83,10 @@ func (d *Dashboard) createWebhook(p *page) error {
 		req.InboxIds.SetTo(ids)
 	}
 	made, err := d.api.CreateWebhook(p.ctx(), req)
-	if pr, ok := problemOf(err); ok {
-		v, err := d.webhooksOf(p)
-		if err != nil {
-			return err
-		}
-		v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), form["events"], form.Get("inbox_ids"), pr
-		return p.showStatus(pr.status, "webhooks", v)
-	}
 	if err != nil {
-		return err
+		return showFault(p, "webhooks", err, d.listWebhooks, func(v *webhookList, pr problem) {
+			v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), form["events"], form.Get("inbox_ids"), pr
+		})
 	}
 	return p.leaveSecret(webhookPath(made.ID)+"/secret", made.Secret)
 }

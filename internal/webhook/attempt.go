@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/crashpoint"
-	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -144,10 +143,6 @@ func (d *Dispatcher) again(r store.DeliveryResult, c store.ClaimedDelivery, aske
 	return r
 }
 
-// recordTries is the maximum number of attempts to record a result, unless the
-// database is unavailable.
-const recordTries = 5
-
 // record stores the result of an attempt. It retries until the lease ends,
 // because an unrecorded delivery is attempted again.
 func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r store.DeliveryResult) {
@@ -157,31 +152,12 @@ func (d *Dispatcher) record(ctx context.Context, c store.ClaimedDelivery, r stor
 	}
 	leased, cancel := context.WithTimeout(ctx, d.cfg.Lease)
 	defer cancel()
-	wait := 50 * time.Millisecond
-	for try := 1; ; try++ {
-		err := d.recordOnce(ctx, r)
-		switch {
-		case err == nil:
-			return
-		case errors.Is(err, store.ErrState):
-			log.InfoContext(ctx, "webhook delivery was taken over or deleted")
-			return
-		case leased.Err() != nil, try >= recordTries && !databaseAway(err):
-			log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
-			return
-		}
-		work.Pause(leased, wait, nil)
-		wait = min(2*wait, 5*time.Second)
+	err := store.Persist(leased, func(ctx context.Context) error { return d.cfg.Store.RecordDelivery(ctx, r) })
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrState):
+		log.InfoContext(ctx, "webhook delivery was taken over or deleted")
+	default:
+		log.WarnContext(ctx, "cannot record a webhook delivery", "error", err)
 	}
-}
-
-// recordOnce ignores the end of ctx: a known result is recorded.
-func (d *Dispatcher) recordOnce(ctx context.Context, r store.DeliveryResult) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	return d.cfg.Store.RecordDelivery(ctx, r)
-}
-
-func databaseAway(err error) bool {
-	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"log/slog"
@@ -53,12 +54,12 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	setDefault(&c.Agent, "Postroom")
-	setDefault(&c.MaxEndpoints, 128)
-	setDefault(&c.PerEndpoint, 8)
-	setDefault(&c.Timeout, 10*time.Second)
-	setDefault(&c.Lease, 6*c.Timeout)
-	setDefault(&c.Grace, c.Timeout)
+	c.Agent = cmp.Or(c.Agent, "Postroom")
+	c.MaxEndpoints = cmp.Or(c.MaxEndpoints, 128)
+	c.PerEndpoint = cmp.Or(c.PerEndpoint, 8)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.Lease = cmp.Or(c.Lease, 6*c.Timeout)
+	c.Grace = cmp.Or(c.Grace, c.Timeout)
 	if c.Jitter == nil {
 		c.Jitter = func() float64 { return 2*rand.Float64() - 1 } //nolint:gosec // no secret
 	}
@@ -67,12 +68,5 @@ func (c *Config) setDefaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// pollEvery is the maximum interval between checks for due deliveries.
 	pollEvery = time.Second
-	// storeTimeout limits a claim, and one attempt to record a result.
+	// storeTimeout limits a claim.
 	storeTimeout = 10 * time.Second
 	// contendedPause is the pause for an endpoint whose deliveries another node
 	// has claimed.

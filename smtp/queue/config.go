@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"io"
@@ -82,12 +83,12 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	setDefault(&c.MXPort, 25)
-	setDefault(&c.MaxPerDomain, 5)
-	setDefault(&c.MaxConns, 50)
-	setDefault(&c.MailsPerConn, 100)
-	setDefault(&c.Lease, 90*time.Second)
-	setDefault(&c.Grace, 15*time.Second)
+	c.MXPort = cmp.Or(c.MXPort, 25)
+	c.MaxPerDomain = cmp.Or(c.MaxPerDomain, 5)
+	c.MaxConns = cmp.Or(c.MaxConns, 50)
+	c.MailsPerConn = cmp.Or(c.MailsPerConn, 100)
+	c.Lease = cmp.Or(c.Lease, 90*time.Second)
+	c.Grace = cmp.Or(c.Grace, 15*time.Second)
 	if c.Resolver == nil {
 		c.Resolver = outbound.NewResolver("")
 	}
@@ -99,12 +100,5 @@ func (c *Config) setDefaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }

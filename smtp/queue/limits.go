@@ -14,8 +14,6 @@ const (
 	// localTries is how often delivery to an own inbox is tried before the fault
 	// counts as an attempt: a transaction may fail because of another one.
 	localTries = 3
-	// recordTries is how often an outcome is written when the database is up.
-	recordTries = 5
 )
 
 // retryDelays are the pauses after the first, second, ... failed attempt. The last
@@ -34,10 +32,9 @@ const (
 	// crowdedPause is how long the queue ignores notifications while a destination
 	// has as many jobs as it can take.
 	crowdedPause = 50 * time.Millisecond
-	// claimTimeout, renewTimeout and recordTimeout limit one database operation.
-	claimTimeout  = 10 * time.Second
-	renewTimeout  = 10 * time.Second
-	recordTimeout = 10 * time.Second
+	// claimTimeout and renewTimeout limit one database operation.
+	claimTimeout = 10 * time.Second
+	renewTimeout = 10 * time.Second
 	// renewalsPerLease is how often leases are renewed while one lasts. Two renewals
 	// may fail before another node may claim the recipient.
 	renewalsPerLease = 4

@@ -6,10 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -33,38 +31,17 @@ func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 // recipient.
 func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v result) {
 	a := q.attemptOf(j, c, v)
-	wait := 50 * time.Millisecond
-	for try := 1; ; try++ {
-		err := q.recordAttempt(ctx, *a)
-		switch {
-		case err == nil:
-			if !v.untried {
-				q.logAttempt(ctx, j, c, a)
-			}
-			return
-		case errors.Is(err, store.ErrState):
-			q.logLost(ctx, j)
-			return
-		case ctx.Err() != nil, try >= recordTries && !databaseAway(err):
-			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID,
-				"status", a.Status, "error", err)
-			return
+	err := store.Persist(ctx, func(ctx context.Context) error { return q.store.RecordAttempt(ctx, *a) })
+	switch {
+	case err == nil:
+		if !v.untried {
+			q.logAttempt(ctx, j, c, a)
 		}
-		work.Pause(ctx, wait, nil)
-		wait = min(2*wait, 5*time.Second)
+	case errors.Is(err, store.ErrState):
+		q.logLost(ctx, j)
+	default:
+		q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID, "status", a.Status, "error", err)
 	}
-}
-
-// recordAttempt ignores cancellation, so that known results are stored during
-// shutdown.
-func (q *Queue) recordAttempt(ctx context.Context, a store.Attempt) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	return q.store.RecordAttempt(ctx, a)
-}
-
-func databaseAway(err error) bool {
-	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // attemptOf returns the database row of a result. A transient failure is deferred

@@ -20,7 +20,7 @@ func (m *reportMail) freeForm() (rep Report) {
 	}
 	delayed := m.saysDelayed()
 	for _, f := range found {
-		said, v := m.judgeFound(f, len(found) == 1, whole)
+		said, v := m.interpretFound(f, len(found) == 1, whole)
 		r := Recipient{Email: f.email, Outcome: Bounced, Hard: v.hard(), Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(said)}
 		if delayed {
 			r.Outcome, r.Hard = Delayed, false
@@ -30,10 +30,10 @@ func (m *reportMail) freeForm() (rep Report) {
 	return rep
 }
 
-// judgeFound returns the text about a found address and its meaning. The reason
+// interpretFound returns the text about a found address and its meaning. The reason
 // follows the address. It may also come before it if the report names only one
 // address.
-func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said string, v verdict) {
+func (m *reportMail) interpretFound(f foundRecipient, alone, whole bool) (said string, v meaning) {
 	tries := []string{m.saidFrom(f.line, f.email)}
 	switch {
 	case alone && whole:
@@ -44,7 +44,7 @@ func (m *reportMail) judgeFound(f foundRecipient, alone, whole bool) (said strin
 		tries = []string{m.lines[f.line], m.saidFrom(f.line, f.email)}
 	}
 	for _, said = range tries {
-		if v = judge(said, "", "", ""); v.reason != ReasonNone {
+		if v = interpret(said, "", "", ""); v.reason != ReasonNone {
 			break
 		}
 	}

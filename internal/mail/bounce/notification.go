@@ -129,7 +129,7 @@ func (e *serviceEvent) read(rep *Report) {
 		said = strconv.Itoa(e.Delivery.Code) + " " + said
 	}
 	_, diagnostic, _ := cutType(said)
-	v := judge(diagnostic, "", "", findStatus(e.Status))
+	v := interpret(diagnostic, "", "", findStatus(e.Status))
 	kind := strings.ToLower(e.Type + " " + e.Event + " " + e.Severity)
 	r.Hard = v.hard() || v.reason == ReasonNone && (strings.Contains(kind, "hard") || strings.Contains(kind, "permanent"))
 	r.Hard = r.Hard && !strings.Contains(kind, "soft") && !strings.Contains(kind, "temporary")
@@ -147,7 +147,7 @@ func (n *sesNotification) read(rep *Report) {
 	case "Bounce":
 		for _, b := range n.Bounce.Recipients {
 			_, diagnostic, _ := cutType(b.Diagnostic)
-			v := judge(diagnostic, "", "", findStatus(b.Status))
+			v := interpret(diagnostic, "", "", findStatus(b.Status))
 			add(b.Email, Recipient{
 				Outcome: Bounced, Hard: v.hard() || v.reason == ReasonNone && n.Bounce.Type == "Permanent",
 				Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(diagnostic),

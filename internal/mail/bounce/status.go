@@ -103,7 +103,7 @@ func (m *reportMail) reportedBy(g statusGroup) (r Recipient, ok bool) {
 		statusField, comment = statusField[:at], statusField[at:]
 	}
 	said := m.saidOf(&r)
-	v := judge(diagnostic, comment, said, findStatus(statusField))
+	v := interpret(diagnostic, comment, said, findStatus(statusField))
 	if kind == "x-unix" && v.hard() { // a program failed, RFC 3464 section 2.3.6
 		v.reason = ReasonSystem
 	}

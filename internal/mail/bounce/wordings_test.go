@@ -28,7 +28,7 @@ func TestWordings(t *testing.T) {
 			{"generic status", said, genericStatus(said)},
 			{"answer to RCPT TO", said + " (in reply to RCPT TO command)", genericStatus(said)},
 		} {
-			v := judge(form.said, "", "", form.status)
+			v := interpret(form.said, "", "", form.status)
 			if v.hard() != (kind == "hard") {
 				t.Errorf("%s, %s: %s is %q (status %q), want %s", provider, form.name, said, v.reason, v.status, kind)
 			}
@@ -68,7 +68,7 @@ func TestStatusCodes(t *testing.T) {
 		if want == "null" {
 			want = ReasonNone
 		}
-		permanent, transient := judge("", "", "", "5."+cells[0]), judge("", "", "", "4."+cells[0])
+		permanent, transient := interpret("", "", "", "5."+cells[0]), interpret("", "", "", "4."+cells[0])
 		if permanent.reason != want || permanent.hard() != (cells[3] == "hard") || transient.hard() != (cells[4] == "hard") {
 			t.Errorf("%s is %q, hard %v; transient hard %v; the page says %q", cells[0], permanent.reason, permanent.hard(), transient.hard(), cells[2:])
 		}

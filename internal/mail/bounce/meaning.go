@@ -7,21 +7,21 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// A verdict is what a server's text means for one recipient.
-type verdict struct {
+// meaning is what a server's text means for one recipient.
+type meaning struct {
 	reason Reason
 	status string
 	code   int
 }
 
-func (v verdict) hard() bool { return v.reason.hard() }
+func (v meaning) hard() bool { return v.reason.hard() }
 
-// judge interprets the rejecting server's text, the reporting server's comment,
+// interpret reads the rejecting server's text, the reporting server's comment,
 // its text for people and its status. The rejecting server's text counts most,
 // because reporting servers often derive the status from a table.
-func judge(diagnostic, comment, said, status string) verdict {
+func interpret(diagnostic, comment, said, status string) meaning {
 	diagnostic, said = plaintext.Truncate(diagnostic, maxSaid), plaintext.Truncate(said, maxSaid)
-	v := verdict{status: bestStatus(findFailure(diagnostic), status, findFailure(said))}
+	v := meaning{status: bestStatus(findFailure(diagnostic), status, findFailure(said))}
 	if v.code = findCode(diagnostic); v.code == 0 {
 		v.code = findCode(said)
 	}
@@ -33,15 +33,15 @@ func judge(diagnostic, comment, said, status string) verdict {
 	if meant := reasonOfStatus(v.status); v.reason == ReasonNone || v.reason == ReasonRefused && meant.hard() && !isWish(diagnostic+said) {
 		v.reason = meant // the status is more specific than "rejected" alone
 	}
-	v.weigh(diagnostic + "\n" + said)
+	v.downgrade(diagnostic + "\n" + said)
 	return v
 }
 
-// weigh replaces a hard reason that other signs contradict. Some servers reject
+// downgrade replaces a hard reason that other signs contradict. Some servers reject
 // unwanted messages with "user unknown". So a hard reason needs more: a certain
 // phrase, a status about the address, a rejection of RCPT TO, or the address in
 // the text. Text about a missing domain needs none of these.
-func (v *verdict) weigh(text string) {
+func (v *meaning) downgrade(text string) {
 	at, byStatus := stageOf(text), statusSubject(v.status) == "5.1" || statusSubject(v.status) == "4.1"
 	switch {
 	case !v.hard():

@@ -1,0 +1,93 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/store"
+)
+
+// limitsFromAPI returns limits as stored; nil for none.
+func limitsFromAPI(f gen.OptNilSendLimits) *store.JSON[store.Limits] {
+	v, ok := f.Get()
+	if !ok {
+		return nil
+	}
+	l := store.Limits{OnLimit: store.OnLimit(v.OnLimit.Or(gen.SendLimitsOnLimitRefuse))}
+	given := []gen.OptNilInt64{
+		v.SendsPerMinute, v.SendsPerHour, v.SendsPerDay, v.RecipientsPerDay, v.NewRecipientsPerDay, v.PerRecipientPerDay, v.SimilarPerHour,
+	}
+	for i, field := range store.LimitFields() {
+		if n, ok := given[i].Get(); ok {
+			*field.Of(&l) = &n
+		}
+	}
+	if l.None() {
+		return nil
+	}
+	return &store.JSON[store.Limits]{V: l}
+}
+
+func limitsToAPI(l *store.Limits) gen.NilActiveLimits {
+	if l == nil {
+		return gen.NilActiveLimits{Null: true}
+	}
+	nilInt := func(n *int64) gen.NilInt64 {
+		if n == nil {
+			return gen.NilInt64{Null: true}
+		}
+		return gen.NewNilInt64(*n)
+	}
+	return gen.NewNilActiveLimits(gen.ActiveLimits{
+		SendsPerMinute: nilInt(l.SendsPerMinute), SendsPerHour: nilInt(l.SendsPerHour), SendsPerDay: nilInt(l.SendsPerDay),
+		RecipientsPerDay: nilInt(l.RecipientsPerDay), NewRecipientsPerDay: nilInt(l.NewRecipientsPerDay),
+		PerRecipientPerDay: nilInt(l.PerRecipientPerDay), SimilarPerHour: nilInt(l.SimilarPerHour), OnLimit: string(l.OnLimit),
+	})
+}
+
+// checkLimitsChange refuses to raise limits to a key with limits: it could lift
+// its own.
+func checkLimitsChange(by store.Key, before, after *store.Limits) error {
+	if limit := before.Looser(after); limit != "" && !by.Bounds().None() {
+		return errNeedsAdmin("limits", "limits.%s is higher than before: use a key without limits", limit)
+	}
+	return nil
+}
+
+// senderOf returns the caller as a sender.
+func senderOf(ctx context.Context) store.Sender {
+	k := httpapi.Caller(ctx)
+	return store.Sender{ID: k.ID, Limits: k.Bounds()}
+}
+
+// sendersOf returns who sends a message: the caller and, of a draft, the key that
+// made it.
+func (a *API) sendersOf(ctx context.Context, s submission) ([]store.Sender, error) {
+	all := []store.Sender{senderOf(ctx)}
+	if s.approved == nil || !strings.HasPrefix(s.approved.CreatedBy, "key_") || s.approved.CreatedBy == all[0].ID {
+		return all, nil
+	}
+	k, err := a.store.Key(ctx, s.account, s.approved.CreatedBy)
+	if errors.Is(err, store.ErrNotFound) { // it is revoked
+		return all, nil
+	}
+	return append(all, store.Sender{ID: k.ID, Limits: k.Bounds()}), err
+}
+
+// draftOfSubmission returns the draft that an email becomes if it needs approval.
+func (a *API) draftOfSubmission(ctx context.Context, s *emailSubmission) (store.NewDraft, error) {
+	n, err := a.newDraft(ctx, s.submission)
+	tags, metadata := s.tags, s.metadata
+	if tags == nil {
+		tags = store.Labels{}
+	}
+	if len(metadata) == 0 {
+		metadata = json.RawMessage("{}")
+	}
+	n.Category, n.Tags, n.Metadata = &s.category, &store.JSON[store.Labels]{V: tags}, &store.JSON[json.RawMessage]{V: metadata}
+	return n, err
+}

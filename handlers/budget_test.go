@@ -1,0 +1,266 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// sendDoors are the ways to send one message from an inbox. received is a message in
+// the inbox.
+var sendDoors = map[string]func(in store.Inbox, received store.Message, to string) (path, body string){
+	"send": func(in store.Inbox, _ store.Message, to string) (string, string) {
+		return "/v1/inboxes/" + in.ID + "/messages", `{"to":"` + to + `","subject":"s","text":"t"}`
+	},
+	"reply": func(_ store.Inbox, m store.Message, to string) (string, string) {
+		return "/v1/messages/" + m.ID + "/reply", `{"bcc":"` + to + `","text":"t"}`
+	},
+	"forward": func(_ store.Inbox, m store.Message, to string) (string, string) {
+		return "/v1/messages/" + m.ID + "/forward", `{"to":"` + to + `"}`
+	},
+	"email": func(in store.Inbox, _ store.Message, to string) (string, string) {
+		return "/v1/emails", `{"from":"` + in.Address + `","to":"` + to + `","subject":"s","text":"t"}`
+	},
+	"scheduled": func(in store.Inbox, _ store.Message, to string) (string, string) {
+		return "/v1/emails", `{"from":"` + in.Address + `","to":"` + to + `","subject":"s","text":"t","scheduledAt":"` + begin.Add(time.Hour).Format(time.RFC3339) + `"}`
+	},
+	"batch": func(in store.Inbox, _ store.Message, to string) (string, string) {
+		return "/v1/emails/batch", `{"from":"` + in.Address + `","recipients":[{"to":"` + to + `"}],"subject":"s","text":"t"}`
+	},
+}
+
+// An agent in a loop stops at its budget, whichever way it sends.
+func TestLoopStopsAtTheBudget(t *testing.T) {
+	t.Parallel()
+	for name, door := range sendDoors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, s *server) {
+				in := s.newInbox(t)
+				m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+				key := s.newKey(t, limitedKey(`{"recipients_per_day":6}`, t))
+				accepted := 0
+				for i := range 74 {
+					path, body := door(in, m, fmt.Sprintf("r%d@out.example", i))
+					res := s.do(t, http.MethodPost, path, body, as(key))
+					if res.status == http.StatusCreated {
+						accepted++
+						continue
+					}
+					res.wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.recipients_per_day")
+					if after := res.header.Get("Retry-After"); after != "86400" {
+						t.Fatalf("Retry-After is %q", after)
+					}
+				}
+				want := 6
+				if name == "reply" { // it goes to the sender of the original, too
+					want = 5
+				}
+				if accepted != want {
+					t.Errorf("%d of 74 were accepted, want %d", accepted, want)
+				}
+			})
+		})
+	}
+}
+
+// limitedKey gives a key limits, written as in the API.
+func limitedKey(limits string, t *testing.T) func(*store.Key) {
+	t.Helper()
+	l := &store.JSON[store.Limits]{}
+	if err := l.Scan(limits); err != nil {
+		t.Fatal(err)
+	}
+	return func(k *store.Key) { k.Limits = l }
+}
+
+// Of many sends at the same time on three nodes, through all doors, exactly as many
+// leave as the budget has.
+func TestBudgetIsExactOverNodesAndDoors(t *testing.T) {
+	t.Parallel()
+	const most = 50
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock)
+		s.database = cfg.Database
+		nodes := []*server{s}
+		for s.store.Engine() == "postgresql" && len(nodes) < 3 {
+			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
+		}
+		in := s.newInbox(t)
+		m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+		key := s.newKey(t, limitedKey(`{"sends_per_hour":50}`, t))
+		var names []string
+		for name := range sendDoors {
+			if name != "reply" { // each is two recipients
+				names = append(names, name)
+			}
+		}
+		var accepted atomic.Int64
+		var all sync.WaitGroup
+		work := make(chan int)
+		for range 24 {
+			all.Go(func() {
+				for i := range work {
+					path, body := sendDoors[names[i%len(names)]](in, m, fmt.Sprintf("r%d@out.example", i))
+					res, err := nodes[i%len(nodes)].try(t.Context(), t, http.MethodPost, path, body, as(key))
+					switch {
+					case err != nil:
+						t.Error(err)
+					case res.status == http.StatusCreated:
+						accepted.Add(1)
+					case res.status != http.StatusTooManyRequests:
+						t.Errorf("%s: %d %s", path, res.status, res.body)
+					}
+				}
+			})
+		}
+		for i := range parallelSends {
+			work <- i
+		}
+		close(work)
+		all.Wait()
+		if n := accepted.Load(); n != most {
+			t.Errorf("%d of %d sends were accepted, want %d", n, parallelSends, most)
+		}
+		if stored := s.texts(t, `SELECT email FROM recipients WHERE account_id = $1`, s.account); len(stored) != most {
+			t.Errorf("%d recipients are stored, want %d", len(stored), most)
+		}
+	})
+}
+
+// With on_limit approval, what is over a limit becomes a draft, with all that an
+// email has. A person may send it; the key that made it may not.
+func TestOverTheBudgetNeedsApproval(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+		limited := as(s.newKey(t, limitedKey(`{"sends_per_hour":1,"on_limit":"approval"}`, t)))
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", plainSend, limited).want(t, http.StatusCreated)
+		for name, door := range sendDoors {
+			if name == "batch" {
+				continue
+			}
+			path, body := door(in, m, "bob@out.example")
+			d := s.do(t, http.MethodPost, path, body, limited, with("Idempotency-Key", name)).want(t, http.StatusAccepted)
+			d.wantAt(t, "object", `"draft"`)
+			s.do(t, http.MethodPost, path, body, limited, with("Idempotency-Key", name)).wantSame(t, d)
+		}
+		d := s.do(t, http.MethodPost, "/v1/emails", `{"from":"Desk <`+in.Address+`>","to":"bob@out.example","subject":"s","html":"<p>t</p>",
+			"tags":{"flow":"receipt"},"metadata":{"order":1},"category":"marketing"}`, limited).want(t, http.StatusAccepted)
+		for path, want := range map[string]string{"category": `"marketing"`, "tags.flow": `"receipt"`, "metadata.order": "1", "from.name": `"Desk"`, "html": `"<p>t</p>"`} {
+			d.wantAt(t, path, want)
+		}
+		b := s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+in.Address+`","recipients":[{"to":"a@out.example","tags":{"n":1}},{"to":"b@out.example"}],
+			"subject":"s","text":"t"}`, limited).want(t, http.StatusCreated)
+		b.wantAt(t, "count", "0")
+		b.wantAt(t, "drafts.1.index", "1")
+		held := s.do(t, http.MethodGet, "/v1/drafts/"+b.str(t, "drafts.0.draft_id"), "").want(t, http.StatusOK)
+		held.wantAt(t, "tags.n", "1")
+		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"a@out.example","subject":"s","text":"t"}`, limited).
+			wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.sends_per_hour") // no inbox can hold it
+
+		s.do(t, http.MethodPost, draftPath(t, held, "/send"), "", limited).wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.sends_per_hour")
+		person := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := api.SendDraft(person, gen.OptDraftSend{}, gen.SendDraftParams{DraftID: held.str(t, "id")}); err != nil {
+			t.Errorf("a person approves: %v", err)
+		}
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").want(t, http.StatusCreated) // another key
+	})
+}
+
+// A draft counts when it is sent, against the key that made it, and a limit that
+// refuses holds for approved drafts too.
+func TestApprovedDraftsCount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		limited := as(s.newKey(t, limitedKey(`{"sends_per_hour":2}`, t)))
+		var drafts []response
+		for range 3 {
+			drafts = append(drafts, s.newDraft(t, in, plainSend, limited))
+		}
+		for _, d := range drafts[:2] {
+			s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").want(t, http.StatusCreated)
+		}
+		s.do(t, http.MethodPost, draftPath(t, drafts[2], "/send"), "").wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.sends_per_hour")
+		s.clock.Add(time.Hour)
+		s.do(t, http.MethodPost, draftPath(t, drafts[2], "/send"), "").want(t, http.StatusCreated)
+	})
+}
+
+// What was refused, simulated or suppressed does not count.
+func TestWhatDoesNotCount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"limits":{"sends_per_day":2}}`).want(t, http.StatusOK)
+		send := func(to string, status int, opts ...option) {
+			t.Helper()
+			s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":["`+strings.ReplaceAll(to, " ", `","`)+`"],"subject":"s","text":"t"}`, opts...).want(t, status)
+		}
+		send("a@out.example b@out.example c@out.example", http.StatusTooManyRequests)
+		for range 3 {
+			send("a@out.example", http.StatusCreated, as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest })))
+		}
+		s.suppress(t, "gone@out.example")
+		send("a@out.example gone@out.example", http.StatusCreated)
+		send("a@out.example", http.StatusCreated)
+		send("a@out.example", http.StatusTooManyRequests)
+	})
+}
+
+func TestLimitsOfInboxesAndKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.do(t, http.MethodPost, "/v1/inboxes", `{"limits":{"sends_per_hour":10,"on_limit":"approval"}}`).want(t, http.StatusCreated)
+		in.wantAt(t, "limits.sends_per_hour", "10")
+		in.wantAt(t, "limits.on_limit", `"approval"`)
+		path, sending := "/v1/inboxes/"+in.str(t, "id"), as(s.newKey(t, scopes("send", "read")))
+		for _, tt := range []struct{ body, param string }{
+			{`{"limits":{"sends_per_hour":5,"similar_per_hour":3,"on_limit":"refuse"}}`, ""},
+			{`{"limits":{"sends_per_hour":6,"similar_per_hour":3}}`, "limits"},
+			{`{"limits":{"sends_per_hour":5}}`, "limits"},
+			{`{"limits":null}`, "limits"},
+			{`{"limits":{"sends_per_hour":5,"similar_per_hour":3,"on_limit":"approval"}}`, "limits"},
+			{`{"display_name":"x"}`, ""},
+		} {
+			res := s.do(t, http.MethodPatch, path, tt.body, sending)
+			if tt.param == "" {
+				res.want(t, http.StatusOK).wantAt(t, "limits.similar_per_hour", "3")
+			} else {
+				res.wantError(t, http.StatusForbidden, "insufficient_scope "+tt.param)
+			}
+		}
+		s.do(t, http.MethodPatch, path, `{"limits":{"sends_per_hour":-1}}`, broken).want(t, http.StatusBadRequest)
+		s.do(t, http.MethodPatch, path, `{"limits":{}}`).want(t, http.StatusOK)
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "limits", `null`)
+
+		k := s.do(t, http.MethodPost, "/v1/keys", `{"name":"agent","scopes":["send","keys:manage"],"limits":{"sends_per_day":7}}`).want(t, http.StatusCreated)
+		self, key := as(k.str(t, "key")), "/v1/keys/"+k.str(t, "id")
+		s.do(t, http.MethodPatch, key, `{"limits":{"sends_per_day":8}}`, self).wantError(t, http.StatusForbidden, "insufficient_scope limits")
+		s.do(t, http.MethodPatch, key, `{"limits":null}`, self).wantError(t, http.StatusForbidden, "insufficient_scope limits")
+		s.do(t, http.MethodPatch, key, `{"limits":{"sends_per_day":6},"name":"Agent"}`, self).want(t, http.StatusOK).wantAt(t, "limits.sends_per_day", "6")
+		s.do(t, http.MethodPost, "/v1/keys", `{"name":"more","scopes":["send"]}`, self).wantError(t, http.StatusForbidden, "insufficient_scope")
+		s.do(t, http.MethodPost, "/v1/keys", `{"name":"less","scopes":["send"],"limits":{"sends_per_day":6}}`, self).want(t, http.StatusCreated)
+		s.do(t, http.MethodPatch, "/v1/api-keys/"+k.str(t, "id"), `{"limits":null}`).want(t, http.StatusOK).wantAt(t, "limits", `null`)
+		s.do(t, http.MethodPatch, "/v1/keys/key_none", `{"name":"x"}`).want(t, http.StatusNotFound)
+		bound := as(s.newKey(t, onlyInboxes(in.str(t, "id")), scopes("keys:manage")))
+		s.do(t, http.MethodPatch, key, `{"name":"x"}`, bound).wantError(t, http.StatusForbidden, "insufficient_scope")
+	})
+}

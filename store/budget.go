@@ -1,0 +1,655 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+// Limits bound what a key, an inbox or an account sends. A limit that is nil does
+// not bound anything. The windows slide: a send counts for exactly a minute, an
+// hour or 24 hours.
+type Limits struct {
+	SendsPerMinute      *int64 `json:"sends_per_minute,omitempty"` // recipients
+	SendsPerHour        *int64 `json:"sends_per_hour,omitempty"`
+	SendsPerDay         *int64 `json:"sends_per_day,omitempty"`
+	RecipientsPerDay    *int64 `json:"recipients_per_day,omitempty"`     // different ones
+	NewRecipientsPerDay *int64 `json:"new_recipients_per_day,omitempty"` // that were never written to
+	PerRecipientPerDay  *int64 `json:"per_recipient_per_day,omitempty"`
+	SimilarPerHour      *int64 `json:"similar_per_hour,omitempty"` // recipients of the same text
+	// OnLimit says what happens to a send over a limit; empty means LimitRefuses.
+	OnLimit OnLimit `json:"on_limit,omitempty"`
+}
+
+// OnLimit is what happens to a send over a limit.
+type OnLimit string
+
+// What happens to a send over a limit: it is refused, or becomes a draft.
+const (
+	LimitRefuses  OnLimit = "refuse"
+	LimitApproval OnLimit = "approval"
+)
+
+// The windows of the limits.
+const (
+	minuteWindow = time.Minute
+	hourWindow   = time.Hour
+	dayWindow    = 24 * time.Hour
+)
+
+// LimitField is a limit by its name in the API.
+type LimitField struct {
+	Name string
+	Of   func(*Limits) **int64
+}
+
+// LimitFields are all limits.
+func LimitFields() []LimitField {
+	return []LimitField{
+		{"sends_per_minute", func(l *Limits) **int64 { return &l.SendsPerMinute }},
+		{"sends_per_hour", func(l *Limits) **int64 { return &l.SendsPerHour }},
+		{"sends_per_day", func(l *Limits) **int64 { return &l.SendsPerDay }},
+		{"recipients_per_day", func(l *Limits) **int64 { return &l.RecipientsPerDay }},
+		{"new_recipients_per_day", func(l *Limits) **int64 { return &l.NewRecipientsPerDay }},
+		{"per_recipient_per_day", func(l *Limits) **int64 { return &l.PerRecipientPerDay }},
+		{"similar_per_hour", func(l *Limits) **int64 { return &l.SimilarPerHour }},
+	}
+}
+
+// None reports whether l bounds nothing.
+func (l *Limits) None() bool {
+	return l == nil || !slices.ContainsFunc(LimitFields(), func(f LimitField) bool { return *f.Of(l) != nil })
+}
+
+func bounds(l *JSON[Limits]) *Limits {
+	if l == nil {
+		return nil
+	}
+	return &l.V
+}
+
+// Looser returns the name of a limit that is lower or set in l only, or "" if m
+// bounds at least as much as l.
+func (l *Limits) Looser(m *Limits) string {
+	if l.None() {
+		return ""
+	}
+	if m == nil {
+		m = &Limits{}
+	}
+	for _, f := range LimitFields() {
+		before, after := *f.Of(l), *f.Of(m)
+		if before != nil && (after == nil || *after > *before) {
+			return f.Name
+		}
+	}
+	if l.OnLimit != LimitApproval && m.OnLimit == LimitApproval {
+		return "on_limit"
+	}
+	return ""
+}
+
+// Sender is a key or person who sends, with the limits of a key.
+type Sender struct {
+	ID     string
+	Limits *Limits
+}
+
+// BudgetError means that a send is over a limit. Nothing of it was counted.
+type BudgetError struct {
+	Limit  string // its name
+	Of     string // whose limit: the id of an inbox or key, or "account"
+	Max    int64
+	Resets time.Time // when the send fits, if nothing else is sent
+	// Approval reports that the send is to become a draft.
+	Approval bool
+}
+
+// Error implements error.
+func (e *BudgetError) Error() string {
+	whose := "the account"
+	switch {
+	case strings.HasPrefix(e.Of, "ibx_"):
+		whose = "inbox " + e.Of
+	case strings.HasPrefix(e.Of, "key_"):
+		whose = "key " + e.Of
+	}
+	return fmt.Sprintf("this send is over the limit %s=%d of %s", e.Limit, e.Max, whose)
+}
+
+// DraftsError means that some emails of a batch need approval, and have no
+// draft: the batch must be sent again with NewEmail.Draft set.
+type DraftsError struct{ Indexes []int }
+
+// Error implements error.
+func (e *DraftsError) Error() string {
+	return fmt.Sprintf("emails %d of the batch need approval", e.Indexes)
+}
+
+// accountScope is the name of the budget of an account.
+const accountScope = "account"
+
+// budget is what a key, inbox or account with limits has sent. Its row is locked
+// until the commit.
+type budget struct {
+	scope  string
+	of     string // for the error
+	limits *Limits
+	total  int64 // recipients that were ever counted
+	at     Time  // of the last send
+	sent   bool  // by this transaction
+}
+
+// budgetsOf returns the budgets that a message counts against. inbox may be nil.
+func (b *hotBatch) budgetsOf(h *hotMessage, inbox *hotInbox) map[string]*budget {
+	var all map[string]*budget
+	add := func(scope, of string, l *Limits) {
+		if l.None() {
+			return
+		}
+		if all == nil {
+			all = map[string]*budget{}
+		}
+		all[scope] = &budget{scope: scope, of: of, limits: l}
+	}
+	for _, s := range h.senders {
+		add(s.ID, s.ID, s.Limits)
+	}
+	if inbox != nil {
+		add(inbox.id, inbox.id, inbox.limits)
+	}
+	if l := b.store.agentLimits; l != nil {
+		add(fmt.Sprint(accountScope, "/", h.msg.AccountID), accountScope, l)
+	}
+	return all
+}
+
+// inboxOf returns the inbox that an email is sent from, or nil.
+func (b *hotBatch) inboxOf(h *hotEmail) *hotInbox {
+	if h.email.FromInbox == nil {
+		return nil
+	}
+	return b.inboxes[*h.email.FromInbox]
+}
+
+// lockBudgets locks the budgets of the batch in the order of their names. Most
+// batches have none.
+func (b *hotBatch) lockBudgets(ctx context.Context) error {
+	const lock = `INSERT INTO budgets (scope, total, at) VALUES ($1, 0, 0)
+		ON CONFLICT (scope) DO UPDATE SET total = budgets.total RETURNING total, at`
+	all := map[string]*budget{}
+	for _, h := range b.messages {
+		if h.sendsForReal() {
+			maps.Copy(all, b.budgetsOf(h, h.inbox))
+		}
+	}
+	for _, h := range b.emails {
+		if h.sendsForReal() {
+			maps.Copy(all, b.budgetsOf(h.hotMessage, b.inboxOf(h)))
+		}
+	}
+	b.budgets = all
+	for _, scope := range slices.Sorted(maps.Keys(all)) {
+		u := all[scope]
+		if err := b.tx.QueryRowxContext(ctx, lock, scope).Scan(&u.total, &u.at); err != nil {
+			return errIn("lock a budget", err)
+		}
+	}
+	return nil
+}
+
+// spend counts what a write sends, or returns why it must not be sent. Of a batch,
+// emails over a limit are left out one by one.
+func (b *hotBatch) spend(ctx context.Context, w *hotWrite) (refused, err error) {
+	for _, h := range w.emails {
+		h.refused, h.held = nil, nil
+	}
+	if len(b.budgets) == 0 {
+		return nil, nil
+	}
+	if w.batchID != "" {
+		return b.spendBatch(ctx, w)
+	}
+	for _, h := range w.messages {
+		if refused, err = b.spendOne(ctx, h, b.budgetsOf(h, h.inbox), w.approval); refused != nil || err != nil {
+			return refused, err
+		}
+	}
+	for _, h := range w.emails {
+		if refused, err = b.spendOne(ctx, h.hotMessage, b.budgetsOf(h.hotMessage, b.inboxOf(h)), nil); refused != nil || err != nil {
+			return refused, err
+		}
+	}
+	return nil, nil
+}
+
+// spendBatch is spend for a batch of emails. If all are over a limit, or some of
+// them need a draft, nothing is counted.
+func (b *hotBatch) spendBatch(ctx context.Context, w *hotWrite) (refused, err error) {
+	before := map[string]budget{}
+	for scope, u := range b.budgets {
+		before[scope] = *u
+	}
+	if _, err := b.tx.ExecContext(ctx, `SAVEPOINT spend_batch`); err != nil {
+		return nil, errIn("count a batch", err)
+	}
+	drafts, passed := &DraftsError{}, 0
+	for i, h := range w.emails {
+		over, err := b.spendOne(ctx, h.hotMessage, b.budgetsOf(h.hotMessage, b.inboxOf(h)), nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case over == nil:
+			passed++
+		case needsApproval(over) && b.inboxOf(h) != nil && h.draft == nil:
+			drafts.Indexes = append(drafts.Indexes, i)
+		case needsApproval(over) && b.inboxOf(h) != nil:
+			h.hold(b.inboxOf(h), b.now)
+			passed++
+		default:
+			h.refused = over
+			refused = cmp.Or(refused, over)
+		}
+	}
+	switch {
+	case len(drafts.Indexes) > 0:
+		refused = drafts
+	case passed > 0:
+		refused = nil
+	}
+	end := `RELEASE SAVEPOINT spend_batch`
+	if refused != nil {
+		end = `ROLLBACK TO SAVEPOINT spend_batch`
+		for scope, u := range before {
+			*b.budgets[scope] = u
+		}
+	}
+	_, err = b.tx.ExecContext(ctx, end)
+	return refused, errIn("count a batch", err)
+}
+
+// needsApproval reports whether a refused send is to become a draft.
+func needsApproval(refused error) bool {
+	over, ok := errors.AsType[*BudgetError](refused)
+	return ok && over.Approval
+}
+
+// NeedsApproval reports whether a send was refused that is to become a draft.
+func NeedsApproval(err error) bool { return needsApproval(err) }
+
+// spendOne counts a message against its budgets, or returns the error of the limit
+// that it would exceed for the longest time. A person or another key may approve a
+// draft beyond limits that ask for approval.
+func (b *hotBatch) spendOne(ctx context.Context, h *hotMessage, of map[string]*budget, a *Approval) (refused, err error) {
+	m := spending{n: h.msg.toSend()}
+	if m.n == 0 || len(of) == 0 || !h.sendsForReal() {
+		return nil, nil
+	}
+	for i := range h.msg.Recipients {
+		if r := &h.msg.Recipients[i]; r.Status != RecipientSuppressed {
+			m.to = append(m.to, hashAddress(r.Email))
+		}
+	}
+	slices.Sort(m.to)
+	m.to = slices.Compact(m.to)
+	var worst *BudgetError
+	mayHold := true
+	for _, scope := range slices.Sorted(maps.Keys(of)) {
+		u := b.budgets[scope]
+		if m.text == 0 && u.limits.SimilarPerHour != nil {
+			m.text = h.textHash()
+		}
+		over, err := b.over(ctx, u, &m)
+		if err != nil {
+			return nil, errIn("read a budget", err)
+		}
+		if over == nil || u.limits.OnLimit == LimitApproval && a != nil && a.By != a.CreatedBy {
+			continue
+		}
+		mayHold = mayHold && u.limits.OnLimit == LimitApproval
+		if worst == nil || over.Resets.After(worst.Resets) {
+			worst = over
+		}
+	}
+	if worst != nil {
+		worst.Approval = mayHold && a == nil
+		return worst, nil
+	}
+	for scope := range of {
+		if err := b.record(ctx, b.budgets[scope], &m); err != nil {
+			return nil, errIn("count a send", err)
+		}
+	}
+	return nil, nil
+}
+
+// spending is what a message counts as.
+type spending struct {
+	n    int64   // recipients
+	to   []int64 // their hashes, in order
+	text int64   // hash of the normalized text
+}
+
+// windowStart returns the time after which sends count.
+func (b *hotBatch) windowStart(u *budget, window time.Duration) Time {
+	return Time{b.sendTime(u).Add(-window)}
+}
+
+// sendTime is the time of a send. The times of a budget never go back.
+func (b *hotBatch) sendTime(u *budget) Time {
+	if u.at.After(b.now.Time) {
+		return u.at
+	}
+	return b.now
+}
+
+// over returns the limit of a budget that a message would exceed, or nil: the one
+// that it would exceed for the longest time.
+func (b *hotBatch) over(ctx context.Context, u *budget, m *spending) (worst *BudgetError, err error) {
+	known, err := b.known(ctx, u, m)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range LimitFields() {
+		most := *f.Of(u.limits)
+		if most == nil {
+			continue
+		}
+		var resets Time
+		var window time.Duration
+		switch f.Name {
+		case "sends_per_minute":
+			window = minuteWindow
+			resets, err = b.overSends(ctx, u, m.n, *most, window)
+		case "sends_per_hour":
+			window = hourWindow
+			resets, err = b.overSends(ctx, u, m.n, *most, window)
+		case "sends_per_day":
+			window = dayWindow
+			resets, err = b.overSends(ctx, u, m.n, *most, window)
+		case "recipients_per_day":
+			window = dayWindow
+			more := m.without(known, func(k knownRecipient) bool { return k.LastAt.After(b.windowStart(u, window).Time) })
+			resets, err = b.overRecipients(ctx, u, "last_at", more, *most)
+		case "new_recipients_per_day":
+			window = dayWindow
+			resets, err = b.overRecipients(ctx, u, "first_at", m.without(known, func(knownRecipient) bool { return true }), *most)
+		case "per_recipient_per_day":
+			window = dayWindow
+			resets, err = b.overPerRecipient(ctx, u, m, *most)
+		case "similar_per_hour":
+			window = hourWindow
+			resets, err = b.overSimilar(ctx, u, m, *most)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if resets.IsZero() {
+			continue
+		}
+		over := &BudgetError{Limit: f.Name, Of: u.of, Max: *most, Resets: resets.Add(window)}
+		if worst == nil || over.Resets.After(worst.Resets) {
+			worst = over
+		}
+	}
+	return worst, nil
+}
+
+// overSends returns the time of the send that must leave the window for n more
+// recipients to fit, or zero if they fit.
+func (b *hotBatch) overSends(ctx context.Context, u *budget, n, most int64, window time.Duration) (Time, error) {
+	const (
+		// What was counted before the window: the total after the last send before
+		// it, or before the first send that is still known.
+		before = `SELECT coalesce((SELECT total FROM budget_sends WHERE scope = $1 AND at <= $2 ORDER BY at DESC, total DESC LIMIT 1),
+			(SELECT total - n FROM budget_sends WHERE scope = $1 ORDER BY total LIMIT 1), cast($3 AS bigint))`
+		leaves = `SELECT at FROM budget_sends WHERE scope = $1 AND total >= $2 ORDER BY total LIMIT 1`
+	)
+	var outside int64
+	if err := b.tx.GetContext(ctx, &outside, before, u.scope, b.windowStart(u, window), u.total); err != nil {
+		return Time{}, err
+	}
+	if u.total-outside+n <= most {
+		return Time{}, nil
+	}
+	return b.leaves(ctx, u, leaves, u.total+n-most)
+}
+
+// leaves runs a query for the time of what must leave the window. If nothing can
+// make room, that is now.
+func (b *hotBatch) leaves(ctx context.Context, u *budget, q string, args ...any) (Time, error) {
+	var at Time
+	err := b.tx.GetContext(ctx, &at, q, append([]any{u.scope}, args...)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return b.sendTime(u), nil
+	}
+	return at, err
+}
+
+// knownRecipient is someone who was written to.
+type knownRecipient struct {
+	Hash    int64 `db:"hash"`
+	FirstAt Time  `db:"first_at"`
+	LastAt  Time  `db:"last_at"`
+}
+
+// known reads the recipients of a message that were written to before, if a limit
+// needs them.
+func (b *hotBatch) known(ctx context.Context, u *budget, m *spending) (known []knownRecipient, err error) {
+	if !u.limits.countsPeople() {
+		return nil, nil
+	}
+	q, args, err := sqlx.In(`SELECT hash, first_at, last_at FROM budget_recipients WHERE scope = ? AND hash IN (?)`, u.scope, m.to)
+	if err == nil {
+		err = b.tx.SelectContext(ctx, &known, b.tx.Rebind(q), args...)
+	}
+	return known, err
+}
+
+func (l *Limits) countsPeople() bool {
+	return l.RecipientsPerDay != nil || l.NewRecipientsPerDay != nil
+}
+
+// without returns how many recipients of the message are not among those that
+// were written to and match.
+func (m *spending) without(known []knownRecipient, match func(knownRecipient) bool) int64 {
+	n := len(m.to)
+	for _, k := range known {
+		if match(k) {
+			n--
+		}
+	}
+	return int64(n)
+}
+
+// overRecipients returns the time of the recipient that must leave the window of a
+// day for more recipients to fit, or zero if they fit. column is the time that
+// counts.
+func (b *hotBatch) overRecipients(ctx context.Context, u *budget, column string, more, most int64) (Time, error) {
+	start := b.windowStart(u, dayWindow)
+	var n int64
+	if more == 0 {
+		return Time{}, nil
+	}
+	if err := b.tx.GetContext(ctx, &n, `SELECT count(*) FROM budget_recipients WHERE scope = $1 AND `+column+` > $2`, u.scope, start); err != nil {
+		return Time{}, err
+	}
+	if n+more <= most {
+		return Time{}, nil
+	}
+	q := `SELECT ` + column + ` FROM budget_recipients WHERE scope = $1 AND ` + column + ` > $2 ORDER BY ` + column + ` LIMIT 1 OFFSET $3`
+	return b.leaves(ctx, u, q, start, n+more-most-1)
+}
+
+// overPerRecipient returns the time of the message that must leave the window of a
+// day for each recipient to get one more, or zero.
+func (b *hotBatch) overPerRecipient(ctx context.Context, u *budget, m *spending, most int64) (latest Time, err error) {
+	const (
+		count = `SELECT count(*) FROM budget_texts WHERE scope = $1 AND hash = $2 AND at > $3`
+		one   = `SELECT at FROM budget_texts WHERE scope = $1 AND hash = $2 AND at > $3 ORDER BY at LIMIT 1 OFFSET $4`
+	)
+	start := b.windowStart(u, dayWindow)
+	for _, to := range m.to {
+		var n int64
+		if err := b.tx.GetContext(ctx, &n, count, u.scope, to, start); err != nil {
+			return Time{}, err
+		}
+		if n+1 <= most {
+			continue
+		}
+		at, err := b.leaves(ctx, u, one, to, start, n-most)
+		if err != nil {
+			return Time{}, err
+		}
+		if at.After(latest.Time) {
+			latest = at
+		}
+	}
+	return latest, nil
+}
+
+// overSimilar returns the time of the recipient that must leave the window of an
+// hour for the text to go to the recipients of the message, or zero.
+func (b *hotBatch) overSimilar(ctx context.Context, u *budget, m *spending, most int64) (Time, error) {
+	const q = `SELECT hash, max(at) AS last_at FROM budget_texts WHERE scope = $1 AND text = $2 AND at > $3 GROUP BY hash ORDER BY last_at`
+	var got []knownRecipient
+	if err := b.tx.SelectContext(ctx, &got, q, u.scope, m.text, b.windowStart(u, hourWindow)); err != nil {
+		return Time{}, err
+	}
+	more := 0
+	for _, to := range m.to {
+		if !slices.ContainsFunc(got, func(k knownRecipient) bool { return k.Hash == to }) {
+			more++
+		}
+	}
+	over := int64(len(got)+more) - most
+	switch {
+	case more == 0 || over <= 0:
+		return Time{}, nil
+	case over > int64(len(got)):
+		return b.sendTime(u), nil
+	}
+	return got[over-1].LastAt, nil
+}
+
+// record counts a message against a budget.
+func (b *hotBatch) record(ctx context.Context, u *budget, m *spending) error {
+	const (
+		send = `INSERT INTO budget_sends (scope, total, n, at) VALUES ($1, $2, $3, $4)`
+		move = `UPDATE budgets SET total = $2, at = $3 WHERE scope = $1`
+		meet = `INSERT INTO budget_recipients (scope, hash, first_at, last_at) VALUES ($1, $2, $3, $3)
+			ON CONFLICT (scope, hash) DO UPDATE SET last_at = excluded.last_at`
+		text = `INSERT INTO budget_texts (scope, hash, text, at) VALUES ($1, $2, $3, $4)`
+	)
+	u.at = b.sendTime(u)
+	u.total += m.n
+	if _, err := b.tx.ExecContext(ctx, send, u.scope, u.total, m.n, u.at); err != nil {
+		return err
+	}
+	if _, err := b.tx.ExecContext(ctx, move, u.scope, u.total, u.at); err != nil {
+		return err
+	}
+	for _, to := range m.to {
+		if u.limits.countsPeople() {
+			if _, err := b.tx.ExecContext(ctx, meet, u.scope, to, u.at); err != nil {
+				return err
+			}
+		}
+		if u.limits.PerRecipientPerDay != nil || u.limits.SimilarPerHour != nil {
+			if _, err := b.tx.ExecContext(ctx, text, u.scope, to, m.text, u.at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hashAddress hashes an address so that all its spellings have one hash.
+func hashAddress(email string) int64 { return safeHash(mail.Mailbox(email)) }
+
+// safeHash is hash64 for texts that someone may choose so that their hashes are
+// equal.
+func safeHash(s string) int64 {
+	sum := sha256.Sum256([]byte(s))
+	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // bits, not a number
+}
+
+// textHash hashes the normalized subject and text of a message: the words without
+// digits, punctuation, case, addresses and links, and without the names of the
+// recipients.
+func (h *hotMessage) textHash() int64 {
+	names := map[string]bool{}
+	a := h.msg.Addresses.V
+	for _, to := range slices.Concat(a.To, a.Cc, a.Bcc) {
+		local, _, _ := strings.Cut(to.Email, "@")
+		for _, w := range words(to.Name + " " + local) {
+			names[w] = true
+		}
+	}
+	kept := slices.DeleteFunc(words(h.msg.Subject+" "+h.text), func(w string) bool { return names[w] })
+	return safeHash(strings.Join(kept, " "))
+}
+
+// words returns the words of a text in lower case, without digits. Addresses and
+// links are not words.
+func words(text string) (out []string) {
+	for field := range strings.FieldsSeq(text) {
+		if strings.Contains(field, "@") || strings.Contains(field, "://") {
+			continue
+		}
+		out = append(out, strings.FieldsFunc(strings.ToLower(field), func(r rune) bool { return !unicode.IsLetter(r) })...)
+	}
+	return out
+}
+
+// learnRecipients notes the recipients of the newest messages of an inbox as
+// written to, because the inbox is about to limit new ones.
+func (s *Store) learnRecipients(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
+	const (
+		newest = `SELECT DISTINCT email FROM recipients WHERE message_seq IN
+			(SELECT seq FROM messages WHERE inbox_seq = $1 AND direction = 'out' ORDER BY created_at DESC LIMIT $2)`
+		meet = `INSERT INTO budget_recipients (scope, hash, first_at, last_at) VALUES ($1, $2, 0, 0) ON CONFLICT DO NOTHING`
+	)
+	var to []string
+	if err := tx.SelectContext(ctx, &to, newest, in.Seq, maxWrittenTo); err != nil {
+		return errIn("recipients of the inbox", err)
+	}
+	for _, email := range to {
+		if _, err := tx.ExecContext(ctx, meet, in.ID, hashAddress(email)); err != nil {
+			return errIn("recipients of the inbox", err)
+		}
+	}
+	return nil
+}
+
+// SweepBudgets deletes some of the counted sends that are older than all windows,
+// and returns how many; 0 means that there were none.
+func (s *Store) SweepBudgets(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	const (
+		sends = `DELETE FROM budget_sends WHERE (scope, total) IN (SELECT scope, total FROM budget_sends WHERE at <= $1 LIMIT $2)`
+		texts = `DELETE FROM budget_texts WHERE (scope, hash, at) IN (SELECT scope, hash, at FROM budget_texts WHERE at <= $1 LIMIT $2)`
+	)
+	old := NewTime(s.now().Add(-2 * dayWindow))
+	n, err := s.sweep(ctx, "sweep budgets", sends, old, sweepBatch)
+	if err != nil {
+		return 0, err
+	}
+	more, err := s.sweep(ctx, "sweep budgets", texts, old, sweepBatch)
+	return n + more, err
+}

@@ -1,0 +1,300 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// atMost are limits with these values by name.
+func atMost(limits map[string]int64) *store.Limits {
+	l := &store.Limits{OnLimit: store.LimitRefuses}
+	for _, f := range store.LimitFields() {
+		if n, ok := limits[f.Name]; ok {
+			*f.Of(l) = &n
+		}
+	}
+	return l
+}
+
+// limited gives an inbox limits.
+func limited(l *store.Limits) func(*store.Inbox) {
+	return func(in *store.Inbox) { in.Limits = &store.JSON[store.Limits]{V: *l} }
+}
+
+// A step of a budget's story: after a pause, a message to some recipients is
+// accepted, or refused until it fits.
+type budgetStep struct {
+	after time.Duration
+	to    string // separated by spaces
+	text  string
+	over  string        // the limit that refuses it
+	fits  time.Duration // from now
+}
+
+func TestBudgetWindows(t *testing.T) {
+	t.Parallel()
+	const minute, hour, day = time.Minute, time.Hour, 24 * time.Hour
+	tests := []struct {
+		name   string
+		limits map[string]int64
+		steps  []budgetStep
+	}{
+		{"recipients of a minute", map[string]int64{"sends_per_minute": 3}, []budgetStep{
+			{to: "a@x.example b@x.example"},
+			{after: 20 * time.Second, to: "c@x.example"},
+			{after: 10 * time.Second, to: "d@x.example", over: "sends_per_minute", fits: 30 * time.Second},
+			{to: "d@x.example e@x.example f@x.example", over: "sends_per_minute", fits: 50 * time.Second},
+			{after: 30 * time.Second, to: "d@x.example e@x.example"},
+			{to: "f@x.example", over: "sends_per_minute", fits: 20 * time.Second},
+			{to: "1@x.example 2@x.example 3@x.example 4@x.example", over: "sends_per_minute", fits: minute},
+		}},
+		{"an hour within a day", map[string]int64{"sends_per_hour": 1, "sends_per_day": 2}, []budgetStep{
+			{to: "a@x.example"},
+			{to: "a@x.example", over: "sends_per_hour", fits: hour},
+			{after: hour, to: "a@x.example"},
+			{after: hour, to: "a@x.example", over: "sends_per_day", fits: 22 * hour},
+			{after: 22 * hour, to: "a@x.example"},
+		}},
+		{"different recipients", map[string]int64{"recipients_per_day": 2}, []budgetStep{
+			{to: "a@x.example A+tag@X.example"},
+			{to: "b@x.example"},
+			{after: hour, to: "a@x.example"},
+			{to: "c@x.example", over: "recipients_per_day", fits: 23 * hour},
+			{after: 23 * hour, to: "c@x.example"},
+			{to: "a@x.example"},
+		}},
+		{"new recipients", map[string]int64{"new_recipients_per_day": 1}, []budgetStep{
+			{to: "a@x.example"},
+			{to: "b@x.example", over: "new_recipients_per_day", fits: day},
+			{to: "a@x.example"},
+			{after: day, to: "b@x.example"},
+			{after: hour, to: "a@x.example b@x.example"},
+		}},
+		{"no new recipients", map[string]int64{"new_recipients_per_day": 0}, []budgetStep{
+			{to: "a@x.example", over: "new_recipients_per_day", fits: day},
+		}},
+		{"one recipient", map[string]int64{"per_recipient_per_day": 2}, []budgetStep{
+			{to: "a@x.example b@x.example"},
+			{after: hour, to: "a@x.example"},
+			{to: "b@x.example a+1@x.example", over: "per_recipient_per_day", fits: 23 * hour},
+			{to: "b@x.example"},
+			{after: 23 * hour, to: "a@x.example"},
+		}},
+		{"the same text", map[string]int64{"similar_per_hour": 2}, []budgetStep{
+			{to: "ann@x.example", text: "Hi Ann, invoice 1 is due."},
+			{to: "ben@x.example", text: "hi BEN, invoice 22 is due: https://x.example/22"},
+			{to: "ann@x.example", text: "Hi Ann, invoice 3 is due."},
+			{to: "carl@x.example", text: "Hi Carl, invoice 4 is due!", over: "similar_per_hour", fits: hour},
+			{to: "carl@x.example", text: "Dinner tonight?"},
+			{after: hour, to: "carl@x.example", text: "Hi Carl, invoice 4 is due!"},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+				clock := storetest.NewClock(begin.Truncate(time.Second))
+				cfg.Now = clock.Now
+				s := storetest.OpenConfig(t, cfg)
+				in := storetest.Inbox(t, s, limited(atMost(tt.limits)))
+				for i, step := range tt.steps {
+					clock.Add(step.after)
+					_, err := s.Enqueue(t.Context(), storetest.NewSent(in, strings.Fields(step.to), func(m *store.NewMessage) {
+						m.Subject, m.Text = "s", step.text
+					}), nil)
+					over, refused := errors.AsType[*store.BudgetError](err)
+					switch {
+					case step.over == "" && err != nil:
+						t.Fatalf("step %d: %v", i, err)
+					case step.over == "":
+					case !refused || over.Limit != step.over:
+						t.Fatalf("step %d: got %v, want %s", i, err, step.over)
+					case !over.Resets.Equal(clock.Now().Add(step.fits)):
+						t.Errorf("step %d: fits in %v, want %v", i, over.Resets.Sub(clock.Now()), step.fits)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The limits of a key, an inbox and the account all count, whatever of the three a
+// send is over.
+func TestBudgetsOfKeyInboxAndAccount(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		cfg.AgentLimits = atMost(map[string]int64{"sends_per_day": 6})
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s, limited(atMost(map[string]int64{"sends_per_day": 4})))
+		other := storetest.Inbox(t, s, func(other *store.Inbox) { other.AccountID = in.AccountID })
+		key := store.Sender{ID: "key_a", Limits: atMost(map[string]int64{"sends_per_day": 3})}
+		send := func(from store.Inbox, by store.Sender) string {
+			_, err := s.Enqueue(t.Context(), storetest.NewSent(from, []string{"a@x.example"}, func(m *store.NewMessage) { m.Senders = []store.Sender{by} }), nil)
+			if over, ok := errors.AsType[*store.BudgetError](err); ok {
+				return strings.TrimPrefix(over.Of, in.ID[:4])[:3]
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ""
+		}
+		var got []string
+		for _, from := range []store.Inbox{in, in, other, other} { // 3 by the key
+			got = append(got, send(from, key))
+		}
+		for range 3 { // 2 more from the inbox
+			got = append(got, send(in, store.Sender{ID: "usr_b"}))
+		}
+		got = append(got, send(other, store.Sender{}), send(other, store.Sender{})) // 1 more of the account
+		if got, want := fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{"", "", "", "key", "", "", in.ID[4:7], "", "acc"}); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// Whatever is sent at the same time on several nodes, exactly as much leaves as the
+// budget has.
+func TestBudgetIsExactOverNodes(t *testing.T) {
+	t.Parallel()
+	const most, sends = 50, 300
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		nodes := []*store.Store{storetest.OpenConfig(t, cfg)}
+		if nodes[0].Engine() == "postgresql" {
+			nodes = append(nodes, storetest.OpenConfig(t, cfg), storetest.OpenConfig(t, cfg))
+		}
+		limits := atMost(map[string]int64{"sends_per_hour": most, "recipients_per_day": most, "per_recipient_per_day": 1})
+		var inboxes []store.Inbox
+		for range 3 {
+			inboxes = append(inboxes, storetest.Inbox(t, nodes[0]))
+		}
+		key := store.Sender{ID: "key_a", Limits: limits}
+		var accepted atomic.Int64
+		var all sync.WaitGroup
+		for i := range sends {
+			all.Go(func() {
+				s, in, to := nodes[i%len(nodes)], inboxes[i%2], []string{fmt.Sprintf("r%d@x.example", i)}
+				var err error
+				if i%5 == 0 {
+					_, err = s.EnqueueEmail(t.Context(), storetest.NewEmail(in.AccountID, to, func(e *store.NewEmail) {
+						e.FromInbox, e.Policy, e.CreatedBy = &in.Seq, in.SendPolicy, key
+					}), nil)
+				} else {
+					_, err = s.Enqueue(t.Context(), storetest.NewSent(in, to, func(m *store.NewMessage) { m.Senders = []store.Sender{key} }), nil)
+				}
+				if err == nil {
+					accepted.Add(1)
+				} else if _, over := errors.AsType[*store.BudgetError](err); !over {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := accepted.Load(); n != most {
+			t.Errorf("%d of %d sends were accepted, want %d", n, sends, most)
+		}
+		if n := len(claim(t, nodes[0], sends, time.Minute)); n != most {
+			t.Errorf("%d recipients are in the queue, want %d", n, most)
+		}
+	})
+}
+
+// A batch is counted email by email. Those over the limit are left out alone.
+func TestBatchOverBudget(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		limits := atMost(map[string]int64{"sends_per_hour": 3})
+		batch := func(n int, draft bool) []*store.NewEmail {
+			var all []*store.NewEmail
+			for i := range n {
+				all = append(all, storetest.NewEmail(in.AccountID, []string{fmt.Sprintf("r%d@x.example", i)}, func(e *store.NewEmail) {
+					e.FromInbox, e.Policy, e.CreatedBy = &in.Seq, in.SendPolicy, store.Sender{ID: "key_a", Limits: limits}
+					if draft {
+						d := storetest.NewDraft(in)
+						e.Draft = &d
+					}
+				}))
+			}
+			return all
+		}
+		b, err := s.EnqueueBatch(t.Context(), batch(5, false), nil)
+		if err != nil || len(b.Emails) != 3 || len(b.Refused) != 2 || b.Refused[0].Index != 3 {
+			t.Fatalf("got %d emails, refused %v, error %v", len(b.Emails), b.Refused, err)
+		}
+		_, err = s.EnqueueBatch(t.Context(), batch(2, false), nil)
+		if over, ok := errors.AsType[*store.BudgetError](err); !ok || over.Limit != "sends_per_hour" {
+			t.Errorf("a batch over the limit as a whole: %v", err)
+		}
+		limits.OnLimit = store.LimitApproval
+		*limits.SendsPerHour = 4
+		_, err = s.EnqueueBatch(t.Context(), batch(3, false), nil)
+		if need, ok := errors.AsType[*store.DraftsError](err); !ok || fmt.Sprint(need.Indexes) != "[1 2]" {
+			t.Fatalf("a batch without drafts: %v", err)
+		}
+		b, err = s.EnqueueBatch(t.Context(), batch(3, true), nil)
+		if err != nil || len(b.Emails) != 1 || len(b.Held) != 2 || len(b.Refused) != 0 {
+			t.Fatalf("got %d emails, held %v, refused %v, error %v", len(b.Emails), b.Held, b.Refused, err)
+		}
+		for _, h := range b.Held {
+			if d, err := s.Draft(t.Context(), in.AccountID, h.DraftID); err != nil || d.Status != store.DraftPending {
+				t.Errorf("draft %s: %v, %v", h.DraftID, d.Status, err)
+			}
+		}
+		if n := len(claim(t, s, 100, time.Minute)); n != 4 {
+			t.Errorf("%d recipients are in the queue, want 4", n)
+		}
+	})
+}
+
+// An inbox that comes to limit new recipients knows those that it wrote to.
+func TestInboxKnowsItsRecipients(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		storetest.Sent(t, s, in, []string{"Old@x.example"})
+		in, err := s.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
+			limited(atMost(map[string]int64{"new_recipients_per_day": 0}))(in)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Sent(t, s, in, []string{"old@x.example"})
+		_, err = s.Enqueue(t.Context(), storetest.NewSent(in, []string{"old@x.example", "new@x.example"}), nil)
+		if _, over := errors.AsType[*store.BudgetError](err); !over {
+			t.Errorf("to a new recipient: %v", err)
+		}
+	})
+}
+
+func TestSweepBudgets(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin.Truncate(time.Second))
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s, limited(atMost(map[string]int64{"sends_per_day": 2, "per_recipient_per_day": 2})))
+		storetest.Sent(t, s, in, []string{"a@x.example"})
+		clock.Add(47 * time.Hour)
+		storetest.Sent(t, s, in, []string{"a@x.example"})
+		if n, err := s.SweepBudgets(t.Context()); n != 0 || err != nil {
+			t.Errorf("swept %d early, %v", n, err)
+		}
+		clock.Add(time.Hour)
+		if n, err := s.SweepBudgets(t.Context()); n != 2 || err != nil {
+			t.Errorf("swept %d, want 2, %v", n, err)
+		}
+		storetest.Sent(t, s, in, []string{"a@x.example"})
+		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"b@x.example"}), nil); err == nil {
+			t.Error("a third send of the day was accepted after the sweep")
+		}
+	})
+}
