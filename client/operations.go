@@ -466,6 +466,14 @@ func (c *Client) RescheduleEmail(ctx context.Context, request *gen.EmailUpdate, 
 	return unwrap(c.api.RescheduleEmail(ctx, request, params, options...))
 }
 
+// ResumeSending calls POST /v1/resume.
+//
+// Ends a stop. What waited is sent. An inbox or key that was stopped by itself stays stopped when the
+// account resumes.
+func (c *Client) ResumeSending(ctx context.Context, request *gen.StopScope, options ...gen.RequestOption) (*gen.Stop, error) {
+	return unwrap(c.api.ResumeSending(ctx, request, options...))
+}
+
 // RetryWebhookDelivery calls POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry.
 //
 // Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
@@ -521,6 +529,15 @@ func (c *Client) SendMessage(ctx context.Context, request *gen.MessageSend, para
 // only.
 func (c *Client) SimulateMessage(ctx context.Context, request *gen.MessageSimulate, params gen.SimulateMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SimulateMessage(ctx, request, params, options...))
+}
+
+// StopSending calls POST /v1/stop.
+//
+// Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
+// get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
+// changes nothing.
+func (c *Client) StopSending(ctx context.Context, request *gen.StopScope, options ...gen.RequestOption) (*gen.Stop, error) {
+	return unwrap(c.api.StopSending(ctx, request, options...))
 }
 
 // StreamEvents calls GET /v1/events/stream.

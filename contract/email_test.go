@@ -32,6 +32,24 @@ func overLimits(t *testing.T, w *world) {
 	w.send(t, batch).want(t, http.StatusCreated)
 }
 
+// stops stops the account, an inbox and a key, and lets them send again.
+func stops(t *testing.T, w *world) {
+	in, k := w.newInbox(t), w.newKey(t, "")
+	send := w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages").saying(`{"to":"ana@example.org","subject":"s","text":"t"}`).as(k.Key)
+	for _, scope := range []string{`{}`, `{"inbox_id":"` + in.ID + `"}`, `{"key_id":"` + k.ID + `"}`} {
+		w.send(t, w.call("stopSending").saying(scope)).want(t, http.StatusOK)
+		w.send(t, w.call("stopSending").saying(scope)).want(t, http.StatusOK)
+		w.send(t, send).wantCode(t, http.StatusForbidden, "sending_stopped")
+		w.send(t, w.call("getUsage")).want(t, http.StatusOK)
+		w.send(t, w.call("resumeSending").saying(scope)).want(t, http.StatusOK)
+		w.send(t, send).want(t, http.StatusCreated)
+	}
+	for _, scope := range []string{`{"inbox_id":"ibx_none"}`, `{"key_id":"key_none"}`} {
+		w.send(t, w.call("stopSending").saying(scope)).want(t, http.StatusNotFound)
+		w.send(t, w.call("resumeSending").saying(scope)).want(t, http.StatusNotFound)
+	}
+}
+
 // emails sends, schedules, cancels and lists emails.
 func emails(t *testing.T, w *world) {
 	send := func(fields string) answer {

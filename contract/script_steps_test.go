@@ -36,6 +36,7 @@ var scriptSteps = []struct {
 	{"a key of one inbox", scriptNarrowKey},
 	{"a deleted inbox", scriptDeletedInbox},
 	{"limits", scriptLimits},
+	{"stops", scriptStops},
 	{"usage", scriptUsage},
 }
 
@@ -460,6 +461,17 @@ func scriptLimits(s *script) {
 	s.ask("updateApiKey", "/v1/api-keys/"+k.ID, `{"name":"other","limits":null}`)
 	s.ask("updateKey", "/v1/keys/"+k.ID, `{"limits":{"on_limit":"ask"}}`)
 	s.ask("updateKey", "/v1/keys/key_none", `{}`)
+}
+
+// scriptStops stops an inbox and the account, and lets them send again.
+func scriptStops(s *script) {
+	in := s.inbox("halted", ``)
+	for _, scope := range []string{`{"inbox_id":"` + in.ID + `"}`, `{}`, `{"inbox_id":"` + in.ID + `","key_id":"key_none"}`} {
+		s.ask("stopSending", "", scope)
+		s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@example.org","subject":"s","text":"t"}`)
+		s.ask("getUsage", "", "")
+		s.ask("resumeSending", "", scope)
+	}
 }
 
 func scriptUsage(s *script) {

@@ -44,6 +44,7 @@ func TestContract(t *testing.T) {
 			{"templates", templates},
 			{"emails", emails},
 			{"over limits", overLimits},
+			{"stops", stops},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},

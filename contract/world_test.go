@@ -49,7 +49,8 @@ type draft struct {
 type world struct {
 	*install
 	events        *watch
-	inbox, edited inbox // PATCH changes edited only
+	inbox, edited inbox  // PATCH changes edited only
+	spareKey      string // stop stops it only
 	in, out       message
 	guarded       inbox // send_policy approval
 	draft         draft

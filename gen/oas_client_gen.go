@@ -81,6 +81,7 @@ func trimTrailingSlashes(u *url.URL) {
 
 // Invoker invokes operations described by OpenAPI v3 specification.
 type Invoker interface {
+	AgentsInvoker
 	ContactsInvoker
 	DomainsInvoker
 	DraftsInvoker
@@ -140,6 +141,27 @@ type Invoker interface {
 	//
 	// GET /v1/events/stream
 	StreamEvents(ctx context.Context, params StreamEventsParams, options ...RequestOption) (StreamEventsRes, error)
+}
+
+// AgentsInvoker invokes operations described by OpenAPI v3 specification.
+//
+// x-gen-operation-group: Agents
+type AgentsInvoker interface {
+	// ResumeSending invokes resumeSending operation.
+	//
+	// Ends a stop. What waited is sent. An inbox or key that was stopped by itself stays stopped when the
+	// account resumes.
+	//
+	// POST /v1/resume
+	ResumeSending(ctx context.Context, request *StopScope, options ...RequestOption) (*Stop, error)
+	// StopSending invokes stopSending operation.
+	//
+	// Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
+	// get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
+	// changes nothing.
+	//
+	// POST /v1/stop
+	StopSending(ctx context.Context, request *StopScope, options ...RequestOption) (*Stop, error)
 }
 
 // ContactsInvoker invokes operations described by OpenAPI v3 specification.
@@ -8152,6 +8174,104 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 	return result, nil
 }
 
+// ResumeSending invokes resumeSending operation.
+//
+// Ends a stop. What waited is sent. An inbox or key that was stopped by itself stays stopped when the
+// account resumes.
+//
+// POST /v1/resume
+func (c *Client) ResumeSending(ctx context.Context, request *StopScope, options ...RequestOption) (*Stop, error) {
+	res, err := c.sendResumeSending(ctx, request, options...)
+	return res, err
+}
+
+func (c *Client) sendResumeSending(ctx context.Context, request *StopScope, requestOptions ...RequestOption) (res *Stop, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [1]string
+	pathParts[0] = "/v1/resume"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeResumeSendingRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ResumeSendingOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeResumeSendingResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // RetryWebhookDelivery invokes retryWebhookDelivery operation.
 //
 // Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
@@ -9133,6 +9253,105 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 	}
 
 	result, err := decodeSimulateMessageResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// StopSending invokes stopSending operation.
+//
+// Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
+// get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
+// changes nothing.
+//
+// POST /v1/stop
+func (c *Client) StopSending(ctx context.Context, request *StopScope, options ...RequestOption) (*Stop, error) {
+	res, err := c.sendStopSending(ctx, request, options...)
+	return res, err
+}
+
+func (c *Client) sendStopSending(ctx context.Context, request *StopScope, requestOptions ...RequestOption) (res *Stop, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [1]string
+	pathParts[0] = "/v1/stop"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeStopSendingRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, StopSendingOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeStopSendingResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -246,6 +246,20 @@ func encodeRescheduleEmailRequest(
 	return nil
 }
 
+func encodeResumeSendingRequest(
+	req *StopScope,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeSendDraftRequest(
 	req OptDraftSend,
 	r *http.Request,
@@ -310,6 +324,20 @@ func encodeSendMessageRequest(
 
 func encodeSimulateMessageRequest(
 	req *MessageSimulate,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
+func encodeStopSendingRequest(
+	req *StopScope,
 	r *http.Request,
 ) error {
 	const contentType = "application/json"

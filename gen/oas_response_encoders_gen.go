@@ -835,6 +835,19 @@ func encodeRescheduleEmailResponse(response *Email, w http.ResponseWriter) error
 	return nil
 }
 
+func encodeResumeSendingResponse(response *Stop, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
 func encodeRetryWebhookDeliveryResponse(response *WebhookDelivery, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(202)
@@ -965,6 +978,19 @@ func encodeSendMessageResponse(response SendMessageRes, w http.ResponseWriter) e
 func encodeSimulateMessageResponse(response *Message, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
+func encodeStopSendingResponse(response *Stop, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
 
 	e := jx.NewStreamingEncoder(w, -1)
 	response.Encode(e)

@@ -11225,6 +11225,112 @@ func (s *StatsDay) SetComplained(val int) {
 	s.Complained = val
 }
 
+// Whether an account, an inbox or a key is stopped.
+// Ref: #/components/schemas/Stop
+type Stop struct {
+	// The object type. Always `stop`.
+	Object string `json:"object"`
+	// Whether it sends nothing.
+	Stopped bool `json:"stopped"`
+	// What is stopped or resumed.
+	Scope string `json:"scope"`
+	// The inbox, or null.
+	InboxID NilString `json:"inbox_id"`
+	// The key, or null.
+	KeyID NilString `json:"key_id"`
+	// When it was stopped or resumed.
+	At time.Time `json:"at"`
+}
+
+// GetObject returns the value of Object.
+func (s *Stop) GetObject() string {
+	return s.Object
+}
+
+// GetStopped returns the value of Stopped.
+func (s *Stop) GetStopped() bool {
+	return s.Stopped
+}
+
+// GetScope returns the value of Scope.
+func (s *Stop) GetScope() string {
+	return s.Scope
+}
+
+// GetInboxID returns the value of InboxID.
+func (s *Stop) GetInboxID() NilString {
+	return s.InboxID
+}
+
+// GetKeyID returns the value of KeyID.
+func (s *Stop) GetKeyID() NilString {
+	return s.KeyID
+}
+
+// GetAt returns the value of At.
+func (s *Stop) GetAt() time.Time {
+	return s.At
+}
+
+// SetObject sets the value of Object.
+func (s *Stop) SetObject(val string) {
+	s.Object = val
+}
+
+// SetStopped sets the value of Stopped.
+func (s *Stop) SetStopped(val bool) {
+	s.Stopped = val
+}
+
+// SetScope sets the value of Scope.
+func (s *Stop) SetScope(val string) {
+	s.Scope = val
+}
+
+// SetInboxID sets the value of InboxID.
+func (s *Stop) SetInboxID(val NilString) {
+	s.InboxID = val
+}
+
+// SetKeyID sets the value of KeyID.
+func (s *Stop) SetKeyID(val NilString) {
+	s.KeyID = val
+}
+
+// SetAt sets the value of At.
+func (s *Stop) SetAt(val time.Time) {
+	s.At = val
+}
+
+// What to stop or resume. Without a field, the whole account.
+// Ref: #/components/schemas/StopScope
+type StopScope struct {
+	// The only inbox. Not with `key_id`.
+	InboxID OptNilString `json:"inbox_id"`
+	// The only key. Not with `inbox_id`.
+	KeyID OptNilString `json:"key_id"`
+}
+
+// GetInboxID returns the value of InboxID.
+func (s *StopScope) GetInboxID() OptNilString {
+	return s.InboxID
+}
+
+// GetKeyID returns the value of KeyID.
+func (s *StopScope) GetKeyID() OptNilString {
+	return s.KeyID
+}
+
+// SetInboxID sets the value of InboxID.
+func (s *StopScope) SetInboxID(val OptNilString) {
+	s.InboxID = val
+}
+
+// SetKeyID sets the value of KeyID.
+func (s *StopScope) SetKeyID(val OptNilString) {
+	s.KeyID = val
+}
+
 type StreamEventsOK struct {
 	Data io.Reader
 }
@@ -12185,6 +12291,8 @@ type Usage struct {
 	PendingDrafts int `json:"pending_drafts"`
 	// Whether sending is paused.
 	Sending SendingState `json:"sending"`
+	// Whether a person stopped sending for the account (`POST /v1/stop`).
+	Stopped bool `json:"stopped"`
 }
 
 // GetObject returns the value of Object.
@@ -12222,6 +12330,11 @@ func (s *Usage) GetSending() SendingState {
 	return s.Sending
 }
 
+// GetStopped returns the value of Stopped.
+func (s *Usage) GetStopped() bool {
+	return s.Stopped
+}
+
 // SetObject sets the value of Object.
 func (s *Usage) SetObject(val string) {
 	s.Object = val
@@ -12255,6 +12368,11 @@ func (s *Usage) SetPendingDrafts(val int) {
 // SetSending sets the value of Sending.
 func (s *Usage) SetSending(val SendingState) {
 	s.Sending = val
+}
+
+// SetStopped sets the value of Stopped.
+func (s *Usage) SetStopped(val bool) {
+	s.Stopped = val
 }
 
 // A number in use and its limit.

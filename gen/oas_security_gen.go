@@ -272,6 +272,9 @@ var operationRolesBearerAuth = map[string][]string{
 		"send",
 		"admin",
 	},
+	ResumeSendingOperation: []string{
+		"admin",
+	},
 	RetryWebhookDeliveryOperation: []string{
 		"webhooks:manage",
 		"admin",
@@ -303,6 +306,9 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	SimulateMessageOperation: []string{
 		"send",
+		"admin",
+	},
+	StopSendingOperation: []string{
 		"admin",
 	},
 	StreamEventsOperation: []string{

@@ -9,6 +9,7 @@ import (
 
 // Handler handles operations described by OpenAPI v3 specification.
 type Handler interface {
+	AgentsHandler
 	ContactsHandler
 	DomainsHandler
 	DraftsHandler
@@ -76,6 +77,27 @@ type RawHandler interface {
 	//
 	// GET /v1/events/stream
 	StreamEvents(ctx context.Context, params StreamEventsParams, w http.ResponseWriter) error
+}
+
+// AgentsHandler handles operations described by OpenAPI v3 specification.
+//
+// x-ogen-operation-group: Agents
+type AgentsHandler interface {
+	// ResumeSending implements resumeSending operation.
+	//
+	// Ends a stop. What waited is sent. An inbox or key that was stopped by itself stays stopped when the
+	// account resumes.
+	//
+	// POST /v1/resume
+	ResumeSending(ctx context.Context, req *StopScope) (*Stop, error)
+	// StopSending implements stopSending operation.
+	//
+	// Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
+	// get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
+	// changes nothing.
+	//
+	// POST /v1/stop
+	StopSending(ctx context.Context, req *StopScope) (*Stop, error)
 }
 
 // ContactsHandler handles operations described by OpenAPI v3 specification.

@@ -14,6 +14,7 @@ const (
 	ErrorCodeIPNotAllowed            = "ip_not_allowed"
 	ErrorCodeRecipientNotAllowed     = "recipient_not_allowed"
 	ErrorCodeSendingPaused           = "sending_paused"
+	ErrorCodeSendingStopped          = "sending_stopped"
 	ErrorCodeDomainNotVerified       = "domain_not_verified"
 	ErrorCodePlanLimitReached        = "plan_limit_reached"
 	ErrorCodeLinkInvalid             = "link_invalid"

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -25,6 +26,10 @@ func (a *API) GetUsage(ctx context.Context) (*gen.Usage, error) {
 	if err != nil {
 		return nil, err
 	}
+	stops, err := a.store.Stops(ctx, k.AccountID)
+	if err != nil {
+		return nil, err
+	}
 	return &gen.Usage{
 		Object:          "usage",
 		Plan:            u.Plan.Name,
@@ -32,6 +37,7 @@ func (a *API) GetUsage(ctx context.Context) (*gen.Usage, error) {
 		SendsToday:      gen.UsagePeriod{Used: int(u.Today), Limit: nilLimit(u.Plan.Daily), ResetsAt: u.DayEnds},
 		EmailsThisMonth: gen.UsagePeriod{Used: int(u.Month), Limit: nilLimit(u.Plan.Monthly), ResetsAt: u.MonthEnds},
 		PendingDrafts:   pending,
+		Stopped:         slices.Contains(stops, store.StopAccount),
 		Sending: gen.SendingState{
 			Paused: u.Account.PausedAt != nil, Reason: nilString(u.Account.PauseReason), PausedAt: nilTime(u.Account.PausedAt),
 		},

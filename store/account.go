@@ -306,7 +306,8 @@ func (p Plan) check(today, month, n int64, now time.Time) error {
 }
 
 const (
-	senders = `SELECT seq, plan, paused_at, coalesce(pause_reason, '') FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
+	senders = `SELECT seq, plan, paused_at, coalesce(pause_reason, ''),
+		EXISTS (SELECT 1 FROM stops WHERE stops.account_id = accounts.seq) FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
 
 	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM daily_counts
 		WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted' GROUP BY day`
@@ -321,6 +322,7 @@ const (
 type sender struct {
 	plan         Plan
 	paused       error
+	stops        []stop
 	today, month int64 // recipients accepted, where the plan has limits
 }
 
@@ -388,6 +390,9 @@ func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sen
 			return err, nil
 		}
 	}
+	if refused = b.refuseStopped(w, all); refused != nil {
+		return refused, nil
+	}
 	if refused, err = b.spend(ctx, w); refused != nil || err != nil {
 		return refused, err
 	}
@@ -418,16 +423,21 @@ func (w *hotWrite) toSend(emails []*hotEmail) map[int64]int64 {
 
 func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]*sender, error) {
 	all := make(map[int64]*sender, len(list))
+	var stopped []int64
 	read := func(rows *sql.Rows) error {
 		var (
 			seq    int64
 			plan   *string
 			at     *Time
 			reason string
+			some   bool
 			a      sender
 		)
-		if err := rows.Scan(&seq, &plan, &at, &reason); err != nil {
+		if err := rows.Scan(&seq, &plan, &at, &reason, &some); err != nil {
 			return err
+		}
+		if some {
+			stopped = append(stopped, seq)
 		}
 		a.plan = b.store.plans.of(plan)
 		if at != nil {
@@ -447,6 +457,12 @@ func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]
 	}
 	if err := b.store.hot.lockAccounts.Find(ctx, b.tx, limited, read); err != nil {
 		return nil, err
+	}
+	for _, seq := range stopped {
+		const q = `SELECT account_id, scope FROM stops WHERE account_id = $1`
+		if err := b.tx.SelectContext(ctx, &all[seq].stops, q, seq); err != nil {
+			return nil, err
+		}
 	}
 	for _, key := range limited {
 		if err := b.readAccepted(ctx, key[0], all[key[0]]); err != nil {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -652,4 +653,177 @@ func (s *Store) SweepBudgets(ctx context.Context) (int, error) {
 	}
 	more, err := s.sweep(ctx, "sweep budgets", texts, old, sweepBatch)
 	return n + more, err
+}
+
+// StopAccount is the scope of a stop of a whole account. The others are the ids of
+// inboxes and keys.
+const StopAccount = "account"
+
+// stopsEvery is how long a node may send by what it knows of the stops.
+const stopsEvery = 200 * time.Millisecond
+
+// stop is an account, inbox or key that sends nothing.
+type stop struct {
+	AccountID int64  `db:"account_id"`
+	Scope     string `db:"scope"`
+}
+
+// stops remembers what is stopped for a moment, so that delivering many messages
+// reads it once.
+type stops struct {
+	mu   sync.Mutex
+	read time.Time // a monotonic time
+	all  []stop
+}
+
+// StoppedError means that a person stopped the sender.
+type StoppedError struct{ Scope string }
+
+// Error implements error.
+func (e *StoppedError) Error() string {
+	if e.Scope == StopAccount {
+		return "sending is stopped for this account"
+	}
+	return "sending is stopped for " + e.Scope
+}
+
+// Stop stops an account, or one of its inboxes or keys, from sending, on all nodes.
+// What is queued waits. It returns when it was stopped.
+func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, error) {
+	const q = `INSERT INTO stops (account_id, scope, at) VALUES ($1, $2, $3) ON CONFLICT (account_id, scope) DO UPDATE SET at = stops.at RETURNING at`
+	var at Time
+	err := s.inTx(ctx, "stop sending", func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &at, q, accountID, scope, NewTime(s.now())) })
+	s.stops.forget()
+	return at, err
+}
+
+// Resume ends a stop. What waited for it is due at once.
+func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time, error) {
+	// A claim that stops rows holds the row of the stop: after the deletion there are
+	// no more.
+	const (
+		end  = `DELETE FROM stops WHERE account_id = $1 AND scope = $2`
+		wake = `UPDATE recipients SET next_attempt_at = stopped_due, stopped_due = NULL WHERE account_id = $1 AND stopped_due IS NOT NULL`
+	)
+	err := s.inTx(ctx, "resume sending", func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, end, accountID, scope); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, wake, accountID) // those of other stops are stopped again
+		return err
+	})
+	s.stops.forget()
+	if err == nil {
+		s.changed([]topic{{kind: topicQueue}}, 1)
+	}
+	return NewTime(s.now()), err
+}
+
+// Stops returns the scopes of an account that are stopped.
+func (s *Store) Stops(ctx context.Context, accountID int64) ([]string, error) {
+	var scopes []string
+	err := s.reads.All(ctx, &scopes, `SELECT scope FROM stops WHERE account_id = $1 ORDER BY scope`, accountID)
+	return scopes, s.wrap(err, "stops")
+}
+
+// IsStopped reports whether the sender of a claimed message is stopped. The answer is at most
+// stopsEvery old.
+func (s *Store) IsStopped(ctx context.Context, c Claimed) (bool, error) {
+	all, err := s.knownStops(ctx)
+	return slices.ContainsFunc(all, c.stoppedBy), err
+}
+
+// knownStops returns all stops, as they were at most stopsEvery ago.
+func (s *Store) knownStops(ctx context.Context) ([]stop, error) {
+	s.stops.mu.Lock()
+	defer s.stops.mu.Unlock()
+	if !s.stops.read.IsZero() && time.Since(s.stops.read) < stopsEvery {
+		return s.stops.all, nil
+	}
+	began := time.Now()
+	var all []stop
+	if err := s.reads.All(ctx, &all, `SELECT account_id, scope FROM stops`); err != nil {
+		return nil, s.wrap(err, "stops")
+	}
+	s.stops.read, s.stops.all = began, all
+	return all, nil
+}
+
+func (k *stops) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.read = time.Time{}
+}
+
+func (c *Claimed) stoppedBy(s stop) bool {
+	return s.stops(c.Message.AccountID, c.SenderID, deref(c.Message.SentBy))
+}
+
+// stops reports whether the stop holds for what a key or person sends from an inbox.
+func (s stop) stops(account int64, inbox, by string) bool {
+	return s.AccountID == account && (s.Scope == StopAccount || s.Scope == inbox || s.Scope == by)
+}
+
+// leaveStopped makes the claimed recipients of stopped senders wait for Resume, and
+// returns the others.
+func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed) ([]Claimed, error) {
+	const wait = `UPDATE recipients SET stopped_due = ?, next_attempt_at = NULL, leased = false, attempts = attempts - 1 WHERE seq IN (?)`
+	known, err := s.knownStops(ctx)
+	if err != nil || len(known) == 0 {
+		return claimed, err
+	}
+	var all []stop
+	if err := tx.SelectContext(ctx, &all, `SELECT account_id, scope FROM stops ORDER BY account_id, scope`+s.engine.LockRow()); err != nil {
+		return nil, errIn("stops", err)
+	}
+	var seqs []int64
+	pass := claimed[:0]
+	for i := range claimed {
+		c := claimed[i]
+		if slices.ContainsFunc(all, c.stoppedBy) {
+			seqs = append(seqs, c.Seq)
+		} else {
+			pass = append(pass, c)
+		}
+	}
+	if len(seqs) == 0 {
+		return pass, nil
+	}
+	return pass, errIn("leave what is stopped", execIn(ctx, tx, wait, NewTime(s.now()), seqs))
+}
+
+// stoppedSender returns the error for a send of a stopped sender, or nil. stopped are
+// the stops of its account.
+func stoppedSender(stopped []stop, h *hotMessage, inbox *hotInbox) error {
+	from, by := "", []Sender{{}}
+	if inbox != nil {
+		from = inbox.id
+	}
+	for _, sender := range append(by, h.senders...) {
+		for _, s := range stopped {
+			if s.stops(h.msg.AccountID, from, sender.ID) {
+				return &StoppedError{s.Scope}
+			}
+		}
+	}
+	return nil
+}
+
+// refuseStopped returns the error for a write of a stopped sender, or nil.
+func (b *hotBatch) refuseStopped(w *hotWrite, all map[int64]*sender) error {
+	for _, h := range w.messages {
+		if a := all[h.msg.AccountID]; a != nil && h.sendsForReal() {
+			if err := stoppedSender(a.stops, h, h.inbox); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range w.emails {
+		if a := all[h.msg.AccountID]; a != nil && h.sendsForReal() {
+			if err := stoppedSender(a.stops, h.hotMessage, b.inboxOf(h)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

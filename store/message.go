@@ -83,6 +83,7 @@ type Message struct {
 	HasLink     bool                 `db:"has_link"`
 	Truncated   bool                 `db:"truncated"` // a limit on reading it was reached
 	Tag         *string              `db:"tag"`
+	SentBy      *string              `db:"sent_by"`    // the id of a key or user; read by claims only
 	Size        int64                `db:"size"`       // bytes of the raw message
 	CreatedAt   Time                 `db:"created_at"` // of inbound ones: received at
 	SentAt      *Time                `db:"sent_at"`

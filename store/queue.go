@@ -23,14 +23,17 @@ type Claimed struct {
 	From string
 	// Category is the email's, and empty of a message of an inbox.
 	Category Category
+	// SenderID is the id of the inbox whose address it is sent from, or empty.
+	SenderID string
 }
 
 // claimColumns are the columns of messages, of inboxes and of none.
 const (
 	claimColumns = `m.seq, m.account_id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(i.id, '') AS inbox_id, m.id, m.direction, m.status,
 		m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.size, m.created_at, i.address AS inbox_address,
-		coalesce(e.category, '') AS category`
-	claimTables = ` FROM messages m LEFT JOIN inboxes i ON i.seq = m.inbox_seq LEFT JOIN emails e ON e.message_seq = m.seq`
+		coalesce(e.category, '') AS category, m.sent_by, coalesce(s.id, '') AS sender_id`
+	claimTables = ` FROM messages m LEFT JOIN inboxes i ON i.seq = m.inbox_seq LEFT JOIN emails e ON e.message_seq = m.seq
+		LEFT JOIN inboxes s ON s.seq = e.from_inbox`
 )
 
 // ClaimRecipients takes up to limit recipients that are due and not for one of
@@ -70,7 +73,10 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		if err := tx.GetContext(ctx, &name, `SELECT `+s.engine.TxName()); err != nil {
 			return fmt.Errorf("name of the transaction: %w", err)
 		}
-		claimed, err = withMessages(ctx, tx, rows)
+		if claimed, err = withMessages(ctx, tx, rows); err != nil {
+			return err
+		}
+		claimed, err = s.leaveStopped(ctx, tx, claimed)
 		return err
 	})
 	if err != nil && (len(claimed) == 0 || !s.wasCommitted(ctx, name, err, outcomeLongTimeout, len(claimed))) {
@@ -94,6 +100,7 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 	var ms []struct {
 		Message
 		InboxAddress *string  `db:"inbox_address"`
+		SenderID     string   `db:"sender_id"` // of an email's inbox
 		Category     Category `db:"category"`
 	}
 	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
@@ -109,7 +116,7 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 			if m.InboxAddress != nil {
 				from = *m.InboxAddress
 			}
-			claimed = append(claimed, Claimed{r, m.Message, from, m.Category})
+			claimed = append(claimed, Claimed{r, m.Message, from, m.Category, cmp.Or(m.InboxID, m.SenderID)})
 			break
 		}
 	}

@@ -102,6 +102,7 @@ type Store struct {
 	watch bool // Config.AutoPause
 
 	agentLimits *Limits // nil: none
+	stops       stops
 
 	rates  rateCounter
 	stmts  *batch.Statements

@@ -154,6 +154,9 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 	msg := &h.msg
 	msg.ID, msg.Content, msg.Recipients = NewID("msg_", now), &content, slices.Clone(m.Recipients)
 	msg.FromEmail, msg.Subject, msg.HeaderID = storable(msg.FromEmail), storable(msg.Subject), storable(msg.HeaderID)
+	if n := len(h.senders); n > 0 && h.senders[n-1].ID != "" { // of a draft, who made it
+		msg.SentBy = &h.senders[n-1].ID
+	}
 	if msg.Tag != nil {
 		tag := storable(*msg.Tag)
 		msg.Tag = &tag

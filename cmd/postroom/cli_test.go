@@ -415,7 +415,7 @@ func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 		}
 	}
 	walk("")
-	if n != 19 {
+	if n != 21 {
 		t.Errorf("%d commands call a server", n)
 	}
 }

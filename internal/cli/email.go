@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/client"
 	"github.com/postroom/postroom/gen"
 )
 
@@ -76,6 +77,35 @@ func (p Program) usageCommand() *cobra.Command {
 			if u.Sending.Paused {
 				t.row("Sending paused", u.Sending.Reason.Or(""))
 			}
+		})
+	})
+}
+
+func (p Program) stopCommand() *cobra.Command {
+	return p.stopOrResume("stop", "Stop sending for the account, an inbox or a key", (*client.Client).StopSending)
+}
+
+func (p Program) resumeCommand() *cobra.Command {
+	return p.stopOrResume("resume", "Resume sending after a stop", (*client.Client).ResumeSending)
+}
+
+func (p Program) stopOrResume(
+	use, short string, call func(*client.Client, context.Context, *gen.StopScope, ...gen.RequestOption) (*gen.Stop, error),
+) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	inbox := cmd.Flags().String("inbox", "", "only this inbox, by its id")
+	key := cmd.Flags().String("key-id", "", "only this key, by its id")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		stop, err := call(a.Client, ctx, &gen.StopScope{InboxID: optNil(*inbox), KeyID: optNil(*key)})
+		if err != nil {
+			return err
+		}
+		return a.show(stop, func(t *table) {
+			state := "sending"
+			if stop.Stopped {
+				state = "stopped"
+			}
+			t.row(stop.Scope, state, when(stop.At))
 		})
 	})
 }

@@ -181,3 +181,11 @@ func (b *body) attachments() gen.MessageAttachmentInputs {
 	}
 	return all
 }
+
+// optNil is opt for a field that may also be null.
+func optNil(s string) gen.OptNilString {
+	if s == "" {
+		return gen.OptNilString{}
+	}
+	return gen.NewOptNilString(s)
+}

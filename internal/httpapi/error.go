@@ -91,6 +91,9 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		}
 	case isLimit(err):
 		return c.limitError(err)
+	case isStopped(err):
+		stopped, _ := errors.AsType[*store.StoppedError](err)
+		return Forbidden(gen.ErrorCodeSendingStopped, stopped.Error())
 	case isOverBudget(err):
 		return overBudget(err, c.now())
 	case errors.Is(err, store.ErrThreadLimit):
@@ -120,6 +123,11 @@ func isLimit(err error) bool {
 	_, limit := errors.AsType[*store.LimitError](err)
 	_, paused := errors.AsType[*store.PausedError](err)
 	return limit || paused
+}
+
+func isStopped(err error) bool {
+	_, stopped := errors.AsType[*store.StoppedError](err)
+	return stopped
 }
 
 func isOverBudget(err error) bool {

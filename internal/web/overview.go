@@ -7,7 +7,25 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-func (d *Dashboard) overviewPages() { d.get("/{$}", d.overview) }
+func (d *Dashboard) overviewPages() {
+	d.get("/{$}", d.overview)
+	d.post("/stop", d.stop)
+	d.post("/resume", d.resume)
+}
+
+func (d *Dashboard) stop(p *page) error {
+	if _, err := d.api.StopSending(p.ctx(), &gen.StopScope{}); err != nil {
+		return p.refused("/", err)
+	}
+	return p.done("/", "Sending is stopped.")
+}
+
+func (d *Dashboard) resume(p *page) error {
+	if _, err := d.api.ResumeSending(p.ctx(), &gen.StopScope{}); err != nil {
+		return p.refused("/", err)
+	}
+	return p.done("/", "Sending resumed.")
+}
 
 // periods are the numbers of days that charts can show.
 var periods = []int{7, 30, 90}

@@ -48,6 +48,8 @@ type view struct {
 	Notice notice
 	// Pending is the number of drafts that wait for approval.
 	Pending int
+	// Stopped reports whether a person stopped sending for the account.
+	Stopped bool
 	Data    any
 }
 
@@ -60,7 +62,8 @@ func (p *page) showStatus(status int, name string, data any) error {
 	if t == nil {
 		return fmt.Errorf("no template %q", name)
 	}
-	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data, Pending: p.pending()}
+	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data}
+	v.Pending, v.Stopped = p.pending()
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
 	}
@@ -100,17 +103,18 @@ func showFault[View any](p *page, name string, err error, of func(*page) (View, 
 	return p.showStatus(pr.status, name, v)
 }
 
-// pending returns how many drafts wait for approval by the signed-in user. It
-// returns 0 on errors, so that the page is still shown.
-func (p *page) pending() int {
+// pending returns how many drafts wait for approval by the signed-in user, and
+// whether sending is stopped. It returns 0 on errors, so that the page is still
+// shown.
+func (p *page) pending() (drafts int, stopped bool) {
 	if p.user.ID == "" {
-		return 0
+		return 0, false
 	}
 	u, err := p.d.api.GetUsage(p.ctx())
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return u.PendingDrafts
+	return u.PendingDrafts, u.Stopped
 }
 
 // done redirects to another page after a successful form, and shows the notice

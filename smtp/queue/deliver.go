@@ -32,6 +32,9 @@ func (q *Queue) attempt(ctx context.Context, j *job) []result {
 	if j.dest.kind == toNobody {
 		return each(j, simulate)
 	}
+	if q.stopped(ctx, j) {
+		return all(len(j.rcpts), resultUntried) // the next claim leaves it
+	}
 	if v, ok := q.mayLeave(ctx, j); !ok {
 		return all(len(j.rcpts), v)
 	}
@@ -42,6 +45,16 @@ func (q *Queue) attempt(ctx context.Context, j *job) []result {
 		return all(len(j.rcpts), result{status: store.RecipientQueued, response: response})
 	}
 	return q.deliverRemote(ctx, j)
+}
+
+// stopped reports whether a person stopped the sender of the job. When that cannot be
+// read, nothing leaves.
+func (q *Queue) stopped(ctx context.Context, j *job) bool {
+	is, err := q.store.IsStopped(ctx, j.rcpts[0])
+	if err != nil && !brokenOff(ctx) {
+		q.log.WarnContext(ctx, "stops cannot be read", "message_id", j.mail.message.ID, "error", err)
+	}
+	return is || err != nil
 }
 
 // mayLeave reports whether the sender may still use the From domain: the

@@ -18,6 +18,9 @@ import (
 // errLeaseOver means that another process may have claimed the recipient.
 var errLeaseOver = errors.New("lease is over")
 
+// errStopped means that a person stopped the sender.
+var errStopped = errors.New("sending is stopped")
+
 // deliverRemote sends the message to the first server of the destination that
 // accepts the transaction, and returns its results.
 func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
@@ -164,6 +167,9 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 		if !j.claim.ours(q.now()) {
 			return errLeaseOver
 		}
+		if q.stopped(ctx, j) {
+			return errStopped
+		}
 		return ctx.Err()
 	})
 	switch {
@@ -171,6 +177,8 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 		return q.cannotOpen(ctx, j, err)
 	case errors.Is(err, errLeaseOver):
 		return resultLost
+	case errors.Is(err, errStopped):
+		return resultUntried
 	case errors.Is(err, outbound.ErrNoAnswer):
 		q.tally.inDoubt.Add(1)
 		q.log.WarnContext(ctx, "no reply after the message, which may arrive twice", "mx_host", p.At.Name(),

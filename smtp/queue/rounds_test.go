@@ -7,3 +7,6 @@ const (
 	// amongDead for working ones beside them.
 	crowdOfDead, amongDead = 1000, 200
 )
+
+// stopRounds is how often sending is stopped while three nodes send.
+const stopRounds = 2
