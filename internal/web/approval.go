@@ -30,7 +30,7 @@ var draftEvents = []gen.EventType{gen.EventTypeDraftCreated, gen.EventTypeDraftS
 
 type approvalsView struct {
 	Drafts    []gen.Draft
-	Undo      string // id of the draft that was just approved
+	Undo      string // id of the draft that was just approved, while that can be undone
 	Status    string // pending, sent or rejected
 	Addresses map[string]string
 	paging
@@ -38,7 +38,7 @@ type approvalsView struct {
 }
 
 func (d *Dashboard) approvals(p *page) error {
-	v := approvalsView{Undo: p.r.URL.Query().Get("undo"), Status: p.r.URL.Query().Get("status"), Addresses: map[string]string{}}
+	v := approvalsView{Status: p.r.URL.Query().Get("status"), Addresses: map[string]string{}}
 	if v.Status == "" {
 		v.Status = string(gen.DraftStatusPending)
 	}
@@ -52,10 +52,32 @@ func (d *Dashboard) approvals(p *page) error {
 	if err := d.addresses(p, v.Drafts, v.Addresses); err != nil {
 		return err
 	}
+	if id := p.r.URL.Query().Get("undo"); id != "" {
+		can, err := d.canUndo(p, id)
+		if err != nil {
+			return err
+		}
+		if can {
+			v.Undo = id
+		}
+	}
 	if v.First == "" {
 		v.Live = livePath("", draftEvents...)
 	}
 	return p.show("approvals", v)
+}
+
+// canUndo reports whether the approval of a draft can still be undone.
+func (d *Dashboard) canUndo(p *page, id string) (bool, error) {
+	dr, err := d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: id})
+	if pr, refused := problemOf(err); refused && pr.status < http.StatusInternalServerError {
+		return false, nil // no such draft
+	}
+	if err != nil {
+		return false, err
+	}
+	decided, ok := dr.DecidedAt.Get()
+	return ok && dr.Status == string(gen.DraftStatusSent) && d.now().Before(decided.Add(d.cfg.Undo)), nil
 }
 
 // addresses looks up the addresses of the drafts' inboxes.

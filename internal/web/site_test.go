@@ -54,6 +54,7 @@ type options struct {
 	base    string // where people reach it, when that is elsewhere
 	proxies []netip.Prefix
 	before  func(api http.Handler) http.Handler // what the dashboard calls in its place
+	undo    time.Duration                       // how long an approval can be undone
 }
 
 // each runs test on both engines, each time with a site of its own.
@@ -95,7 +96,7 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	}
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	api := s.newAPI(t, base, log)
+	api := s.newAPI(t, base, log, o.undo)
 	s.api, err = httpapi.NewLocalClient(api)
 	must(t, err)
 	local := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
@@ -104,7 +105,7 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	}
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
-		Images: remoteimage.New(remoteimage.Config{Targets: local}),
+		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo,
 	})
 	must(t, err)
 	server.Config.Handler = s.dashboard
@@ -123,7 +124,7 @@ func newNode(t *testing.T, cfg store.Config, s *site, o options) *site {
 
 // newAPI makes the API with everything that it needs: its webhooks may be sent to
 // this machine.
-func (s *site) newAPI(t *testing.T, base *url.URL, log *slog.Logger) http.Handler {
+func (s *site) newAPI(t *testing.T, base *url.URL, log *slog.Logger, undo time.Duration) http.Handler {
 	t.Helper()
 	key := bytes.Repeat([]byte("k"), 32)
 	signer, err := feedback.NewSigner(key)
@@ -151,7 +152,7 @@ func (s *site) newAPI(t *testing.T, base *url.URL, log *slog.Logger) http.Handle
 	api, err := handlers.New(handlers.Config{
 		Store: s.store, Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: s.hooks, Streams: streams,
 		MailDomain: storetest.Domain, Hostname: "mx." + storetest.Domain, BaseURL: base, FileKey: key, Feedback: signer, KeyPrefix: "sk",
-		SendPolicy: store.PolicyOpen, RateLimits: true, Version: "test", Stopping: make(chan struct{}), Now: s.clock.Now, Log: log,
+		SendPolicy: store.PolicyOpen, Undo: undo, RateLimits: true, Version: "test", Stopping: make(chan struct{}), Now: s.clock.Now, Log: log,
 	})
 	must(t, err)
 	return api

@@ -28,12 +28,12 @@ import (
 func TestEveryLinkAndFormWorks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
-		hooks := fillForWalk(t, s)
+		hooks, inbox := fillForWalk(t, s)
 		link, token := web.NewLink(s.clock.Now())
 		_, err := s.store.CreateUser(t.Context(), s.account, "walker@example.com", link)
 		must(t, err)
 		w := newWalk(t, s)
-		w.hooks = hooks
+		w.hooks, w.inbox = hooks, inbox
 		w.visit("/setup/"+token, "the test")
 		w.run()
 		for _, route := range routes(t) {
@@ -41,13 +41,22 @@ func TestEveryLinkAndFormWorks(t *testing.T) {
 				t.Errorf("no link or form of the pages that were visited leads to %s", route)
 			}
 		}
+		usage, err := s.api.GetUsage(s.asUser(t))
+		must(t, err)
+		if usage.Stopped {
+			t.Error("sending is still stopped after the walk")
+		}
 		t.Logf("%d addresses visited, %d forms submitted", len(w.visited), w.submitted)
-	})
+	}, options{undo: undoInWalk})
 }
 
+// undoInWalk is longer than the walk takes from an approval to its undo, during
+// which each request moves the clock by a second.
+const undoInWalk = 10 * time.Minute
+
 // fillForWalk stores something for every kind of page to show.
-// It returns an address that receives webhooks.
-func fillForWalk(t *testing.T, s *site) string {
+// It returns an address that receives webhooks, and the ID of an inbox.
+func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	t.Helper()
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "image/png")
@@ -89,7 +98,7 @@ func fillForWalk(t *testing.T, s *site) string {
 	must(t, err)
 	s.handOver(t)
 	s.deliver(t)
-	return to.url
+	return to.url, in.ID
 }
 
 // mostOfAKind is how many forms of one route are submitted: a reply, for one, can be
@@ -105,6 +114,7 @@ type walk struct {
 	t         *testing.T
 	v         *visitor
 	hooks     string // receives webhooks
+	inbox     string // the ID of an inbox
 	base      *url.URL
 	visited   map[string]bool
 	links     []foundAt // to visit
@@ -146,8 +156,12 @@ func (w *walk) run() {
 }
 
 // last says how late a form comes: what others need goes last, and the sign-out
-// after everything that needs a session.
+// after everything that needs a session. Sending resumes before anything else, so
+// that it is not stopped for the rest of the walk.
 func last(route string) int {
+	if strings.HasSuffix(route, "/resume") {
+		return -20
+	}
 	for class, suffixes := range [][]string{
 		{"/sign-in"}, {"/sign-out"}, {"/inboxes/{inbox}/delete"}, {"/delete", "/revoke", "/cancel", "/remove"}, {"/approve", "/reject", "/active"},
 	} {
@@ -351,6 +365,8 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 		switch {
 		case name == "url":
 			value = w.hooks
+		case name == "inbox_ids":
+			value = cmp.Or(value, w.inbox)
 		case name == "name" && page == "/inboxes":
 			value = "made-by-walk"
 		}
@@ -379,7 +395,28 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 			add(name, attr(n, "value"))
 		}
 	}
+	if box := elsewhere(form); box != nil {
+		values.Add(attr(box, "name"), attr(box, "value"))
+	}
 	return values
+}
+
+// elsewhere returns the first checkbox outside a form that belongs to it: the form
+// acts on what is selected in a list. It returns nil if there is none.
+func elsewhere(form *html.Node) *html.Node {
+	id, root := attr(form, "id"), form
+	if id == "" {
+		return nil
+	}
+	for root.Parent != nil {
+		root = root.Parent
+	}
+	for n := range root.Descendants() {
+		if n.Data == "input" && attr(n, "type") == "checkbox" && attr(n, "form") == id {
+			return n
+		}
+	}
+	return nil
 }
 
 func (w *walk) parse(page string) *html.Node {

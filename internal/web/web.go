@@ -47,6 +47,8 @@ type Config struct {
 	// Images fetches the remote images of a message when a user requests them;
 	// nil disables them.
 	Images *remoteimage.Fetcher
+	// Undo is how long an approval can be undone; 0 means not at all.
+	Undo time.Duration
 	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// Now is the clock.
