@@ -85,8 +85,13 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 			},
 			"createWebhook": {at("/v1/webhooks"), at(`{"url":"https://a.example/hook"}`)},
 			"updateWebhook": {func() string { return create("/v1/webhooks", `{"url":"https://a.example/hook"}`) }, at(`{"active":true}`)},
-			"createKey":     {at("/v1/keys"), at(`{"name":"n"}`)},
-			"createApiKey":  {at("/v1/api-keys"), at(`{"name":"n"}`)},
+			"replayWebhook": {
+				func() string { return create("/v1/webhooks", `{"url":"https://a.example/hook"}`) + "/replay" }, at(`{"since":"2030-01-01T00:00:00Z"}`),
+			},
+			"createKey":    {at("/v1/keys"), at(`{"name":"n"}`)},
+			"updateKey":    {func() string { return create("/v1/keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
+			"updateApiKey": {func() string { return create("/v1/api-keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
+			"createApiKey": {at("/v1/api-keys"), at(`{"name":"n"}`)},
 		}
 		fields := 0
 		for _, item := range doc.Paths.Map() {

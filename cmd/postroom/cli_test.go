@@ -415,7 +415,7 @@ func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 		}
 	}
 	walk("")
-	if n != 21 {
+	if n != 22 {
 		t.Errorf("%d commands call a server", n)
 	}
 }

@@ -12,6 +12,8 @@ func linearReaders() []lineartest.Reader {
 	return []lineartest.Reader{
 		{Name: "FoldAddress", Units: []string{"A", "é", "\xff", "\u212a"}, Read: func(s string) { FoldAddress(s) }},
 		{Name: "MatchAddress", Units: []string{"a", "b", "@"}, Read: func(s string) { MatchAddress("*a*b*@*.example", s) }},
+		{Name: "Mailbox", Units: []string{"A", "é", "+", `"`, `\`}, Read: func(s string) { Mailbox(s + "@b.example") }},
+		{Name: "Mailbox domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { Mailbox("a@" + s) }},
 		{Name: "ParseMailbox", Units: header, Read: func(s string) { _, _ = ParseMailbox(s) }},
 		{Name: "ParseMailbox domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { _, _ = ParseMailbox("a@" + s) }},
 		{Name: "ValidAddress", Units: []string{"a", lineartest.Letter, ".", "@", `"`}, Read: func(s string) { _ = ValidAddress("a@" + s) }},

@@ -63,6 +63,10 @@ func glob(pattern, s string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
+// maxDomainText is the largest size in bytes of a domain in Unicode: 253 characters of
+// four bytes.
+const maxDomainText = 4 * 253
+
 // Mailbox returns an address in the form in which all spellings of one mailbox
 // are equal: in lower case, without a tag ("+news"), without quotes, and with
 // the domain in ASCII.
@@ -80,8 +84,11 @@ func Mailbox(email string) string {
 		local = local[:tag]
 	}
 	domain = strings.TrimSuffix(FoldAddress(domain), ".")
-	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
-		domain = ascii
+	// A longer domain is in no DNS, and its conversion takes more than linear time.
+	if len(domain) <= maxDomainText {
+		if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+			domain = ascii
+		}
 	}
 	return local + "@" + domain
 }
