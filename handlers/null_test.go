@@ -62,6 +62,7 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 			return prefix + string(rune('a'+n/26)) + string(rune('a'+n%26)) + suffix
 		}
 		inbox := "/v1/inboxes/" + in.ID
+		webhook := create("/v1/webhooks", `{"url":"https://a.example/hook"}`)
 		// Requests that are complete without any of their nullable fields.
 		requests := map[string]struct {
 			path func() string
@@ -85,13 +86,13 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 			},
 			"createWebhook": {at("/v1/webhooks"), at(`{"url":"https://a.example/hook"}`)},
 			"updateWebhook": {func() string { return create("/v1/webhooks", `{"url":"https://a.example/hook"}`) }, at(`{"active":true}`)},
-			"replayWebhook": {
-				func() string { return create("/v1/webhooks", `{"url":"https://a.example/hook"}`) + "/replay" }, at(`{"since":"2030-01-01T00:00:00Z"}`),
-			},
-			"createKey":    {at("/v1/keys"), at(`{"name":"n"}`)},
-			"updateKey":    {func() string { return create("/v1/keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
-			"updateApiKey": {func() string { return create("/v1/api-keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
-			"createApiKey": {at("/v1/api-keys"), at(`{"name":"n"}`)},
+			"replayWebhook": {at(webhook + "/replay"), at(`{"since":"2030-01-01T00:00:00Z"}`)},
+			"stopSending":   {at("/v1/stop"), at(`{}`)},
+			"resumeSending": {at("/v1/resume"), at(`{}`)},
+			"createKey":     {at("/v1/keys"), at(`{"name":"n"}`)},
+			"updateKey":     {func() string { return create("/v1/keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
+			"updateApiKey":  {func() string { return create("/v1/api-keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
+			"createApiKey":  {at("/v1/api-keys"), at(`{"name":"n"}`)},
 		}
 		fields := 0
 		for _, item := range doc.Paths.Map() {
@@ -134,6 +135,9 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 						null := send(func(body map[string]any) { body[field] = nil })
 						if d := cmp.Diff(absent, null); d != "" {
 							t.Errorf("null is not the same as absent: -absent +null:\n%s", d)
+						}
+						if op.OperationID == "stopSending" {
+							s.do(t, http.MethodPost, "/v1/resume", `{}`).want(t, http.StatusOK)
 						}
 					})
 				}

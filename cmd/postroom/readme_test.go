@@ -82,6 +82,12 @@ func TestREADMEWorksWhenPasted(t *testing.T) {
 			skiptest.OutsideCI(t, tool+" is not installed")
 		}
 	}
+	// The pages use go run, which compiles at its first use: not while the server's time runs.
+	compile := exec.CommandContext(t.Context(), "go", "run", "./cmd/postroom", "--version")
+	compile.Dir = "../.."
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	data := t.TempDir()
 	s := serve(t, data)
 	api, err := url.Parse(s.api)
