@@ -67,7 +67,7 @@ mv "$work/postroom" "$dir/.postroom.new"
 chmod 755 "$dir/.postroom.new"
 mv "$dir/.postroom.new" "$dir/postroom"
 
-echo "Installed $("$dir/postroom" --version) to $dir/postroom"
+echo "Installed $("$dir/postroom" version) to $dir/postroom"
 case :$PATH: in
 *:"$dir":*) ;;
 *) echo "Add $dir to your PATH." ;;

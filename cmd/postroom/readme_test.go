@@ -83,7 +83,7 @@ func TestREADMEWorksWhenPasted(t *testing.T) {
 		}
 	}
 	// The pages use go run, which compiles at its first use: not while the server's time runs.
-	compile := exec.CommandContext(t.Context(), "go", "run", "./cmd/postroom", "--version")
+	compile := exec.CommandContext(t.Context(), "go", "run", "./cmd/postroom", "version")
 	compile.Dir = "../.."
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
