@@ -41,6 +41,8 @@ var bodyRules = []rule{
 		has(`is an object or a list:|may not hold line breaks|has no value`), "a schema does not know what the template does with a value",
 	},
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
+	{has(`^(stop|resume)Sending$`), has(`^key_id$`), has(`must not be given with inbox_id`), "generators have no type for one field or the other, each with null"},
+	{has(`^(create|update)Webhook$`), has(`^inbox_ids\[`), has(`(?s)inbox .* not found, or this key`), "a schema does not know what there is"},
 	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "the grammar of domain names, in any script, is no pattern to read"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`must be a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},

@@ -136,6 +136,8 @@ var (
 		is   *regexp.Regexp
 		name string
 	}{
+		{regexp.MustCompile(`"key_hint": "[^"]*"`), `"key_hint": "HINT"`},
+		{regexp.MustCompile(`"prefix": "sk_live_[^"]*"`), `"prefix": "PREFIX"`},
 		{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "SECRET"},
 		{regexp.MustCompile(`"(response_time_ms|last_duration_ms)": \d+`), `"$1": N`},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), "TIME"},

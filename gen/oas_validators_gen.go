@@ -5165,8 +5165,8 @@ func (s WebhookInboxIds) Validate() error {
 	for i, elem := range alias {
 		if err := func() error {
 			if err := (validate.String{
-				MinLength:     0,
-				MinLengthSet:  false,
+				MinLength:     1,
+				MinLengthSet:  true,
 				MaxLength:     40,
 				MaxLengthSet:  true,
 				Email:         false,
