@@ -30,7 +30,7 @@ func TestUsageShowsThePlan(t *testing.T) {
 		want := `{"object":"usage","plan":"small","inboxes":{"used":1,"limit":2},` +
 			`"sends_today":{"used":2,"limit":5,"resets_at":"2026-09-24T00:00:00.000Z"},` +
 			`"emails_this_month":{"used":2,"limit":null,"resets_at":"2026-10-01T00:00:00.000Z"},"pending_drafts":0,` +
-			`"sending":{"paused":false,"reason":null,"paused_at":null}}`
+			`"sending":{"paused":false,"reason":null,"paused_at":null},"stopped":false}`
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
