@@ -41,8 +41,9 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
 	github.com/google/jsonschema-go v0.4.3
-	golang.org/x/crypto v0.58.0
 )
+
+require github.com/hanwen/go-fuse/v2 v2.12.1
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -18,7 +18,12 @@ var (
 	withCrashpoints func() (string, error)
 )
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	if options := os.Getenv(powerVariable); options != "" {
+		os.Exit(servePower(options))
+	}
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "postroom-faults-")
