@@ -3,17 +3,21 @@ package store
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/store/internal/engine"
+	"github.com/postroom/postroom/store/internal/tables"
 )
 
 // Snapshot is a copy of the database at one moment, in a file, with the list of
@@ -166,6 +170,129 @@ func Load(ctx context.Context, cfg Config, path string) error {
 	}
 	_, err := Migrate(ctx, cfg)
 	return err
+}
+
+// Row is a row of a table in an export.
+type Row = tables.Row
+
+// ExportedTables returns the names of the tables in an export, in the order in which
+// their rows are imported.
+func ExportedTables() []string {
+	names := make([]string, len(tables.All))
+	for i, t := range tables.All {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// Portable describes the rows of an export, which either engine can import.
+type Portable struct {
+	Schema int64 `json:"schema"` // version
+	// Last holds the last number of a row, by table.
+	Last map[string]int64 `json:"last"`
+	// At is when the rows were read, all as of one moment.
+	At time.Time `json:"at"`
+}
+
+// Export calls f with all rows of the database as of one moment, or with those of one
+// account, if accountID is not 0. The search index and the sessions are left out. It
+// ends with the first error of f.
+func (s *Store) Export(ctx context.Context, accountID int64, f func(Row) error) (_ Portable, err error) {
+	schema := s.schema
+	tx, err := s.read.BeginTxx(ctx, &sql.TxOptions{Isolation: s.engine.SnapshotLevel(), ReadOnly: true})
+	if err != nil {
+		return Portable{}, s.wrap(err, "export")
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }() // nothing was written
+	out := Portable{Schema: schema, Last: map[string]int64{}, At: s.now()}
+	for _, t := range tables.All {
+		if err := t.Each(ctx, tx, accountID, f); err != nil {
+			return out, err
+		}
+		if out.Last[t.Name], err = t.Last(ctx, tx, s.engine.Name()); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// Import fills the database of cfg, which must be empty, with the rows of an export,
+// all or none. It holds pending work (see Hold), and migrates the schema.
+func Import(ctx context.Context, cfg Config, p Portable, rows iter.Seq2[Row, error]) (err error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	m, err := s.migrator()
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, m); err != nil {
+		return err
+	}
+	if _, newest, err := m.GetVersions(ctx); err != nil {
+		return s.wrap(err, "read the schema version")
+	} else if p.Schema > newest {
+		return fmt.Errorf("the export has schema %d, and this program knows %d: use a newer Postroom", p.Schema, newest)
+	}
+	if _, err := m.UpTo(ctx, p.Schema); err != nil {
+		return fmt.Errorf("create the tables: %w", err)
+	}
+	if err := s.importRows(ctx, p, rows); err != nil {
+		return err
+	}
+	if _, err := m.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) importRows(ctx context.Context, p Portable, rows iter.Seq2[Row, error]) (err error) {
+	tx, err := s.write.BeginTxx(ctx, nil)
+	if err != nil {
+		return s.wrap(err, "import")
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}()
+	var accounts int
+	if err := tx.GetContext(ctx, &accounts, `SELECT count(*) FROM accounts`); err != nil {
+		return s.wrap(err, "import")
+	}
+	if accounts > 0 {
+		return errors.New("the database is not empty")
+	}
+	for _, t := range slices.Backward(tables.All) { // of what migrations write
+		if _, err := tx.ExecContext(ctx, `DELETE FROM `+t.Name); err != nil {
+			return s.wrap(err, "import")
+		}
+	}
+	to := tables.NewInserter(tx, s.engine.Name())
+	for r, err := range rows {
+		if err == nil {
+			err = to.Insert(ctx, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := to.Close(ctx); err != nil {
+		return err
+	}
+	for _, t := range tables.All {
+		if err := t.SetLast(ctx, tx, s.engine.Name(), p.Last[t.Name]); err != nil {
+			return err
+		}
+	}
+	for _, q := range []string{tables.Indexable, hold} {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return s.wrap(err, "import")
+		}
+	}
+	return s.wrap(tx.Commit(), "import")
 }
 
 // A backup is older than the latest deliveries: messages that it shows as waiting

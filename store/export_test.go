@@ -155,3 +155,14 @@ func (s *Store) CommitBatch(ctx context.Context, batch []*NewMessage) error {
 	_, err := s.commitHot(ctx, 0, writes, false)
 	return err
 }
+
+// TableNames lists the tables of the database, without those of migrations and parts of
+// the search index.
+func TableNames(ctx context.Context, s *Store) (names []string, err error) {
+	q := `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_name NOT LIKE 'goose%'`
+	if s.engine.Name() == engine.SQLite {
+		q = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%'
+			AND name NOT LIKE 'search\_index\_%' ESCAPE '\'`
+	}
+	return names, s.read.SelectContext(ctx, &names, q)
+}

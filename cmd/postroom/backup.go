@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,111 @@ func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir str
 	return err
 }
 
+func (p program) exportCommand() *cobra.Command {
+	var account string
+	var noSecret bool
+	cmd := &cobra.Command{
+		Use:   "export FOLDER",
+		Short: "Export all data, or one account, into files that any database can import",
+		Long: "Write all data as of one moment into a new folder, while the service runs, and verify the copy.\n" +
+			"Each message is an .eml file, and each table a file of JSON lines. `postroom import` reads the folder\n" +
+			"into SQLite or PostgreSQL, whichever it came from. The folder contains all mail and, with the secret,\n" +
+			"all private keys. Keep it safe.\n\n" +
+			"Messages whose content is missing or has the wrong size are listed, and everything else is exported.",
+		Example: "  postroom export /backup/everything\n  postroom export --account acc_01hzy5w7q4k8r2m6n3p9t0v1xz /backup/growth",
+		Args:    cli.Wants(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
+				return p.export(ctx, cfg, s, args[0], account, noSecret)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&account, "account", "", "ID of the only account to export")
+	cmd.Flags().BoolVar(&noSecret, "without-secret", false, "omit the installation secret; an import then needs it in "+envPrefix+"SECRET")
+	return cmd
+}
+
+func (p program) export(ctx context.Context, cfg Config, s *store.Store, dir, account string, noSecret bool) (err error) {
+	given, mark, err := cfg.secretAndMark()
+	if err != nil {
+		return err
+	}
+	if noSecret || cfg.Secret != "" {
+		given = ""
+	}
+	blobs, err := cfg.openBlobs(ctx, time.Now)
+	if err != nil {
+		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	x, err := backup.WriteExport(ctx, backup.Config{
+		Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
+	}, account)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s is an export as of %s: %d accounts, %d inboxes, %d messages, %d files of mail.\n",
+		dir, x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"], x.Messages)
+	if err == nil && !x.HasSecret {
+		_, err = fmt.Fprintln(p.Stdout, "It does not contain the installation secret, which an import needs: keep the secret elsewhere.")
+	}
+	if n := len(x.Missing); n > 0 {
+		err = errors.Join(err, fmt.Errorf("the export is complete, but the content of %d messages is missing or has the wrong size: %s",
+			n, strings.Join(x.Missing[:min(n, 10)], ", ")))
+	}
+	return err
+}
+
+func (p program) importCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FOLDER",
+		Short: "Import an export into an empty data folder and database, and hold its queued mail",
+		Long: "Verify an export and import it into the data folder, the database and the storage of large messages\n" +
+			"that the settings name. All three must be empty. The database may be of the other kind: this is how\n" +
+			"an installation moves from SQLite to PostgreSQL, and back.\n\n" +
+			"Mail and webhooks that were queued at the time of the export may have been sent since. They are held\n" +
+			"until `postroom held release` or `postroom held drop`. New mail is not held.",
+		Args: cli.Wants(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			return p.importAll(cmd.Context(), cfg, args[0])
+		},
+	}
+}
+
+func (p program) importAll(ctx context.Context, cfg Config, dir string) (err error) {
+	x, err := backup.OpenExport(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	mine, err := cfg.claimEmpty()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, mine.release()) }()
+	log := newLogger(cfg, p.Stderr)
+	into := func(to store.Config, blobs store.Blobs) error { return x.Import(ctx, to, blobs) }
+	if err := cfg.fillEmpty(ctx, x, x.Fingerprint, log, into); err != nil {
+		return fmt.Errorf("%w\nThe import failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
+	}
+	s, err := cfg.openForCommand(ctx, true, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	held, err := s.Held(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Imported the data as of %s: %d accounts, %d inboxes, %d messages.\n%s",
+		x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"], heldText(held))
+	return err
+}
+
 // secretAndMark returns the installation secret and a short fingerprint of it.
 func (c Config) secretAndMark() (secret, string, error) {
 	s, err := c.installSecret()
@@ -115,7 +221,8 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	if err := b.Check(ctx); err != nil {
 		return err
 	}
-	if err := cfg.restoreAll(ctx, b, dir, newLogger(cfg, p.Stderr)); err != nil {
+	into := func(to store.Config, blobs store.Blobs) error { return b.Restore(ctx, dir, to, blobs) }
+	if err := cfg.fillEmpty(ctx, b, b.Fingerprint, newLogger(cfg, p.Stderr), into); err != nil {
 		return fmt.Errorf("%w\nThe restore failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
 	}
 	s, err := cfg.openForCommand(ctx, true, newLogger(cfg, p.Stderr))
@@ -150,13 +257,15 @@ func (c Config) claimEmpty() (cl *claim, err error) {
 	return cl, nil
 }
 
-// restoreAll restores the secret, if the backup contains it, and then everything
-// else.
-func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, log *slog.Logger) (err error) {
-	given, err := b.Secret()
+// fillEmpty installs the secret that a backup or an export contains, if it does, checks
+// that the secret of the settings has that fingerprint, and calls fill.
+func (c Config) fillEmpty(ctx context.Context, from interface{ Secret() (string, error) }, fingerprint string, log *slog.Logger,
+	fill func(store.Config, store.Blobs) error,
+) (err error) {
+	given, err := from.Secret()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.Secret == "":
-		return fmt.Errorf("the backup does not contain the installation secret: set %sSECRET", envPrefix)
+		return fmt.Errorf("the folder does not contain the installation secret: set %sSECRET", envPrefix)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err == nil && c.Secret == "":
@@ -168,8 +277,8 @@ func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, lo
 	if err != nil {
 		return err
 	}
-	if mark != b.Fingerprint {
-		return fmt.Errorf("the secret in %sSECRET does not match the backup", envPrefix)
+	if mark != fingerprint {
+		return fmt.Errorf("the secret in %sSECRET is not the one in use when the folder was written", envPrefix)
 	}
 	keys, err := derive(in)
 	if err != nil {
@@ -180,7 +289,7 @@ func (c Config) restoreAll(ctx context.Context, b *backup.Backup, dir string, lo
 		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
-	return b.Restore(ctx, dir, store.Config{
+	return fill(store.Config{
 		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
 	}, blobs)
 }

@@ -46,16 +46,26 @@ type Config struct {
 // Write creates a backup of a running installation and checks it. It returns an
 // error if Dir exists. If it fails, it removes all files.
 func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
+	err = cfg.inNewFolder(ctx, func(ctx context.Context, w *writer) error {
+		m, err = w.write(ctx)
+		return err
+	}, func(dir string) error { return check(ctx, dir) })
+	return m, err
+}
+
+// inNewFolder calls write to fill a temporary folder, while no blob is deleted, and
+// check, and gives the folder the name Dir. If anything fails, it removes the folder.
+func (cfg Config) inNewFolder(ctx context.Context, write func(context.Context, *writer) error, check func(dir string) error) (err error) {
 	if _, err := os.Lstat(cfg.Dir); !errors.Is(err, fs.ErrNotExist) {
-		return m, errors.Join(fmt.Errorf("%s is there already, and is not overwritten", cfg.Dir), err)
+		return errors.Join(fmt.Errorf("%s is there already, and is not overwritten", cfg.Dir), err)
 	}
 	parent, name := filepath.Dir(cfg.Dir), filepath.Base(cfg.Dir)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return m, err
+		return err
 	}
 	part, err := os.MkdirTemp(parent, name+".partial-")
 	if err != nil {
-		return m, err
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -66,20 +76,20 @@ func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
 	defer cancel(nil)
 	free, err := keepBlobs(ctx, cfg, filepath.Base(part), cancel)
 	if err != nil {
-		return m, err
+		return err
 	}
 	w := &writer{Config: cfg, dir: part, folders: map[string]bool{}}
-	m, err = w.write(ctx)
+	err = w.fill(ctx, write)
 	if err = errors.Join(err, free()); err != nil {
-		return m, errors.Join(err, context.Cause(ctx))
+		return errors.Join(err, context.Cause(ctx))
 	}
-	if err := check(ctx, part); err != nil {
-		return m, err
+	if err := check(part); err != nil {
+		return err
 	}
 	if err := os.Rename(part, cfg.Dir); err != nil {
-		return m, err
+		return err
 	}
-	return m, disk.SyncDir(parent)
+	return disk.SyncDir(parent)
 }
 
 // keepBlobs protects blobs from deletion until free is called. If it cannot
@@ -121,13 +131,26 @@ type writer struct {
 	folders map[string]bool // created directories
 }
 
-func (w *writer) write(ctx context.Context) (m Manifest, err error) {
+// fill calls write, and syncs the list of checksums and the folders.
+func (w *writer) fill(ctx context.Context, write func(context.Context, *writer) error) (err error) {
 	if w.sums, err = os.OpenFile(filepath.Join(w.dir, sumsFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-		return m, err
+		return err
 	}
+	err = write(ctx, w)
+	if err == nil {
+		err = w.sums.Sync()
+	}
+	err = errors.Join(err, w.sums.Close())
+	for folder := range w.folders {
+		err = errors.Join(err, disk.SyncDir(folder))
+	}
+	return errors.Join(err, disk.SyncDir(w.dir))
+}
+
+func (w *writer) write(ctx context.Context) (m Manifest, err error) {
 	snap, err := w.Store.Snapshot(ctx, filepath.Join(w.dir, databaseFile))
 	if err != nil {
-		return m, errors.Join(err, w.sums.Close())
+		return m, err
 	}
 	m = Manifest{
 		Format: format, Postroom: w.Version, Engine: snap.Engine, Schema: snap.Schema, Begin: snap.From.UTC(), End: snap.To.UTC(),
@@ -141,18 +164,10 @@ func (w *writer) write(ctx context.Context) (m Manifest, err error) {
 		}
 		return err
 	})
-	err = errors.Join(err, snap.Close())
-	if err == nil {
-		err = w.writeRest(m)
+	if err = errors.Join(err, snap.Close()); err != nil {
+		return m, err
 	}
-	if err == nil {
-		err = w.sums.Sync()
-	}
-	err = errors.Join(err, w.sums.Close())
-	for folder := range w.folders {
-		err = errors.Join(err, disk.SyncDir(folder))
-	}
-	return m, errors.Join(err, disk.SyncDir(w.dir))
+	return m, w.writeRest(m)
 }
 
 // writeRest writes the small files and the checksum of the database.

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -30,6 +31,9 @@ type Engine interface {
 	// Migrations returns the engine's migrations, and goose's name and options for
 	// the engine.
 	Migrations() (goose.Dialect, fs.FS, []goose.ProviderOption, error)
+	// SnapshotLevel is the isolation at which a transaction reads the database as of one
+	// moment.
+	SnapshotLevel() sql.IsolationLevel
 	// Alone reports whether one process owns the database.
 	Alone() bool
 	// Committers is the number of batches that are written side by side.

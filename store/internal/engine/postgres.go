@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,6 +89,8 @@ func (*postgresEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOptio
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // look every second, for 5 minutes
 	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
 }
+
+func (*postgresEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelRepeatableRead }
 
 func (*postgresEngine) Alone() bool { return false }
 

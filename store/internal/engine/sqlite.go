@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,6 +100,8 @@ func (d *sqliteEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOptio
 	sub, err := fs.Sub(migrations.Files, "sqlite")
 	return goose.DialectSQLite3, sub, []goose.ProviderOption{goose.WithSessionLocker(&sqliteLocker{path: d.path})}, err
 }
+
+func (*sqliteEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelDefault }
 
 func (*sqliteEngine) Alone() bool { return true }
 
