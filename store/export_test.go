@@ -24,6 +24,13 @@ const MaxAddresses = maxAddresses
 // MaxCollected is how many messages a wake-up carries at most.
 const MaxCollected = maxCollected
 
+// RemembersMailbox reports whether the lookup of an address at that time needs no
+// query.
+func RemembersMailbox(s *Store, address string, at time.Time) bool {
+	_, ok := s.mailboxes.find(address, at)
+	return ok
+}
+
 // SweepRates forgets the windows that have ended, and says how many are left.
 func (s *Store) SweepRates(ctx context.Context) (int, error) {
 	if err := s.rates.sweep(ctx, s.now()); err != nil {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -296,12 +299,56 @@ const mailboxByAddress = `
 
 // MailboxByAddress returns the inbox, of any account, that receives mail for
 // address (lower case, without tag). It returns ErrNotFound if the inbox is
-// deleted or never existed. It runs for every recipient, so it reads as little as
-// possible.
+// deleted or never existed. It runs for every recipient. Where one process writes,
+// it remembers the inboxes that take mail: for a second, in case an operator's
+// command changes the database meanwhile, and only until this process changes
+// anything but messages. The transaction that stores a message checks its inbox
+// again. On PostgreSQL each call asks the database: an inbox that another node has
+// deleted accepts nothing more.
 func (s *Store) MailboxByAddress(ctx context.Context, address string) (Mailbox, error) {
+	now := time.Now()
+	if m, ok := s.mailboxes.find(address, now); ok {
+		return m, nil
+	}
+	as := s.mailboxes.changes.Load()
 	var m Mailbox
 	err := s.reads.Scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+	if err == nil && m.Status == InboxActive && s.engine.Alone() {
+		s.mailboxes.note(address, m, as, now)
+	}
 	return m, s.wrap(err, "inbox")
+}
+
+// mailboxes remembers the inboxes of addresses that were looked up.
+type mailboxes struct {
+	// changes counts what may have changed an inbox. It rises after the commit, so
+	// what was read under an earlier count may be outdated.
+	changes atomic.Int64
+
+	mu   sync.RWMutex
+	rows map[string]seenMailbox
+}
+
+type seenMailbox struct {
+	Mailbox
+	as int64     // changes before it was read
+	at time.Time // when it was read
+}
+
+func (k *mailboxes) find(address string, now time.Time) (Mailbox, bool) {
+	k.mu.RLock()
+	m, ok := k.rows[address]
+	k.mu.RUnlock()
+	return m.Mailbox, ok && m.as == k.changes.Load() && now.Sub(m.at) < mailboxTTL
+}
+
+func (k *mailboxes) note(address string, m Mailbox, as int64, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.rows == nil || len(k.rows) >= maxKnown {
+		k.rows = map[string]seenMailbox{}
+	}
+	k.rows[address] = seenMailbox{m, as, at}
 }
 
 // SuspendInbox makes an inbox, of any account, refuse mail and sending until

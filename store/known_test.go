@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -48,4 +49,104 @@ func TestMessagesSeeWhatAnotherProcessChanged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Every change of an inbox by this process shows at once in the lookup of its
+// address. Where another process has suspended it, a message is refused, and then
+// the lookup shows that too.
+func TestMailboxByAddressForgetsWhatChanged(t *testing.T) {
+	t.Parallel()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			cfg := storetest.Config(t, e)
+			server, command := storetest.OpenConfig(t, cfg), storetest.OpenConfig(t, cfg)
+			in := storetest.Inbox(t, server)
+			check := func(when string, want store.InboxStatus) {
+				t.Helper()
+				for range 2 { // from the database, and remembered
+					if m, err := server.MailboxByAddress(t.Context(), in.Address); err != nil || m.Status != want || m.Seq != in.Seq {
+						t.Errorf("%s: %+v, %v, want %s", when, m, err, want)
+					}
+				}
+			}
+			check("new", store.InboxActive)
+			if _, err := server.SuspendInbox(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			check("suspended", store.InboxSuspended)
+			if _, err := server.ResumeInbox(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			check("resumed", store.InboxActive)
+			expires := store.NewTime(time.Now().Add(time.Hour))
+			_, err := server.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error {
+				in.ExpiresAt = &expires
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m, err := server.MailboxByAddress(t.Context(), in.Address); err != nil || m.ExpiresAt == nil {
+				t.Errorf("with an expiry: %+v, %v", m, err)
+			}
+			check("with an expiry", store.InboxActive)
+			if _, err := command.SuspendInbox(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a message to a suspended inbox: %v, want ErrNotFound", err)
+			}
+			check("suspended by another process", store.InboxSuspended)
+			if _, err := command.ResumeInbox(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			check("resumed by another process", store.InboxActive)
+			if _, err := server.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := server.MailboxByAddress(t.Context(), in.Address); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("deleted: %+v, %v, want ErrNotFound", m, err)
+			}
+		})
+	}
+}
+
+// An address that takes mail needs no second query, on SQLite for a second and
+// until anything but messages changes; on PostgreSQL another node may change it
+// at any time.
+func TestMailboxByAddressIsRememberedForASecond(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		alone := s.Engine() == "sqlite"
+		storetest.Received(t, s, in) // the first one forgets everything
+		start := time.Now()
+		look := func() {
+			t.Helper()
+			if _, err := s.MailboxByAddress(t.Context(), in.Address); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(when string, at time.Time, want bool) {
+			t.Helper()
+			if got := store.RemembersMailbox(s, in.Address, at); got != want {
+				t.Errorf("%s: remembered %t, want %t", when, got, want)
+			}
+		}
+		check("before it was looked up", start, false)
+		look()
+		check("after", start.Add(time.Second-time.Millisecond), alone)
+		storetest.Received(t, s, in)
+		check("after a message", start, alone)
+		check("a second later", time.Now().Add(time.Second), false)
+		storetest.Inbox(t, s)
+		check("after a change", start, false)
+		look()
+		check("looked up again", start, alone)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check("closed", start, false)
+	})
 }

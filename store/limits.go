@@ -190,6 +190,9 @@ const (
 	// searchSkew is how much the clocks of two nodes may differ before a search since
 	// some time misses messages that were stored at that time.
 	searchSkew = 10 * time.Minute
+	// mailboxTTL is how long an inbox that was looked up by its address is
+	// remembered: another process may have changed it since.
+	mailboxTTL = time.Second
 	// lockedInboxTTL is how long writes to a locked inbox are refused before one of
 	// them tries again.
 	lockedInboxTTL = 5 * time.Second

@@ -104,12 +104,13 @@ type Store struct {
 	agentLimits *Limits // nil: none
 	stops       stops
 
-	rates  rateCounter
-	stmts  *batch.Statements
-	hot    hotStatements
-	known  knownRows
-	used   usedKeys
-	totals totals
+	rates     rateCounter
+	stmts     *batch.Statements
+	hot       hotStatements
+	known     knownRows
+	mailboxes mailboxes
+	used      usedKeys
+	totals    totals
 
 	closeOnce sync.Once
 	closeErr  error
@@ -207,6 +208,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 // that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
+		defer s.mailboxes.changes.Add(1)
 		s.stop()
 		for _, c := range s.commits {
 			c.Close()
@@ -253,6 +255,7 @@ const maxTries = 3
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	defer s.mailboxes.changes.Add(1)
 	return s.inHotTx(ctx, what, func(tx *sqlx.Tx) error {
 		if s.engine.Alone() {
 			s.known.forget()

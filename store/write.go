@@ -164,6 +164,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	})
 	if err != nil && s.engine.Alone() {
 		s.known.failed.Store(true)
+		s.mailboxes.changes.Add(1)
 	}
 	if err != nil && ctx.Err() != nil { // batch.Timeout has passed
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -223,6 +224,7 @@ func (b *hotBatch) checkKnown(ctx context.Context) error {
 	err := b.tx.StmtContext(ctx, b.store.hot.version).QueryRowContext(ctx).Scan(&k.version)
 	if err != nil || k.version != was || k.failed.Swap(false) {
 		k.forget()
+		b.store.mailboxes.changes.Add(1)
 	}
 	return errIn("version of the database", err)
 }
