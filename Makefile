@@ -60,6 +60,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build and start Postroom on SQLite
+	@echo "Compiling Postroom: some minutes the first time, seconds later."
 	go run ./cmd/postroom serve
 
 build: ## build a static bin/postroom
