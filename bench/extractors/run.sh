@@ -10,5 +10,5 @@ go test ./internal/mail/extract -count=1 -run 'TestLanguages$' -args -export "$w
 cp bench/extractors/score.mjs "$work"
 cd "$work"
 npm init -y >/dev/null 2>&1
-npm install --silent --no-audit --no-fund parse-otp-message@1.0.2 otp-message-extractor@0.1.1
+npm install --silent --no-audit --no-fund parse-otp-message@1.0.2 otp-message-extractor@0.1.1 cypress-maildev@2.0.0
 node score.mjs messages.jsonl

@@ -32,6 +32,8 @@ func interpret(diagnostic, comment, said, status string) meaning {
 	}
 	if meant := reasonOfStatus(v.status); v.reason == ReasonNone || v.reason == ReasonRefused && meant.hard() && !isWish(diagnostic+said) {
 		v.reason = meant // the status is more specific than "rejected" alone
+	} else if meant == ReasonNoMailbox && !v.hard() && v.status[0] == '5' && saysUnknown(diagnostic) {
+		v.reason = meant // status and words agree; other words are about the message that was returned
 	}
 	v.downgrade(diagnostic + "\n" + said)
 	return v
@@ -86,16 +88,25 @@ func isCertain(text string, at stage) bool {
 	return at != stageData && saysApart(words, phrases().certain)
 }
 
-// saysApart reports whether words contain a phrase that is not directly beside
-// an address. "550 a@b.example... No such user" is sendmail's form, which
-// filtering gateways repeat when they reject the message themselves.
+// saysUnknown reports whether a server's text has the words of a recipient that
+// does not exist, wherever they stand.
+func saysUnknown(text string) bool {
+	words := plainWords(text)
+	has := func(p string) bool { return inOrder(words, p) }
+	return slices.ContainsFunc(phrases().unknown, has) || slices.ContainsFunc(phrases().certain, has)
+}
+
+// saysApart reports whether words contain a phrase that does not follow an
+// address with three dots, and is not followed by an address. The dots are
+// sendmail's form, "550 a@b.example... No such user", which filtering gateways
+// repeat when they reject the message themselves.
 func saysApart(words string, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool {
 		if strings.Contains(p, "*") {
 			return inOrder(words, p)
 		}
 		before, after, ok := strings.Cut(words, p)
-		return ok && !strings.HasSuffix(before, " @ ") && !strings.HasSuffix(before, " : ") && !strings.HasPrefix(after, " @ ")
+		return ok && !strings.HasSuffix(before, " @... ") && !strings.HasSuffix(before, " : ") && !strings.HasPrefix(after, " @ ")
 	})
 }
 
@@ -162,6 +173,9 @@ var statusReasons = map[string]Reason{
 	"4.7": ReasonExpired, "5.3": ReasonRate, "7.8": ReasonUnproven, "7.13": ReasonDisabled, "7.16": ReasonTooLarge,
 	"7.17": ReasonMoved, "7.18": ReasonMoved, "7.20": ReasonUnproven, "7.21": ReasonUnproven, "7.22": ReasonUnproven, "7.23": ReasonUnproven,
 	"7.24": ReasonUnproven, "7.25": ReasonUnproven, "7.26": ReasonUnproven, "7.27": ReasonSender, "7.28": ReasonRate, "7.29": ReasonUnproven,
+	// Not registered: Exchange Online and Gmail.
+	"1.20": ReasonSender, "1.90": ReasonRate, "1.351": ReasonNoMailbox, "2.121": ReasonRate, "2.122": ReasonRate, "4.300": ReasonExpired,
+	"4.310": ReasonNoDomain, "4.316": ReasonExpired, "7.40": ReasonUnproven, "7.232": ReasonRate, "7.233": ReasonRate,
 }
 
 // statusSubject returns the class and subject of a status: "5.1" for "5.1.1".

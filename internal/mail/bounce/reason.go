@@ -70,18 +70,23 @@ func inOrder(text, pattern string) bool {
 const maxSaid = 4 << 10
 
 // plainWords returns the words of text in lower case, with one space around
-// each. It replaces addresses with "@" and removes links and the codes of
+// each. It replaces addresses with "@", and with "@..." those followed by three
+// dots, and removes links and the codes of
 // continued replies, so that the names in them do not match.
 func plainWords(text string) string {
 	words := strings.Fields(strings.ToLower(plaintext.Truncate(text, maxSaid)))
 	var b strings.Builder
 	b.WriteByte(' ')
 	for _, w := range words {
+		dots := strings.HasSuffix(w, "...")
 		switch {
 		case strings.Contains(w, "://"), strings.HasPrefix(w, "www."), isContinuation(w):
 			continue
 		case strings.IndexByte(w, '@') >= 0:
 			w = "@"
+			if dots {
+				w = "@..."
+			}
 		}
 		b.WriteString(strings.ReplaceAll(w, "’", "'"))
 		b.WriteByte(' ')
