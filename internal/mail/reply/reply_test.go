@@ -59,3 +59,20 @@ func TestReplyText(t *testing.T) {
 		})
 	}
 }
+
+func TestTextMayAskAbove(t *testing.T) {
+	t.Parallel()
+	for _, line := range aboveWords {
+		if !mayAskAbove("Hello,\n## " + line + " ##\n") {
+			t.Errorf("%q is not found by its stem", line)
+		}
+	}
+	for _, line := range []string{"REPLY ABOVE THIS LINE", "Reply Above This Line", "## Reply above this line ##"} {
+		if !mayAskAbove(line) {
+			t.Errorf("%q is not found by its stem", line)
+		}
+	}
+	if mayAskAbove("Your code is 123456. It expires in ten minutes.") {
+		t.Error("a text without such a line may have one")
+	}
+}
