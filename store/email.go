@@ -459,6 +459,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	var r insertRows
 	for _, h := range b.messages {
 		h.msg.CreatedAt = h.inbox.at
+		b.large += len(h.msg.Content.Raw) / largeWrite
 		due := b.now.Add(h.delay).UnixMicro()
 		r.add(h, b.now, h.msg.InboxSeq, h.msg.ThreadSeq, due)
 		r.searchTail = append(r.searchTail, h.msg.Seq, h.msg.AccountID)
@@ -492,6 +493,7 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 	e := &h.email
 	h.msg.CreatedAt = b.now
+	b.large += len(h.msg.Content.Raw) / largeWrite
 	var scheduled, due any
 	if e.ScheduledAt != nil {
 		scheduled = e.ScheduledAt.UnixMicro()

@@ -190,6 +190,8 @@ const (
 	// searchSkew is how much the clocks of two nodes may differ before a search since
 	// some time misses messages that were stored at that time.
 	searchSkew = 10 * time.Minute
+	// largeWrite is the size of a raw message that counts as one more write, in bytes.
+	largeWrite = 16 << 10
 	// mailboxTTL is how long an inbox that was looked up by its address is
 	// remembered: another process may have changed it since.
 	mailboxTTL = time.Second

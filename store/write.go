@@ -177,7 +177,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	}
 	s.stored.Add(int64(len(b.messages) + len(b.emails)))
 	s.wake.wakeWith(b.topics)
-	s.engine.Wrote(len(writes))
+	s.engine.Wrote(len(writes) + b.large)
 	s.totals.add(&b)
 	b.logPauses(ctx)
 	return b.refused, nil
@@ -254,6 +254,7 @@ type hotBatch struct {
 	shard    int64  // of the counts
 	now      Time
 	messages []*hotMessage // of inboxes
+	large    int           // by how many writes the raw messages count more
 	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
 	threads  []int64  // sequence numbers for new ones

@@ -48,7 +48,8 @@ type Engine interface {
 	// Fault classifies an error of the database.
 	Fault(err error) Fault
 
-	// Wrote reports that n changes were committed. Other nodes are notified soon.
+	// Wrote reports that n changes were committed; a large one counts as several.
+	// Other nodes are notified soon.
 	Wrote(n int)
 	// Follow calls look whenever another node may have changed something, until ctx
 	// ends. It returns at once when there cannot be other nodes.

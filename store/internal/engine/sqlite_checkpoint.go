@@ -15,8 +15,9 @@ import (
 
 const (
 	// checkpointEvery is after how many hot writes the write-ahead log is brought
-	// into the database file.
-	checkpointEvery = 256
+	// into the database file. A page that many of them changed is then written once.
+	// As many messages of 4 KB make some 30 MB of log.
+	checkpointEvery = 1024
 	// checkpointAt is at which size of the log, in pages, the writer does it
 	// itself, so that the log cannot grow without end.
 	checkpointAt = "wal_autocheckpoint(16000)"
