@@ -20,6 +20,7 @@ type foundLink struct {
 	after   string // the text after it on its line
 	score   int
 	action  bool
+	button  bool // it looks like a button
 	inHTML  bool
 }
 
@@ -136,7 +137,7 @@ func pageLinks(p *htmltext.Page) []foundLink {
 			continue
 		}
 		before := string(p.Text[max(0, l.Start-maxContext-utf8.UTFMax):l.Start])
-		links = append(links, foundLink{url: href, words: p.LinkText(l), context: contextBefore(before, len(before)), after: firstLine(string(p.Text[l.End:min(len(p.Text), l.End+maxContext)]))})
+		links = append(links, foundLink{url: href, words: p.LinkText(l), button: l.Button, context: contextBefore(before, len(before)), after: firstLine(string(p.Text[l.End:min(len(p.Text), l.End+maxContext)]))})
 	}
 	return links
 }

@@ -28,7 +28,7 @@ func (l *foundLink) signs() linkSigns {
 	words := strings.ToLower(plaintext.Truncate(l.words, 2*maxActionWords))
 	context := strings.ToLower(l.context)
 	s := linkSigns{
-		bare:    words == "" || plaintext.SchemeLen(words) > 0,
+		bare:    words == "" || plaintext.SchemeLen(words) > 0 || namesTarget(words, l.url),
 		line:    table.kindsIn(lastLine(context, maxLineContext)),
 		context: table.kindsIn(context),
 		after:   table.kindsIn(strings.ToLower(l.after)),
@@ -62,9 +62,14 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidenc
 		asks = true
 	case points && (s.line&actionWord != 0 || (s.context|s.after)&actionWord != 0 && (s.context|s.words)&pointWord != 0):
 		add("the words near ask to act", 5)
-		asks = asks || secret || !s.bare
+		asks = asks || secret || !s.bare || subject&actionWord != 0 && s.line&pointWord != 0 && !isAccountPage(s.path)
 	case points && (s.context&pointWord != 0 || !s.bare):
 		add("the words near point to it", 3)
+	}
+	title := isTitle(l.words) && subject&actionWord == 0 && !secret
+	if l.button && subject&actionWord != 0 && s.words&(restWord|footerWord) == 0 {
+		add("it looks like a button", 3)
+		asks = true
 	}
 	if s.part&actionWord != 0 {
 		add("a word of action in its address", 3)
@@ -89,9 +94,39 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidenc
 	case isHelpHost(s.host) && isHelpPath(s.path):
 		asks = false
 		add("a help article: never the action link", 0)
+	case title:
+		asks = false
+		add("a title rather than a request: never the action link", 0)
 	}
 	l.action = asks && l.score >= actionScore
 	return evidence
+}
+
+// accountPages are segments of paths to permanent pages of an account.
+var accountPages = plaintext.WordSet(`settings|security|account|accounts|profile|preferences|devices|activity|sessions|billing|notifications|dashboard|home|inbox|orders`)
+
+// isAccountPage reports whether a path leads to a permanent page of an account.
+func isAccountPage(path string) bool {
+	for part := range strings.SplitSeq(plaintext.Truncate(path, maxContext), "/") {
+		if accountPages[part] {
+			return true
+		}
+	}
+	return false
+}
+
+// minTitle is the number of words that make the text of a link a title.
+const minTitle = 5
+
+// isTitle reports whether the text of a link is long, as titles of articles are.
+func isTitle(text string) bool { return strings.Count(strings.TrimSpace(text), " ") >= minTitle-1 }
+
+// namesTarget reports whether the lower-case text of a link is the beginning of
+// its address without "https://", perhaps truncated.
+func namesTarget(text, url string) bool {
+	host, _, _ := plaintext.SplitURL(url)
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "www."), strings.TrimPrefix(host, "www."))
+	return ok && host != "" && (rest == "" || rest[0] == '/') && !strings.Contains(rest, " ")
 }
 
 // isFooter reports whether a link is a usual footer link, such as an
@@ -126,12 +161,16 @@ func isSocial(host string) bool {
 }
 
 func isHelpHost(host string) bool {
-	return strings.HasPrefix(host, "help.") || strings.HasPrefix(host, "support.") || strings.HasPrefix(host, "faq.")
+	label, _, _ := strings.Cut(host, ".")
+	return helpHosts[label]
 }
+
+// helpHosts are the first labels of the hosts of help centres.
+var helpHosts = plaintext.WordSet(`help|support|faq|hilfe|aide|ayuda|ajuda|aiuto|hjelp|hjalp|pomoc|yardim|bantuan|helpdesk|helpcenter|kb|docs`)
 
 // isHelpPath reports whether a path belongs to a help centre.
 func isHelpPath(path string) bool {
-	for _, part := range []string{"/articles", "/hc/", "/docs", "/topics", "/answer"} {
+	for _, part := range []string{"/article", "/artigo", "/articulo", "/articol", "/artikel", "/artyk", "/hc/", "/docs", "/kb/", "/topics", "/answer"} {
 		if strings.Contains(path, part) {
 			return true
 		}

@@ -26,6 +26,7 @@ type Page struct {
 type Link struct {
 	Href       string
 	Start, End int    // position of the link text in Page.Text
+	Button     bool   // it looks like a button: it has a background, or a class that says so
 	label      string // alternative text of its image, or its title
 }
 
@@ -109,6 +110,7 @@ type attributes struct {
 	href, label    string
 	value          string // of an input element
 	hidden, quoted bool
+	button         bool // the element looks like a button
 	size           fontSize
 	mark           string // marker of an email client's element, or ""
 }
@@ -155,7 +157,7 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 		r.endLink()
 		if attr.href != "" && len(r.page.Links) < r.maxLinks {
 			r.linkAt = len(r.page.Links)
-			r.page.Links = append(r.page.Links, Link{Href: attr.href, Start: len(r.w.buf), label: attr.label})
+			r.page.Links = append(r.page.Links, Link{Href: attr.href, Start: len(r.w.buf), Button: attr.button, label: attr.label})
 		}
 	case atom.Img:
 		if r.linkAt >= 0 && r.page.Links[r.linkAt].label == "" {
@@ -186,6 +188,10 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 		if string(key) == "class" && a.size == sameSize {
 			a.size = someSize // a style sheet may set its size
 		}
+		if tag == atom.A && string(key) == "class" {
+			class := bytes.ToLower(val)
+			a.button = a.button || bytes.Contains(class, []byte("btn")) || bytes.Contains(class, []byte("button"))
+		}
 		if len(r.classes) > 0 && string(key) == "class" {
 			for class := range bytes.FieldsSeq(val) {
 				a.hidden = a.hidden || r.classes[string(class)]
@@ -200,6 +206,7 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 			if size != sameSize {
 				a.size = size
 			}
+			a.button = a.button || tag == atom.A && isButtonStyle(val)
 		case "hidden":
 			a.hidden = true
 		case "alt", "title", "aria-label":

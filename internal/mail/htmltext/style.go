@@ -87,6 +87,22 @@ func readStyle(style []byte) (hidden bool, size fontSize) {
 	return hidden || clipped && flat, size
 }
 
+// isButtonStyle reports whether a style attribute gives a link a background.
+func isButtonStyle(style []byte) bool {
+	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
+		prop, val, _ := bytes.Cut(decl, []byte(":"))
+		switch string(bytes.TrimSpace(prop)) {
+		case "background", "background-color":
+			switch string(bytes.TrimSpace(val)) {
+			case "", "none", "transparent", "inherit", "initial":
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // isZeroLength reports whether val is zero, such as 0, 0px or 0.0em.
 func isZeroLength(val []byte) bool {
 	digits := bytes.TrimRight(val, "abcdefghijklmnopqrstuvwxyz% ")
