@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +24,6 @@ var (
 	freeMembers = map[string]bool{
 		"metadata": true, "tags": true, "data": true, "templateData": true, "variables": true, "headers": true,
 	}
-	// otherForm matches bodies that may need rewriting. Most do not match.
-	otherForm = regexp.MustCompile(`:\s*-?[0-9]+(?:\.[0-9]|[eE])|"(?:expires_at|scheduledAt|since)"`)
 )
 
 // maxWhole limits the numbers to those that float64 represents exactly.
@@ -35,7 +32,7 @@ const maxWhole = 1 << 53
 // NormalizeBody rewrites the times and whole numbers of a JSON body. It returns a
 // body that is not JSON unchanged.
 func NormalizeBody(body []byte) []byte {
-	if !otherForm.Match(body) {
+	if !mayNormalize(body) {
 		return body
 	}
 	var (
@@ -87,6 +84,46 @@ func NormalizeBody(body []byte) []byte {
 	}
 	out.Write(body[done:])
 	return out.Bytes()
+}
+
+// mayNormalize reports whether a body may need rewriting: it has a time field, or a
+// number with a fraction or an exponent follows a colon. Most bodies do not, and
+// most of a body is text, so it looks only at quotes and colons.
+func mayNormalize(body []byte) bool {
+	return hasTimeMember(body) || hasOtherNumber(body)
+}
+
+func hasTimeMember(body []byte) bool {
+	for {
+		_, after, found := bytes.Cut(body, []byte{'"'})
+		if !found {
+			return false
+		}
+		for name := range timeMembers {
+			if n := len(name); len(after) > n && after[n] == '"' && string(after[:n]) == name {
+				return true
+			}
+		}
+		body = after
+	}
+}
+
+func hasOtherNumber(body []byte) bool {
+	isDigit := func(i int) bool { return i < len(body) && '0' <= body[i] && body[i] <= '9' }
+	for {
+		colon := bytes.IndexByte(body, ':')
+		if colon < 0 {
+			return false
+		}
+		body = bytes.TrimPrefix(bytes.TrimLeft(body[colon+1:], " \t\r\n\f"), []byte{'-'})
+		n := 0
+		for isDigit(n) {
+			n++
+		}
+		if n > 0 && n < len(body) && (body[n] == 'e' || body[n] == 'E' || body[n] == '.' && isDigit(n+1)) {
+			return true
+		}
+	}
 }
 
 // member is the position of a token in a JSON document.
