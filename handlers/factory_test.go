@@ -119,7 +119,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 		}
 	})
 	if len(raw) > store.RawInRow {
-		key, err := s.store.PutBlob(t.Context(), bytes.NewReader(raw), int64(len(raw)))
+		key, _, err := s.store.PutBlob(t.Context(), bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {
 			t.Fatal(err)
 		}

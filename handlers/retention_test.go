@@ -269,7 +269,7 @@ func TestRetentionLeavesNothing(t *testing.T) {
 		const days = 3
 		in := s.newInbox(t, func(in *store.Inbox) { in.RetentionDays = days })
 		expiring := s.fill(t, in)
-		orphan, err := s.store.PutBlob(t.Context(), strings.NewReader(mark), int64(len(mark)))
+		orphan, _, err := s.store.PutBlob(t.Context(), strings.NewReader(mark), int64(len(mark)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -208,8 +208,8 @@ func (a *API) contentOf(ctx context.Context, out *composed) (*store.Content, err
 		return c, nil
 	}
 	raw := out.open()
-	key, err := a.store.PutBlob(ctx, raw, out.size)
-	c.BlobKey = &key
+	key, sum, err := a.store.PutBlob(ctx, raw, out.size)
+	c.BlobKey, c.BlobSum = &key, sum
 	return c, errors.Join(err, raw.Close())
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/store/internal/checksum"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/tables"
 )
@@ -183,6 +184,47 @@ func ExportedTables() []string {
 		names[i] = t.Name
 	}
 	return names
+}
+
+// Sum is the size and checksum of what was written to it.
+type Sum struct {
+	Size int64
+	sum  uint32
+}
+
+// NewSum returns the Sum of nothing.
+func NewSum() *Sum { return &Sum{} }
+
+// Write never fails.
+func (s *Sum) Write(p []byte) (int, error) {
+	s.Size += int64(len(p))
+	s.sum = checksum.Add(s.sum, p)
+	return len(p), nil
+}
+
+// IsRaw reports whether a message with this checksum has these bytes.
+func (s *Sum) IsRaw(sum int64) bool { return checksum.IsRaw(sum, s.sum) }
+
+// IsDerived reports whether a message with this checksum has these columns: body,
+// snippet, extracted, auth and attachments of its content, then its from_email,
+// addresses, subject, header_id and refs.
+func IsDerived(sum int64, columns ...any) bool { return checksum.IsDerived(sum, columns...) }
+
+// CheckDatabase reads all pages and indexes of the database, and returns a sentence about
+// each damage.
+func (s *Store) CheckDatabase(ctx context.Context) ([]string, error) {
+	found, err := s.engine.Check(ctx)
+	if err != nil {
+		return nil, s.wrap(err, "check the database")
+	}
+	for _, ref := range tables.References {
+		rows, err := ref.Dangling(ctx, s.read)
+		if err != nil {
+			return found, s.wrap(err, "check the references of "+ref.From)
+		}
+		found = append(found, rows...)
+	}
+	return found, nil
 }
 
 // Portable describes the rows of an export, which either engine can import.

@@ -64,7 +64,7 @@ func TestRawComesBackByteForByte(t *testing.T) {
 			}
 		}
 		large := randomBytes(3 << 20)
-		key, err := s.PutBlob(t.Context(), bytes.NewReader(large), int64(len(large)))
+		key, _, err := s.PutBlob(t.Context(), bytes.NewReader(large), int64(len(large)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 			in := storetest.Inbox(t, s)
 			var keys []string
 			for range 3 {
-				key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+				key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,7 +150,7 @@ func TestBlobsArePutByManyAtOnce(t *testing.T) {
 	keys := make([]string, 64)
 	for i := range keys {
 		callers.Go(func() {
-			key, err := s.PutBlob(t.Context(), bytes.NewReader([]byte{byte(i)}), 1) //nolint:gosec // of 64
+			key, _, err := s.PutBlob(t.Context(), bytes.NewReader([]byte{byte(i)}), 1) //nolint:gosec // of 64
 			if err != nil {
 				t.Error(err)
 			}
@@ -175,7 +175,7 @@ func TestBlobThatCannotBeReadLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := storetest.OpenSQLite(t, storetest.WithBlobs(dir))
-	if _, err := s.PutBlob(t.Context(), io.MultiReader(strings.NewReader("half"), brokenReader{}), 8); err == nil {
+	if _, _, err := s.PutBlob(t.Context(), io.MultiReader(strings.NewReader("half"), brokenReader{}), 8); err == nil {
 		t.Error("half a blob was stored")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
@@ -204,7 +204,7 @@ func TestNoRowNamesABlobThatMayBeSwept(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		put := func() string {
 			t.Helper()
-			key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+			key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
 			if err != nil {
 				t.Fatal(err)
 			}

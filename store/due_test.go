@@ -192,7 +192,7 @@ func TestSnapshotHoldsNoTransaction(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		want := map[string]bool{}
 		for range 3 {
-			key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+			key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
 			if err != nil {
 				t.Fatal(err)
 			}

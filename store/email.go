@@ -540,7 +540,7 @@ func (r *insertRows) add(h *hotMessage, now Time, inbox, thread, due any) {
 		m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy))
 	c := m.Content
 	c.MessageSeq = m.Seq
-	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments)
+	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments, h.checksum)
 	for i := range m.Recipients {
 		rc := &m.Recipients[i]
 		rc.AccountID, rc.MessageSeq, rc.CreatedAt, rc.NextAttemptAt = m.AccountID, m.Seq, now, nil

@@ -245,7 +245,7 @@ func TestEmailsExpire(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		account := storetest.Account(t, s).Seq
-		key, err := s.PutBlob(t.Context(), strings.NewReader("a large mail"), 12)
+		key, _, err := s.PutBlob(t.Context(), strings.NewReader("a large mail"), 12)
 		if err != nil {
 			t.Fatal(err)
 		}

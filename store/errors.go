@@ -41,6 +41,8 @@ var (
 	// ErrUnavailable means that the database or the blob storage does not respond,
 	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = engine.ErrUnavailable
+	// ErrDamaged means that stored content is not what was written.
+	ErrDamaged = errors.New("the stored content is damaged")
 	// ErrFull means that the disk has no room.
 	ErrFull = errors.New("no space left")
 )

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/store/internal/checksum"
 )
 
 // Direction reports whether a message was received or sent.
@@ -338,6 +340,7 @@ type Content struct {
 	MessageSeq  int64                   `db:"message_seq"`
 	Raw         []byte                  `db:"raw"`       // nil when BlobKey is set
 	BlobKey     *string                 `db:"blob_key"`  // the blob that is the raw
+	BlobSum     uint32                  `db:"-"`         // of the bytes of a new blob, from PutBlob; 0 if unknown
 	Signature   *string                 `db:"signature"` // header lines put before Raw when it was first sent
 	Body        *JSON[Body]             `db:"body"`      // nil for old messages: read it out of Raw
 	Snippet     string                  `db:"snippet"`
@@ -370,20 +373,24 @@ type Raw struct {
 // Raw opens the raw message, for as long as ctx lasts. It returns ErrNotFound if
 // the content is deleted. The caller closes it.
 func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
-	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size
+	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size, coalesce(c.checksum, 0)
 		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
 	var row struct {
 		raw       []byte
 		blobKey   *string
 		signature string
 		size      int64
+		checksum  int64
 	}
-	if err := s.reads.Scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size); err != nil {
+	if err := s.reads.Scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size, &row.checksum); err != nil {
 		return nil, s.wrap(err, "raw message")
 	}
 	raw := &Raw{Signature: row.signature, Size: row.size}
 	if row.blobKey == nil {
 		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.raw)}
+		if err := checkRaw(raw, row.checksum); err != nil {
+			return nil, err
+		}
 		return raw, nil
 	}
 	f, err := s.blobs.Open(ctx, *row.blobKey)
@@ -391,6 +398,9 @@ func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
 		return nil, fmt.Errorf("raw message: %w", err)
 	}
 	raw.ReadSeekCloser = f
+	if err := checkRaw(f, row.checksum); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return raw, nil
 }
 
@@ -399,10 +409,34 @@ type nopCloser struct{ io.ReadSeeker }
 func (nopCloser) Close() error { return nil }
 
 // PutBlob writes a raw message of size bytes that is too large for its row and
-// returns its key. It is durable when PutBlob returns, before any row names it;
+// returns its key and checksum. It is durable when PutBlob returns, before any row names it;
 // one that no row comes to name is swept away later.
-func (s *Store) PutBlob(ctx context.Context, r io.Reader, size int64) (key string, err error) {
-	return s.blobs.Put(ctx, r, size)
+func (s *Store) PutBlob(ctx context.Context, r io.Reader, size int64) (key string, sum uint32, err error) {
+	summed := &checksum.SeekReader{Reader: checksum.Reader{R: r}}
+	if seeker, ok := r.(io.Seeker); ok {
+		summed.S = seeker
+		key, err = s.blobs.Put(ctx, summed, size)
+	} else {
+		key, err = s.blobs.Put(ctx, &summed.Reader, size)
+	}
+	return key, summed.Sum, err
+}
+
+// checkRaw reads all of a raw message, compares it with its checksum, and goes back to
+// its beginning. A message of an older version has no checksum: 0.
+func checkRaw(r io.ReadSeeker, sum int64) error {
+	if sum == 0 {
+		return nil
+	}
+	read := &checksum.Reader{R: r}
+	_, err := io.Copy(io.Discard, read)
+	if err == nil && !checksum.IsRaw(sum, read.Sum) {
+		err = ErrDamaged
+	}
+	if err == nil {
+		_, err = r.Seek(0, io.SeekStart)
+	}
+	return errIn("raw message", err)
 }
 
 // BlobLink returns a URL of the blob storage from which anyone can download the

@@ -194,7 +194,7 @@ func deliver(t *testing.T, s *store.Store, c store.Claimed) {
 func TestBlobGoesWithTheLastMessageThatNamesIt(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+		key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestDeletedInboxIsEmptied(t *testing.T) {
 		cfg.Now = clock.Now
 		s := storetest.OpenConfig(t, cfg)
 		in := storetest.Inbox(t, s)
-		key, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
+		key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
 		if err != nil {
 			t.Fatal(err)
 		}

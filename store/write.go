@@ -82,7 +82,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
 				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by", ""),
 		contents: st.Insert(ctx, "contents",
-			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments", ""),
+			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
 		recipients: st.Insert(ctx, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at", ""),
 		searchTail: st.Insert(ctx, "search_tail", "message_seq, account_id", ""),

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/store/internal/batch"
+	"github.com/postroom/postroom/store/internal/checksum"
 	"github.com/postroom/postroom/store/internal/engine"
 )
 
@@ -130,6 +131,7 @@ type hotMessage struct {
 	// The JSON columns.
 	addresses, refs, attachments string
 	body, extracted, auth        any // string or nil
+	checksum                     any // int64 or nil
 	eventID                      string
 	suppressed                   []string // event data of suppressed recipients
 
@@ -195,6 +197,14 @@ func (h *hotMessage) encode() error {
 	}
 	if c.Auth != nil {
 		h.auth = text(c.Auth.V)
+	}
+	raw := c.BlobSum
+	if c.BlobKey == nil {
+		raw = checksum.Of(c.Raw)
+	}
+	if c.BlobKey == nil || raw != 0 {
+		h.checksum = checksum.New(raw, h.body, c.Snippet, h.extracted, h.auth, h.attachments,
+			h.msg.FromEmail, h.addresses, h.msg.Subject, h.msg.HeaderID, h.refs)
 	}
 	states := initialStates(h.msg.Recipients)
 	for i := range h.msg.Recipients {

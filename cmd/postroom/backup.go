@@ -175,6 +175,72 @@ func (p program) importAll(ctx context.Context, cfg Config, dir string) (err err
 	return err
 }
 
+func (p program) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify [FOLDER]",
+		Short: "Read everything that is stored, and name what is damaged or missing",
+		Long: "Read all pages, rows, messages and blobs of the installation, while the service runs, and compare them\n" +
+			"with their checksums. Each damage is a line. With FOLDER, verify a backup or an export instead.\n\n" +
+			"PostgreSQL verifies its own pages if the cluster was created with `initdb --data-checksums`.",
+		Example: "  postroom verify\n  postroom verify /backup/2026-03-01",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return p.verifyFolder(cmd.Context(), args[0])
+			}
+			return p.withOpenStore(cmd, true, p.verify)
+		},
+	}
+}
+
+func (p program) verify(ctx context.Context, cfg Config, s *store.Store) (err error) {
+	blobs, err := cfg.openBlobs(ctx, time.Now)
+	if err != nil {
+		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	v, err := backup.Verify(ctx, s, blobs, func(line string) { _, _ = fmt.Fprintln(p.Stdout, line) })
+	if err != nil {
+		return err
+	}
+	rows := int64(0)
+	for _, n := range v.Rows {
+		rows += n
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Read %d rows and the content of %d messages", rows, v.Messages)
+	if v.Unsummed > 0 {
+		_, _ = fmt.Fprintf(p.Stdout, " (%d of an older version, without a checksum)", v.Unsummed)
+	}
+	_, _ = fmt.Fprintf(p.Stdout, ": %d findings.\n", v.Damage)
+	if v.Damage > 0 {
+		err = errors.Join(err, errors.New("the installation is damaged: restore a backup, or export what is whole"))
+	}
+	return err
+}
+
+// verifyFolder verifies a backup or an export.
+func (p program) verifyFolder(ctx context.Context, dir string) error {
+	var err error
+	kind := "export"
+	if _, missing := os.Stat(filepath.Join(dir, "backup.json")); missing == nil {
+		kind = "backup"
+		var b *backup.Backup
+		if b, err = backup.Open(dir); err == nil {
+			err = errors.Join(b.Check(ctx), b.Close())
+		}
+	} else {
+		var x *backup.ExportReader
+		if x, err = backup.OpenExport(ctx, dir); err == nil {
+			err = x.Close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s is a whole %s.\n", dir, kind)
+	return err
+}
+
 // secretAndMark returns the installation secret and a short fingerprint of it.
 func (c Config) secretAndMark() (secret, string, error) {
 	s, err := c.installSecret()

@@ -101,6 +101,12 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 			Status: http.StatusForbidden, Code: gen.ErrorCodeLoopDetected,
 			Message: fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends),
 		}
+	case errors.Is(err, store.ErrDamaged):
+		c.log.ErrorContext(ctx, "damaged content: run postroom verify", "error", err, "request_id", RequestID(ctx))
+		return &Error{
+			Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError,
+			Message: "the stored content of this message is damaged: the operator can run postroom verify",
+		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 		c.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", RequestID(ctx))
 		return ErrUnavailable

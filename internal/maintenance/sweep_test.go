@@ -29,7 +29,7 @@ func newSweeper(t *testing.T, s *store.Store, every time.Duration) *maintenance.
 
 func orphan(t *testing.T, s *store.Store) {
 	t.Helper()
-	if _, err := s.PutBlob(t.Context(), strings.NewReader("mail of a crash"), 15); err != nil {
+	if _, _, err := s.PutBlob(t.Context(), strings.NewReader("mail of a crash"), 15); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,7 +49,7 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 	t.Helper()
 	ctx := t.Context()
 	in := storetest.Inbox(t, s)
-	key, err := s.PutBlob(t.Context(), strings.NewReader("mail of a message"), 17)
+	key, _, err := s.PutBlob(t.Context(), strings.NewReader("mail of a message"), 17)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *Spool, auth
 		leave()
 		return nil, nil, err
 	}
-	in.content.Raw, in.content.BlobKey = kept.Raw, kept.BlobKey
+	in.content.Raw, in.content.BlobKey, in.content.BlobSum = kept.Raw, kept.BlobKey, kept.BlobSum
 	return in, leave, nil
 }
 
@@ -153,11 +153,11 @@ func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, erro
 	if err != nil {
 		return store.Content{}, err
 	}
-	key, err := r.store.PutBlob(ctx, whole, raw.Size())
+	key, sum, err := r.store.PutBlob(ctx, whole, raw.Size())
 	if err != nil {
 		return store.Content{}, fmt.Errorf("keep the raw mail: %w", err)
 	}
-	return store.Content{BlobKey: &key}, nil
+	return store.Content{BlobKey: &key, BlobSum: sum}, nil
 }
 
 // copies returns one message per target.

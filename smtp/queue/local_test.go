@@ -181,7 +181,7 @@ func TestLargeMailBetweenOurInboxes(t *testing.T) {
 		other := storetest.Inbox(t, w.store)
 		q := w.queue(t, 25, nil)
 		raw := "From: a@in.example\r\nSubject: big\r\n\r\n" + strings.Repeat("0123456789abcdef\r\n", 2<<20/18)
-		key, err := w.store.PutBlob(t.Context(), strings.NewReader(raw), int64(len(raw)))
+		key, _, err := w.store.PutBlob(t.Context(), strings.NewReader(raw), int64(len(raw)))
 		if err != nil {
 			t.Fatal(err)
 		}

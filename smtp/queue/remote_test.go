@@ -475,7 +475,7 @@ func TestLargeMailComesFromTheBlobFolder(t *testing.T) {
 		mx := smtptest.NewMX(t, smtptest.MXConfig{})
 		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
 		raw := "From: a@in.example\r\nSubject: big\r\n\r\n" + strings.Repeat(".a line that begins with a dot\r\n..\r\n", 100_000)
-		key, err := w.store.PutBlob(t.Context(), strings.NewReader(raw), int64(len(raw)))
+		key, _, err := w.store.PutBlob(t.Context(), strings.NewReader(raw), int64(len(raw)))
 		if err != nil {
 			t.Fatal(err)
 		}

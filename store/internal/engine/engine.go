@@ -57,6 +57,8 @@ type Engine interface {
 	// Scrub removes deleted rows from files beside the database, and reports whether
 	// it could.
 	Scrub(ctx context.Context) (bool, error)
+	// Check reads the whole database, and returns a sentence about each damage.
+	Check(ctx context.Context) ([]string, error)
 	// Dump writes the database into a new file, reads the file back, and returns a
 	// view of the same moment.
 	Dump(ctx context.Context, path string) (View, error)

@@ -196,3 +196,16 @@ func run(cmd *exec.Cmd) error {
 	}
 	return nil
 }
+
+// Check says whether the server would notice damage: it verifies pages as they are read,
+// if the cluster has checksums.
+func (d *postgresEngine) Check(ctx context.Context) ([]string, error) {
+	var broken int64
+	if err := d.read.GetContext(ctx, &broken, `SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()`); err != nil {
+		return nil, err
+	}
+	if broken > 0 {
+		return []string{fmt.Sprintf("PostgreSQL has found %d damaged pages: see its log", broken)}, nil
+	}
+	return nil, nil
+}

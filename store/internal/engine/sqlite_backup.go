@@ -44,23 +44,47 @@ func (d *sqliteEngine) Dump(ctx context.Context, path string) (View, error) {
 
 // checkSQLite reads the whole database and looks for damage.
 func checkSQLite(ctx context.Context, db *sqlx.DB) error {
-	var found []string
-	if err := db.SelectContext(ctx, &found, `PRAGMA integrity_check(5)`); err != nil {
-		return fmt.Errorf("check the database: %w", err)
+	found, err := damageOf(ctx, db, 5)
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("the database is damaged: %v", found)
 	}
-	if !slices.Equal(found, []string{"ok"}) {
-		return fmt.Errorf("the database is damaged: %v", found)
+	return err
+}
+
+func damageOf(ctx context.Context, db *sqlx.DB, most int) ([]string, error) {
+	var found []string
+	if err := db.SelectContext(ctx, &found, fmt.Sprintf(`PRAGMA integrity_check(%d)`, most)); err != nil {
+		return nil, fmt.Errorf("check the database: %w", err)
+	}
+	if slices.Equal(found, []string{"ok"}) {
+		found = nil
 	}
 	rows, err := db.QueryxContext(ctx, `PRAGMA foreign_key_check`)
 	if err != nil {
-		return fmt.Errorf("check the database: %w", err)
+		return nil, fmt.Errorf("check the database: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	if rows.Next() {
+	for rows.Next() && len(found) < most {
 		row, err := rows.SliceScan()
-		return errors.Join(fmt.Errorf("the database is damaged: a row of %v refers to one that is not there", row), err)
+		if err != nil {
+			return nil, fmt.Errorf("check the database: %w", err)
+		}
+		found = append(found, fmt.Sprintf("a row of %v refers to one that is not there", row))
 	}
-	return rows.Err()
+	return found, rows.Err()
+}
+
+// Check stops at a thousand findings.
+func (d *sqliteEngine) Check(ctx context.Context) (found []string, err error) {
+	db, err := d.connect(ctx, []string{"busy_timeout(30000)", "query_only(1)"}, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err = damageOf(ctx, db, 1000)
+	if err != nil && ctx.Err() == nil { // a database that is damaged may not be readable at all
+		found, err = append(found, err.Error()), nil
+	}
+	return found, errors.Join(err, db.Close())
 }
 
 // Load works on a copy under another name, which takes its place when all is

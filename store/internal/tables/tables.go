@@ -59,6 +59,11 @@ var All = []Table{
 	{
 		Name: "contents", order: "message_seq", account: ofMessages,
 		more: `(SELECT m.id FROM messages m WHERE m.seq = message_seq) AS export_id,
+			(SELECT m.from_email FROM messages m WHERE m.seq = message_seq) AS export_from,
+			(SELECT m.addresses FROM messages m WHERE m.seq = message_seq) AS export_addresses,
+			(SELECT m.subject FROM messages m WHERE m.seq = message_seq) AS export_subject,
+			(SELECT m.header_id FROM messages m WHERE m.seq = message_seq) AS export_header,
+			(SELECT m.refs FROM messages m WHERE m.seq = message_seq) AS export_refs,
 			(SELECT m.size FROM messages m WHERE m.seq = message_seq) AS export_size,
 			(SELECT i.address FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq WHERE m.seq = message_seq) AS export_inbox`,
 	},
@@ -265,3 +270,44 @@ func (i *Inserter) Close(ctx context.Context) error {
 // Indexable queues all messages that have content for the search index.
 const Indexable = `INSERT INTO search_tail (message_seq, account_id)
 	SELECT m.seq, m.account_id FROM messages m JOIN contents c ON c.message_seq = m.seq`
+
+// Reference is a reference between tables that the database does not enforce.
+type Reference struct {
+	From, column string // of the referring rows
+	To, key      string
+	where        string // the referring rows that are meant
+}
+
+// References are all of them.
+var References = []Reference{
+	{"contents", "message_seq", "messages", "seq", ""},
+	{"messages", "seq", "contents", "message_seq", "expired_at IS NULL"},
+	{"recipients", "message_seq", "messages", "seq", ""},
+	{"emails", "message_seq", "messages", "seq", ""},
+	{"messages", "seq", "emails", "message_seq", "inbox_seq IS NULL"},
+	{"messages", "inbox_seq", "inboxes", "seq", "inbox_seq IS NOT NULL"},
+	{"messages", "thread_seq", "threads", "seq", "thread_seq IS NOT NULL"},
+	{"messages", "account_id", "accounts", "seq", ""},
+	{"threads", "inbox_seq", "inboxes", "seq", ""},
+	{"drafts", "seq", "draft_contents", "draft_seq", "expired_at IS NULL"},
+	{"draft_contents", "draft_seq", "drafts", "seq", ""},
+	{"inboxes", "account_id", "accounts", "seq", ""},
+	{"api_keys", "account_id", "accounts", "seq", ""},
+	{"webhook_deliveries", "endpoint_seq", "webhook_endpoints", "seq", "status = 'pending'"},
+}
+
+// Dangling returns a sentence about the rows that refer to one that is not there.
+func (r Reference) Dangling(ctx context.Context, q sqlx.QueryerContext) ([]string, error) {
+	from := r.From + " a WHERE NOT EXISTS (SELECT 1 FROM " + r.To + " b WHERE b." + r.key + " = a." + r.column + ")"
+	if r.where != "" {
+		from += " AND " + r.where
+	}
+	var found struct {
+		N     int64  `db:"n"`
+		First *int64 `db:"first"`
+	}
+	if err := sqlx.GetContext(ctx, q, &found, "SELECT count(*) AS n, min(a."+r.column+") AS first FROM "+from); err != nil || found.N == 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%d rows of %s have no row in %s: the first has %s = %d", found.N, r.From, r.To, r.column, *found.First)}, nil
+}
