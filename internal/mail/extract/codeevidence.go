@@ -15,6 +15,7 @@ const maxGap = 160
 type evidence struct {
 	score     int
 	weak      bool // the noun is not a plain "code"
+	open      bool // the noun is one such as "confirmation code"
 	other     bool // the number names something else
 	verb      bool // "enter" is near, before the token
 	verbAfter bool // it directly follows: "123456 - use this to sign in"
@@ -28,7 +29,7 @@ type evidence struct {
 // take records a noun at a distance of gap bytes.
 func (e *evidence) take(kind wordKind, gap int) {
 	e.score = nounScore(kind, gap)
-	e.weak = kind != codeNoun
+	e.weak, e.open = kind != codeNoun, kind == openNoun
 	e.qualified = e.qualified || kind == openNoun
 }
 

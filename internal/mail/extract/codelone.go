@@ -17,7 +17,8 @@ const (
 // loneCode finds the code of a message in an unsupported language: a short text
 // with one six-digit number on a line of its own, no other long number, and no
 // word or sign of an order, an amount or a shop. The code counts as an OTP only
-// if the text also has a short number, such as the validity in minutes.
+// if the text also has a short number, such as the validity in minutes, or if the
+// subject is about sign-in or security.
 func loneCode(subject, body string) []scoredCode {
 	if len(body) > maxLoneText || !plaintext.HasDigit(body) || plaintext.HasDigit(subject) {
 		return nil
@@ -35,7 +36,10 @@ func loneCode(subject, body string) []scoredCode {
 		}
 	}
 	s := codeScorer{t: t, tokens: t.findTokens()}
-	found, small := -1, false
+	found, sure := -1, false
+	for _, w := range t.wordsOf(0) {
+		sure = sure || w.kind == qualifier && subject != ""
+	}
 	for i := range s.tokens {
 		tok := &s.tokens[i]
 		switch {
@@ -44,14 +48,14 @@ func loneCode(subject, body string) []scoredCode {
 		case tok.value != "":
 			return nil
 		case tok.end-tok.start <= 2:
-			small = true
+			sure = true
 		}
 	}
 	if found < 0 {
 		return nil
 	}
 	score := codeScore
-	if small {
+	if sure {
 		score = otpScore
 	}
 	return []scoredCode{{s.tokens[found].value, score}}

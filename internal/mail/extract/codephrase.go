@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
@@ -106,6 +107,16 @@ var plainNames = plaintext.WordSet(`fresh|current|updated|replacement|door|gate|
 // isCopula reports whether a lower-case word connects a code and its noun, in
 // either order, as "is" does.
 func isCopula(word string) bool { return wordSets().copula[word] }
+
+// endsInCopula reports whether a text ends in "is". In Chinese and Japanese, no
+// space precedes it.
+func endsInCopula(text string) bool {
+	if word := lastLetters(text); isCopula(word) {
+		return true
+	}
+	r, n := utf8.DecodeLastRuneInString(text)
+	return plaintext.IsUnspaced(r) && isCopula(text[len(text)-n:])
+}
 
 // lastLetters returns the last word of s in lower case.
 func lastLetters(s string) string {

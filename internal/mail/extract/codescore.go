@@ -44,6 +44,7 @@ const maxScored = 4 * maxCodes
 func (s *codeScorer) codes() []scoredCode {
 	var found []scoredCode
 	var at []int // their token indexes
+	almost := false
 	for i := range s.tokens {
 		if len(found) == maxScored || s.t.budget.Spent() {
 			break
@@ -54,18 +55,23 @@ func (s *codeScorer) codes() []scoredCode {
 		score := s.score(i)
 		s.why.code(s.tokens[i].value, s.where, score, s.evidence)
 		s.evidence = nil
+		if score >= codeScore && score <= otpScore && s.isNamedElse(i) {
+			continue
+		}
 		if score >= codeScore {
 			found = append(found, scoredCode{s.tokens[i].value, score})
 			at = append(at, i)
+		} else if score >= codeScore-2 {
+			almost = true
 		}
 	}
-	return s.current(found, at)
+	return s.current(found, at, almost)
 }
 
 // current removes the codes that the text calls old. If it calls all of them
 // old, it keeps them, but none can be the OTP. at holds the token index of each
-// code.
-func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
+// code. almost reports that another number may be the new code.
+func (s *codeScorer) current(found []scoredCode, at []int, almost bool) []scoredCode {
 	stale := make([]bool, len(found))
 	for k := 0; k < len(at); {
 		line, end := s.tokens[at[k]].line, k+1
@@ -74,7 +80,7 @@ func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
 		}
 		for _, w := range s.t.wordsOf(line) {
 			if w.kind == oldWord {
-				if n := s.nearest(at[k:end], w); n >= 0 && (len(found) > 1 || s.callsOld(w, at[k])) {
+				if n := s.nearest(at[k:end], w); n >= 0 && (len(found) > 1 || almost || s.callsOld(w, at[k])) {
 					stale[k+n] = true
 				}
 			}
@@ -99,6 +105,24 @@ func (s *codeScorer) current(found []scoredCode, at []int) []scoredCode {
 		found[k].score = min(found[k].score, codeScore)
 	}
 	return found
+}
+
+// maxSame is the number of tokens with the same value that isNamedElse reads.
+const maxSame = 4
+
+// isNamedElse reports whether the value of token i is called something else
+// near it: "Customer number: 448120. Quote code 448120."
+func (s *codeScorer) isNamedElse(i int) bool {
+	same := 0
+	for j := max(0, i-maxSole); j < len(s.tokens) && j <= i+maxSole && same < maxSame; j++ {
+		if j == i || s.tokens[j].value != s.tokens[i].value {
+			continue
+		}
+		if same++; s.lookBefore(j).other {
+			return true
+		}
+	}
+	return false
 }
 
 // maxCalled is the maximum length, in bytes, of the text between "previous" and
@@ -151,7 +175,8 @@ func (s *codeScorer) score(i int) int {
 		s.note("a word for a code on a line near, or in the subject", best)
 	}
 	weak := before.weak || after.weak || lines.weak
-	if weak && s.opensElse(tok.line) {
+	asks := before.open && before.verb && s.hint.qualifier // "enter the confirmation code", and the subject is about sign-in
+	if weak && !asks && s.opensElse(tok.line) {
 		return s.ruledOut("a PIN or password of something else")
 	}
 	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
@@ -170,9 +195,10 @@ func (s *codeScorer) score(i int) int {
 		best = 5
 		s.note("a verb follows it", best)
 	}
+	sole := false
 	if best == 0 || best == 2 {
 		had := best
-		sole := (before.asked || after.verbNext) && s.isSole(i)
+		sole = (before.asked || after.verbNext) && s.isSole(i)
 		if sole || before.asked && s.isNumbered(tok) {
 			best = 5 // "type 52740": the only number to type, or "type #4812"
 		}
@@ -188,6 +214,8 @@ func (s *codeScorer) score(i int) int {
 		return s.ruledOut("no word for a code near")
 	case !qualified && s.sells(tok.line):
 		return s.ruledOut("words of advertising near")
+	case weak && !before.close && isTrivial(tok.value):
+		return s.ruledOut("a number that many people use as a password")
 	case wordSets().comparer[lastLetters(s.before(tok))]:
 		return s.ruledOut("an amount, after a comparison")
 	case qualified:
@@ -201,11 +229,27 @@ func (s *codeScorer) score(i int) int {
 		best++
 		s.note("in the subject", 1)
 	}
-	shape := s.shapeScore(tok, before.asked || before.close)
+	shape := s.shapeScore(tok, before.asked || before.close, (qualified || s.isLabelled(tok)) && before.close && !before.weak)
+	switch {
+	case sole && (tok.shape == splitCode || tok.shape == caseCode || tok.shape == groupedCode):
+		shape = 0
+	case sole && isYear(tok.value):
+		shape = max(shape, -1)
+	}
 	if shape != 0 {
 		s.note("its shape and place", shape)
 	}
 	return best + shape
+}
+
+// isTrivial reports whether a number counts up from one, as in articles about
+// passwords.
+func isTrivial(value string) bool { return strings.HasPrefix("1234567890", value) }
+
+// endsClause reports whether a line or a sentence ends after a token.
+func (s *codeScorer) endsClause(tok *codeToken) bool {
+	rest := strings.TrimLeft(s.t.text[tok.end:s.t.lines[tok.line].end], " *_`\"')\t\r")
+	return rest == "" || strings.IndexByte(".,;!", rest[0]) >= 0
 }
 
 // isNumbered reports whether a number sign precedes a token, as in order and
@@ -219,11 +263,15 @@ func (s *codeScorer) isNumbered(tok *codeToken) bool {
 func (s *codeScorer) isSole(i int) bool {
 	tok := &s.tokens[i]
 	switch tok.shape {
-	case digitCode, groupCode, mixedCode, unevenCode, prefixCode, caseCode, groupedCode:
+	case digitCode, groupCode, mixedCode, unevenCode, prefixCode, caseCode, groupedCode, splitCode:
+	case letterCode:
+		if len(tok.value) < minLetters || vowels(tok.value) > 0 {
+			return false
+		}
 	default:
 		return false
 	}
-	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) || len(s.tokens) > maxSole {
+	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun || len(s.tokens) > maxSole {
 		return false
 	}
 	for j := range s.tokens {
@@ -238,8 +286,9 @@ func (s *codeScorer) isSole(i int) bool {
 const maxSole = 12
 
 // shapeScore returns how much a token looks like a code. named reports that a
-// noun or a verb directly precedes it.
-func (s *codeScorer) shapeScore(tok *codeToken, named bool) int {
+// noun or a verb directly precedes it, labelled that the noun is certainly one
+// of sign-in or security.
+func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 	switch tok.shape {
 	case digitCode, groupCode:
 		switch n := len(tok.value); {
@@ -251,7 +300,14 @@ func (s *codeScorer) shapeScore(tok *codeToken, named bool) int {
 			return -1
 		case isYear(tok.value) && s.standsAlone(tok) && s.colonAbove(tok.line):
 			return 0
+		case isYear(tok.value) && labelled && (s.isPointedAt(tok) || s.isFollowed(tok)):
+			return 0
+		case isYear(tok.value) && (labelled || named && s.isPointedAt(tok) && !s.isSaid(tok)):
+			return -1
 		case isYear(tok.value) && s.isSaid(tok):
+			if named {
+				return 0
+			}
 			return -1
 		case isYear(tok.value) && (s.standsAlone(tok) || s.isFollowed(tok) && s.beginsSentence(tok)):
 			return -1
@@ -265,6 +321,14 @@ func (s *codeScorer) shapeScore(tok *codeToken, named bool) int {
 			return -1
 		}
 		return -3
+	case splitCode:
+		if s.standsAlone(tok) || s.isPointedAt(tok) || named && s.endsClause(tok) || s.isFollowed(tok) {
+			return 0
+		}
+		if named {
+			return -1
+		}
+		return -4
 	case caseCode, groupedCode, unevenCode:
 		if s.standsAlone(tok) || s.isPointedAt(tok) || s.isFollowed(tok) && s.beginsSentence(tok) {
 			return 0
@@ -286,7 +350,7 @@ func (s *codeScorer) shapeScore(tok *codeToken, named bool) int {
 	case wordCode:
 		return -1
 	case letterCode:
-		if vowels(tok.value) == 0 && s.standsAlone(tok) {
+		if vowels(tok.value) == 0 && s.standsAlone(tok) || labelled && s.isPointedAt(tok) {
 			return 0
 		}
 		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && (named || s.isPointedAt(tok)) {
@@ -300,12 +364,20 @@ func (s *codeScorer) shapeScore(tok *codeToken, named bool) int {
 // isPointedAt reports whether a colon or "is" precedes a token.
 func (s *codeScorer) isPointedAt(tok *codeToken) bool {
 	before := s.before(tok)
-	return plaintext.EndsWithColon(before) || isCopula(lastLetters(before))
+	return plaintext.EndsWithColon(before) || endsInCopula(before)
+}
+
+// isLabelled reports whether a line consists of a short label, a colon and the
+// token, as in "Security code: KXQ-WRT".
+func (s *codeScorer) isLabelled(tok *codeToken) bool {
+	l := s.t.lines[tok.line]
+	return tok.start-l.start <= maxGap/2 && strings.TrimSpace(s.t.text[tok.end:l.end]) == "" && plaintext.EndsWithColon(s.before(tok)) &&
+		(tok.shape != letterCode || len(tok.value) > minLetters)
 }
 
 // isSaid is isPointedAt for "is" only. A colon may belong to another label.
 func (s *codeScorer) isSaid(tok *codeToken) bool {
-	return isCopula(lastLetters(strings.TrimSuffix(s.before(tok), ":")))
+	return endsInCopula(strings.TrimSuffix(s.before(tok), ":"))
 }
 
 // before returns the text of the line before a token, without trailing marks.

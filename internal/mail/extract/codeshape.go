@@ -96,6 +96,12 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	}
 	n := r.digits + r.upper + r.lower
 	switch {
+	case r.upper == 0 && r.hyphens >= 2 && r.hyphens <= 4 && r.lower >= 8 && n <= 40 && r.last == r.digits && r.digits <= 4:
+		// Words and a number: "kettle-harbor-42".
+		if plaintext.IsDigit(text[len(text)-1]) && !isYear(text[len(text)-r.last:]) {
+			tok.shape, tok.value = wordCode, text
+		}
+		return
 	case r.upper > 0 && r.lower > 0:
 		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1 || isJumbled(text)) && !isMeasure(strings.ToUpper(text)) {
 			tok.shape, tok.value = caseCode, text
@@ -164,10 +170,26 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 		return false
 	case !bold && after != 0 && strings.IndexByte(`%#@&=/\_+$^`, after) >= 0:
 		return false
+	case after == ',' && plaintext.IsDigit(after2) && t.isClause(tok, l):
+		// "验证码为6620,5分钟内有效"
 	case (after == '.' || after == ',' || after == ':') && plaintext.IsDigit(after2):
 		return false
 	}
 	return !t.besideCurrency(tok, l)
+}
+
+// isClause reports whether a comma after a token ends a clause, although a digit
+// follows: Chinese and Japanese letters touch the token and the next number.
+func (t *codeText) isClause(tok codeToken, l codeLine) bool {
+	if tok.start == l.start || t.text[tok.start-1] < utf8.RuneSelf && t.text[tok.start-1] != ':' {
+		return false
+	}
+	at := tok.end + 1
+	for at < l.end && at-tok.end < maxDigits && plaintext.IsDigit(t.text[at]) {
+		at++
+	}
+	r, _ := utf8.DecodeRuneInString(t.text[at:l.end])
+	return plaintext.IsUnspaced(r)
 }
 
 // namesFile reports whether the word that ends at pos contains a dot, as in

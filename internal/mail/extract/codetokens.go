@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -29,6 +30,7 @@ const (
 	groupedCode                  // T4-9ZL-P2
 	prefixCode                   // GH-771204
 	unevenCode                   // 419-22-8073, 12 3456
+	splitCode                    // 7K2 9QX
 )
 
 const (
@@ -87,6 +89,12 @@ func (t *codeText) lineTokens(line int, tokens []codeToken) []codeToken {
 			}
 		}
 		run := t.run(pos, l.end)
+		if tok, ok := t.splitToken(run, l); ok {
+			tok.line = line
+			tokens = append(tokens, tok)
+			pos = tok.end
+			continue
+		}
 		if run.mayBeCode() {
 			if tok, ok := t.token(run, l); ok {
 				tok.line = line
@@ -135,6 +143,38 @@ func (t *codeText) endsSpaced(pos int, l codeLine) bool {
 }
 
 func isGap(c byte) bool { return c == ' ' || c == '\t' }
+
+// maxSplit is the number of groups in a code such as "7K2 9QX".
+const maxSplit = 3
+
+// splitToken reads a code that is written in two or three equal groups of
+// capitals and digits with a space between them: "7K2 9QX". A group mixes them.
+// A group of only capitals may be a word, so it must not have a vowel.
+func (t *codeText) splitToken(r codeRun, l codeLine) (tok codeToken, ok bool) {
+	size := r.end - r.start
+	if size < 3 || size > 4 || r.end == l.end || t.text[r.end] != ' ' || !t.isSplit(r) {
+		return tok, false
+	}
+	mixed, groups, end := r.upper > 0 && r.digits > 0, 1, r.end
+	for groups < maxSplit && end+1 < l.end && t.text[end] == ' ' && plaintext.IsAlnum(t.text[end+1]) {
+		next := t.run(end+1, l.end)
+		if next.end-next.start != size || !t.isSplit(next) {
+			break
+		}
+		mixed = mixed || next.upper > 0 && next.digits > 0
+		groups, end = groups+1, next.end
+	}
+	if groups == 1 || !mixed {
+		return tok, false
+	}
+	tok = codeToken{start: r.start, end: end, shape: splitCode, value: strings.ReplaceAll(t.text[r.start:end], " ", "")}
+	return tok, t.standsFree(tok, l)
+}
+
+// isSplit reports whether a run may be a group of a split code.
+func (t *codeText) isSplit(r codeRun) bool {
+	return r.hyphens == 0 && r.lower == 0 && (r.digits > 0 || vowels(t.text[r.start:r.end]) == 0)
+}
 
 // plainWord returns the length of the word at the start of s if it cannot be a
 // code or part of an address: a word with lower-case letters that ends at white
