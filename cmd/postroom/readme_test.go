@@ -159,6 +159,34 @@ func TestREADMENamesMakeTargetsThatExist(t *testing.T) {
 	}
 }
 
+// TestErrorsPageListsAll compares its table with the codes of the contract.
+func TestErrorsPageListsAll(t *testing.T) {
+	t.Parallel()
+	page := readFile(t, "../../docs/errors.md")
+	_, contract, _ := strings.Cut(readFile(t, "../../openapi.yaml"), "\n    ErrorCode:\n")
+	contract, _, ok := strings.Cut(contract, "\n    McpError:\n")
+	_, contract, found := strings.Cut(contract, "enum:")
+	if !ok || !found {
+		t.Fatal("the contract has no error codes")
+	}
+	n := 0
+	for line := range strings.Lines(contract) {
+		line, comment, _ := strings.Cut(line, "#")
+		status := strings.TrimSpace(comment)
+		for code := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "[],"), ",") {
+			if code = strings.Trim(strings.TrimSpace(code), "]"); code == "" {
+				continue
+			}
+			if n++; !strings.Contains(page, "| `"+code+"` |") || status != "" && !strings.Contains(page, "| "+status+" | `"+code+"` |") {
+				t.Errorf("docs/errors.md does not list %s %s", status, code)
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d codes found in the contract", n)
+	}
+}
+
 // TestSettingsPageListsAll compares its table with Config, or writes it.
 func TestSettingsPageListsAll(t *testing.T) {
 	t.Parallel()
