@@ -10,8 +10,12 @@ import (
 )
 
 // sandbox lets the document of a message open links in new windows. The document
-// runs no scripts and has an opaque origin.
+// runs no scripts and, outside a frame of the dashboard, has an opaque origin.
 const sandbox = "allow-popups allow-popups-to-escape-sandbox"
+
+// sameOrigin lets the page measure the document in its frame. It gives the
+// document nothing, because only scripts can use an origin, and it runs none.
+const sameOrigin = " allow-same-origin"
 
 // framePolicy lets the document of a message use inline styles and images that
 // the dashboard serves. Everything else is blocked.
@@ -98,7 +102,11 @@ func (p *page) showFrame(m mailSource) error {
 		body = "<pre>" + html.EscapeString(m.Text) + "</pre>"
 	}
 	h := p.w.Header()
-	h.Set("Content-Security-Policy", framePolicy)
+	policy := framePolicy
+	if p.r.Header.Get("Sec-Fetch-Dest") == "iframe" { // only our own pages may frame it
+		policy += sameOrigin
+	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "SAMEORIGIN")
 	h.Set("X-DNS-Prefetch-Control", "off")
 	h.Set("Content-Type", "text/html; charset=utf-8")

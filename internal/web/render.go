@@ -54,6 +54,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"has":   func(all []string, one string) bool { return slices.Contains(all, one) },
 		"tone":  tone,
 		"label": label,
+		"icon":  icon,
 	}
 }
 

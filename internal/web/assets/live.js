@@ -6,6 +6,9 @@
 const live = document.querySelector('[data-live]');
 let source, waiting;
 
+// shown is each part as the server sent it, before the script changed times in it.
+const shown = new WeakMap();
+
 function listen() {
   if (!live || source || document.visibilityState !== 'visible') return;
   source = new EventSource(live.dataset.live);
@@ -35,14 +38,16 @@ async function refresh() {
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
   for (const part of document.querySelectorAll('[data-live-part]')) {
     const now = fresh.querySelector(`[data-live-part="${part.dataset.livePart}"]`);
-    if (!now || now.outerHTML === part.outerHTML) continue;
+    if (!now || now.outerHTML === (shown.get(part) ?? part.outerHTML)) continue;
     if (part.querySelector('input:checked')) continue; // the user is selecting
     if (part.dataset.liveOnce !== undefined) { // is read right now: only say that there is more
       document.querySelector('[data-live-more]').hidden = false;
       continue;
     }
     const focus = part.contains(document.activeElement) && document.activeElement.getAttribute('href');
+    shown.set(now, now.outerHTML);
     part.replaceWith(document.adoptNode(now));
+    now.dispatchEvent(new Event('postroom:fresh', { bubbles: true })); // app.js improves it
     if (focus) now.querySelector(`a[href="${CSS.escape(focus)}"]`)?.focus();
   }
 }

@@ -1,0 +1,130 @@
+package web_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mailhtml/hostilemail"
+)
+
+// longLetter is 1,500 pixels high and 600 pixels wide.
+const longLetter = `<table width="600" height="1500" style="width:600px;height:1500px;border-collapse:collapse"><tr><td>The beginning</td></tr><tr><td>The end</td></tr></table>`
+
+// The frame of a message is as high as the message, and a message that is wider
+// than a phone is scaled to fit.
+func TestBrowserFrameFitsTheMessage(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "news", gen.SendPolicyOpen)
+		long := s.put(t, in, htmlMail("Long", "News", "a.pdf", longLetter))
+		short := s.put(t, in, htmlMail("Short", "News", "a.pdf", "<p>Hello</p>"))
+		tall := s.put(t, in, htmlMail("Tall", "News", "a.pdf", `<div style="height:200vh">x</div>`))
+		b := s.browse(t)
+		for _, tt := range []struct {
+			id          string
+			least, most int
+		}{{long.ID, 1500, 1600}, {short.ID, 20, 100}, {tall.ID, 20, 30_000}} {
+			b.open("/messages/" + tt.id)
+			b.showFrames()
+			b.waits("document.querySelector('iframe[data-fit]') !== null")
+			got := b.eval(`(() => {
+				const f = document.querySelector('iframe'), e = f.contentDocument.documentElement;
+				return JSON.stringify([f.clientHeight, e.scrollHeight <= f.clientHeight]);
+			})()`)
+			var height int
+			if _, err := fmt.Sscanf(got, "[%d,", &height); err != nil || height < tt.least || height > tt.most {
+				t.Errorf("the frame of %s has the height and fit %s, want %d to %d", tt.id, got, tt.least, tt.most)
+			}
+			if tt.id != tall.ID && !strings.HasSuffix(got, ",true]") {
+				t.Errorf("the frame of %s needs scrolling: %s", tt.id, got)
+			}
+		}
+		b.open("/messages/" + long.ID)
+		b.do(chromedp.EmulateViewport(390, 844))
+		b.waits("document.querySelector('iframe')?.style.transform.startsWith('scale')")
+		if got := b.eval(`(() => {
+			const f = document.querySelector('iframe').getBoundingClientRect(), room = document.querySelector('.letter').getBoundingClientRect();
+			return f.right <= room.right + 1 && f.height < 1500 ? '' : JSON.stringify([f, room]);
+		})()`); got != "" {
+			t.Errorf("on a phone the message does not fit: %s", got)
+		}
+		b.shoot("message-long")
+	})
+}
+
+// The origin that the frame shares with the page gives nothing to hostile messages:
+// unsanitized, and with the policy and the sandbox of the frame only, they run no
+// script, open no dialog, and request the same as with an opaque origin.
+func TestBrowserSharedOriginGivesHostileMailNothing(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "origin", gen.SendPolicyOpen)
+		m := s.put(t, in, htmlMail("Hello", "News", "a.pdf", "<p>Hello</p>"))
+		v := s.visitAsUser(t)
+		framed := v.get("/messages/"+m.ID+"/view", "Sec-Fetch-Dest", "iframe").want(t, http.StatusOK).header.Get("Content-Security-Policy")
+		alone := v.get("/messages/"+m.ID+"/view", "Sec-Fetch-Dest", "document").want(t, http.StatusOK).header.Get("Content-Security-Policy")
+		if framed != alone+" allow-same-origin" || strings.Contains(framed, "allow-scripts") {
+			t.Fatalf("the policy in a frame is %q, and of the document alone %q", framed, alone)
+		}
+		b := s.browse(t)
+		b.open("/messages/" + m.ID)
+		if got := b.attribute("iframe", "sandbox"); got != "allow-popups allow-popups-to-escape-sandbox allow-same-origin" {
+			t.Errorf("the sandbox is %q", got)
+		}
+		var requested [][]string
+		for _, tt := range []struct{ policy, sandbox string }{
+			{alone, "allow-popups allow-popups-to-escape-sandbox"},
+			{framed, "allow-popups allow-popups-to-escape-sandbox allow-same-origin"},
+		} {
+			requested = append(requested, s.framesAsTheyCame(t, tt.policy, tt.sandbox))
+		}
+		if !slices.Equal(requested[0], requested[1]) {
+			t.Errorf("with an origin, hostile messages requested %v; without, %v", requested[1], requested[0])
+		}
+	})
+}
+
+// framesAsTheyCame shows hostile messages, unsanitized, in frames with this policy
+// and sandbox, and returns what they requested. It fails the test if one ran a
+// script: they write to the page, to storage or to the trap.
+func (s *site) framesAsTheyCame(t *testing.T, policy, sandbox string) []string {
+	t.Helper()
+	tr := newTrap(t)
+	mails := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > 10_000 })
+	const probe = `<script>parent.ran = 1; localStorage.ran = 1; document.cookie = 'ran=1'</script><img src=x onerror="parent.ran=1;document.cookie='ran=1'">` +
+		`<svg onload="parent.ran=1"></svg><a id=self href="javascript:parent.ran=1">x</a><form id=f action="/ran" method=get><button>x</button></form>`
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		var i int
+		if _, err := fmt.Sscanf(r.URL.Path, "/mail/%d", &i); err != nil {
+			for i := range mails {
+				_, _ = fmt.Fprintf(w, "<iframe sandbox='%s' src='/mail/%d'></iframe>", sandbox, i) // the client may be gone
+			}
+			return
+		}
+		w.Header().Set("Content-Security-Policy", policy)
+		_, _ = io.WriteString(w, probe+mails[i].HTML) // as above
+	}))
+	t.Cleanup(srv.Close)
+	b := s.browseSignedOut(t)
+	b.elsewhere = true
+	for _, blocked := range []string{"Content Security Policy", "sandbox", "404", "Blocked", "preload", "Unsafe attempt"} { // browsers log what they block
+		b.expect(blocked)
+	}
+	b.watchDialogs()
+	b.do(chromedp.Navigate(srv.URL), givingTime)
+	if got := b.eval(`String(window.ran) + localStorage.ran + document.cookie`); got != "undefinedundefined" {
+		t.Errorf("with the sandbox %q, a message ran a script: %s", sandbox, got)
+	}
+	_, paths := tr.caught()
+	t.Logf("sandbox %q: %d hostile messages requested %v", sandbox, len(mails), paths)
+	return paths
+}
