@@ -60,17 +60,18 @@ func (s *Store) CachedResponseTo(ctx context.Context, once Once) (CachedResponse
 	return r, s.wrap(err, "cached response")
 }
 
+const insertResponse = `
+	INSERT INTO idempotency (account_id, operation, key, body_hash, status, kind, body, resource_id, created_at)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	ON CONFLICT (account_id, operation, key) DO UPDATE
+	   SET body_hash = excluded.body_hash, status = excluded.status, kind = excluded.kind, body = excluded.body,
+	       resource_id = excluded.resource_id, created_at = excluded.created_at
+	 WHERE idempotency.created_at <= $10`
+
 // cacheResponse caches the response to once, unless that is nil. It returns
 // ErrIdempotencyRaced when another call has cached one under the same key: then the
 // transaction of this call must not commit.
 func (s *Store) cacheResponse(ctx context.Context, tx *sqlx.Tx, once *Once, resourceID string, row any) error {
-	const q = `
-		INSERT INTO idempotency (account_id, operation, key, body_hash, status, kind, body, resource_id, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		ON CONFLICT (account_id, operation, key) DO UPDATE
-		   SET body_hash = excluded.body_hash, status = excluded.status, kind = excluded.kind, body = excluded.body,
-		       resource_id = excluded.resource_id, created_at = excluded.created_at
-		 WHERE idempotency.created_at <= $10`
 	if once == nil {
 		return nil
 	}
@@ -79,7 +80,7 @@ func (s *Store) cacheResponse(ctx context.Context, tx *sqlx.Tx, once *Once, reso
 		return fmt.Errorf("render the response: %w", err)
 	}
 	now := s.now()
-	res, err := tx.ExecContext(ctx, q, once.AccountID, once.Operation, once.Key, once.BodyHash, r.Status, r.Kind, string(r.Body),
+	res, err := tx.StmtContext(ctx, s.hot.cacheResponse).ExecContext(ctx, once.AccountID, once.Operation, once.Key, once.BodyHash, r.Status, r.Kind, string(r.Body),
 		resourceID, NewTime(now), once.oldest(now))
 	if err != nil {
 		return err

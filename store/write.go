@@ -68,7 +68,7 @@ type hotStatements struct {
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
-	ahead, version, reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels *sql.Stmt
+	ahead, version, reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels, cacheResponse *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -128,6 +128,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		pause:          st.Add(ctx, pauseSender),
 		approveDraft:   st.Add(ctx, approveDraft),
 		keepLabels:     st.Add(ctx, keepLabels),
+		cacheResponse:  st.Add(ctx, insertResponse),
 	}
 	if q := d.Ahead(); q != "" {
 		s.hot.ahead = st.Add(ctx, q)

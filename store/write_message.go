@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -389,14 +390,17 @@ type ahead struct {
 	hooked   map[int64]bool // accounts: whether they have active webhooks
 }
 
-// readAhead reads what received messages need, if it saves round trips.
+// readAhead reads what new messages need, if it saves round trips.
 func (b *hotBatch) readAhead(ctx context.Context) error {
-	if b.store.hot.ahead == nil || len(b.messages) == 0 {
+	if b.store.hot.ahead == nil {
 		return nil
 	}
 	a := &ahead{expected: map[[2]int64]bool{}, hooked: map[int64]bool{}}
 	for _, in := range b.inboxes {
 		a.hooked[in.accountID] = false
+	}
+	for _, h := range b.emails {
+		a.hooked[h.msg.AccountID] = false
 	}
 	inboxes, hashes := make([]int64, len(b.messages)), make([]int64, len(b.messages))
 	for i, h := range b.messages {
@@ -404,7 +408,8 @@ func (b *hotBatch) readAhead(ctx context.Context) error {
 	}
 	e := b.store.engine
 	b.ahead = a
-	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages) + len(b.emails))}
+	accounts := slices.Collect(maps.Keys(a.hooked))
+	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages) + len(b.emails)), e.List(accounts)}
 	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.ahead), args, func(rows *sql.Rows) error {
 		var kind, x, y int64
 		var tx string

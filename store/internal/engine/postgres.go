@@ -122,9 +122,8 @@ func (d *postgresEngine) Ahead() string {
 		UNION ALL SELECT 1, n.message, n.thread, n.tx FROM (` + strings.Replace(d.Reserve(), "$1", "$3", 1) + `) n (message, thread, tx)
 		UNION ALL SELECT 2, k.inbox, k.hash, '' FROM k CROSS JOIN LATERAL
 			(SELECT 1 FROM thread_references r WHERE r.inbox_seq = k.inbox AND r.header_hash = k.hash LIMIT 1) x
-		UNION ALL SELECT DISTINCT 3, b.account_id, 0, '' FROM i CROSS JOIN LATERAL
-			(SELECT account_id FROM inboxes b WHERE b.seq = i.seq LIMIT 1) b CROSS JOIN LATERAL
-			(SELECT 1 FROM webhook_endpoints w WHERE w.account_id = b.account_id AND w.active LIMIT 1) x`
+		UNION ALL SELECT 3, a.seq, 0, '' FROM unnest(cast(cast($4 AS text) AS bigint[])) a (seq) CROSS JOIN LATERAL
+			(SELECT 1 FROM webhook_endpoints w WHERE w.account_id = a.seq AND w.active LIMIT 1) x`
 }
 
 func (*postgresEngine) Version() string { return "SELECT 0" }
