@@ -35,6 +35,7 @@ type receiving struct {
 	size     int // of a message, in bytes
 	messages int // to be accepted
 	kills    int
+	refusals bool // mail may be refused for a time
 
 	book  *ledger
 	boxes []inbox // two
@@ -71,7 +72,7 @@ func (r *receiving) client(ctx context.Context, k *killer, i int) error {
 			err = r.sendOne(c, i)
 		}
 		c.close()
-		if no, ok := errors.AsType[*refusal](err); ok {
+		if no, ok := errors.AsType[*refusal](err); ok && !r.refusals {
 			return fmt.Errorf("mail was refused: %w", no)
 		}
 	}

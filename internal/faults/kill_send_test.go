@@ -27,6 +27,7 @@ type sending struct {
 	in       *installation
 	messages int // to be accepted
 	kills    int
+	refusals bool // calls may be refused for a time
 
 	book *ledger
 	from inbox
@@ -65,7 +66,7 @@ func (s *sending) client(ctx context.Context, k *killer) error {
 			k.step()
 			err = s.call(ctx, n, id)
 			k.step()
-			if no, ok := errors.AsType[*unwanted](err); ok {
+			if no, ok := errors.AsType[*unwanted](err); ok && !s.refusals {
 				return no
 			}
 			if err == nil {

@@ -28,6 +28,7 @@ type powerDisk struct {
 	objects uint64        // created so far
 	renames []*nameChange // that are not durable, oldest first
 	lost    powerLoss
+	failIn  int // the number of writes and syncs until one fails; 0: none does
 }
 
 // object is a file or a folder.
@@ -63,7 +64,7 @@ type nameEntry struct {
 }
 
 // powerLoss counts what cuts did to changes that were not durable.
-type powerLoss struct{ cuts, kept, dropped, torn, names, namesDropped int }
+type powerLoss struct{ cuts, kept, dropped, torn, names, namesDropped, failed int }
 
 func newPowerDisk(rng *rand.Rand) *powerDisk {
 	d := &powerDisk{rng: rng}
@@ -132,6 +133,23 @@ func (c *nameChange) commit() {
 	}
 }
 
+// fails counts a write or a sync, and reports whether it has to fail.
+func (d *powerDisk) fails() bool {
+	if d.failIn == 0 {
+		return false
+	}
+	d.failIn--
+	if d.failIn == 0 {
+		d.lost.failed++
+		return true
+	}
+	return false
+}
+
+// forget ends a sync that failed: what it should have written is never written, and no
+// later sync of the file says so. Linux does the same.
+func (d *powerDisk) forget(o *object) { o.pending = nil }
+
 // sync makes a file or a folder durable.
 func (d *powerDisk) sync(o *object) {
 	for _, c := range o.pending {
@@ -166,6 +184,7 @@ func (d *powerDisk) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lost.cuts++
+	d.failIn = 0
 	kept := d.rng.IntN(len(d.renames) + 1)
 	for _, c := range d.renames[:kept] {
 		c.commit()

@@ -30,12 +30,31 @@ func TestAcceptedMailSurvivesPowerCuts(t *testing.T) {
 	}
 }
 
+// TestNothingIsPromisedAfterAFailedSync makes one write or sync of the disk fail, the 1st
+// to the 50th of a time of load, and then cuts the power. Linux forgets what a failed sync
+// should have written, so a service that goes on as if it was written loses mail.
+// Row C5 of docs/testing.md.
+func TestNothingIsPromisedAfterAFailedSync(t *testing.T) {
+	t.Parallel()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			p := newPowerTest(t, e)
+			p.cuts, p.failing = pick(4, 50), true
+			p.run(t)
+		})
+	}
+}
+
 // powerTest is an installation whose data and database lie on disks that lose power.
 type powerTest struct {
 	in    *installation
 	cuts  int
 	disks []*powerMount
 	pg    *testpg.Server // nil on SQLite
+	// failing makes a write or a sync fail before each cut. Calls and mail may then be
+	// refused.
+	failing bool
 
 	small, large *receiving
 	sent         *sending
@@ -81,15 +100,18 @@ func (p *powerTest) run(t *testing.T) {
 	in := p.in
 	in.start()
 	boxes := in.createInboxes("small0", "small1", "large0", "large1", "from", "to0", "to1")
-	p.small = &receiving{in: in, size: 2 << 10, book: newLedger("small"), boxes: boxes[:2]}
-	p.large = &receiving{in: in, size: 300 << 10, book: newLedger("large"), boxes: boxes[2:4]}
-	p.sent = &sending{in: in, book: newLedger("sent"), from: boxes[4], to: boxes[5:]}
+	p.small = &receiving{in: in, refusals: p.failing, size: 2 << 10, book: newLedger("small"), boxes: boxes[:2]}
+	p.large = &receiving{in: in, refusals: p.failing, size: 300 << 10, book: newLedger("large"), boxes: boxes[2:4]}
+	p.sent = &sending{in: in, refusals: p.failing, book: newLedger("sent"), from: boxes[4], to: boxes[5:]}
 	p.hooks = newHookReceiver(t)
 	in.createHook(p.hooks.URL, "message.received")
 	k := newKiller(t, in, 60)
 	enough := func() bool { return k.kills >= p.cuts }
 	const workers = 6
-	k.underKills(t, workers, enough, func() { p.cut(t) }, func(ctx context.Context, i int) error {
+	k.underKills(t, workers+1, enough, func() { p.cut(t) }, func(ctx context.Context, i int) error {
+		if i == workers {
+			return p.fail(ctx, t)
+		}
 		switch i % 3 {
 		case 0:
 			return p.sent.client(ctx, k)
@@ -122,6 +144,23 @@ func (p *powerTest) cut(t *testing.T) {
 	}
 }
 
+// fail makes a write or sync of the database's disk fail after each start, once the service
+// is ready: one that cannot read its database does not start.
+func (p *powerTest) fail(ctx context.Context, t *testing.T) error {
+	for nth := 0; p.failing; nth++ {
+		n, err := p.in.await(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // the test is over
+		}
+		p.disks[len(p.disks)-1].fail(t, 1+nth%50)
+		select {
+		case <-n.exited:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
 func (p *powerTest) audit(t *testing.T) {
 	t.Helper()
 	p.in.settle()
@@ -137,7 +176,7 @@ func (p *powerTest) audit(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %s", b.book.prefix, b.book)
-		b.book.audit(t, of, byAddress(b.boxes...), false)
+		b.book.audit(t, of, byAddress(b.boxes...), p.failing)
 	}
 	p.compareRaw(t, stored)
 	p.auditHooks(t, stored)

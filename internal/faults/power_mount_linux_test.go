@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -31,6 +33,7 @@ const (
 type powerMount struct {
 	path    string
 	server  *exec.Cmd
+	mu      sync.Mutex // of orders
 	orders  io.WriteCloser
 	replies *bufio.Scanner
 	lost    string // what the last cut reported
@@ -87,7 +90,20 @@ func newPowerMount(t *testing.T, o powerOptions) *powerMount {
 // open are gone, or get only errors from now on.
 func (m *powerMount) cut(t *testing.T) {
 	t.Helper()
-	if _, err := io.WriteString(m.orders, "cut\n"); err != nil {
+	m.order(t, "cut")
+}
+
+// fail makes the nth write or sync from now fail once.
+func (m *powerMount) fail(t *testing.T, n int) {
+	t.Helper()
+	m.order(t, "fail "+strconv.Itoa(n))
+}
+
+func (m *powerMount) order(t *testing.T, order string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, err := io.WriteString(m.orders, order+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	m.reply(t)
@@ -122,6 +138,13 @@ func servePower(options string) int {
 	}
 	fmt.Println("mounted")
 	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
+		if n, ok := strings.CutPrefix(orders.Text(), "fail "); ok {
+			d.mu.Lock()
+			d.failIn, _ = strconv.Atoi(n)
+			d.mu.Unlock()
+			fmt.Println("ok")
+			continue
+		}
 		s.end(o.Path)
 		d.cut()
 		if s, err = mountPower(o.Path, d); err != nil {
@@ -347,6 +370,9 @@ func (n *powerNode) Read(_ context.Context, _ fs.FileHandle, dest []byte, at int
 
 func (n *powerNode) Write(_ context.Context, _ fs.FileHandle, data []byte, at int64) (uint32, syscall.Errno) {
 	return uint32(len(data)), n.use(func(d *powerDisk) syscall.Errno {
+		if d.fails() {
+			return syscall.EIO
+		}
 		d.change(n.object, fileChange{at, data})
 		return 0
 	})
@@ -366,6 +392,10 @@ func (n *powerNode) Allocate(_ context.Context, _ fs.FileHandle, at, size uint64
 
 func (n *powerNode) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return n.use(func(d *powerDisk) syscall.Errno {
+		if d.fails() {
+			d.forget(n.object)
+			return syscall.EIO
+		}
 		d.sync(n.object)
 		return 0
 	})
