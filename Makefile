@@ -50,7 +50,7 @@ SUBMITTERS := cmd/postroom/testdata/submit
 MCP_CLIENTS := contract/testdata/mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults rounds release-snapshot verify-release \
+.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release \
 	test-tools bin/withpg bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
@@ -96,6 +96,13 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
 	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
+
+proofs: bin/withpg $(VERSITYGW) ## prove in 15 minutes that nothing is lost: power cuts, failed syncs, kills, outages, flipped bits
+	bin/withpg -fsync -- go test -count=1 -v -timeout 15m ./internal/faults
+	exec bin/withpg -- go test -count=1 -v -timeout 15m -run 'Verify|Export|Damage' ./internal/backup
+
+proofs-long: faults ## the same in the long forms, alone on the machine
+	exec env POSTROOM_TEST_FLIPS=10000 bin/withpg -- go test -count=1 -v -timeout 90m -run 'Verify|Export|Damage' ./internal/backup
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
 	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web ./cmd/postroom
