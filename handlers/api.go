@@ -83,8 +83,8 @@ type Config struct {
 	// TempDir is the folder for large request bodies. Empty means the default
 	// of the system.
 	TempDir string
-	// Stopping is closed when the service shuts down. Waits then return at
-	// once.
+	// Stopping is closed when the service shuts down. Waits then end at once,
+	// with 503 unless they find a match.
 	Stopping <-chan struct{}
 	// OnResponse, if not nil, is called with the status of every response.
 	OnResponse func(status int)

@@ -10,24 +10,37 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
+// parkAfter is how long a wait keeps its goroutine and buffers. Most waits that meet
+// their message within this time save a second run of the request.
+const parkAfter = 50 * time.Millisecond
+
+// wait is a running WaitForMessage.
+type wait struct {
+	start time.Time // by the clock of the service
+	ends  time.Time // by the wall clock, as all socket deadlines
+	all   store.MessageFilter
+	newer store.MessageFilter // all, without those that are known not to match
+	wake  *store.Wake
+}
+
 // WaitForMessage implements GET /v1/inboxes/{inbox_id}/messages/wait. It
 // subscribes before the first query, so that it cannot miss a message in
 // between.
 func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (out gen.WaitOrCode, err error) {
-	if err := checkView(ctx, p.View); err != nil {
+	w, ok := httpapi.Resumed(ctx).(*wait)
+	if ok {
+		w.wake.Call(nil) // before the query
+	} else if w, err = a.beginWait(ctx, p); err != nil {
 		return out, err
 	}
-	start := a.now()
-	in, err := a.inboxOf(ctx, p.InboxID)
-	if err != nil {
-		return out, err
-	}
-	f, err := a.waitFilter(ctx, in, p, start)
-	if err != nil {
-		return out, err
-	}
-	m, err := a.firstMessage(ctx, in, f, waitTimeout(p))
-	if err != nil {
+	parked := false
+	defer func() {
+		if !parked {
+			w.wake.Stop()
+		}
+	}()
+	var m *store.Message
+	if m, parked, err = a.firstMessage(ctx, w); err != nil {
 		return out, err
 	}
 	if m != nil {
@@ -35,14 +48,14 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (o
 			return out, err
 		}
 	}
-	next := waitNext(m, p.After, f.Since.Time)
+	next := waitNext(m, p.After, w.all.Since.Time)
 	if p.View.Set {
 		out.SetCodeResult(*codeResult(m, next))
 		return out, nil
 	}
 	res := gen.WaitResult{
-		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: f.Since.Time,
-		WaitedMs: max(0, a.now().Sub(start).Milliseconds()), Next: next,
+		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: w.all.Since.Time,
+		WaitedMs: max(0, a.now().Sub(w.start).Milliseconds()), Next: next,
 	}
 	if m != nil {
 		v, err := messageToAPI(*m, withText)
@@ -55,44 +68,82 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (o
 	return out, nil
 }
 
-// firstMessage returns the oldest match, with f.HasCode the newest, as soon as
-// there is one. It queries all messages once, and then at each change only newer
-// ones. At the timeout or when the service stops, it queries all once more and
-// returns nil if there is still no match.
-func (a *API) firstMessage(ctx context.Context, in store.Inbox, f store.MessageFilter, timeout time.Duration) (*store.Message, error) {
-	wake := a.store.WakeInbox(in.Seq)
-	defer wake.Stop()
-	timer := time.NewTimer(timeout)
+// beginWait checks the parameters of a wait and subscribes.
+func (a *API) beginWait(ctx context.Context, p gen.WaitForMessageParams) (*wait, error) {
+	if err := checkView(ctx, p.View); err != nil {
+		return nil, err
+	}
+	w := &wait{start: a.now()}
+	in, err := a.inboxOf(ctx, p.InboxID)
+	if err != nil {
+		return nil, err
+	}
+	if w.all, err = a.waitFilter(ctx, in, p, w.start); err != nil {
+		return nil, err
+	}
+	w.newer, w.ends = w.all, time.Now().Add(waitTimeout(p))
+	w.wake = a.store.WakeMatching(w.all)
+	return w, nil
+}
+
+// firstMessage returns the oldest match, with a filter for codes the newest, as soon
+// as there is one. It queries all messages once, and then at each change only newer
+// ones. At the timeout or when the service stops, it queries all once more. At the
+// timeout it returns nil if there is still no match. A wait that lasts returns with
+// parked: WaitForMessage is called again for it.
+func (a *API) firstMessage(ctx context.Context, w *wait) (m *store.Message, parked bool, err error) {
+	timer := time.NewTimer(time.Until(w.ends))
 	defer timer.Stop()
-	all := f
-	for last := false; ; {
-		newest, err := a.store.NewestIn(ctx, in.Seq)
-		if err != nil { // deleted meanwhile
-			return nil, err
+	stay := time.NewTimer(parkAfter)
+	defer stay.Stop()
+	if !httpapi.CanPark(ctx) {
+		stay.Stop()
+	}
+	var end error
+	last := !time.Now().Before(w.ends)
+	for {
+		if last {
+			w.newer = w.all
 		}
-		m, err := a.nextMessage(ctx, f)
-		if err == nil {
-			return &m, nil
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return nil, err
+		m, err := a.lookForNewer(ctx, w)
+		if m != nil || err != nil {
+			return m, false, err
 		}
 		if last {
-			return nil, nil //nolint:nilnil // no match is no error here
-		}
-		if newest.Seq != 0 && (f.After == nil || f.After.Before(newest)) {
-			f.After = &newest // the messages up to here do not match
+			return nil, false, end
 		}
 		select {
-		case <-wake.C:
+		case <-w.wake.C:
 		case <-timer.C:
-			last, f = true, all
+			last = true
 		case <-a.cfg.Stopping:
-			last, f = true, all
+			last, end = true, httpapi.ErrStopping
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, false, ctx.Err()
+		case <-stay.C:
+			return nil, true, httpapi.Park(ctx, httpapi.Pause{Left: time.Until(w.ends), OnWake: w.wake.Call, Ended: w.wake.Stop, State: w})
 		}
 	}
+}
+
+// lookForNewer queries the newer messages. Without a match it returns nil and notes
+// which messages are known now.
+func (a *API) lookForNewer(ctx context.Context, w *wait) (*store.Message, error) {
+	newest, err := a.store.NewestIn(ctx, w.all.InboxSeq)
+	if err != nil { // deleted meanwhile
+		return nil, err
+	}
+	m, err := a.nextMessage(ctx, w.newer)
+	if err == nil {
+		return &m, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if newest.Seq != 0 && (w.newer.After == nil || w.newer.After.Before(newest)) {
+		w.newer.After = &newest
+	}
+	return nil, nil //nolint:nilnil // no match is not an error here
 }
 
 // nextMessage returns the message for a wait. Helpers that remember which codes

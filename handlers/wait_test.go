@@ -2,7 +2,10 @@ package handlers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/store"
 )
 
@@ -238,6 +243,8 @@ func TestWaitEndsWithItsInbox(t *testing.T) {
 	})
 }
 
+// A wait that finds nothing before the service stops has not timed out: the client
+// waits again, on the next node or after the restart.
 func TestWaitsEndWhenTheServiceStops(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -247,10 +254,30 @@ func TestWaitsEndWhenTheServiceStops(t *testing.T) {
 		}
 		close(s.stopping)
 		for _, w := range waits {
-			w.answer(t).wantAt(t, "timed_out", `true`)
+			select {
+			case res := <-w.answered:
+				res.wantStopped(t)
+			case <-time.After(20 * time.Second):
+				t.Fatal("the wait goes on")
+			}
 		}
-		s.do(t, http.MethodGet, "/v1/inboxes/"+s.newInbox(t).ID+"/messages/wait?timeout=120", "").want(t, http.StatusOK).wantAt(t, "timed_out", `true`)
+		in := s.newInbox(t)
+		path := "/v1/inboxes/" + in.ID + "/messages/wait?timeout=120"
+		s.do(t, http.MethodGet, path, "").wantStopped(t)
+		m := s.receive(t, in, "Subject: There")
+		if id := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).str(t, "message.id"); id != m.ID {
+			t.Errorf("the wait returned %s, want %s", id, m.ID)
+		}
 	})
+}
+
+// wantStopped checks that the response tells the client to wait again.
+func (r response) wantStopped(t *testing.T) {
+	t.Helper()
+	r.wantError(t, http.StatusServiceUnavailable, "unavailable")
+	if got := r.header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After: %q", got)
+	}
 }
 
 // A disconnected client frees its wait.
@@ -311,6 +338,108 @@ func TestManyWaitsOnOneInbox(t *testing.T) {
 			}
 		}
 	})
+}
+
+// parks serves the API with the server of the program, which parks waits. A handler of
+// a wait returns when its request is parked.
+func (s *server) parks(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, served := httpserver.New(s.countWaits(s.service), nil, slog.New(slog.NewTextHandler(t.Output(), nil))), make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		s.web.Client().CloseIdleConnections()
+		if err := errors.Join(server.Shutdown(context.Background(), l), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	s.url = "http://" + l.Addr().String()
+}
+
+// A message runs only those parked waits again whose filters it matches. The others
+// cost no query.
+func TestAMessageWakesOnlyTheParkedWaitsThatItMatches(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.parks(t)
+		const others = 200
+		in := s.newInbox(t)
+		ctx, gone := context.WithCancel(t.Context())
+		for i := range others {
+			s.wait(ctx, t, in, fmt.Sprintf("timeout=120&subject=other+%d+", i))
+		}
+		first, second := s.wait(t.Context(), t, in, "timeout=120&subject=wanted"), s.wait(t.Context(), t, in, "timeout=120&from=*@quiet.example&subject=second")
+		until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
+		begun := s.waits.Load()
+		m := s.receive(t, in, "Subject: The wanted one")
+		if id := first.answer(t).str(t, "message.id"); id != m.ID {
+			t.Errorf("the wait returned %s, want %s", id, m.ID)
+		}
+		if s.store.Engine() == "sqlite" { // elsewhere a node begins with a wake-up for all
+			if again := s.waits.Load() - begun; again != 1 {
+				t.Errorf("%d of %d waits ran again for a message that one of them waits for", again, others+2)
+			}
+		}
+		m = s.receive(t, in, "From: a@quiet.example\nSubject: The second")
+		if id := second.answer(t).str(t, "message.id"); id != m.ID {
+			t.Errorf("the wait returned %s, want %s", id, m.ID)
+		}
+		gone()
+	})
+}
+
+// A parked wait counts as one request, keeps its id and its headers, and ends when its
+// time has passed, its key is revoked or its inbox is deleted.
+func TestParkedWaitsEnd(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.parks(t)
+		in := s.newInbox(t)
+		parked := func() {
+			until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
+		}
+		res := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1", "").want(t, http.StatusOK)
+		res.wantAt(t, "timed_out", `true`)
+		if got := res.header.Get("RateLimit-Remaining"); got != "599" {
+			t.Errorf("RateLimit-Remaining: %q after one wait", got)
+		}
+		if len(res.header.Values("X-Request-Id")) != 1 {
+			t.Errorf("headers %v", res.header)
+		}
+		w := s.wait(t.Context(), t, in, "timeout=60")
+		parked()
+		m := s.receive(t, in, "Subject: Hi")
+		res = w.answer(t)
+		res.wantAt(t, "message.id", `"`+m.ID+`"`)
+		if got := res.header.Get("RateLimit-Remaining"); got != "598" {
+			t.Errorf("RateLimit-Remaining: %q after two waits", got)
+		}
+		w = s.wait(t.Context(), t, in, "timeout=60&after="+m.ID)
+		parked()
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
+		(<-w.answered).wantError(t, http.StatusNotFound, "not_found")
+
+		in = s.newInbox(t)
+		w = s.wait(t.Context(), t, in, "timeout=60")
+		parked()
+		if err := s.revoke(t, s.key); err != nil {
+			t.Fatal(err)
+		}
+		s.receive(t, in, "Subject: Hi")
+		(<-w.answered).wantError(t, http.StatusUnauthorized, "unauthorized")
+	}, func(c *handlers.Config) { c.RateLimits = true })
+}
+
+func (s *server) revoke(t *testing.T, secret string) error {
+	t.Helper()
+	k, err := s.store.KeyByHash(t.Context(), store.HashKey(secret))
+	if err != nil {
+		return err
+	}
+	return s.store.RevokeKey(t.Context(), k.AccountID, k.ID)
 }
 
 // countWaits counts the waits that have begun and ended.

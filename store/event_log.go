@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // EventTail follows the event log of all accounts. Events get their number before
@@ -225,11 +227,9 @@ func (f *follower) look(ctx context.Context) error {
 
 // wake wakes the inboxes of the events that are new.
 func (f *follower) wake(ctx context.Context) error {
-	const since = `SELECT seq, coalesce(inbox_seq, 0) AS inbox_seq FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`
-	var rows []struct {
-		Seq      int64 `db:"seq"`
-		InboxSeq int64 `db:"inbox_seq"`
-	}
+	const since = `SELECT seq, coalesce(inbox_seq, 0) AS inbox_seq, type, coalesce(message_seq, 0) AS message_seq
+		FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`
+	var rows []followed
 	if err := f.store.reads.All(ctx, &rows, since, f.from, maxFollowed+1); err != nil {
 		return f.store.wrap(err, "new events")
 	}
@@ -237,17 +237,66 @@ func (f *follower) wake(ctx context.Context) error {
 		f.store.wake.wakeAll()
 		return nil
 	}
+	rows = slices.DeleteFunc(rows, func(r followed) bool { _, was := f.woken[r.Seq]; return was })
+	if len(rows) == 0 {
+		return nil
+	}
+	changes, err := f.store.changesOf(ctx, rows)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		f.woken[r.Seq] = struct{}{}
+	}
+	f.store.wake.wakeWith(changes)
+	return nil
+}
+
+// followed is an event of another node.
+type followed struct {
+	Seq        int64     `db:"seq"`
+	InboxSeq   int64     `db:"inbox_seq"`
+	Type       EventType `db:"type"`
+	MessageSeq int64     `db:"message_seq"`
+}
+
+// changesOf returns what the events change, for wakeWith. It reads the new messages
+// of inboxes in which filters wait, all with one query.
+func (s *Store) changesOf(ctx context.Context, rows []followed) (map[topic][]arrival, error) {
+	changes := map[topic][]arrival{{kind: topicQueue}: nil, {kind: topicEvents}: nil, {kind: topicWebhooks}: nil}
 	var inboxes []int64
 	for _, r := range rows {
-		if _, was := f.woken[r.Seq]; !was {
-			f.woken[r.Seq] = struct{}{}
+		t := topic{topicInbox, r.InboxSeq}
+		if _, noted := changes[t]; !noted {
+			changes[t] = nil
 			inboxes = append(inboxes, r.InboxSeq)
 		}
 	}
-	if len(inboxes) > 0 {
-		f.store.wakeFollowed(inboxes)
+	inboxes = s.wake.filtered(inboxes)
+	var messages []int64
+	for _, r := range rows {
+		switch {
+		case !slices.Contains(inboxes, r.InboxSeq):
+		case r.Type == EventMessageReceived, r.Type == EventMessageQueued:
+			messages = append(messages, r.MessageSeq)
+		case r.Type == EventInboxDeleted:
+			s.wake.wakeUp(topic{topicInbox, r.InboxSeq})
+		}
 	}
-	return nil
+	if len(messages) == 0 {
+		return changes, nil
+	}
+	q := `SELECT inbox_seq, direction, status, from_email, subject_fold, created_at, has_code, has_link FROM messages WHERE ` +
+		s.engine.OneOf("seq", "$1")
+	var arrivals []arrival
+	if err := s.reads.All(ctx, &arrivals, q, s.engine.List(messages)); err != nil {
+		return nil, s.wrap(err, "new messages")
+	}
+	for _, a := range arrivals {
+		t := topic{topicInbox, a.InboxSeq}
+		changes[t] = append(changes[t], a)
+	}
+	return changes, nil
 }
 
 // topic names what a sleeper waits for.
@@ -266,7 +315,7 @@ const (
 )
 
 // hub wakes goroutines of this process. Who is woken looks into the database, so
-// that nothing can be lost on the way; a wake-up for a message may carry it.
+// that nothing can be lost on the way.
 type hub struct {
 	mu     sync.Mutex
 	closed bool
@@ -283,56 +332,55 @@ type Wake struct {
 	hub   *hub
 	topic topic
 
-	collects bool
-	messages []Message // in hub.mu, as are all below
-	missed   bool
+	filter *MessageFilter // nil: every change wakes
+	call   func()         // in hub.mu; takes the place of C
 }
 
 // WakeInbox subscribes to changes of an inbox's messages. Subscribe first, then
 // look, then sleep on C, then look again.
 func (s *Store) WakeInbox(inboxSeq int64) *Wake {
-	return s.wake.subscribe(topic{topicInbox, inboxSeq})
+	return s.wake.subscribe(&Wake{topic: topic{topicInbox, inboxSeq}})
 }
 
-// WakeMessages is WakeInbox for a waiter that takes the messages that came, so
-// that it need not look for them.
-func (s *Store) WakeMessages(inboxSeq int64) *Wake {
-	w := s.wake.subscribe(topic{topicInbox, inboxSeq})
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	w.collects, w.missed = true, true // what came before the subscription
-	return w
+// WakeMatching is WakeInbox for new messages that match the filter, and for changes
+// that are not known well enough to say that they do not match. The filter is checked
+// in memory, so that a message costs no query for those that wait for others. Only
+// the fields of a filter for one inbox count, without its text, thread and place.
+func (s *Store) WakeMatching(f MessageFilter) *Wake {
+	return s.wake.subscribe(&Wake{topic: topic{topicInbox, f.InboxSeq}, filter: &f})
 }
 
-// Messages takes the messages that this process has committed to the inbox since
-// the last call, in the order of their commits. With missed the inbox has changed
-// in other ways, by another node or by too many messages, and the caller has to
-// look into the database. The messages are shared and must not be changed; they
-// have no raw bytes.
-func (w *Wake) Messages() (messages []Message, missed bool) {
+// Call makes wake-ups call f instead of C, from now on and at once for one that waits
+// in C. f may be called more than once, and must return quickly: it holds up all other
+// wake-ups. Nil returns to C.
+func (w *Wake) Call(f func()) {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
-	messages, missed = w.messages, w.missed
-	w.messages, w.missed = nil, false
-	return messages, missed
+	w.call = f
+	if f != nil && (len(w.c) > 0 || w.hub.closed) {
+		f()
+	}
 }
 
 // WakeQueue subscribes to newly due recipients.
-func (s *Store) WakeQueue() *Wake { return s.wake.subscribe(topic{kind: topicQueue}) }
+func (s *Store) WakeQueue() *Wake { return s.wake.subscribe(&Wake{topic: topic{kind: topicQueue}}) }
 
 // WakeWebhooks subscribes to newly due deliveries to webhook endpoints.
-func (s *Store) WakeWebhooks() *Wake { return s.wake.subscribe(topic{kind: topicWebhooks}) }
+func (s *Store) WakeWebhooks() *Wake {
+	return s.wake.subscribe(&Wake{topic: topic{kind: topicWebhooks}})
+}
 
 // WakeEvents subscribes to new events.
-func (s *Store) WakeEvents() *Wake { return s.wake.subscribe(topic{kind: topicEvents}) }
+func (s *Store) WakeEvents() *Wake { return s.wake.subscribe(&Wake{topic: topic{kind: topicEvents}}) }
 
-func (h *hub) subscribe(t topic) *Wake {
-	c := make(chan struct{}, 1)
-	w := &Wake{C: c, c: c, hub: h, topic: t}
+func (h *hub) subscribe(w *Wake) *Wake {
+	w.c, w.hub = make(chan struct{}, 1), h
+	w.C = w.c
+	t := w.topic
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		close(c)
+		close(w.c)
 		return w
 	}
 	if h.subs[t] == nil {
@@ -358,23 +406,20 @@ func (h *hub) wakeUp(topics ...topic) {
 	defer h.mu.Unlock()
 	for _, t := range topics {
 		for w := range h.subs[t] {
-			w.miss()
 			w.signal()
 		}
 	}
 }
 
-// wakeWith wakes for what a commit has changed: for each topic the new messages,
-// and nil for anything else.
-func (h *hub) wakeWith(changes map[topic][]*Message) {
+// wakeWith wakes for what has changed: each topic with the messages that are new.
+func (h *hub) wakeWith(changes map[topic][]arrival) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for t, messages := range changes {
+	for t, arrivals := range changes {
 		for w := range h.subs[t] {
-			for _, m := range messages {
-				w.collect(m)
+			if w.filter == nil || slices.ContainsFunc(arrivals, w.filter.mayMatch) {
+				w.signal()
 			}
-			w.signal()
 		}
 	}
 }
@@ -384,38 +429,92 @@ func (h *hub) wakeAll() {
 	defer h.mu.Unlock()
 	for _, subs := range h.subs {
 		for w := range subs {
-			w.miss()
 			w.signal()
 		}
 	}
 }
 
-// maxCollected is the most messages that wait in one subscription.
-const maxCollected = 16
-
-func (w *Wake) collect(m *Message) {
-	switch {
-	case !w.collects || w.missed:
-	case m == nil || len(w.messages) == maxCollected:
-		w.miss()
-	default:
-		took := *m
-		if m.Content != nil { // the raw bytes belong to the receiver, which uses them again
-			content := *m.Content
-			content.Raw, took.Content = nil, &content
+// filtered returns those of the inboxes in which waits have a
+// filter.
+func (h *hub) filtered(inboxes []int64) []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(inboxes), func(seq int64) bool {
+		for w := range h.subs[topic{topicInbox, seq}] {
+			if w.filter != nil {
+				return false
+			}
 		}
-		w.messages = append(w.messages, took)
-	}
+		return true
+	})
 }
 
-// miss drops what was collected: the database has all of it.
-func (w *Wake) miss() { w.messages, w.missed = nil, w.collects }
-
 func (w *Wake) signal() {
+	if w.call != nil {
+		w.call()
+		return
+	}
 	select {
 	case w.c <- struct{}{}:
 	default: // a wake-up is waiting already
 	}
+}
+
+// arrival is what filters compare of a new message.
+type arrival struct {
+	InboxSeq  int64         `db:"inbox_seq"`
+	Direction Direction     `db:"direction"`
+	Status    MessageStatus `db:"status"`
+	FromEmail string        `db:"from_email"`
+	Subject   string        `db:"subject_fold"`
+	CreatedAt Time          `db:"created_at"`
+	HasCode   bool          `db:"has_code"`
+	HasLink   bool          `db:"has_link"`
+}
+
+func arrivalOf(m *Message, subjectFold string) arrival {
+	return arrival{m.InboxSeq, m.Direction, m.Status, m.FromEmail, subjectFold, m.CreatedAt, m.HasCode, m.HasLink}
+}
+
+// mayMatch reports whether a query with the filter may find the message. It is true
+// for every message that the query finds.
+func (f *MessageFilter) mayMatch(a arrival) bool {
+	return (f.Direction == "" || f.Direction == a.Direction) && (f.Status == "" || f.Status == a.Status) &&
+		(f.Since == nil || !a.CreatedAt.Before(f.Since.Time)) && (!f.HasCode || a.HasCode) && (!f.HasLink || a.HasLink) &&
+		strings.Contains(a.Subject, f.Subject) && (f.FromLike == "" || matchesLike(f.FromLike, a.FromEmail))
+}
+
+// matchesLike reports whether text matches a LIKE pattern with the escape \. It takes
+// at most len(pattern) × len(text) steps.
+func matchesLike(pattern, text string) bool {
+	star, from := -1, 0 // the last %, and where in text it was tried
+	p, t := 0, 0
+	for t < len(text) {
+		if p < len(pattern) {
+			switch c := pattern[p]; {
+			case c == '%':
+				star, from = p, t
+				p++
+				continue
+			case c == '_':
+				_, size := utf8.DecodeRuneInString(text[t:])
+				p, t = p+1, t+size
+				continue
+			case c == '\\' && p+1 < len(pattern) && pattern[p+1] == text[t]:
+				p, t = p+2, t+1
+				continue
+			case c != '\\' && c == text[t]:
+				p, t = p+1, t+1
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		from++
+		p, t = star+1, from
+	}
+	return strings.Trim(pattern[p:], "%") == ""
 }
 
 // close ends all subscriptions: every C is closed.
@@ -426,6 +525,9 @@ func (h *hub) close() {
 	for _, subs := range h.subs {
 		for w := range subs {
 			close(w.c)
+			if w.call != nil {
+				w.call()
+			}
 		}
 	}
 	h.subs = map[topic]map[*Wake]struct{}{}
@@ -435,14 +537,4 @@ func (h *hub) close() {
 func (s *Store) changed(topics []topic, n int) {
 	s.wake.wakeUp(topics...)
 	s.engine.Wrote(n)
-}
-
-// wakeFollowed wakes the sleepers of this node for what another node changed.
-func (s *Store) wakeFollowed(inboxes []int64) {
-	topics := make([]topic, 0, 3+len(inboxes))
-	topics = append(topics, topic{kind: topicQueue}, topic{kind: topicEvents}, topic{kind: topicWebhooks})
-	for _, seq := range inboxes {
-		topics = append(topics, topic{topicInbox, seq})
-	}
-	s.wake.wakeUp(topics...)
 }

@@ -21,9 +21,6 @@ func Pragma(ctx context.Context, s *Store, name string) (string, error) {
 // MaxAddresses is how many addresses are counted each by itself.
 const MaxAddresses = maxAddresses
 
-// MaxCollected is how many messages a wake-up carries at most.
-const MaxCollected = maxCollected
-
 // RemembersMailbox reports whether the lookup of an address at that time needs no
 // query.
 func RemembersMailbox(s *Store, address string, at time.Time) bool {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,44 +233,171 @@ func TestAnotherNodeIsWokenForAnEventThatCommitsLate(t *testing.T) {
 	}
 }
 
-// A waiter on the node that stores a message gets it without a look into the
-// database, and learns when it has to look.
-func TestWakeUpCarriesTheMessages(t *testing.T) {
+// arrivals are new messages and the filters that find them.
+func arrivals(in store.Inbox) (messages []func(*store.NewMessage), filters map[string]store.MessageFilter) {
+	messages = []func(*store.NewMessage){
+		func(m *store.NewMessage) { m.FromEmail, m.Subject = "ann@a.example", "your code is ready" },
+		func(m *store.NewMessage) {
+			m.FromEmail, m.Subject, m.HasCode = "no_reply@mail.b.example", "100% \\ off", true
+		},
+		func(m *store.NewMessage) {
+			m.FromEmail, m.Subject, m.HasLink = "noxreply@b.example", "ünïcode_", true
+		},
+		func(m *store.NewMessage) { m.FromEmail, m.Subject = "bé@b.example", "" },
+		func(m *store.NewMessage) { m.FromEmail, m.Subject = "", "a\x00b" },
+	}
+	f := store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}
+	filters = map[string]store.MessageFilter{"all": f}
+	for _, from := range []string{"%", "ann@a.example", "%@b.example", "%@%.b.example", `no\_reply@%`, "no_reply@%", "b_@%", "%é%", "%%x%%", "_", "%b.example_", "a", `%\%%`} {
+		g := f
+		g.FromLike = from
+		filters["from "+from] = g
+	}
+	for _, subject := range []string{"code", "%", "_", "\\", "ï", "ready", "readyy", "a\x00b", "ab"} {
+		g := f
+		g.Subject = subject
+		filters["subject "+subject] = g
+	}
+	code, link, out, in2, early, late := f, f, f, f, f, f
+	code.HasCode, link.HasLink, out.Direction, in2.Direction = true, true, store.DirectionOut, store.DirectionIn
+	early.Since, late.Since = &store.Time{Time: time.Unix(0, 0)}, &store.Time{Time: time.Now().AddDate(100, 0, 0)}
+	for name, g := range map[string]store.MessageFilter{"code": code, "link": link, "out": out, "in": in2, "early": early, "late": late} {
+		filters[name] = g
+	}
+	return messages, filters
+}
+
+// woken reports whether a wake-up waits in w, and takes it.
+func woken(w *store.Wake) bool {
+	select {
+	case <-w.C:
+		return true
+	default:
+		return false
+	}
+}
+
+// A message wakes exactly those filters that a query with the filter finds it with. On
+// PostgreSQL the log of events wakes some once more.
+func TestAMessageWakesTheFiltersThatFindIt(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.SQLite)
-	in := storetest.Inbox(t, s)
-	w := s.WakeMessages(in.Seq)
-	defer w.Stop()
-	take := func(wantMissed bool, want ...string) {
-		t.Helper()
-		<-w.C
-		ms, missed := w.Messages()
-		var got []string
-		for _, m := range ms {
-			got = append(got, m.ID)
-			if m.Content == nil || m.Content.Raw != nil || m.ThreadID == "" {
-				t.Errorf("message %s has no content or thread, or has raw bytes", m.ID)
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		messages, filters := arrivals(in)
+		wakes := map[string]*store.Wake{}
+		for name, f := range filters {
+			wakes[name] = s.WakeMatching(f)
+			defer wakes[name].Stop()
+		}
+		plain := s.WakeInbox(in.Seq)
+		defer plain.Stop()
+		hits := 0
+		for i, edit := range messages {
+			m := storetest.Received(t, s, in, edit)
+			for name, f := range filters {
+				f.After = before(m)
+				_, err := s.FirstMessage(t.Context(), f)
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					t.Fatal(err)
+				}
+				got := woken(wakes[name])
+				if found := err == nil; got != found && (found || s.Engine() == "sqlite") {
+					t.Errorf("message %d, filter %q: woken %v, found by a query %v", i, name, got, found)
+				}
+				if got {
+					hits++
+				}
+			}
+			if !woken(plain) {
+				t.Errorf("message %d does not wake a subscription without a filter", i)
 			}
 		}
-		if missed != wantMissed || !slices.Equal(got, want) {
-			t.Errorf("got %v, missed %v, want %v, %v", got, missed, want, wantMissed)
+		if hits < 30 {
+			t.Errorf("only %d wake-ups: the filters match too little to prove anything", hits)
+		}
+		if _, err := s.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+			t.Fatal(err)
+		}
+		for name, w := range wakes {
+			if !woken(w) {
+				t.Errorf("filter %q: not woken when its inbox is deleted", name)
+			}
+		}
+	})
+}
+
+// before is a place just before a message.
+func before(m store.Message) *store.Place {
+	return &store.Place{CreatedAt: m.CreatedAt, Seq: m.Seq - 1}
+}
+
+// Another node reads a new message once for all filters, and wakes those that match.
+func TestAnotherNodeWakesTheFiltersThatMatch(t *testing.T) {
+	t.Parallel()
+	const others = 200
+	a, b, _ := nodes(t)
+	in := storetest.Inbox(t, a)
+	subject := func(s string) *store.Wake {
+		return b.WakeMatching(store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, Subject: s})
+	}
+	want := subject("wanted")
+	defer want.Stop()
+	rest := make([]*store.Wake, others)
+	for i := range rest {
+		rest[i] = subject(fmt.Sprintf("other %d", i))
+		defer rest[i].Stop()
+	}
+	await := func(w *store.Wake, what string) {
+		t.Helper()
+		select {
+		case <-w.C:
+		case <-time.After(tooLong):
+			t.Fatal(what)
 		}
 	}
-	if ms, missed := w.Messages(); len(ms) > 0 || !missed {
-		t.Errorf("a new subscription has %d messages, missed %v: what came before it is not known", len(ms), missed)
+	// The node wakes all when it begins to follow the log: until then, and for two
+	// messages more.
+	for range 3 {
+		storetest.Received(t, a, in, func(m *store.NewMessage) { m.Subject = "this is wanted" })
+		await(want, "the matching filter sleeps on")
 	}
-	first, second := storetest.Received(t, s, in), storetest.Received(t, s, in)
-	take(false, first.ID, second.ID)
-
-	for range store.MaxCollected + 1 {
-		storetest.Received(t, s, in)
+	for _, w := range rest {
+		woken(w)
 	}
-	take(true)
-	last := storetest.Received(t, s, in)
-	take(false, last.ID)
-
-	if _, err := s.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+	storetest.Received(t, a, in, func(m *store.NewMessage) { m.Subject = "this is wanted" })
+	await(want, "the matching filter sleeps on")
+	for i, w := range rest {
+		if woken(w) {
+			t.Errorf("filter %d was woken by a message of another subject", i)
+		}
+	}
+	if _, err := a.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
 		t.Fatal(err)
 	}
-	take(true)
+	await(want, "the filter sleeps on although another node has deleted its inbox")
+}
+
+// A subscription that calls a function calls it for what came before, too.
+func TestAWakeUpCallsAFunction(t *testing.T) {
+	t.Parallel()
+	s := storetest.OpenSQLite(t)
+	in := storetest.Inbox(t, s)
+	w := s.WakeInbox(in.Seq)
+	defer w.Stop()
+	storetest.Received(t, s, in)
+	var calls atomic.Int64
+	w.Call(func() { calls.Add(1) })
+	if n := calls.Load(); n != 1 {
+		t.Errorf("called %d times for a message before, want once", n)
+	}
+	storetest.Received(t, s, in)
+	if n := calls.Load(); n != 2 {
+		t.Errorf("called %d times after two messages", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := calls.Load(); n != 3 {
+		t.Errorf("called %d times after the store closed", n)
+	}
 }

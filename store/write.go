@@ -151,7 +151,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 			}
 		}
 		b = hotBatch{
-			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic][]*Message{},
+			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic][]arrival{},
 			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{},
 		}
 		// The transaction's own watch over ctx is enough: another for each
@@ -265,9 +265,9 @@ type hotBatch struct {
 	notices  []notice // the same, for webhook endpoints
 	counts   map[countKey]int64
 	tries    map[RecipientStatus]int64
-	budgets  map[string]*budget   // by scope, locked
-	paused   []pause              // accounts that stop sending
-	topics   map[topic][]*Message // see hub.wakeWith
+	budgets  map[string]*budget  // by scope, locked
+	paused   []pause             // accounts that stop sending
+	topics   map[topic][]arrival // see hub.wakeWith
 }
 
 func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
@@ -432,8 +432,8 @@ func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
 
 // wake notes whom to wake after the commit.
 func (b *hotBatch) wake(t topic) {
-	if known := b.topics[t]; len(known) == 0 || known[len(known)-1] != nil {
-		b.topics[t] = append(known, nil)
+	if _, noted := b.topics[t]; !noted {
+		b.topics[t] = nil
 	}
 }
 

@@ -537,7 +537,7 @@ var (
 // announce notes the event of a new message and whom it wakes.
 func (b *hotBatch) announce(h *hotMessage) {
 	t := topic{topicInbox, h.msg.InboxSeq}
-	b.topics[t] = append(b.topics[t], &h.msg)
+	b.topics[t] = append(b.topics[t], arrivalOf(&h.msg, h.fold))
 	if h.msg.Direction == DirectionIn {
 		b.event(h.eventID, EventMessageReceived, &h.msg, receivedData)
 		return

@@ -22,6 +22,9 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 		s := serve(t, data, env...)
 		_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"late"}`)
 		waited := s.startWait(t, inbox["id"])
+		// The first wait is parked when another one has waited for a second.
+		s.call(t, s.key, http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=1", inbox["id"]), "")
+		fresh := s.startWait(t, inbox["id"])
 		c := smtpDial(t, s.smtp)
 		c.ok(250, "EHLO test")
 		c.ok(250, "MAIL FROM:<a@example.org>")
@@ -31,8 +34,11 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 
 		s.signal(t, syscall.SIGTERM)
 		// The response to the wait shows that the shutdown has begun.
-		if out := <-waited; out["timed_out"] != true {
-			t.Errorf("the wait was answered with %v", out)
+		for _, w := range []<-chan map[string]any{waited, fresh} {
+			out := <-w
+			if fault, _ := out["error"].(map[string]any); fault["code"] != "unavailable" || out["Retry-After"] != "1" {
+				t.Errorf("the wait ended with %v", out)
+			}
 		}
 		c.line("Subject: in flight")
 		c.line("")
@@ -150,6 +156,9 @@ func (s *served) startWait(t *testing.T, inboxID any) <-chan map[string]any {
 			return
 		}
 		exchanges.Exchanged(request, res, body)
+		if after := res.Header.Get("Retry-After"); after != "" {
+			out["Retry-After"] = after
+		}
 		answer <- out
 	}()
 	return answer

@@ -43,7 +43,7 @@ func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t ge
 	if err != nil {
 		return ctx, err
 	}
-	return c.authorize(ctx, k, false, op, t.Roles)
+	return c.authorize(ctx, k, infoOf(ctx).resumed != nil, op, t.Roles)
 }
 
 // keyOf returns the key with a secret, if the client may use it.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/store"
 )
 
@@ -91,7 +92,11 @@ type requestInfo struct {
 	ip   netip.Addr
 	r    *http.Request
 	w    http.ResponseWriter
+	sw   *statusWriter
 	kept *keptContents // of its body
+
+	pause   *Pause   // the response comes after it
+	resumed *resumed // the request continues after a pause
 }
 
 type infoKey struct{}
@@ -114,9 +119,15 @@ func RequestID(ctx context.Context) string { return infoOf(ctx).id }
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := c.now()
-		info := &requestInfo{id: store.NewID("req_", start), ip: ClientIP(r, c.cfg.TrustedProxies), w: w}
-		w.Header().Set("X-Request-Id", info.id)
 		sw := &statusWriter{ResponseWriter: w}
+		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw}
+		if again, ok := httpserver.Resumed(r).(*resumed); ok {
+			start = again.start
+			info.resume(again)
+		} else {
+			info.id = store.NewID("req_", start)
+		}
+		w.Header().Set("X-Request-Id", info.id)
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{
 			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, whole: isMCP(r),
@@ -128,6 +139,7 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		info.r, info.kept = r, &body.contents
 		r = NormalizeQuery(headAsGet(sw, r))
 		defer c.reportStatus(sw)
+		defer info.resumed.drop()
 		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
@@ -138,6 +150,10 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 			c.WriteError(ctx, sw, e)
 		} else {
 			next.ServeHTTP(sw, r)
+		}
+		if info.pause != nil {
+			c.park(ctx, info, start)
+			return
 		}
 		c.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
 			"duration_ms", c.now().Sub(start).Milliseconds(), "request_id", info.id)
@@ -182,7 +198,7 @@ func isMailLink(path string) bool {
 
 // reportStatus reports the response status, including that of a panic.
 func (c *Chain) reportStatus(w *statusWriter) {
-	if c.cfg.OnResponse != nil {
+	if c.cfg.OnResponse != nil && !w.muted {
 		c.cfg.OnResponse(w.status)
 	}
 }
@@ -248,11 +264,12 @@ type statusWriter struct {
 	http.ResponseWriter
 	status      int
 	wroteHeader func() // may be nil
+	muted       bool   // what is written is dropped: the response comes later
 }
 
 // WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status != 0 {
+	if w.status != 0 || w.muted {
 		return
 	}
 	w.status = status
@@ -263,6 +280,9 @@ func (w *statusWriter) WriteHeader(status int) {
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.muted {
+		return len(b), nil
+	}
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}

@@ -183,11 +183,14 @@ func errorBody(e *Error, requestID string) gen.Error {
 // NewError implements gen.Handler: it converts the errors that handlers and the
 // security handler return.
 func (c *Chain) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
+	info := infoOf(ctx)
+	if info.pause != nil {
+		return &gen.ErrorStatusCodeWithHeaders{StatusCode: http.StatusServiceUnavailable} // not written
+	}
 	e := c.Classify(ctx, err)
 	if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
 		e = c.countByAddress(ctx, e)
 	}
-	info := infoOf(ctx)
 	info.setErrorHeaders(e)
 	out := &gen.ErrorStatusCodeWithHeaders{StatusCode: e.Status, Response: errorBody(e, info.id)}
 	if e.RetryAfter > 0 {

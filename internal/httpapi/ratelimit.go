@@ -48,10 +48,12 @@ func (c *Chain) limitKey(ctx context.Context, k store.Key, counted bool, op gen.
 	return nil
 }
 
+var rateHeaders = [...]string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
+
 func writeRate(h http.Header, limit int, r store.Rate, now time.Time) {
-	h.Set("RateLimit-Limit", strconv.Itoa(limit))
-	h.Set("RateLimit-Remaining", strconv.Itoa(r.Left))
-	h.Set("RateLimit-Reset", strconv.Itoa(secondsUntil(r.Ends, now)))
+	for i, n := range []int{limit, r.Left, secondsUntil(r.Ends, now)} {
+		h.Set(rateHeaders[i], strconv.Itoa(n))
+	}
 }
 
 // LimitAddress counts a call against the client's address and writes what is left

@@ -19,18 +19,22 @@ import (
 
 // errorListener returns connections that send every error as JSON. That includes
 // the plain-text errors that net/http sends before a handler runs.
-type errorListener struct{ net.Listener }
+type errorListener struct {
+	net.Listener
+	server *Server
+}
 
 func (l errorListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &errorConn{Conn: c}, nil
+	return &errorConn{Conn: c, server: l.server}, nil
 }
 
 type errorConn struct {
 	net.Conn
+	server *Server
 	active atomic.Bool // a request is in progress
 	begun  atomic.Bool // part of the next request was read
 
@@ -38,6 +42,10 @@ type errorConn struct {
 	framing framing
 	rest    []byte // already read, part of a later request
 	refused bool
+
+	// Used only by the goroutine that handles requests.
+	resumed any  // the State of the pause after which the first request continues
+	stay    bool // it is not parked again: the client has sent more
 }
 
 // change follows the state of the connection in http.Server.
@@ -69,7 +77,7 @@ func (c *errorConn) Read(p []byte) (int, error) {
 	if used > 0 {
 		c.begun.Store(true)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && !c.active.Load() {
+	if isTimeout(err) && c.begun.Load() && !c.active.Load() {
 		c.begun.Store(false)
 		c.respond(http.StatusRequestTimeout, "the head of the request took too long to arrive")
 	}
@@ -133,12 +141,18 @@ func (c *errorConn) CloseWrite() error {
 	return nil
 }
 
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
 // jsonError returns a complete HTTP response.
 func jsonError(status int, message string) []byte {
 	id := store.NewID("req_", time.Now())
 	body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{Code: headCode(status), Message: message, RequestID: id}}) // cannot fail for strings
-	return fmt.Appendf(nil, "%s%d %s\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
-		statusLine, status, http.StatusText(status), len(body), id, body)
+	retry := ""
+	if status == http.StatusServiceUnavailable {
+		retry = "Retry-After: 1\r\n"
+	}
+	return fmt.Appendf(nil, "%s%d %s\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n%sX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
+		statusLine, status, http.StatusText(status), len(body), retry, id, body)
 }
 
 func headCode(status int) string {
@@ -147,6 +161,8 @@ func headCode(status int) string {
 		return gen.ErrorCodeRequestTimeout
 	case http.StatusRequestHeaderFieldsTooLarge:
 		return gen.ErrorCodeHeadersTooLarge
+	case http.StatusServiceUnavailable:
+		return gen.ErrorCodeUnavailable
 	}
 	return gen.ErrorCodeInvalidRequest
 }

@@ -28,12 +28,14 @@ type Server struct {
 	grace    time.Duration
 	draining atomic.Bool
 	conns    openConns
+	parked   parkedConns
+	again    *againListener // of connections that were parked
 }
 
 // New serves h, with TLS if cfg is not nil. The handler sets the
 // deadlines for bodies and responses, because they depend on the request.
 func New(h http.Handler, cfg *tls.Config, log *slog.Logger) *Server {
-	s := &Server{grace: drainGrace}
+	s := &Server{grace: drainGrace, again: newAgainListener()}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.draining.Load() {
@@ -46,6 +48,7 @@ func New(h http.Handler, cfg *tls.Config, log *slog.Logger) *Server {
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          newLog(log),
 		ConnState:         s.change,
+		ConnContext:       withConn,
 		TLSConfig:         cfg,
 	}
 	return s
@@ -65,7 +68,12 @@ func (s *Server) Serve(l net.Listener) error {
 	if s.server.TLSConfig != nil {
 		err = s.server.ServeTLS(l, "", "")
 	} else {
-		err = s.server.Serve(errorListener{l})
+		s.again.addr = l.Addr()
+		var resuming sync.WaitGroup
+		resuming.Go(func() { _ = s.server.Serve(s.again) }) // until the listener closes
+		err = s.server.Serve(errorListener{l, s})
+		_ = s.again.Close() // never fails
+		resuming.Wait()
 	}
 	if errors.Is(err, http.ErrServerClosed) || s.draining.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
@@ -78,6 +86,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context, l net.Listener) error {
 	s.draining.Store(true)
 	err := l.Close()
+	s.parked.stop()
 	grace := time.NewTimer(s.grace)
 	defer grace.Stop()
 	select {
