@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -134,14 +136,23 @@ func (d *Dashboard) inlineImage(ctx context.Context, ref imageRef) (remoteimage.
 	if size > remoteimage.MaxBytes {
 		return remoteimage.Image{}, remoteimage.ErrNoImage
 	}
-	answer, err := d.api.DownloadFile(ctx, gen.DownloadFileParams{Token: path.Base(link.Path)})
+	file, err := d.openFile(ctx, link)
 	if err != nil {
 		return remoteimage.Image{}, err
 	}
-	file, ok := answer.(*gen.DownloadFileOKRawApplicationOctetStream)
-	if !ok {
-		return remoteimage.Image{}, fmt.Errorf("download: %T", answer)
+	defer func() { _ = file.Close() }() // it is in memory
+	return remoteimage.Read(file)
+}
+
+// openFile opens the file of a download link. The caller closes it.
+func (d *Dashboard) openFile(ctx context.Context, link url.URL) (io.ReadCloser, error) {
+	res, err := d.api.DownloadFile(ctx, gen.DownloadFileParams{Token: path.Base(link.Path)})
+	if err != nil {
+		return nil, err
 	}
-	defer func() { _ = file.Response.Body.Close() }() // it is in memory
-	return remoteimage.Read(file.Response.Body)
+	file, ok := res.(*gen.DownloadFileOKRawApplicationOctetStream)
+	if !ok {
+		return nil, fmt.Errorf("download: %T", res)
+	}
+	return file.Response.Body, nil
 }

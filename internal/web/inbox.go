@@ -18,6 +18,7 @@ func (d *Dashboard) inboxPages() {
 	d.get("/inboxes/{inbox}/settings", d.inboxSettings)
 	d.post("/inboxes/{inbox}/settings", d.updateInbox)
 	d.post("/inboxes/{inbox}/delete", d.deleteInbox)
+	d.post("/inboxes/{inbox}/simulate", d.simulate)
 }
 
 // inboxForm holds the submitted values of a new inbox or of an inbox's settings.
@@ -90,7 +91,11 @@ func (d *Dashboard) createInbox(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.done("/inboxes/"+in.ID, "Inbox created: "+in.Address)
+	to := "/inboxes/" + in.ID
+	if form, err := p.form(); err == nil && form.Get("start") == "1" {
+		to = "/"
+	}
+	return p.done(to, "Inbox created: "+in.Address)
 }
 
 func (p *page) inboxForm() (inboxForm, error) {
@@ -124,6 +129,8 @@ type inboxView struct {
 	Search   search
 	paging
 	Live string
+	// Snippets are shown while the inbox is empty.
+	Snippets []snippet
 }
 
 // search holds the search parameters of an inbox page.
@@ -159,6 +166,9 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 		return err
 	}
 	v.Threads, v.paging = list.Data, p.paging(list.Cursor)
+	if len(v.Threads) == 0 {
+		v.Snippets = d.snippets(v.Inbox)
+	}
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/remoteimage"
 )
 
 func (d *Dashboard) mailPages() {
@@ -127,6 +129,83 @@ type messageView struct {
 	Mail  mailView
 	Inbox *gen.Inbox
 	Found *found
+	Tabs  []messageTab
+	Tab   string
+	// Content is the text of the tab; Cut reports whether it was truncated.
+	Content string
+	Cut     bool
+	// Previews are the attached images.
+	Previews []preview
+}
+
+// messageTab is a way to look at a message: the query parameter and its title.
+type messageTab struct{ Name, Title string }
+
+// preview is an attached image as the page shows it.
+type preview struct{ ID, Filename, Src string }
+
+// mostPreviews is how many attached images a page shows.
+const mostPreviews = 8
+
+// mostShown is how many bytes of a source a page shows.
+const mostShown = 100_000
+
+// tabsOf returns the tabs of a message.
+func tabsOf(m *gen.Message) []messageTab {
+	if m.Expired {
+		return nil
+	}
+	tabs := []messageTab{{"", "Preview"}}
+	if m.HTML.Or("") != "" {
+		if m.Text.Or("") != "" {
+			tabs = append(tabs, messageTab{"text", "Text"})
+		}
+		tabs = append(tabs, messageTab{"html", "HTML source"})
+	}
+	return append(tabs, messageTab{"headers", "Headers"}, messageTab{"raw", "Raw"})
+}
+
+// contentOf returns the text of a tab. The preview and the headers have none.
+func (d *Dashboard) contentOf(p *page, m *gen.Message, tab string) (string, error) {
+	switch tab {
+	case "text":
+		return m.Text.Or(""), nil
+	case "html":
+		return m.HTML.Or(""), nil
+	case "raw":
+		return d.rawMessage(p, m.ID)
+	}
+	return "", nil
+}
+
+// rawMessage returns the beginning of the raw message.
+func (d *Dashboard) rawMessage(p *page, id string) (string, error) {
+	raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: id})
+	if err != nil {
+		return "", err
+	}
+	file, err := d.openFile(p.ctx(), raw.Location)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it is in memory
+	b, err := io.ReadAll(io.LimitReader(file, mostShown+1))
+	return string(b), err
+}
+
+// previewsOf returns the attached images. The server checks that each is a raster
+// image when it serves it.
+func (p *page) previewsOf(m *gen.Message) []preview {
+	var all []preview
+	for _, at := range m.Attachments {
+		switch at.ContentType {
+		case "image/png", "image/jpeg", "image/gif", "image/webp":
+			if at.Size <= remoteimage.MaxBytes && len(all) < mostPreviews && !(at.Inline && at.ContentID.Or("") != "") {
+				all = append(all, preview{at.ID, at.Filename, p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})})
+			}
+		}
+	}
+	return all
 }
 
 // message shows one message with all its details.
@@ -139,7 +218,19 @@ func (d *Dashboard) message(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("message", messageView{m, in, foundIn([]mailView{m})})
+	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), Tabs: tabsOf(m.Message), Previews: p.previewsOf(m.Message)}
+	for _, t := range v.Tabs {
+		if t.Name == p.r.URL.Query().Get("tab") {
+			v.Tab = t.Name
+		}
+	}
+	if v.Content, err = d.contentOf(p, m.Message, v.Tab); err != nil {
+		return err
+	}
+	if v.Cut = len(v.Content) > mostShown; v.Cut {
+		v.Content = strings.ToValidUTF8(v.Content[:mostShown], "")
+	}
+	return p.show("message", v)
 }
 
 func (d *Dashboard) messageFrame(p *page) error {

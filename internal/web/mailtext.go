@@ -11,17 +11,19 @@ import (
 
 // mailFunctions are the template functions for messages.
 var mailFunctions = template.FuncMap{
-	"sender":   senderOf,
-	"result":   resultText,
-	"mailbox":  mailbox,
-	"initial":  initial,
-	"fileSize": fileSize,
-	"seen":     seen,
-	"subject":  subject,
-	"policy":   policyText,
-	"shorten":  shortened,
-	"files":    files,
-	"days":     days,
+	"sender":      senderOf,
+	"result":      resultText,
+	"mailbox":     mailbox,
+	"initial":     initial,
+	"fileSize":    fileSize,
+	"fileIcon":    fileIcon,
+	"authSummary": authSummary,
+	"seen":        seen,
+	"subject":     subject,
+	"policy":      policyText,
+	"shorten":     shortened,
+	"files":       files,
+	"days":        days,
 }
 
 // mailbox formats an address with its display name.
@@ -86,4 +88,20 @@ func policyText(policy string) string {
 		return "Needs approval"
 	}
 	return policy
+}
+
+// fileIcon returns the name of the icon for files of a media type.
+func fileIcon(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, "/")
+	switch {
+	case kind == "image":
+		return "image"
+	case contentType == "text/calendar":
+		return "calendar"
+	case contentType == "text/csv", strings.Contains(contentType, "spreadsheet"), strings.Contains(contentType, "excel"):
+		return "sheet"
+	case strings.Contains(contentType, "zip"), strings.Contains(contentType, "compressed"), strings.HasSuffix(contentType, "tar"):
+		return "archive"
+	}
+	return "file"
 }

@@ -45,6 +45,7 @@ type overviewPage struct {
 	Days           int
 	Periods        []int
 	Received, Sent chart
+	Start          started
 }
 
 func (d *Dashboard) overview(p *page) error {
@@ -60,7 +61,12 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
+	start, err := d.started(p)
+	if err != nil {
+		return err
+	}
 	return p.show("overview", overviewPage{
+		Start: start,
 		Usage: u,
 		Tiles: []usageTile{
 			newTile("Inboxes", u.Inboxes.Used, u.Inboxes.Limit),

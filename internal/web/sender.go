@@ -59,6 +59,15 @@ func authBadgeOf(auth gen.NilAuthResults) authBadge {
 	return authBadge{"Unverified sender", "DMARC did not confirm that the message is from the sender's domain.", tone}
 }
 
+// authSummary describes the authentication results of a message in a few words.
+// It is amber or red only for a failure or a mismatch.
+func authSummary(auth gen.NilAuthResults) authBadge {
+	if auth.Value.Dmarc == "pass" {
+		return authBadge{Text: "Verified sender", Tone: "good"}
+	}
+	return authBadgeOf(auth)
+}
+
 // Initial returns the letter that represents the sender.
 func (s sender) Initial() string {
 	if s.Name == "" || s.Claim {

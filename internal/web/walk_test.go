@@ -367,8 +367,8 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 			value = w.hooks
 		case name == "inbox_ids":
 			value = cmp.Or(value, w.inbox)
-		case name == "name" && page == "/inboxes":
-			value = "made-by-walk"
+		case name == "name" && attr(form, "action") == "/inboxes":
+			value = fmt.Sprint("made-by-walk-", w.submitted)
 		}
 		if value == "" && !slices.Contains(leftEmpty, name) {
 			w.t.Errorf("%s: the test has nothing to write into the field %q", page, name)

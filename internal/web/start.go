@@ -1,0 +1,146 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// started is what the first page shows until the account is set up.
+type started struct {
+	Inbox    *gen.Inbox // the newest one, or nil
+	Received *gen.Message
+	Key      bool
+	Domain   bool
+	Snippets []snippet
+	Live     string
+}
+
+// Done reports whether the list is no longer needed. A domain is optional.
+func (s started) Done() bool { return s.Inbox != nil && s.Received != nil && s.Key }
+
+// Code returns the code of the newest message.
+func (s started) Code() string {
+	if s.Received == nil || s.Received.Extracted.Null {
+		return ""
+	}
+	return s.Received.Extracted.Value.Otp.Value
+}
+
+// started reads how far the account is.
+func (d *Dashboard) started(p *page) (started, error) {
+	one := gen.NewOptInt(1)
+	inboxes, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: one})
+	if err != nil {
+		return started{}, err
+	}
+	received, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: one, Direction: gen.NewOptDirection(gen.DirectionIn)})
+	if err != nil {
+		return started{}, err
+	}
+	keys, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: one})
+	if err != nil {
+		return started{}, err
+	}
+	var s started
+	s.Key = len(keys.Data) > 0
+	if len(inboxes.Data) > 0 {
+		s.Inbox = &inboxes.Data[0]
+		s.Live = livePath("", gen.EventTypeMessageReceived)
+	}
+	if len(received.Data) > 0 {
+		s.Received = &received.Data[0]
+	}
+	if s.Done() {
+		return s, nil
+	}
+	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: one})
+	if err != nil {
+		return started{}, err
+	}
+	s.Domain = len(domains.Data) > 0
+	s.Snippets = d.snippets(s.Inbox)
+	return s, nil
+}
+
+// snippet is an example for one tool, to copy.
+type snippet struct{ Name, Title, Code string }
+
+// snippets are examples that wait for a code in an inbox, for this installation.
+// Without an inbox they have a placeholder for it.
+func (d *Dashboard) snippets(in *gen.Inbox) []snippet {
+	id, address := "ibx_…", "you@example.com"
+	if in != nil {
+		id, address = in.ID, in.Address
+	}
+	r := strings.NewReplacer("{host}", strings.TrimSuffix(d.cfg.BaseURL.String(), "/"), "{id}", id, "{address}", address)
+	all := make([]snippet, 0, len(examples))
+	for _, e := range examples {
+		all = append(all, snippet{e.Name, e.Title, r.Replace(e.Code)})
+	}
+	return all
+}
+
+// examples are the snippets. POSTROOM_KEY is an API key in the environment.
+var examples = []snippet{
+	{"curl", "curl", `# Simulate a message to the inbox
+curl {host}/v1/inboxes/{id}/simulate \
+  -H "Authorization: Bearer $POSTROOM_KEY" \
+  --json '{"from":"noreply@shop.example","subject":"Welcome","text":"Your verification code is 482913."}'
+
+# Wait for the newest code
+curl "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code" \
+  -H "Authorization: Bearer $POSTROOM_KEY"`},
+	{"cli", "CLI", `export POSTROOM_URL={host} POSTROOM_KEY=sk_live_...
+postroom wait {address} --code --since 1h`},
+	{"ts", "TypeScript", "const res = await fetch(\n  \"{host}/v1/inboxes/{id}/messages/wait?has=code&view=code\",\n" +
+		"  { headers: { Authorization: `Bearer ${process.env.POSTROOM_KEY}` } },\n);\nconst found = await res.json();\nconsole.log(found.code?.otp);"},
+	{"python", "Python", `import json, os, urllib.request
+
+req = urllib.request.Request(
+    "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code",
+    headers={"Authorization": "Bearer " + os.environ["POSTROOM_KEY"]},
+)
+with urllib.request.urlopen(req) as res:
+    print(json.load(res)["code"]["otp"])`},
+	{"go", "Go", `c, err := client.New("{host}", os.Getenv("POSTROOM_KEY"))
+if err != nil {
+	log.Fatal(err)
+}
+code, err := c.WaitForCode(ctx, "{id}", client.Wait{})`},
+	{"mcp", "MCP", `{
+  "mcpServers": {
+    "postroom": {
+      "type": "http",
+      "url": "{host}/mcp",
+      "headers": { "Authorization": "Bearer ${POSTROOM_KEY}" }
+    }
+  }
+}`},
+}
+
+// simulate puts a message with a code into an inbox, as a server would send it.
+func (d *Dashboard) simulate(p *page) error {
+	id := p.r.PathValue("inbox")
+	to := "/inboxes/" + id
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	if form.Get("start") == "1" {
+		to = "/"
+	}
+	_, err = d.api.SimulateMessage(p.ctx(), &gen.MessageSimulate{
+		From:    gen.NewOptNilAddress(gen.NewEmailAddressAddress("noreply@shop.example")),
+		Subject: gen.NewOptString("Welcome to the shop"),
+		Text:    gen.NewOptNilString("Welcome!\n\nYour verification code is 482913. It is valid for 10 minutes.\n"),
+	}, gen.SimulateMessageParams{InboxID: id})
+	if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
+		return errNoPage
+	}
+	if err != nil {
+		return p.refused(to, err)
+	}
+	return p.done(to, "Simulated message received.")
+}
