@@ -138,7 +138,7 @@ type messageView struct {
 	Previews []preview
 }
 
-// messageTab is a way to look at a message: the query parameter and its title.
+// messageTab is a view of a message: the query parameter and its title.
 type messageTab struct{ Name, Title string }
 
 // preview is an attached image as the page shows it.

@@ -39,7 +39,7 @@ async function refresh() {
   for (const part of document.querySelectorAll('[data-live-part]')) {
     const now = fresh.querySelector(`[data-live-part="${part.dataset.livePart}"]`);
     if (!now || now.outerHTML === (shown.get(part) ?? part.outerHTML)) continue;
-    if (part.querySelector('input:checked')) continue; // the user is selecting
+    if (part.querySelector('[type=checkbox]:checked')) continue; // the user is selecting
     if (part.dataset.liveOnce !== undefined) { // is read right now: only say that there is more
       document.querySelector('[data-live-more]').hidden = false;
       continue;
