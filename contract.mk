@@ -4,6 +4,7 @@
 # tests.
 TYPESCRIPT := contract/testdata/typescript
 LINTERS := contract/testdata/lint
+GENERATORS := contract/testdata/generators
 
 OASDIFF_VERSION := v1.30.0
 OASDIFF := bin/oasdiff-$(OASDIFF_VERSION)
@@ -12,7 +13,7 @@ OAPI_CODEGEN := bin/oapi-codegen-$(OAPI_CODEGEN_VERSION)
 
 URL ?= http://127.0.0.1:8080
 
-.PHONY: generate check-generated check-contract sdk
+.PHONY: generate check-generated check-contract sdk sdks sdk-flows
 
 generate: ## make gen/ and client/operations.go from openapi.yaml
 	go run ./tools/specgen
@@ -23,8 +24,15 @@ check-generated: generate ## fail unless the generated files match openapi.yaml
 	git diff --exit-code -- gen client/operations.go
 	@test -z "$$(git ls-files --others --exclude-standard -- gen)"
 
-check-contract: $(LINTERS)/node_modules $(OASDIFF) $(OAPI_CODEGEN) ## hold the contract against linters, generators and the last release
+check-contract: $(LINTERS)/node_modules $(GENERATORS)/node_modules $(OASDIFF) $(OAPI_CODEGEN) ## hold the contract against linters, generators and the last release
 	scripts/check-contract $(OASDIFF) $(OAPI_CODEGEN)
+
+sdks: $(TYPESCRIPT)/node_modules ## make the generated files of sdk/ from the contract
+	[ -e sdk/typescript/node_modules ] || ln -s ../../$(TYPESCRIPT)/node_modules sdk/typescript/node_modules
+	cd sdk/typescript && node generate.mjs
+
+sdk-flows: $(TYPESCRIPT)/node_modules ## run 500 sign-ups at once with the packages of sdk/
+	POSTROOM_TEST_FLOWS=500 go test -count=1 -timeout 10m -run 'SDK$$' ./contract
 
 sdk: $(TYPESCRIPT)/node_modules ## make TypeScript clients of the server at URL into bin/sdk
 	scripts/sdk-typescript $(URL) bin/sdk

@@ -71,7 +71,28 @@ func Load(path string) (*openapi3.T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the contract: %w", err)
 	}
+	closeClientParts(doc)
 	return doc, nil
+}
+
+// closeClientParts removes what the served document adds for clients: the responses behind
+// redirects, and the schema of the events of a stream, whose response is a text.
+func closeClientParts(doc *openapi3.T) {
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			for status, r := range op.Responses.Map() {
+				if r.Value == nil {
+					continue
+				}
+				if _, redirected := r.Value.Extensions["x-redirected"]; redirected {
+					op.Responses.Delete(status)
+				}
+				if stream := r.Value.Content["text/event-stream"]; stream != nil {
+					stream.Schema, stream.Example = openapi3.NewStringSchema().NewRef(), nil
+				}
+			}
+		}
+	}
 }
 
 // Validate checks that the contract is valid and that its examples match it.

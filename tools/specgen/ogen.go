@@ -32,6 +32,8 @@ const (
 //   - enums of responses become plain strings, and schemas used only in responses
 //     lose their limits, so that a client accepts data of a newer server. If a
 //     request uses the object with its limits too, responses get a copy;
+//   - operations are not marked as deprecated, because the server implements them,
+//     and the responses behind redirects are left out;
 //   - JSON responses are streamed, so that a page of messages is not in memory
 //     twice.
 func ogenYAML(root *yaml.Node) ([]byte, error) {
@@ -47,6 +49,10 @@ func ogenYAML(root *yaml.Node) ([]byte, error) {
 		for _, op := range operations(item) {
 			dropCoveredErrors(get(op, "responses"))
 			dropHeaderRefs(get(op, "responses"))
+			dropKeys(op, "deprecated")
+			if redirect := get(op, "responses", "302"); redirect != nil {
+				dropKeys(redirect, redirectsToKey)
+			}
 		}
 	}
 	dropRequiredChoices(doc)

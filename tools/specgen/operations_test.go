@@ -128,6 +128,9 @@ func (op operation) answerFaults() (faults []string) {
 		}
 	}
 	for status, r := range op.Responses.Map() {
+		if r.Value.Extensions["x-redirected"] != nil {
+			continue // the response of another operation
+		}
 		h := r.Value.Headers
 		if h["X-Request-Id"] == nil {
 			faults = append(faults, status+" lacks X-Request-Id")

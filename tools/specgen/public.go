@@ -35,17 +35,34 @@ var OpenAPI []byte
 //   - patterns omit the line separators U+2028 and U+2029: Go has no \u2028, and
 //     literal separators end a regular expression in JavaScript;
 //   - an anyOf that only lists required fields becomes x-anyOf, because generators
-//     turn it into types without fields; descriptions state the rule.
+//     turn it into types without fields; descriptions state the rule;
+//   - a redirect also documents the response behind it, which clients get that
+//     follow redirects, with the mark x-redirected;
+//   - an event stream has the schema of its events, so that clients have a type for
+//     them;
+//   - a null in an enum becomes a choice, because generators only know enums of one
+//     type;
+//   - the variants of a choice with a discriminator are plain objects without allOf.
 //
-// internal/contractcheck reverts all three, to check strictly.
+// internal/contractcheck reverts the first five, to check strictly.
 func publicJSON(root *yaml.Node) ([]byte, error) {
 	doc := clone(root)
 	dropKeys(doc, sharedKey)
 	if err := uses(doc).openEnums(true, toKnownValues); err != nil {
 		return nil, err
 	}
+	addRedirected(doc)
+	mergeVariants(doc)
 	walk(doc, func(n *yaml.Node) {
+		splitNull(n)
 		drop(n, func(key string, _ *yaml.Node) bool { return strings.HasPrefix(key, "x-ogen-") })
+		if stream := get(n, "text/event-stream"); stream != nil {
+			if events := get(stream, "schema", "contentSchema"); events != nil {
+				set(stream, "schema", events)
+				set(stream, "example", get(stream, "x-item-example"))
+				dropKeys(stream, "x-item-example")
+			}
+		}
 		if pattern := str(n, "pattern"); strings.Contains(pattern, lineSeparators) {
 			set(n, "pattern", scalar(strings.ReplaceAll(pattern, lineSeparators, "")))
 		}
@@ -65,6 +82,82 @@ func publicJSON(root *yaml.Node) ([]byte, error) {
 	out.WriteByte('\n')
 	return out.Bytes(), nil
 }
+
+// mergeVariants merges the allOf of the schemas that a discriminator selects.
+func mergeVariants(doc *yaml.Node) {
+	schemas := get(doc, "components", "schemas")
+	for _, choice := range pairs(schemas) {
+		for _, ref := range pairs(get(choice, "discriminator", "mapping")) {
+			variant := deref(doc, ref.Value)
+			parts := get(variant, "allOf")
+			if parts == nil {
+				continue
+			}
+			merged := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			set(merged, "type", scalar("object"))
+			required, properties := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			for _, part := range parts.Content {
+				if of := str(part, "$ref"); of != "" {
+					part = deref(doc, of)
+				}
+				if list := get(part, "required"); list != nil {
+					required.Content = append(required.Content, list.Content...)
+				}
+				for name, property := range pairs(get(part, "properties")) {
+					set(properties, name, clone(property))
+				}
+			}
+			set(merged, "required", required)
+			set(merged, "properties", properties)
+			dropKeys(variant, "allOf")
+			variant.Content = append(variant.Content, merged.Content...)
+		}
+	}
+}
+
+// splitNull turns a nullable enum into a choice of the enum and null.
+func splitNull(n *yaml.Node) {
+	enum := get(n, "enum")
+	if enum == nil || get(n, "type") == nil || get(n, "type").Kind != yaml.SequenceNode {
+		return
+	}
+	values := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, v := range enum.Content {
+		if v.ShortTag() != "!!null" {
+			values.Content = append(values.Content, v)
+		}
+	}
+	if len(values.Content) == len(enum.Content) || len(get(n, "type").Content) != 2 {
+		return
+	}
+	some, null := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	set(some, "type", scalar("string"))
+	set(some, "enum", values)
+	set(null, "type", scalar("null"))
+	dropKeys(n, "type", "enum")
+	set(n, "oneOf", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{some, null}})
+}
+
+// redirectsToKey is the response behind a redirect.
+const redirectsToKey = "x-redirects-to"
+
+// addRedirected documents the responses behind redirects as 200.
+func addRedirected(doc *yaml.Node) {
+	for _, item := range pairs(get(doc, "paths")) {
+		for _, op := range operations(item) {
+			target := get(op, "responses", "302", redirectsToKey)
+			if target == nil {
+				continue
+			}
+			dropKeys(get(op, "responses", "302"), redirectsToKey)
+			set(target, "x-redirected", mark())
+			set(get(op, "responses"), "200", target)
+		}
+	}
+}
+
+// mark returns the value of a key that only marks its object.
+func mark() *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"} }
 
 // writeJSON writes a resolved node as JSON. encoding/json would sort the keys.
 func writeJSON(w *bytes.Buffer, n *yaml.Node) error {

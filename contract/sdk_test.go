@@ -1,0 +1,109 @@
+package contract_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/postroom/postroom/store/storetest"
+)
+
+const typescriptSDK = "../sdk/typescript"
+
+// sdkFlows returns the number of sign-ups that the tests of the SDKs run at once.
+func sdkFlows(t *testing.T) string {
+	t.Helper()
+	const flows = "50"
+	if v := os.Getenv("POSTROOM_TEST_FLOWS"); v != "" {
+		if _, err := strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	return flows
+}
+
+// runScript runs a shell script in dir and fails the test if the script fails.
+func runScript(t *testing.T, dir, script string, env ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// TestTypeScriptSDK builds the package with strict types, installs what `npm pack`
+// makes into an empty folder, and runs the package's tests there, against the
+// program and against a server that fails on purpose.
+func TestTypeScriptSDK(t *testing.T) {
+	t.Parallel()
+	wantNode(t)
+	in := start(t, storetest.SQLite, newChecker(t), sdkSettings...)
+	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, empty := t.TempDir(), t.TempDir()
+	for _, name := range []string{"src", "test"} {
+		if err := os.CopyFS(filepath.Join(source, name), os.DirFS(filepath.Join(typescriptSDK, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"package.json", "tsconfig.json", "tsconfig.cjs.json", "README.md"} {
+		text, err := os.ReadFile(filepath.Join(typescriptSDK, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(source, name), string(text))
+	}
+	runScript(t, source, "ln -s '"+packages+"' node_modules && npm run build && npm pack --ignore-scripts --pack-destination '"+empty+"'")
+	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-*.tgz && cp -r '`+source+`/test' . && node --test test/*.test.mjs`,
+		"POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t))
+}
+
+// TestTypeScriptSDKIsGenerated checks that the generated files of the package match
+// the contract.
+func TestTypeScriptSDKIsGenerated(t *testing.T) {
+	t.Parallel()
+	wantNode(t)
+	dir := t.TempDir()
+	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract, err := filepath.Abs("../gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(typescriptSDK, "generate.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(dir, "sdk", "typescript")
+	if err := os.MkdirAll(filepath.Join(home, "src"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(home, "generate.mjs"), string(text))
+	runScript(t, dir, "ln -s '"+contract+"' gen && ln -s '"+packages+"' sdk/typescript/node_modules && node sdk/typescript/generate.mjs")
+	for _, name := range []string{"schema.ts", "idempotent.ts"} {
+		sameFile(t, filepath.Join(typescriptSDK, "src", name), filepath.Join(home, "src", name))
+	}
+}
+
+// sameFile fails the test unless a committed file has the text of the one made anew.
+func sameFile(t *testing.T, committed, made string) {
+	t.Helper()
+	want, err := os.ReadFile(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(committed); err != nil || string(got) != string(want) {
+		t.Errorf("%s does not match the contract; run make sdks (%v)", committed, err)
+	}
+}
+
+// sdkSettings let many sign-ups run at once with one key.
+var sdkSettings = []string{"POSTROOM_RATE_LIMITS=off"}
