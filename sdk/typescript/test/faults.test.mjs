@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import { Postroom, verifyWebhook, WebhookVerificationError } from "postroom";
 
-// serve answers each request with the next of the handlers.
+// serve calls the next of the handlers for each request.
 async function serve(t, ...handlers) {
   const requests = [];
   const server = createServer((request, response) => {
