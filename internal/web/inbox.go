@@ -145,7 +145,7 @@ func (d *Dashboard) inbox(p *page) error {
 	}
 	q := p.r.URL.Query()
 	v := inboxView{Inbox: in, Search: search{strings.TrimSpace(q.Get("q")), strings.TrimSpace(q.Get("from")), q.Get("direction"), q.Get("thread")}}
-	if v.Found = v.Search.any(); v.Found {
+	if v.Found = v.Search.any() || q.Get("list") == "messages"; v.Found {
 		err = d.findMessages(p, &v)
 	} else {
 		err = d.listThreads(p, &v)

@@ -16,7 +16,7 @@ type navItem struct{ Path, Title, Icon string }
 // navigation is the menu of every page, in order.
 var navigation = []navGroup{
 	{"", []navItem{{"/", "Overview", "home"}}},
-	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox"}, {approvalsPath, "Approvals", "check"}}},
+	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox"}, {"/messages", "Messages", "search"}, {approvalsPath, "Approvals", "check"}}},
 	{"Sending", []navItem{{"/emails", "Sent mail", "send"}, {"/suppressions", "Suppressions", "ban"}, {"/templates", "Templates", "layout"}, {"/contacts", "Contacts", "people"}}},
 	{"Settings", []navItem{{"/domains", "Domains", "globe"}, {"/webhooks", "Webhooks", "zap"}, {"/keys", "API keys", "key"}}},
 }

@@ -108,6 +108,7 @@ func (d *Dashboard) routes() {
 	d.overviewPages()
 	d.inboxPages()
 	d.mailPages()
+	d.searchPages()
 	d.approvalPages()
 	d.emailPages()
 	d.domainPages()

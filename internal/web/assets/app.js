@@ -113,7 +113,8 @@ document.querySelector('main [aria-invalid]')?.focus();
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   if (event.target.closest('input, textarea, select, [contenteditable]')) return;
-  const target = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+  const key = `[data-key="${CSS.escape(event.key.toLowerCase())}"]`;
+  const target = document.querySelector(`main ${key}`) ?? document.querySelector(key);
   if (!target || target.disabled) return;
   event.preventDefault();
   if (target.matches('input')) target.focus();

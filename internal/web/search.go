@@ -1,0 +1,118 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+func (d *Dashboard) searchPages() {
+	d.get("/messages", d.allMessages)
+	d.post("/messages/delete", d.deleteMessages)
+}
+
+// allView is the page of the messages of all inboxes, with a search.
+type allView struct {
+	Messages  []gen.Message
+	Inboxes   []gen.Inbox
+	Addresses map[string]string // of the inboxes, by ID
+	Search    search
+	Inbox     string
+	Chips     []chip
+	paging
+	Live string
+}
+
+// chip is a filter that is set, with the URL of the page without it.
+type chip struct{ Label, Without string }
+
+// inboxChoices is how many inboxes the filter lists.
+const inboxChoices = 100
+
+func (d *Dashboard) allMessages(p *page) error {
+	q := p.r.URL.Query()
+	v := allView{Search: search{Q: strings.TrimSpace(q.Get("q")), From: strings.TrimSpace(q.Get("from")), Direction: q.Get("direction")}, Inbox: q.Get("inbox"), Addresses: map[string]string{}}
+	inboxes, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(inboxChoices)})
+	if err != nil {
+		return err
+	}
+	v.Inboxes = inboxes.Data
+	for _, in := range v.Inboxes {
+		v.Addresses[in.ID] = in.Address
+	}
+	params := gen.ListMessagesParams{
+		Limit: gen.NewOptInt(listed), Cursor: p.cursor(), Q: optional(v.Search.Q), From: optional(v.Search.From), InboxID: optional(v.Inbox),
+	}
+	if v.Search.Direction != "" {
+		params.Direction = gen.NewOptDirection(gen.Direction(v.Search.Direction))
+	}
+	list, err := d.api.ListMessages(p.ctx(), params)
+	if err != nil {
+		return err
+	}
+	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
+	v.Chips = chipsOf(q, v.Addresses)
+	if v.First == "" {
+		v.Live = livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageSent)
+	}
+	return p.show("messages", v)
+}
+
+// chipsOf returns the filters that are set in a query.
+func chipsOf(q url.Values, addresses map[string]string) []chip {
+	var all []chip
+	for _, name := range []string{"q", "from", "inbox", "direction"} {
+		value := strings.TrimSpace(q.Get(name))
+		if value == "" {
+			continue
+		}
+		label := map[string]string{
+			"q": "“" + value + "”", "from": "From " + value, "inbox": "In " + cmp.Or(addresses[value], value),
+			"direction": map[string]string{"in": "Received", "out": "Sent"}[value],
+		}[name]
+		without := url.Values{}
+		for _, other := range []string{"q", "from", "inbox", "direction"} {
+			if kept := q.Get(other); other != name && kept != "" {
+				without.Set(other, kept)
+			}
+		}
+		all = append(all, chip{label, (&url.URL{Path: "/messages", RawQuery: without.Encode()}).String()})
+	}
+	return all
+}
+
+// deleteMessages deletes the selected messages of a list.
+func (d *Dashboard) deleteMessages(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	to := "/messages"
+	if in := form.Get("inbox"); in != "" {
+		to = "/inboxes/" + url.PathEscape(in) + "?list=messages"
+	}
+	ids := form["message"]
+	if len(ids) == 0 {
+		p.leaveNotice(notice{Text: "Select the messages to delete.", Bad: true})
+		return p.goTo(to)
+	}
+	deleted := 0
+	for _, id := range ids[:min(len(ids), listed)] {
+		_, err := d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})
+		if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
+			continue // deleted in the meantime
+		}
+		if err != nil {
+			return p.refused(to, err)
+		}
+		deleted++
+	}
+	if deleted == 1 {
+		return p.done(to, "1 message deleted.")
+	}
+	return p.done(to, fmt.Sprintf("%d messages deleted.", deleted))
+}
