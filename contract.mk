@@ -19,9 +19,10 @@ generate: ## make gen/ and client/operations.go from openapi.yaml
 	go run ./tools/specgen
 	go tool ogen --loglevel error --clean --target gen --package gen --config .ogen.yml tmp/openapi.ogen.yaml
 	go run ./tools/specgen -client client/operations.go
+	@if [ -d $(TYPESCRIPT)/node_modules ]; then $(MAKE) --no-print-directory sdks; fi
 
 check-generated: generate ## fail unless the generated files match openapi.yaml
-	git diff --exit-code -- gen client/operations.go
+	git diff --exit-code -- gen client/operations.go sdk
 	@test -z "$$(git ls-files --others --exclude-standard -- gen)"
 
 check-contract: $(LINTERS)/node_modules $(GENERATORS)/node_modules $(OASDIFF) $(OAPI_CODEGEN) ## hold the contract against linters, generators and the last release
@@ -30,6 +31,7 @@ check-contract: $(LINTERS)/node_modules $(GENERATORS)/node_modules $(OASDIFF) $(
 sdks: $(TYPESCRIPT)/node_modules ## make the generated files of sdk/ from the contract
 	[ -e sdk/typescript/node_modules ] || ln -s ../../$(TYPESCRIPT)/node_modules sdk/typescript/node_modules
 	cd sdk/typescript && node generate.mjs
+	python3 sdk/python/generate.py
 
 sdk-flows: $(TYPESCRIPT)/node_modules ## run 500 sign-ups at once with the packages of sdk/
 	POSTROOM_TEST_FLOWS=500 go test -count=1 -timeout 10m -run 'SDK$$' ./contract

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -107,3 +108,34 @@ func sameFile(t *testing.T, committed, made string) {
 
 // sdkSettings let many sign-ups run at once with one key.
 var sdkSettings = []string{"POSTROOM_RATE_LIMITS=off"}
+
+const (
+	pythonSDK = "../sdk/python"
+	python    = "/usr/bin/python3"
+)
+
+// TestPythonSDK checks the package with strict types, installs its wheel into an empty
+// folder, and runs the package's tests there, as TestTypeScriptSDK does. It also checks
+// that the generated types match the contract.
+func TestPythonSDK(t *testing.T) {
+	t.Parallel()
+	if err := exec.CommandContext(t.Context(), python, "-c", "import mypy, pip, pytest, setuptools, wheel").Run(); err != nil {
+		skiptest.OutsideCI(t, "`make test` installs mypy, pytest and setuptools: "+err.Error())
+	}
+	in := start(t, storetest.SQLite, newChecker(t), sdkSettings...)
+	source, empty := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(source, os.DirFS(pythonSDK)); err != nil {
+		t.Fatal(err)
+	}
+	contract, err := filepath.Abs("../gen/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const types = "src/postroom/_types.py"
+	runScript(t, source, python+" generate.py '"+contract+"' "+types)
+	sameFile(t, filepath.Join(pythonSDK, types), filepath.Join(source, types))
+	runScript(t, source, python+` -m mypy --strict src && `+python+` -c "import setuptools.build_meta as b; b.build_wheel('.')"`)
+	runScript(t, empty, python+` -m pip install -q --no-index --no-deps --target site '`+source+`'/postroom-*.whl && cp -r '`+source+`/tests' . && `+
+		python+` -m pytest -q tests`,
+		"PYTHONPATH=site", "POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t))
+}
