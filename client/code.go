@@ -23,6 +23,7 @@ const (
 	ErrIPNotAllowed            = Code(gen.ErrorCodeIPNotAllowed)
 	ErrRecipientNotAllowed     = Code(gen.ErrorCodeRecipientNotAllowed)
 	ErrSendingPaused           = Code(gen.ErrorCodeSendingPaused)
+	ErrRecipientBlocked        = Code(gen.ErrorCodeRecipientBlocked)
 	ErrSendingStopped          = Code(gen.ErrorCodeSendingStopped)
 	ErrDomainNotVerified       = Code(gen.ErrorCodeDomainNotVerified)
 	ErrPlanLimitReached        = Code(gen.ErrorCodePlanLimitReached)

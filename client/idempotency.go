@@ -28,6 +28,7 @@ var idempotent = []string{
 	"/v1/contacts/batch",
 	"/v1/domains",
 	"/v1/suppressions",
+	"/v1/lists",
 }
 
 func takesIdempotencyKey(method, escapedPath string) bool {

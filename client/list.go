@@ -147,6 +147,15 @@ func (c *Client) Suppressions(ctx context.Context, p gen.ListSuppressionsParams,
 	})
 }
 
+// ListEntries ranges over the entries of lists, newest first.
+func (c *Client) ListEntries(ctx context.Context, p gen.ListListEntriesParams, options ...gen.RequestOption) iter.Seq2[gen.ListEntry, error] {
+	return each(p.Cursor, func(cursor gen.OptString) (*gen.ListEntryList, error) {
+		p := p
+		p.Cursor = cursor
+		return c.ListListEntries(ctx, p, options...)
+	})
+}
+
 // Webhooks ranges over webhook endpoints, newest first.
 func (c *Client) Webhooks(ctx context.Context, p gen.ListWebhooksParams, options ...gen.RequestOption) iter.Seq2[gen.WebhookEndpoint, error] {
 	return each(p.Cursor, func(cursor gen.OptString) (*gen.WebhookList, error) {

@@ -67,6 +67,17 @@ func (c *Client) CreateKey(ctx context.Context, request *gen.ApiKeyCreate, optio
 	return unwrap(c.api.CreateKey(ctx, request, options...))
 }
 
+// CreateListEntry calls POST /v1/lists.
+//
+// Adds an entry to the lists of an inbox, or of all inboxes of the account. Of the entries that match
+// an address, those of the inbox and of the account, the most specific decides, and of equally
+// specific ones `block` before `approve` before `allow`. With an `allow` entry, everything else is
+// blocked. The scope `send` may add what lets no more mail pass to the lists of an inbox; anything
+// else needs `admin`. An entry that exists is returned.
+func (c *Client) CreateListEntry(ctx context.Context, request *gen.ListEntryCreate, params gen.CreateListEntryParams, options ...gen.RequestOption) (*gen.ListEntry, error) {
+	return unwrap(c.api.CreateListEntry(ctx, request, params, options...))
+}
+
 // CreateSuppression calls POST /v1/suppressions.
 //
 // Suppresses an address. Emails skip it from then on, and an email with no other recipient is refused
@@ -126,6 +137,13 @@ func (c *Client) DeleteInbox(ctx context.Context, params gen.DeleteInboxParams, 
 // The same as `DELETE /v1/api-keys/{api_key_id}`.
 func (c *Client) DeleteKey(ctx context.Context, params gen.DeleteKeyParams, options ...gen.RequestOption) (*gen.DeletedApiKey, error) {
 	return unwrap(c.api.DeleteKey(ctx, params, options...))
+}
+
+// DeleteListEntry calls DELETE /v1/lists/{list_id}.
+//
+// Removes an entry, at once.
+func (c *Client) DeleteListEntry(ctx context.Context, params gen.DeleteListEntryParams, options ...gen.RequestOption) (*gen.DeletedListEntry, error) {
+	return unwrap(c.api.DeleteListEntry(ctx, params, options...))
 }
 
 // DeleteMessage calls DELETE /v1/messages/{message_id}.
@@ -361,6 +379,14 @@ func (c *Client) ListInboxes(ctx context.Context, params gen.ListInboxesParams, 
 // The same as `GET /v1/api-keys`.
 func (c *Client) ListKeys(ctx context.Context, params gen.ListKeysParams, options ...gen.RequestOption) (*gen.ApiKeyList, error) {
 	return unwrap(c.api.ListKeys(ctx, params, options...))
+}
+
+// ListListEntries calls GET /v1/lists.
+//
+// Returns the entries of the account and of its inboxes, newest first. A key with `inbox_ids` gets
+// those of its inboxes and of the account.
+func (c *Client) ListListEntries(ctx context.Context, params gen.ListListEntriesParams, options ...gen.RequestOption) (*gen.ListEntryList, error) {
+	return unwrap(c.api.ListListEntries(ctx, params, options...))
 }
 
 // ListMessages calls GET /v1/messages.

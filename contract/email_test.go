@@ -50,6 +50,30 @@ func stops(t *testing.T, w *world) {
 	}
 }
 
+// listEntries blocks a recipient and asks about another.
+func listEntries(t *testing.T, w *world) {
+	in := w.newInbox(t)
+	send := w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages")
+	add := func(action, pattern, more string) call {
+		return w.call("createListEntry").saying(`{"direction":"outbound","action":"` + action + `","pattern":"` + pattern + `"` + more + `}`)
+	}
+	ofInbox := `,"inbox_id":"` + in.ID + `"`
+	blocked := read[struct{ ID string }](t, w.send(t, add("block", "*@no.example", ofInbox)).want(t, http.StatusCreated))
+	w.send(t, add("approve", "*@*.ask.example", ofInbox)).want(t, http.StatusCreated)
+	w.send(t, send.saying(`{"to":"a@no.example","subject":"s","text":"t"}`)).wantCode(t, http.StatusForbidden, "recipient_blocked")
+	w.send(t, send.saying(`{"to":"a@x.ask.example","subject":"s","text":"t"}`)).want(t, http.StatusAccepted)
+	w.send(t, w.call("listListEntries")).want(t, http.StatusOK)
+	narrow := w.newKey(t, `"scopes":["send"],"inbox_ids":["`+in.ID+`"]`).Key
+	w.send(t, add("allow", "a@no.example", ofInbox).as(narrow)).wantCode(t, http.StatusForbidden, "insufficient_scope")
+	w.send(t, add("block", "a@no.example", "").as(narrow)).wantCode(t, http.StatusForbidden, "insufficient_scope")
+	w.send(t, add("block", "a b", "")).wantCode(t, http.StatusBadRequest, "invalid_request")
+	w.send(t, add("block", "a@no.example", `,"inbox_id":"ibx_none"`)).want(t, http.StatusNotFound)
+	gone := w.call("deleteListEntry").at("/v1/lists/" + blocked.ID)
+	w.send(t, gone).want(t, http.StatusOK)
+	w.send(t, gone).want(t, http.StatusNotFound)
+	w.send(t, send.saying(`{"to":"a@no.example","subject":"s","text":"t"}`)).want(t, http.StatusCreated)
+}
+
 // emails sends, schedules, cancels and lists emails.
 func emails(t *testing.T, w *world) {
 	send := func(fields string) answer {

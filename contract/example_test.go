@@ -39,6 +39,9 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 	if op.OperationID == "createDomain" {
 		return w.domainBody() // an existing name would be refused
 	}
+	if op.OperationID == "createListEntry" { // the scope send is enough for an inbox
+		return []byte(`{"direction":"outbound","action":"block","pattern":"*@never.example","inbox_id":"` + w.inbox.ID + `"}`)
+	}
 	if op.OperationID == "stopSending" { // of nothing that other calls need
 		if w.spareKey == "" {
 			w.spareKey = w.newKey(t, "").ID

@@ -37,6 +37,7 @@ var scriptSteps = []struct {
 	{"a deleted inbox", scriptDeletedInbox},
 	{"limits", scriptLimits},
 	{"stops", scriptStops},
+	{"list entries", scriptListEntries},
 	{"usage", scriptUsage},
 }
 
@@ -461,6 +462,22 @@ func scriptLimits(s *script) {
 	s.ask("updateApiKey", "/v1/api-keys/"+k.ID, `{"name":"other","limits":null}`)
 	s.ask("updateKey", "/v1/keys/"+k.ID, `{"limits":{"on_limit":"ask"}}`)
 	s.ask("updateKey", "/v1/keys/key_none", `{}`)
+}
+
+// scriptListEntries sends to recipients that lists allow, block and ask about.
+func scriptListEntries(s *script) {
+	in := s.inbox("listed", ``)
+	for _, entry := range []string{`"block","pattern":"*@No.example"`, `"approve","pattern":"a@ask.example"`, `"allow","pattern":"*@*.ok.example"`, `"block","pattern":"no"`} {
+		s.ask("createListEntry", "", `{"direction":"outbound","action":`+entry+`,"inbox_id":"`+in.ID+`"}`)
+	}
+	for _, to := range []string{"a@no.example", "a@ask.example", "a@x.ok.example", "a@other.example"} {
+		s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":"`+to+`","subject":"s","text":"t"}`)
+		s.ask("sendEmail", "", `{"from":"`+in.Address+`","to":"`+to+`","subject":"s","text":"t"}`)
+	}
+	s.ask("sendEmailBatch", "", `{"from":"`+in.Address+`","recipients":[{"to":"a@no.example"},{"to":"a@ask.example"},{"to":"a@x.ok.example"}],"subject":"s","text":"t"}`)
+	s.ask("sendEmailBatch", "", `{"from":"`+in.Address+`","recipients":[{"to":"a@no.example"}],"subject":"s","text":"t"}`)
+	s.ask("listListEntries", "", "", asking("limit", "2"))
+	s.ask("deleteListEntry", "/v1/lists/lst_none", "")
 }
 
 // scriptStops stops an inbox and the account, and lets them send again.

@@ -45,6 +45,7 @@ func TestContract(t *testing.T) {
 			{"emails", emails},
 			{"over limits", overLimits},
 			{"stops", stops},
+			{"list entries", listEntries},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},

@@ -215,6 +215,9 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		return w.newDelivery(t, w.hook)
 	case "email":
 		return w.newSuppression(t)
+	case "list_id":
+		body := `{"direction":"outbound","action":"block","pattern":"a@never.example","inbox_id":"` + w.newInbox(t).ID + `"}`
+		return read[struct{ ID string }](t, w.send(t, w.call("createListEntry").saying(body)).want(t, http.StatusCreated)).ID
 	case "id":
 		switch {
 		case op.OperationID == "deleteKey" || op.OperationID == "updateKey":

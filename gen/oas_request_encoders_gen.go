@@ -100,6 +100,20 @@ func encodeCreateKeyRequest(
 	return nil
 }
 
+func encodeCreateListEntryRequest(
+	req *ListEntryCreate,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeCreateSuppressionRequest(
 	req *SuppressionCreate,
 	r *http.Request,

@@ -126,6 +126,19 @@ func encodeCreateKeyResponse(response *ApiKeyCreated, w http.ResponseWriter) err
 	return nil
 }
 
+func encodeCreateListEntryResponse(response *ListEntry, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(201)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
 func encodeCreateSuppressionResponse(response *Suppression, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(201)
@@ -205,6 +218,19 @@ func encodeDeleteInboxResponse(response *DeletedInbox, w http.ResponseWriter) er
 }
 
 func encodeDeleteKeyResponse(response *DeletedApiKey, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
+func encodeDeleteListEntryResponse(response *DeletedListEntry, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 
@@ -649,6 +675,19 @@ func encodeListInboxesResponse(response *InboxList, w http.ResponseWriter) error
 }
 
 func encodeListKeysResponse(response *ApiKeyList, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
+func encodeListListEntriesResponse(response *ListEntryList, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)
 

@@ -2030,6 +2030,47 @@ func (s *DeletedInbox) SetDeleted(val bool) {
 	s.Deleted = val
 }
 
+// Confirms that the list entry is deleted.
+// Ref: #/components/schemas/DeletedListEntry
+type DeletedListEntry struct {
+	// The object type. Always `list_entry`.
+	Object string `json:"object"`
+	// The ID of the deleted entry.
+	ID string `json:"id"`
+	// Always true.
+	Deleted bool `json:"deleted"`
+}
+
+// GetObject returns the value of Object.
+func (s *DeletedListEntry) GetObject() string {
+	return s.Object
+}
+
+// GetID returns the value of ID.
+func (s *DeletedListEntry) GetID() string {
+	return s.ID
+}
+
+// GetDeleted returns the value of Deleted.
+func (s *DeletedListEntry) GetDeleted() bool {
+	return s.Deleted
+}
+
+// SetObject sets the value of Object.
+func (s *DeletedListEntry) SetObject(val string) {
+	s.Object = val
+}
+
+// SetID sets the value of ID.
+func (s *DeletedListEntry) SetID(val string) {
+	s.ID = val
+}
+
+// SetDeleted sets the value of Deleted.
+func (s *DeletedListEntry) SetDeleted(val bool) {
+	s.Deleted = val
+}
+
 // Confirms that the message is deleted.
 // Ref: #/components/schemas/DeletedMessage
 type DeletedMessage struct {
@@ -6033,6 +6074,296 @@ func (s *IncludeText) UnmarshalText(data []byte) error {
 	default:
 		return errors.Errorf("invalid value: %q", data)
 	}
+}
+
+// `block` refuses mail. `approve` makes sent mail a draft, and puts received mail into quarantine.
+// `allow` lets mail pass, and blocks everything that no entry matches.
+// Ref: #/components/schemas/ListAction
+type ListAction string
+
+const (
+	ListActionAllow   ListAction = "allow"
+	ListActionBlock   ListAction = "block"
+	ListActionApprove ListAction = "approve"
+)
+
+// AllValues returns all ListAction values.
+func (ListAction) AllValues() []ListAction {
+	return []ListAction{
+		ListActionAllow,
+		ListActionBlock,
+		ListActionApprove,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s ListAction) MarshalText() ([]byte, error) {
+	switch s {
+	case ListActionAllow:
+		return []byte(s), nil
+	case ListActionBlock:
+		return []byte(s), nil
+	case ListActionApprove:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *ListAction) UnmarshalText(data []byte) error {
+	switch ListAction(data) {
+	case ListActionAllow:
+		*s = ListActionAllow
+		return nil
+	case ListActionBlock:
+		*s = ListActionBlock
+		return nil
+	case ListActionApprove:
+		*s = ListActionApprove
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+// `outbound` entries are about recipients, `inbound` entries about senders.
+// Ref: #/components/schemas/ListDirection
+type ListDirection string
+
+const (
+	ListDirectionInbound  ListDirection = "inbound"
+	ListDirectionOutbound ListDirection = "outbound"
+)
+
+// AllValues returns all ListDirection values.
+func (ListDirection) AllValues() []ListDirection {
+	return []ListDirection{
+		ListDirectionInbound,
+		ListDirectionOutbound,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s ListDirection) MarshalText() ([]byte, error) {
+	switch s {
+	case ListDirectionInbound:
+		return []byte(s), nil
+	case ListDirectionOutbound:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *ListDirection) UnmarshalText(data []byte) error {
+	switch ListDirection(data) {
+	case ListDirectionInbound:
+		*s = ListDirectionInbound
+		return nil
+	case ListDirectionOutbound:
+		*s = ListDirectionOutbound
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+// An entry of a list.
+// Ref: #/components/schemas/ListEntry
+type ListEntry struct {
+	// The object type. Always `list_entry`.
+	Object string `json:"object"`
+	// The ID of the entry, with the prefix `lst_`.
+	ID string `json:"id"`
+	// Which mail the entry decides about.
+	Direction string `json:"direction"`
+	// What happens to mail that matches.
+	Action string `json:"action"`
+	// The pattern, in lower case and with the domain in ASCII.
+	Pattern string `json:"pattern"`
+	// The inbox, or null for all inboxes of the account.
+	InboxID NilString `json:"inbox_id"`
+	// The key or person that added the entry.
+	CreatedBy string `json:"created_by"`
+	// When the entry was added.
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// GetObject returns the value of Object.
+func (s *ListEntry) GetObject() string {
+	return s.Object
+}
+
+// GetID returns the value of ID.
+func (s *ListEntry) GetID() string {
+	return s.ID
+}
+
+// GetDirection returns the value of Direction.
+func (s *ListEntry) GetDirection() string {
+	return s.Direction
+}
+
+// GetAction returns the value of Action.
+func (s *ListEntry) GetAction() string {
+	return s.Action
+}
+
+// GetPattern returns the value of Pattern.
+func (s *ListEntry) GetPattern() string {
+	return s.Pattern
+}
+
+// GetInboxID returns the value of InboxID.
+func (s *ListEntry) GetInboxID() NilString {
+	return s.InboxID
+}
+
+// GetCreatedBy returns the value of CreatedBy.
+func (s *ListEntry) GetCreatedBy() string {
+	return s.CreatedBy
+}
+
+// GetCreatedAt returns the value of CreatedAt.
+func (s *ListEntry) GetCreatedAt() time.Time {
+	return s.CreatedAt
+}
+
+// SetObject sets the value of Object.
+func (s *ListEntry) SetObject(val string) {
+	s.Object = val
+}
+
+// SetID sets the value of ID.
+func (s *ListEntry) SetID(val string) {
+	s.ID = val
+}
+
+// SetDirection sets the value of Direction.
+func (s *ListEntry) SetDirection(val string) {
+	s.Direction = val
+}
+
+// SetAction sets the value of Action.
+func (s *ListEntry) SetAction(val string) {
+	s.Action = val
+}
+
+// SetPattern sets the value of Pattern.
+func (s *ListEntry) SetPattern(val string) {
+	s.Pattern = val
+}
+
+// SetInboxID sets the value of InboxID.
+func (s *ListEntry) SetInboxID(val NilString) {
+	s.InboxID = val
+}
+
+// SetCreatedBy sets the value of CreatedBy.
+func (s *ListEntry) SetCreatedBy(val string) {
+	s.CreatedBy = val
+}
+
+// SetCreatedAt sets the value of CreatedAt.
+func (s *ListEntry) SetCreatedAt(val time.Time) {
+	s.CreatedAt = val
+}
+
+// What a list does with mail to or from some addresses.
+// Ref: #/components/schemas/ListEntryCreate
+type ListEntryCreate struct {
+	// Which mail the entry decides about.
+	Direction ListDirection `json:"direction"`
+	// What happens to mail that matches.
+	Action ListAction `json:"action"`
+	// `a@example.com`, `*@example.com` for a domain, or `*@*.example.com` for its subdomains. An address
+	// has no tag (`+news`): it stands for all of them.
+	Pattern string `json:"pattern"`
+	// The inbox, or null for all inboxes of the account.
+	InboxID OptNilString `json:"inbox_id"`
+}
+
+// GetDirection returns the value of Direction.
+func (s *ListEntryCreate) GetDirection() ListDirection {
+	return s.Direction
+}
+
+// GetAction returns the value of Action.
+func (s *ListEntryCreate) GetAction() ListAction {
+	return s.Action
+}
+
+// GetPattern returns the value of Pattern.
+func (s *ListEntryCreate) GetPattern() string {
+	return s.Pattern
+}
+
+// GetInboxID returns the value of InboxID.
+func (s *ListEntryCreate) GetInboxID() OptNilString {
+	return s.InboxID
+}
+
+// SetDirection sets the value of Direction.
+func (s *ListEntryCreate) SetDirection(val ListDirection) {
+	s.Direction = val
+}
+
+// SetAction sets the value of Action.
+func (s *ListEntryCreate) SetAction(val ListAction) {
+	s.Action = val
+}
+
+// SetPattern sets the value of Pattern.
+func (s *ListEntryCreate) SetPattern(val string) {
+	s.Pattern = val
+}
+
+// SetInboxID sets the value of InboxID.
+func (s *ListEntryCreate) SetInboxID(val OptNilString) {
+	s.InboxID = val
+}
+
+// Merged schema.
+// Ref: #/components/schemas/ListEntryList
+type ListEntryList struct {
+	// The entries, newest first.
+	Data []ListEntry `json:"data"`
+	// Whether more items follow this page.
+	HasMore bool `json:"has_more"`
+	// Pass this as `cursor` to get the next page. Null on the last page.
+	Cursor NilString `json:"cursor"`
+}
+
+// GetData returns the value of Data.
+func (s *ListEntryList) GetData() []ListEntry {
+	return s.Data
+}
+
+// GetHasMore returns the value of HasMore.
+func (s *ListEntryList) GetHasMore() bool {
+	return s.HasMore
+}
+
+// GetCursor returns the value of Cursor.
+func (s *ListEntryList) GetCursor() NilString {
+	return s.Cursor
+}
+
+// SetData sets the value of Data.
+func (s *ListEntryList) SetData(val []ListEntry) {
+	s.Data = val
+}
+
+// SetHasMore sets the value of HasMore.
+func (s *ListEntryList) SetHasMore(val bool) {
+	s.HasMore = val
+}
+
+// SetCursor sets the value of Cursor.
+func (s *ListEntryList) SetCursor(val NilString) {
+	s.Cursor = val
 }
 
 type ListEventsOKApplicationJSON jx.Raw

@@ -62,6 +62,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"keys:manage",
 		"admin",
 	},
+	CreateListEntryOperation: []string{
+		"send",
+		"admin",
+	},
 	CreateSuppressionOperation: []string{
 		"emails:send",
 		"send",
@@ -88,6 +92,9 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	DeleteKeyOperation: []string{
 		"keys:manage",
+		"admin",
+	},
+	DeleteListEntryOperation: []string{
 		"admin",
 	},
 	DeleteMessageOperation: []string{
@@ -217,6 +224,10 @@ var operationRolesBearerAuth = map[string][]string{
 	},
 	ListKeysOperation: []string{
 		"keys:manage",
+		"admin",
+	},
+	ListListEntriesOperation: []string{
+		"read",
 		"admin",
 	},
 	ListMessagesOperation: []string{

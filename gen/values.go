@@ -13,6 +13,7 @@ const (
 	ErrorCodeInsufficientScope       = "insufficient_scope"
 	ErrorCodeIPNotAllowed            = "ip_not_allowed"
 	ErrorCodeRecipientNotAllowed     = "recipient_not_allowed"
+	ErrorCodeRecipientBlocked        = "recipient_blocked"
 	ErrorCodeSendingPaused           = "sending_paused"
 	ErrorCodeSendingStopped          = "sending_stopped"
 	ErrorCodeDomainNotVerified       = "domain_not_verified"

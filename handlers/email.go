@@ -152,7 +152,7 @@ func (a *API) batchToAPI(ctx context.Context, b store.Batch) *gen.EmailBatch {
 		Drafts: []gen.DraftInBatch{},
 	}
 	for _, r := range b.Refused {
-		e := a.Classify(ctx, r.Err)
+		e := a.Classify(ctx, listedInBatch(r.Err))
 		refused := gen.RefusedInBatch{Index: r.Index, Code: e.Code, Message: e.Message, Param: emptyIsNull(e.Param), RetryAfter: gen.NilInt{Null: true}}
 		if e.RetryAfter > 0 {
 			refused.RetryAfter = gen.NewNilInt(e.RetryAfter)

@@ -35,7 +35,7 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 		b, err := a.store.EnqueueBatch(ctx, ns, answer)
 		need, ok := errors.AsType[*store.DraftsError](err)
 		if err != nil && !ok {
-			return nil, err
+			return nil, listedInBatch(err)
 		}
 		if err == nil {
 			return a.batchToAPI(ctx, b), nil
@@ -48,6 +48,14 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 			ns[i].Draft = &n
 		}
 	}
+}
+
+// listedInBatch names the recipient of the batch that a list blocks.
+func listedInBatch(err error) error {
+	if listed, ok := errors.AsType[*store.ListError](err); ok {
+		return listed.In(fieldPath("recipients", listed.Email, ""))
+	}
+	return err
 }
 
 // batchFromAPI reads and checks a request before anything is stored.

@@ -84,15 +84,16 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 			"updateContact": {
 				func() string { return create("/v1/contacts", `{"email":"`+unique("u", "@b.example")+`"}`) }, at(`{"tags":{"x":"y"}}`),
 			},
-			"createWebhook": {at("/v1/webhooks"), at(`{"url":"https://a.example/hook"}`)},
-			"updateWebhook": {func() string { return create("/v1/webhooks", `{"url":"https://a.example/hook"}`) }, at(`{"active":true}`)},
-			"replayWebhook": {at(webhook + "/replay"), at(`{"since":"2030-01-01T00:00:00Z"}`)},
-			"stopSending":   {at("/v1/stop"), at(`{}`)},
-			"resumeSending": {at("/v1/resume"), at(`{}`)},
-			"createKey":     {at("/v1/keys"), at(`{"name":"n"}`)},
-			"updateKey":     {func() string { return create("/v1/keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
-			"updateApiKey":  {func() string { return create("/v1/api-keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
-			"createApiKey":  {at("/v1/api-keys"), at(`{"name":"n"}`)},
+			"createWebhook":   {at("/v1/webhooks"), at(`{"url":"https://a.example/hook"}`)},
+			"updateWebhook":   {func() string { return create("/v1/webhooks", `{"url":"https://a.example/hook"}`) }, at(`{"active":true}`)},
+			"replayWebhook":   {at(webhook + "/replay"), at(`{"since":"2030-01-01T00:00:00Z"}`)},
+			"stopSending":     {at("/v1/stop"), at(`{}`)},
+			"resumeSending":   {at("/v1/resume"), at(`{}`)},
+			"createListEntry": {at("/v1/lists"), at(`{"direction":"outbound","action":"block","pattern":"a@never.example"}`)},
+			"createKey":       {at("/v1/keys"), at(`{"name":"n"}`)},
+			"updateKey":       {func() string { return create("/v1/keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
+			"updateApiKey":    {func() string { return create("/v1/api-keys", `{"name":"n"}`) }, at(`{"name":"m"}`)},
+			"createApiKey":    {at("/v1/api-keys"), at(`{"name":"n"}`)},
 		}
 		fields := 0
 		for _, item := range doc.Paths.Map() {

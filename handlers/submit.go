@@ -72,6 +72,9 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 		return nil, err
 	}
 	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
+		if err := a.store.CheckRecipients(ctx, s.account, s.inbox.Seq, recipientsOf(s)); err != nil {
+			return nil, err
+		}
 		return a.hold(ctx, s)
 	}
 	var category store.Category

@@ -307,7 +307,8 @@ func (p Plan) check(today, month, n int64, now time.Time) error {
 
 const (
 	senders = `SELECT seq, plan, paused_at, coalesce(pause_reason, ''),
-		EXISTS (SELECT 1 FROM stops WHERE stops.account_id = accounts.seq) FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
+		EXISTS (SELECT 1 FROM stops WHERE stops.account_id = accounts.seq),
+		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = accounts.seq AND direction = 'outbound') FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
 
 	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM daily_counts
 		WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted' GROUP BY day`
@@ -333,7 +334,7 @@ type sender struct {
 func (b *hotBatch) admit(ctx context.Context) error {
 	var accounts [][2]int64
 	for _, h := range b.all() {
-		if h.sendsForReal() {
+		if h.msg.Direction == DirectionOut {
 			accounts = append(accounts, [2]int64{h.msg.AccountID})
 		}
 	}
@@ -423,6 +424,7 @@ func (w *hotWrite) toSend(emails []*hotEmail) map[int64]int64 {
 
 func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]*sender, error) {
 	all := make(map[int64]*sender, len(list))
+	b.listed = map[int64]bool{}
 	var stopped []int64
 	read := func(rows *sql.Rows) error {
 		var (
@@ -431,10 +433,14 @@ func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]
 			at     *Time
 			reason string
 			some   bool
+			lists  bool
 			a      sender
 		)
-		if err := rows.Scan(&seq, &plan, &at, &reason, &some); err != nil {
+		if err := rows.Scan(&seq, &plan, &at, &reason, &some, &lists); err != nil {
 			return err
+		}
+		if lists {
+			b.listed[seq] = true
 		}
 		if some {
 			stopped = append(stopped, seq)

@@ -218,19 +218,19 @@ func (b *hotBatch) spend(ctx context.Context, w *hotWrite) (refused, err error) 
 	for _, h := range w.emails {
 		h.refused, h.held = nil, nil
 	}
-	if len(b.budgets) == 0 {
+	if len(b.budgets)+len(b.listed) == 0 {
 		return nil, nil
 	}
 	if w.batchID != "" {
 		return b.spendBatch(ctx, w)
 	}
 	for _, h := range w.messages {
-		if refused, err = b.spendOne(ctx, h, b.budgetsOf(h, h.inbox), w.approval); refused != nil || err != nil {
+		if refused, err = b.spendOne(ctx, h, h.inbox, w.approval); refused != nil || err != nil {
 			return refused, err
 		}
 	}
 	for _, h := range w.emails {
-		if refused, err = b.spendOne(ctx, h.hotMessage, b.budgetsOf(h.hotMessage, b.inboxOf(h)), nil); refused != nil || err != nil {
+		if refused, err = b.spendOne(ctx, h.hotMessage, b.inboxOf(h), nil); refused != nil || err != nil {
 			return refused, err
 		}
 	}
@@ -249,7 +249,7 @@ func (b *hotBatch) spendBatch(ctx context.Context, w *hotWrite) (refused, err er
 	}
 	drafts, passed := &DraftsError{}, 0
 	for i, h := range w.emails {
-		over, err := b.spendOne(ctx, h.hotMessage, b.budgetsOf(h.hotMessage, b.inboxOf(h)), nil)
+		over, err := b.spendOne(ctx, h.hotMessage, b.inboxOf(h), nil)
 		switch {
 		case err != nil:
 			return nil, err
@@ -261,6 +261,9 @@ func (b *hotBatch) spendBatch(ctx context.Context, w *hotWrite) (refused, err er
 			h.hold(b.inboxOf(h), b.now)
 			passed++
 		default:
+			if listed, ok := errors.AsType[*ListError](over); ok {
+				listed.Email = i
+			}
 			h.refused = over
 			refused = cmp.Or(refused, over)
 		}
@@ -285,16 +288,22 @@ func (b *hotBatch) spendBatch(ctx context.Context, w *hotWrite) (refused, err er
 // needsApproval reports whether a refused send is to become a draft.
 func needsApproval(refused error) bool {
 	over, ok := errors.AsType[*BudgetError](refused)
-	return ok && over.Approval
+	listed, isList := errors.AsType[*ListError](refused)
+	return ok && over.Approval || isList && listed.Approval
 }
 
 // NeedsApproval reports whether a send was refused that is to become a draft.
 func NeedsApproval(err error) bool { return needsApproval(err) }
 
-// spendOne counts a message against its budgets, or returns the error of the limit
-// that it would exceed for the longest time. A person or another key may approve a
-// draft beyond limits that ask for approval.
-func (b *hotBatch) spendOne(ctx context.Context, h *hotMessage, of map[string]*budget, a *Approval) (refused, err error) {
+// spendOne counts a message from an inbox, or nil, against its budgets, or returns
+// the error of a list, or of the limit that it would exceed for the longest time. A
+// person or another key may approve a draft beyond limits and lists that ask for
+// approval.
+func (b *hotBatch) spendOne(ctx context.Context, h *hotMessage, inbox *hotInbox, a *Approval) (refused, err error) {
+	if refused, err := b.checkRecipients(ctx, h, inbox, a); refused != nil || err != nil {
+		return refused, err
+	}
+	of := b.budgetsOf(h, inbox)
 	m := spending{n: h.msg.toSend()}
 	if m.n == 0 || len(of) == 0 || !h.sendsForReal() {
 		return nil, nil

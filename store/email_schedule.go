@@ -195,6 +195,8 @@ type dueEmail struct {
 	CreatedBy *string  `db:"created_by"`
 	inbox     *Inbox   // whose address it is sent from
 	to        []string // its recipients
+
+	recipients []Recipient
 }
 
 const dueColumns = `SELECT m.seq, m.account_id, m.id, m.test_mode, m.from_email, e.from_inbox, e.created_by
@@ -217,7 +219,8 @@ func (e *dueEmail) address() string {
 type dueSenders struct {
 	ended   map[string]string // why a key or user may not send, by its id
 	paused  map[int64]string  // why an account may not send
-	domains map[string]int64  // the account that a domain is verified for
+	lists   []ListEntry
+	domains map[string]int64 // the account that a domain is verified for
 }
 
 // readDue reads emails, and locks until the commit what decides whether they may be
@@ -238,8 +241,11 @@ func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*d
 		accounts = append(accounts, e.AccountID)
 		names = append(names, e.domain())
 	}
-	by = dueSenders{map[string]string{}, map[int64]string{}, map[string]int64{}}
+	by = dueSenders{ended: map[string]string{}, paused: map[int64]string{}, domains: map[string]int64{}}
 	if err := s.readDuePauses(ctx, tx, accounts, by.paused); err != nil {
+		return nil, by, err
+	}
+	if by.lists, err = readLists(ctx, tx, accounts, ListOutbound); err != nil {
 		return nil, by, err
 	}
 	if len(ids) > 0 {
@@ -312,7 +318,7 @@ func (s *Store) readDueCreators(ctx context.Context, tx *sqlx.Tx, ids []string, 
 }
 
 // readDueInboxes finds the inboxes that emails are sent from, also one that came to
-// have the address since, and the recipients of emails that are from one.
+// have the address since, and the recipients.
 func (s *Store) readDueInboxes(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error {
 	seqs, addresses := []int64{0}, []string{""}
 	for _, e := range es {
@@ -328,10 +334,10 @@ func (s *Store) readDueInboxes(ctx context.Context, tx *sqlx.Tx, es []*dueEmail)
 	}
 	var from []int64
 	for _, e := range es {
+		from = append(from, e.Seq)
 		for i := range inboxes {
 			if in := &inboxes[i]; e.FromInbox != nil && in.Seq == *e.FromInbox || e.FromInbox == nil && in.Address == e.address() {
 				e.inbox = in
-				from = append(from, e.Seq)
 			}
 		}
 	}
@@ -339,13 +345,14 @@ func (s *Store) readDueInboxes(ctx context.Context, tx *sqlx.Tx, es []*dueEmail)
 		return nil
 	}
 	var to []Recipient
-	if err := selectIn(ctx, tx, &to, `SELECT message_seq, email FROM recipients WHERE status = 'queued' AND message_seq IN (?)`, from); err != nil {
+	if err := selectIn(ctx, tx, &to, `SELECT message_seq, email, kind FROM recipients WHERE status = 'queued' AND message_seq IN (?) ORDER BY seq`, from); err != nil {
 		return errIn("recipients of due emails", err)
 	}
 	for _, e := range es {
 		for _, r := range to {
 			if r.MessageSeq == e.Seq {
 				e.to = append(e.to, r.Email)
+				e.recipients = append(e.recipients, r)
 			}
 		}
 	}
@@ -407,24 +414,47 @@ type preparedDraft struct {
 	files draftFiles
 }
 
-// prepareDrafts makes the drafts of those due emails whose inboxes need approval. It
+// prepareDrafts makes the drafts of those due emails that may need approval. It
 // runs before the transaction, which checks again.
 func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, now Time) (map[int64]*preparedDraft, error) {
-	const q = `SELECT m.seq FROM emails e JOIN messages m ON m.seq = e.message_seq
-		JOIN inboxes i ON i.seq = e.from_inbox WHERE e.due_at <= $1 AND i.send_policy = 'approval' ORDER BY e.due_at LIMIT $2`
-	var seqs []int64
+	const q = `SELECT m.seq, i.send_policy FROM emails e JOIN messages m ON m.seq = e.message_seq
+		JOIN inboxes i ON i.seq = e.from_inbox WHERE e.due_at <= $1 AND (i.send_policy = 'approval'
+			OR EXISTS (SELECT 1 FROM lists l WHERE l.account_id = e.account_id AND l.direction = 'outbound' AND l.action = 'approve'))
+		ORDER BY e.due_at LIMIT $2`
 	if rules.Draft == nil {
 		return nil, nil
 	}
-	if err := s.read.SelectContext(ctx, &seqs, q, now, releaseDrafts); err != nil || len(seqs) == 0 {
+	var due []struct {
+		Seq    int64      `db:"seq"`
+		Policy SendPolicy `db:"send_policy"`
+	}
+	if err := s.read.SelectContext(ctx, &due, q, now, releaseDrafts); err != nil || len(due) == 0 {
 		return nil, s.wrap(err, "due emails to approve")
+	}
+	var seqs []int64
+	for _, d := range due {
+		seqs = append(seqs, d.Seq)
 	}
 	es, err := s.EmailsOf(ctx, seqs)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[int64]*preparedDraft, len(es))
-	for seq, e := range es {
+	for _, d := range due {
+		seq := d.Seq
+		e, ok := es[seq]
+		if !ok {
+			continue
+		}
+		if d.Policy != PolicyApproval {
+			all, err := readLists(ctx, s.read, []int64{e.AccountID}, ListOutbound)
+			if err != nil {
+				return nil, s.wrap(err, "due emails to approve")
+			}
+			if why := outboundVerdict(listFor(all, *e.FromInbox), e.Recipients); why == nil || !why.Approval {
+				continue
+			}
+		}
 		if e.Content == nil {
 			out[seq] = &preparedDraft{}
 			continue
@@ -455,8 +485,12 @@ func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules D
 		if err != nil {
 			return nil, err
 		}
+		listed := by.verdict(e)
+		if why == "" && listed != nil && (!listed.Approval || e.inbox == nil) {
+			why = listed.Error()
+		}
 		switch {
-		case why == "" && e.inbox != nil && e.inbox.SendPolicy == PolicyApproval:
+		case why == "" && (listed != nil || e.inbox != nil && e.inbox.SendPolicy == PolicyApproval):
 			err = s.draftDue(ctx, tx, e, rules, drafts[e.Seq])
 		case why != "":
 			err = s.failDue(ctx, tx, e, "Not sent: "+why)
@@ -468,6 +502,19 @@ func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules D
 		}
 	}
 	return pass, nil
+}
+
+// verdict returns what the lists say against an email, or nil.
+func (by *dueSenders) verdict(e *dueEmail) *ListError {
+	if len(by.lists) == 0 {
+		return nil
+	}
+	var inbox int64
+	if e.inbox != nil {
+		inbox = e.inbox.Seq
+	}
+	all := slices.DeleteFunc(slices.Clone(by.lists), func(l ListEntry) bool { return l.AccountID != e.AccountID })
+	return outboundVerdict(listFor(all, inbox), e.recipients)
 }
 
 // failDue ends an email that must not leave: each of its recipients has failed.
@@ -522,7 +569,7 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Du
 	now := NewTime(s.now())
 	switch {
 	case rules.Draft == nil, e.FromInbox == nil, p != nil && p.Content == nil:
-		return s.failDue(ctx, tx, e, "Not sent: the inbox has come to need approval")
+		return s.failDue(ctx, tx, e, "Not sent: the email has come to need approval")
 	case p == nil:
 		_, err := tx.ExecContext(ctx, wait, e.Seq, now)
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/batch"
 )
@@ -265,9 +266,13 @@ type hotBatch struct {
 	notices  []notice // the same, for webhook endpoints
 	counts   map[countKey]int64
 	tries    map[RecipientStatus]int64
-	budgets  map[string]*budget  // by scope, locked
-	paused   []pause             // accounts that stop sending
-	topics   map[topic][]arrival // see hub.wakeWith
+	budgets  map[string]*budget // by scope, locked
+	listed   map[int64]bool     // accounts with outbound lists
+	lists    map[listKey]*mail.List
+	// listEntries are those that lists are made of.
+	listEntries map[listKey][]ListEntry
+	paused      []pause             // accounts that stop sending
+	topics      map[topic][]arrival // see hub.wakeWith
 }
 
 func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {

@@ -77,6 +77,11 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name", Message: "this address is or was in use"}
 	case errors.Is(err, store.ErrTooManyWebhooks):
 		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodePlanLimitReached, Message: store.ErrTooManyWebhooks.Error()}
+	case errors.Is(err, store.ErrTooManyListEntries):
+		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodePlanLimitReached, Message: store.ErrTooManyListEntries.Error()}
+	case isListed(err):
+		listed, _ := errors.AsType[*store.ListError](err)
+		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientBlocked, Param: listed.Param, Message: listed.Error()}
 	case errors.Is(err, store.ErrContactExists):
 		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeContactExists, Param: "email", Message: "a contact with this address already exists"}
 	case errors.Is(err, store.ErrDomainTaken):
@@ -129,6 +134,11 @@ func isLimit(err error) bool {
 	_, limit := errors.AsType[*store.LimitError](err)
 	_, paused := errors.AsType[*store.PausedError](err)
 	return limit || paused
+}
+
+func isListed(err error) bool {
+	_, listed := errors.AsType[*store.ListError](err)
+	return listed
 }
 
 func isStopped(err error) bool {

@@ -30,6 +30,7 @@ var cachedTypes = map[string]func() any{
 	"Draft":              func() any { return new(gen.Draft) },
 	"EmailBatch":         func() any { return new(gen.EmailBatch) },
 	"EmailCreated":       func() any { return new(gen.EmailCreated) },
+	"ListEntry":          func() any { return new(gen.ListEntry) },
 	"Inbox":              func() any { return new(gen.Inbox) },
 	"Message":            func() any { return new(gen.Message) },
 	"Suppression":        func() any { return new(gen.Suppression) },

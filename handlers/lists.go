@@ -1,0 +1,73 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/store"
+)
+
+// CreateListEntry implements POST /v1/lists.
+func (a *API) CreateListEntry(ctx context.Context, req *gen.ListEntryCreate, _ gen.CreateListEntryParams) (*gen.ListEntry, error) {
+	by := httpapi.Caller(ctx)
+	pattern, err := mail.ParseListPattern(req.Pattern)
+	if err != nil {
+		return nil, httpapi.Invalid("pattern", "%q %s", req.Pattern, err)
+	}
+	e := store.ListEntry{
+		AccountID: by.AccountID, Direction: store.ListDirection(req.Direction), Action: mail.ListAction(req.Action), Pattern: pattern, CreatedBy: by.ID,
+	}
+	admin := httpapi.HasScope(by.Scopes.V, "admin")
+	if id, ok := req.InboxID.Get(); ok {
+		in, err := a.filteredInbox(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		e.InboxSeq = in.Seq
+	} else if !admin || httpapi.Visible(by) != nil {
+		return nil, errNeedsAdmin("inbox_id", "an entry for the whole account needs a key with the scope admin and without inbox_ids: set inbox_id")
+	}
+	answer := httpapi.Once(ctx, http.StatusCreated, "ListEntry", func(e store.ListEntry) (any, error) { return listEntryToAPI(e), nil })
+	e, err = a.store.CreateListEntry(ctx, e, admin, answer)
+	if errors.Is(err, store.ErrLoosens) {
+		return nil, errNeedsAdmin("action", "%s for %s lets mail pass that the lists stop now, which needs the scope admin", req.Action, pattern)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return listEntryToAPI(e), nil
+}
+
+// ListListEntries implements GET /v1/lists.
+func (a *API) ListListEntries(ctx context.Context, p gen.ListListEntriesParams) (*gen.ListEntryList, error) {
+	k := httpapi.Caller(ctx)
+	l, err := a.store.ListEntries(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return nil, err
+	}
+	out := &gen.ListEntryList{Data: make([]gen.ListEntry, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
+	for _, e := range l.Rows {
+		out.Data = append(out.Data, *listEntryToAPI(e))
+	}
+	return out, nil
+}
+
+// DeleteListEntry implements DELETE /v1/lists/{list_id}.
+func (a *API) DeleteListEntry(ctx context.Context, p gen.DeleteListEntryParams) (*gen.DeletedListEntry, error) {
+	k := httpapi.Caller(ctx)
+	if err := a.store.DeleteListEntry(ctx, k.AccountID, httpapi.Visible(k), p.ListID); err != nil {
+		return nil, err
+	}
+	return &gen.DeletedListEntry{Object: "list_entry", ID: p.ListID, Deleted: true}, nil
+}
+
+func listEntryToAPI(e store.ListEntry) *gen.ListEntry {
+	return &gen.ListEntry{
+		Object: "list_entry", ID: e.ID, Direction: string(e.Direction), Action: string(e.Action), Pattern: e.Pattern,
+		InboxID: nilString(e.InboxID), CreatedBy: e.CreatedBy, CreatedAt: e.CreatedAt.Time,
+	}
+}

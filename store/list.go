@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+// ListDirection is the mail that a list decides about.
+type ListDirection string
+
+// The directions of lists.
+const (
+	ListInbound  ListDirection = "inbound"
+	ListOutbound ListDirection = "outbound"
+)
+
+// maxListEntries is the most list entries of an account.
+const maxListEntries = 2000
+
+var (
+	// ErrTooManyListEntries means that the account has maxListEntries.
+	ErrTooManyListEntries = fmt.Errorf("an account has at most %d list entries", maxListEntries)
+	// ErrLoosens means that a list entry would let mail pass that did not before.
+	ErrLoosens = errors.New("the list entry lets more mail pass")
+)
+
+// ListEntry is an entry of the lists of an account or of one of its inboxes.
+type ListEntry struct {
+	Seq       int64           `db:"seq"`
+	AccountID int64           `db:"account_id"`
+	InboxSeq  int64           `db:"inbox_seq"` // 0: all inboxes of the account
+	InboxID   *string         `db:"inbox_id"`
+	ID        string          `db:"id"`
+	Direction ListDirection   `db:"direction"`
+	Action    mail.ListAction `db:"action"`
+	Pattern   string          `db:"pattern"` // as mail.ParseListPattern returns it
+	CreatedBy string          `db:"created_by"`
+	CreatedAt Time            `db:"created_at"`
+}
+
+const (
+	listColumns = `l.seq, l.account_id, l.inbox_seq, i.id AS inbox_id, l.id, l.direction, l.action, l.pattern, l.created_by, l.created_at`
+	listTables  = ` FROM lists l LEFT JOIN inboxes i ON i.seq = l.inbox_seq`
+)
+
+// CreateListEntry adds an entry, or returns the same one that is there. Unless it may
+// loosen, it returns ErrLoosens for an entry that lets mail pass that did not before.
+func (s *Store) CreateListEntry(ctx context.Context, e ListEntry, mayLoosen bool, once *Once) (ListEntry, error) {
+	const (
+		lock  = `SELECT seq FROM accounts WHERE seq = $1`
+		add   = `INSERT INTO lists (account_id, inbox_seq, id, direction, action, pattern, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+		found = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.inbox_seq = $2 AND l.direction = $3 AND l.action = $4 AND l.pattern = $5`
+	)
+	var out ListEntry
+	err := s.inTx(ctx, "create list entry", func(tx *sqlx.Tx) error {
+		var account int64
+		// Two entries at once could each be the first that allows.
+		if err := tx.GetContext(ctx, &account, lock+s.engine.LockRow(), e.AccountID); err != nil {
+			return err
+		}
+		all, err := readLists(ctx, tx, []int64{e.AccountID}, e.Direction)
+		if err != nil {
+			return err
+		}
+		same := slices.ContainsFunc(all, func(o ListEntry) bool {
+			return o.InboxSeq == e.InboxSeq && o.Action == e.Action && o.Pattern == e.Pattern
+		})
+		switch {
+		case same:
+		case !mayLoosen && loosens(all, e):
+			return ErrLoosens
+		case len(all) >= maxListEntries:
+			return ErrTooManyListEntries
+		default:
+			now := s.now()
+			if _, err := tx.ExecContext(ctx, add, e.AccountID, e.InboxSeq, NewID("lst_", now), e.Direction, e.Action, e.Pattern, e.CreatedBy, NewTime(now)); err != nil {
+				return err
+			}
+		}
+		out = ListEntry{}
+		if err := tx.GetContext(ctx, &out, found, e.AccountID, e.InboxSeq, e.Direction, e.Action, e.Pattern); err != nil {
+			return err
+		}
+		return s.cacheResponse(ctx, tx, once, out.ID, out)
+	})
+	return out, err
+}
+
+// loosens reports whether an entry for one inbox, added to all entries of its
+// direction, lets mail pass that did not before.
+func loosens(all []ListEntry, e ListEntry) bool {
+	e.ID = "new"
+	before := listFor(all, e.InboxSeq).OfPattern(e.Pattern)
+	after := listFor(append(slices.Clone(all), e), e.InboxSeq).OfPattern(e.Pattern)
+	return before.Stricter(after)
+}
+
+// listFor returns the list of an inbox: its own entries and those of the account.
+func listFor(all []ListEntry, inboxSeq int64) *mail.List {
+	var entries []mail.ListEntry
+	for _, e := range all {
+		if e.InboxSeq == 0 || e.InboxSeq == inboxSeq {
+			entries = append(entries, mail.ListEntry{ID: e.ID, Pattern: e.Pattern, Action: e.Action})
+		}
+	}
+	return mail.NewList(entries)
+}
+
+// readLists returns the entries of accounts for one direction.
+func readLists(ctx context.Context, from sqlx.ExtContext, accounts []int64, d ListDirection) (all []ListEntry, err error) {
+	const q = `SELECT seq, account_id, inbox_seq, id, action, pattern FROM lists WHERE account_id IN (?) AND direction = ?`
+	if len(accounts) == 0 {
+		return nil, nil
+	}
+	return all, errIn("lists", selectIn(ctx, from, &all, q, accounts, d))
+}
+
+// ListEntries returns a page of entries of the account, newest first. inboxIDs, when
+// not nil, are the only inboxes whose entries the caller may see beside those of the
+// account.
+func (s *Store) ListEntries(ctx context.Context, accountID int64, inboxIDs []string, p Page) (List[ListEntry], error) {
+	scope := fmt.Sprintf("lists/%d/%t/%q", accountID, inboxIDs != nil, inboxIDs)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[ListEntry]{}, err
+	}
+	w := &where{}
+	w.add("l.account_id = ?", accountID)
+	w.add("l.seq < ?", before)
+	w.add("coalesce(i.status, '') <> 'deleted'")
+	if inboxIDs != nil {
+		inner := &where{args: w.args}
+		inner.in("i.id", inboxIDs)
+		w.args = inner.args
+		w.add("(l.inbox_seq = 0 OR " + strings.TrimPrefix(inner.sql(), " WHERE ") + ")")
+	}
+	var rows []ListEntry
+	q := `SELECT ` + listColumns + listTables + w.sql() + ` ORDER BY l.seq DESC LIMIT ` + w.arg(p.Limit+1)
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
+		return List[ListEntry]{}, s.wrap(err, "list entries")
+	}
+	return page(s, scope, p.Limit, rows, func(e ListEntry) position { return position{seq: e.Seq} }), nil
+}
+
+// DeleteListEntry deletes an entry of the account. inboxIDs, when not nil, are the
+// only inboxes whose entries the caller may delete.
+func (s *Store) DeleteListEntry(ctx context.Context, accountID int64, inboxIDs []string, id string) error {
+	const find = `SELECT ` + listColumns + listTables + ` WHERE l.account_id = $1 AND l.id = $2`
+	return s.inTx(ctx, "delete list entry", func(tx *sqlx.Tx) error {
+		var e ListEntry
+		if err := tx.GetContext(ctx, &e, find, accountID, id); err != nil {
+			return s.wrap(err, "list entry "+id)
+		}
+		if inboxIDs != nil && !slices.Contains(inboxIDs, deref(e.InboxID)) {
+			return fmt.Errorf("list entry %s: %w", id, ErrNotFound)
+		}
+		res, err := tx.ExecContext(ctx, `DELETE FROM lists WHERE seq = $1`, e.Seq)
+		if err != nil {
+			return err
+		}
+		if err := one(res, "list entry "+id, ErrNotFound); err != nil {
+			return err
+		}
+		return s.dropCachedResponses(ctx, tx, id)
+	})
+}
+
+// ListError means that a list does not let a message pass.
+type ListError struct {
+	Param string // the recipient by its place, such as "to[0]"; empty for a received message
+	Entry string // the id of the entry that decides; empty if none allows
+	Email int    // the index of the email in its batch
+	// Approval reports that the send is to become a draft.
+	Approval bool
+	// NeedsOther reports that someone else has to approve the message.
+	NeedsOther bool
+}
+
+// Error implements error.
+func (e *ListError) Error() string {
+	who := e.Param
+	if who == "" {
+		who = "the sender"
+	}
+	switch {
+	case e.Approval || e.NeedsOther:
+		return who + " needs the approval of a person or of another key (list entry " + e.Entry + ")"
+	case e.Entry == "":
+		return who + " is not on the allow list"
+	}
+	return who + " is blocked by list entry " + e.Entry
+}
+
+// In returns the error with the recipient as a field of place.
+func (e *ListError) In(place string) *ListError {
+	at := *e
+	at.Param = place + e.Param
+	return &at
+}
+
+// CheckRecipients returns a ListError if a list blocks a recipient of a message from
+// the inbox, or from none if inboxSeq is 0.
+func (s *Store) CheckRecipients(ctx context.Context, accountID, inboxSeq int64, to []Recipient) error {
+	all, err := readLists(ctx, s.read, []int64{accountID}, ListOutbound)
+	if err != nil || len(all) == 0 {
+		return s.wrap(err, "lists")
+	}
+	if refused := outboundVerdict(listFor(all, inboxSeq), to); refused != nil && !refused.Approval {
+		return refused
+	}
+	return nil
+}
+
+// outboundVerdict returns the error for the recipient that the list is strictest
+// about, or nil if all may be written to.
+func outboundVerdict(l *mail.List, to []Recipient) (worst *ListError) {
+	var strictest mail.ListAction
+	places := map[string]int{}
+	for i := range to {
+		r := &to[i]
+		place := places[r.Kind]
+		places[r.Kind]++
+		action, by := l.Of(r.Email, true)
+		if action.Stricter(strictest) {
+			strictest = action
+			worst = &ListError{Param: fmt.Sprintf("%s[%d]", r.Kind, place), Entry: by.ID, Approval: action == mail.ListApprove}
+		}
+	}
+	return worst
+}
+
+// listKey is what a list is for.
+type listKey struct {
+	account, inbox int64
+	direction      ListDirection
+}
+
+// listOf returns the list of an inbox of an account, as it is in the transaction.
+func (b *hotBatch) listOf(ctx context.Context, account, inbox int64, d ListDirection) (*mail.List, error) {
+	key := listKey{account, inbox, d}
+	if l, ok := b.lists[key]; ok {
+		return l, nil
+	}
+	whole := listKey{account, -1, d}
+	all, ok := b.listEntries[whole]
+	if !ok {
+		var err error
+		if all, err = readLists(ctx, b.tx, []int64{account}, d); err != nil {
+			return nil, err
+		}
+		if b.listEntries == nil {
+			b.listEntries, b.lists = map[listKey][]ListEntry{}, map[listKey]*mail.List{}
+		}
+		b.listEntries[whole] = all
+	}
+	l := listFor(all, inbox)
+	b.lists[key] = l
+	return l, nil
+}
+
+// checkRecipients returns why a message must not go to one of its recipients, or nil.
+// A person, or another key than the one that made it, may approve a draft.
+func (b *hotBatch) checkRecipients(ctx context.Context, h *hotMessage, inbox *hotInbox, a *Approval) (refused, err error) {
+	if h.msg.Direction != DirectionOut || !b.listed[h.msg.AccountID] {
+		return nil, nil
+	}
+	var seq int64
+	if inbox != nil {
+		seq = inbox.seq
+	}
+	l, err := b.listOf(ctx, h.msg.AccountID, seq, ListOutbound)
+	if err != nil {
+		return nil, err
+	}
+	worst := outboundVerdict(l, h.msg.Recipients)
+	switch {
+	case worst == nil:
+		return nil, nil
+	case !worst.Approval || a == nil:
+		return worst, nil
+	case a.By != a.CreatedBy || strings.HasPrefix(a.By, "usr_"):
+		return nil, nil
+	}
+	worst.Approval, worst.NeedsOther = false, true
+	return worst, nil
+}

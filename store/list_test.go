@@ -1,0 +1,151 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// addEntry adds an entry to the lists of an inbox, or of its account with inbox 0.
+func addEntry(t *testing.T, s *store.Store, in store.Inbox, inbox int64, d store.ListDirection, a mail.ListAction, pattern string) store.ListEntry {
+	t.Helper()
+	e, err := s.CreateListEntry(t.Context(), store.ListEntry{
+		AccountID: in.AccountID, InboxSeq: inbox, Direction: d, Action: a, Pattern: pattern, CreatedBy: "key_test",
+	}, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestOutboundListsDecideAboutRecipients(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		send := func(from store.Inbox, to string) error {
+			_, err := s.Enqueue(t.Context(), storetest.NewSent(from, []string{to}), nil)
+			return err
+		}
+		want := func(from store.Inbox, to string, refused, approval bool) {
+			t.Helper()
+			err := send(from, to)
+			listed, ok := errors.AsType[*store.ListError](err)
+			switch {
+			case !refused && err != nil:
+				t.Errorf("%s: %v", to, err)
+			case refused && (!ok || listed.Approval != approval || listed.Param != "to[0]"):
+				t.Errorf("%s: got %v", to, err)
+			}
+		}
+		want(in, "a@blocked.example", false, false)
+		addEntry(t, s, in, in.Seq, store.ListOutbound, mail.ListBlock, "*@blocked.example")
+		want(in, "a@blocked.example", true, false)
+		want(other, "a@blocked.example", false, false)
+		addEntry(t, s, in, 0, store.ListOutbound, mail.ListApprove, "*@*.asked.example")
+		want(in, "a@x.asked.example", true, true)
+		want(in, "a@asked.example", false, false)
+		open := addEntry(t, s, in, in.Seq, store.ListOutbound, mail.ListAllow, "boss@blocked.example")
+		want(in, "boss@blocked.example", false, false)
+		want(in, "b@free.example", true, false)
+		want(in, "b@free.example", true, false)
+		if err := s.DeleteListEntry(t.Context(), in.AccountID, nil, open.ID); err != nil {
+			t.Fatal(err)
+		}
+		want(in, "boss@blocked.example", true, false)
+		want(in, "b@free.example", false, false)
+	})
+}
+
+// What would let more mail pass needs leave to do so.
+func TestListEntriesThatLoosen(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		there   []string // action and pattern
+		add     string
+		loosens bool
+	}{
+		{"the first that allows", nil, "allow a@x.example", false},
+		{"the second that allows", []string{"allow a@x.example"}, "allow b@x.example", true},
+		{"an address of an allowed domain", []string{"allow *@x.example"}, "allow b@x.example", false},
+		{"out of a block", []string{"block *@x.example"}, "allow b@x.example", true},
+		{"approval out of a block", []string{"block *@x.example"}, "approve b@x.example", true},
+		{"approval out of an allow list", []string{"allow *@y.example"}, "approve b@x.example", true},
+		{"approval within an allow list", []string{"allow *@x.example"}, "approve b@x.example", false},
+		{"allow within approval", []string{"approve *@*.example"}, "allow b@x.example", true},
+		{"allow beside a block", []string{"block b@x.example"}, "allow b@x.example", false},
+		{"a block", []string{"allow b@x.example"}, "block b@x.example", false},
+		{"a wide block", []string{"approve b@x.example"}, "block *@x.example", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, func(t *testing.T, s *store.Store) {
+				in := storetest.Inbox(t, s)
+				create := func(text string, mayLoosen bool) error {
+					action, pattern := text[:len(text)-len(afterSpace(text))-1], afterSpace(text)
+					_, err := s.CreateListEntry(t.Context(), store.ListEntry{
+						AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.ListOutbound, Action: mail.ListAction(action), Pattern: pattern, CreatedBy: "k",
+					}, mayLoosen, nil)
+					return err
+				}
+				for _, e := range tt.there {
+					if err := create(e, true); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := create(tt.add, false); errors.Is(err, store.ErrLoosens) != tt.loosens {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+func afterSpace(text string) string {
+	for i := range text {
+		if text[i] == ' ' {
+			return text[i+1:]
+		}
+	}
+	return ""
+}
+
+// A scheduled email is checked by the lists of the moment when it is due.
+func TestListsHoldForScheduledEmailsWhenDue(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		at := store.NewTime(clock.Now().Add(time.Hour))
+		blocked := storetest.NewEmail(in.AccountID, []string{"a@blocked.example"})
+		blocked.ScheduledAt = &at
+		free := storetest.NewEmail(in.AccountID, []string{"a@free.example"})
+		free.ScheduledAt = &at
+		one, err := s.EnqueueEmail(t.Context(), blocked, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := s.EnqueueEmail(t.Context(), free, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addEntry(t, s, in, 0, store.ListOutbound, mail.ListBlock, "*@blocked.example")
+		clock.Add(2 * time.Hour)
+		if _, err := s.ReleaseScheduled(t.Context(), dueRules); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[string]store.MessageStatus{one.ID: store.MessageFailed, two.ID: store.MessageQueued} {
+			e, err := s.Email(t.Context(), in.AccountID, nil, id)
+			if err != nil || e.Status != want {
+				t.Errorf("%s: %s, %v, want %s", id, e.Status, err, want)
+			}
+		}
+	})
+}
