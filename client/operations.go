@@ -455,6 +455,14 @@ func (c *Client) RejectDraft(ctx context.Context, request gen.OptDraftReject, pa
 	return unwrap(c.api.RejectDraft(ctx, request, params, options...))
 }
 
+// ReleaseMessage calls POST /v1/messages/{message_id}/release.
+//
+// Makes a message with the status `quarantined` a received one, now, with all events. A message that
+// is not in quarantine is not found. To drop it instead, delete it.
+func (c *Client) ReleaseMessage(ctx context.Context, params gen.ReleaseMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
+	return unwrap(c.api.ReleaseMessage(ctx, params, options...))
+}
+
 // ReplaceTemplate calls PUT /v1/templates/{id}.
 //
 // Replaces all fields. If `text` is omitted, it is removed.

@@ -50,6 +50,30 @@ func stops(t *testing.T, w *world) {
 	}
 }
 
+// newQuarantined returns a message that a list put into quarantine.
+func (w *world) newQuarantined(t *testing.T) message {
+	t.Helper()
+	in := w.newInbox(t)
+	entry := `{"direction":"inbound","action":"approve","pattern":"*@stranger.example","inbox_id":"` + in.ID + `"}`
+	w.send(t, w.call("createListEntry").saying(entry)).want(t, http.StatusCreated)
+	c := w.call("simulateMessage").at("/v1/inboxes/" + in.ID + "/simulate").saying(`{"from":"a@stranger.example","subject":"s","text":"t"}`)
+	return read[message](t, w.send(t, c).want(t, http.StatusCreated))
+}
+
+// quarantine releases a message and drops another.
+func quarantine(t *testing.T, w *world) {
+	m := w.newQuarantined(t)
+	path := "/v1/messages/" + m.ID
+	w.send(t, w.call("getMessage").at(path)).want(t, http.StatusOK)
+	w.send(t, w.call("getMessage").at(path).as(w.newKey(t, `"scopes":["read"]`).Key)).want(t, http.StatusNotFound)
+	w.send(t, w.call("getMessageRaw").at(path+"/raw")).want(t, http.StatusNotFound)
+	w.send(t, w.call("listMessages").asking("status", "quarantined")).want(t, http.StatusOK)
+	release := w.call("releaseMessage").at(path + "/release")
+	w.send(t, release).want(t, http.StatusOK)
+	w.send(t, release).want(t, http.StatusNotFound)
+	w.send(t, w.call("deleteMessage").at("/v1/messages/"+w.newQuarantined(t).ID)).want(t, http.StatusOK)
+}
+
 // listEntries blocks a recipient and asks about another.
 func listEntries(t *testing.T, w *world) {
 	in := w.newInbox(t)

@@ -46,6 +46,7 @@ func TestContract(t *testing.T) {
 			{"over limits", overLimits},
 			{"stops", stops},
 			{"list entries", listEntries},
+			{"quarantine", quarantine},
 			{"contacts", contacts},
 			{"suppressions", suppressions},
 			{"files", files},

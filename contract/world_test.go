@@ -188,6 +188,9 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		if op.OperationID == "deleteMessage" {
 			return w.simulate(t, w.inbox).ID
 		}
+		if op.OperationID == "releaseMessage" {
+			return w.newQuarantined(t).ID
+		}
 		return w.in.ID
 	case "draft_id":
 		if op.OperationID == "sendDraft" || op.OperationID == "rejectDraft" {

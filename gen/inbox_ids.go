@@ -71,6 +71,7 @@ var InboxIDsRules = map[OperationName]string{
 	ListWebhooksOperation:          InboxIDsFiltered,
 	PreviewTemplateOperation:       InboxIDsRefused,
 	RejectDraftOperation:           InboxIDsWithin,
+	ReleaseMessageOperation:        InboxIDsWithin,
 	ReplaceTemplateOperation:       InboxIDsRefused,
 	ReplayWebhookOperation:         InboxIDsWithin,
 	ReplyToMessageOperation:        InboxIDsWithin,

@@ -10029,6 +10029,8 @@ func (s *EventType) Decode(d *jx.Decoder) error {
 		*s = EventTypeDomainHealthDegraded
 	case EventTypeMessageReceived:
 		*s = EventTypeMessageReceived
+	case EventTypeMessageQuarantined:
+		*s = EventTypeMessageQuarantined
 	case EventTypeMessageQueued:
 		*s = EventTypeMessageQueued
 	case EventTypeMessageSent:

@@ -63,6 +63,7 @@ const (
 	ListWebhooksOperation          OperationName = "ListWebhooks"
 	PreviewTemplateOperation       OperationName = "PreviewTemplate"
 	RejectDraftOperation           OperationName = "RejectDraft"
+	ReleaseMessageOperation        OperationName = "ReleaseMessage"
 	ReplaceTemplateOperation       OperationName = "ReplaceTemplate"
 	ReplayWebhookOperation         OperationName = "ReplayWebhook"
 	ReplyToMessageOperation        OperationName = "ReplyToMessage"

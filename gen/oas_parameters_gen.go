@@ -8851,6 +8851,92 @@ func decodeRejectDraftParams(args [1]string, argsEscaped bool, r *http.Request) 
 	return params, nil
 }
 
+// ReleaseMessageParams is parameters of releaseMessage operation.
+type ReleaseMessageParams struct {
+	// The ID of the message.
+	MessageID string
+}
+
+func unpackReleaseMessageParams(packed middleware.Parameters) (params ReleaseMessageParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "message_id",
+			In:   "path",
+		}
+		params.MessageID = packed[key].(string)
+	}
+	return params
+}
+
+func decodeReleaseMessageParams(args [1]string, argsEscaped bool, r *http.Request) (params ReleaseMessageParams, _ error) {
+	// Decode path: message_id.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "message_id",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToString(val)
+				if err != nil {
+					return err
+				}
+
+				params.MessageID = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+			if err := func() error {
+				if err := (validate.String{
+					MinLength:     0,
+					MinLengthSet:  false,
+					MaxLength:     40,
+					MaxLengthSet:  true,
+					Email:         false,
+					Hostname:      false,
+					Regex:         nil,
+					MinNumeric:    0,
+					MinNumericSet: false,
+					MaxNumeric:    0,
+					MaxNumericSet: false,
+				}).Validate(string(params.MessageID)); err != nil {
+					return errors.Wrap(err, "string")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "message_id",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
 // ReplaceTemplateParams is parameters of replaceTemplate operation.
 type ReplaceTemplateParams struct {
 	// The ID of the resource.

@@ -804,6 +804,19 @@ func encodeRejectDraftResponse(response *Draft, w http.ResponseWriter) error {
 	return nil
 }
 
+func encodeReleaseMessageResponse(response *Message, w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(200)
+
+	e := jx.NewStreamingEncoder(w, -1)
+	response.Encode(e)
+	if err := e.Close(); err != nil {
+		return errors.Wrap(err, "flush streaming")
+	}
+
+	return nil
+}
+
 func encodeReplaceTemplateResponse(response *Template, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)

@@ -5056,6 +5056,7 @@ const (
 	EventTypeEmailCancelled       EventType = "email.cancelled"
 	EventTypeDomainHealthDegraded EventType = "domain.health.degraded"
 	EventTypeMessageReceived      EventType = "message.received"
+	EventTypeMessageQuarantined   EventType = "message.quarantined"
 	EventTypeMessageQueued        EventType = "message.queued"
 	EventTypeMessageSent          EventType = "message.sent"
 	EventTypeMessageDelivered     EventType = "message.delivered"
@@ -5083,6 +5084,7 @@ func (EventType) AllValues() []EventType {
 		EventTypeEmailCancelled,
 		EventTypeDomainHealthDegraded,
 		EventTypeMessageReceived,
+		EventTypeMessageQuarantined,
 		EventTypeMessageQueued,
 		EventTypeMessageSent,
 		EventTypeMessageDelivered,
@@ -5122,6 +5124,8 @@ func (s EventType) MarshalText() ([]byte, error) {
 	case EventTypeDomainHealthDegraded:
 		return []byte(s), nil
 	case EventTypeMessageReceived:
+		return []byte(s), nil
+	case EventTypeMessageQuarantined:
 		return []byte(s), nil
 	case EventTypeMessageQueued:
 		return []byte(s), nil
@@ -5186,6 +5190,9 @@ func (s *EventType) UnmarshalText(data []byte) error {
 		return nil
 	case EventTypeMessageReceived:
 		*s = EventTypeMessageReceived
+		return nil
+	case EventTypeMessageQuarantined:
+		*s = EventTypeMessageQuarantined
 		return nil
 	case EventTypeMessageQueued:
 		*s = EventTypeMessageQueued
@@ -7612,25 +7619,28 @@ func (s *MessageSimulate) SetRaw(val OptString) {
 	s.Raw = val
 }
 
-// How far a message has come. Received messages are `received`; the other values are for sent
-// messages.
+// How far a message has come. Received messages are `received`, or `quarantined` while a person has to
+// release them: only `status=quarantined` and, with the scope `admin`, their ID show those. The other
+// values are for sent messages.
 // Ref: #/components/schemas/MessageStatus
 type MessageStatus string
 
 const (
-	MessageStatusReceived   MessageStatus = "received"
-	MessageStatusQueued     MessageStatus = "queued"
-	MessageStatusSent       MessageStatus = "sent"
-	MessageStatusDelivered  MessageStatus = "delivered"
-	MessageStatusBounced    MessageStatus = "bounced"
-	MessageStatusComplained MessageStatus = "complained"
-	MessageStatusFailed     MessageStatus = "failed"
+	MessageStatusReceived    MessageStatus = "received"
+	MessageStatusQuarantined MessageStatus = "quarantined"
+	MessageStatusQueued      MessageStatus = "queued"
+	MessageStatusSent        MessageStatus = "sent"
+	MessageStatusDelivered   MessageStatus = "delivered"
+	MessageStatusBounced     MessageStatus = "bounced"
+	MessageStatusComplained  MessageStatus = "complained"
+	MessageStatusFailed      MessageStatus = "failed"
 )
 
 // AllValues returns all MessageStatus values.
 func (MessageStatus) AllValues() []MessageStatus {
 	return []MessageStatus{
 		MessageStatusReceived,
+		MessageStatusQuarantined,
 		MessageStatusQueued,
 		MessageStatusSent,
 		MessageStatusDelivered,
@@ -7644,6 +7654,8 @@ func (MessageStatus) AllValues() []MessageStatus {
 func (s MessageStatus) MarshalText() ([]byte, error) {
 	switch s {
 	case MessageStatusReceived:
+		return []byte(s), nil
+	case MessageStatusQuarantined:
 		return []byte(s), nil
 	case MessageStatusQueued:
 		return []byte(s), nil
@@ -7667,6 +7679,9 @@ func (s *MessageStatus) UnmarshalText(data []byte) error {
 	switch MessageStatus(data) {
 	case MessageStatusReceived:
 		*s = MessageStatusReceived
+		return nil
+	case MessageStatusQuarantined:
+		*s = MessageStatusQuarantined
 		return nil
 	case MessageStatusQueued:
 		*s = MessageStatusQueued

@@ -266,6 +266,9 @@ var operationRolesBearerAuth = map[string][]string{
 	RejectDraftOperation: []string{
 		"admin",
 	},
+	ReleaseMessageOperation: []string{
+		"admin",
+	},
 	ReplaceTemplateOperation: []string{
 		"templates:write",
 		"admin",

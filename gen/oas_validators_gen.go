@@ -2227,6 +2227,8 @@ func (s EventType) Validate() error {
 		return nil
 	case "message.received":
 		return nil
+	case "message.quarantined":
+		return nil
 	case "message.queued":
 		return nil
 	case "message.sent":
@@ -3991,6 +3993,8 @@ func (s *MessageSimulate) Validate() error {
 func (s MessageStatus) Validate() error {
 	switch s {
 	case "received":
+		return nil
+	case "quarantined":
 		return nil
 	case "queued":
 		return nil

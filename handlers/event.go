@@ -17,6 +17,7 @@ import (
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -77,7 +78,23 @@ func messageEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
+	if e.Type == store.EventMessageQuarantined {
+		v = withoutContent(m)
+	}
 	return cutBody(e, v.Encode, extra, &v.Truncated, &v.Text, &v.ExtractedText)
+}
+
+// withoutContent returns a message as the events of quarantine show it: of what the
+// sender wrote, only the address.
+func withoutContent(m store.Message) *gen.Message {
+	bare := m
+	bare.Subject, bare.Content, bare.HeaderID, bare.Refs, bare.Tag = "", nil, "", store.JSON[store.References]{}, nil
+	bare.Addresses.V = mail.Addresses{}
+	if from := m.Addresses.V.From; from != nil {
+		bare.Addresses.V.From = &mail.Address{Email: from.Email}
+	}
+	v, _ := messageToAPI(bare, summary) // without content it cannot fail
+	return v
 }
 
 func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
@@ -333,7 +350,7 @@ func (m *eventMail) message(ctx context.Context, e store.Event) (store.Message, 
 	if one, ok := m.messages[*e.MessageSeq]; ok {
 		return one, nil
 	}
-	return m.store.Message(ctx, e.AccountID, *e.MessageID)
+	return m.store.AnyMessage(ctx, e.AccountID, *e.MessageID)
 }
 
 func (m *eventMail) email(ctx context.Context, e store.Event) (store.Email, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/reply"
 	"github.com/postroom/postroom/store"
 )
 
@@ -63,6 +64,28 @@ func (a *API) DeleteListEntry(ctx context.Context, p gen.DeleteListEntryParams) 
 		return nil, err
 	}
 	return &gen.DeletedListEntry{Object: "list_entry", ID: p.ListID, Deleted: true}, nil
+}
+
+// ReleaseMessage implements POST /v1/messages/{message_id}/release.
+func (a *API) ReleaseMessage(ctx context.Context, p gen.ReleaseMessageParams) (*gen.Message, error) {
+	m, err := a.anyMessageOf(ctx, p.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	if m.Status != store.MessageQuarantined || m.ExpiredAt != nil {
+		return nil, httpapi.ErrNotFound
+	}
+	m, err = a.store.ReleaseMessage(ctx, m, func(n *store.NewMessage) {
+		n.SubjectFold, n.ThreadSubject = foldSubject(m.Subject), foldSubject(reply.NormalizeSubject(m.Subject))
+		n.ReplyMark = reply.HasReplyMark(m.Subject)
+	})
+	if errors.Is(err, store.ErrState) { // released, or dropped, meanwhile
+		return nil, httpapi.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return messageToAPI(m, withHTML)
 }
 
 func listEntryToAPI(e store.ListEntry) *gen.ListEntry {

@@ -84,7 +84,11 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 	if p.Explain.Set && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
 		return out, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "explain needs the scope admin, which this key lacks")
 	}
-	m, err := a.messageOf(ctx, p.MessageID)
+	find := a.messageOf
+	if !p.View.Set && httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
+		find = a.anyMessageOf
+	}
+	m, err := find(ctx, p.MessageID)
 	if err != nil {
 		return out, err
 	}
@@ -110,7 +114,7 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 
 // DeleteMessage implements DELETE /v1/messages/{message_id}.
 func (a *API) DeleteMessage(ctx context.Context, p gen.DeleteMessageParams) (*gen.DeletedMessage, error) {
-	m, err := a.messageOf(ctx, p.MessageID)
+	m, err := a.anyMessageOf(ctx, p.MessageID)
 	if err != nil {
 		return nil, err
 	}
@@ -312,10 +316,20 @@ func orEmpty(s []string) []string {
 	return s
 }
 
-// messageOf returns the message if the caller can see it.
+// messageOf returns the message if the caller can see it and it is not in
+// quarantine.
 func (a *API) messageOf(ctx context.Context, id string) (store.Message, error) {
+	m, err := a.anyMessageOf(ctx, id)
+	if err == nil && m.Status == store.MessageQuarantined {
+		return store.Message{}, fmt.Errorf("message: %w", store.ErrNotFound)
+	}
+	return m, err
+}
+
+// anyMessageOf is messageOf for messages in quarantine too.
+func (a *API) anyMessageOf(ctx context.Context, id string) (store.Message, error) {
 	k := httpapi.Caller(ctx)
-	m, err := a.store.Message(ctx, k.AccountID, id)
+	m, err := a.store.AnyMessage(ctx, k.AccountID, id)
 	if err != nil {
 		return m, err
 	}

@@ -535,9 +535,13 @@ func (b *hotBatch) addSuppressedEvents(h *hotMessage, typ EventType) {
 // add adds the rows of a message. inbox, thread and due may be nil.
 func (r *insertRows) add(h *hotMessage, now Time, inbox, thread, due any) {
 	m := &h.msg
-	r.messages = append(r.messages, m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(m.Status), m.TestMode,
-		m.FromEmail, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
-		m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy))
+	status, from := m.Status, m.FromEmail
+	if h.quarantined() {
+		status, from = MessageReceived, quarantineMark+from
+	}
+	r.messages = append(r.messages, m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(status), m.TestMode,
+		from, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
+		m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy), h.quarantined())
 	c := m.Content
 	c.MessageSeq = m.Seq
 	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments, h.checksum)

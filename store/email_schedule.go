@@ -451,7 +451,7 @@ func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, now Time) (ma
 			if err != nil {
 				return nil, s.wrap(err, "due emails to approve")
 			}
-			if why := outboundVerdict(listFor(all, *e.FromInbox), e.Recipients); why == nil || !why.Approval {
+			if why := outboundListed(listFor(all, *e.FromInbox), e.Recipients); why == nil || !why.Approval {
 				continue
 			}
 		}
@@ -485,7 +485,7 @@ func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules D
 		if err != nil {
 			return nil, err
 		}
-		listed := by.verdict(e)
+		listed := by.listed(e)
 		if why == "" && listed != nil && (!listed.Approval || e.inbox == nil) {
 			why = listed.Error()
 		}
@@ -504,8 +504,8 @@ func (s *Store) checkDue(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules D
 	return pass, nil
 }
 
-// verdict returns what the lists say against an email, or nil.
-func (by *dueSenders) verdict(e *dueEmail) *ListError {
+// listed returns what the lists say against an email, or nil.
+func (by *dueSenders) listed(e *dueEmail) *ListError {
 	if len(by.lists) == 0 {
 		return nil
 	}
@@ -514,7 +514,7 @@ func (by *dueSenders) verdict(e *dueEmail) *ListError {
 		inbox = e.inbox.Seq
 	}
 	all := slices.DeleteFunc(slices.Clone(by.lists), func(l ListEntry) bool { return l.AccountID != e.AccountID })
-	return outboundVerdict(listFor(all, inbox), e.recipients)
+	return outboundListed(listFor(all, inbox), e.recipients)
 }
 
 // failDue ends an email that must not leave: each of its recipients has failed.

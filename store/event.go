@@ -12,13 +12,15 @@ type EventType string
 
 // The events of messages.
 const (
-	EventMessageReceived   EventType = "message.received"
-	EventMessageQueued     EventType = "message.queued"
-	EventMessageSent       EventType = "message.sent"
-	EventMessageDelivered  EventType = "message.delivered"
-	EventMessageBounced    EventType = "message.bounced"
-	EventMessageComplained EventType = "message.complained"
-	EventMessageFailed     EventType = "message.failed"
+	EventMessageReceived EventType = "message.received"
+	// EventMessageQuarantined shows only where the message is from.
+	EventMessageQuarantined EventType = "message.quarantined"
+	EventMessageQueued      EventType = "message.queued"
+	EventMessageSent        EventType = "message.sent"
+	EventMessageDelivered   EventType = "message.delivered"
+	EventMessageBounced     EventType = "message.bounced"
+	EventMessageComplained  EventType = "message.complained"
+	EventMessageFailed      EventType = "message.failed"
 )
 
 // The events of emails.
@@ -306,7 +308,7 @@ func until(at *Time, e Event, reached bool) *Time {
 // namesRecipient reports whether events of this type are about one recipient.
 func namesRecipient(typ EventType) bool {
 	switch _, what, _ := strings.Cut(string(typ), "."); what {
-	case "queued", "scheduled", "cancelled", "received":
+	case "queued", "scheduled", "cancelled", "received", "quarantined":
 		return false
 	}
 	return true

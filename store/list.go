@@ -177,6 +177,8 @@ type ListError struct {
 	Param string // the recipient by its place, such as "to[0]"; empty for a received message
 	Entry string // the id of the entry that decides; empty if none allows
 	Email int    // the index of the email in its batch
+	// InboxID is the inbox that does not receive the message.
+	InboxID string
 	// Approval reports that the send is to become a draft.
 	Approval bool
 	// NeedsOther reports that someone else has to approve the message.
@@ -212,15 +214,15 @@ func (s *Store) CheckRecipients(ctx context.Context, accountID, inboxSeq int64, 
 	if err != nil || len(all) == 0 {
 		return s.wrap(err, "lists")
 	}
-	if refused := outboundVerdict(listFor(all, inboxSeq), to); refused != nil && !refused.Approval {
+	if refused := outboundListed(listFor(all, inboxSeq), to); refused != nil && !refused.Approval {
 		return refused
 	}
 	return nil
 }
 
-// outboundVerdict returns the error for the recipient that the list is strictest
+// outboundListed returns the error for the recipient that the list is strictest
 // about, or nil if all may be written to.
-func outboundVerdict(l *mail.List, to []Recipient) (worst *ListError) {
+func outboundListed(l *mail.List, to []Recipient) (worst *ListError) {
 	var strictest mail.ListAction
 	places := map[string]int{}
 	for i := range to {
@@ -279,7 +281,7 @@ func (b *hotBatch) checkRecipients(ctx context.Context, h *hotMessage, inbox *ho
 	if err != nil {
 		return nil, err
 	}
-	worst := outboundVerdict(l, h.msg.Recipients)
+	worst := outboundListed(l, h.msg.Recipients)
 	switch {
 	case worst == nil:
 		return nil, nil
@@ -290,4 +292,146 @@ func (b *hotBatch) checkRecipients(ctx context.Context, h *hotMessage, inbox *ho
 	}
 	worst.Approval, worst.NeedsOther = false, true
 	return worst, nil
+}
+
+// quarantineMark stands before the from_email of a message in quarantine.
+const quarantineMark = " "
+
+func (h *hotMessage) quarantined() bool { return h.msg.Status == MessageQuarantined }
+
+// authenticated reports whether the address that a received message is from is
+// proven: by DMARC, by an account of this installation, or by who simulates it.
+func (h *hotMessage) authenticated() bool {
+	if a := h.msg.Content.Auth; a != nil && (a.V.DMARC == "pass" || a.V.Internal == "pass") {
+		return true
+	}
+	return h.msg.TestMode
+}
+
+// checkSenders decides by lists about the received messages: they are refused, or put
+// into quarantine, as are the blocked copies of a message that other inboxes take.
+func (b *hotBatch) checkSenders(ctx context.Context) error {
+	for i := range b.writes {
+		w := &b.writes[i]
+		if w.release != 0 {
+			continue
+		}
+		var blocked []*hotMessage
+		var why *ListError
+		received := 0
+		for _, h := range w.messages {
+			if h.msg.Direction != DirectionIn {
+				continue
+			}
+			received++
+			h.msg.Status = MessageReceived
+			if !h.inbox.listed {
+				continue
+			}
+			l, err := b.listOf(ctx, h.msg.AccountID, h.inbox.seq, ListInbound)
+			if err != nil {
+				return err
+			}
+			switch action, by := l.Of(h.msg.FromEmail, h.authenticated()); action {
+			case mail.ListBlock:
+				blocked = append(blocked, h)
+				why = &ListError{Entry: by.ID, InboxID: h.inbox.id}
+			case mail.ListApprove:
+				h.msg.Status = MessageQuarantined
+			}
+		}
+		if why != nil && len(blocked) == received {
+			return b.ofMessage(blocked[0], why)
+		}
+		for _, h := range blocked {
+			h.msg.Status = MessageQuarantined
+		}
+	}
+	return nil
+}
+
+// ReleaseMessage takes a message out of quarantine: it is received now, with all that
+// follows. It returns ErrState if it is not in quarantine.
+func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMessage)) (Message, error) {
+	const q = `SELECT raw, blob_key, snippet, extracted, auth, attachments, body FROM contents WHERE message_seq = $1`
+	if m.Status != MessageQuarantined {
+		return Message{}, fmt.Errorf("message %s is %s: %w", m.ID, m.Status, ErrState)
+	}
+	var c Content
+	if err := s.read.GetContext(ctx, &c, q, m.Seq); err != nil {
+		return Message{}, s.wrap(err, "content of the message")
+	}
+	n := &NewMessage{Message: m}
+	n.Status, n.Content, n.FromEmail = MessageReceived, &c, strings.TrimPrefix(m.FromEmail, quarantineMark)
+	fold(n)
+	h, err := newHotMessage(n, s.now())
+	if err != nil {
+		return Message{}, err
+	}
+	h.msg.ID = m.ID
+	if err := s.do(ctx, m.InboxSeq, hotWrite{messages: []*hotMessage{h}, release: m.Seq}); err != nil {
+		return Message{}, fmt.Errorf("release message: %w", err)
+	}
+	return h.msg, nil
+}
+
+// takeReleased frees the ids of the messages that leave quarantine.
+func (b *hotBatch) takeReleased(ctx context.Context) error {
+	const q = `UPDATE messages SET id = id || '.released' WHERE seq = $1 AND quarantined AND expired_at IS NULL`
+	for i := range b.writes {
+		w := &b.writes[i]
+		if w.release == 0 {
+			continue
+		}
+		res, err := b.tx.ExecContext(ctx, q, w.release)
+		if err != nil {
+			return errIn("release", err)
+		}
+		if err := one(res, "message "+w.messages[0].msg.ID, ErrState); err != nil {
+			return itemState(i, err)
+		}
+	}
+	return nil
+}
+
+// endReleases deletes what the messages that left quarantine were there. Their events
+// are now about the messages as received.
+func (b *hotBatch) endReleases(ctx context.Context) error {
+	for i := range b.writes {
+		w := &b.writes[i]
+		if w.release == 0 {
+			continue
+		}
+		if err := b.rows.Flush(ctx); err != nil {
+			return errIn("insert rows", err)
+		}
+		for _, q := range []string{
+			`UPDATE events SET message_seq = $2 WHERE message_seq = $1`,
+			`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`,
+		} {
+			if _, err := b.tx.ExecContext(ctx, q, w.release, w.messages[0].msg.Seq); err != nil {
+				return errIn("release", err)
+			}
+		}
+		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
+			return err
+		}
+		var thread int64
+		if err := b.tx.GetContext(ctx, &thread, `SELECT thread_seq FROM messages WHERE seq = $1`, w.release); err != nil {
+			return errIn("release", err)
+		}
+		for _, q := range []struct {
+			sql string
+			arg int64
+		}{
+			{`DELETE FROM contents WHERE message_seq = $1`, w.release},
+			{`DELETE FROM messages WHERE seq = $1`, w.release},
+			{`DELETE FROM threads WHERE seq = $1`, thread},
+		} {
+			if _, err := b.tx.ExecContext(ctx, q.sql, q.arg); err != nil {
+				return errIn("release", err)
+			}
+		}
+	}
+	return nil
 }

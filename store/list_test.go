@@ -149,3 +149,93 @@ func TestListsHoldForScheduledEmailsWhenDue(t *testing.T) {
 		}
 	})
 }
+
+// from gives a received message a sender that DMARC proves or does not.
+func from(email, dmarc string) func(*store.NewMessage) {
+	return func(m *store.NewMessage) {
+		m.FromEmail = email
+		m.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{DMARC: dmarc}}
+	}
+}
+
+func TestInboundListsAndQuarantine(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		receive := func(email, dmarc string) (store.Message, error) {
+			ms, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in, from(email, dmarc))}, nil)
+			if err != nil {
+				return store.Message{}, err
+			}
+			return ms[0], nil
+		}
+		refused := func(email, dmarc string) {
+			t.Helper()
+			if _, err := receive(email, dmarc); !errors.As(err, new(*store.ListError)) {
+				t.Errorf("%s: %v", email, err)
+			}
+		}
+		addEntry(t, s, in, in.Seq, store.ListInbound, mail.ListBlock, "*@blocked.example")
+		addEntry(t, s, in, 0, store.ListInbound, mail.ListApprove, "*@asked.example")
+		refused("A@Blocked.example", "pass")
+		refused("a@blocked.example", "fail")
+		if m, err := receive("a@free.example", "none"); err != nil || m.Status != store.MessageReceived {
+			t.Fatalf("%s, %v", m.Status, err)
+		}
+		held, err := receive("a@asked.example", "pass")
+		if err != nil || held.Status != store.MessageQuarantined {
+			t.Fatalf("%s, %v", held.Status, err)
+		}
+		count := func(f store.MessageFilter) int {
+			t.Helper()
+			f.AccountID, f.InboxSeq = in.AccountID, in.Seq
+			l, err := s.ListMessages(t.Context(), f, store.Page{Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(l.Rows)
+		}
+		threads := func() int {
+			t.Helper()
+			l, err := s.ListThreads(t.Context(), in, store.Page{Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(l.Rows)
+		}
+		written := func() int {
+			t.Helper()
+			found, err := s.HaveWritten(t.Context(), in.Seq, []string{"a@asked.example"}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(found)
+		}
+		if n, q, th, w := count(store.MessageFilter{}), count(store.MessageFilter{Status: store.MessageQuarantined, FromLike: "a@asked.example"}), threads(), written(); n != 1 || q != 1 || th != 1 || w != 0 {
+			t.Errorf("%d listed, %d in quarantine, %d threads, %d have written", n, q, th, w)
+		}
+		if _, err := s.Message(t.Context(), in.AccountID, held.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the message in quarantine: %v", err)
+		}
+		m, err := s.AnyMessage(t.Context(), in.AccountID, held.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err = s.ReleaseMessage(t.Context(), m, func(*store.NewMessage) {}); err != nil || m.ID != held.ID {
+			t.Fatalf("%s, %v", m.ID, err)
+		}
+		if n, q, th, w := count(store.MessageFilter{}), count(store.MessageFilter{Status: store.MessageQuarantined}), threads(), written(); n != 2 || q != 0 || th != 2 || w != 1 {
+			t.Errorf("after release: %d listed, %d in quarantine, %d threads, %d have written", n, q, th, w)
+		}
+		m.Status = store.MessageQuarantined
+		if _, err := s.ReleaseMessage(t.Context(), m, func(*store.NewMessage) {}); err == nil {
+			t.Error("released twice")
+		}
+		addEntry(t, s, in, in.Seq, store.ListInbound, mail.ListAllow, "*@friend.example")
+		refused("a@friend.example", "fail")
+		refused("a@free.example", "pass")
+		if m, err := receive("a@friend.example", "pass"); err != nil || m.Status != store.MessageReceived {
+			t.Errorf("%s, %v", m.Status, err)
+		}
+	})
+}

@@ -38,6 +38,9 @@ const (
 	MessageBounced    MessageStatus = "bounced"
 	MessageComplained MessageStatus = "complained"
 	MessageFailed     MessageStatus = "failed"
+	// MessageQuarantined is a received message that waits for release. Only who asks
+	// for this status sees it.
+	MessageQuarantined MessageStatus = "quarantined"
 )
 
 // References are the header fields that tie a message to earlier ones.
@@ -106,14 +109,24 @@ type Message struct {
 }
 
 const messageColumns = `m.seq, m.account_id, m.inbox_seq, i.id AS inbox_id, m.thread_seq, t.id AS thread_id, m.id, m.direction,
-	m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag,
-	m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at, i.retention_days`
+	CASE WHEN m.quarantined THEN 'quarantined' ELSE m.status END AS status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id,
+	m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag, m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at,
+	i.retention_days`
 
 const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JOIN threads t ON t.seq = m.thread_seq`
 
 // Message returns the account's message with its content, unless its inbox is
-// deleted.
+// deleted or it is in quarantine.
 func (s *Store) Message(ctx context.Context, accountID int64, id string) (Message, error) {
+	m, err := s.AnyMessage(ctx, accountID, id)
+	if err == nil && m.Status == MessageQuarantined {
+		return Message{}, fmt.Errorf("message: %w", ErrNotFound)
+	}
+	return m, err
+}
+
+// AnyMessage is Message for messages in quarantine too.
+func (s *Store) AnyMessage(ctx context.Context, accountID int64, id string) (Message, error) {
 	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
 	return s.oneMessage(ctx, "message", q, accountID, id)
 }

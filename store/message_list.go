@@ -175,7 +175,7 @@ func (p position) compare(other position) int {
 }
 
 // scanColumns are those that filters ask for.
-const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link`
+const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined`
 
 // scan returns the newest messages of a stream that match, at most limit of
 // them, having checked most at so many. It says where it stopped before the
@@ -302,14 +302,24 @@ func (f *MessageFilter) add(w *where) {
 	if f.Direction != "" {
 		w.add("m.direction = ?", f.Direction)
 	}
-	if f.Status != "" {
+	switch f.Status {
+	case MessageQuarantined:
+		w.add("m.quarantined")
+	case "":
+		w.add("NOT m.quarantined")
+	default:
+		w.add("NOT m.quarantined")
 		w.add("m.status = ?", f.Status)
 	}
 	if f.FromLike != "" {
-		if plain, ok := unescapeLike(f.FromLike); ok {
+		from := f.FromLike
+		if f.Status == MessageQuarantined {
+			from = quarantineMark + from
+		}
+		if plain, ok := unescapeLike(from); ok {
 			w.add("m.from_email = ?", plain)
 		} else {
-			w.add(`m.from_email LIKE ? ESCAPE '\'`, f.FromLike)
+			w.add(`m.from_email LIKE ? ESCAPE '\'`, from)
 		}
 	}
 	if f.Subject != "" {

@@ -274,12 +274,12 @@ func (f *MessageFilter) marks() [][]string {
 	switch {
 	case f.Direction != "":
 		groups = append(groups, []string{markDirection(f.Direction)})
-	case f.Status == MessageReceived:
+	case f.Status == MessageReceived, f.Status == MessageQuarantined:
 		groups = append(groups, []string{markDirection(DirectionIn)})
 	case f.Status != "":
 		groups = append(groups, []string{markDirection(DirectionOut)})
 	}
-	if mark := fromMark(f.FromLike); mark != "" {
+	if mark := fromMark(f.FromLike); mark != "" && f.Status != MessageQuarantined {
 		groups = append(groups, []string{mark})
 	}
 	return groups

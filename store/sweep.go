@@ -128,7 +128,7 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 // of them last, and goes on from its place in the log.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
 	// As the index events_recipient has it: the others name no one.
-	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')`
+	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.quarantined', 'message.queued')`
 	seqs := seqsOf(old)
 	if err := execIn(ctx, tx, told, seqs); err != nil {
 		return errIn("empty events of recipients", err)

@@ -24,7 +24,7 @@ const (
 	// Of the messages of an inbox with the same Message-ID the oldest few are
 	// checked, and of the threads with the same subject the newest 50, for a
 	// shared participant: no one can make a lookup slow by sending more of them.
-	headerMatch  = `inbox_seq = k.a AND header_hash = k.b ORDER BY seq LIMIT 5`
+	headerMatch  = `inbox_seq = k.a AND header_hash = k.b AND NOT quarantined ORDER BY seq LIMIT 5`
 	subjectMatch = `inbox_seq = k.a AND subject_hash = k.b AND last_message_at >= {n} ORDER BY last_message_at DESC LIMIT 50`
 
 	updateThread = `
@@ -80,7 +80,8 @@ type subjectKey struct {
 // that of messages that refer to this one; a thread with the same subject and a
 // shared participant, if the subject of this one has a reply mark, it refers to no
 // message, and no program sent it; a new thread. A message that connects two threads
-// merges them. Threads never span inboxes.
+// merges them. Threads never span inboxes. A message in quarantine has a thread to itself,
+// which no list shows.
 func (b *hotBatch) joinThreads(ctx context.Context) error {
 	ix := newThreadIndex()
 	if err := b.readThreads(ctx, ix); err != nil {
@@ -88,6 +89,14 @@ func (b *hotBatch) joinThreads(ctx context.Context) error {
 	}
 	var w threadWrite
 	for _, h := range b.messages {
+		if h.quarantined() {
+			h.thread = &hotThread{
+				inbox: h.inbox, id: NewID("thr_", b.now.Time), subjectHash: hash64(h.msg.ID), isNew: true, joined: 1,
+			}
+			w.list(h.thread)
+			h.expects = nil
+			continue
+		}
 		t := ix.find(h)
 		if t == nil {
 			t = &hotThread{
@@ -128,6 +137,9 @@ func earlier(r References) []string {
 func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
 	var seqs, headers, expected, subjects [][2]int64
 	for _, h := range b.messages {
+		if h.quarantined() {
+			continue
+		}
 		if h.mayBeExpected() {
 			expected = append(expected, [2]int64{h.inbox.seq, hash64(h.msg.HeaderID)})
 		}
@@ -350,7 +362,8 @@ const (
 	// A thread without a message is one whose last was deleted just now.
 	listedThreads = `SELECT * FROM (
 		SELECT t.seq, i.id AS inbox_id, t.id, t.subject, t.participants, t.message_count, t.last_message_at, t.created_at,
-			coalesce((SELECT m.seq FROM messages m WHERE m.thread_seq = t.seq ORDER BY m.created_at DESC, m.seq DESC LIMIT 1), 0) AS latest_seq
+			coalesce((SELECT m.seq FROM messages m WHERE m.thread_seq = t.seq AND NOT m.quarantined ORDER BY m.created_at DESC, m.seq DESC LIMIT 1), 0)
+				AS latest_seq
 		FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq
 		WHERE t.inbox_seq = $1`
 	andMessages = `) x WHERE latest_seq > 0`

@@ -28,6 +28,7 @@ type hotWrite struct {
 	attempts []*Attempt
 	reports  []*Report
 	approval *Approval // of the draft that messages[0] comes from
+	release  int64     // the number of the message in quarantine that messages[0] was
 	once     *Once
 	// probe says that one of the inboxes was locked by another transaction a while
 	// ago.
@@ -81,7 +82,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		references: st.Insert(ctx, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
 		messages: st.Insert(ctx, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
-				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by", ""),
+				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined", ""),
 		contents: st.Insert(ctx, "contents",
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
 		recipients: st.Insert(ctx, "recipients",
@@ -404,7 +405,9 @@ func itemState(i int, err error) error {
 // blobs are the keys of the blobs that the messages name.
 func (w *hotWrite) blobs() (keys []*string) {
 	for _, h := range w.messages {
-		keys = append(keys, h.msg.Content.BlobKey)
+		if w.release == 0 { // else the message in quarantine keeps the blob
+			keys = append(keys, h.msg.Content.BlobKey)
+		}
 	}
 	for _, h := range w.emails {
 		keys = append(keys, h.msg.Content.BlobKey)

@@ -245,11 +245,13 @@ type hotInbox struct {
 	policy    SendPolicy
 	limits    *Limits
 	expiresAt *Time
+	listed    bool // the account has inbound lists
 	at        Time // when what the batch puts into it is created
 }
 
 const (
-	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits FROM inboxes
+	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits,
+		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = inboxes.account_id AND direction = 'inbound') FROM inboxes
 		WHERE seq IN ({rows}) ORDER BY seq`
 	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
 		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
@@ -280,7 +282,13 @@ func (b *hotBatch) addMessages(ctx context.Context) error {
 	if err := b.limitThreads(ctx); err != nil {
 		return err
 	}
-	return b.insertMessages(ctx)
+	if err := b.takeReleased(ctx); err != nil {
+		return err
+	}
+	if err := b.insertMessages(ctx); err != nil {
+		return err
+	}
+	return b.endReleases(ctx)
 }
 
 // reserve takes numbers for the messages, and for a thread each, should they
@@ -367,6 +375,9 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 			return b.ofMessage(h, err)
 		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
+	}
+	if err := b.checkSenders(ctx); err != nil {
+		return err
 	}
 	for _, h := range b.emails {
 		if h.policy == "" {
@@ -467,7 +478,7 @@ func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
 	return b.store.hot.lockInboxes.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
 		in := hotInbox{at: b.now}
 		var limits *JSON[Limits]
-		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits); err != nil {
+		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits, &in.listed); err != nil {
 			return err
 		}
 		if limits != nil {
@@ -528,14 +539,19 @@ func (b *hotBatch) keepNewest() {
 
 // The data of the events of new messages.
 var (
-	receivedData = fmt.Sprintf(`{"status":%q}`, MessageReceived)
-	queuedData   = fmt.Sprintf(`{"status":%q}`, MessageQueued)
+	receivedData    = fmt.Sprintf(`{"status":%q}`, MessageReceived)
+	quarantinedData = fmt.Sprintf(`{"status":%q}`, MessageQuarantined)
+	queuedData      = fmt.Sprintf(`{"status":%q}`, MessageQueued)
 
 	cancelledData = fmt.Sprintf(`{"status":%q}`, EmailCancelled)
 )
 
 // announce notes the event of a new message and whom it wakes.
 func (b *hotBatch) announce(h *hotMessage) {
+	if h.quarantined() {
+		b.event(h.eventID, EventMessageQuarantined, &h.msg, quarantinedData)
+		return
+	}
 	t := topic{topicInbox, h.msg.InboxSeq}
 	b.topics[t] = append(b.topics[t], arrivalOf(&h.msg, h.fold))
 	if h.msg.Direction == DirectionIn {

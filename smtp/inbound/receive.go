@@ -160,6 +160,16 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 	}
 }
 
+// refuse refuses a message that a list blocks. A report still counts, and is then
+// accepted.
+func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, news told) ([]store.Message, error) {
+	r.log.InfoContext(ctx, "message refused by a list", "inbox_id", listed.InboxID, "list_id", listed.Entry, "remote_ip", env.RemoteAddr)
+	if len(news.reports)+len(news.optOuts) > 0 {
+		return nil, r.keep(ctx, news, false)
+	}
+	return nil, replyListed
+}
+
 // deliver parses the message and stores a copy for each target, with the results
 // of a report.
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
@@ -188,6 +198,9 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
 		if err == nil {
 			return stored, r.keep(ctx, news, true)
+		}
+		if listed, ok := errors.AsType[*store.ListError](err); ok {
+			return r.refuse(ctx, listed, env, news)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err

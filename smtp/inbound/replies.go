@@ -47,6 +47,7 @@ var (
 	replyRelayDenied  = reply(550, 5, 7, 1, "Relaying denied")
 	replyBadRecipient = reply(501, 5, 1, 3, "Bad recipient address")
 	replyBadSender    = reply(501, 5, 1, 7, "Bad sender address")
+	replyListed       = reply(550, 5, 7, 1, "Sender not accepted by this inbox")
 	replyNoReport     = reply(550, 5, 7, 1, "This address accepts only delivery reports")
 	replyNeedsUTF8    = reply(553, 5, 6, 7, "An address outside ASCII needs SMTPUTF8")
 
