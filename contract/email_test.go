@@ -53,7 +53,7 @@ func stops(t *testing.T, w *world) {
 // newQuarantined returns a message that a list put into quarantine.
 func (w *world) newQuarantined(t *testing.T) message {
 	t.Helper()
-	in := w.newInbox(t)
+	in := w.inbox
 	entry := `{"direction":"inbound","action":"approve","pattern":"*@stranger.example","inbox_id":"` + in.ID + `"}`
 	w.send(t, w.call("createListEntry").saying(entry)).want(t, http.StatusCreated)
 	c := w.call("simulateMessage").at("/v1/inboxes/" + in.ID + "/simulate").saying(`{"from":"a@stranger.example","subject":"s","text":"t"}`)

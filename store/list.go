@@ -353,7 +353,10 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 // ReleaseMessage takes a message out of quarantine: it is received now, with all that
 // follows. It returns ErrState if it is not in quarantine.
 func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMessage)) (Message, error) {
-	const q = `SELECT raw, blob_key, snippet, extracted, auth, attachments, body FROM contents WHERE message_seq = $1`
+	const (
+		q   = `SELECT raw, blob_key, snippet, extracted, auth, attachments, body FROM contents WHERE message_seq = $1`
+		sum = `SELECT coalesce(checksum, 0) FROM contents WHERE message_seq = $1`
+	)
 	if m.Status != MessageQuarantined {
 		return Message{}, fmt.Errorf("message %s is %s: %w", m.ID, m.Status, ErrState)
 	}
@@ -361,6 +364,11 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 	if err := s.read.GetContext(ctx, &c, q, m.Seq); err != nil {
 		return Message{}, s.wrap(err, "content of the message")
 	}
+	var checked int64
+	if err := s.read.GetContext(ctx, &checked, sum, m.Seq); err != nil {
+		return Message{}, s.wrap(err, "content of the message")
+	}
+	c.BlobSum = uint32(checked >> 32) //nolint:gosec // the half of the raw message
 	n := &NewMessage{Message: m}
 	n.Status, n.Content, n.FromEmail = MessageReceived, &c, strings.TrimPrefix(m.FromEmail, quarantineMark)
 	fold(n)

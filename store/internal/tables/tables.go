@@ -59,7 +59,7 @@ var All = []Table{
 	{
 		Name: "contents", order: "message_seq", account: ofMessages,
 		more: `(SELECT m.id FROM messages m WHERE m.seq = message_seq) AS export_id,
-			(SELECT m.from_email FROM messages m WHERE m.seq = message_seq) AS export_from,
+			(SELECT ltrim(m.from_email) FROM messages m WHERE m.seq = message_seq) AS export_from,
 			(SELECT m.addresses FROM messages m WHERE m.seq = message_seq) AS export_addresses,
 			(SELECT m.subject FROM messages m WHERE m.seq = message_seq) AS export_subject,
 			(SELECT m.header_id FROM messages m WHERE m.seq = message_seq) AS export_header,
@@ -80,6 +80,7 @@ var All = []Table{
 	{Name: "daily_counts", order: "account_id, inbox_seq, day, kind, shard", account: ofAccount},
 	{Name: "deleted_messages", order: "id", account: ofInboxes},
 	{Name: "stops", order: "account_id, scope", account: ofAccount},
+	{Name: "lists", order: "seq", numbered: true, account: ofAccount},
 	{Name: "codes_taken", order: "account_id, caller, message_id", account: ofAccount},
 	// What budgets have counted is by scope, and starts again with the copy of one
 	// account.
