@@ -40,7 +40,7 @@ func (w *world) example(t *testing.T, op *contractcheck.Operation, name string) 
 		return w.domainBody() // an existing name would be refused
 	}
 	if op.OperationID == "createListEntry" { // the scope send is enough for an inbox
-		return []byte(`{"direction":"outbound","action":"block","pattern":"*@never.example","inbox_id":"` + w.inbox.ID + `"}`)
+		return []byte(`{"direction":"outbound","action":"block","pattern":"*@` + name + `.never.example","inbox_id":"` + w.inbox.ID + `"}`)
 	}
 	if op.OperationID == "stopSending" { // of nothing that other calls need
 		if w.spareKey == "" {

@@ -147,6 +147,29 @@ type Invoker interface {
 //
 // x-gen-operation-group: Agents
 type AgentsInvoker interface {
+	// CreateListEntry invokes createListEntry operation.
+	//
+	// Adds an entry to the lists of an inbox, or of all inboxes of the account. Of the entries that match
+	// an address, those of the inbox and of the account, the most specific decides, and of equally
+	// specific ones `block` before `approve` before `allow`. With an `allow` entry, everything else is
+	// blocked. The scope `send` may add what lets no more mail pass to the lists of an inbox; anything
+	// else needs `admin`. An entry that exists is returned.
+	//
+	// POST /v1/lists
+	CreateListEntry(ctx context.Context, request *ListEntryCreate, params CreateListEntryParams, options ...RequestOption) (*ListEntry, error)
+	// DeleteListEntry invokes deleteListEntry operation.
+	//
+	// Removes an entry, at once.
+	//
+	// DELETE /v1/lists/{list_id}
+	DeleteListEntry(ctx context.Context, params DeleteListEntryParams, options ...RequestOption) (*DeletedListEntry, error)
+	// ListListEntries invokes listListEntries operation.
+	//
+	// Returns the entries of the account and of its inboxes, newest first. A key with `inbox_ids` gets
+	// those of its inboxes and of the account.
+	//
+	// GET /v1/lists
+	ListListEntries(ctx context.Context, params ListListEntriesParams, options ...RequestOption) (*ListEntryList, error)
 	// ResumeSending invokes resumeSending operation.
 	//
 	// Ends a stop. What waited is sent. An inbox or key that was stopped by itself stays stopped when the
@@ -514,6 +537,13 @@ type MessagesInvoker interface {
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams, options ...RequestOption) (*MessageList, error)
+	// ReleaseMessage invokes releaseMessage operation.
+	//
+	// Makes a message with the status `quarantined` a received one, now, with all events. A message that
+	// is not in quarantine is not found. To drop it instead, delete it.
+	//
+	// POST /v1/messages/{message_id}/release
+	ReleaseMessage(ctx context.Context, params ReleaseMessageParams, options ...RequestOption) (*Message, error)
 	// ReplyToMessage invokes replyToMessage operation.
 	//
 	// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To
@@ -1550,6 +1580,123 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 	return result, nil
 }
 
+// CreateListEntry invokes createListEntry operation.
+//
+// Adds an entry to the lists of an inbox, or of all inboxes of the account. Of the entries that match
+// an address, those of the inbox and of the account, the most specific decides, and of equally
+// specific ones `block` before `approve` before `allow`. With an `allow` entry, everything else is
+// blocked. The scope `send` may add what lets no more mail pass to the lists of an inbox; anything
+// else needs `admin`. An entry that exists is returned.
+//
+// POST /v1/lists
+func (c *Client) CreateListEntry(ctx context.Context, request *ListEntryCreate, params CreateListEntryParams, options ...RequestOption) (*ListEntry, error) {
+	res, err := c.sendCreateListEntry(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendCreateListEntry(ctx context.Context, request *ListEntryCreate, params CreateListEntryParams, requestOptions ...RequestOption) (res *ListEntry, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [1]string
+	pathParts[0] = "/v1/lists"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeCreateListEntryRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "Idempotency-Key",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.IdempotencyKey.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, CreateListEntryOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeCreateListEntryResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // CreateSuppression invokes createSuppression operation.
 //
 // Suppresses an address. Emails skip it from then on, and an email with no other recipient is refused
@@ -2326,6 +2473,118 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 	}
 
 	result, err := decodeDeleteKeyResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// DeleteListEntry invokes deleteListEntry operation.
+//
+// Removes an entry, at once.
+//
+// DELETE /v1/lists/{list_id}
+func (c *Client) DeleteListEntry(ctx context.Context, params DeleteListEntryParams, options ...RequestOption) (*DeletedListEntry, error) {
+	res, err := c.sendDeleteListEntry(ctx, params, options...)
+	return res, err
+}
+
+func (c *Client) sendDeleteListEntry(ctx context.Context, params DeleteListEntryParams, requestOptions ...RequestOption) (res *DeletedListEntry, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [2]string
+	pathParts[0] = "/v1/lists/"
+	{
+		// Encode "list_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "list_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.ListID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "DELETE", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, DeleteListEntryOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeDeleteListEntryResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}
@@ -6419,6 +6678,138 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 	return result, nil
 }
 
+// ListListEntries invokes listListEntries operation.
+//
+// Returns the entries of the account and of its inboxes, newest first. A key with `inbox_ids` gets
+// those of its inboxes and of the account.
+//
+// GET /v1/lists
+func (c *Client) ListListEntries(ctx context.Context, params ListListEntriesParams, options ...RequestOption) (*ListEntryList, error) {
+	res, err := c.sendListListEntries(ctx, params, options...)
+	return res, err
+}
+
+func (c *Client) sendListListEntries(ctx context.Context, params ListListEntriesParams, requestOptions ...RequestOption) (res *ListEntryList, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [1]string
+	pathParts[0] = "/v1/lists"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "limit" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "limit",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Limit.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "cursor" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "cursor",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Cursor.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ListListEntriesOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeListListEntriesResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // ListMessages invokes listMessages operation.
 //
 // Returns messages of all inboxes that the key has access to, newest first. All filters must match.
@@ -7681,6 +8072,120 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 	}
 
 	result, err := decodeRejectDraftResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ReleaseMessage invokes releaseMessage operation.
+//
+// Makes a message with the status `quarantined` a received one, now, with all events. A message that
+// is not in quarantine is not found. To drop it instead, delete it.
+//
+// POST /v1/messages/{message_id}/release
+func (c *Client) ReleaseMessage(ctx context.Context, params ReleaseMessageParams, options ...RequestOption) (*Message, error) {
+	res, err := c.sendReleaseMessage(ctx, params, options...)
+	return res, err
+}
+
+func (c *Client) sendReleaseMessage(ctx context.Context, params ReleaseMessageParams, requestOptions ...RequestOption) (res *Message, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [3]string
+	pathParts[0] = "/v1/messages/"
+	{
+		// Encode "message_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "message_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.MessageID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/release"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ReleaseMessageOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeReleaseMessageResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -83,6 +83,29 @@ type RawHandler interface {
 //
 // x-ogen-operation-group: Agents
 type AgentsHandler interface {
+	// CreateListEntry implements createListEntry operation.
+	//
+	// Adds an entry to the lists of an inbox, or of all inboxes of the account. Of the entries that match
+	// an address, those of the inbox and of the account, the most specific decides, and of equally
+	// specific ones `block` before `approve` before `allow`. With an `allow` entry, everything else is
+	// blocked. The scope `send` may add what lets no more mail pass to the lists of an inbox; anything
+	// else needs `admin`. An entry that exists is returned.
+	//
+	// POST /v1/lists
+	CreateListEntry(ctx context.Context, req *ListEntryCreate, params CreateListEntryParams) (*ListEntry, error)
+	// DeleteListEntry implements deleteListEntry operation.
+	//
+	// Removes an entry, at once.
+	//
+	// DELETE /v1/lists/{list_id}
+	DeleteListEntry(ctx context.Context, params DeleteListEntryParams) (*DeletedListEntry, error)
+	// ListListEntries implements listListEntries operation.
+	//
+	// Returns the entries of the account and of its inboxes, newest first. A key with `inbox_ids` gets
+	// those of its inboxes and of the account.
+	//
+	// GET /v1/lists
+	ListListEntries(ctx context.Context, params ListListEntriesParams) (*ListEntryList, error)
 	// ResumeSending implements resumeSending operation.
 	//
 	// Ends a stop. What waited is sent. An inbox or key that was stopped by itself stays stopped when the
@@ -450,6 +473,13 @@ type MessagesHandler interface {
 	//
 	// GET /v1/messages
 	ListMessages(ctx context.Context, params ListMessagesParams) (*MessageList, error)
+	// ReleaseMessage implements releaseMessage operation.
+	//
+	// Makes a message with the status `quarantined` a received one, now, with all events. A message that
+	// is not in quarantine is not found. To drop it instead, delete it.
+	//
+	// POST /v1/messages/{message_id}/release
+	ReleaseMessage(ctx context.Context, params ReleaseMessageParams) (*Message, error)
 	// ReplyToMessage implements replyToMessage operation.
 	//
 	// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To

@@ -299,8 +299,9 @@ const quarantineMark = " "
 
 func (h *hotMessage) quarantined() bool { return h.msg.Status == MessageQuarantined }
 
-// authenticated reports whether the address that a received message is from is
-// proven: by DMARC, by an account of this installation, or by who simulates it.
+// authenticated reports whether the sender address of a received message is
+// authenticated: DMARC passed, an account of this installation sent it, or it is
+// simulated.
 func (h *hotMessage) authenticated() bool {
 	if a := h.msg.Content.Auth; a != nil && (a.V.DMARC == "pass" || a.V.Internal == "pass") {
 		return true
