@@ -24,7 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "folder that pictures of the pages are written into")
+var screenshots = flag.String("screenshots", os.Getenv("POSTROOM_SCREENSHOTS"), "folder that pictures of the pages are written into")
 
 // pageMost is how much a page may weigh, with all that it loads the first time.
 const pageMost = 200 << 10

@@ -116,7 +116,7 @@ func (s *site) framesAsTheyCame(t *testing.T, policy, sandbox string) []string {
 	t.Cleanup(srv.Close)
 	b := s.browseSignedOut(t)
 	b.elsewhere = true
-	for _, blocked := range []string{"Content Security Policy", "sandbox", "404", "Blocked", "preload", "Unsafe attempt"} { // browsers log what they block
+	for _, blocked := range []string{"Content Security Policy", "sandbox", "404", "Blocked", "preload", "Unsafe attempt", "Refused to refresh"} { // browsers log what they block
 		b.expect(blocked)
 	}
 	b.watchDialogs()
