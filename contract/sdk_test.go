@@ -119,7 +119,7 @@ const (
 // that the generated types match the contract.
 func TestPythonSDK(t *testing.T) {
 	t.Parallel()
-	if err := exec.CommandContext(t.Context(), python, "-c", "import mypy, pip, pytest, setuptools, wheel").Run(); err != nil {
+	if err := exec.CommandContext(t.Context(), python, "-c", "import setuptools, wheel, mypy, pytest, pip").Run(); err != nil {
 		skiptest.OutsideCI(t, "`make test` installs mypy, pytest and setuptools: "+err.Error())
 	}
 	in := start(t, storetest.SQLite, newChecker(t), sdkSettings...)
