@@ -226,7 +226,7 @@ func TestEventsOfARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{StreamGap: true, "draft.created": true, "draft.sent": true, "message.queued": true, "message.delivered": true, "message.received": true, "email.queued": true, "email.delivered": true}
+	want := map[string]bool{StreamGap: true, "draft.created": true, "draft.pending": true, "draft.sent": true, "message.queued": true, "message.delivered": true, "message.received": true, "email.queued": true, "email.delivered": true}
 	for e, err := range c.Events(ctx, Stream{LastEventID: "evt_none"}) { // all earlier events, after a gap
 		if err != nil {
 			t.Fatal(err)

@@ -299,7 +299,7 @@ func scriptDrafts(s *script) {
 	}
 	s.ask("getDraftAttachment", "/v1/drafts/"+ids[0]+"/attachments/att_none", "")
 	ids = append(ids, read[draft](s.t, s.ask("replyToMessage", "/v1/messages/"+m.ID+"/reply", `{"html":"<p>Yes</p>","reply_all":true}`)).ID)
-	ids = append(ids, read[draft](s.t, s.ask("forwardMessage", "/v1/messages/"+m.ID+"/forward", `{"to":"ana@example.org","text":"See"}`)).ID)
+	ids = append(ids, read[draft](s.t, s.ask("forwardMessage", "/v1/messages/"+m.ID+"/forward", `{"to":"ana@example.org","text":"See","approval":{"expires_at":"2099-01-01T00:00:00Z","on_expiry":"reject"}}`)).ID)
 	s.pages("listDrafts", "", asking("limit", "2"))
 	s.ask("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", "", asking("status", "pending"))
 	s.ask("listDrafts", "", "", asking("status", "done"))
@@ -313,6 +313,9 @@ func scriptDrafts(s *script) {
 	s.ask("sendDraft", "/v1/drafts/"+ids[1]+"/send", ``)
 	s.settle()
 	s.ask("getDraft", "/v1/drafts/"+ids[1], "")
+	for _, body := range []string{`{"expires_at":"2099-01-01T00:00:00Z","on_expiry":"send"}`, `{"expires_at":"2020-01-01T00:00:00Z"}`, `{"on_expiry":"wait"}`} {
+		s.ask("updateDraft", "/v1/drafts/"+ids[2], body)
+	}
 	s.ask("rejectDraft", "/v1/drafts/"+ids[2]+"/reject", `{"reason":"No."}`)
 	s.ask("rejectDraft", "/v1/drafts/"+ids[2]+"/reject", ``)
 	s.ask("updateDraft", "/v1/drafts/"+ids[2], `{"text":"t"}`)

@@ -5783,6 +5783,14 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 		s.RejectReason.Encode(e)
 	}
 	{
+		e.FieldStart("expires_at")
+		s.ExpiresAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
+	}
+	{
+		e.FieldStart("on_expiry")
+		e.Str(s.OnExpiry)
+	}
+	{
 		e.FieldStart("created_at")
 		json.EncodeTimeFormat(e, s.CreatedAt, "2006-01-02T15:04:05.000Z07:00")
 	}
@@ -5792,7 +5800,7 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraft = [31]string{
+var jsonFieldsNameOfDraft = [33]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -5822,8 +5830,10 @@ var jsonFieldsNameOfDraft = [31]string{
 	26: "decided_by",
 	27: "decided_at",
 	28: "reject_reason",
-	29: "created_at",
-	30: "updated_at",
+	29: "expires_at",
+	30: "on_expiry",
+	31: "created_at",
+	32: "updated_at",
 }
 
 // Decode decodes Draft from json.
@@ -5831,7 +5841,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode Draft to nil")
 	}
-	var requiredBitSet [4]uint8
+	var requiredBitSet [5]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -6193,8 +6203,30 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"reject_reason\"")
 			}
-		case "created_at":
+		case "expires_at":
 			requiredBitSet[3] |= 1 << 5
+			if err := func() error {
+				if err := s.ExpiresAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "on_expiry":
+			requiredBitSet[3] |= 1 << 6
+			if err := func() error {
+				v, err := d.Str()
+				s.OnExpiry = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"on_expiry\"")
+			}
+		case "created_at":
+			requiredBitSet[3] |= 1 << 7
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -6206,7 +6238,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "updated_at":
-			requiredBitSet[3] |= 1 << 6
+			requiredBitSet[4] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -6226,11 +6258,12 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [4]uint8{
+	for i, mask := range [5]uint8{
 		0b11111111,
 		0b11111111,
 		0b11111111,
-		0b01111111,
+		0b11111111,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -6525,6 +6558,86 @@ func (s *DraftAttachmentDownload) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
+func (s *DraftExpiry) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *DraftExpiry) encodeFields(e *jx.Encoder) {
+	{
+		if s.ExpiresAt.Set {
+			e.FieldStart("expires_at")
+			s.ExpiresAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
+		}
+	}
+	{
+		if s.OnExpiry.Set {
+			e.FieldStart("on_expiry")
+			s.OnExpiry.Encode(e)
+		}
+	}
+}
+
+var jsonFieldsNameOfDraftExpiry = [2]string{
+	0: "expires_at",
+	1: "on_expiry",
+}
+
+// Decode decodes DraftExpiry from json.
+func (s *DraftExpiry) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode DraftExpiry to nil")
+	}
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "expires_at":
+			if err := func() error {
+				s.ExpiresAt.Reset()
+				if err := s.ExpiresAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00")); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "on_expiry":
+			if err := func() error {
+				s.OnExpiry.Reset()
+				if err := s.OnExpiry.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"on_expiry\"")
+			}
+		default:
+			return errors.Errorf("unexpected field %q", k)
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode DraftExpiry")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *DraftExpiry) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *DraftExpiry) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
 func (s *DraftInBatch) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -6775,6 +6888,46 @@ func (s *DraftList) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes DraftOnExpiry as json.
+func (s DraftOnExpiry) Encode(e *jx.Encoder) {
+	e.Str(string(s))
+}
+
+// Decode decodes DraftOnExpiry from json.
+func (s *DraftOnExpiry) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode DraftOnExpiry to nil")
+	}
+	v, err := d.StrBytes()
+	if err != nil {
+		return err
+	}
+	// Try to use constant string.
+	switch DraftOnExpiry(v) {
+	case DraftOnExpiryReject:
+		*s = DraftOnExpiryReject
+	case DraftOnExpirySend:
+		*s = DraftOnExpirySend
+	default:
+		*s = DraftOnExpiry(v)
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s DraftOnExpiry) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *DraftOnExpiry) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *DraftReject) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -6929,6 +7082,18 @@ func (s *DraftUpdate) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.ExpiresAt.Set {
+			e.FieldStart("expires_at")
+			s.ExpiresAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
+		}
+	}
+	{
+		if s.OnExpiry.Set {
+			e.FieldStart("on_expiry")
+			s.OnExpiry.Encode(e)
+		}
+	}
+	{
 		if s.Version.Set {
 			e.FieldStart("version")
 			s.Version.Encode(e)
@@ -6936,11 +7101,13 @@ func (s *DraftUpdate) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraftUpdate = [4]string{
+var jsonFieldsNameOfDraftUpdate = [6]string{
 	0: "subject",
 	1: "text",
 	2: "html",
-	3: "version",
+	3: "expires_at",
+	4: "on_expiry",
+	5: "version",
 }
 
 // Decode decodes DraftUpdate from json.
@@ -6980,6 +7147,26 @@ func (s *DraftUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"html\"")
+			}
+		case "expires_at":
+			if err := func() error {
+				s.ExpiresAt.Reset()
+				if err := s.ExpiresAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00")); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "on_expiry":
+			if err := func() error {
+				s.OnExpiry.Reset()
+				if err := s.OnExpiry.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"on_expiry\"")
 			}
 		case "version":
 			if err := func() error {
@@ -10045,6 +10232,8 @@ func (s *EventType) Decode(d *jx.Decoder) error {
 		*s = EventTypeMessageFailed
 	case EventTypeDraftCreated:
 		*s = EventTypeDraftCreated
+	case EventTypeDraftPending:
+		*s = EventTypeDraftPending
 	case EventTypeDraftSent:
 		*s = EventTypeDraftSent
 	case EventTypeDraftRejected:
@@ -14436,9 +14625,15 @@ func (s *MessageForward) encodeFields(e *jx.Encoder) {
 			s.Headers.Encode(e)
 		}
 	}
+	{
+		if s.Approval.Set {
+			e.FieldStart("approval")
+			s.Approval.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfMessageForward = [9]string{
+var jsonFieldsNameOfMessageForward = [10]string{
 	0: "to",
 	1: "cc",
 	2: "bcc",
@@ -14448,6 +14643,7 @@ var jsonFieldsNameOfMessageForward = [9]string{
 	6: "include_attachments",
 	7: "attachments",
 	8: "headers",
+	9: "approval",
 }
 
 // Decode decodes MessageForward from json.
@@ -14548,6 +14744,16 @@ func (s *MessageForward) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "approval":
+			if err := func() error {
+				s.Approval.Reset()
+				if err := s.Approval.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"approval\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -15085,9 +15291,15 @@ func (s *MessageReply) encodeFields(e *jx.Encoder) {
 			s.Headers.Encode(e)
 		}
 	}
+	{
+		if s.Approval.Set {
+			e.FieldStart("approval")
+			s.Approval.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfMessageReply = [8]string{
+var jsonFieldsNameOfMessageReply = [9]string{
 	0: "reply_all",
 	1: "cc",
 	2: "bcc",
@@ -15096,6 +15308,7 @@ var jsonFieldsNameOfMessageReply = [8]string{
 	5: "html",
 	6: "attachments",
 	7: "headers",
+	8: "approval",
 }
 
 // Decode decodes MessageReply from json.
@@ -15186,6 +15399,16 @@ func (s *MessageReply) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"headers\"")
 			}
+		case "approval":
+			if err := func() error {
+				s.Approval.Reset()
+				if err := s.Approval.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"approval\"")
+			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
 		}
@@ -15269,9 +15492,15 @@ func (s *MessageSend) encodeFields(e *jx.Encoder) {
 			s.Headers.Encode(e)
 		}
 	}
+	{
+		if s.Approval.Set {
+			e.FieldStart("approval")
+			s.Approval.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfMessageSend = [9]string{
+var jsonFieldsNameOfMessageSend = [10]string{
 	0: "to",
 	1: "cc",
 	2: "bcc",
@@ -15281,6 +15510,7 @@ var jsonFieldsNameOfMessageSend = [9]string{
 	6: "html",
 	7: "attachments",
 	8: "headers",
+	9: "approval",
 }
 
 // Decode decodes MessageSend from json.
@@ -15382,6 +15612,16 @@ func (s *MessageSend) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "approval":
+			if err := func() error {
+				s.Approval.Reset()
+				if err := s.Approval.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"approval\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -16268,6 +16508,39 @@ func (s *OptBool) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes DraftOnExpiry as json.
+func (o OptDraftOnExpiry) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	e.Str(string(o.Value))
+}
+
+// Decode decodes DraftOnExpiry from json.
+func (o *OptDraftOnExpiry) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptDraftOnExpiry to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptDraftOnExpiry) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptDraftOnExpiry) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes DraftReject as json.
 func (o OptDraftReject) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -16667,6 +16940,55 @@ func (s OptNilDateTime) MarshalJSON() ([]byte, error) {
 func (s *OptNilDateTime) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00"))
+}
+
+// Encode encodes DraftExpiry as json.
+func (o OptNilDraftExpiry) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes DraftExpiry from json.
+func (o *OptNilDraftExpiry) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilDraftExpiry to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v DraftExpiry
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilDraftExpiry) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilDraftExpiry) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
 }
 
 // Encode encodes EmailBatchSendCategory as json.

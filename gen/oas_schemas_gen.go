@@ -2869,6 +2869,11 @@ type Draft struct {
 	DecidedAt NilDateTime `json:"decided_at"`
 	// Why the draft was rejected, or null.
 	RejectReason NilString `json:"reject_reason"`
+	// When the draft stops waiting for approval, or null for never.
+	ExpiresAt NilDateTime `json:"expires_at"`
+	// What happens to a draft that no one has decided by `expires_at`: `reject` or `send`. It happens
+	// within a minute. A rule that refuses the send rejects the draft, and `reject_reason` says so.
+	OnExpiry string `json:"on_expiry"`
 	// When the draft was created.
 	CreatedAt time.Time `json:"created_at"`
 	// When the draft was last changed.
@@ -3018,6 +3023,16 @@ func (s *Draft) GetDecidedAt() NilDateTime {
 // GetRejectReason returns the value of RejectReason.
 func (s *Draft) GetRejectReason() NilString {
 	return s.RejectReason
+}
+
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *Draft) GetExpiresAt() NilDateTime {
+	return s.ExpiresAt
+}
+
+// GetOnExpiry returns the value of OnExpiry.
+func (s *Draft) GetOnExpiry() string {
+	return s.OnExpiry
 }
 
 // GetCreatedAt returns the value of CreatedAt.
@@ -3175,6 +3190,16 @@ func (s *Draft) SetRejectReason(val NilString) {
 	s.RejectReason = val
 }
 
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *Draft) SetExpiresAt(val NilDateTime) {
+	s.ExpiresAt = val
+}
+
+// SetOnExpiry sets the value of OnExpiry.
+func (s *Draft) SetOnExpiry(val string) {
+	s.OnExpiry = val
+}
+
 // SetCreatedAt sets the value of CreatedAt.
 func (s *Draft) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
@@ -3315,6 +3340,35 @@ func (s *DraftAttachmentDownload) SetExpiresAt(val time.Time) {
 	s.ExpiresAt = val
 }
 
+// When a draft stops waiting for approval, and what happens then.
+// Ref: #/components/schemas/DraftExpiry
+type DraftExpiry struct {
+	// When the draft stops waiting for approval. Null means never.
+	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// What happens then. The default is `reject`.
+	OnExpiry OptDraftOnExpiry `json:"on_expiry"`
+}
+
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *DraftExpiry) GetExpiresAt() OptNilDateTime {
+	return s.ExpiresAt
+}
+
+// GetOnExpiry returns the value of OnExpiry.
+func (s *DraftExpiry) GetOnExpiry() OptDraftOnExpiry {
+	return s.OnExpiry
+}
+
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *DraftExpiry) SetExpiresAt(val OptNilDateTime) {
+	s.ExpiresAt = val
+}
+
+// SetOnExpiry sets the value of OnExpiry.
+func (s *DraftExpiry) SetOnExpiry(val OptDraftOnExpiry) {
+	s.OnExpiry = val
+}
+
 // A recipient of a batch whose email became a draft.
 // Ref: #/components/schemas/DraftInBatch
 type DraftInBatch struct {
@@ -3383,6 +3437,50 @@ func (s *DraftList) SetHasMore(val bool) {
 // SetCursor sets the value of Cursor.
 func (s *DraftList) SetCursor(val NilString) {
 	s.Cursor = val
+}
+
+// What happens to the draft at `expires_at`. `send` needs the scope `admin`. A later change with a key
+// without this scope sets it back to `reject`.
+// Ref: #/components/schemas/DraftOnExpiry
+type DraftOnExpiry string
+
+const (
+	DraftOnExpiryReject DraftOnExpiry = "reject"
+	DraftOnExpirySend   DraftOnExpiry = "send"
+)
+
+// AllValues returns all DraftOnExpiry values.
+func (DraftOnExpiry) AllValues() []DraftOnExpiry {
+	return []DraftOnExpiry{
+		DraftOnExpiryReject,
+		DraftOnExpirySend,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s DraftOnExpiry) MarshalText() ([]byte, error) {
+	switch s {
+	case DraftOnExpiryReject:
+		return []byte(s), nil
+	case DraftOnExpirySend:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *DraftOnExpiry) UnmarshalText(data []byte) error {
+	switch DraftOnExpiry(data) {
+	case DraftOnExpiryReject:
+		*s = DraftOnExpiryReject
+		return nil
+	case DraftOnExpirySend:
+		*s = DraftOnExpirySend
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
 }
 
 // Why the draft is rejected.
@@ -3479,6 +3577,10 @@ type DraftUpdate struct {
 	Text OptNilString `json:"text"`
 	// The HTML body, or null to remove it.
 	HTML OptNilString `json:"html"`
+	// When the draft stops waiting for approval. Null means never.
+	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// What happens then.
+	OnExpiry OptDraftOnExpiry `json:"on_expiry"`
 	// The version that you edit. If the draft has another one by now, the edit fails with 409
 	// `draft_changed`.
 	Version OptInt `json:"version"`
@@ -3499,6 +3601,16 @@ func (s *DraftUpdate) GetHTML() OptNilString {
 	return s.HTML
 }
 
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *DraftUpdate) GetExpiresAt() OptNilDateTime {
+	return s.ExpiresAt
+}
+
+// GetOnExpiry returns the value of OnExpiry.
+func (s *DraftUpdate) GetOnExpiry() OptDraftOnExpiry {
+	return s.OnExpiry
+}
+
 // GetVersion returns the value of Version.
 func (s *DraftUpdate) GetVersion() OptInt {
 	return s.Version
@@ -3517,6 +3629,16 @@ func (s *DraftUpdate) SetText(val OptNilString) {
 // SetHTML sets the value of HTML.
 func (s *DraftUpdate) SetHTML(val OptNilString) {
 	s.HTML = val
+}
+
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *DraftUpdate) SetExpiresAt(val OptNilDateTime) {
+	s.ExpiresAt = val
+}
+
+// SetOnExpiry sets the value of OnExpiry.
+func (s *DraftUpdate) SetOnExpiry(val OptDraftOnExpiry) {
+	s.OnExpiry = val
 }
 
 // SetVersion sets the value of Version.
@@ -5064,6 +5186,7 @@ const (
 	EventTypeMessageComplained    EventType = "message.complained"
 	EventTypeMessageFailed        EventType = "message.failed"
 	EventTypeDraftCreated         EventType = "draft.created"
+	EventTypeDraftPending         EventType = "draft.pending"
 	EventTypeDraftSent            EventType = "draft.sent"
 	EventTypeDraftRejected        EventType = "draft.rejected"
 	EventTypeWebhookTest          EventType = "webhook.test"
@@ -5092,6 +5215,7 @@ func (EventType) AllValues() []EventType {
 		EventTypeMessageComplained,
 		EventTypeMessageFailed,
 		EventTypeDraftCreated,
+		EventTypeDraftPending,
 		EventTypeDraftSent,
 		EventTypeDraftRejected,
 		EventTypeWebhookTest,
@@ -5140,6 +5264,8 @@ func (s EventType) MarshalText() ([]byte, error) {
 	case EventTypeMessageFailed:
 		return []byte(s), nil
 	case EventTypeDraftCreated:
+		return []byte(s), nil
+	case EventTypeDraftPending:
 		return []byte(s), nil
 	case EventTypeDraftSent:
 		return []byte(s), nil
@@ -5214,6 +5340,9 @@ func (s *EventType) UnmarshalText(data []byte) error {
 		return nil
 	case EventTypeDraftCreated:
 		*s = EventTypeDraftCreated
+		return nil
+	case EventTypeDraftPending:
+		*s = EventTypeDraftPending
 		return nil
 	case EventTypeDraftSent:
 		*s = EventTypeDraftSent
@@ -7140,6 +7269,8 @@ type MessageForward struct {
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
 	Headers OptNilMailHeaders `json:"headers"`
+	// How long to wait for approval, if the message becomes a draft.
+	Approval OptNilDraftExpiry `json:"approval"`
 }
 
 // GetTo returns the value of To.
@@ -7187,6 +7318,11 @@ func (s *MessageForward) GetHeaders() OptNilMailHeaders {
 	return s.Headers
 }
 
+// GetApproval returns the value of Approval.
+func (s *MessageForward) GetApproval() OptNilDraftExpiry {
+	return s.Approval
+}
+
 // SetTo sets the value of To.
 func (s *MessageForward) SetTo(val Recipients) {
 	s.To = val
@@ -7230,6 +7366,11 @@ func (s *MessageForward) SetAttachments(val MessageAttachmentInputs) {
 // SetHeaders sets the value of Headers.
 func (s *MessageForward) SetHeaders(val OptNilMailHeaders) {
 	s.Headers = val
+}
+
+// SetApproval sets the value of Approval.
+func (s *MessageForward) SetApproval(val OptNilDraftExpiry) {
+	s.Approval = val
 }
 
 // Merged schema.
@@ -7359,6 +7500,8 @@ type MessageReply struct {
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
 	Headers OptNilMailHeaders `json:"headers"`
+	// How long to wait for approval, if the message becomes a draft.
+	Approval OptNilDraftExpiry `json:"approval"`
 }
 
 // GetReplyAll returns the value of ReplyAll.
@@ -7401,6 +7544,11 @@ func (s *MessageReply) GetHeaders() OptNilMailHeaders {
 	return s.Headers
 }
 
+// GetApproval returns the value of Approval.
+func (s *MessageReply) GetApproval() OptNilDraftExpiry {
+	return s.Approval
+}
+
 // SetReplyAll sets the value of ReplyAll.
 func (s *MessageReply) SetReplyAll(val OptBool) {
 	s.ReplyAll = val
@@ -7441,6 +7589,11 @@ func (s *MessageReply) SetHeaders(val OptNilMailHeaders) {
 	s.Headers = val
 }
 
+// SetApproval sets the value of Approval.
+func (s *MessageReply) SetApproval(val OptNilDraftExpiry) {
+	s.Approval = val
+}
+
 // The message to send. Give at least one of `text` and `html`.
 // Ref: #/components/schemas/MessageSend
 type MessageSend struct {
@@ -7462,6 +7615,8 @@ type MessageSend struct {
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
 	Headers OptNilMailHeaders `json:"headers"`
+	// How long to wait for approval, if the message becomes a draft.
+	Approval OptNilDraftExpiry `json:"approval"`
 }
 
 // GetTo returns the value of To.
@@ -7509,6 +7664,11 @@ func (s *MessageSend) GetHeaders() OptNilMailHeaders {
 	return s.Headers
 }
 
+// GetApproval returns the value of Approval.
+func (s *MessageSend) GetApproval() OptNilDraftExpiry {
+	return s.Approval
+}
+
 // SetTo sets the value of To.
 func (s *MessageSend) SetTo(val Recipients) {
 	s.To = val
@@ -7552,6 +7712,11 @@ func (s *MessageSend) SetAttachments(val MessageAttachmentInputs) {
 // SetHeaders sets the value of Headers.
 func (s *MessageSend) SetHeaders(val OptNilMailHeaders) {
 	s.Headers = val
+}
+
+// SetApproval sets the value of Approval.
+func (s *MessageSend) SetApproval(val OptNilDraftExpiry) {
+	s.Approval = val
 }
 
 // The message to simulate: either `raw` alone, or `from` with any of the other fields.
@@ -8445,6 +8610,52 @@ func (o OptDirection) Or(d Direction) Direction {
 	return d
 }
 
+// NewOptDraftOnExpiry returns new OptDraftOnExpiry with value set to v.
+func NewOptDraftOnExpiry(v DraftOnExpiry) OptDraftOnExpiry {
+	return OptDraftOnExpiry{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptDraftOnExpiry is optional DraftOnExpiry.
+type OptDraftOnExpiry struct {
+	Value DraftOnExpiry
+	Set   bool
+}
+
+// IsSet returns true if OptDraftOnExpiry was set.
+func (o OptDraftOnExpiry) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptDraftOnExpiry) Reset() {
+	var v DraftOnExpiry
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptDraftOnExpiry) SetTo(v DraftOnExpiry) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptDraftOnExpiry) Get() (v DraftOnExpiry, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptDraftOnExpiry) Or(d DraftOnExpiry) DraftOnExpiry {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptDraftReject returns new OptDraftReject with value set to v.
 func NewOptDraftReject(v DraftReject) OptDraftReject {
 	return OptDraftReject{
@@ -9265,6 +9476,74 @@ func (o OptNilDateTime) Get() (v time.Time, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilDateTime) Or(d time.Time) time.Time {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilDraftExpiry returns new OptNilDraftExpiry with value set to v.
+func NewOptNilDraftExpiry(v DraftExpiry) OptNilDraftExpiry {
+	return OptNilDraftExpiry{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilDraftExpiry is optional nullable DraftExpiry.
+type OptNilDraftExpiry struct {
+	Value DraftExpiry
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilDraftExpiry was set.
+func (o OptNilDraftExpiry) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilDraftExpiry) Reset() {
+	var v DraftExpiry
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilDraftExpiry) SetTo(v DraftExpiry) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilDraftExpiry) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilDraftExpiry) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v DraftExpiry
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilDraftExpiry) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilDraftExpiry) Get() (v DraftExpiry, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilDraftExpiry) Or(d DraftExpiry) DraftExpiry {
 	if v, ok := o.Get(); ok {
 		return v
 	}

@@ -106,6 +106,9 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 		if version, given := req.Version.Get(); given && version != d.Version {
 			return errDraftChanged
 		}
+		if err := a.patchExpiry(ctx, d, "", req.ExpiresAt, req.OnExpiry); err != nil {
+			return err
+		}
 		patch(&d.Subject, req.Subject)
 		patchText(&d.Content.Text, req.Text)
 		patchText(&d.Content.HTML, req.HTML)
@@ -129,6 +132,35 @@ func (a *API) checkEdit(req *gen.DraftUpdate) error {
 	}
 	_, err := out.WriteTo(io.Discard)
 	return composeError(err)
+}
+
+// patchExpiry sets when a draft expires, and what happens then. After a change by a key
+// that could not approve the draft, it is never sent by itself. place is the prefix of
+// the names of the fields.
+func (a *API) patchExpiry(ctx context.Context, d *store.Draft, place string, at gen.OptNilDateTime, then gen.OptDraftOnExpiry) error {
+	k := httpapi.Caller(ctx)
+	admin := httpapi.HasScope(k.Scopes.V, "admin")
+	if at.Set {
+		d.ExpiresAt = nil
+	}
+	if t, ok := at.Get(); ok {
+		var err error
+		if d.ExpiresAt, err = a.futureTime(place+"expires_at", t); err != nil {
+			return err
+		}
+	}
+	wanted, given := then.Get()
+	switch {
+	case wanted == gen.DraftOnExpirySend && !admin:
+		return errNeedsAdmin(place+"on_expiry", "on_expiry: send needs the scope admin")
+	case wanted == gen.DraftOnExpirySend:
+		d.OnExpiry, d.ExpiryBy = store.ExpirySends, &k.ID
+	case given, !admin:
+		d.OnExpiry, d.ExpiryBy = store.ExpiryRejects, nil
+	case d.OnExpiry == store.ExpirySends:
+		d.ExpiryBy = &k.ID // the last editor decides
+	}
+	return nil
 }
 
 // patchText is patch for text. Null clears it.
@@ -303,6 +335,9 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 			Attachments: store.JSON[[]mail.Attachment]{V: heldAttachments(s.attachments, a.now())},
 		},
 	}}
+	if err := a.patchExpiry(ctx, &n.Draft, "approval.", s.expiresAt, s.onExpiry); err != nil {
+		return store.NewDraft{}, err
+	}
 	settleHTML(n.Content, append(recipients, sourceWarnings(s.source)...))
 	if n.Content.Text == "" && n.Content.HTML == "" {
 		return store.NewDraft{}, errContentRequired
@@ -352,7 +387,8 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
 		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
 		Headers: gen.MailHeadersResponse{}, Warnings: []gen.DraftWarning{}, Category: gen.NilString{Null: true}, Tags: gen.TagsResponse{}, Metadata: gen.FreeObject{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
-		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
+		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), ExpiresAt: nilTime(d.ExpiresAt),
+		OnExpiry: string(d.OnExpiry), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
 	}
 	if as.From != nil {
 		out.From = addressToAPI(*as.From)

@@ -199,7 +199,10 @@ func TestDraftEventsAndRepeats(t *testing.T) {
 
 		want := []string{
 			`draft.created {"draft_id":"` + one.str(t, "id") + `","status":"pending"}`,
+			`draft.pending {"draft_id":"` + one.str(t, "id") + `","status":"pending"}`,
 			`draft.created {"draft_id":"` + two.str(t, "id") + `","status":"pending"}`,
+			`draft.pending {"draft_id":"` + two.str(t, "id") + `","status":"pending"}`,
+			`draft.pending {"draft_id":"` + one.str(t, "id") + `","status":"pending"}`, // edited
 			`message.queued {"status":"queued"}`,
 			`draft.sent {"draft_id":"` + one.str(t, "id") + `","status":"sent"}`,
 			`draft.rejected {"draft_id":"` + two.str(t, "id") + `","status":"rejected"}`,

@@ -39,7 +39,7 @@ func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 			equalAtOnce(t, nodes, calls, "/v1/drafts/"+drafts[0]+"/send", `{}`, http.StatusCreated, key)
 			equalAtOnce(t, nodes, calls, "/v1/drafts/"+drafts[1]+"/reject", `{}`, http.StatusOK, key)
 		}
-		for what, want := range map[string]int{"draft.created": 2, "draft.sent": 1, "draft.rejected": 1, "message.queued": 1} {
+		for what, want := range map[string]int{"draft.created": 2, "draft.pending": 2, "draft.sent": 1, "draft.rejected": 1, "message.queued": 1} {
 			if n := len(s.texts(t, `SELECT id FROM events WHERE type = $1`, what)); n != want*onceRounds {
 				t.Errorf("%d events %s, want %d", n, what, want*onceRounds)
 			}

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,6 +41,11 @@ func TestUndoApproval(t *testing.T) {
 			t.Errorf("%d recipients are due after the undo", n)
 		}
 		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
+		// draft.sent went with its message.
+		log := s.do(t, http.MethodGet, "/v1/events?inbox_id="+in.ID, "").want(t, http.StatusOK).strs(t, "data", "type")
+		if want := []string{"draft.created", "draft.pending", "draft.pending"}; !slices.Equal(log, want) {
+			t.Errorf("the log has %q, want %q", log, want)
+		}
 
 		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Better."}`).want(t, http.StatusOK)
 		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", with("Idempotency-Key", "one")).want(t, http.StatusCreated).wantAt(t, "text", `"Better."`)

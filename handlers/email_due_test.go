@@ -134,7 +134,7 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 		if by := d.str(t, "created_by"); !strings.HasPrefix(by, "key_") {
 			t.Errorf("created by %s", by)
 		}
-		if types := s.texts(t, `SELECT type FROM events ORDER BY seq`); strings.Join(types, " ") != "email.scheduled email.cancelled draft.created" {
+		if types := s.texts(t, `SELECT type FROM events ORDER BY seq`); strings.Join(types, " ") != "email.scheduled email.cancelled draft.created draft.pending" {
 			t.Errorf("events: %v", types)
 		}
 		m := s.do(t, http.MethodPost, "/v1/drafts/"+id+"/send", `{"version":1}`).want(t, http.StatusCreated)

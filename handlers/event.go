@@ -32,7 +32,7 @@ func EventBody(s *store.Store) func(ctx context.Context, e store.Event) ([]byte,
 
 func tellOf(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
 	switch e.Type {
-	case store.EventDraftCreated, store.EventDraftSent, store.EventDraftRejected:
+	case store.EventDraftCreated, store.EventDraftPending, store.EventDraftSent, store.EventDraftRejected:
 		return draftEvent(ctx, mail.store, e)
 	case store.EventWebhookTest:
 		return webhookEvent(ctx, mail.store, e)

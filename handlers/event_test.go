@@ -90,7 +90,7 @@ func TestEventsAreToldAsTheContractSays(t *testing.T) {
 		got := s.bodies(t, w)
 		for _, typ := range []store.EventType{
 			store.EventMessageReceived, store.EventMessageQueued, store.EventMessageSent, store.EventMessageDelivered, store.EventMessageBounced,
-			store.EventMessageComplained, store.EventMessageFailed, store.EventDraftCreated, store.EventDraftSent, store.EventDraftRejected,
+			store.EventMessageComplained, store.EventMessageFailed, store.EventDraftCreated, store.EventDraftPending, store.EventDraftSent, store.EventDraftRejected,
 		} {
 			if len(got[typ]) == 0 {
 				t.Errorf("nothing was told of %s", typ)

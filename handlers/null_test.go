@@ -52,8 +52,9 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 		create := func(path, body string) string {
 			return path + "/" + s.do(t, http.MethodPost, path, body).want(t, http.StatusCreated).str(t, "id")
 		}
+		approving := s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = store.PolicyApproval })
 		draft := func() string {
-			res := s.do(t, http.MethodPost, "/v1/inboxes/"+s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = store.PolicyApproval }).ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t","html":"<p>h</p>"}`)
+			res := s.do(t, http.MethodPost, "/v1/inboxes/"+approving.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t","html":"<p>h</p>"}`)
 			return "/v1/drafts/" + res.want(t, http.StatusAccepted).str(t, "id")
 		}
 		n := 0

@@ -30,7 +30,7 @@ func (a *API) SendMessage(ctx context.Context, req *gen.MessageSend, p gen.SendM
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
+	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments, req.Approval); err != nil {
 		return nil, err
 	}
 	return asRes[gen.SendMessageRes](a.submit(ctx, s))
@@ -50,7 +50,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 		inbox: in, kind: store.DraftReply, source: &m, subject: reply.ReplySubject(m.Subject),
 		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: m.ReplyReferences(),
 	}
-	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
+	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments, req.Approval); err != nil {
 		return nil, err
 	}
 	replyTo, err := a.followed(ctx, in, m)
@@ -81,7 +81,7 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments); err != nil {
+	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments, req.Approval); err != nil {
 		return nil, err
 	}
 	if err := s.quote(m, req); err != nil {
@@ -112,6 +112,7 @@ func asRes[Res any](answer any, err error) (Res, error) {
 // extras reads the fields that send, reply and forward share.
 func (s *submission) extras(
 	ctx context.Context, cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptNilMailHeaders, attachments gen.MessageAttachmentInputs,
+	approval gen.OptNilDraftExpiry,
 ) (err error) {
 	if s.cc, err = optionalAddresses("cc", cc); err != nil {
 		return err
@@ -124,6 +125,10 @@ func (s *submission) extras(
 	}
 	if s.headers, err = headersFromAPI(headers); err != nil {
 		return err
+	}
+	s.expiresAt, s.onExpiry = approval.Value.ExpiresAt, approval.Value.OnExpiry
+	if s.onExpiry.Value == gen.DraftOnExpirySend && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
+		return errNeedsAdmin("approval.on_expiry", "on_expiry: send needs the scope admin")
 	}
 	s.attachments, err = attachmentsFromAPI(ctx, attachments)
 	return err

@@ -26,7 +26,7 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 		d := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@out.example","subject":"two","text":"t"}`).want(t, http.StatusAccepted)
 		s.do(t, http.MethodPost, "/v1/drafts/"+d.str(t, "id")+"/send", "").want(t, http.StatusCreated)
 
-		all := l.want("message.received", "draft.created", "message.queued", "draft.sent")
+		all := l.want("message.received", "draft.created", "draft.pending", "message.queued", "draft.sent")
 		if got := all[0]; got.Data.ID != m.ID || got.Data.Subject != "one" || *got.InboxID != in.ID {
 			t.Errorf("got %+v, want %s of %s", got, m.ID, in.ID)
 		}

@@ -33,8 +33,10 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	raw         *rawMail        // if the client composed it
-	approved    *store.Draft    // the draft that it comes from
+	raw         *rawMail           // if the client composed it
+	approved    *store.Draft       // the draft that it comes from
+	expiresAt   gen.OptNilDateTime // of the draft that it may become
+	onExpiry    gen.OptDraftOnExpiry
 	suppressed  map[string]bool // folded addresses of the recipients to skip
 }
 

@@ -339,7 +339,7 @@ func (b *hotBatch) spendOne(ctx context.Context, h *hotMessage, inbox *hotInbox,
 		return worst, nil
 	}
 	for scope := range of {
-		if err := b.record(ctx, b.budgets[scope], &m); err != nil {
+		if err := b.record(ctx, b.budgets[scope], &m, a); err != nil {
 			return nil, errIn("count a send", err)
 		}
 	}
@@ -555,8 +555,9 @@ func (b *hotBatch) overSimilar(ctx context.Context, u *budget, m *spending, most
 	return got[over-1].LastAt, nil
 }
 
-// record counts a message against a budget.
-func (b *hotBatch) record(ctx context.Context, u *budget, m *spending) error {
+// record counts a message against a budget. An approved draft has a time of its own
+// in the budget, by which returnBudgets finds it.
+func (b *hotBatch) record(ctx context.Context, u *budget, m *spending, approved *Approval) error {
 	const (
 		send = `INSERT INTO budget_sends (scope, total, n, at) VALUES ($1, $2, $3, $4)`
 		move = `UPDATE budgets SET total = $2, at = $3 WHERE scope = $1`
@@ -564,27 +565,131 @@ func (b *hotBatch) record(ctx context.Context, u *budget, m *spending) error {
 			ON CONFLICT (scope, hash) DO UPDATE SET last_at = excluded.last_at`
 		text = `INSERT INTO budget_texts (scope, hash, text, at) VALUES ($1, $2, $3, $4)`
 	)
-	u.at = b.sendTime(u)
+	at := b.sendTime(u)
+	if approved != nil {
+		if !at.After(u.at.Time) {
+			at = Time{u.at.Add(time.Microsecond)}
+		}
+		if err := b.noteApproval(ctx, u, m, approved.DraftSeq, at); err != nil {
+			return err
+		}
+	}
+	next := at
+	if approved != nil {
+		next = Time{at.Add(time.Microsecond)}
+	}
 	u.total += m.n
-	if _, err := b.tx.ExecContext(ctx, send, u.scope, u.total, m.n, u.at); err != nil {
+	if _, err := b.tx.ExecContext(ctx, send, u.scope, u.total, m.n, at); err != nil {
 		return err
 	}
-	if _, err := b.tx.ExecContext(ctx, move, u.scope, u.total, u.at); err != nil {
+	if _, err := b.tx.ExecContext(ctx, move, u.scope, u.total, next); err != nil {
 		return err
 	}
 	for _, to := range m.to {
 		if u.limits.countsPeople() {
-			if _, err := b.tx.ExecContext(ctx, meet, u.scope, to, u.at); err != nil {
+			if _, err := b.tx.ExecContext(ctx, meet, u.scope, to, at); err != nil {
 				return err
 			}
 		}
 		if u.limits.PerRecipientPerDay != nil || u.limits.SimilarPerHour != nil {
-			if _, err := b.tx.ExecContext(ctx, text, u.scope, to, m.text, u.at); err != nil {
+			if _, err := b.tx.ExecContext(ctx, text, u.scope, to, m.text, at); err != nil {
 				return err
 			}
 		}
 	}
+	u.at = next
 	return nil
+}
+
+// noteApproval notes what an approved draft counts as, so that an undo can return
+// it: the budget, and when each recipient was written to before.
+func (b *hotBatch) noteApproval(ctx context.Context, u *budget, m *spending, draft int64, at Time) error {
+	const (
+		note    = `INSERT INTO budget_approvals (draft_seq, scope, at) VALUES ($1, $2, $3)`
+		persons = `INSERT INTO budget_approvals (draft_seq, scope, at, hash, last_at)
+			SELECT cast($1 AS bigint), r.scope, cast($2 AS bigint), r.hash, r.last_at FROM budget_recipients r WHERE r.scope = $3 AND r.hash IN (?)`
+	)
+	if _, err := b.tx.ExecContext(ctx, note, draft, u.scope, at); err != nil {
+		return err
+	}
+	if !u.limits.countsPeople() {
+		return nil
+	}
+	q, args, err := sqlx.In(strings.NewReplacer("$1", "?", "$2", "?", "$3", "?").Replace(persons), draft, at, u.scope, m.to)
+	if err != nil {
+		return err
+	}
+	_, err = b.tx.ExecContext(ctx, b.tx.Rebind(q), args...)
+	return err
+}
+
+// budgetUse is a budget that an approved draft counted against.
+type budgetUse struct {
+	Scope string `db:"scope"`
+	At    Time   `db:"at"`
+}
+
+// lockApproved locks the budgets that an approved draft counted against, in the
+// order of lockBudgets, and returns them.
+func (s *Store) lockApproved(ctx context.Context, tx *sqlx.Tx, draft int64) (all []budgetUse, err error) {
+	const (
+		of   = `SELECT scope, at FROM budget_approvals WHERE draft_seq = $1 AND hash IS NULL ORDER BY scope`
+		lock = `UPDATE budgets SET total = total WHERE scope = $1`
+	)
+	if err := tx.SelectContext(ctx, &all, of, draft); err != nil {
+		return nil, errIn("budgets of the draft", err)
+	}
+	for _, u := range all {
+		if _, err := tx.ExecContext(ctx, lock, u.Scope); err != nil {
+			return nil, errIn("lock a budget", err)
+		}
+	}
+	return all, nil
+}
+
+// returnBudgets takes what an approved draft counted out of the budgets, which
+// lockApproved has locked. Nothing else in them has the same time.
+func (s *Store) returnBudgets(ctx context.Context, tx *sqlx.Tx, draft int64, all []budgetUse) error {
+	const (
+		send  = `DELETE FROM budget_sends WHERE scope = $1 AND at = $2 RETURNING total, n`
+		total = `UPDATE budgets SET total = total - $2 WHERE scope = $1`
+		// The totals stay different from each other at each step.
+		lower = `UPDATE budget_sends SET total = $3 - total WHERE scope = $1 AND total > $2`
+		turn  = `UPDATE budget_sends SET total = -total WHERE scope = $1 AND total < 0`
+		texts = `DELETE FROM budget_texts WHERE scope = $1 AND at = $2`
+		// A recipient who was written to before, and one who was written to since.
+		known = `UPDATE budget_recipients SET last_at = (SELECT a.last_at FROM budget_approvals a
+				WHERE a.draft_seq = $3 AND a.scope = budget_recipients.scope AND a.hash = budget_recipients.hash)
+			WHERE scope = $1 AND last_at = $2 AND first_at < $2`
+		since = `UPDATE budget_recipients SET first_at = last_at WHERE scope = $1 AND first_at = $2 AND last_at > $2`
+		fresh = `DELETE FROM budget_recipients WHERE scope = $1 AND first_at = $2 AND last_at = $2`
+	)
+	for _, u := range all {
+		var was struct {
+			Total int64 `db:"total"`
+			N     int64 `db:"n"`
+		}
+		err := tx.GetContext(ctx, &was, send, u.Scope, u.At)
+		if errors.Is(err, sql.ErrNoRows) { // the limits were removed
+			continue
+		}
+		if err != nil {
+			return errIn("return a budget", err)
+		}
+		for _, step := range []struct {
+			q    string
+			args []any
+		}{
+			{total, []any{u.Scope, was.N}}, {lower, []any{u.Scope, was.Total, was.N}}, {turn, []any{u.Scope}}, {texts, []any{u.Scope, u.At}},
+			{known, []any{u.Scope, u.At, draft}}, {since, []any{u.Scope, u.At}}, {fresh, []any{u.Scope, u.At}},
+		} {
+			if _, err := tx.ExecContext(ctx, step.q, step.args...); err != nil {
+				return errIn("return a budget", err)
+			}
+		}
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM budget_approvals WHERE draft_seq = $1`, draft)
+	return errIn("return a budget", err)
 }
 
 // hashAddress hashes an address so that all its spellings have one hash.
@@ -652,16 +757,19 @@ func (s *Store) SweepBudgets(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	const (
-		sends = `DELETE FROM budget_sends WHERE (scope, total) IN (SELECT scope, total FROM budget_sends WHERE at <= $1 LIMIT $2)`
-		texts = `DELETE FROM budget_texts WHERE (scope, hash, at) IN (SELECT scope, hash, at FROM budget_texts WHERE at <= $1 LIMIT $2)`
+		sends     = `DELETE FROM budget_sends WHERE (scope, total) IN (SELECT scope, total FROM budget_sends WHERE at <= $1 LIMIT $2)`
+		approvals = `DELETE FROM budget_approvals WHERE draft_seq IN (SELECT draft_seq FROM budget_approvals WHERE at <= $1 LIMIT $2)`
+		texts     = `DELETE FROM budget_texts WHERE (scope, hash, at) IN (SELECT scope, hash, at FROM budget_texts WHERE at <= $1 LIMIT $2)`
 	)
 	old := NewTime(s.now().Add(-2 * dayWindow))
-	n, err := s.sweep(ctx, "sweep budgets", sends, old, sweepBatch)
-	if err != nil {
-		return 0, err
+	total := 0
+	for _, q := range []string{sends, texts, approvals} {
+		n, err := s.sweep(ctx, "sweep budgets", q, old, sweepBatch)
+		if total += n; err != nil {
+			return 0, err
+		}
 	}
-	more, err := s.sweep(ctx, "sweep budgets", texts, old, sweepBatch)
-	return n + more, err
+	return total, nil
 }
 
 // StopAccount is the scope of a stop of a whole account. The others are the ids of

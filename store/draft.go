@@ -36,6 +36,15 @@ const (
 	DraftForward DraftKind = "forward"
 )
 
+// DraftExpiry is what happens to a draft that no one has decided in time.
+type DraftExpiry string
+
+// What happens to a draft that no one has decided in time.
+const (
+	ExpiryRejects DraftExpiry = "reject"
+	ExpirySends   DraftExpiry = "send"
+)
+
 // Draft is a message that waits for approval, or has waited. It holds the
 // complete content, independent of the message that it replies to or forwards.
 type Draft struct {
@@ -65,12 +74,17 @@ type Draft struct {
 	RetentionDays int `db:"retention_days"`
 	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
 	// and Metadata are that email's, or those of an email that became a draft at once.
-	EmailSeq  *int64                 `db:"email_seq"`
-	Category  *Category              `db:"category"`
-	Tags      *JSON[Labels]          `db:"tags"`
-	Metadata  *JSON[json.RawMessage] `db:"metadata"`
-	CreatedAt Time                   `db:"created_at"`
-	UpdatedAt Time                   `db:"updated_at"`
+	EmailSeq *int64                 `db:"email_seq"`
+	Category *Category              `db:"category"`
+	Tags     *JSON[Labels]          `db:"tags"`
+	Metadata *JSON[json.RawMessage] `db:"metadata"`
+	// ExpiresAt is when the draft stops waiting, or nil, and OnExpiry what happens then.
+	// ExpiryBy is the user or key that chose ExpirySends.
+	ExpiresAt *Time       `db:"expires_at"`
+	OnExpiry  DraftExpiry `db:"on_expiry"`
+	ExpiryBy  *string     `db:"expiry_by"`
+	CreatedAt Time        `db:"created_at"`
+	UpdatedAt Time        `db:"updated_at"`
 
 	// Content is filled in when drafts are read, and nil when it is deleted.
 	Content *DraftContent `db:"-"`
@@ -98,7 +112,7 @@ type Warning struct {
 const (
 	draftStored = `d.seq, d.account_id, d.inbox_seq, d.id, d.status, d.kind, d.version, d.test_mode, d.source_id, d.thread_seq,
 	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.reject_reason,
-	d.content_at, d.expired_at, d.created_at, d.updated_at, d.email_seq,
+	d.content_at, d.expired_at, d.expires_at, d.on_expiry, d.expiry_by, d.created_at, d.updated_at, d.email_seq,
 	coalesce(d.category, (SELECT category FROM emails WHERE message_seq = d.email_seq)) AS category,
 	coalesce(d.tags, (SELECT tags FROM emails WHERE message_seq = d.email_seq)) AS tags,
 	coalesce(d.metadata, (SELECT metadata FROM emails WHERE message_seq = d.email_seq)) AS metadata`
@@ -351,7 +365,8 @@ type limitedFile struct {
 type NewDraft struct {
 	// Draft holds AccountID, InboxID, Kind, TestMode, SourceID, ThreadSeq,
 	// ThreadID, Addresses, Subject, Refs, CreatedBy and Content, and ContentAt
-	// when the content is older than the draft. Of an email, it also holds Category,
+	// when the content is older than the draft, and may hold ExpiresAt, OnExpiry and
+	// ExpiryBy. Of an email, it also holds Category,
 	// Tags and Metadata. The thread is that of the source
 	// when the draft is stored. Everything else is the store's to
 	// fill in, in the copy that it returns.
@@ -383,7 +398,7 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 		if err := insertDraft(ctx, tx, &d, files.row); err != nil {
 			return err
 		}
-		if err := s.draftEvent(ctx, tx, EventDraftCreated, d); err != nil {
+		if err := s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending); err != nil {
 			return err
 		}
 		return s.cacheResponse(ctx, tx, once, d.ID, d)
@@ -402,6 +417,9 @@ func (p *preparedDraft) row(now Time) Draft {
 	d.Subject, d.CreatedAt, d.UpdatedAt, d.Content = storable(d.Subject), now, now, &c
 	if d.ContentAt.IsZero() {
 		d.ContentAt = now
+	}
+	if d.OnExpiry == "" {
+		d.OnExpiry = ExpiryRejects
 	}
 	return d
 }
@@ -430,9 +448,11 @@ func (b *hotBatch) insertHeld(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("write event: %w", err)
 			}
-			id := NewID("evt_", b.now.Time)
-			b.notices = append(b.notices, notice{account: h.held.AccountID, inbox: h.held.InboxSeq, id: id, typ: EventDraftCreated})
-			b.events = append(b.events, h.held.AccountID, h.held.InboxSeq, id, string(EventDraftCreated), nil, h.held.TestMode, string(data), b.now.UnixMicro())
+			for _, typ := range []EventType{EventDraftCreated, EventDraftPending} {
+				id := NewID("evt_", b.now.Time)
+				b.notices = append(b.notices, notice{account: h.held.AccountID, inbox: h.held.InboxSeq, id: id, typ: typ})
+				b.events = append(b.events, h.held.AccountID, h.held.InboxSeq, id, string(typ), nil, h.held.TestMode, string(data), b.now.UnixMicro())
+			}
 		}
 	}
 	return nil
@@ -443,14 +463,15 @@ func (b *hotBatch) insertHeld(ctx context.Context) error {
 func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error {
 	const q = `
 		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at, email_seq, category, tags, metadata)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20)
+			subject, refs, created_by, content_at, created_at, updated_at, email_seq, category, tags, metadata, expires_at, on_expiry, expiry_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20, $21, $22, $23)
 		RETURNING seq`
 	const keep = `
 		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq, d.Category, d.Tags, d.Metadata)
+		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq, d.Category, d.Tags, d.Metadata,
+		d.ExpiresAt, d.OnExpiry, d.ExpiryBy)
 	if err != nil {
 		return err
 	}
@@ -497,12 +518,12 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 	return &found[0].Seq, &found[0].ID, nil
 }
 
-// UpdateDraft lets edit change subject, text, html and warnings of a pending
-// draft, and raises its version if that changes any of the first three. It
+// UpdateDraft lets edit change subject, text, html, expiry and warnings of a pending
+// draft, and raises its version if that changes any but the last. It
 // returns ErrState if it is not pending any more. An error of edit changes
 // nothing and is returned unchanged; edit may find the content deleted.
 func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edit func(*Draft) error) (Draft, error) {
-	const save = `UPDATE drafts SET subject = $2, version = $3, updated_at = $4 WHERE seq = $1`
+	const save = `UPDATE drafts SET subject = $2, version = $3, updated_at = $4, expires_at = $5, on_expiry = $6, expiry_by = $7 WHERE seq = $1`
 	const keep = `UPDATE draft_contents SET text = $2, html = $3, warnings = $4 WHERE draft_seq = $1`
 	var d Draft
 	var refused error
@@ -511,35 +532,68 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 		if d, err = s.lockPendingDraft(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		before, said := d.Subject, DraftContent{}
+		before, said := d, DraftContent{}
 		if d.Content != nil {
 			said = *d.Content
 		}
 		if refused = edit(&d); refused != nil {
 			return refused
 		}
-		if d.Content == nil || d.Subject == before && d.Content.Text == said.Text && d.Content.HTML == said.HTML {
+		if d.Content == nil || d.Subject == before.Subject && d.Content.Text == said.Text && d.Content.HTML == said.HTML &&
+			d.OnExpiry == before.OnExpiry && deref(d.ExpiryBy) == deref(before.ExpiryBy) && sameTime(d.ExpiresAt, before.ExpiresAt) {
 			return nil
 		}
 		d.Version, d.UpdatedAt, d.Subject = d.Version+1, NewTime(s.now()), storable(d.Subject)
-		if _, err := tx.ExecContext(ctx, save, d.Seq, d.Subject, d.Version, d.UpdatedAt); err != nil {
+		if _, err := tx.ExecContext(ctx, save, d.Seq, d.Subject, d.Version, d.UpdatedAt, d.ExpiresAt, d.OnExpiry, d.ExpiryBy); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, keep, d.Seq, storable(d.Content.Text), storable(d.Content.HTML), d.Content.Warnings)
-		return err
+		if _, err = tx.ExecContext(ctx, keep, d.Seq, storable(d.Content.Text), storable(d.Content.HTML), d.Content.Warnings); err != nil {
+			return err
+		}
+		return s.draftEvents(ctx, tx, d, EventDraftPending)
 	})
-	switch {
-	case refused != nil:
+	if refused != nil {
 		return Draft{}, refused
-	case err != nil:
-		return Draft{}, err
 	}
-	return d, nil
+	return s.announced(d, err)
 }
 
 // RejectDraft rejects a pending draft; it is never sent. by is the user or key
 // that decided. It returns ErrState if the draft is not pending any more.
 func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string, reason *string, once *Once) (Draft, error) {
+	return s.rejectDraft(ctx, accountID, id, &by, reason, once, func(Draft) error { return nil })
+}
+
+// ExpireDraft rejects a draft of DueDrafts. It returns ErrState if the draft has been
+// decided or edited since it was read.
+func (s *Store) ExpireDraft(ctx context.Context, d Draft, reason string) error {
+	_, err := s.rejectDraft(ctx, d.AccountID, d.ID, nil, &reason, nil, func(now Draft) error {
+		if now.Version != d.Version || now.ExpiresAt == nil || now.ExpiresAt.After(s.now()) {
+			return fmt.Errorf("draft %s: %w", d.ID, ErrState)
+		}
+		return nil
+	})
+	return err
+}
+
+// DueDrafts returns pending drafts whose time has come, without their content: at most
+// limit after the draft after, in their order. The zero draft begins.
+func (s *Store) DueDrafts(ctx context.Context, after Draft, limit int) ([]Draft, error) {
+	const q = `SELECT ` + draftColumns + draftTables + ` WHERE d.status = 'pending' AND i.status <> 'deleted' AND d.expires_at <= $1
+		AND (d.expires_at > $2 OR d.expires_at = $2 AND d.seq > $3) ORDER BY d.expires_at, d.seq LIMIT $4`
+	var from Time
+	if after.ExpiresAt != nil {
+		from = *after.ExpiresAt
+	}
+	var ds []Draft
+	err := s.read.SelectContext(ctx, &ds, q, NewTime(s.now()), from, after.Seq, limit)
+	return ds, s.wrap(err, "due drafts")
+}
+
+func sameTime(a, b *Time) bool { return a == b || a != nil && b != nil && a.Equal(b.Time) }
+
+// rejectDraft rejects a pending draft unless check refuses that.
+func (s *Store) rejectDraft(ctx context.Context, accountID int64, id string, by, reason *string, once *Once, check func(Draft) error) (Draft, error) {
 	const q = `UPDATE drafts SET status = $2, decided_by = $3, decided_at = $4, reject_reason = $5, updated_at = $4 WHERE seq = $1`
 	var d Draft
 	err := s.inTx(ctx, "reject draft", func(tx *sqlx.Tx) error {
@@ -547,12 +601,15 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 		if d, err = s.lockPendingDraft(ctx, tx, accountID, id); err != nil {
 			return err
 		}
+		if err := check(d); err != nil {
+			return err
+		}
 		now := NewTime(s.now())
-		d.Status, d.DecidedBy, d.DecidedAt, d.RejectReason, d.UpdatedAt = DraftRejected, &by, &now, reason, now
+		d.Status, d.DecidedBy, d.DecidedAt, d.RejectReason, d.UpdatedAt = DraftRejected, by, &now, reason, now
 		if _, err := tx.ExecContext(ctx, q, d.Seq, d.Status, d.DecidedBy, d.DecidedAt, d.RejectReason); err != nil {
 			return err
 		}
-		if err := s.draftEvent(ctx, tx, EventDraftRejected, d); err != nil {
+		if err := s.draftEvents(ctx, tx, d, EventDraftRejected); err != nil {
 			return err
 		}
 		return s.cacheResponse(ctx, tx, once, d.ID, d)
@@ -565,11 +622,12 @@ func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string,
 const UndoMargin = time.Second
 
 // UndoDraft makes a draft pending again that was approved less than within ago, and
-// deletes its message. It returns ErrState if the draft is not approved, or if that
+// deletes its message, which then counts against no budget. The draft then waits
+// without expiry. It returns ErrState if the draft is not approved, or if that
 // was earlier.
 func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (Draft, error) {
 	const (
-		undo = `UPDATE drafts SET status = 'pending', message_id = NULL, decided_by = NULL, decided_at = NULL, updated_at = $4,
+		undo = `UPDATE drafts SET status = 'pending', message_id = NULL, decided_by = NULL, decided_at = NULL, updated_at = $4, expires_at = NULL,
 			thread_seq = CASE WHEN kind = 'new' THEN NULL ELSE thread_seq END, thread_id = CASE WHEN kind = 'new' THEN NULL ELSE thread_id END
 			WHERE seq = $1 AND status = 'sent' AND message_id = $2 AND decided_at > $3 AND expired_at IS NULL`
 		find    = `SELECT m.seq, m.inbox_seq FROM messages m WHERE m.account_id = $1 AND m.id = $2`
@@ -580,6 +638,10 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 	}
 	var blobs []string
 	err := s.inTx(ctx, "undo approval", func(tx *sqlx.Tx) error {
+		counted, err := s.lockApproved(ctx, tx, d.Seq)
+		if err != nil {
+			return err
+		}
 		now := s.now()
 		res, err := tx.ExecContext(ctx, undo, d.Seq, *d.MessageID, NewTime(now.Add(-within)), NewTime(now))
 		if err != nil {
@@ -604,10 +666,16 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 		if n > 0 {
 			return fmt.Errorf("message %s is leaving: %w", m.ID, ErrState)
 		}
-		blobs, err = s.deleteMessage(ctx, tx, m)
-		return err
+		if blobs, err = s.deleteMessage(ctx, tx, m); err != nil {
+			return err
+		}
+		if err := s.returnBudgets(ctx, tx, d.Seq, counted); err != nil {
+			return err
+		}
+		d.Status = DraftPending
+		return s.draftEvents(ctx, tx, d, EventDraftPending)
 	})
-	if err != nil {
+	if _, err := s.announced(d, err); err != nil {
 		return Draft{}, err
 	}
 	s.unscrubbed.Store(true)
@@ -642,19 +710,23 @@ func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int
 	return d, s.wrap(tx.GetContext(ctx, d.Content, keep, d.Seq), "content of the draft")
 }
 
-// draftEvent writes an event about a draft.
-func (s *Store) draftEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, d Draft) error {
+// draftEvents writes events about a draft.
+func (s *Store) draftEvents(ctx context.Context, tx *sqlx.Tx, d Draft, types ...EventType) error {
 	const q = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	data, err := json.Marshal(DraftEventData{DraftID: d.ID, Status: d.Status})
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
 	now := NewTime(s.now())
-	id := NewID("evt_", now.Time)
-	if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
-		return errIn("insert event", err)
+	var notices []notice
+	for _, typ := range types {
+		id := NewID("evt_", now.Time)
+		if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
+			return errIn("insert event", err)
+		}
+		notices = append(notices, notice{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ})
 	}
-	return s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ}}, now)
+	return s.notifyWebhooks(ctx, tx, notices, now)
 }
 
 // Approval is the decision to send a draft.

@@ -586,6 +586,7 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Du
 	content.Text, content.HTML, content.BlobKey = storable(content.Text), storable(content.HTML), p.files.blob
 	d.ID, d.Status, d.Version, d.Kind = NewID("drf_", now.Time), DraftPending, 1, DraftNew
 	d.AccountID, d.InboxSeq, d.InboxID, d.TestMode = e.AccountID, e.inbox.Seq, e.inbox.ID, e.TestMode
+	d.OnExpiry = ExpiryRejects
 	d.EmailSeq, d.CreatedBy, d.Subject = &e.Seq, cmp.Or(deref(e.CreatedBy), "unknown"), storable(d.Subject)
 	d.ContentAt, d.CreatedAt, d.UpdatedAt, d.Content = now, now, now, &content
 	if err := insertDraft(ctx, tx, &d, p.files.row); err != nil {
@@ -597,7 +598,7 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Du
 	if err := s.emailEvents(ctx, tx, EventEmailCancelled, cancelledData, []Message{e.message()}); err != nil {
 		return err
 	}
-	return s.draftEvent(ctx, tx, EventDraftCreated, d)
+	return s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending)
 }
 
 func deref(s *string) string {

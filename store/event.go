@@ -49,6 +49,7 @@ var ofEmail = map[EventType]EventType{
 // The events of drafts.
 const (
 	EventDraftCreated  EventType = "draft.created"
+	EventDraftPending  EventType = "draft.pending" // created, edited, or the approval was undone
 	EventDraftSent     EventType = "draft.sent"
 	EventDraftRejected EventType = "draft.rejected"
 )

@@ -86,6 +86,15 @@ func (s *Store) UserByName(ctx context.Context, name string) (User, error) {
 	return u, nil
 }
 
+// User returns a user of the account by id. It returns ErrNotFound if the user was
+// removed.
+func (s *Store) User(ctx context.Context, accountID int64, id string) (User, error) {
+	const q = `SELECT ` + userColumns + ` FROM users WHERE account_id = $1 AND id = $2 AND removed_at IS NULL`
+	var u User
+	err := s.read.GetContext(ctx, &u, q, accountID, id)
+	return u, s.wrap(err, "user "+id)
+}
+
 // ListUsers returns a page of the account's users who are not removed, newest
 // first.
 func (s *Store) ListUsers(ctx context.Context, accountID int64, p Page) (List[User], error) {

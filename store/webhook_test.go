@@ -133,7 +133,7 @@ func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
 		}
 		want := map[store.EventType]int{
 			store.EventMessageReceived: 1, store.EventMessageQueued: 1, store.EventMessageSent: 2, store.EventMessageDelivered: 2,
-			store.EventDraftCreated: 1, store.EventDraftRejected: 1,
+			store.EventDraftCreated: 1, store.EventDraftPending: 1, store.EventDraftRejected: 1,
 		}
 		if diff := cmp.Diff(want, types(all)); diff != "" {
 			t.Errorf("all: -want +got:\n%s", diff)
@@ -146,7 +146,7 @@ func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
 			t.Errorf("one that is off: %v", got)
 		}
 		events := claimQueues(t, s, all)
-		if len(events) != 8 {
+		if len(events) != 9 {
 			t.Fatalf("claimed %d", len(events))
 		}
 		for _, e := range events {

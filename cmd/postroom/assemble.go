@@ -14,6 +14,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
@@ -90,9 +91,13 @@ func (n *node) assemble(
 	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Emails: n.cfg.EmailRetention.duration(), Log: n.log})
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
+	drafts, err := approval.New(approval.Config{Store: s, API: service, Now: n.now, Log: n.log})
+	if err != nil {
+		return nil, err
+	}
 	parts := []part{
 		queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
-		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("indexer", indexer.Run),
+		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
 	}
 	parts = append(parts, doorsOfAPI...)
 	parts = append(parts, n.smtpParts(receiver, service, doors, certs)...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ import (
 
 func (p Program) draftCommand() *cobra.Command {
 	return Group(&cobra.Command{Use: "draft", Short: "List drafts, and approve or reject them"},
-		p.draftListCommand(), p.draftGetCommand(), p.draftApproveCommand(), p.draftUndoCommand(), p.draftRejectCommand())
+		p.draftListCommand(), p.draftGetCommand(), p.draftExpireCommand(), p.draftApproveCommand(), p.draftUndoCommand(), p.draftRejectCommand())
 }
 
 func (p Program) draftListCommand() *cobra.Command {
@@ -69,6 +70,9 @@ func (p Program) draftGetCommand() *cobra.Command {
 			t.field("Bcc", mailboxes(d.Bcc))
 			t.field("Reply to", mailboxes(d.ReplyTo))
 			t.row("Subject", d.Subject)
+			if at, ok := d.ExpiresAt.Get(); ok {
+				t.row("Expires", when(at), d.OnExpiry)
+			}
 			for _, f := range d.Attachments {
 				t.row("Attachment", f.ID, f.Filename, f.ContentType, fmt.Sprintf("%d bytes", f.Size))
 			}
@@ -76,6 +80,36 @@ func (p Program) draftGetCommand() *cobra.Command {
 			t.field("Sent as", d.MessageID.Or(""))
 			t.text(d.Text.Or(d.HTML.Or("")))
 		})
+	})
+}
+
+func (p Program) draftExpireCommand() *cobra.Command {
+	var (
+		in   time.Duration
+		then = gen.DraftOnExpiryReject
+	)
+	cmd := &cobra.Command{
+		Use:     "expire DRAFT",
+		Short:   "Set when a draft is rejected or sent by itself",
+		Example: "  postroom draft expire drf_01k5 --in 2h --then reject",
+		Args:    Wants(1),
+	}
+	cmd.Flags().DurationVar(&in, "in", 0, "time until the draft expires, such as 2h (default: never)")
+	choose(cmd, &then, "then", "what happens then; send needs the scope admin", then.AllValues())
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		req := gen.DraftUpdate{ExpiresAt: gen.OptNilDateTime{Set: true, Null: true}, OnExpiry: gen.NewOptDraftOnExpiry(then)}
+		if in > 0 {
+			req.ExpiresAt = gen.NewOptNilDateTime(time.Now().Add(in))
+		}
+		d, err := a.UpdateDraft(ctx, &req, gen.UpdateDraftParams{DraftID: args[0]})
+		if err != nil {
+			return err
+		}
+		expires := "never"
+		if at, ok := d.ExpiresAt.Get(); ok {
+			expires = when(at)
+		}
+		return a.show(d, func(t *table) { t.row(d.ID, expires, d.OnExpiry) })
 	})
 }
 

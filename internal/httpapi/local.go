@@ -65,6 +65,12 @@ func AsPerson(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, page: new(atomic.Bool), stillGood: p.StillSignedIn, ip: p.IP})
 }
 
+// AsKey returns the context of calls within this process whose caller is a key that
+// the caller has verified.
+func AsKey(ctx context.Context, k store.Key) context.Context {
+	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true})
+}
+
 // AsCaller makes calls within this process run with the key of the request of
 // ctx. Each call checks the scopes again. Only sends count again against the
 // limits.

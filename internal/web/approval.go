@@ -26,7 +26,7 @@ func (d *Dashboard) approvalPages() {
 }
 
 // draftEvents are the events that change the approval queue.
-var draftEvents = []gen.EventType{gen.EventTypeDraftCreated, gen.EventTypeDraftSent, gen.EventTypeDraftRejected}
+var draftEvents = []gen.EventType{gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected}
 
 type approvalsView struct {
 	Drafts    []gen.Draft

@@ -9,6 +9,7 @@ export const idempotentPosts: ReadonlySet<string> = new Set([
   "/v1/messages/{message_id}/forward",
   "/v1/drafts/{draft_id}/send",
   "/v1/drafts/{draft_id}/reject",
+  "/v1/lists",
   "/v1/emails",
   "/v1/emails/batch",
   "/v1/templates",

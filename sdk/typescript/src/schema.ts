@@ -247,6 +247,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages/{message_id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release a message from quarantine
+         * @description Makes a message with the status `quarantined` a received one, now, with all events. A message that is not in quarantine is not found. To drop it instead, delete it.
+         */
+        post: operations["releaseMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/messages/{message_id}/forward": {
         parameters: {
             query?: never;
@@ -792,6 +815,53 @@ export interface paths {
          */
         post: operations["resumeSending"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lists": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the entries of lists
+         * @description Returns the entries of the account and of its inboxes, newest first. A key with `inbox_ids` gets those of its inboxes and of the account.
+         */
+        get: operations["listListEntries"];
+        put?: never;
+        /**
+         * Allow, block or ask about addresses
+         * @description Adds an entry to the lists of an inbox, or of all inboxes of the account. Of the entries that match an address, those of the inbox and of the account, the most specific decides, and of equally specific ones `block` before `approve` before `allow`. With an `allow` entry, everything else is blocked. The scope `send` may add what lets no more mail pass to the lists of an inbox; anything else needs `admin`. An entry that exists is returned.
+         */
+        post: operations["createListEntry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lists/{list_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the list entry. */
+                list_id: components["parameters"]["ListEntryId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete an entry of a list
+         * @description Removes an entry, at once.
+         */
+        delete: operations["deleteListEntry"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1558,6 +1628,26 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "message.quarantined": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A message was put into quarantine
+         * @description Sent when a list puts a received message into quarantine. Of the content, `data` has only the address of the sender. If the message is released, `message.received` follows.
+         */
+        post: operations["onMessageQuarantined"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "message.queued": {
         parameters: {
             query?: never;
@@ -1688,10 +1778,30 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A draft waits for approval
-         * @description Sent when a draft is created and waits for approval.
+         * A draft was created
+         * @description Sent when a draft is created. `draft.pending` follows.
          */
         post: operations["onDraftCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "draft.pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A draft waits for approval
+         * @description Sent when a draft begins to wait for approval, when an edit changes what waits, and when an approval is undone.
+         */
+        post: operations["onDraftPending"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1786,7 +1896,7 @@ export interface components {
             /** @description What is wrong with it. */
             message: string;
         };
-        /** @description A stable error code for programs to act on. One of `invalid_request`, `invalid_json`, `content_required`, `template_conflict`, `template_variable_missing`, `unauthorized`, `insufficient_scope`, `ip_not_allowed`, `recipient_not_allowed`, `sending_paused`, `sending_stopped`, `domain_not_verified`, `plan_limit_reached`, `link_invalid`, `loop_detected`, `inbox_expired`, `origin_not_allowed`, `not_found`, `route_not_found`, `method_not_allowed`, `request_timeout`, `address_taken`, `domain_taken`, `contact_exists`, `draft_not_pending`, `draft_changed`, `test_mode_mismatch`, `not_cancellable`, `idempotency_in_progress`, `webhook_disabled`, `message_expired`, `payload_too_large`, `unsupported_media_type`, `recipient_suppressed`, `idempotency_key_reused`, `headers_too_large`, `rate_limited`, `daily_limit_reached`, `monthly_limit_reached`, `budget_exceeded`, `internal_error` or `unavailable`; later versions may add values. */
+        /** @description A stable error code for programs to act on. One of `invalid_request`, `invalid_json`, `content_required`, `template_conflict`, `template_variable_missing`, `unauthorized`, `insufficient_scope`, `ip_not_allowed`, `recipient_not_allowed`, `recipient_blocked`, `sending_paused`, `sending_stopped`, `domain_not_verified`, `plan_limit_reached`, `link_invalid`, `loop_detected`, `inbox_expired`, `origin_not_allowed`, `not_found`, `route_not_found`, `method_not_allowed`, `request_timeout`, `address_taken`, `domain_taken`, `contact_exists`, `draft_not_pending`, `draft_changed`, `test_mode_mismatch`, `not_cancellable`, `idempotency_in_progress`, `webhook_disabled`, `message_expired`, `payload_too_large`, `unsupported_media_type`, `recipient_suppressed`, `idempotency_key_reused`, `headers_too_large`, `rate_limited`, `daily_limit_reached`, `monthly_limit_reached`, `budget_exceeded`, `internal_error` or `unavailable`; later versions may add values. */
         ErrorCode: string;
         /** @description A JSON-RPC 2.0 error. */
         McpError: {
@@ -2067,10 +2177,10 @@ export interface components {
          */
         Direction: "in" | "out";
         /**
-         * @description How far a message has come. Received messages are `received`; the other values are for sent messages.
+         * @description How far a message has come. Received messages are `received`, or `quarantined` while a person has to release them: only `status=quarantined` and, with the scope `admin`, their ID show those. The other values are for sent messages.
          * @enum {string}
          */
-        MessageStatus: "received" | "queued" | "sent" | "delivered" | "bounced" | "complained" | "failed";
+        MessageStatus: "received" | "quarantined" | "queued" | "sent" | "delivered" | "bounced" | "complained" | "failed";
         /** @description A sender or recipient of a message or draft. */
         MailAddress: {
             /** @description The email address. */
@@ -2093,7 +2203,7 @@ export interface components {
             thread_id: string;
             /** @description Whether the message was received (`in`) or sent (`out`). */
             direction: string;
-            /** @description How far the message has come. One of `received`, `queued`, `sent`, `delivered`, `bounced`, `complained` or `failed`; later versions may add values. */
+            /** @description How far the message has come. One of `received`, `quarantined`, `queued`, `sent`, `delivered`, `bounced`, `complained` or `failed`; later versions may add values. */
             status: string;
             /** @description Whether the retention period has passed and the content is deleted. */
             expired: boolean;
@@ -2353,6 +2463,8 @@ export interface components {
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description The reply to send. Give at least one of `text` and `html`. */
         MessageReply: {
@@ -2375,6 +2487,8 @@ export interface components {
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description Where to forward the message, with an optional note on top of the quoted original. */
         MessageForward: {
@@ -2399,6 +2513,8 @@ export interface components {
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description The message to simulate: either `raw` alone, or `from` with any of the other fields. */
         MessageSimulate: {
@@ -2635,6 +2751,13 @@ export interface components {
             reject_reason: string | null;
             /**
              * Format: date-time
+             * @description When the draft stops waiting for approval, or null for never.
+             */
+            expires_at: string | null;
+            /** @description What happens to a draft that no one has decided by `expires_at`: `reject` or `send`. It happens within a minute. A rule that refuses the send rejects the draft, and `reject_reason` says so. */
+            on_expiry: string;
+            /**
+             * Format: date-time
              * @description When the draft was created.
              */
             created_at: string;
@@ -2655,6 +2778,21 @@ export interface components {
             /** @description The beginning of the text that was removed or is hidden, or null. */
             text: string | null;
         };
+        /**
+         * @description What happens to the draft at `expires_at`. `send` needs the scope `admin`. A later change with a key without this scope sets it back to `reject`.
+         * @enum {string}
+         */
+        DraftOnExpiry: "reject" | "send";
+        /** @description When a draft stops waiting for approval, and what happens then. */
+        DraftExpiry: {
+            /**
+             * Format: date-time
+             * @description When the draft stops waiting for approval. Null means never.
+             */
+            expires_at?: string | null;
+            /** @description What happens then. The default is `reject`. */
+            on_expiry?: components["schemas"]["DraftOnExpiry"];
+        };
         /** @description The fields to change. Omitted fields keep their value. */
         DraftUpdate: {
             /** @description The subject line. */
@@ -2663,6 +2801,13 @@ export interface components {
             text?: string | null;
             /** @description The HTML body, or null to remove it. */
             html?: string | null;
+            /**
+             * Format: date-time
+             * @description When the draft stops waiting for approval. Null means never.
+             */
+            expires_at?: string | null;
+            /** @description What happens then. */
+            on_expiry?: components["schemas"]["DraftOnExpiry"];
             /** @description The version that you edit. If the draft has another one by now, the edit fails with 409 `draft_changed`. */
             version?: number;
         };
@@ -2685,7 +2830,7 @@ export interface components {
          * @description What happened.
          * @enum {string}
          */
-        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.sent" | "draft.rejected" | "webhook.test";
+        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected" | "webhook.test";
         /** @description An https URL at a public address, on any port. The operator may open other ranges of addresses, to http too. */
         WebhookUrl: string;
         /** @description The event types that the endpoint gets. Null means all types, now and later. */
@@ -2838,7 +2983,7 @@ export interface components {
             webhook_id: string;
             /** @description The event. */
             event_id: string;
-            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
+            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.pending`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
             event_type: string;
             /** @description Whether the endpoint has accepted the event. One of `pending`, `succeeded` or `failed`; later versions may add values. */
             status: string;
@@ -3094,10 +3239,10 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `message.received` or `message.queued`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. One of `message.received`, `message.quarantined` or `message.queued`; later versions may add values. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
-            type: "message.received" | "message.queued";
+            type: "message.received" | "message.quarantined" | "message.queued";
             /** @description The message. */
             data: components["schemas"]["MessageEventData"];
         };
@@ -3172,10 +3317,10 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `draft.created`, `draft.sent` or `draft.rejected`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. One of `draft.created`, `draft.pending`, `draft.sent` or `draft.rejected`; later versions may add values. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
-            type: "draft.created" | "draft.sent" | "draft.rejected";
+            type: "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected";
             /** @description The draft. */
             data: components["schemas"]["DraftEventData"];
         };
@@ -3340,6 +3485,72 @@ export interface components {
              * @description When it was stopped or resumed.
              */
             at: string;
+        };
+        /** @description What a list does with mail to or from some addresses. */
+        ListEntryCreate: {
+            /** @description Which mail the entry decides about. */
+            direction: components["schemas"]["ListDirection"];
+            /** @description What happens to mail that matches. */
+            action: components["schemas"]["ListAction"];
+            /** @description `a@example.com`, `*@example.com` for a domain, or `*@*.example.com` for its subdomains. An address has no tag (`+news`): it stands for all of them. */
+            pattern: string;
+            /** @description The inbox, or null for all inboxes of the account. */
+            inbox_id?: string | null;
+        };
+        /**
+         * @description `outbound` entries are about recipients, `inbound` entries about senders.
+         * @enum {string}
+         */
+        ListDirection: "inbound" | "outbound";
+        /**
+         * @description `block` refuses mail. `approve` makes sent mail a draft, and puts received mail into quarantine. `allow` lets mail pass, and blocks everything that no entry matches.
+         * @enum {string}
+         */
+        ListAction: "allow" | "block" | "approve";
+        /** @description An entry of a list. */
+        ListEntry: {
+            /**
+             * @description The object type. Always `list_entry`.
+             * @constant
+             */
+            object: "list_entry";
+            /** @description The ID of the entry, with the prefix `lst_`. */
+            id: string;
+            /** @description Which mail the entry decides about. One of `inbound` or `outbound`; later versions may add values. */
+            direction: string;
+            /** @description What happens to mail that matches. One of `allow`, `block` or `approve`; later versions may add values. */
+            action: string;
+            /** @description The pattern, in lower case and with the domain in ASCII. */
+            pattern: string;
+            /** @description The inbox, or null for all inboxes of the account. */
+            inbox_id: string | null;
+            /** @description The key or person that added the entry. */
+            created_by: string;
+            /**
+             * Format: date-time
+             * @description When the entry was added.
+             */
+            created_at: string;
+        };
+        /** @description A page of list entries. */
+        ListEntryList: {
+            /** @description The entries, newest first. */
+            data: components["schemas"]["ListEntry"][];
+        } & components["schemas"]["Page"];
+        /** @description Confirms that the list entry is deleted. */
+        DeletedListEntry: {
+            /**
+             * @description The object type. Always `list_entry`.
+             * @constant
+             */
+            object: "list_entry";
+            /** @description The ID of the deleted entry. */
+            id: string;
+            /**
+             * @description Always true.
+             * @constant
+             */
+            deleted: true;
         };
         /** @description Whether sending is paused. */
         SendingState: {
@@ -4172,7 +4383,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key, a policy or the state of the account does not allow this. Codes: `insufficient_scope`, `ip_not_allowed`, `recipient_not_allowed`, `sending_paused`, `sending_stopped`, `domain_not_verified`, `plan_limit_reached`, `link_invalid`, `loop_detected`, `inbox_expired`, `origin_not_allowed`. */
+        /** @description The key, a policy or the state of the account does not allow this. Codes: `insufficient_scope`, `ip_not_allowed`, `recipient_not_allowed`, `recipient_blocked`, `sending_paused`, `sending_stopped`, `domain_not_verified`, `plan_limit_reached`, `link_invalid`, `loop_detected`, `inbox_expired`, `origin_not_allowed`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4460,6 +4671,8 @@ export interface components {
         ThreadId: string;
         /** @description The ID of the draft. */
         DraftId: string;
+        /** @description The ID of the list entry. */
+        ListEntryId: string;
         /** @description The ID of the webhook endpoint. */
         WebhookId: string;
         /** @description The ID of the delivery. */
@@ -5216,6 +5429,39 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    releaseMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The message, received. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Error"];
@@ -6324,6 +6570,117 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    listListEntries: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to return. */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `cursor` of the previous page. Use it with the same list and the same filters only. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListEntryList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    createListEntry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListEntryCreate"];
+            };
+        };
+        responses: {
+            /** @description The entry. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListEntry"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteListEntry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the list entry. */
+                list_id: components["parameters"]["ListEntryId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedListEntry"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Error"];
@@ -8784,6 +9141,109 @@ export interface operations {
             default: components["responses"]["WebhookRetried"];
         };
     };
+    onMessageQuarantined: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "message.quarantined",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "data": {
+                 *         "object": "message",
+                 *         "id": "msg_01k5ttb2f7d9r3s8a1e6h4j5kp",
+                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "direction": "in",
+                 *         "status": "received",
+                 *         "expired": false,
+                 *         "test_mode": false,
+                 *         "from": {
+                 *           "email": "noreply@github.com",
+                 *           "name": "GitHub"
+                 *         },
+                 *         "to": [
+                 *           {
+                 *             "email": "signup-agent@agents.example.com",
+                 *             "name": null
+                 *           }
+                 *         ],
+                 *         "cc": [],
+                 *         "bcc": [],
+                 *         "reply_to": [],
+                 *         "subject": "Your GitHub launch code",
+                 *         "snippet": "Your launch code is 482913. It is valid for 15 minutes.",
+                 *         "text": "Your launch code is 482913. It is valid for 15 minutes.\n\nhttps://github.com/account_verifications?via=email\n",
+                 *         "html": null,
+                 *         "extracted_text": "Your launch code is 482913. It is valid for 15 minutes.",
+                 *         "extracted": {
+                 *           "otp": "482913",
+                 *           "codes": [
+                 *             "482913"
+                 *           ],
+                 *           "links": [
+                 *             "https://github.com/account_verifications?via=email"
+                 *           ],
+                 *           "action_link": "https://github.com/account_verifications?via=email"
+                 *         },
+                 *         "auth": {
+                 *           "spf": "pass",
+                 *           "dkim": "pass",
+                 *           "dmarc": "pass",
+                 *           "internal": null,
+                 *           "internal_account": null
+                 *         },
+                 *         "headers": null,
+                 *         "automated": true,
+                 *         "truncated": false,
+                 *         "tag": null,
+                 *         "attachments": [
+                 *           {
+                 *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
+                 *             "filename": "terms.pdf",
+                 *             "content_type": "application/pdf",
+                 *             "size": 84211,
+                 *             "inline": false,
+                 *             "content_id": null
+                 *           }
+                 *         ],
+                 *         "recipients": [],
+                 *         "rfc_message_id": "<68d2731c.4a@github.com>",
+                 *         "in_reply_to": [],
+                 *         "references": [],
+                 *         "size": 126423,
+                 *         "received_at": "2026-09-23T10:15:30.123Z",
+                 *         "sent_at": null,
+                 *         "delivered_at": null,
+                 *         "created_at": "2026-09-23T10:15:30.123Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["MessageEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
     onMessageQueued: {
         parameters: {
             query?: never;
@@ -9429,6 +9889,93 @@ export interface operations {
                  *         "decided_by": null,
                  *         "decided_at": null,
                  *         "reject_reason": null,
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
+                 *         "created_at": "2026-09-23T10:15:30.123Z",
+                 *         "updated_at": "2026-09-23T10:15:30.123Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DraftEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onDraftPending: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "draft.pending",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "data": {
+                 *         "object": "draft",
+                 *         "id": "drf_01k5ttdw8t2m6z9c4x1q7b3yhn",
+                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *         "thread_id": null,
+                 *         "status": "pending",
+                 *         "kind": "new",
+                 *         "expired": false,
+                 *         "test_mode": false,
+                 *         "source_message_id": null,
+                 *         "message_id": null,
+                 *         "from": {
+                 *           "email": "signup-agent@agents.example.com",
+                 *           "name": null
+                 *         },
+                 *         "to": [
+                 *           {
+                 *             "email": "ana@example.org",
+                 *             "name": "Ana"
+                 *           }
+                 *         ],
+                 *         "cc": [],
+                 *         "bcc": [],
+                 *         "reply_to": [],
+                 *         "subject": "Purchase order 1042",
+                 *         "text": "Please confirm the order.\n",
+                 *         "html": null,
+                 *         "attachments": [],
+                 *         "headers": {},
+                 *         "category": null,
+                 *         "tags": {},
+                 *         "metadata": {},
+                 *         "version": 1,
+                 *         "warnings": [
+                 *           {
+                 *             "code": "new_recipient",
+                 *             "value": "ana@example.org",
+                 *             "text": null,
+                 *             "message": "This inbox has neither written to nor received mail from ana@example.org."
+                 *           }
+                 *         ],
+                 *         "created_by": "key_01k5tt8w3c6n9f2h5r1y7d4mzb",
+                 *         "decided_by": null,
+                 *         "decided_at": null,
+                 *         "reject_reason": null,
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
                  *         "created_at": "2026-09-23T10:15:30.123Z",
                  *         "updated_at": "2026-09-23T10:15:30.123Z"
                  *       }
@@ -9512,6 +10059,8 @@ export interface operations {
                  *         "decided_by": "usr_01k5tt7z5m8c2x9w4q1b6y3rnd",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
                  *         "reject_reason": null,
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
                  *         "created_at": "2026-09-23T10:15:30.123Z",
                  *         "updated_at": "2026-09-23T10:15:33.870Z"
                  *       }
@@ -9595,6 +10144,8 @@ export interface operations {
                  *         "decided_by": "key_01k5tt8w3d2x7m9c4z6q1w5ybn",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
                  *         "reject_reason": "Wrong recipient",
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
                  *         "created_at": "2026-09-23T10:15:30.123Z",
                  *         "updated_at": "2026-09-23T10:15:33.870Z"
                  *       }

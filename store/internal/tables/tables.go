@@ -94,7 +94,7 @@ var All = []Table{
 // made again, and the rest is known for minutes only.
 var Left = []string{
 	"user_links", "user_sessions", "session_notes", "search_tail", "search_buckets", "search_lease", "search_index",
-	"rate_limits", "mail_policies", "maintenance",
+	"rate_limits", "mail_policies", "maintenance", "budget_approvals", "budget_approvals",
 }
 
 // Row is a row of a table. Its values are int64, bool, string, []byte or nil.

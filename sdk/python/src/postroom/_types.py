@@ -203,7 +203,7 @@ InboxList = TypedDict(
 
 Direction: TypeAlias = "Literal['in', 'out']"
 
-MessageStatus: TypeAlias = "Literal['received', 'queued', 'sent', 'delivered', 'bounced', 'complained', 'failed']"
+MessageStatus: TypeAlias = "Literal['received', 'quarantined', 'queued', 'sent', 'delivered', 'bounced', 'complained', 'failed']"
 
 MailAddress = TypedDict(
     'MailAddress',
@@ -395,6 +395,7 @@ MessageSend = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -409,6 +410,7 @@ MessageReply = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -424,6 +426,7 @@ MessageForward = TypedDict(
         'include_attachments': "NotRequired[bool]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -592,6 +595,8 @@ Draft = TypedDict(
         'decided_by': "str | None",
         'decided_at': "str | None",
         'reject_reason': "str | None",
+        'expires_at': "str | None",
+        'on_expiry': "str",
         'created_at': "str",
         'updated_at': "str",
     },
@@ -607,12 +612,24 @@ DraftWarning = TypedDict(
     },
 )
 
+DraftOnExpiry: TypeAlias = "Literal['reject', 'send']"
+
+DraftExpiry = TypedDict(
+    'DraftExpiry',
+    {
+        'expires_at': "NotRequired[str | None]",
+        'on_expiry': "NotRequired[DraftOnExpiry]",
+    },
+)
+
 DraftUpdate = TypedDict(
     'DraftUpdate',
     {
         'subject': "NotRequired[str]",
         'text': "NotRequired[str | None]",
         'html': "NotRequired[str | None]",
+        'expires_at': "NotRequired[str | None]",
+        'on_expiry': "NotRequired[DraftOnExpiry]",
         'version': "NotRequired[int]",
     },
 )
@@ -640,7 +657,7 @@ DraftList = TypedDict(
     },
 )
 
-EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.sent', 'draft.rejected', 'webhook.test']"
+EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
 
 WebhookUrl: TypeAlias = "str"
 
@@ -1285,6 +1302,8 @@ DraftEventData = TypedDict(
         'decided_by': "str | None",
         'decided_at': "str | None",
         'reject_reason': "str | None",
+        'expires_at': "str | None",
+        'on_expiry': "str",
         'created_at': "str",
         'updated_at': "str",
         'truncated': "NotRequired[Literal[True]]",
@@ -1371,6 +1390,52 @@ Stop = TypedDict(
         'inbox_id': "str | None",
         'key_id': "str | None",
         'at': "str",
+    },
+)
+
+ListEntryCreate = TypedDict(
+    'ListEntryCreate',
+    {
+        'direction': "ListDirection",
+        'action': "ListAction",
+        'pattern': "str",
+        'inbox_id': "NotRequired[str | None]",
+    },
+)
+
+ListDirection: TypeAlias = "Literal['inbound', 'outbound']"
+
+ListAction: TypeAlias = "Literal['allow', 'block', 'approve']"
+
+ListEntry = TypedDict(
+    'ListEntry',
+    {
+        'object': "Literal['list_entry']",
+        'id': "str",
+        'direction': "str",
+        'action': "str",
+        'pattern': "str",
+        'inbox_id': "str | None",
+        'created_by': "str",
+        'created_at': "str",
+    },
+)
+
+ListEntryList = TypedDict(
+    'ListEntryList',
+    {
+        'data': "list[ListEntry]",
+        'has_more': "bool",
+        'cursor': "str | None",
+    },
+)
+
+DeletedListEntry = TypedDict(
+    'DeletedListEntry',
+    {
+        'object': "Literal['list_entry']",
+        'id': "str",
+        'deleted': "Literal[True]",
     },
 )
 
@@ -1969,6 +2034,7 @@ IDEMPOTENT_POSTS = frozenset(
         '/v1/messages/{message_id}/forward',
         '/v1/drafts/{draft_id}/send',
         '/v1/drafts/{draft_id}/reject',
+        '/v1/lists',
         '/v1/emails',
         '/v1/emails/batch',
         '/v1/templates',

@@ -1,0 +1,173 @@
+package handlers_test
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/approval"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// expirer returns what acts on the expired drafts of a server.
+func (s *server) expirer(t *testing.T) *approval.Worker {
+	t.Helper()
+	w, err := approval.New(approval.Config{Store: s.store, API: s.service, Now: s.clock.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (s *server) expireDrafts(t *testing.T, want int) {
+	t.Helper()
+	if n, err := s.expirer(t).Expire(t.Context()); n != want || err != nil {
+		t.Errorf("%d drafts were decided, error %v, want %d", n, err, want)
+	}
+}
+
+// A draft is rejected or sent when it expires, not earlier, by the key that chose that.
+func TestDraftExpires(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		body := strings.TrimSuffix(plainSend, "}") + `,"approval":{"expires_at":"` + after(time.Hour) + `"}}`
+		agent := as(s.newKey(t, scopes("send", "read")))
+		rejected, sent, edited, never := s.newDraft(t, in, body, agent), s.newDraft(t, in, body, agent), s.newDraft(t, in, body, agent), s.newDraft(t, in, plainSend, agent)
+		rejected.wantAt(t, "expires_at", `"`+after(time.Hour)+`"`)
+		rejected.wantAt(t, "on_expiry", `"reject"`)
+		for _, d := range []response{sent, edited} {
+			path := draftPath(t, d)
+			s.do(t, http.MethodPatch, path, `{"on_expiry":"send"}`, agent).wantError(t, http.StatusForbidden, "insufficient_scope on_expiry")
+			changed := s.do(t, http.MethodPatch, path, `{"on_expiry":"send"}`).want(t, http.StatusOK)
+			changed.wantAt(t, "version", `2`)
+			changed.wantAt(t, "on_expiry", `"send"`)
+		}
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", strings.TrimSuffix(plainSend, "}")+`,"approval":{"on_expiry":"send"}}`, agent).
+			wantError(t, http.StatusForbidden, "insufficient_scope approval.on_expiry")
+		s.do(t, http.MethodPatch, draftPath(t, never), `{"expires_at":"`+after(-time.Hour)+`"}`).wantError(t, http.StatusBadRequest, "invalid_request expires_at")
+		s.do(t, http.MethodPatch, draftPath(t, edited), `{"text":"Other."}`, agent).want(t, http.StatusOK).wantAt(t, "on_expiry", `"reject"`)
+
+		s.clock.Add(time.Hour - time.Millisecond)
+		s.expireDrafts(t, 0)
+		s.clock.Add(time.Millisecond)
+		s.expireDrafts(t, 3)
+		s.expireDrafts(t, 0)
+		for _, d := range []response{rejected, edited} {
+			got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+			got.wantAt(t, "status", `"rejected"`)
+			got.wantAt(t, "reject_reason", `"expired"`)
+			got.wantAt(t, "decided_by", `null`)
+		}
+		got := s.do(t, http.MethodGet, draftPath(t, sent), "").want(t, http.StatusOK)
+		got.wantAt(t, "status", `"sent"`)
+		if by := got.str(t, "decided_by"); !strings.HasPrefix(by, "key_") || by == got.str(t, "created_by") {
+			t.Errorf("sent by %s", by)
+		}
+		s.do(t, http.MethodGet, draftPath(t, never), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+		if n := s.outbound(t); n != 1 {
+			t.Errorf("%d messages were sent, want 1", n)
+		}
+		undone := s.do(t, http.MethodPost, draftPath(t, sent, "/undo"), "").want(t, http.StatusOK)
+		undone.wantAt(t, "expires_at", `null`)
+		s.expireDrafts(t, 0)
+		types := s.texts(t, `SELECT type FROM events WHERE type IN ('draft.sent', 'draft.rejected') ORDER BY seq`)
+		if want := []string{"draft.rejected", "draft.sent", "draft.rejected"}; !slices.Equal(types, want) {
+			t.Errorf("events %q, want %q", types, want)
+		}
+	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+}
+
+// A rule that refuses an expired draft rejects it, and nothing leaves.
+func TestExpiredDraftPassesTheRules(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*testing.T, *server, store.Inbox, string){
+		"budget": func(t *testing.T, s *server, in store.Inbox, _ string) {
+			s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"limits":{"sends_per_hour":0}}`).want(t, http.StatusOK)
+		},
+		"suppression": func(t *testing.T, s *server, _ store.Inbox, _ string) { s.suppress(t, "ann@out.example") },
+		"stop": func(t *testing.T, s *server, in store.Inbox, _ string) {
+			s.do(t, http.MethodPost, "/v1/stop", `{"inbox_id":"`+in.ID+`"}`).want(t, http.StatusOK)
+		},
+		"policy": func(t *testing.T, s *server, in store.Inbox, _ string) {
+			s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"send_policy":"reply_only"}`).want(t, http.StatusOK)
+		},
+		"revoked key": func(t *testing.T, s *server, _ store.Inbox, key string) {
+			s.do(t, http.MethodDelete, "/v1/keys/"+key, "").want(t, http.StatusOK)
+		},
+	}
+	for name, refuse := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, s *server) {
+				in := s.newInbox(t, policy(store.PolicyApproval))
+				d := s.newDraft(t, in, `{"to":"ann@out.example","subject":"s","text":"t"}`)
+				by := s.do(t, http.MethodPost, "/v1/keys", `{"name":"a"}`).want(t, http.StatusCreated)
+				s.do(t, http.MethodPatch, draftPath(t, d), `{"expires_at":"`+after(time.Hour)+`","on_expiry":"send"}`, as(by.str(t, "key"))).want(t, http.StatusOK)
+				refuse(t, s, in, by.str(t, "id"))
+				s.clock.Add(time.Hour)
+				s.expireDrafts(t, 1)
+				got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+				got.wantAt(t, "status", `"rejected"`)
+				if why := got.str(t, "reject_reason"); !strings.HasPrefix(why, "expired") || why == "expired" {
+					t.Errorf("rejected because %q", why)
+				}
+				if n := s.outbound(t); n != 0 {
+					t.Errorf("%d messages were sent", n)
+				}
+			})
+		})
+	}
+}
+
+// Two nodes that act at once, while people approve and edit, decide each draft once.
+func TestDraftExpiresOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
+		s.database = cfg.Database
+		nodes := []*server{s, s}
+		if s.store.Engine() == string(storetest.PostgreSQL) {
+			nodes[1] = s.node(t, storetest.OpenConfig(t, cfg))
+		}
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		const drafts = 40
+		var paths []string
+		for range drafts {
+			d := s.newDraft(t, in, plainSend)
+			s.do(t, http.MethodPatch, draftPath(t, d), `{"expires_at":"`+after(time.Hour)+`","on_expiry":"send"}`).want(t, http.StatusOK)
+			paths = append(paths, draftPath(t, d))
+		}
+		s.clock.Add(time.Hour)
+		var decided atomic.Int64
+		var calls sync.WaitGroup
+		for _, n := range nodes {
+			calls.Go(func() {
+				did, err := n.expirer(t).Expire(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				decided.Add(int64(did))
+			})
+		}
+		calls.Go(func() {
+			for _, path := range paths[drafts/2:] {
+				if r := s.do(t, http.MethodPost, path+"/send", ""); r.status == http.StatusCreated {
+					decided.Add(1)
+				}
+			}
+		})
+		calls.Wait()
+		t.Logf("%d drafts, decided %d times, %d messages", drafts, decided.Load(), s.outbound(t))
+		if n := s.outbound(t); n != drafts || decided.Load() != drafts {
+			t.Errorf("%d decisions and %d messages of %d drafts", decided.Load(), n, drafts)
+		}
+	})
+}
