@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/smtp"
 	"net/textproto"
+	"strings"
 	"testing"
 )
 
@@ -21,6 +22,12 @@ func inboxes(t *testing.T, w *world) {
 	narrow := w.newKey(t, `"inbox_ids":["`+w.inbox.ID+`"]`)
 	w.send(t, create.as(narrow.Key).saying(`{}`)).wantCode(t, http.StatusForbidden, "insufficient_scope")
 	w.send(t, w.call("getInbox").as(narrow.Key).at("/v1/inboxes/"+in.ID)).wantCode(t, http.StatusNotFound, "not_found")
+
+	aliases := w.call("updateInbox").at("/v1/inboxes/" + in.ID)
+	w.send(t, aliases.saying(`{"aliases":["Also-Taken"]}`)).want(t, http.StatusOK)
+	name, _, _ := strings.Cut(w.inbox.Address, "@")
+	w.send(t, aliases.saying(`{"aliases":["also-taken","taken-too","`+name+`"]}`)).wantCode(t, http.StatusConflict, "address_taken")
+	w.send(t, create.saying(`{"name":"also-taken"}`)).wantCode(t, http.StatusConflict, "address_taken")
 
 	m := w.receive(t, in)
 	w.send(t, w.call("deleteInbox").at("/v1/inboxes/"+in.ID)).want(t, http.StatusOK)

@@ -52,6 +52,7 @@ func scriptInboxes(s *script) {
 	in := s.inbox("agent", ``)
 	for _, body := range []string{
 		`{"display_name":"Agent","metadata":{"k":"v"}}`, `{"display_name":null,"expires_at":null}`, `{"retention_days":0}`, `{"name":"other"}`, `{}`,
+		`{"aliases":["Orders","info"]}`, `{"aliases":["orders","shop"]}`, `{"aliases":["admin"]}`, `{"catch_all":true}`,
 	} {
 		s.ask("updateInbox", "/v1/inboxes/"+in.ID, body)
 	}

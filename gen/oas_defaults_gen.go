@@ -32,6 +32,10 @@ func (s *InboxCreate) setDefaults() {
 		val := int(7)
 		s.RetentionDays.SetTo(val)
 	}
+	{
+		val := bool(false)
+		s.CatchAll.SetTo(val)
+	}
 }
 
 // setDefaults set default value of fields.

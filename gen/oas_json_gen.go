@@ -3886,12 +3886,24 @@ func (s *DeletedInbox) encodeFields(e *jx.Encoder) {
 		s.Limits.Encode(e)
 	}
 	{
+		e.FieldStart("aliases")
+		e.ArrStart()
+		for _, elem := range s.Aliases {
+			e.Str(elem)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("catch_all")
+		e.Bool(s.CatchAll)
+	}
+	{
 		e.FieldStart("deleted")
 		e.Bool(true)
 	}
 }
 
-var jsonFieldsNameOfDeletedInbox = [16]string{
+var jsonFieldsNameOfDeletedInbox = [18]string{
 	0:  "object",
 	1:  "id",
 	2:  "address",
@@ -3907,7 +3919,9 @@ var jsonFieldsNameOfDeletedInbox = [16]string{
 	12: "created_at",
 	13: "updated_at",
 	14: "limits",
-	15: "deleted",
+	15: "aliases",
+	16: "catch_all",
+	17: "deleted",
 }
 
 // Decode decodes DeletedInbox from json.
@@ -3915,7 +3929,7 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode DeletedInbox to nil")
 	}
-	var requiredBitSet [2]uint8
+	var requiredBitSet [3]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -4089,8 +4103,40 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"limits\"")
 			}
-		case "deleted":
+		case "aliases":
 			requiredBitSet[1] |= 1 << 7
+			if err := func() error {
+				s.Aliases = make([]string, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem string
+					v, err := d.Str()
+					elem = string(v)
+					if err != nil {
+						return err
+					}
+					s.Aliases = append(s.Aliases, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"aliases\"")
+			}
+		case "catch_all":
+			requiredBitSet[2] |= 1 << 0
+			if err := func() error {
+				v, err := d.Bool()
+				s.CatchAll = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"catch_all\"")
+			}
+		case "deleted":
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				v, err := d.Bool()
 				s.Deleted = bool(v)
@@ -4110,9 +4156,10 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [2]uint8{
+	for i, mask := range [3]uint8{
 		0b11111111,
 		0b11111111,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -11637,9 +11684,21 @@ func (s *Inbox) encodeFields(e *jx.Encoder) {
 		e.FieldStart("limits")
 		s.Limits.Encode(e)
 	}
+	{
+		e.FieldStart("aliases")
+		e.ArrStart()
+		for _, elem := range s.Aliases {
+			e.Str(elem)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("catch_all")
+		e.Bool(s.CatchAll)
+	}
 }
 
-var jsonFieldsNameOfInbox = [15]string{
+var jsonFieldsNameOfInbox = [17]string{
 	0:  "object",
 	1:  "id",
 	2:  "address",
@@ -11655,6 +11714,8 @@ var jsonFieldsNameOfInbox = [15]string{
 	12: "created_at",
 	13: "updated_at",
 	14: "limits",
+	15: "aliases",
+	16: "catch_all",
 }
 
 // Decode decodes Inbox from json.
@@ -11662,7 +11723,7 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode Inbox to nil")
 	}
-	var requiredBitSet [2]uint8
+	var requiredBitSet [3]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -11836,6 +11897,38 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"limits\"")
 			}
+		case "aliases":
+			requiredBitSet[1] |= 1 << 7
+			if err := func() error {
+				s.Aliases = make([]string, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem string
+					v, err := d.Str()
+					elem = string(v)
+					if err != nil {
+						return err
+					}
+					s.Aliases = append(s.Aliases, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"aliases\"")
+			}
+		case "catch_all":
+			requiredBitSet[2] |= 1 << 0
+			if err := func() error {
+				v, err := d.Bool()
+				s.CatchAll = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"catch_all\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -11845,9 +11938,10 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [2]uint8{
+	for i, mask := range [3]uint8{
 		0b11111111,
-		0b01111111,
+		0b11111111,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -11950,9 +12044,25 @@ func (s *InboxCreate) encodeFields(e *jx.Encoder) {
 			s.Limits.Encode(e)
 		}
 	}
+	{
+		if s.Aliases != nil {
+			e.FieldStart("aliases")
+			e.ArrStart()
+			for _, elem := range s.Aliases {
+				elem.Encode(e)
+			}
+			e.ArrEnd()
+		}
+	}
+	{
+		if s.CatchAll.Set {
+			e.FieldStart("catch_all")
+			s.CatchAll.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfInboxCreate = [8]string{
+var jsonFieldsNameOfInboxCreate = [10]string{
 	0: "name",
 	1: "domain",
 	2: "display_name",
@@ -11961,6 +12071,8 @@ var jsonFieldsNameOfInboxCreate = [8]string{
 	5: "metadata",
 	6: "expires_at",
 	7: "limits",
+	8: "aliases",
+	9: "catch_all",
 }
 
 // Decode decodes InboxCreate from json.
@@ -12051,6 +12163,33 @@ func (s *InboxCreate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"limits\"")
+			}
+		case "aliases":
+			if err := func() error {
+				s.Aliases = make([]LocalPart, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem LocalPart
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.Aliases = append(s.Aliases, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"aliases\"")
+			}
+		case "catch_all":
+			if err := func() error {
+				s.CatchAll.Reset()
+				if err := s.CatchAll.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"catch_all\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -12259,15 +12398,33 @@ func (s *InboxUpdate) encodeFields(e *jx.Encoder) {
 			s.Limits.Encode(e)
 		}
 	}
+	{
+		if s.Aliases != nil {
+			e.FieldStart("aliases")
+			e.ArrStart()
+			for _, elem := range s.Aliases {
+				elem.Encode(e)
+			}
+			e.ArrEnd()
+		}
+	}
+	{
+		if s.CatchAll.Set {
+			e.FieldStart("catch_all")
+			s.CatchAll.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfInboxUpdate = [6]string{
+var jsonFieldsNameOfInboxUpdate = [8]string{
 	0: "display_name",
 	1: "send_policy",
 	2: "retention_days",
 	3: "metadata",
 	4: "expires_at",
 	5: "limits",
+	6: "aliases",
+	7: "catch_all",
 }
 
 // Decode decodes InboxUpdate from json.
@@ -12337,6 +12494,33 @@ func (s *InboxUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"limits\"")
+			}
+		case "aliases":
+			if err := func() error {
+				s.Aliases = make([]LocalPart, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem LocalPart
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.Aliases = append(s.Aliases, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"aliases\"")
+			}
+		case "catch_all":
+			if err := func() error {
+				s.CatchAll.Reset()
+				if err := s.CatchAll.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"catch_all\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -12976,6 +13160,46 @@ func (s ListEventsOKApplicationJSON) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *ListEventsOKApplicationJSON) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes LocalPart as json.
+func (s LocalPart) Encode(e *jx.Encoder) {
+	unwrapped := string(s)
+
+	e.Str(unwrapped)
+}
+
+// Decode decodes LocalPart from json.
+func (s *LocalPart) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode LocalPart to nil")
+	}
+	var unwrapped string
+	if err := func() error {
+		v, err := d.Str()
+		unwrapped = string(v)
+		if err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = LocalPart(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s LocalPart) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *LocalPart) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -13756,6 +13980,10 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 		s.Tag.Encode(e)
 	}
 	{
+		e.FieldStart("delivered_to")
+		s.DeliveredTo.Encode(e)
+	}
+	{
 		e.FieldStart("attachments")
 		e.ArrStart()
 		for _, elem := range s.Attachments {
@@ -13813,7 +14041,7 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfMessage = [35]string{
+var jsonFieldsNameOfMessage = [36]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -13839,16 +14067,17 @@ var jsonFieldsNameOfMessage = [35]string{
 	22: "automated",
 	23: "truncated",
 	24: "tag",
-	25: "attachments",
-	26: "recipients",
-	27: "rfc_message_id",
-	28: "in_reply_to",
-	29: "references",
-	30: "size",
-	31: "received_at",
-	32: "sent_at",
-	33: "delivered_at",
-	34: "created_at",
+	25: "delivered_to",
+	26: "attachments",
+	27: "recipients",
+	28: "rfc_message_id",
+	29: "in_reply_to",
+	30: "references",
+	31: "size",
+	32: "received_at",
+	33: "sent_at",
+	34: "delivered_at",
+	35: "created_at",
 }
 
 // Decode decodes Message from json.
@@ -14179,8 +14408,18 @@ func (s *Message) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"tag\"")
 			}
-		case "attachments":
+		case "delivered_to":
 			requiredBitSet[3] |= 1 << 1
+			if err := func() error {
+				if err := s.DeliveredTo.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"delivered_to\"")
+			}
+		case "attachments":
+			requiredBitSet[3] |= 1 << 2
 			if err := func() error {
 				s.Attachments = make([]Attachment, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14198,7 +14437,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "recipients":
-			requiredBitSet[3] |= 1 << 2
+			requiredBitSet[3] |= 1 << 3
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14216,7 +14455,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "rfc_message_id":
-			requiredBitSet[3] |= 1 << 3
+			requiredBitSet[3] |= 1 << 4
 			if err := func() error {
 				if err := s.RfcMessageID.Decode(d); err != nil {
 					return err
@@ -14226,7 +14465,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"rfc_message_id\"")
 			}
 		case "in_reply_to":
-			requiredBitSet[3] |= 1 << 4
+			requiredBitSet[3] |= 1 << 5
 			if err := func() error {
 				s.InReplyTo = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14246,7 +14485,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"in_reply_to\"")
 			}
 		case "references":
-			requiredBitSet[3] |= 1 << 5
+			requiredBitSet[3] |= 1 << 6
 			if err := func() error {
 				s.References = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14266,7 +14505,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"references\"")
 			}
 		case "size":
-			requiredBitSet[3] |= 1 << 6
+			requiredBitSet[3] |= 1 << 7
 			if err := func() error {
 				v, err := d.Int64()
 				s.Size = int64(v)
@@ -14278,7 +14517,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"size\"")
 			}
 		case "received_at":
-			requiredBitSet[3] |= 1 << 7
+			requiredBitSet[4] |= 1 << 0
 			if err := func() error {
 				if err := s.ReceivedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -14288,7 +14527,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"received_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[4] |= 1 << 0
+			requiredBitSet[4] |= 1 << 1
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -14298,7 +14537,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[4] |= 1 << 1
+			requiredBitSet[4] |= 1 << 2
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -14308,7 +14547,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "created_at":
-			requiredBitSet[4] |= 1 << 2
+			requiredBitSet[4] |= 1 << 3
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -14333,7 +14572,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 		0b11111111,
 		0b11110111,
 		0b11111111,
-		0b00000111,
+		0b00001111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -15085,6 +15324,10 @@ func (s MessageOrCode) encodeFields(e *jx.Encoder) {
 			{
 				e.FieldStart("tag")
 				s.Tag.Encode(e)
+			}
+			{
+				e.FieldStart("delivered_to")
+				s.DeliveredTo.Encode(e)
 			}
 			{
 				e.FieldStart("attachments")

@@ -1555,6 +1555,15 @@ func decodeCreateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 			}(); err != nil {
 				return res, err
 			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
+			}
 			return &response, nil
 		default:
 			return res, validate.InvalidContentType(ct)
@@ -3867,6 +3876,15 @@ func decodeDeleteInboxResponse(resp *http.Response) (res *DeletedInbox, _ error)
 				return nil
 			}(); err != nil {
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -8594,6 +8612,15 @@ func decodeGetInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				return nil
 			}(); err != nil {
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:
@@ -23086,6 +23113,15 @@ func decodeUpdateInboxResponse(resp *http.Response) (res *Inbox, _ error) {
 				return nil
 			}(); err != nil {
 				return res, err
+			}
+			// Validate response.
+			if err := func() error {
+				if err := response.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return res, errors.Wrap(err, "validate")
 			}
 			return &response, nil
 		default:

@@ -1866,6 +1866,10 @@ type DeletedInbox struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// How much the inbox may send, or null for no limits.
 	Limits NilActiveLimits `json:"limits"`
+	// Local parts of further addresses on the domain.
+	Aliases []string `json:"aliases"`
+	// Whether the inbox receives mail for all other addresses on its domain.
+	CatchAll bool `json:"catch_all"`
 	// Always true.
 	Deleted bool `json:"deleted"`
 }
@@ -1943,6 +1947,16 @@ func (s *DeletedInbox) GetUpdatedAt() time.Time {
 // GetLimits returns the value of Limits.
 func (s *DeletedInbox) GetLimits() NilActiveLimits {
 	return s.Limits
+}
+
+// GetAliases returns the value of Aliases.
+func (s *DeletedInbox) GetAliases() []string {
+	return s.Aliases
+}
+
+// GetCatchAll returns the value of CatchAll.
+func (s *DeletedInbox) GetCatchAll() bool {
+	return s.CatchAll
 }
 
 // GetDeleted returns the value of Deleted.
@@ -2023,6 +2037,16 @@ func (s *DeletedInbox) SetUpdatedAt(val time.Time) {
 // SetLimits sets the value of Limits.
 func (s *DeletedInbox) SetLimits(val NilActiveLimits) {
 	s.Limits = val
+}
+
+// SetAliases sets the value of Aliases.
+func (s *DeletedInbox) SetAliases(val []string) {
+	s.Aliases = val
+}
+
+// SetCatchAll sets the value of CatchAll.
+func (s *DeletedInbox) SetCatchAll(val bool) {
+	s.CatchAll = val
 }
 
 // SetDeleted sets the value of Deleted.
@@ -5802,6 +5826,10 @@ type Inbox struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// How much the inbox may send, or null for no limits.
 	Limits NilActiveLimits `json:"limits"`
+	// Local parts of further addresses on the domain.
+	Aliases []string `json:"aliases"`
+	// Whether the inbox receives mail for all other addresses on its domain.
+	CatchAll bool `json:"catch_all"`
 }
 
 // GetObject returns the value of Object.
@@ -5879,6 +5907,16 @@ func (s *Inbox) GetLimits() NilActiveLimits {
 	return s.Limits
 }
 
+// GetAliases returns the value of Aliases.
+func (s *Inbox) GetAliases() []string {
+	return s.Aliases
+}
+
+// GetCatchAll returns the value of CatchAll.
+func (s *Inbox) GetCatchAll() bool {
+	return s.CatchAll
+}
+
 // SetObject sets the value of Object.
 func (s *Inbox) SetObject(val string) {
 	s.Object = val
@@ -5954,6 +5992,16 @@ func (s *Inbox) SetLimits(val NilActiveLimits) {
 	s.Limits = val
 }
 
+// SetAliases sets the value of Aliases.
+func (s *Inbox) SetAliases(val []string) {
+	s.Aliases = val
+}
+
+// SetCatchAll sets the value of CatchAll.
+func (s *Inbox) SetCatchAll(val bool) {
+	s.CatchAll = val
+}
+
 // The inbox to create. All fields are optional.
 // Ref: #/components/schemas/InboxCreate
 type InboxCreate struct {
@@ -5975,6 +6023,13 @@ type InboxCreate struct {
 	ExpiresAt OptNilDateTime `json:"expires_at"`
 	// How much the inbox may send. If omitted or null, as much as the key and the account may.
 	Limits OptNilSendLimits `json:"limits"`
+	// Local parts of further addresses on the domain, folded to lower case. Each is unique among the
+	// addresses and aliases of the domain, and is free again when the inbox is deleted.
+	Aliases []LocalPart `json:"aliases"`
+	// Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are
+	// not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are
+	// left out. Only on a verified domain of your account, and one inbox for each domain.
+	CatchAll OptBool `json:"catch_all"`
 }
 
 // GetName returns the value of Name.
@@ -6017,6 +6072,16 @@ func (s *InboxCreate) GetLimits() OptNilSendLimits {
 	return s.Limits
 }
 
+// GetAliases returns the value of Aliases.
+func (s *InboxCreate) GetAliases() []LocalPart {
+	return s.Aliases
+}
+
+// GetCatchAll returns the value of CatchAll.
+func (s *InboxCreate) GetCatchAll() OptBool {
+	return s.CatchAll
+}
+
 // SetName sets the value of Name.
 func (s *InboxCreate) SetName(val OptString) {
 	s.Name = val
@@ -6055,6 +6120,16 @@ func (s *InboxCreate) SetExpiresAt(val OptNilDateTime) {
 // SetLimits sets the value of Limits.
 func (s *InboxCreate) SetLimits(val OptNilSendLimits) {
 	s.Limits = val
+}
+
+// SetAliases sets the value of Aliases.
+func (s *InboxCreate) SetAliases(val []LocalPart) {
+	s.Aliases = val
+}
+
+// SetCatchAll sets the value of CatchAll.
+func (s *InboxCreate) SetCatchAll(val OptBool) {
+	s.CatchAll = val
 }
 
 // Merged schema.
@@ -6116,6 +6191,12 @@ type InboxUpdate struct {
 	// How much the inbox may send. Replaces the whole object; null removes all limits. Raising or removing
 	// a limit needs the scope `admin` and a key without limits.
 	Limits OptNilSendLimits `json:"limits"`
+	// Local parts of further addresses on the domain, folded to lower case. Replaces the whole list. A key
+	// with `inbox_ids` can only remove aliases.
+	Aliases []LocalPart `json:"aliases"`
+	// Whether the inbox receives mail for all other addresses on its domain. A key with `inbox_ids` can
+	// only set it to false.
+	CatchAll OptBool `json:"catch_all"`
 }
 
 // GetDisplayName returns the value of DisplayName.
@@ -6148,6 +6229,16 @@ func (s *InboxUpdate) GetLimits() OptNilSendLimits {
 	return s.Limits
 }
 
+// GetAliases returns the value of Aliases.
+func (s *InboxUpdate) GetAliases() []LocalPart {
+	return s.Aliases
+}
+
+// GetCatchAll returns the value of CatchAll.
+func (s *InboxUpdate) GetCatchAll() OptBool {
+	return s.CatchAll
+}
+
 // SetDisplayName sets the value of DisplayName.
 func (s *InboxUpdate) SetDisplayName(val OptNilString) {
 	s.DisplayName = val
@@ -6176,6 +6267,16 @@ func (s *InboxUpdate) SetExpiresAt(val OptNilDateTime) {
 // SetLimits sets the value of Limits.
 func (s *InboxUpdate) SetLimits(val OptNilSendLimits) {
 	s.Limits = val
+}
+
+// SetAliases sets the value of Aliases.
+func (s *InboxUpdate) SetAliases(val []LocalPart) {
+	s.Aliases = val
+}
+
+// SetCatchAll sets the value of CatchAll.
+func (s *InboxUpdate) SetCatchAll(val OptBool) {
+	s.CatchAll = val
 }
 
 type IncludeText string
@@ -6521,6 +6622,8 @@ func (s *ListEventsOKRawApplicationJSON) SetResponse(val *http.Response) {
 
 func (*ListEventsOKRawApplicationJSON) listEventsRes() {}
 
+type LocalPart string
+
 // A sender or recipient of a message or draft.
 // Ref: #/components/schemas/MailAddress
 type MailAddress struct {
@@ -6795,6 +6898,10 @@ type Message struct {
 	Truncated bool `json:"truncated"`
 	// The tag of the address, if the message was sent to `name+tag@domain`.
 	Tag NilString `json:"tag"`
+	// The address that a received message was sent to, in lower case: of the inbox, with a tag or without,
+	// an alias, or any other address that a catch-all inbox receives. The To header need not name it. Null
+	// for sent messages, for reports on sent mail, and for messages from before this was kept.
+	DeliveredTo NilString `json:"delivered_to"`
 	// The attachments, without their content.
 	Attachments []Attachment `json:"attachments"`
 	// The delivery state of each recipient of a sent message. Empty for received messages.
@@ -6940,6 +7047,11 @@ func (s *Message) GetTruncated() bool {
 // GetTag returns the value of Tag.
 func (s *Message) GetTag() NilString {
 	return s.Tag
+}
+
+// GetDeliveredTo returns the value of DeliveredTo.
+func (s *Message) GetDeliveredTo() NilString {
+	return s.DeliveredTo
 }
 
 // GetAttachments returns the value of Attachments.
@@ -7115,6 +7227,11 @@ func (s *Message) SetTruncated(val bool) {
 // SetTag sets the value of Tag.
 func (s *Message) SetTag(val NilString) {
 	s.Tag = val
+}
+
+// SetDeliveredTo sets the value of DeliveredTo.
+func (s *Message) SetDeliveredTo(val NilString) {
+	s.DeliveredTo = val
 }
 
 // SetAttachments sets the value of Attachments.

@@ -269,10 +269,10 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	if err != nil {
 		return none, err
 	}
-	if !wholeDomain && slices.Contains(reservedNames, name) {
+	if !wholeDomain && isReserved(name) {
 		return none, errSender("uses a name that is reserved for the operator of the shared mail domain")
 	}
-	in, err := a.store.InboxAt(ctx, name+"@"+domain)
+	in, err := a.store.InboxAt(ctx, a.domainOwner(k, domain), name+"@"+domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if httpapi.Visible(k) != nil {

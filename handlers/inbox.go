@@ -11,6 +11,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -20,11 +21,17 @@ var _ gen.InboxesHandler = (*API)(nil)
 
 const defaultRetentionDays = 7
 
-// reservedNames are local parts that belong to the operator by convention (RFC
-// 2142), and the one of our return paths.
-var reservedNames = []string{
-	"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster",
-	feedback.ReturnName,
+// isReserved reports whether a local part belongs to the operator, or to our return
+// paths.
+func isReserved(local string) bool { return mail.IsRole(local) || local == feedback.ReturnName }
+
+// domainOwner is the owner of a domain's addresses for the store: the account of the
+// key, or 0 for the domain that all accounts share.
+func (a *API) domainOwner(k store.Key, domain string) int64 {
+	if domain == a.cfg.MailDomain {
+		return 0
+	}
+	return k.AccountID
 }
 
 // CreateInbox implements POST /v1/inboxes.
@@ -50,6 +57,10 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	}
 	in.Address, in.OnOwnDomain = in.Name+"@"+in.Domain, in.Domain != a.cfg.MailDomain
 	if err := checkAddress(in); err != nil {
+		return nil, err
+	}
+	in.Aliases.V, in.CatchAll = foldAliases(req.Aliases), req.CatchAll.Or(false)
+	if err := a.checkAddresses(k, store.Inbox{}, in); err != nil {
 		return nil, err
 	}
 	if name, ok := req.DisplayName.Get(); ok {
@@ -104,13 +115,57 @@ func errNeedsAdmin(param, format string, args ...any) error {
 
 // checkAddress refuses reserved names and addresses that are too long.
 func checkAddress(in store.Inbox) error {
-	if slices.Contains(reservedNames, in.Name) {
+	if isReserved(in.Name) {
 		return httpapi.Invalid("name", "is reserved")
 	}
 	if len(in.Address) > 254 {
 		return httpapi.Invalid("name", "results in an address of more than 254 characters")
 	}
 	return nil
+}
+
+// foldAliases folds the case of local parts.
+func foldAliases(aliases []gen.LocalPart) []string {
+	folded := make([]string, 0, len(aliases))
+	for _, alias := range aliases {
+		folded = append(folded, strings.ToLower(string(alias)))
+	}
+	return folded
+}
+
+// checkAddresses refuses further addresses that the inbox may not have. A key with
+// inbox_ids may not add any, as it may not create inboxes: it would read mail that is
+// meant for others.
+func (a *API) checkAddresses(k store.Key, before, after store.Inbox) error {
+	seen := map[string]bool{after.Name: true}
+	for i, alias := range after.Aliases.V {
+		param := fmt.Sprintf("aliases[%d]", i)
+		switch added := !slices.Contains(before.Aliases.V, alias); {
+		case isReserved(alias):
+			return httpapi.Invalid(param, "%s is reserved", alias)
+		case len(alias)+1+len(after.Domain) > 254:
+			return httpapi.Invalid(param, "results in an address of more than 254 characters")
+		case seen[alias]:
+			return httpapi.Invalid(param, "%s is already an address of this inbox", alias)
+		case added && httpapi.Visible(k) != nil:
+			return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot add aliases"), param)
+		}
+		seen[alias] = true
+	}
+	switch {
+	case !after.CatchAll || before.CatchAll:
+		return nil
+	case !after.OnOwnDomain:
+		return httpapi.Invalid("catch_all", "needs an inbox on a verified domain of this account, because all accounts share %s", after.Domain)
+	case httpapi.Visible(k) != nil:
+		return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot set catch_all"), "catch_all")
+	}
+	return nil
+}
+
+func withParam(e *httpapi.Error, param string) *httpapi.Error {
+	e.Param = param
+	return e
 }
 
 // breaksLine reports whether a character may end a line or control a terminal.
@@ -190,6 +245,14 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 		if req.Limits.Set {
 			in.Limits = limitsFromAPI(req.Limits)
 		}
+		in.OnOwnDomain = in.Domain != a.cfg.MailDomain
+		if req.Aliases != nil {
+			in.Aliases.V = foldAliases(req.Aliases)
+		}
+		patch(&in.CatchAll, req.CatchAll)
+		if err := a.checkAddresses(k, before, *in); err != nil {
+			return err
+		}
 		if err := checkPolicyChange(k, before, *in); err != nil {
 			return err
 		}
@@ -214,7 +277,7 @@ func (a *API) DeleteInbox(ctx context.Context, p gen.DeleteInboxParams) (*gen.De
 	return &gen.DeletedInbox{
 		Object: v.Object, ID: v.ID, Address: v.Address, Name: v.Name, Domain: v.Domain, DisplayName: v.DisplayName,
 		SendPolicy: v.SendPolicy, Status: v.Status, RetentionDays: v.RetentionDays, Metadata: v.Metadata, ExpiresAt: v.ExpiresAt,
-		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Limits: v.Limits, Deleted: true,
+		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Limits: v.Limits, Aliases: v.Aliases, CatchAll: v.CatchAll, Deleted: true,
 	}, nil
 }
 
@@ -239,6 +302,8 @@ func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
 		CreatedAt:     in.CreatedAt.Time,
 		UpdatedAt:     in.UpdatedAt.Time,
 		Limits:        limitsToAPI(in.Bounds()),
+		Aliases:       append([]string{}, in.Aliases.V...),
+		CatchAll:      in.CatchAll,
 	}
 }
 

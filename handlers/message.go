@@ -166,7 +166,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 		Object: "message", ID: m.ID, InboxID: m.InboxID, ThreadID: m.ThreadID, Direction: string(m.Direction), Status: string(m.Status),
 		Expired: m.ExpiredAt != nil, TestMode: m.TestMode, From: gen.NilMailAddress{Null: true},
 		To: addressesToAPI(a.To), Cc: addressesToAPI(a.Cc), Bcc: addressesToAPI(a.Bcc), ReplyTo: addressesToAPI(a.ReplyTo),
-		Subject: m.Subject, Automated: m.Automated, Truncated: m.Truncated, Tag: nilString(m.Tag), Attachments: []gen.Attachment{}, Recipients: []gen.Recipient{},
+		Subject: m.Subject, Automated: m.Automated, Truncated: m.Truncated, Tag: nilString(m.Tag), DeliveredTo: nilString(m.DeliveredTo), Attachments: []gen.Attachment{}, Recipients: []gen.Recipient{},
 		RfcMessageID: emptyIsNull(m.HeaderID), InReplyTo: orEmpty(m.Refs.V.InReplyTo), References: orEmpty(m.Refs.V.References),
 		Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
 		CreatedAt: m.CreatedAt.Time,

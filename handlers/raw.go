@@ -159,7 +159,7 @@ func (a *API) inboxOfRaw(ctx context.Context, k store.Key, raw *rawMail, o rawOp
 	}
 	local, domain := cutAddress(raw.From.Email)
 	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
-	in, err := a.store.InboxAt(ctx, name+"@"+domain)
+	in, err := a.store.InboxAt(ctx, a.domainOwner(k, domain), name+"@"+domain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil //nolint:nilnil // as above

@@ -116,6 +116,16 @@ func (s *Store) DomainOwner(ctx context.Context, name string) (accountID int64, 
 	return accountID, s.wrap(err, "domain")
 }
 
+// WildcardOwner returns the nearest of names, domains above one that is not verified,
+// that is verified, and its account, or ErrNotFound.
+func (s *Store) WildcardOwner(ctx context.Context, names []string) (accountID int64, name string, err error) {
+	var w where
+	w.in("domain", names)
+	q := `SELECT account_id, domain FROM domains` + w.sql() + ` AND status = 'verified' ORDER BY length(domain) DESC LIMIT 1`
+	err = s.read.QueryRowContext(ctx, q, w.args...).Scan(&accountID, &name)
+	return accountID, name, s.wrap(err, "domain")
+}
+
 // lockDomain keeps the account's verified domain as it is until the end of the
 // transaction.
 func (s *Store) lockDomain(ctx context.Context, tx *sqlx.Tx, accountID int64, name string) error {

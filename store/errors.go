@@ -89,3 +89,14 @@ func one(res sql.Result, what string, missing error) error {
 	}
 	return nil
 }
+
+// TakenError is an ErrAddressTaken for a field of an inbox other than its name.
+type TakenError struct {
+	Param string // the field
+	Text  string // what has the address
+}
+
+func (e *TakenError) Error() string { return e.Param + ": " + e.Text }
+
+// Is reports whether target is ErrAddressTaken.
+func (e *TakenError) Is(target error) bool { return target == ErrAddressTaken }

@@ -50,9 +50,13 @@ type Inbox struct {
 	CreatedAt     Time          `db:"created_at"`
 	UpdatedAt     Time          `db:"updated_at"`
 	Limits        *JSON[Limits] `db:"limits"` // nil: none
+	// Aliases are local parts of further addresses on the domain. CatchAll means that
+	// the inbox receives mail for all other addresses on the domain and below it.
+	Aliases  JSON[[]string] `db:"aliases"`
+	CatchAll bool           `db:"catch_all"`
 
-	// OnOwnDomain marks a new inbox on a domain of the account, not of the
-	// installation.
+	// OnOwnDomain marks an inbox to create or update on a domain of the account, not
+	// of the installation.
 	OnOwnDomain bool `db:"-"`
 }
 
@@ -63,7 +67,7 @@ func (in Inbox) Bounds() *Limits { return bounds(in.Limits) }
 func (in Inbox) Expired(now Time) bool { return in.ExpiresAt != nil && !in.ExpiresAt.After(now.Time) }
 
 const inboxStored = `seq, account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
-	expires_at, created_at, updated_at, limits`
+	expires_at, created_at, updated_at, limits, aliases, catch_all`
 
 // The time of the last message is looked up, not kept: keeping it would cost a
 // write of the inbox for each mail.
@@ -71,16 +75,20 @@ const inboxColumns = inboxStored + `,
 	(SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = inboxes.seq) AS last_message_at`
 
 // CreateInbox stores in and returns the stored row. It returns ErrAddressTaken if
-// the address is or was in use, ErrDomainNotVerified if the account has not
+// an address is or was in use, ErrDomainNotVerified if the account has not
 // verified the domain, and a LimitError if the plan allows no more inboxes.
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
-			expires_at, created_at, updated_at, limits)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11, $12)
+			expires_at, created_at, updated_at, limits, aliases, catch_all)
+		SELECT $1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11, $12, $13, $14
+		WHERE NOT EXISTS (SELECT 1 FROM inbox_addresses WHERE owner = $15 AND address = $3)
 		ON CONFLICT (address) DO NOTHING
 		RETURNING ` + inboxStored
 	now := s.now()
+	if in.Aliases.V == nil {
+		in.Aliases.V = []string{}
+	}
 	var out []Inbox
 	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
 		out = nil
@@ -90,12 +98,18 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			}
 		}
 		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
-			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now), in.Limits)
+			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now), in.Limits, in.Aliases, in.CatchAll, in.owner())
 		if err != nil {
 			return err
 		}
 		if len(out) == 0 {
 			return s.taken(ctx, tx, in.Address, ErrAddressTaken, once)
+		}
+		if len(in.Aliases.V) > 0 || in.CatchAll {
+			out[0].OnOwnDomain = in.OnOwnDomain
+			if err := s.saveAddresses(ctx, tx, out[0]); err != nil {
+				return err
+			}
 		}
 		if err := s.countInbox(ctx, tx, in.AccountID); err != nil {
 			return err
@@ -143,11 +157,13 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 }
 
 // InboxAt returns the inbox that has or had an address, of whatever account and
-// in whatever state.
-func (s *Store) InboxAt(ctx context.Context, address string) (Inbox, error) {
-	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE address = $1`
+// in whatever state, or the one that has it as an alias on a domain of owner. A
+// catch-all inbox does not count.
+func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox, error) {
+	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
+		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1))`
 	var in Inbox
-	err := s.reads.One(ctx, &in, q, address)
+	err := s.reads.One(ctx, &in, q, address, owner)
 	return in, s.wrap(err, "inbox at an address")
 }
 
@@ -188,12 +204,13 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, 
 }
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
-// retention, metadata, expiry and limits. An error of edit changes nothing and is
+// retention, metadata, expiry, limits and further addresses. An error of edit changes nothing and is
 // returned unchanged.
 func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edit func(*Inbox) error) (Inbox, error) {
 	const save = `
 		UPDATE inboxes
-		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7, limits = $8
+		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7, limits = $8,
+		       aliases = $9, catch_all = $10
 		 WHERE seq = $1`
 	var in Inbox
 	var refused error
@@ -202,7 +219,7 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 		if in, err = s.lockInbox(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		before := in.Bounds()
+		before, old := in.Bounds(), in
 		learned := before != nil && before.NewRecipientsPerDay != nil
 		if refused = edit(&in); refused != nil {
 			return refused
@@ -213,8 +230,12 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 			}
 		}
 		in.UpdatedAt = NewTime(s.now())
-		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt, in.Limits)
-		return err
+		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt, in.Limits,
+			in.Aliases, in.CatchAll)
+		if err != nil || in.CatchAll == old.CatchAll && slices.Equal(in.Aliases.V, old.Aliases.V) {
+			return err
+		}
+		return s.saveAddresses(ctx, tx, in)
 	})
 	switch {
 	case refused != nil:
@@ -225,11 +246,83 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 	return in, nil
 }
 
+// owner is the account whose domain the inbox is on, or 0 for the domain that all
+// accounts share.
+func (in Inbox) owner() int64 {
+	if in.OnOwnDomain {
+		return in.AccountID
+	}
+	return 0
+}
+
+// CatchAllOf is the address that stands for all other addresses on a domain.
+func CatchAllOf(domain string) string { return "*@" + domain }
+
+// saveAddresses replaces the further addresses of an inbox. Its error is a
+// TakenError if another inbox has one of them, or had one as its address.
+func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
+	const (
+		lock   = `LOCK TABLE inboxes IN SHARE ROW EXCLUSIVE MODE` // no inbox is created until the commit
+		remove = `DELETE FROM inbox_addresses WHERE inbox_seq = $1`
+		exists = `SELECT count(*) FROM inboxes WHERE address = $1`
+		add    = `INSERT INTO inbox_addresses (owner, address, inbox_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+		holder = `SELECT i.id, i.address FROM inbox_addresses a JOIN inboxes i ON i.seq = a.inbox_seq WHERE a.owner = $1 AND a.address = $2`
+	)
+	if in.OnOwnDomain {
+		if err := s.lockDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
+			return err
+		}
+	}
+	if !s.engine.Alone() {
+		if _, err := tx.ExecContext(ctx, lock); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, remove, in.Seq); err != nil {
+		return err
+	}
+	insert := func(address string) (added bool, err error) {
+		result, err := tx.ExecContext(ctx, add, in.owner(), address, in.Seq)
+		if err != nil {
+			return false, err
+		}
+		n, err := result.RowsAffected()
+		return n == 1, err
+	}
+	for i, alias := range in.Aliases.V {
+		address := alias + "@" + in.Domain
+		var inboxes int
+		if err := tx.GetContext(ctx, &inboxes, exists, address); err != nil {
+			return err
+		}
+		added, err := insert(address)
+		if err != nil {
+			return err
+		}
+		if inboxes > 0 || !added {
+			return &TakenError{Param: fmt.Sprintf("aliases[%d]", i), Text: address + " is or was in use"}
+		}
+	}
+	if !in.CatchAll {
+		return nil
+	}
+	added, err := insert(CatchAllOf(in.Domain))
+	if err != nil || added {
+		return err
+	}
+	var other Inbox
+	if err := tx.GetContext(ctx, &other, holder, in.owner(), CatchAllOf(in.Domain)); err != nil {
+		return err
+	}
+	return &TakenError{Param: "catch_all", Text: fmt.Sprintf("inbox %s (%s) is the catch-all inbox of %s", other.ID, other.Address, in.Domain)}
+}
+
 // DeleteInbox makes the inbox refuse mail and hides all its content. It wakes
 // waiting clients on all nodes. Queued messages are still delivered.
 func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const (
 		q     = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
+		free  = `DELETE FROM inbox_addresses WHERE inbox_seq = $1`
 		count = `UPDATE accounts SET inboxes = inboxes - 1 WHERE seq = $1`
 		event = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, false, '{}', $5)`
 	)
@@ -241,6 +334,9 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 		}
 		in.Status, in.UpdatedAt = InboxDeleted, NewTime(s.now())
 		if _, err = tx.ExecContext(ctx, q, in.Seq, in.UpdatedAt); err != nil {
+			return err
+		}
+		if _, err = tx.ExecContext(ctx, free, in.Seq); err != nil {
 			return err
 		}
 		if _, err = tx.ExecContext(ctx, count, in.AccountID); err != nil {
@@ -294,25 +390,32 @@ func (m Mailbox) Takes(now Time) bool { return m.Status == InboxActive && !m.Exp
 // Expired reports whether the inbox has passed its expires_at.
 func (m Mailbox) Expired(now Time) bool { return m.ExpiresAt != nil && !m.ExpiresAt.After(now.Time) }
 
+// One query: coalesce stops at the first inbox, and "" is not an address.
 const mailboxByAddress = `
-	SELECT seq, account_id, id, status, expires_at FROM inboxes WHERE address = $1 AND status <> 'deleted'`
+	SELECT seq, account_id, id, status, expires_at FROM inboxes WHERE seq = coalesce(
+		(SELECT seq FROM inboxes WHERE address = $1),
+		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1),
+		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $3)) AND status <> 'deleted'`
 
-// MailboxByAddress returns the inbox, of any account, that receives mail for
-// address (lower case, without tag). It returns ErrNotFound if the inbox is
-// deleted or never existed. It runs for every recipient. Where one process writes,
+// MailboxByAddress returns the inbox that receives mail for address (lower case,
+// without tag): the inbox, of any account, with that address; else the one with that
+// alias; else the catch-all inbox catchAll, which may be empty. Aliases and catch-all
+// inboxes are those on domains of owner, an account, or 0 for the domain of the
+// installation. It returns ErrNotFound without an inbox, or if the inbox with that
+// address is deleted. It runs for every recipient. Where one process writes,
 // it remembers the inboxes that take mail: for a second, in case an operator's
 // command changes the database meanwhile, and only until this process changes
 // anything but messages. The transaction that stores a message checks its inbox
 // again. On PostgreSQL each call asks the database: an inbox that another node has
 // deleted accepts nothing more.
-func (s *Store) MailboxByAddress(ctx context.Context, address string) (Mailbox, error) {
+func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {
 	now := time.Now()
 	if m, ok := s.mailboxes.find(address, now); ok {
 		return m, nil
 	}
 	as := s.mailboxes.changes.Load()
 	var m Mailbox
-	err := s.reads.Scan(ctx, mailboxByAddress, []any{address}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+	err := s.reads.Scan(ctx, mailboxByAddress, []any{address, owner, catchAll}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
 	if err == nil && m.Status == InboxActive && s.engine.Alone() {
 		s.mailboxes.note(address, m, as, now)
 	}

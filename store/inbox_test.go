@@ -31,7 +31,7 @@ func TestInboxIsReadBackAsStored(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("created (-) and read (+) differ:\n%s", diff)
 		}
-		byAddress, err := s.MailboxByAddress(t.Context(), want.Address)
+		byAddress, err := s.MailboxByAddress(t.Context(), 0, want.Address, "")
 		if err != nil || byAddress.ID != want.ID {
 			t.Errorf("by address: %s, %v", byAddress.ID, err)
 		}
@@ -103,7 +103,7 @@ func TestDeletedInboxHidesAllThatIsUnderIt(t *testing.T) {
 		<-wake.C // its waiters hear of it
 		ctx := t.Context()
 		_, get := s.Inbox(ctx, in.AccountID, in.ID)
-		_, byAddress := s.MailboxByAddress(ctx, in.Address)
+		_, byAddress := s.MailboxByAddress(ctx, 0, in.Address, "")
 		_, again := s.DeleteInbox(ctx, in.AccountID, in.ID)
 		_, update := s.UpdateInbox(ctx, in.AccountID, in.ID, func(*store.Inbox) error { return nil })
 		_, message := s.Message(ctx, in.AccountID, m.ID)
@@ -233,7 +233,7 @@ func TestCancelledCallDidWhatItSays(t *testing.T) {
 			ctx, cancel := contextEndingAfter(t, time.Duration(i)*20*time.Microsecond)
 			_, told := s.CreateInbox(ctx, in, nil)
 			cancel()
-			_, there := s.MailboxByAddress(t.Context(), in.Address)
+			_, there := s.MailboxByAddress(t.Context(), 0, in.Address, "")
 			if (told == nil) != (there == nil) {
 				t.Fatalf("round %d: told %v, then found %v", i, told, there)
 			}

@@ -65,7 +65,7 @@ func TestMailboxByAddressForgetsWhatChanged(t *testing.T) {
 			check := func(when string, want store.InboxStatus) {
 				t.Helper()
 				for range 2 { // from the database, and remembered
-					if m, err := server.MailboxByAddress(t.Context(), in.Address); err != nil || m.Status != want || m.Seq != in.Seq {
+					if m, err := server.MailboxByAddress(t.Context(), 0, in.Address, ""); err != nil || m.Status != want || m.Seq != in.Seq {
 						t.Errorf("%s: %+v, %v, want %s", when, m, err, want)
 					}
 				}
@@ -87,7 +87,7 @@ func TestMailboxByAddressForgetsWhatChanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m, err := server.MailboxByAddress(t.Context(), in.Address); err != nil || m.ExpiresAt == nil {
+			if m, err := server.MailboxByAddress(t.Context(), 0, in.Address, ""); err != nil || m.ExpiresAt == nil {
 				t.Errorf("with an expiry: %+v, %v", m, err)
 			}
 			check("with an expiry", store.InboxActive)
@@ -105,7 +105,7 @@ func TestMailboxByAddressForgetsWhatChanged(t *testing.T) {
 			if _, err := server.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
 				t.Fatal(err)
 			}
-			if m, err := server.MailboxByAddress(t.Context(), in.Address); !errors.Is(err, store.ErrNotFound) {
+			if m, err := server.MailboxByAddress(t.Context(), 0, in.Address, ""); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("deleted: %+v, %v, want ErrNotFound", m, err)
 			}
 		})
@@ -124,7 +124,7 @@ func TestMailboxByAddressIsRememberedForASecond(t *testing.T) {
 		start := time.Now()
 		look := func() {
 			t.Helper()
-			if _, err := s.MailboxByAddress(t.Context(), in.Address); err != nil {
+			if _, err := s.MailboxByAddress(t.Context(), 0, in.Address, ""); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,7 +11,7 @@ func BenchmarkMailboxByAddress(b *testing.B) {
 	s := storetest.OpenSQLite(b)
 	in := storetest.Inbox(b, s)
 	for b.Loop() {
-		if _, err := s.MailboxByAddress(b.Context(), in.Address); err != nil {
+		if _, err := s.MailboxByAddress(b.Context(), 0, in.Address, ""); err != nil {
 			b.Fatal(err)
 		}
 	}

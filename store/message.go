@@ -88,9 +88,10 @@ type Message struct {
 	HasLink     bool                 `db:"has_link"`
 	Truncated   bool                 `db:"truncated"` // a limit on reading it was reached
 	Tag         *string              `db:"tag"`
-	SentBy      *string              `db:"sent_by"`    // the id of a key or user; read by claims only
-	Size        int64                `db:"size"`       // bytes of the raw message
-	CreatedAt   Time                 `db:"created_at"` // of inbound ones: received at
+	DeliveredTo *string              `db:"delivered_to"` // of received ones, the recipient of the envelope
+	SentBy      *string              `db:"sent_by"`      // the id of a key or user; read by claims only
+	Size        int64                `db:"size"`         // bytes of the raw message
+	CreatedAt   Time                 `db:"created_at"`   // of inbound ones: received at
 	SentAt      *Time                `db:"sent_at"`
 	DeliveredAt *Time                `db:"delivered_at"`
 	// ExpiredAt is when the content was deleted, or its retention ended.
@@ -110,8 +111,8 @@ type Message struct {
 
 const messageColumns = `m.seq, m.account_id, m.inbox_seq, i.id AS inbox_id, m.thread_seq, t.id AS thread_id, m.id, m.direction,
 	CASE WHEN m.quarantined THEN 'quarantined' ELSE m.status END AS status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id,
-	m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag, m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at,
-	i.retention_days`
+	m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag, m.delivered_to, m.size, m.created_at, m.sent_at, m.delivered_at,
+	m.expired_at, i.retention_days`
 
 const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JOIN threads t ON t.seq = m.thread_seq`
 

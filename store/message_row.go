@@ -25,7 +25,7 @@ func newMessageRow(withSummary bool) *messageRow {
 	r.dest = []any{
 		(*number)(&m.Seq), (*number)(&m.AccountID), (*number)(&m.InboxSeq), &m.InboxID, (*number)(&m.ThreadSeq), &m.ThreadID, &m.ID,
 		(*string)(&m.Direction), (*string)(&m.Status), &m.TestMode, &m.FromEmail, &m.Addresses, &m.Subject, &m.HeaderID, &m.Refs,
-		&m.Automated, &m.HasCode, &m.HasLink, &m.Truncated, orNil[string]{&m.Tag}, (*number)(&m.Size), &m.CreatedAt,
+		&m.Automated, &m.HasCode, &m.HasLink, &m.Truncated, orNil[string]{&m.Tag}, orNil[string]{&m.DeliveredTo}, (*number)(&m.Size), &m.CreatedAt,
 		orNil[Time]{&m.SentAt}, orNil[Time]{&m.DeliveredAt}, orNil[Time]{&m.ExpiredAt}, (*shortNumber)(&m.RetentionDays),
 	}
 	if withSummary {

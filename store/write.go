@@ -82,7 +82,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		references: st.Insert(ctx, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
 		messages: st.Insert(ctx, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
-				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined", ""),
+				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, "+
+				"delivered_to", ""),
 		contents: st.Insert(ctx, "contents",
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
 		recipients: st.Insert(ctx, "recipients",

@@ -21,7 +21,7 @@ import (
 // NewMessage is a message to be stored. The store sets its id, time and thread.
 type NewMessage struct {
 	// Message holds InboxSeq, Direction, Status, TestMode, FromEmail, Addresses,
-	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Truncated, Tag, Size, Content
+	// Subject, HeaderID, Refs, Automated, HasCode, HasLink, Truncated, Tag, DeliveredTo, Size, Content
 	// and, for outbound ones, Recipients (Email, Domain, Kind, and Status for
 	// those that are RecipientSuppressed). Everything else is the store's to fill
 	// in, in the copy that it returns.
@@ -163,6 +163,10 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 	if msg.Tag != nil {
 		tag := storable(*msg.Tag)
 		msg.Tag = &tag
+	}
+	if msg.DeliveredTo != nil {
+		to := storable(*msg.DeliveredTo)
+		msg.DeliveredTo = &to
 	}
 	for i := range msg.Recipients {
 		r := &msg.Recipients[i]

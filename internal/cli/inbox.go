@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ func (p Program) inboxCreateCommand() *cobra.Command {
 		domain, displayName string
 		policy              gen.SendPolicy
 		retention           int
+		aliases             []string
+		catchAll            bool
 		lasts               time.Duration
 	)
 	cmd := &cobra.Command{
@@ -32,6 +35,8 @@ func (p Program) inboxCreateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&displayName, "display-name", "", "display name of the sender")
 	choose(cmd, &policy, "policy", "send policy", policy.AllValues())
 	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
+	cmd.Flags().StringSliceVar(&aliases, "alias", nil, "local part of a further address on the domain (repeatable)")
+	cmd.Flags().BoolVar(&catchAll, "catch-all", false, "receive mail for all other addresses on the verified domain")
 	cmd.Flags().DurationVar(&lasts, "lasts", 0, "time until the inbox expires, such as 24h (default: never)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		in := gen.InboxCreate{Domain: opt(domain)}
@@ -46,6 +51,12 @@ func (p Program) inboxCreateCommand() *cobra.Command {
 		}
 		if retention != 0 {
 			in.RetentionDays.SetTo(retention)
+		}
+		for _, alias := range aliases {
+			in.Aliases = append(in.Aliases, gen.LocalPart(alias))
+		}
+		if catchAll {
+			in.CatchAll.SetTo(true)
 		}
 		if lasts != 0 {
 			in.ExpiresAt.SetTo(time.Now().Add(lasts))
@@ -85,6 +96,10 @@ func (p Program) inboxGetCommand() *cobra.Command {
 			t.row("ID", in.ID)
 			t.row("Address", in.Address)
 			t.field("Name", in.DisplayName.Or(""))
+			t.field("Aliases", strings.Join(in.Aliases, ", "))
+			if in.CatchAll {
+				t.row("Catch-all", "all other addresses on "+in.Domain)
+			}
 			t.row("Status", in.Status)
 			t.row("Policy", in.SendPolicy)
 			t.row("Keeps mail", fmt.Sprintf("%d days", in.RetentionDays))

@@ -106,7 +106,7 @@ func (in *installation) fillMillion(purged, kept inbox) {
 
 func (in *installation) inboxOf(s *store.Store, box inbox) store.Inbox {
 	in.t.Helper()
-	found, err := s.InboxAt(in.t.Context(), box.Address)
+	found, err := s.InboxAt(in.t.Context(), 0, box.Address)
 	if err != nil {
 		in.t.Fatal(err)
 	}

@@ -74,7 +74,11 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 			Message: "cursor must come from a previous page of this list, with the same filters",
 		}
 	case errors.Is(err, store.ErrAddressTaken):
-		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name", Message: "this address is or was in use"}
+		e := &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name", Message: "this address is or was in use"}
+		if taken, ok := errors.AsType[*store.TakenError](err); ok {
+			e.Param, e.Message = taken.Param, taken.Error()
+		}
+		return e
 	case errors.Is(err, store.ErrTooManyWebhooks):
 		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodePlanLimitReached, Message: store.ErrTooManyWebhooks.Error()}
 	case errors.Is(err, store.ErrTooManyListEntries):

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -23,8 +24,9 @@ func (d *Dashboard) inboxPages() {
 
 // inboxForm holds the submitted values of a new inbox or of an inbox's settings.
 type inboxForm struct {
-	Name, Domain, DisplayName, SendPolicy, RetentionDays string
-	Problem                                              problem
+	Name, Domain, DisplayName, SendPolicy, RetentionDays, Aliases string
+	CatchAll                                                      bool
+	Problem                                                       problem
 }
 
 type inboxesView struct {
@@ -106,7 +108,17 @@ func (p *page) inboxForm() (inboxForm, error) {
 	return inboxForm{
 		Name: strings.TrimSpace(form.Get("name")), Domain: form.Get("domain"), DisplayName: strings.TrimSpace(form.Get("display_name")),
 		SendPolicy: form.Get("send_policy"), RetentionDays: form.Get("retention_days"),
+		Aliases: strings.TrimSpace(form.Get("aliases")), CatchAll: form.Get("catch_all") != "",
 	}, nil
+}
+
+// aliases returns the local parts, which commas or spaces separate.
+func (f inboxForm) aliases() []gen.LocalPart {
+	list := []gen.LocalPart{}
+	for _, name := range strings.FieldsFunc(f.Aliases, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		list = append(list, gen.LocalPart(name))
+	}
+	return list
 }
 
 func (f inboxForm) retention() (gen.OptInt, error) {
@@ -200,6 +212,7 @@ func (d *Dashboard) inboxSettings(p *page) error {
 	}
 	return p.show("inbox-settings", settingsView{in, inboxForm{
 		DisplayName: in.DisplayName.Or(""), SendPolicy: in.SendPolicy, RetentionDays: strconv.Itoa(in.RetentionDays),
+		Aliases: strings.Join(in.Aliases, ", "), CatchAll: in.CatchAll,
 	}})
 }
 
@@ -209,7 +222,10 @@ func (d *Dashboard) updateInbox(p *page) error {
 		return err
 	}
 	id := p.r.PathValue("inbox")
-	req := gen.InboxUpdate{DisplayName: gen.OptNilString{Value: f.DisplayName, Set: true, Null: f.DisplayName == ""}}
+	req := gen.InboxUpdate{
+		DisplayName: gen.OptNilString{Value: f.DisplayName, Set: true, Null: f.DisplayName == ""},
+		Aliases:     f.aliases(), CatchAll: gen.NewOptBool(f.CatchAll),
+	}
 	if f.SendPolicy != "" {
 		req.SendPolicy = gen.NewOptSendPolicy(gen.SendPolicy(f.SendPolicy))
 	}
@@ -217,7 +233,7 @@ func (d *Dashboard) updateInbox(p *page) error {
 		return err
 	}
 	_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: id})
-	if pr, ok := problemOf(err); ok && pr.status == http.StatusBadRequest {
+	if pr, ok := problemOf(err); ok && (pr.status == http.StatusBadRequest || pr.status == http.StatusConflict) {
 		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
 		if err != nil {
 			return err

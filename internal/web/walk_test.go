@@ -352,7 +352,7 @@ var filling = map[string]string{
 }
 
 // leftEmpty are fields that may be empty.
-var leftEmpty = []string{"cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes"}
+var leftEmpty = []string{"aliases", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes"}
 
 // fill returns what is sent with a form.
 func (w *walk) fill(form *html.Node, page string) url.Values {

@@ -167,6 +167,10 @@ func (in *incoming) copies(to []target) []*store.NewMessage {
 		content := in.content
 		m := &store.NewMessage{Message: in.message, SubjectFold: in.fold, ThreadSubject: in.thread, ReplyMark: in.replyMark}
 		m.AccountID, m.InboxSeq, m.Tag, m.Content = t.inbox.AccountID, t.inbox.Seq, t.tag, &content
+		if t.sent == nil { // a reverse-path is not an address that people write to
+			to := mail.FoldAddress(t.rcpt)
+			m.DeliveredTo = &to
+		}
 		copies[i] = m
 	}
 	return copies

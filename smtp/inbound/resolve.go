@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -33,22 +34,25 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	if strings.ContainsAny(local, routing) {
 		return store.Mailbox{}, nil, replyRelayDenied
 	}
-	owner := int64(anyAccount)
+	owner, catchAll := int64(anyAccount), ""
 	if r.newInbox == nil {
 		var err error
-		if owner, err = r.ownerOf(ctx, domain); err != nil {
+		if owner, catchAll, err = r.ownerOf(ctx, domain); err != nil {
 			return store.Mailbox{}, nil, err
+		}
+		if mail.IsRole(local) || local == feedback.ReturnName {
+			catchAll = ""
 		}
 	}
 	if mail.ValidAddress(rcpt) != nil {
 		return store.Mailbox{}, nil, replyBadRecipient
 	}
-	in, err := r.store.MailboxByAddress(ctx, local+"@"+domain)
+	in, err := r.store.MailboxByAddress(ctx, owner, local+"@"+domain, catchAll)
 	if errors.Is(err, store.ErrNotFound) && r.newInbox != nil {
 		if err := r.newInbox(ctx, local, domain); err != nil {
 			return store.Mailbox{}, nil, fmt.Errorf("create an inbox: %w", err)
 		}
-		in, err = r.store.MailboxByAddress(ctx, local+"@"+domain)
+		in, err = r.store.MailboxByAddress(ctx, owner, local+"@"+domain, catchAll)
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && owner != anyAccount && in.AccountID != owner:
@@ -65,24 +69,47 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 // have inboxes.
 const anyAccount = 0
 
-// ownerOf returns the account that has verified a domain. A domain without
-// verification is foreign, even if it still has inboxes from an earlier
-// verification.
-func (r *Receiver) ownerOf(ctx context.Context, domain string) (int64, error) {
+// ownerOf returns the account that has verified a domain, and the name of its
+// catch-all inbox. A domain without verification is foreign, even if it still has
+// inboxes from an earlier verification, unless it is below one that is verified.
+func (r *Receiver) ownerOf(ctx context.Context, domain string) (owner int64, catchAll string, err error) {
 	switch {
 	case domain == r.domain:
-		return anyAccount, nil
+		return anyAccount, "", nil
 	case !smtp.IsDomain(domain): // an invalid name cannot be looked up
-		return 0, replyRelayDenied
+		return 0, "", replyRelayDenied
 	}
-	owner, err := r.store.DomainOwner(ctx, domain)
+	owner, err = r.store.DomainOwner(ctx, domain)
+	if above := r.above(domain); errors.Is(err, store.ErrNotFound) && len(above) > 0 {
+		owner, domain, err = r.store.WildcardOwner(ctx, above)
+	}
 	if errors.Is(err, store.ErrNotFound) {
-		return 0, replyRelayDenied
+		return 0, "", replyRelayDenied
 	}
 	if err != nil {
-		return 0, fmt.Errorf("resolve recipient: %w", err)
+		return 0, "", fmt.Errorf("resolve recipient: %w", err)
 	}
-	return owner, nil
+	return owner, store.CatchAllOf(domain), nil
+}
+
+// maxAbove is how many domains above a recipient's are looked up.
+const maxAbove = 8
+
+// above returns the domains above a domain, the nearest first, without top-level
+// domains. Below the installation's own domain there are none.
+func (r *Receiver) above(domain string) []string {
+	if strings.HasSuffix(domain, "."+r.domain) {
+		return nil
+	}
+	var names []string
+	for len(names) < maxAbove {
+		_, rest, ok := strings.Cut(domain, ".")
+		if !ok || !strings.Contains(rest, ".") {
+			break
+		}
+		names, domain = append(names, rest), rest
+	}
+	return names
 }
 
 // routing holds the characters of historic source routing in local parts:

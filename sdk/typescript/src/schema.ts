@@ -1980,6 +1980,8 @@ export interface components {
         SendPolicy: "open" | "reply_only" | "approval";
         /** @description Whether an inbox works. An `expired` or `suspended` inbox refuses to receive and to send. One of `active`, `suspended`, `expired` or `deleted`; later versions may add values. */
         InboxStatus: string;
+        /** @description The part of an email address before the `@`. */
+        LocalPart: string;
         /** @description The inbox to create. All fields are optional. */
         InboxCreate: {
             /** @description The local part of the address, folded to lower case. If omitted, a random one is generated. */
@@ -2004,6 +2006,13 @@ export interface components {
             expires_at?: string | null;
             /** @description How much the inbox may send. If omitted or null, as much as the key and the account may. */
             limits?: components["schemas"]["SendLimits"] | null;
+            /** @description Local parts of further addresses on the domain, folded to lower case. Each is unique among the addresses and aliases of the domain, and is free again when the inbox is deleted. */
+            aliases?: components["schemas"]["LocalPart"][];
+            /**
+             * @description Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are left out. Only on a verified domain of your account, and one inbox for each domain.
+             * @default false
+             */
+            catch_all?: boolean;
         };
         /** @description The fields to change. Omitted fields keep their value. */
         InboxUpdate: {
@@ -2022,6 +2031,10 @@ export interface components {
             expires_at?: string | null;
             /** @description How much the inbox may send. Replaces the whole object; null removes all limits. Raising or removing a limit needs the scope `admin` and a key without limits. */
             limits?: components["schemas"]["SendLimits"] | null;
+            /** @description Local parts of further addresses on the domain, folded to lower case. Replaces the whole list. A key with `inbox_ids` can only remove aliases. */
+            aliases?: components["schemas"]["LocalPart"][];
+            /** @description Whether the inbox receives mail for all other addresses on its domain. A key with `inbox_ids` can only set it to false. */
+            catch_all?: boolean;
         };
         /** @description How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, a draft when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no other recipient. */
         SendLimits: {
@@ -2157,6 +2170,10 @@ export interface components {
             updated_at: string;
             /** @description How much the inbox may send, or null for no limits. */
             limits: components["schemas"]["ActiveLimits"] | null;
+            /** @description Local parts of further addresses on the domain. */
+            aliases: string[];
+            /** @description Whether the inbox receives mail for all other addresses on its domain. */
+            catch_all: boolean;
         };
         /** @description The deleted inbox, with the status `deleted`. */
         DeletedInbox: components["schemas"]["Inbox"] & {
@@ -2243,6 +2260,8 @@ export interface components {
             truncated: boolean;
             /** @description The tag of the address, if the message was sent to `name+tag@domain`. */
             tag: string | null;
+            /** @description The address that a received message was sent to, in lower case: of the inbox, with a tag or without, an alias, or any other address that a catch-all inbox receives. The To header need not name it. Null for sent messages, for reports on sent mail, and for messages from before this was kept. */
+            delivered_to: string | null;
             /** @description The attachments, without their content. */
             attachments: components["schemas"]["Attachment"][];
             /** @description The delivery state of each recipient of a sent message. Empty for received messages. */
@@ -4947,6 +4966,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
@@ -9110,6 +9130,7 @@ export interface operations {
                  *         "automated": true,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": "signup-agent@agents.example.com",
                  *         "attachments": [
                  *           {
                  *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
@@ -9213,6 +9234,7 @@ export interface operations {
                  *         "automated": true,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": "signup-agent@agents.example.com",
                  *         "attachments": [
                  *           {
                  *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
@@ -9301,6 +9323,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9395,6 +9418,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9490,6 +9514,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9585,6 +9610,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9687,6 +9713,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9782,6 +9809,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {

@@ -95,6 +95,8 @@ SendPolicy: TypeAlias = "Literal['open', 'reply_only', 'approval']"
 
 InboxStatus: TypeAlias = "str"
 
+LocalPart: TypeAlias = "str"
+
 InboxCreate = TypedDict(
     'InboxCreate',
     {
@@ -106,6 +108,8 @@ InboxCreate = TypedDict(
         'metadata': "NotRequired[Metadata]",
         'expires_at': "NotRequired[str | None]",
         'limits': "NotRequired[SendLimits | None]",
+        'aliases': "NotRequired[list[LocalPart]]",
+        'catch_all': "NotRequired[bool]",
     },
 )
 
@@ -118,6 +122,8 @@ InboxUpdate = TypedDict(
         'metadata': "NotRequired[Metadata]",
         'expires_at': "NotRequired[str | None]",
         'limits': "NotRequired[SendLimits | None]",
+        'aliases': "NotRequired[list[LocalPart]]",
+        'catch_all': "NotRequired[bool]",
     },
 )
 
@@ -167,6 +173,8 @@ Inbox = TypedDict(
         'created_at': "str",
         'updated_at': "str",
         'limits': "ActiveLimits | None",
+        'aliases': "list[str]",
+        'catch_all': "bool",
     },
 )
 
@@ -188,6 +196,8 @@ DeletedInbox = TypedDict(
         'created_at': "str",
         'updated_at': "str",
         'limits': "ActiveLimits | None",
+        'aliases': "list[str]",
+        'catch_all': "bool",
         'deleted': "Literal[True]",
     },
 )
@@ -241,6 +251,7 @@ Message = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1171,6 +1182,7 @@ MessageEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1212,6 +1224,7 @@ MessageRecipientEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1254,6 +1267,7 @@ MessageBouncedEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
