@@ -415,7 +415,7 @@ func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 		}
 	}
 	walk("")
-	if n != 22 {
+	if n != 23 {
 		t.Errorf("%d commands call a server", n)
 	}
 }

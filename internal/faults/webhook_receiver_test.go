@@ -136,8 +136,8 @@ func (in *installation) settleHooks() {
 	const waiting = `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending'`
 	for left := in.count(waiting); left > 0; {
 		was := left
-		in.hurryHooks(false)
 		eventually(in.t, "more deliveries are done", func() bool {
+			in.hurryHooks(false) // also what was refused again
 			left = in.count(waiting)
 			return left < was
 		})

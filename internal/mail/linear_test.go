@@ -9,6 +9,7 @@ import (
 // linearReaders are the exported functions that read addresses and fields.
 func linearReaders() []lineartest.Reader {
 	header := []string{`"`, "(", "<", ",", "=?utf-8?q?a?=", "a" + lineartest.Number + "@b.example", "\r\n ", "a", " ", ";", "é", "="}
+	list := NewList([]ListEntry{{Pattern: "*@*.example", Action: ListBlock}, {Pattern: "a@b.example", Action: ListAllow}})
 	return []lineartest.Reader{
 		{Name: "FoldAddress", Units: []string{"A", "é", "\xff", "\u212a"}, Read: func(s string) { FoldAddress(s) }},
 		{Name: "MatchAddress", Units: []string{"a", "b", "@"}, Read: func(s string) { MatchAddress("*a*b*@*.example", s) }},
@@ -18,15 +19,22 @@ func linearReaders() []lineartest.Reader {
 		{Name: "ParseMailbox domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { _, _ = ParseMailbox("a@" + s) }},
 		{Name: "ValidAddress", Units: []string{"a", lineartest.Letter, ".", "@", `"`}, Read: func(s string) { _ = ValidAddress("a@" + s) }},
 		{Name: "CheckLine", Units: []string{"a", "\xff", "é", "\u2028"}, Read: func(s string) { _ = CheckLine(s) }},
+		{Name: "ParseListPattern", Units: []string{"a", lineartest.Letter, ".", "*", "@", `"`}, Read: func(s string) { _, _ = ParseListPattern("*@" + s) }},
+		{Name: "List.Of", Units: []string{"a", ".", "%", "!", "+", `"`, `\`, "@"}, Read: func(s string) { list.Of(s+"@b.example", true) }},
+		{Name: "List.Of domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { list.Of("a@"+s, true) }},
 		{Name: "ClaimsHost", Units: header[:6], Read: func(s string) { ClaimsHost(s, "a.example") }},
 	}
 }
 
 // notReadingMail are the other exported functions.
 var notReadingMail = map[string]string{
-	"DefaultLimits": "takes nothing",
-	"IsAtomText":    "reads one character",
-	"LikePattern":   "reads a pattern of the API, which the contract bounds",
+	"DefaultLimits":       "takes nothing",
+	"IsAtomText":          "reads one character",
+	"IsRole":              "compares with a few names",
+	"LikePattern":         "reads a pattern of the API, which the contract bounds",
+	"List.OfPattern":      "reads a pattern that ParseListPattern returned",
+	"ListAction.Stricter": "reads no text",
+	"NewList":             "reads patterns that ParseListPattern returned",
 }
 
 func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }

@@ -55,7 +55,7 @@ func ParseListPattern(s string) (string, error) {
 	if below {
 		domain = parent
 	}
-	if !validDomain(domain) || len(domain) > maxDomainText {
+	if len(domain) > maxDomainText || !validDomain(domain) {
 		return "", errors.New("has an invalid domain")
 	}
 	_, domain, _ = strings.Cut(Mailbox("a@"+domain), "@")
