@@ -69,6 +69,7 @@ func TestReceiveStoresWhatTheMailSays(t *testing.T) {
 		want := store.Message{
 			AccountID: in.AccountID, InboxSeq: in.Seq, InboxID: in.ID, ID: ms[0].ID, Direction: store.DirectionIn, Status: store.MessageReceived, RetentionDays: in.RetentionDays,
 			FromEmail: "no-reply@out.example", Subject: "Re: Your code", HeaderID: "<2@out.example>", Automated: true, HasCode: true, Size: int64(len(codeMail)),
+			DeliveredTo: &in.Address,
 		}
 		want.Addresses.V = mail.Addresses{
 			From:    &mail.Address{Name: "Sign Up", Email: "No-Reply@out.example"},

@@ -34,11 +34,14 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	if strings.ContainsAny(local, routing) {
 		return store.Mailbox{}, nil, replyRelayDenied
 	}
-	owner, catchAll := int64(anyAccount), ""
+	owner, catchAll, none := int64(anyAccount), "", replyNoInbox
 	if r.newInbox == nil {
 		var err error
 		if owner, catchAll, err = r.ownerOf(ctx, domain); err != nil {
 			return store.Mailbox{}, nil, err
+		}
+		if owner != anyAccount && catchAll != store.CatchAllOf(domain) {
+			none = replyRelayDenied // a domain that is ours only for its catch-all inbox
 		}
 		if mail.IsRole(local) || local == feedback.ReturnName {
 			catchAll = ""
@@ -56,7 +59,7 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && owner != anyAccount && in.AccountID != owner:
-		return store.Mailbox{}, nil, replyNoInbox
+		return store.Mailbox{}, nil, none
 	case err != nil:
 		return store.Mailbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
 	case !in.Takes(store.NewTime(r.now())):
