@@ -95,8 +95,6 @@ SendPolicy: TypeAlias = "Literal['open', 'reply_only', 'approval']"
 
 InboxStatus: TypeAlias = "str"
 
-LocalPart: TypeAlias = "str"
-
 InboxCreate = TypedDict(
     'InboxCreate',
     {
@@ -108,8 +106,6 @@ InboxCreate = TypedDict(
         'metadata': "NotRequired[Metadata]",
         'expires_at': "NotRequired[str | None]",
         'limits': "NotRequired[SendLimits | None]",
-        'aliases': "NotRequired[list[LocalPart]]",
-        'catch_all': "NotRequired[bool]",
     },
 )
 
@@ -122,8 +118,6 @@ InboxUpdate = TypedDict(
         'metadata': "NotRequired[Metadata]",
         'expires_at': "NotRequired[str | None]",
         'limits': "NotRequired[SendLimits | None]",
-        'aliases': "NotRequired[list[LocalPart]]",
-        'catch_all': "NotRequired[bool]",
     },
 )
 
@@ -173,8 +167,6 @@ Inbox = TypedDict(
         'created_at': "str",
         'updated_at': "str",
         'limits': "ActiveLimits | None",
-        'aliases': "list[str]",
-        'catch_all': "bool",
     },
 )
 
@@ -196,8 +188,6 @@ DeletedInbox = TypedDict(
         'created_at': "str",
         'updated_at': "str",
         'limits': "ActiveLimits | None",
-        'aliases': "list[str]",
-        'catch_all': "bool",
         'deleted': "Literal[True]",
     },
 )
@@ -251,7 +241,6 @@ Message = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
-        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -406,7 +395,6 @@ MessageSend = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
-        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -421,7 +409,6 @@ MessageReply = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
-        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -437,7 +424,6 @@ MessageForward = TypedDict(
         'include_attachments': "NotRequired[bool]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
-        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -606,8 +592,6 @@ Draft = TypedDict(
         'decided_by': "str | None",
         'decided_at': "str | None",
         'reject_reason': "str | None",
-        'expires_at': "str | None",
-        'on_expiry': "str",
         'created_at': "str",
         'updated_at': "str",
     },
@@ -623,24 +607,12 @@ DraftWarning = TypedDict(
     },
 )
 
-DraftOnExpiry: TypeAlias = "Literal['reject', 'send']"
-
-DraftExpiry = TypedDict(
-    'DraftExpiry',
-    {
-        'expires_at': "NotRequired[str | None]",
-        'on_expiry': "NotRequired[DraftOnExpiry]",
-    },
-)
-
 DraftUpdate = TypedDict(
     'DraftUpdate',
     {
         'subject': "NotRequired[str]",
         'text': "NotRequired[str | None]",
         'html': "NotRequired[str | None]",
-        'expires_at': "NotRequired[str | None]",
-        'on_expiry': "NotRequired[DraftOnExpiry]",
         'version': "NotRequired[int]",
     },
 )
@@ -668,7 +640,7 @@ DraftList = TypedDict(
     },
 )
 
-EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
+EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.sent', 'draft.rejected', 'webhook.test']"
 
 WebhookUrl: TypeAlias = "str"
 
@@ -1182,7 +1154,6 @@ MessageEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
-        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1224,7 +1195,6 @@ MessageRecipientEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
-        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1267,7 +1237,6 @@ MessageBouncedEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
-        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1316,8 +1285,6 @@ DraftEventData = TypedDict(
         'decided_by': "str | None",
         'decided_at': "str | None",
         'reject_reason': "str | None",
-        'expires_at': "str | None",
-        'on_expiry': "str",
         'created_at': "str",
         'updated_at': "str",
         'truncated': "NotRequired[Literal[True]]",
