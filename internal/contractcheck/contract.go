@@ -56,6 +56,7 @@ func moment(s string) error {
 var strict = strings.NewReplacer(
 	`"x-extensible-enum":`, `"enum":`,
 	`"x-anyOf":`, `"anyOf":`,
+	`"x-dependentSchemas":`, `"dependentSchemas":`,
 	`[^\\x00-\\x1F\\x7F\\x85]`, `[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]`,
 )
 

@@ -35,7 +35,8 @@ var OpenAPI []byte
 //   - patterns omit the line separators U+2028 and U+2029: Go has no \u2028, and
 //     literal separators end a regular expression in JavaScript;
 //   - an anyOf that only lists required fields becomes x-anyOf, because generators
-//     turn it into types without fields; descriptions state the rule;
+//     turn it into types without fields, and dependentSchemas becomes
+//     x-dependentSchemas, which linters misread; descriptions state the rules;
 //   - a redirect also documents the response behind it, which clients get that
 //     follow redirects, with the mark x-redirected;
 //   - an event stream has the schema of its events, so that clients have a type for
@@ -67,8 +68,8 @@ func publicJSON(root *yaml.Node) ([]byte, error) {
 			set(n, "pattern", scalar(strings.ReplaceAll(pattern, lineSeparators, "")))
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if isRequiredChoice(n.Content[i].Value, n.Content[i+1]) {
-				n.Content[i] = scalar("x-anyOf")
+			if key := n.Content[i].Value; key == "dependentSchemas" || isRequiredChoice(key, n.Content[i+1]) {
+				n.Content[i] = scalar("x-" + key)
 			}
 		}
 	})
@@ -85,7 +86,7 @@ func publicJSON(root *yaml.Node) ([]byte, error) {
 
 // mergeVariants merges the allOf of the schemas that a discriminator selects.
 func mergeVariants(doc *yaml.Node) {
-	schemas := get(doc, "components", "schemas")
+	schemas, merges := get(doc, "components", "schemas"), map[string]bool{}
 	for _, choice := range pairs(schemas) {
 		for _, ref := range pairs(get(choice, "discriminator", "mapping")) {
 			variant := deref(doc, ref.Value)
@@ -111,7 +112,17 @@ func mergeVariants(doc *yaml.Node) {
 			set(merged, "properties", properties)
 			dropKeys(variant, "allOf")
 			variant.Content = append(variant.Content, merged.Content...)
+			for _, part := range parts.Content {
+				if of := str(part, "$ref"); of != "" {
+					merges[strings.TrimPrefix(of, "#/components/schemas/")] = true
+				}
+			}
 		}
+	}
+	// A part that only variants used has no use any more.
+	walk(doc, func(n *yaml.Node) { delete(merges, strings.TrimPrefix(str(n, "$ref"), "#/components/schemas/")) })
+	if len(merges) > 0 {
+		drop(schemas, func(name string, _ *yaml.Node) bool { return merges[name] })
 	}
 }
 

@@ -1778,10 +1778,30 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A draft waits for approval
-         * @description Sent when a draft is created and waits for approval.
+         * A draft was created
+         * @description Sent when a draft is created. `draft.pending` follows.
          */
         post: operations["onDraftCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "draft.pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A draft waits for approval
+         * @description Sent when a draft begins to wait for approval, when an edit changes what waits, and when an approval is undone.
+         */
+        post: operations["onDraftPending"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1960,6 +1980,8 @@ export interface components {
         SendPolicy: "open" | "reply_only" | "approval";
         /** @description Whether an inbox works. An `expired` or `suspended` inbox refuses to receive and to send. One of `active`, `suspended`, `expired` or `deleted`; later versions may add values. */
         InboxStatus: string;
+        /** @description The part of an email address before the `@`. */
+        LocalPart: string;
         /** @description The inbox to create. All fields are optional. */
         InboxCreate: {
             /** @description The local part of the address, folded to lower case. If omitted, a random one is generated. */
@@ -1984,6 +2006,13 @@ export interface components {
             expires_at?: string | null;
             /** @description How much the inbox may send. If omitted or null, as much as the key and the account may. */
             limits?: components["schemas"]["SendLimits"] | null;
+            /** @description Local parts of further addresses on the domain, folded to lower case. Each is unique among the addresses and aliases of the domain, and is free again when the inbox is deleted. */
+            aliases?: components["schemas"]["LocalPart"][];
+            /**
+             * @description Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are left out. Only on a verified domain of your account, and one inbox for each domain.
+             * @default false
+             */
+            catch_all?: boolean;
         };
         /** @description The fields to change. Omitted fields keep their value. */
         InboxUpdate: {
@@ -2002,6 +2031,10 @@ export interface components {
             expires_at?: string | null;
             /** @description How much the inbox may send. Replaces the whole object; null removes all limits. Raising or removing a limit needs the scope `admin` and a key without limits. */
             limits?: components["schemas"]["SendLimits"] | null;
+            /** @description Local parts of further addresses on the domain, folded to lower case. Replaces the whole list. A key with `inbox_ids` can only remove aliases. */
+            aliases?: components["schemas"]["LocalPart"][];
+            /** @description Whether the inbox receives mail for all other addresses on its domain. A key with `inbox_ids` can only set it to false. */
+            catch_all?: boolean;
         };
         /** @description How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, a draft when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no other recipient. */
         SendLimits: {
@@ -2137,6 +2170,10 @@ export interface components {
             updated_at: string;
             /** @description How much the inbox may send, or null for no limits. */
             limits: components["schemas"]["ActiveLimits"] | null;
+            /** @description Local parts of further addresses on the domain. */
+            aliases: string[];
+            /** @description Whether the inbox receives mail for all other addresses on its domain. */
+            catch_all: boolean;
         };
         /** @description The deleted inbox, with the status `deleted`. */
         DeletedInbox: components["schemas"]["Inbox"] & {
@@ -2223,6 +2260,8 @@ export interface components {
             truncated: boolean;
             /** @description The tag of the address, if the message was sent to `name+tag@domain`. */
             tag: string | null;
+            /** @description The address that a received message was sent to, in lower case: of the inbox, with a tag or without, an alias, or any other address that a catch-all inbox receives. The To header need not name it. Null for sent messages, for reports on sent mail, and for messages from before this was kept. */
+            delivered_to: string | null;
             /** @description The attachments, without their content. */
             attachments: components["schemas"]["Attachment"][];
             /** @description The delivery state of each recipient of a sent message. Empty for received messages. */
@@ -2443,6 +2482,8 @@ export interface components {
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description The reply to send. Give at least one of `text` and `html`. */
         MessageReply: {
@@ -2465,6 +2506,8 @@ export interface components {
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description Where to forward the message, with an optional note on top of the quoted original. */
         MessageForward: {
@@ -2489,6 +2532,8 @@ export interface components {
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description The message to simulate: either `raw` alone, or `from` with any of the other fields. */
         MessageSimulate: {
@@ -2725,6 +2770,13 @@ export interface components {
             reject_reason: string | null;
             /**
              * Format: date-time
+             * @description When the draft stops waiting for approval, or null for never.
+             */
+            expires_at: string | null;
+            /** @description What happens to a draft that no one has decided by `expires_at`: `reject` or `send`. It happens within a minute. A rule that refuses the send rejects the draft, and `reject_reason` says so. */
+            on_expiry: string;
+            /**
+             * Format: date-time
              * @description When the draft was created.
              */
             created_at: string;
@@ -2745,6 +2797,21 @@ export interface components {
             /** @description The beginning of the text that was removed or is hidden, or null. */
             text: string | null;
         };
+        /**
+         * @description What happens to the draft at `expires_at`. `send` needs the scope `admin`. A later change with a key without this scope sets it back to `reject`.
+         * @enum {string}
+         */
+        DraftOnExpiry: "reject" | "send";
+        /** @description When a draft stops waiting for approval, and what happens then. */
+        DraftExpiry: {
+            /**
+             * Format: date-time
+             * @description When the draft stops waiting for approval. Null means never.
+             */
+            expires_at?: string | null;
+            /** @description What happens then. The default is `reject`. */
+            on_expiry?: components["schemas"]["DraftOnExpiry"];
+        };
         /** @description The fields to change. Omitted fields keep their value. */
         DraftUpdate: {
             /** @description The subject line. */
@@ -2753,6 +2820,13 @@ export interface components {
             text?: string | null;
             /** @description The HTML body, or null to remove it. */
             html?: string | null;
+            /**
+             * Format: date-time
+             * @description When the draft stops waiting for approval. Null means never.
+             */
+            expires_at?: string | null;
+            /** @description What happens then. */
+            on_expiry?: components["schemas"]["DraftOnExpiry"];
             /** @description The version that you edit. If the draft has another one by now, the edit fails with 409 `draft_changed`. */
             version?: number;
         };
@@ -2775,7 +2849,7 @@ export interface components {
          * @description What happened.
          * @enum {string}
          */
-        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.sent" | "draft.rejected" | "webhook.test";
+        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected" | "webhook.test";
         /** @description An https URL at a public address, on any port. The operator may open other ranges of addresses, to http too. */
         WebhookUrl: string;
         /** @description The event types that the endpoint gets. Null means all types, now and later. */
@@ -2928,7 +3002,7 @@ export interface components {
             webhook_id: string;
             /** @description The event. */
             event_id: string;
-            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
+            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.pending`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
             event_type: string;
             /** @description Whether the endpoint has accepted the event. One of `pending`, `succeeded` or `failed`; later versions may add values. */
             status: string;
@@ -2966,25 +3040,6 @@ export interface components {
             /** @description The deliveries, newest first. */
             data: components["schemas"]["WebhookDelivery"][];
         } & components["schemas"]["Page"];
-        /** @description What all events have in common. */
-        EventEnvelope: {
-            /** @description The ID of the event, with the prefix `evt_`. It is the same in every attempt and for every endpoint. */
-            id: string;
-            /**
-             * @description The object type. Always `event`.
-             * @constant
-             */
-            object: "event";
-            /**
-             * Format: date-time
-             * @description When the event happened.
-             */
-            created_at: string;
-            /** @description Whether the event is simulated. */
-            test_mode: boolean;
-            /** @description The inbox of a message or draft event, otherwise null. */
-            inbox_id: string | null;
-        };
         /** @description A page of the event log. */
         EventList: {
             /** @description The events, oldest first. */
@@ -3262,10 +3317,10 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `draft.created`, `draft.sent` or `draft.rejected`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. One of `draft.created`, `draft.pending`, `draft.sent` or `draft.rejected`; later versions may add values. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
-            type: "draft.created" | "draft.sent" | "draft.rejected";
+            type: "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected";
             /** @description The draft. */
             data: components["schemas"]["DraftEventData"];
         };
@@ -4892,6 +4947,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
@@ -9055,6 +9111,7 @@ export interface operations {
                  *         "automated": true,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": "signup-agent@agents.example.com",
                  *         "attachments": [
                  *           {
                  *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
@@ -9158,6 +9215,7 @@ export interface operations {
                  *         "automated": true,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": "signup-agent@agents.example.com",
                  *         "attachments": [
                  *           {
                  *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
@@ -9246,6 +9304,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9340,6 +9399,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9435,6 +9495,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9530,6 +9591,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9632,6 +9694,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9727,6 +9790,7 @@ export interface operations {
                  *         "automated": false,
                  *         "truncated": false,
                  *         "tag": null,
+                 *         "delivered_to": null,
                  *         "attachments": [],
                  *         "recipients": [
                  *           {
@@ -9834,6 +9898,93 @@ export interface operations {
                  *         "decided_by": null,
                  *         "decided_at": null,
                  *         "reject_reason": null,
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
+                 *         "created_at": "2026-09-23T10:15:30.123Z",
+                 *         "updated_at": "2026-09-23T10:15:30.123Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DraftEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onDraftPending: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "draft.pending",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "data": {
+                 *         "object": "draft",
+                 *         "id": "drf_01k5ttdw8t2m6z9c4x1q7b3yhn",
+                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *         "thread_id": null,
+                 *         "status": "pending",
+                 *         "kind": "new",
+                 *         "expired": false,
+                 *         "test_mode": false,
+                 *         "source_message_id": null,
+                 *         "message_id": null,
+                 *         "from": {
+                 *           "email": "signup-agent@agents.example.com",
+                 *           "name": null
+                 *         },
+                 *         "to": [
+                 *           {
+                 *             "email": "ana@example.org",
+                 *             "name": "Ana"
+                 *           }
+                 *         ],
+                 *         "cc": [],
+                 *         "bcc": [],
+                 *         "reply_to": [],
+                 *         "subject": "Purchase order 1042",
+                 *         "text": "Please confirm the order.\n",
+                 *         "html": null,
+                 *         "attachments": [],
+                 *         "headers": {},
+                 *         "category": null,
+                 *         "tags": {},
+                 *         "metadata": {},
+                 *         "version": 1,
+                 *         "warnings": [
+                 *           {
+                 *             "code": "new_recipient",
+                 *             "value": "ana@example.org",
+                 *             "text": null,
+                 *             "message": "This inbox has neither written to nor received mail from ana@example.org."
+                 *           }
+                 *         ],
+                 *         "created_by": "key_01k5tt8w3c6n9f2h5r1y7d4mzb",
+                 *         "decided_by": null,
+                 *         "decided_at": null,
+                 *         "reject_reason": null,
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
                  *         "created_at": "2026-09-23T10:15:30.123Z",
                  *         "updated_at": "2026-09-23T10:15:30.123Z"
                  *       }
@@ -9917,6 +10068,8 @@ export interface operations {
                  *         "decided_by": "usr_01k5tt7z5m8c2x9w4q1b6y3rnd",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
                  *         "reject_reason": null,
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
                  *         "created_at": "2026-09-23T10:15:30.123Z",
                  *         "updated_at": "2026-09-23T10:15:33.870Z"
                  *       }
@@ -10000,6 +10153,8 @@ export interface operations {
                  *         "decided_by": "key_01k5tt8w3d2x7m9c4z6q1w5ybn",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
                  *         "reject_reason": "Wrong recipient",
+                 *         "expires_at": null,
+                 *         "on_expiry": "reject",
                  *         "created_at": "2026-09-23T10:15:30.123Z",
                  *         "updated_at": "2026-09-23T10:15:33.870Z"
                  *       }

@@ -95,6 +95,8 @@ SendPolicy: TypeAlias = "Literal['open', 'reply_only', 'approval']"
 
 InboxStatus: TypeAlias = "str"
 
+LocalPart: TypeAlias = "str"
+
 InboxCreate = TypedDict(
     'InboxCreate',
     {
@@ -106,6 +108,8 @@ InboxCreate = TypedDict(
         'metadata': "NotRequired[Metadata]",
         'expires_at': "NotRequired[str | None]",
         'limits': "NotRequired[SendLimits | None]",
+        'aliases': "NotRequired[list[LocalPart]]",
+        'catch_all': "NotRequired[bool]",
     },
 )
 
@@ -118,6 +122,8 @@ InboxUpdate = TypedDict(
         'metadata': "NotRequired[Metadata]",
         'expires_at': "NotRequired[str | None]",
         'limits': "NotRequired[SendLimits | None]",
+        'aliases': "NotRequired[list[LocalPart]]",
+        'catch_all': "NotRequired[bool]",
     },
 )
 
@@ -167,6 +173,8 @@ Inbox = TypedDict(
         'created_at': "str",
         'updated_at': "str",
         'limits': "ActiveLimits | None",
+        'aliases': "list[str]",
+        'catch_all': "bool",
     },
 )
 
@@ -188,6 +196,8 @@ DeletedInbox = TypedDict(
         'created_at': "str",
         'updated_at': "str",
         'limits': "ActiveLimits | None",
+        'aliases': "list[str]",
+        'catch_all': "bool",
         'deleted': "Literal[True]",
     },
 )
@@ -241,6 +251,7 @@ Message = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -395,6 +406,7 @@ MessageSend = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -409,6 +421,7 @@ MessageReply = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -424,6 +437,7 @@ MessageForward = TypedDict(
         'include_attachments': "NotRequired[bool]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
     },
 )
 
@@ -592,6 +606,8 @@ Draft = TypedDict(
         'decided_by': "str | None",
         'decided_at': "str | None",
         'reject_reason': "str | None",
+        'expires_at': "str | None",
+        'on_expiry': "str",
         'created_at': "str",
         'updated_at': "str",
     },
@@ -607,12 +623,24 @@ DraftWarning = TypedDict(
     },
 )
 
+DraftOnExpiry: TypeAlias = "Literal['reject', 'send']"
+
+DraftExpiry = TypedDict(
+    'DraftExpiry',
+    {
+        'expires_at': "NotRequired[str | None]",
+        'on_expiry': "NotRequired[DraftOnExpiry]",
+    },
+)
+
 DraftUpdate = TypedDict(
     'DraftUpdate',
     {
         'subject': "NotRequired[str]",
         'text': "NotRequired[str | None]",
         'html': "NotRequired[str | None]",
+        'expires_at': "NotRequired[str | None]",
+        'on_expiry': "NotRequired[DraftOnExpiry]",
         'version': "NotRequired[int]",
     },
 )
@@ -640,7 +668,7 @@ DraftList = TypedDict(
     },
 )
 
-EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.sent', 'draft.rejected', 'webhook.test']"
+EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
 
 WebhookUrl: TypeAlias = "str"
 
@@ -788,17 +816,6 @@ WebhookDeliveryList = TypedDict(
         'data': "list[WebhookDelivery]",
         'has_more': "bool",
         'cursor': "str | None",
-    },
-)
-
-EventEnvelope = TypedDict(
-    'EventEnvelope',
-    {
-        'id': "str",
-        'object': "Literal['event']",
-        'created_at': "str",
-        'test_mode': "bool",
-        'inbox_id': "str | None",
     },
 )
 
@@ -1154,6 +1171,7 @@ MessageEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1195,6 +1213,7 @@ MessageRecipientEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1237,6 +1256,7 @@ MessageBouncedEventData = TypedDict(
         'automated': "bool",
         'truncated': "bool",
         'tag': "str | None",
+        'delivered_to': "str | None",
         'attachments': "list[Attachment]",
         'recipients': "list[Recipient]",
         'rfc_message_id': "str | None",
@@ -1285,6 +1305,8 @@ DraftEventData = TypedDict(
         'decided_by': "str | None",
         'decided_at': "str | None",
         'reject_reason': "str | None",
+        'expires_at': "str | None",
+        'on_expiry': "str",
         'created_at': "str",
         'updated_at': "str",
         'truncated': "NotRequired[Literal[True]]",
