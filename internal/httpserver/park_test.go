@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/cputime"
 )
 
 // bell is a handler that parks each request until it is rung, or for an hour.
@@ -250,8 +252,8 @@ func TestManyParkedRequestsContinueAtOnce(t *testing.T) {
 
 // A parked connection needs little memory in this process.
 func TestAParkedConnectionIsSmall(t *testing.T) {
-	if testing.Short() {
-		t.Skip("opens 1,000 connections")
+	if cputime.RaceDetector {
+		t.Skip("the race detector needs memory of its own for each goroutine")
 	}
 	const parked = 1000
 	b := newBell()
