@@ -173,10 +173,10 @@ type follower struct {
 	// After no longer works.
 	last time.Time
 	seen []string
-	// answered is set after the first response. failed counts consecutive
+	// responded is set after the first response. failed counts consecutive
 	// failed calls, for example while the server restarts.
-	answered bool
-	failed   int
+	responded bool
+	failed    int
 }
 
 // maxFailed is the number of consecutive failed calls, each with its own
@@ -216,7 +216,7 @@ func (f *follower) next(ctx context.Context) (*match, error) {
 	if f.codes != (res.Type == gen.CodeResultWaitOrCode) {
 		return nil, fmt.Errorf("the server returned a %s", res.Type) // an older one, which ignores the view
 	}
-	f.answered, f.failed = true, 0
+	f.responded, f.failed = true, 0
 	next, waited, m := res.WaitResult.Next, time.Duration(res.WaitResult.WaitedMs)*time.Millisecond, matchOf(res)
 	if f.codes {
 		next, waited = res.CodeResult.Next, time.Since(start)
@@ -257,7 +257,7 @@ func (f *follower) goOn(ctx context.Context, err error) error {
 		return nil
 	}
 	pause, again := pauseAfter(err, f.failed+1)
-	if f.failed++; !f.answered || !again || f.failed > maxFailed {
+	if f.failed++; !f.responded || !again || f.failed > maxFailed {
 		return err
 	}
 	return f.client.caller.sleep(ctx, pause)

@@ -266,7 +266,7 @@ func plainName(name string) string {
 // rangeErrors replaces the plain text 416 of net/http with our error body.
 type rangeErrors struct {
 	http.ResponseWriter
-	ctx     context.Context //nolint:containedctx // the request's, while it is answered
+	ctx     context.Context //nolint:containedctx // of the request that it serves
 	api     *API
 	refused bool
 }

@@ -240,13 +240,12 @@ type Portable struct {
 // account, if accountID is not 0. The search index and the sessions are left out. It
 // ends with the first error of f.
 func (s *Store) Export(ctx context.Context, accountID int64, f func(Row) error) (_ Portable, err error) {
-	schema := s.schema
 	tx, err := s.read.BeginTxx(ctx, &sql.TxOptions{Isolation: s.engine.SnapshotLevel(), ReadOnly: true})
 	if err != nil {
 		return Portable{}, s.wrap(err, "export")
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }() // nothing was written
-	out := Portable{Schema: schema, Last: map[string]int64{}, At: s.now()}
+	out := Portable{Schema: s.schema, Last: map[string]int64{}, At: s.now()}
 	for _, t := range tables.All {
 		if err := t.Each(ctx, tx, accountID, f); err != nil {
 			return out, err

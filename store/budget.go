@@ -843,7 +843,7 @@ func (s *Store) Stops(ctx context.Context, accountID int64) ([]string, error) {
 	return scopes, s.wrap(err, "stops")
 }
 
-// IsStopped reports whether the sender of a claimed message is stopped. The answer is at most
+// IsStopped reports whether the sender of a claimed message is stopped. The result is at most
 // stopsEvery old.
 func (s *Store) IsStopped(ctx context.Context, c Claimed) (bool, error) {
 	all, err := s.knownStops(ctx)

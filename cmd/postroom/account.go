@@ -92,7 +92,7 @@ func validName(name string) bool {
 func planOf(s *store.Store, name string) (*string, error) {
 	switch {
 	case name == ownPlan:
-		return nil, nil //nolint:nilnil // nil is the install's own
+		return nil, nil //nolint:nilnil // nil is the installation's own
 	case !s.HasPlan(name):
 		return nil, cli.UsageError{Err: fmt.Errorf("plan %q not found: use self_hosted, free or a plan of %sPLANS", name, envPrefix)}
 	}

@@ -1,7 +1,7 @@
 // Package backup copies a running installation to a directory, and restores it.
 //
 // A backup contains a snapshot of the database, every blob that it references,
-// and, unless left out, the install secret, without which sealed values in the
+// and, unless left out, the installation secret, without which sealed values in the
 // database cannot be opened. To keep them consistent, Write first prevents the
 // deletion of blobs, then writes the database, then copies the blobs. The
 // directory gets its final name after everything is written, synced and
@@ -52,7 +52,7 @@ type Manifest struct {
 	store.SnapshotCounts
 	// MissingBlobs is the number of referenced blobs missing from the storage.
 	MissingBlobs int64 `json:"missing_blobs"`
-	// Fingerprint identifies the install secret. HasSecret reports whether the
+	// Fingerprint identifies the installation secret. HasSecret reports whether the
 	// backup contains it.
 	Fingerprint string `json:"secret_fingerprint"`
 	HasSecret   bool   `json:"has_secret"`
@@ -80,7 +80,7 @@ func Open(dir string) (*Backup, error) {
 		err = fmt.Errorf("its format is %d, and this program knows %d", b.Format, format)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is no backup that this program can read: %w", dir, err), root.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a backup that this program can read: %w", dir, err), root.Close())
 	}
 	return b, nil
 }
@@ -91,22 +91,11 @@ func (b *Backup) Close() error { return b.root.Close() }
 // Check reads all files of the backup and verifies their checksums.
 func (b *Backup) Check(ctx context.Context) error {
 	var files, blobs int64
-	err := b.each(func(name, sum string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		got, err := b.sum(name)
-		if err != nil {
-			return fmt.Errorf("the backup is not whole: %w", err)
-		}
-		if got != sum {
-			return fmt.Errorf("the backup is damaged: %s is not what was written", name)
-		}
+	err := b.checkFiles(ctx, "backup", func(name string) {
 		files++
 		if strings.HasPrefix(name, blobFolder) {
 			blobs++
 		}
-		return nil
 	})
 	if err != nil {
 		return err
@@ -119,6 +108,25 @@ func (b *Backup) Check(ctx context.Context) error {
 		return fmt.Errorf("the backup is not whole: %s lists %d files and %d blobs, of %d and %d", sumsFile, files-blobs, blobs, want, b.Blobs-b.MissingBlobs)
 	}
 	return nil
+}
+
+// checkFiles compares each file with its checksum, and calls seen with its name. The
+// errors name what, "backup" or "export".
+func (b *Backup) checkFiles(ctx context.Context, what string, seen func(name string)) error {
+	return b.each(func(name, sum string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		got, err := b.sum(name)
+		if err != nil {
+			return fmt.Errorf("the %s is not whole: %w", what, err)
+		}
+		if got != sum {
+			return fmt.Errorf("the %s is damaged: %s is not what was written", what, name)
+		}
+		seen(name)
+		return nil
+	})
 }
 
 // each calls f with the name and checksum of each file, in the order of

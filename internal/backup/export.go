@@ -303,23 +303,12 @@ func (x *ExportReader) Secret() (string, error) {
 func (x *ExportReader) check(ctx context.Context) error {
 	seen := map[string]bool{}
 	var messages int64
-	err := x.files.each(func(name, sum string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		got, err := x.files.sum(name)
-		if err != nil {
-			return fmt.Errorf("the export is not whole: %w", err)
-		}
-		if got != sum {
-			return fmt.Errorf("the export is damaged: %s is not what was written", name)
-		}
+	err := x.files.checkFiles(ctx, "export", func(name string) {
 		if strings.HasPrefix(name, mailFolder) {
 			messages++
 		} else {
 			seen[name] = true
 		}
-		return nil
 	})
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blob
 			return nil
 		}
 		if !store.IsBlobKey(key) {
-			return fmt.Errorf("the backup is damaged: %q is no blob", name)
+			return fmt.Errorf("the backup is damaged: %q is not the name of a blob", name)
 		}
 		return b.restoreBlob(ctx, to, key)
 	})
@@ -67,7 +67,7 @@ func (b *Backup) restoreBlob(ctx context.Context, to store.BlobRestorer, key str
 	return to.Restore(ctx, key, f, info.Size())
 }
 
-// Secret returns the install secret, or os.ErrNotExist if the backup does not
+// Secret returns the installation secret, or os.ErrNotExist if the backup does not
 // contain it.
 func (b *Backup) Secret() (string, error) {
 	if !b.HasSecret {

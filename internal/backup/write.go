@@ -35,7 +35,7 @@ type Config struct {
 	Blobs store.Blobs
 	// Dir is the directory to create. It must not exist.
 	Dir string
-	// Secret is the install secret, or empty to leave it out. Fingerprint is
+	// Secret is the installation secret, or empty to leave it out. Fingerprint is
 	// its fingerprint.
 	Secret, Fingerprint string
 	// Version is the version of Postroom.

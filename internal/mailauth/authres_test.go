@@ -27,9 +27,9 @@ func TestField(t *testing.T) {
 		},
 		{
 			name: "nothing",
-			v:    Results{SPF: SPF{Result: None, HELO: true}, DMARC: DMARC{Result: None, Reason: "there is no address in From"}},
+			v:    Results{SPF: SPF{Result: None, HELO: true}, DMARC: DMARC{Result: None, Reason: "From has no address"}},
 			env:  Envelope{HELO: "mx.a.example"},
-			want: "mx.example; spf=none smtp.helo=mx.a.example; dkim=none; dmarc=none (there is no address in From)",
+			want: "mx.example; spf=none smtp.helo=mx.a.example; dkim=none; dmarc=none (From has no address)",
 		},
 		{
 			name: "what is asked to be done",
@@ -39,11 +39,11 @@ func TestField(t *testing.T) {
 		{
 			name: "hostile words",
 			v: Results{
-				SPF:  SPF{Result: PermError, Reason: "SPF record of a.example: \"x;) dmarc=pass (\r\n\": is no mechanism"},
+				SPF:  SPF{Result: PermError, Reason: "SPF record of a.example: \"x;) dmarc=pass (\r\n\": is not a mechanism"},
 				DKIM: []Signature{{Result: PermError, Domain: "a.example", Selector: "s\r\nX: y", Value: `a";d`, Reason: "cannot be read"}},
 			},
 			env:  Envelope{MailFrom: `"a; dmarc=pass\"" @a.example`},
-			want: `mx.example; spf=permerror (SPF record of a.example: "x; dmarc=pass ": is no mechanism) smtp.mailfrom="\"a; dmarc=pass\\\"\" @a.example"; dkim=permerror (cannot be read) header.d=a.example header.b="a\";d"; dmarc=`,
+			want: `mx.example; spf=permerror (SPF record of a.example: "x; dmarc=pass ": is not a mechanism) smtp.mailfrom="\"a; dmarc=pass\\\"\" @a.example"; dkim=permerror (cannot be read) header.d=a.example header.b="a\";d"; dmarc=`,
 		},
 	}
 	for _, tt := range tests {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// answerLife is the TTL of a cached result, including "not found".
+	// resultTTL is the TTL of a cached result, including "not found".
 	// net.Resolver does not report the TTL of a record.
-	answerLife = time.Minute
-	// troubleLife is the TTL of a cached lookup failure.
-	troubleLife = 5 * time.Second
+	resultTTL = time.Minute
+	// failureTTL is the TTL of a cached lookup failure.
+	failureTTL = 5 * time.Second
 	// maxAnswers is the maximum number of cached results, and maxAnswerBytes
 	// the maximum size of one.
 	maxAnswers     = 8192
@@ -27,7 +27,7 @@ const (
 	maxQuestions = 256
 	// downAfter is the number of consecutive timeouts after which the DNS may
 	// be down. Each lookup is then limited to downTimeout until one succeeds or
-	// troubleLife has passed. Lookups continue because the timeouts may come
+	// failureTTL has passed. Lookups continue because the timeouts may come
 	// from a sender whose own servers are slow on purpose.
 	downAfter   = 32
 	downTimeout = 500 * time.Millisecond
@@ -186,14 +186,14 @@ func (c *Cache) keep(q question, a *answer, value any, err error) {
 	defer c.mu.Unlock()
 	a.value, a.err = value, err
 	now := c.now()
-	life := answerLife
+	life := resultTTL
 	if err != nil && !dns.IsNotFound(err) {
-		life = troubleLife
+		life = failureTTL
 	}
 	a.until = now.Add(life)
 	if isTimeout(err) {
 		if c.timeouts++; c.timeouts >= downAfter {
-			c.downTill = now.Add(troubleLife)
+			c.downTill = now.Add(failureTTL)
 		}
 	} else {
 		c.timeouts, c.downTill = 0, time.Time{}

@@ -26,7 +26,7 @@ func (c *dkimCheck) verify(ctx context.Context, r dns.Resolver) {
 	}
 	texts, err := lookupTXT(ctx, r, c.key)
 	if err != nil {
-		c.Result, c.Reason = TempError, "no answer from the DNS for the key"
+		c.Result, c.Reason = TempError, "the DNS did not respond for the key"
 		return
 	}
 	key, result, reason := chooseKey(texts, c.service)
@@ -75,7 +75,7 @@ func chooseKey(texts []string, use keyUse) (key publicKey, result Result, reason
 	}
 	switch found {
 	case 0:
-		return key, PermError, "there is no key"
+		return key, PermError, "the DNS has no key"
 	case 1:
 		return key, result, reason
 	}

@@ -55,7 +55,7 @@ func author(fields []mime.Field) (domain, reason string) {
 		}
 	}
 	if domain == "" {
-		return "", "there is no address in From"
+		return "", "From has no address"
 	}
 	return domain, ""
 }
@@ -79,7 +79,7 @@ func (c *dmarcCheck) evaluate(ctx context.Context, spf SPF, signatures []Signatu
 	out := DMARC{Domain: c.domain, Result: None}
 	switch {
 	case c.err != nil:
-		out.Result, out.Reason = TempError, "no answer from the DNS for the policy"
+		out.Result, out.Reason = TempError, "the DNS did not respond for the policy"
 		return out
 	case !c.found:
 		out.Reason = "the domain has no record"
@@ -93,7 +93,7 @@ func (c *dmarcCheck) evaluate(ctx context.Context, spf SPF, signatures []Signatu
 	out.Result = c.align(ctx, spf, signatures)
 	switch out.Result {
 	case TempError:
-		out.Reason = "no answer from the DNS for what might align"
+		out.Reason = "the DNS did not respond for a signature or host that might align"
 	case Fail:
 		out.Policy = c.policy(ctx)
 	}

@@ -117,7 +117,7 @@ func permError(format string, args ...any) error {
 // tempError returns a TempError for a failed lookup. It leaves out the DNS
 // error, which may name our servers.
 func tempError(name string) error {
-	return &spfError{TempError, "no answer from the DNS for " + name}
+	return &spfError{TempError, "the DNS did not respond for " + name}
 }
 
 // evaluate runs check_host for a valid domain. The error explains a TempError
@@ -167,7 +167,7 @@ func (c *spfCheck) redirect(ctx context.Context, to macroString, domain string) 
 		return nil, "", err
 	}
 	if !ok {
-		return nil, "", permError("redirect of %s to what is no domain", domain)
+		return nil, "", permError("%s redirects to a name that is not a domain", domain)
 	}
 	rec, ok, err := c.record(ctx, next)
 	if err == nil && !ok {
@@ -211,7 +211,7 @@ func (c *spfCheck) void(answers int) error {
 		return nil
 	}
 	if c.voids++; c.voids > maxSPFVoids {
-		return permError("more than %d lookups without an answer", maxSPFVoids)
+		return permError("more than %d lookups without a result", maxSPFVoids)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (c *spfCheck) match(ctx context.Context, m mechanism, domain string) (bool,
 	switch {
 	case m.name == "include":
 		if !ok {
-			return false, permError("%s includes what is no domain", domain)
+			return false, permError("%s includes a name that is not a domain", domain)
 		}
 		return c.matchInclude(ctx, target)
 	case !ok:

@@ -74,7 +74,7 @@ func (rec *spfRecord) addTerm(term string) error {
 
 func (rec *spfRecord) addModifier(name, value string) error {
 	if !isModifierName(name) {
-		return errors.New("is no name of a modifier")
+		return errors.New("is not the name of a modifier")
 	}
 	var place **macroString
 	switch strings.ToLower(name) {
@@ -137,7 +137,7 @@ func parseMechanism(term string) (mechanism, error) {
 	case "ip4", "ip6":
 		err = m.readNetwork(rest)
 	default:
-		err = errors.New("is no mechanism")
+		err = errors.New("is not a mechanism")
 	}
 	return m, err
 }
@@ -183,7 +183,7 @@ func (m *mechanism) readNetwork(rest string) error {
 	text, length, hasLength := strings.Cut(rest[1:], "/")
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Is4() != (m.name == "ip4") || addr.Zone() != "" {
-		return errors.New("is no address of that kind")
+		return errors.New("is not an address of that kind")
 	}
 	bits := addr.BitLen()
 	if hasLength {

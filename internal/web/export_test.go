@@ -13,8 +13,8 @@ func NavigationPaths() []string {
 	return paths
 }
 
-// ImageLife is the lifetime of an image URL.
-const ImageLife = imageLife
+// ImageTTL is the lifetime of an image URL.
+const ImageTTL = imageTTL
 
 // FrameStyle is the default style of a message.
 const FrameStyle = frameStyle

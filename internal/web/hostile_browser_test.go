@@ -303,7 +303,7 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	for _, wrong := range []string{elsewhere + "." + mac, body + "." + mac + "A", body, "x.y"} {
 		nobody.get("/mail-images/"+wrong).want(t, http.StatusNotFound)
 	}
-	s.clock.Add(web.ImageLife)
+	s.clock.Add(web.ImageTTL)
 	nobody.get(image).want(t, http.StatusNotFound)
 	fresh := s.visitAsUser(t)
 	for part := range strings.SplitSeq(fresh.get("/messages/"+m.ID+"/view").want(t, http.StatusOK).body, `"`) {

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// imageLife is the lifetime of an image URL. The URL also expires with the
+	// imageTTL is the lifetime of an image URL. The URL also expires with the
 	// session.
-	imageLife = time.Hour
+	imageTTL = time.Hour
 	// maxRemoteAddress is the maximum length of a remote image's URL in bytes.
 	maxRemoteAddress = 4 << 10
 )
@@ -42,9 +42,9 @@ type imageRef struct {
 }
 
 // imageLink returns the URL of an image. It is valid for this session and for
-// imageLife.
+// imageTTL.
 func (p *page) imageLink(ref imageRef) string {
-	ref.Session, ref.Expires = p.session(), p.d.now().Add(imageLife).Unix()
+	ref.Session, ref.Expires = p.session(), p.d.now().Add(imageTTL).Unix()
 	b, err := json.Marshal(ref)
 	if err != nil {
 		return "" // cannot happen: the fields are text and numbers

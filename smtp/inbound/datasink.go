@@ -30,7 +30,7 @@ func (d *dataSink) Write(p []byte) (int, error) {
 	case bytes.IndexByte(p, 0) >= 0:
 		return 0, replyNUL
 	case d.normalize:
-		return len(p), d.mend(p)
+		return len(p), d.writeCRLF(p)
 	case !d.linesEnd(p):
 		return 0, replyBareLineEnd
 	}
@@ -93,8 +93,8 @@ func (d *dataSink) endLine(n int) {
 	d.line = 0
 }
 
-// mend stores p with CRLF for every line end.
-func (d *dataSink) mend(p []byte) error {
+// writeCRLF stores p with CRLF for every line end.
+func (d *dataSink) writeCRLF(p []byte) error {
 	for len(p) > 0 {
 		if d.cr { // both CR LF and a bare CR end the line
 			if p[0] == '\n' {

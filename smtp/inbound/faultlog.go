@@ -15,7 +15,7 @@ type faultLog struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	last map[string]*faultCount // by step, of which there are few
+	last map[string]*faultCount // by step; there are few steps
 }
 
 type faultCount struct {

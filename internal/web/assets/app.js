@@ -124,7 +124,7 @@ document.addEventListener('keydown', (event) => {
 });
 
 // The title of the page shows how many drafts wait for approval. A page that is not
-// looked at also shows a notification, if the user allows it.
+// in view also shows a notification, if the user allows it.
 const pending = () => parseInt(document.querySelector('.badge.count:not([hidden])')?.textContent ?? '0', 10) || 0;
 const title = document.title;
 let known = pending();

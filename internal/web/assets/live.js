@@ -1,4 +1,4 @@
-// What changes while somebody looks at a page. An element with data-live names a
+// What changes while a page is open. An element with data-live names a
 // stream of events; when one comes, the page is asked for again and the parts of
 // it that are marked are put in the place of the old ones. A tab that is not looked
 // at has no stream, so that many tabs take none from each other.

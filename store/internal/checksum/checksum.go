@@ -62,7 +62,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SeekReader is a Reader of which an upload can be tried again.
+// SeekReader is a Reader that can go back, so that an upload can be tried again.
 type SeekReader struct {
 	Reader
 	S io.Seeker // R

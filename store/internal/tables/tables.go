@@ -26,8 +26,8 @@ type Table struct {
 	// where is a condition for all rows that are copied, or empty.
 	where string
 	// more are expressions that are read as further columns, named "export_...", which
-	// are not copied.
-	more string
+	// are not copied, and join are the tables that they need.
+	more, join string
 }
 
 const (
@@ -59,14 +59,9 @@ var All = []Table{
 	{Name: "email_tags", order: "account_id, name, value, message_seq", account: ofAccount},
 	{
 		Name: "contents", order: "message_seq", account: ofMessages,
-		more: `(SELECT m.id FROM messages m WHERE m.seq = message_seq) AS export_id,
-			(SELECT ltrim(m.from_email) FROM messages m WHERE m.seq = message_seq) AS export_from,
-			(SELECT m.addresses FROM messages m WHERE m.seq = message_seq) AS export_addresses,
-			(SELECT m.subject FROM messages m WHERE m.seq = message_seq) AS export_subject,
-			(SELECT m.header_id FROM messages m WHERE m.seq = message_seq) AS export_header,
-			(SELECT m.refs FROM messages m WHERE m.seq = message_seq) AS export_refs,
-			(SELECT m.size FROM messages m WHERE m.seq = message_seq) AS export_size,
-			(SELECT i.address FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq WHERE m.seq = message_seq) AS export_inbox`,
+		more: `m.id AS export_id, ltrim(m.from_email) AS export_from, m.addresses AS export_addresses, m.subject AS export_subject,
+			m.header_id AS export_header, m.refs AS export_refs, m.size AS export_size, i.address AS export_inbox`,
+		join: "LEFT JOIN messages m ON m.seq = contents.message_seq LEFT JOIN inboxes i ON i.seq = m.inbox_seq",
 	},
 	{Name: "recipients", order: "seq", numbered: true, account: ofAccount},
 	{Name: "drafts", order: "seq", numbered: true, account: ofAccount},
@@ -128,7 +123,7 @@ func (t Table) Each(ctx context.Context, q sqlx.QueryerContext, account int64, f
 	}
 	query := "SELECT * FROM " + t.Name
 	if t.more != "" {
-		query = "SELECT " + t.Name + ".*, " + t.more + " FROM " + t.Name
+		query = "SELECT " + t.Name + ".*, " + t.more + " FROM " + t.Name + " " + t.join
 	}
 	if len(conditions) > 0 {
 		query += " WHERE " + strings.Join(conditions, " AND ")
