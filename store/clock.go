@@ -238,7 +238,7 @@ func (s *Store) readGuard(ctx context.Context) (clockGuardRow, error) {
 func (s *Store) writeGuard(ctx context.Context, row clockGuardRow) error {
 	const q = `INSERT INTO maintenance (one, last_round_at, held_until) VALUES (1, $1, $2)
 		ON CONFLICT (one) DO UPDATE SET last_round_at = excluded.last_round_at, held_until = excluded.held_until`
-	return s.inTx(ctx, "note the time of the round", func(tx *sqlx.Tx) error {
+	return s.inTxKeepCache(ctx, "note the time of the round", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, q, row.LastRound, row.HeldUntil)
 		return err
 	})

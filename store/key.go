@@ -236,7 +236,7 @@ func (s *Store) FlushUsedKeys(ctx context.Context) error {
 	if len(at) == 0 {
 		return nil
 	}
-	return s.inTx(ctx, "note used keys", func(tx *sqlx.Tx) error {
+	return s.inTxKeepCache(ctx, "note used keys", func(tx *sqlx.Tx) error {
 		for _, seq := range slices.Sorted(maps.Keys(at)) { // all nodes lock the rows in the same order
 			if _, err := tx.ExecContext(ctx, q, seq, at[seq]); err != nil {
 				return err

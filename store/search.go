@@ -360,7 +360,7 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	if err != nil {
 		return 0, err
 	}
-	err = s.inTx(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, ms, words) })
+	err = s.inTxKeepCache(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, ms, words) })
 	if err != nil {
 		return 0, err
 	}
@@ -428,7 +428,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 	if n > 0 {
 		return true, nil
 	}
-	err := s.inTx(ctx, "hold the index", func(tx *sqlx.Tx) error {
+	err := s.inTxKeepCache(ctx, "hold the index", func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, take, holder, NewTime(now), NewTime(now.Add(indexLease)))
 		if err != nil {
 			return err
@@ -443,7 +443,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 // next start, need not wait for it.
 func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
 	const q = `UPDATE search_lease SET until = 0 WHERE holder = $1`
-	return s.inTx(ctx, "let the index go", func(tx *sqlx.Tx) error {
+	return s.inTxKeepCache(ctx, "let the index go", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, q, holder)
 		return err
 	})
@@ -538,7 +538,7 @@ func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
 	var n int64
-	err := s.inTx(ctx, "sweep the index", func(tx *sqlx.Tx) error {
+	err := s.inTxKeepCache(ctx, "sweep the index", func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, q)
 		if err != nil {
 			return err
@@ -572,7 +572,7 @@ func (s *Store) MergeIndex(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	more := false
-	err := s.inTx(ctx, "merge the index", func(tx *sqlx.Tx) (err error) {
+	err := s.inTxKeepCache(ctx, "merge the index", func(tx *sqlx.Tx) (err error) {
 		more, err = s.index.Merge(ctx, tx, mergePages)
 		return err
 	})
@@ -614,7 +614,7 @@ func (s *Store) RewriteIndex(ctx context.Context) error {
 		return nil
 	}
 	s.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())
-	err = s.inTx(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.index.Rewrite(ctx, tx, mergePages) })
+	err = s.inTxKeepCache(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.index.Rewrite(ctx, tx, mergePages) })
 	s.unmerged.Store(true)
 	return err
 }

@@ -256,7 +256,7 @@ const maxTries = 3
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	defer s.mailboxes.changes.Add(1)
-	return s.inHotTx(ctx, what, func(tx *sqlx.Tx) error {
+	return s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
 		if s.engine.Alone() {
 			s.known.forget()
 			defer s.known.forget() // what do itself has read
@@ -265,8 +265,9 @@ func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) 
 	})
 }
 
-// inHotTx is inTx for the hot writes, after which Store.known is still right.
-func (s *Store) inHotTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+// inTxKeepCache is inTx for the hot writes and for work that changes no row that
+// Store.known or Store.mailboxes remembers.
+func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
 		err = s.tryTx(ctx, do)

@@ -212,7 +212,7 @@ func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 
 func (s *Store) noteSession(ctx context.Context, hash []byte, now time.Time) error {
 	const q = `UPDATE user_sessions SET last_used_at = $2 WHERE hash = $1 AND last_used_at < $2`
-	return s.inTx(ctx, "note session", func(tx *sqlx.Tx) error {
+	return s.inTxKeepCache(ctx, "note session", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, q, hash, NewTime(now))
 		return err
 	})

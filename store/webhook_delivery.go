@@ -396,7 +396,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, endpointSeq int64, limit in
 	const endpoint = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE seq = $1 AND active`
 	var w Webhook
 	var claimed []ClaimedDelivery
-	err := s.inTx(ctx, "claim deliveries", func(tx *sqlx.Tx) error {
+	err := s.inTxKeepCache(ctx, "claim deliveries", func(tx *sqlx.Tx) error {
 		if err := tx.GetContext(ctx, &w, endpoint, endpointSeq); err != nil {
 			return s.wrap(err, "endpoint")
 		}

@@ -147,7 +147,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 		s.log.DebugContext(ctx, "a statement of the writer was not prepared", "error", err)
 	}
 	var b hotBatch
-	err = s.inHotTx(ctx, "write", func(tx *sqlx.Tx) error {
+	err = s.inTxKeepCache(ctx, "write", func(tx *sqlx.Tx) error {
 		if short := s.engine.ShortLocks(); again && short != "" {
 			if _, err := tx.ExecContext(ctx, short); err != nil {
 				return err
