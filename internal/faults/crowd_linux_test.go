@@ -215,7 +215,7 @@ func (c *crowd) sendSteadily(ctx context.Context, size, rate int) error {
 		return err
 	}
 	defer client.close()
-	if err := client.envelope(testMessage{to: []string{c.to}}); err != nil {
+	if err := client.envelope(testMessage{from: sender, to: []string{c.to}}); err != nil {
 		return err
 	}
 	if err := client.conn.SetDeadline(time.Now().Add(time.Duration(size/rate)*time.Second + testTimeout)); err != nil {

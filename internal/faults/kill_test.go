@@ -11,23 +11,27 @@ import (
 )
 
 // killer repeatedly crashes an installation while clients work on it, each time after
-// a random number of their steps and up to a few milliseconds more.
+// a random number of their steps and up to some milliseconds more.
 type killer struct {
 	in    *installation
 	rng   *rand.Rand
 	steps int // of clients between two kills, on average
+
+	// most is how long after the chosen step a kill may come, in nanoseconds.
+	most atomic.Int64
 
 	left   atomic.Int64 // steps until the next kill
 	strike chan struct{}
 	kills  int
 }
 
-// mostDelay is how long after the chosen step a kill may come: longer than a
-// commit takes.
+// mostDelay is how long after the chosen step a kill may come unless the clients set
+// another time: longer than a commit takes.
 const mostDelay = 4 * time.Millisecond
 
 func newKiller(t *testing.T, in *installation, steps int) *killer {
 	k := &killer{in: in, rng: randomness(t), steps: steps, strike: make(chan struct{}, 1)}
+	k.most.Store(int64(mostDelay))
 	k.arm()
 	return k
 }
@@ -51,7 +55,7 @@ func (k *killer) run(ctx context.Context, enough func() bool, down func()) {
 			return
 		}
 		select {
-		case <-time.After(upTo(k.rng, mostDelay)):
+		case <-time.After(upTo(k.rng, time.Duration(k.most.Load()))):
 		case <-ctx.Done():
 		}
 		k.in.crash()

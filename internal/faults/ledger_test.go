@@ -14,17 +14,22 @@ import (
 // testMessage is one message that a client offers. Its id is in the subject, the
 // Message-ID and the body.
 type testMessage struct {
-	id  string
-	to  []string // addresses of inboxes
-	raw []byte
+	id   string
+	from string
+	to   []string // addresses of inboxes
+	raw  []byte
 }
 
 // newMessage creates a message of about size bytes. The same id and size give the same
 // bytes.
 func newMessage(id string, size int, to ...string) testMessage {
+	return newMessageFrom(sender, id, size, to...)
+}
+
+func newMessageFrom(from, id string, size int, to ...string) testMessage {
 	b := fmt.Appendf(nil, "From: Ann <%s>\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: %s\r\n"+
 		"Date: Mon, 02 Jan 2006 15:04:05 +0000\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n%s\r\n",
-		sender, strings.Join(to, ", "), id, headerID(id), bodyMark(id))
+		from, strings.Join(to, ", "), id, headerID(id), bodyMark(id))
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // a hash never fails
 	rng := rand.New(rand.NewPCG(h.Sum64(), 0))
@@ -32,7 +37,7 @@ func newMessage(id string, size int, to ...string) testMessage {
 		at := rng.IntN(len(filler) - 70)
 		b = append(append(b, filler[at:at+70]...), "\r\n"...)
 	}
-	return testMessage{id, to, b}
+	return testMessage{id, from, to, b}
 }
 
 // filler is the text that bodies are taken from.

@@ -161,7 +161,7 @@ func receiveLarge(ctx context.Context, in *installation, box inbox, m largeMessa
 		return err
 	}
 	defer c.close()
-	if err := c.envelope(testMessage{to: []string{box.Address}}); err != nil {
+	if err := c.envelope(testMessage{from: sender, to: []string{box.Address}}); err != nil {
 		return err
 	}
 	for _, part := range []string{m.header(i, box.Address), "", ".\r\n"} {

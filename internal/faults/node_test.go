@@ -20,21 +20,26 @@ type node struct {
 
 	api  string // http://host:port
 	smtp string // host:port
+
+	submission string // host:port, if it is on
 }
 
 // follow reads the output of the program until it ends.
 func (n *node) follow(out io.Reader) {
+	printed := false
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) != 2 || n.smtp != "" {
-			continue
-		}
-		switch fields[0] {
-		case "API":
+		switch name := strings.Join(fields[:max(0, len(fields)-1)], " "); {
+		case printed:
+		case name == "API":
 			n.api = fields[1]
-		case "SMTP":
+		case name == "SMTP":
 			n.smtp = fields[1]
+		case name == "Submission":
+			n.submission = fields[1]
+		case name == "Mail domain": // behind all addresses
+			printed = true
 			close(n.ready)
 		}
 	}

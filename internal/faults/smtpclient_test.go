@@ -3,6 +3,7 @@ package faults_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-// sender is the sender of all messages.
+// sender is the sender of messages from outside.
 const sender = "ann@out.example"
 
 // step is a point of an SMTP transaction at which a fault may strike.
@@ -30,6 +31,7 @@ const (
 type smtpClient struct {
 	conn net.Conn
 	text *textproto.Reader
+	said string // text of the last reply
 	// at, when not nil, is called at every step.
 	at func(step)
 }
@@ -64,6 +66,15 @@ func dialSMTPFrom(ctx context.Context, from net.IP, addr string) (*smtpClient, e
 	return c, nil
 }
 
+// logIn logs in with the first key.
+func (c *smtpClient) logIn() error {
+	response := base64.StdEncoding.EncodeToString([]byte("\x00api\x00" + firstKey))
+	if _, err := fmt.Fprintf(c.conn, "AUTH PLAIN %s\r\n", response); err != nil {
+		return err
+	}
+	return c.reply()
+}
+
 func dialFrom(ctx context.Context, from net.IP, addr string) (net.Conn, error) {
 	var d net.Dialer
 	if from != nil {
@@ -85,6 +96,7 @@ func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.code, r.text) }
 // reply reads one reply. A negative reply is returned as a *refusal.
 func (c *smtpClient) reply() error {
 	code, text, err := c.text.ReadResponse(0)
+	c.said = text
 	if err == nil && code >= 400 {
 		err = &refusal{code, text}
 	}
@@ -127,7 +139,7 @@ func (c *smtpClient) send(m testMessage) (outcome, error) {
 // returns nil when all recipients are accepted and the server asks for the data, and
 // otherwise the first refusal.
 func (c *smtpClient) envelope(m testMessage) error {
-	commands := fmt.Appendf(nil, "MAIL FROM:<%s>\r\n", sender)
+	commands := fmt.Appendf(nil, "MAIL FROM:<%s>\r\n", m.from)
 	for _, rcpt := range m.to {
 		commands = fmt.Appendf(commands, "RCPT TO:<%s>\r\n", rcpt)
 	}
