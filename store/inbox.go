@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,6 +202,16 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, 
 		return List[Inbox]{}, s.wrap(err, "list inboxes")
 	}
 	return page(s, scope, p.Limit, rows, func(in Inbox) position { return position{seq: in.Seq} }), nil
+}
+
+// InboxesLike returns at most limit inboxes of the account, newest first, whose
+// address contains text, ignoring case.
+func (s *Store) InboxesLike(ctx context.Context, accountID int64, text string, limit int) ([]Inbox, error) {
+	const q = `SELECT ` + inboxColumns + ` FROM inboxes
+		WHERE account_id = $1 AND status <> 'deleted' AND address LIKE $2 ESCAPE '\' ORDER BY seq DESC LIMIT $3`
+	var rows []Inbox
+	err := s.read.SelectContext(ctx, &rows, q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
+	return rows, s.wrap(err, "inboxes")
 }
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,

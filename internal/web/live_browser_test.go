@@ -27,7 +27,7 @@ func TestBrowserSeesMailArrive(t *testing.T) {
 		deliver(t, server, in, "Message-ID: <1@out.example>\r\nSubject: Chairs", "Are there any?")
 		b.waits(`document.querySelector('main').innerText.includes('Chairs')`)
 		b.waits(`window.marked`) // the page is the same
-		b.click(".messages a")
+		b.row(".messages a")
 		b.do(marked)
 		deliver(t, server, in, "In-Reply-To: <1@out.example>\r\nSubject: Re: Chairs", "Hello?")
 		b.waits(`!document.querySelector('[data-live-more]').hidden`)

@@ -40,7 +40,7 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.open("/inboxes/" + in.ID)
 		b.shows("Your order has shipped", "Your GitHub launch code")
 		b.shoot("inbox")
-		b.click("a[href*='" + code.ThreadID + "']")
+		b.row("a[href*='" + code.ThreadID + "']")
 		b.shows("482913", "https://github.com/verify?token=8c1f0a9e", "Did it arrive?")
 		if got := b.text(".found"); !strings.Contains(got, "482913") || !strings.Contains(got, "https://github.com/verify") {
 			t.Errorf("found in the mail: %s", got)
@@ -107,6 +107,13 @@ func (b *tab) framed(t *testing.T, texts ...string) {
 			t.Errorf("the frame has no %q:\n%s", text, body)
 		}
 	}
+}
+
+// row follows the link of a row to its own page, as on a narrow window: on a wide
+// one a click opens the message beside the list.
+func (b *tab) row(css string) {
+	b.t.Helper()
+	b.open(strings.TrimPrefix(b.eval("document.querySelector(`"+css+"`).href"), b.site.url))
 }
 
 func (b *tab) attribute(css, name string) string {

@@ -21,6 +21,28 @@ var navigation = []navGroup{
 	{"Settings", []navItem{{"/domains", "Domains", "globe"}, {"/webhooks", "Webhooks", "zap"}, {"/keys", "API keys", "key"}}},
 }
 
+// shortcut is a key, or more, and what it does.
+type shortcut struct {
+	Keys []string
+	Does string
+}
+
+// shortcuts are the keys that the help lists. The scripts and the attribute
+// data-key of the templates handle them.
+var shortcuts = []shortcut{
+	{[]string{"Ctrl", "K"}, "Go to a page or inbox, or search"},
+	{[]string{"/"}, "Search"},
+	{[]string{"j", "k"}, "Next and previous row"},
+	{[]string{"o"}, "Open the row"},
+	{[]string{"x"}, "Select the row"},
+	{[]string{"Esc"}, "Close the message beside the list"},
+	{[]string{"c"}, "New message"},
+	{[]string{"r"}, "Reply to a message, or reject a draft"},
+	{[]string{"a"}, "Approve a draft"},
+	{[]string{"e"}, "Edit a draft"},
+	{[]string{"?"}, "This help"},
+}
+
 // approvalsPath is the page whose menu item shows the number of waiting drafts.
 const approvalsPath = "/approvals"
 
@@ -49,6 +71,7 @@ var icons = map[string]template.HTML{
 	"archive":  `<path d="M4 8h16v12H4zM3 4h18v4H3zM10 12h4"/>`,
 	"sheet":    `<path d="M4 4h16v16H4zM4 10h16M4 15h16M10 4v16"/>`,
 	"calendar": `<path d="M4 6h16v14H4zM4 10.5h16M8 3v5M16 3v5"/>`,
+	"keyboard": `<path d="M3 6h18v12H3zM7 10h.01M11 10h.01M15 10h.01M7 14h10"/>`,
 	"plus":     `<path d="M12 5v14M5 12h14"/>`,
 }
 

@@ -40,21 +40,22 @@ func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
 // functions are the template functions.
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset": d.assets.link,
-		"nav":   func() []navGroup { return navigation },
-		"on":    onPage,
-		"time":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
-		"ago":   func(t time.Time) string { return ago(d.now().Sub(t)) },
-		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"count": count,
-		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-		"date":  func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
-		"dict":  dict,
-		"list":  func(all ...string) []string { return all },
-		"has":   func(all []string, one string) bool { return slices.Contains(all, one) },
-		"tone":  tone,
-		"label": label,
-		"icon":  icon,
+		"asset":     d.assets.link,
+		"nav":       func() []navGroup { return navigation },
+		"shortcuts": func() []shortcut { return shortcuts },
+		"on":        onPage,
+		"time":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+		"ago":       func(t time.Time) string { return ago(d.now().Sub(t)) },
+		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"count":     count,
+		"words":     func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"date":      func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+		"dict":      dict,
+		"list":      func(all ...string) []string { return all },
+		"has":       func(all []string, one string) bool { return slices.Contains(all, one) },
+		"tone":      tone,
+		"label":     label,
+		"icon":      icon,
 	}
 }
 

@@ -2,8 +2,8 @@
 // drafts, and manage domains, webhooks and keys.
 //
 // All changes go through the API as the signed-in user, so the same checks,
-// limits and events apply. The package uses the store only for users, sessions
-// and rate limits.
+// limits and events apply. The package uses the store only for users, what they
+// have read, sessions, rate limits, and to find inboxes by a part of the address.
 //
 // Pages are rendered on the server and work without scripts; the dashboard's own
 // script improves them. Nothing is loaded from other hosts. Forms from other
@@ -109,6 +109,7 @@ func (d *Dashboard) routes() {
 	d.inboxPages()
 	d.mailPages()
 	d.searchPages()
+	d.goPages()
 	d.approvalPages()
 	d.emailPages()
 	d.domainPages()

@@ -8,6 +8,7 @@ let source, waiting;
 
 // shown is each part as the server sent it, before the script changed times in it.
 const shown = new WeakMap();
+for (const part of document.querySelectorAll('[data-live-part]')) shown.set(part, part.outerHTML); // this script runs first
 
 function listen() {
   if (!live || source || document.visibilityState !== 'visible') return;
