@@ -99,55 +99,59 @@ func TestDatabaseIsAway(t *testing.T) {
 // A full disk or database is 452, and the session goes on (S22).
 func TestNoSpaceLeft(t *testing.T) {
 	t.Parallel()
-	srv, k := keeping(t)
-	for _, k.fault = range []error{
-		fmt.Errorf("add: %w", store.ErrFull), fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("write: %w", syscall.EDQUOT),
-	} {
-		said := converse(t, srv, strings.NewReader(states[3]+chunkOf(rawMail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+rawMail("Hi.")+".\r\nNOOP\r\n"))
-		if got := strings.Join(codes(said)[4:], " "); got != "452 250 250 354 452 250" || strings.Count(said, "452 4.3.1 ") != 2 {
-			t.Errorf("%v: %s", k.fault, said)
+	onPorts(t, func(t *testing.T, p port) {
+		srv, k := keeping(t, p.kind)
+		for _, k.fault = range []error{
+			fmt.Errorf("add: %w", store.ErrFull), fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("write: %w", syscall.EDQUOT),
+		} {
+			said := converse(t, srv, strings.NewReader(states[3]+chunkOf(rawMail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+rawMail("Hi.")+".\r\nNOOP\r\n"))
+			if got := strings.Join(codes(said)[4:], " "); got != "452 250 250 354 452 250" || strings.Count(said, "452 4.3.1 ") != 2 {
+				t.Errorf("%v: %s", k.fault, said)
+			}
 		}
-	}
+	})
 }
 
 // S22: a folder of large mail that cannot be written to is our trouble: the
 // client may try again, and is never told that its mail is stored.
 func TestLargeMailCannotBeStored(t *testing.T) {
 	t.Parallel()
-	blobs := filepath.Join(t.TempDir(), "blobs")
-	s := storetest.OpenSQLite(t, storetest.WithBlobs(blobs))
-	in := botInbox(t, s)
-	r := newReceiver(t, s)
-	_, addr := serve(t, r)
-	if err := os.RemoveAll(blobs); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(blobs, nil, 0o400); err != nil { // no folder at all: root may write to any
-		t.Fatal(err)
-	}
-	c := hello(t, addr)
-	large := rawMail(strings.Repeat(strings.Repeat("x", 98)+"\r\n", 10_000))
-	for range 5 {
-		c.begin("a@out.example", bot)
-		c.send(large + ".\r\n")
+	onPorts(t, func(t *testing.T, p port) {
+		blobs := filepath.Join(t.TempDir(), "blobs")
+		s := storetest.OpenSQLite(t, storetest.WithBlobs(blobs))
+		in := botInbox(t, s)
+		r := newReceiver(t, s)
+		_, addr := serve(t, r, p.kind)
+		if err := os.RemoveAll(blobs); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(blobs, nil, 0o400); err != nil { // no folder at all: root may write to any
+			t.Fatal(err)
+		}
+		c := hello(t, addr)
+		large := rawMail(strings.Repeat(strings.Repeat("x", 98)+"\r\n", 10_000))
+		for range 5 {
+			c.begin("a@out.example", bot)
+			c.send(large + ".\r\n")
+			c.want("451 4.3.0 Try again later")
+		}
+		c.cmd("250", "MAIL FROM:<a@out.example>")
+		c.cmd("250", "RCPT TO:<%s>", bot)
+		c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(large), large))
 		c.want("451 4.3.0 Try again later")
-	}
-	c.cmd("250", "MAIL FROM:<a@out.example>")
-	c.cmd("250", "RCPT TO:<%s>", bot)
-	c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(large), large))
-	c.want("451 4.3.0 Try again later")
 
-	c.begin("a@out.example", bot)
-	c.send(rawMail("Small mail needs no folder.") + ".\r\n")
-	c.want("250")
-	only(t, s, in)
+		c.begin("a@out.example", bot)
+		c.send(rawMail("Small mail needs no folder.") + ".\r\n")
+		c.want("250")
+		only(t, s, in)
 
-	// The temporary folder, through which large mail comes.
-	if err := os.RemoveAll(r.spools.dir); err != nil {
-		t.Fatal(err)
-	}
-	c.begin("a@out.example", bot)
-	go func() { _, _ = c.conn.Write([]byte(large + ".\r\n")) }() // the server stops reading
-	c.want("451 4.3.0 Try again later")
-	only(t, s, in)
+		// The temporary folder, through which large mail comes.
+		if err := os.RemoveAll(r.spools.dir); err != nil {
+			t.Fatal(err)
+		}
+		c.begin("a@out.example", bot)
+		go func() { _, _ = c.conn.Write([]byte(large + ".\r\n")) }() // the server stops reading
+		c.want("451 4.3.0 Try again later")
+		only(t, s, in)
+	})
 }

@@ -23,34 +23,38 @@ func restless(t *testing.T, srv *Server) *[]time.Duration {
 // S16: the hundredth command that leads to nothing ends the session.
 func TestJunkCommandsEndTheSession(t *testing.T) {
 	t.Parallel()
-	srv, _ := keeping(t)
-	for junk, code := range map[string]string{"NOOP": "250", "RSET": "250", "VRFY bot": "252", "HELP": "214", "EHLO x": "250", "HELO x": "250"} {
-		got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(junk+"\r\n", 10_000))))
-		want := append([]string{"220", "250"}, slices.Repeat([]string{code}, maxJunk-2)...)
-		if want = append(want, "421"); !slices.Equal(got, want) {
-			t.Errorf("%s: %d answers: %v", junk, len(got), got)
+	onPorts(t, func(t *testing.T, p port) {
+		srv, _ := keeping(t, p.kind)
+		for junk, code := range map[string]string{"NOOP": "250", "RSET": "250", "VRFY bot": "252", "HELP": "214", "EHLO x": "250", "HELO x": "250"} {
+			got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(junk+"\r\n", 10_000))))
+			want := append([]string{"220", "250"}, slices.Repeat([]string{code}, maxJunk-2)...)
+			if want = append(want, "421"); !slices.Equal(got, want) {
+				t.Errorf("%s: %d answers: %v", junk, len(got), got)
+			}
 		}
-	}
+	})
 }
 
 // The twentieth error ends the session. From the tenth on, each reply takes a
 // second (S16).
 func TestErrorsEndTheSession(t *testing.T) {
 	t.Parallel()
-	srv, _ := keeping(t)
-	rests := restless(t, srv)
-	begin := "EHLO x\r\nMAIL FROM:<a@out.example>\r\n"
-	for _, wrong := range []string{"FOO", "", "RCPT TO:<nobody@in.example>", "RCPT TO:<bot@in.example> X=1", "MAIL FROM:<b@x>", "BDAT 0", "\x01", "DATA", "EXPN x"} {
-		*rests = nil
-		said := codes(converse(t, srv, &slowly{begin, wrong + "\r\n", 50}))
-		got := said[3:]
-		if len(got) != maxErrors || got[maxErrors-1] != "421" || got[maxErrors-2][0] != '5' {
-			t.Errorf("%q: %d answers: %v", wrong, len(got), got)
+	onPorts(t, func(t *testing.T, p port) {
+		srv, _ := keeping(t, p.kind)
+		rests := restless(t, srv)
+		begin := "EHLO x\r\nMAIL FROM:<a@out.example>\r\n"
+		for _, wrong := range []string{"FOO", "", "RCPT TO:<" + p.no + ">", "RCPT TO:<bot@in.example> X=1", "MAIL FROM:<b@x>", "BDAT 0", "\x01", "DATA", "EXPN x"} {
+			*rests = nil
+			said := codes(converse(t, srv, &slowly{begin, wrong + "\r\n", 50}))
+			got := said[3:]
+			if len(got) != maxErrors || got[maxErrors-1] != "421" || got[maxErrors-2][0] != '5' {
+				t.Errorf("%q: %d answers: %v", wrong, len(got), got)
+			}
+			if n := maxErrors - slowErrors + 1; len(*rests) != n || (*rests)[0] != errorPause {
+				t.Errorf("%q: %v, want %d times %v", wrong, *rests, n, errorPause)
+			}
 		}
-		if n := maxErrors - slowErrors + 1; len(*rests) != n || (*rests)[0] != errorPause {
-			t.Errorf("%q: %v, want %d times %v", wrong, *rests, n, errorPause)
-		}
-	}
+	})
 }
 
 // slowly is a client that says first, and then say n times, each on its own.
@@ -74,29 +78,33 @@ func (s *slowly) Read(b []byte) (int, error) {
 // Row S16 of docs/testing.md.
 func TestAcceptedMailResetsTheCounts(t *testing.T) {
 	t.Parallel()
-	srv, k := keeping(t)
-	rests := restless(t, srv)
-	raw := rawMail("Hi.")
-	round := strings.Repeat("NOOP\r\n", 80) + strings.Repeat("FOO\r\n", slowErrors-1) +
-		"MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n" + fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw)
-	got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(round, 5)+"QUIT\r\n")))
-	if got[len(got)-1] != "221" || len(k.kept) != 5 || len(*rests) != 0 {
-		t.Errorf("the last answer is %s, %d mails, rests %v", got[len(got)-1], len(k.kept), *rests)
-	}
+	onPorts(t, func(t *testing.T, p port) {
+		srv, k := keeping(t, p.kind)
+		rests := restless(t, srv)
+		raw := rawMail("Hi.")
+		round := strings.Repeat("NOOP\r\n", 80) + strings.Repeat("FOO\r\n", slowErrors-1) +
+			"MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n" + fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw)
+		got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(round, 5)+"QUIT\r\n")))
+		if got[len(got)-1] != "221" || len(k.kept) != 5 || len(*rests) != 0 {
+			t.Errorf("the last answer is %s, %d mails, rests %v", got[len(got)-1], len(k.kept), *rests)
+		}
+	})
 }
 
 // Ten thousand chunks of one byte are a message and do not count as junk (S11).
 func TestTinyChunksAreNotJunk(t *testing.T) {
 	t.Parallel()
-	srv, k := keeping(t)
-	say := states[3]
-	for range 10_000 {
-		say += "BDAT 1\r\nx"
-	}
-	got := codes(converse(t, srv, strings.NewReader(say+"BDAT 0 LAST\r\nQUIT\r\n")))
-	if len(got) != 4+10_000+2 || got[len(got)-1] != "221" || len(k.kept) != 1 || len(k.kept[0]) != 10_000 {
-		t.Errorf("%d answers, the last %s, %d mails", len(got), got[len(got)-1], len(k.kept))
-	}
+	onPorts(t, func(t *testing.T, p port) {
+		srv, k := keeping(t, p.kind)
+		say := states[3]
+		for range 10_000 {
+			say += "BDAT 1\r\nx"
+		}
+		got := codes(converse(t, srv, strings.NewReader(say+"BDAT 0 LAST\r\nQUIT\r\n")))
+		if len(got) != 4+10_000+2 || got[len(got)-1] != "221" || len(k.kept) != 1 || len(k.kept[0]) != 10_000 {
+			t.Errorf("%d answers, the last %s, %d mails", len(got), got[len(got)-1], len(k.kept))
+		}
+	})
 }
 
 // The rests are real ones, and end when the server shuts down (S16).

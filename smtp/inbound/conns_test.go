@@ -99,39 +99,41 @@ func TestAllConnectionsAreLimited(t *testing.T) {
 // one outside a transaction before all others.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := botInbox(t, s)
-	srv := newServer(t, newReceiver(t, s), func(c *ServerConfig) { c.MaxConns = 3 })
-	srv.conns.shedIdle, srv.conns.shedInMail = time.Hour, 50*time.Hour // no client is idle for that long by accident
-	addr := start(t, srv)
-	idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
-	inMail.cmd("250", "MAIL FROM:<a@out.example>")
-	sending.begin("a@out.example", bot)
-	awaitWaiting(t, srv, 2)
+	onPorts(t, func(t *testing.T, p port) {
+		s := storetest.OpenSQLite(t)
+		in := botInbox(t, s)
+		srv := newServer(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.MaxConns = 3 })
+		srv.conns.shedIdle, srv.conns.shedInMail = time.Hour, 50*time.Hour // no client is idle for that long by accident
+		addr := start(t, srv)
+		idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
+		inMail.cmd("250", "MAIL FROM:<a@out.example>")
+		sending.begin("a@out.example", bot)
+		awaitWaiting(t, srv, 2)
 
-	fresh := dial(t, addr)
-	fresh.want("421 4.7.0 Too many connections")
-	age(srv, time.Hour)
-	last := hello(t, addr)
-	idle.want("421 4.7.0 Idle while others wait")
-	idle.wantClosed()
-	inMail.cmd("250", "RCPT TO:<%s>", bot)
+		fresh := dial(t, addr)
+		fresh.want("421 4.7.0 Too many connections")
+		age(srv, time.Hour)
+		last := hello(t, addr)
+		idle.want("421 4.7.0 Idle while others wait")
+		idle.wantClosed()
+		inMail.cmd("250", "RCPT TO:<%s>", bot)
 
-	awaitWaiting(t, srv, 2)
-	age(srv, 48*time.Hour)
-	hello(t, addr)
-	last.want("421 4.7.0 Idle")
-	awaitWaiting(t, srv, 2)
-	for range 3 { // first the one outside a transaction, then those inside, the longest idle first
-		age(srv, 50*time.Hour)
-		hello(t, addr).cmd("250", "MAIL FROM:<b@out.example>")
-	}
-	inMail.want("421")
-	sending.want("421")
-	sending.wantClosed()
-	if n := len(list(t, s, in)); n != 0 {
-		t.Errorf("%d messages", n)
-	}
+		awaitWaiting(t, srv, 2)
+		age(srv, 48*time.Hour)
+		hello(t, addr)
+		last.want("421 4.7.0 Idle")
+		awaitWaiting(t, srv, 2)
+		for range 3 { // first the one outside a transaction, then those inside, the longest idle first
+			age(srv, 50*time.Hour)
+			hello(t, addr).cmd("250", "MAIL FROM:<b@out.example>")
+		}
+		inMail.want("421")
+		sending.want("421")
+		sending.wantClosed()
+		if n := len(list(t, s, in)); n != 0 {
+			t.Errorf("%d messages", n)
+		}
+	})
 }
 
 // age makes every client that is waited for look d more idle.

@@ -81,6 +81,10 @@ func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 	}
 	srv, k := NewServer(cfg), &keeper{spools: p}
 	srv.receiver = k
+	if cfg.Submission != nil {
+		submitsToKeeper(&cfg, k)
+		srv.sameHost = func(*wire) bool { return true } // so that it offers AUTH
+	}
 	srv.rest = func(*wire, time.Duration) {}
 	srv.unknownRcpts.now = func() time.Time { return time.Time{} }
 	return srv, k

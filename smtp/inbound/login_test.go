@@ -113,6 +113,7 @@ func TestSubmission(t *testing.T) {
 	}
 }
 
+// Row S26 of docs/testing.md.
 func TestSubmissionMechanisms(t *testing.T) {
 	t.Parallel()
 	_, addr := submission(t)
@@ -150,7 +151,8 @@ func TestSubmissionMechanisms(t *testing.T) {
 	c.cmd("503", "AUTH PLAIN %s", plain(goodKey))
 }
 
-// A client may guess a few keys in a session. The API counts wrong keys by address.
+// A client may guess a few keys in a session. The API counts wrong keys by address
+// (S26).
 func TestSubmissionLimitsGuesses(t *testing.T) {
 	t.Parallel()
 	got, addr := submission(t)
@@ -176,6 +178,7 @@ func TestSubmissionLimitsGuesses(t *testing.T) {
 	}
 }
 
+// Row S26 of docs/testing.md.
 func TestSubmissionNeedsTLS(t *testing.T) {
 	t.Parallel()
 	got := &submissions{}

@@ -44,60 +44,64 @@ var smugglers = map[string]func(c *client, raw string){
 // Row S1 of docs/testing.md.
 func TestSmugglingIsRefused(t *testing.T) {
 	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := botInbox(t, s)
-	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t) })
-	refused := 0
-	for way, say := range smugglers {
-		for _, end := range ends {
-			c := hello(t, addr)
-			say(c, smuggled(end))
-			answer := c.want("554 5.6.0")
-			c.wantClosed()
-			_ = c.conn.Close()
-			if !strings.Contains(answer, "bare <CR> or <LF>") && !strings.Contains(answer, "NUL") {
-				t.Errorf("%s, %q: %s", way, end, answer)
+	onPorts(t, func(t *testing.T, p port) {
+		s := storetest.OpenSQLite(t)
+		in := botInbox(t, s)
+		_, addr := serve(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.TLS = tlsConfig(t) })
+		refused := 0
+		for way, say := range smugglers {
+			for _, end := range ends {
+				c := hello(t, addr)
+				say(c, smuggled(end))
+				answer := c.want("554 5.6.0")
+				c.wantClosed()
+				_ = c.conn.Close()
+				if !strings.Contains(answer, "bare <CR> or <LF>") && !strings.Contains(answer, "NUL") {
+					t.Errorf("%s, %q: %s", way, end, answer)
+				}
+				refused++
 			}
-			refused++
 		}
-	}
-	if n := len(list(t, s, in)); n != 0 || refused != 39 {
-		t.Errorf("%d refused, want 39; %d messages", refused, n)
-	}
+		if n := len(list(t, s, in)); n != 0 || refused != 39 {
+			t.Errorf("%d refused, want 39; %d messages", refused, n)
+		}
+	})
 }
 
 // With normalize there is one message, and every line of it ends in CRLF. NUL
 // makes no line end, and is refused as ever (S1).
 func TestSmugglingIsNormalized(t *testing.T) {
 	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := botInbox(t, s)
-	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t); c.Normalize = true })
-	stored := 0
-	for way, say := range smugglers {
-		for _, end := range ends {
-			c := hello(t, addr)
-			say(c, smuggled(end))
-			if strings.Contains(end, "\x00") {
-				c.want("554 5.6.0 NUL")
-				c.wantClosed()
-				continue
-			}
-			c.want("250")
-			c.cmd("250", "NOOP") // the next reply belongs to the next command
-			c.cmd("221", "QUIT")
-			stored++
-			all := list(t, s, in)
-			if len(all) != stored {
-				t.Fatalf("%s, %q: %d messages, want %d", way, end, len(all), stored)
-			}
-			raw := readRaw(t, s, all[0])
-			if strings.ContainsAny(strings.ReplaceAll(raw, "\r\n", ""), "\r\n") || !strings.Contains(raw, "Pay me.") {
-				t.Errorf("%s, %q: stored %q", way, end, raw)
+	onPorts(t, func(t *testing.T, p port) {
+		s := storetest.OpenSQLite(t)
+		in := botInbox(t, s)
+		_, addr := serve(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.TLS = tlsConfig(t); c.Normalize = true })
+		stored := 0
+		for way, say := range smugglers {
+			for _, end := range ends {
+				c := hello(t, addr)
+				say(c, smuggled(end))
+				if strings.Contains(end, "\x00") {
+					c.want("554 5.6.0 NUL")
+					c.wantClosed()
+					continue
+				}
+				c.want("250")
+				c.cmd("250", "NOOP") // the next reply belongs to the next command
+				c.cmd("221", "QUIT")
+				stored++
+				all := list(t, s, in)
+				if len(all) != stored {
+					t.Fatalf("%s, %q: %d messages, want %d", way, end, len(all), stored)
+				}
+				raw := readRaw(t, s, all[0])
+				if strings.ContainsAny(strings.ReplaceAll(raw, "\r\n", ""), "\r\n") || !strings.Contains(raw, "Pay me.") {
+					t.Errorf("%s, %q: stored %q", way, end, raw)
+				}
 			}
 		}
-	}
-	if stored != 33 {
-		t.Errorf("%d messages, want 33", stored)
-	}
+		if stored != 33 {
+			t.Errorf("%d messages, want 33", stored)
+		}
+	})
 }

@@ -42,22 +42,24 @@ func TestServerStartTLS(t *testing.T) {
 // (CVE-2011-0411) (S5).
 func TestNothingIsInjectedBeforeTLS(t *testing.T) {
 	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.TLS = tlsConfig(t) })
-	injected := []string{
-		"EHLO injected\r\nMAIL FROM:<evil@out.example>\r\n", "MAIL FROM:<evil@out.example>\r\n", "AUTH PLAIN AGEAYg==\r\n",
-		"EHLO injected\r\n", "RSET\r\nQUIT\r\n",
-	}
-	for i := range 100 {
-		c := hello(t, addr)
-		c.send("STARTTLS\r\n" + injected[i%len(injected)])
-		c.want("220")
-		c.upgrade()
-		c.cmd("503 5.5.1 EHLO first", "MAIL FROM:<a@out.example>") // exactly one reply, and the first
-		c.cmd("250", "EHLO client.example")
-		c.cmd("503 5.5.1 MAIL first", "RCPT TO:<a@in.example>")
-		_ = c.conn.Close()
-	}
+	onPorts(t, func(t *testing.T, p port) {
+		s := storetest.OpenSQLite(t)
+		_, addr := serve(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.TLS = tlsConfig(t) })
+		injected := []string{
+			"EHLO injected\r\nMAIL FROM:<evil@out.example>\r\n", "MAIL FROM:<evil@out.example>\r\n", "AUTH PLAIN AGEAYg==\r\n",
+			"EHLO injected\r\n", "RSET\r\nQUIT\r\n",
+		}
+		for i := range 100 {
+			c := hello(t, addr)
+			c.send("STARTTLS\r\n" + injected[i%len(injected)])
+			c.want("220")
+			c.upgrade()
+			c.cmd("503 5.5.1 EHLO first", "MAIL FROM:<a@out.example>") // exactly one reply, and the first
+			c.cmd("250", "EHLO client.example")
+			c.cmd("503 5.5.1 MAIL first", "RCPT TO:<a@in.example>")
+			_ = c.conn.Close()
+		}
+	})
 }
 
 func TestServerHandshakeThatFails(t *testing.T) {
