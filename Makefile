@@ -50,7 +50,7 @@ SUBMITTERS := cmd/postroom/testdata/submit
 MCP_CLIENTS := contract/testdata/mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release \
+.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release \
 	test-tools bin/withpg bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
@@ -106,6 +106,9 @@ proofs-long: faults ## the same in the long forms, alone on the machine
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
 	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web ./cmd/postroom
+
+site: ## write the documentation as a static site into dist/site
+	go run ./tools/site dist/site
 
 vendor-ui: ## bring Swagger UI, which /docs shows, into the repository anew
 	scripts/vendor-ui

@@ -71,7 +71,8 @@ var layers = []layer{
 	{pkg: "internal/work", imports: nothing},
 	{pkg: "internal/dnsrec", imports: []string{"internal/dns"}},
 	{pkg: "internal/packed", imports: nothing},
-	{pkg: "internal/docs", imports: []string{"internal/packed"}, tests: []string{"gen"}},
+	{pkg: "docs", imports: nothing},
+	{pkg: "internal/docs", imports: []string{"docs", "internal/packed"}, tests: []string{"gen"}},
 	{pkg: "internal/netguard", imports: []string{"internal/dns"}},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
@@ -137,6 +138,7 @@ var layers = []layer{
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/api", "bench/baseline", "bench/place", "bench/process"}), tests: everything},
 	{pkg: "tools/sbom", imports: nothing},
+	{pkg: "tools/site", imports: []string{"gen", "internal/docs"}},
 	{pkg: "tools/specgen", imports: nothing},
 	{pkg: "tools/score", imports: []string{"store", "smtp", "smtp/inbound", "internal/mail", "internal/mail/*", "internal/mailauth"}},
 	{pkg: ".", imports: nothing}, // this test

@@ -12,7 +12,7 @@ func TestTheReferenceIsServed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir())
 	for path, want := range map[string]string{
-		"/docs": "<title>Postroom API</title>", "/llms.txt": "# Postroom", "/docs/docs.js": "openapi.json", "/openapi.json": `"openapi":"3.1`, "/v1/inboxes": `"unauthorized"`,
+		"/docs": "<title>Documentation · Postroom</title>", "/llms.txt": "# Postroom", "/docs/try.js": "openapi.json", "/docs/api/createInbox": "POST /v1/inboxes", "/openapi.json": `"openapi":"3.1`, "/v1/inboxes": `"unauthorized"`,
 	} {
 		res, err := http.Get(s.api + path)
 		if err != nil {

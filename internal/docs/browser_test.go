@@ -137,7 +137,7 @@ func TestTheReferenceInABrowser(t *testing.T) {
 	}
 	visible := func(css string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.CSS(css)) }
 
-	b.do(t, chromedp.Navigate(url+"/docs"), visible(".opblock"))
+	b.do(t, chromedp.Navigate(url+"/docs/try"), visible(".opblock"))
 	page := b.text(t, "main")
 	for _, want := range []string{"Postroom", "/v1/inboxes", "/v1/emails/batch", "Mailboxes for programs."} {
 		if !strings.Contains(page, want) {
@@ -150,7 +150,7 @@ func TestTheReferenceInABrowser(t *testing.T) {
 	}
 	t.Logf("the page weighs %.0f bytes in %d requests", b.bytes, len(b.requests))
 	b.mu.Unlock()
-	b.shoot(t, "docs")
+	b.shoot(t, "try")
 
 	b.do(t,
 		click("button.authorize"), visible(".auth-container input"),
@@ -164,7 +164,13 @@ func TestTheReferenceInABrowser(t *testing.T) {
 	if calls := a.called(); len(calls) != 1 || calls[0] != "GET /v1/usage Bearer sk_live_right" {
 		t.Errorf("the API was called with %q", calls)
 	}
-	b.shoot(t, "docs-operation")
+	b.shoot(t, "try-operation")
+	b.wantQuiet(t, url)
+}
+
+// wantQuiet checks that the page requested nothing from other servers and logged nothing.
+func (b *tab) wantQuiet(t *testing.T, url string) {
+	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.requests {
@@ -190,4 +196,46 @@ func (b *tab) shoot(t *testing.T, name string) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// readMost is how many bytes a page of the documentation may load in all.
+const readMost = 150 << 10
+
+// TestTheDocumentationInABrowser reads an operation in another language, and searches.
+func TestTheDocumentationInABrowser(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t)
+	b := browse(t)
+	visible := func(css string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.CSS(css)) }
+	b.do(t, chromedp.Navigate(url+"/docs/api/createInbox"), visible("article h1"))
+	if text := b.text(t, "aside"); !strings.Contains(text, "curl -X POST") || strings.Contains(text, "await postroom") {
+		t.Errorf("the examples are %q", text)
+	}
+	b.shoot(t, "docs-operation")
+	b.do(t, chromedp.Click(chromedp.CSS("label[for=language-1]"), chromedp.NodeVisible))
+	if text := b.text(t, "aside"); strings.Contains(text, "curl -X POST") || !strings.Contains(text, "await postroom.post(\"/v1/inboxes\"") {
+		t.Errorf("after a click the examples are %q", text)
+	}
+	b.do(t, chromedp.Navigate(url+"/docs/api/getInbox"), visible("article h1"))
+	if text := b.text(t, "aside"); !strings.Contains(text, "await postroom.get") {
+		t.Errorf("the language is forgotten: %q", text)
+	}
+	b.do(t, chromedp.SendKeys(chromedp.CSS("[type=search]"), "verification code\n"), visible(".found"))
+	b.shoot(t, "docs-search")
+	b.do(t, chromedp.Navigate(url+"/docs/guides/concepts"), visible("article table"))
+	b.shoot(t, "docs-guide")
+	b.mu.Lock()
+	if b.bytes > 4*readMost {
+		t.Errorf("four pages weigh %.0f bytes, want %d or fewer", b.bytes, 4*readMost)
+	}
+	b.mu.Unlock()
+	for _, width := range []int64{390, 1024} {
+		b.do(t, chromedp.EmulateViewport(width, 844), chromedp.Navigate(url+"/docs/api/sendEmail"), visible("article h1"))
+		over, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > document.documentElement.clientWidth`))
+		if err != nil || over {
+			t.Errorf("at %d px the page scrolls sideways: %v", width, err)
+		}
+		b.shoot(t, fmt.Sprintf("docs-%d", width))
+	}
+	b.wantQuiet(t, url)
 }

@@ -1,20 +1,23 @@
-// Package docs serves the reference of the API at /docs: Swagger UI, from this program
-// alone, with the contract that the API serves at /openapi.json. At /llms.txt it serves a
-// page for language models, built from the contract.
+// Package docs serves the documentation at /docs: the guides, a page for each operation
+// and webhook event, made from the contract, and Swagger UI at /docs/try. Each page is also
+// served as Markdown, and /llms.txt and /llms-full.txt are for language models.
 //
-// It needs no key. Its policy lets the page connect to this server only, and run no other
-// script. Requests that a user tries out go to this server with the key that the user types
-// in, which the page forgets when it is closed.
+// It needs no key and no other server. Its policy lets the pages connect to this server
+// only, and run no other script. Requests that a user tries out go to this server with the
+// key that the user types in, which the page forgets when it is closed.
 package docs
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"html/template"
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,58 +36,237 @@ var viewerFiles embed.FS
 // policy lets the page use only what this server serves. The viewer's icons are images in its
 // style sheet (data:), and it sets the style of single elements.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // writeTimeout is how long a response may take to send.
 const writeTimeout = time.Minute
 
 // file is one served file.
 type file struct {
+	plain     []byte // nil: it is kept gzipped only
 	body      *packed.Body
 	kind, tag string
 }
 
-// Handler serves GET and HEAD of /docs, everything below it, and /llms.txt, and passes all
-// other requests to next. contract is the OpenAPI document.
+func newFile(plain []byte, kind string) *file {
+	sum := sha256.Sum256(plain)
+	return &file{plain, packed.New(plain), kind, `W/"` + hex.EncodeToString(sum[:8]) + `"`}
+}
+
+var layout = template.Must(template.ParseFS(pageFiles, "page/layout.html"))
+
+// Handler serves GET and HEAD of /docs, everything below it, /llms.txt and /llms-full.txt,
+// and passes all other requests to next. contract is the OpenAPI document.
 func Handler(contract []byte, next http.Handler) (http.Handler, error) {
 	files, err := readFiles()
 	if err != nil {
 		return nil, err
 	}
-	// Created at the first request, so that the start does not wait for it.
-	page := sync.OnceValues(func() (*packed.Body, error) {
-		text, err := overview(contract)
-		return packed.New([]byte(text)), err
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := files[strings.TrimPrefix(r.URL.Path, "/docs/")]
-		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			f = nil
-		case r.URL.Path == "/docs":
-			f = files["index.html"]
-		case r.URL.Path == "/docs/":
-			http.Redirect(w, r, "../docs", http.StatusPermanentRedirect)
-			return
-		case r.URL.Path == "/llms.txt":
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			w.Header().Set("X-Content-Type-Options", "nosniff")
-			body, err := page()
-			if err != nil {
-				http.Error(w, "the contract cannot be read", http.StatusInternalServerError)
-				return
-			}
-			body.Serve(w, r)
-			return
-		case !strings.HasPrefix(r.URL.Path, "/docs/"):
-			f = nil
-		}
-		if f == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
+	h := &handler{files: files, next: next, made: map[string]*file{}}
+	// Read at the first request, so that the start does not wait for it.
+	h.site = sync.OnceValues(func() (*site, error) { return newSite(contract) })
+	return h, nil
+}
+
+type handler struct {
+	files map[string]*file
+	site  func() (*site, error)
+	next  http.Handler
+
+	mu   sync.Mutex
+	made map[string]*file // pages, by path
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, below := strings.CutPrefix(r.URL.Path, "/docs/")
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.next.ServeHTTP(w, r)
+		return
+	case r.URL.Path == "/docs/":
+		http.Redirect(w, r, "../docs", http.StatusPermanentRedirect)
+		return
+	case r.URL.Path == "/docs":
+		name = ""
+	case r.URL.Path == "/llms.txt" || r.URL.Path == "/llms-full.txt":
+		name = r.URL.Path[1:]
+	case !below:
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	if f := h.files[name]; f != nil {
 		f.ServeHTTP(w, r)
-	}), nil
+		return
+	}
+	s, err := h.site()
+	if err != nil {
+		http.Error(w, "the documentation cannot be read", http.StatusInternalServerError)
+		return
+	}
+	f, err := h.page(s, name, r.URL.Query().Get("q"))
+	switch {
+	case err != nil:
+		http.Error(w, "the page cannot be shown", http.StatusInternalServerError)
+	case f == nil:
+		h.next.ServeHTTP(w, r)
+	default:
+		f.ServeHTTP(w, r)
+	}
+}
+
+// page returns a page, which is made at its first request, or nil.
+func (h *handler) page(s *site, name, query string) (*file, error) {
+	if name == "search" {
+		return s.file(name, query)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.made[name]; f != nil {
+		return f, nil
+	}
+	f, err := s.file(name, "")
+	if f != nil {
+		h.made[name] = f
+	}
+	return f, err
+}
+
+// Site returns the files of a static site with all pages but the search, by path. contract
+// is the OpenAPI document.
+func Site(contract []byte) (map[string][]byte, error) {
+	s, err := newSite(contract)
+	if err != nil {
+		return nil, err
+	}
+	s.static = true
+	files, err := readFiles()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{
+		"openapi.json": contract,
+		"index.html":   []byte(`<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=docs"><title>Postroom</title><a href="docs">Postroom</a>`),
+	}
+	for _, name := range []string{"icon.svg", "docs.css", "docs.js"} {
+		out["docs/"+name] = files[name].plain
+	}
+	for _, name := range s.names() {
+		f, err := s.file(name, "")
+		if err != nil {
+			return nil, err
+		}
+		at := path.Join("docs", name)
+		switch {
+		case strings.HasPrefix(name, "llms"):
+			at = name
+		case path.Ext(name) != ".md" && !strings.HasPrefix(name, "images/"):
+			at += ".html"
+		}
+		out[at] = f.plain
+	}
+	return out, nil
+}
+
+// names lists the pages and images.
+func (s *site) names() []string {
+	names := []string{"", "llms.txt", "llms-full.txt"}
+	for name := range s.pages {
+		names = append(names, name, name+".md")
+	}
+	for _, name := range images() {
+		names = append(names, "images/"+name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// view is what the layout shows.
+type view struct {
+	Root, Path, Title, Query string
+	Groups                   []openGroup
+	Body                     template.HTML
+	Samples                  []sample
+	Found                    []*page
+	Next                     *page
+	Static                   bool
+}
+
+type openGroup struct {
+	group
+	Open bool
+}
+
+// file makes a page, or returns nil.
+func (s *site) file(name, query string) (*file, error) {
+	const markdown, html = "text/markdown; charset=utf-8", "text/html; charset=utf-8"
+	switch {
+	case name == "llms.txt":
+		return newFile([]byte(s.overview()), "text/plain; charset=utf-8"), nil
+	case name == "llms-full.txt":
+		return newFile([]byte(s.whole()), "text/plain; charset=utf-8"), nil
+	case strings.HasPrefix(name, "images/"):
+		body := image(strings.TrimPrefix(name, "images/"))
+		if body == nil {
+			return nil, nil //nolint:nilnil // the page does not exist
+		}
+		return newFile(body, mime.TypeByExtension(path.Ext(name))), nil
+	}
+	if p := s.pages[strings.TrimSuffix(name, ".md")]; p != nil && strings.HasSuffix(name, ".md") {
+		return newFile([]byte(p.plain()), markdown), nil
+	}
+	v := view{Root: strings.Repeat("../", strings.Count("docs/"+name, "/")), Path: name, Query: query, Static: s.static}
+	if name == "" {
+		v.Root = ""
+	}
+	text, p := "", s.pages[name]
+	switch {
+	case name == "":
+		v.Title, text = "Documentation", s.start()
+	case name == "search":
+		v.Title, v.Found = "Search", s.search(query)
+		text = "# Search\n\nNo page has all these words."
+		if len(v.Found) > 0 {
+			text = "# Search\n"
+		}
+	case p != nil:
+		v.Title, v.Samples, text, v.Next = p.Title, p.Samples, p.Markdown, s.after(p)
+	default:
+		return nil, nil //nolint:nilnil // the page does not exist
+	}
+	for i, g := range s.groups {
+		v.Groups = append(v.Groups, openGroup{g, p != nil && g.Name == p.group || p == nil && i == 0})
+	}
+	var err error
+	if v.Body, err = s.html(text); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := layout.Execute(&out, v); err != nil {
+		return nil, err
+	}
+	return newFile(out.Bytes(), html), nil
+}
+
+// start is the first page.
+func (s *site) start() string {
+	return "# Postroom\n\n" + s.contract.Info.Summary + ".\n\n" +
+		"- **New here?** Take [the tour](docs/guides/tour), then read the [concepts](docs/guides/concepts).\n" +
+		"- **Writing a program?** See the [clients](docs/guides/clients) for Go, TypeScript and Python, and each operation in the contents.\n" +
+		"- **Connecting an agent?** See [the MCP server](docs/guides/mcp) and [agents in bounds](docs/guides/agents).\n" +
+		"- **Running it?** See [running Postroom](docs/guides/operations) and [configuration](docs/guides/configuration).\n\n" +
+		"Every page is also Markdown: add `.md` to its address. For language models there are [llms.txt](llms.txt) and " +
+		"[llms-full.txt](llms-full.txt), for generators [openapi.json](openapi.json).\n\n## The API\n\n" + s.contract.Info.Description
+}
+
+// after returns the next page of the same part of the menu, or nil.
+func (s *site) after(p *page) *page {
+	for _, g := range s.groups {
+		if i := slices.Index(g.Pages, p); i >= 0 && i+1 < len(g.Pages) {
+			return g.Pages[i+1]
+		}
+	}
+	return nil
 }
 
 // readFiles reads all files into a map by name.
@@ -99,16 +281,19 @@ func readFiles() (map[string]*file, error) {
 			return nil, fmt.Errorf("read the reference: %w", err)
 		}
 		for _, e := range entries {
+			if e.Name() == "layout.html" {
+				continue
+			}
 			body, err := from.fs.ReadFile(path.Join(from.dir, e.Name()))
 			if err != nil {
 				return nil, fmt.Errorf("read the reference: %w", err)
 			}
 			name, gzipped := strings.CutSuffix(e.Name(), ".gz")
-			sum := sha256.Sum256(body)
-			f := &file{body: packed.New(body), kind: mime.TypeByExtension(path.Ext(name)), tag: `W/"` + hex.EncodeToString(sum[:8]) + `"`}
+			f := newFile(body, mime.TypeByExtension(path.Ext(name)))
 			if gzipped {
-				f.body = packed.FromGzip(body)
+				f.plain, f.body = nil, packed.FromGzip(body)
 			}
+			name = strings.TrimSuffix(name, ".html") // a page has no extension
 			files[name] = f
 		}
 	}

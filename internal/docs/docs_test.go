@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -93,6 +96,9 @@ func TestFilesAreServedWithoutAKey(t *testing.T) {
 	a, url := serve(t)
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css", "/docs/icon.svg": "image/svg+xml",
+		"/docs/guides/tour": "text/html", "/docs/guides/tour.md": "text/markdown", "/docs/api/createInbox": "text/html",
+		"/docs/events/message.received": "text/html", "/docs/search?q=inbox": "text/html", "/docs/images/approval.png": "image/png",
+		"/llms.txt": "text/plain", "/llms-full.txt": "text/plain", "/docs/try": "text/html",
 		"/docs/swagger-ui.css": "text/css", "/docs/swagger-ui-bundle.js": "text/javascript",
 	} {
 		for _, accept := range []string{"gzip", "identity"} {
@@ -143,7 +149,7 @@ func TestTheViewerIsTheVendoredOne(t *testing.T) {
 func TestEverythingElseIsTheAPIs(t *testing.T) {
 	t.Parallel()
 	a, url := serve(t)
-	for _, path := range []string{"/", "/v1/inboxes", "/docs.json", "/docs/none.js", "//docs", "/v1//x/../y", "/docs/page/docs.js"} {
+	for _, path := range []string{"/", "/v1/inboxes", "/docs.json", "/docs/none.js", "/docs/layout", "/docs/api/none", "/docs/guides/../try", "/docs/images/none.png", "//docs", "/v1//x/../y", "/docs/page/docs.js"} {
 		if res, _ := get(t, url+path, "identity", ""); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("GET %s: %s", path, res.Status)
 		}
@@ -170,7 +176,7 @@ func TestLlmsTxtListsEachOperationOnce(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t)
 	res, text := get(t, url+"/llms.txt", "identity", "")
-	if res.StatusCode != http.StatusOK || !strings.HasPrefix(text, "# Postroom\n\n> ") || len(text) > 16<<10 {
+	if res.StatusCode != http.StatusOK || !strings.HasPrefix(text, "# Postroom\n\n> ") || len(text) > 20<<10 {
 		t.Errorf("llms.txt: %s with %d bytes:\n%.300s", res.Status, len(text), text)
 	}
 	var contract struct {
@@ -189,15 +195,119 @@ func TestLlmsTxtListsEachOperationOnce(t *testing.T) {
 				continue // the shared parameters
 			}
 			n++
-			if got := strings.Count(text, "- ["+strings.ToUpper(method)+" "+path+"](/docs#/"); got != 1 || !strings.Contains(text, "/"+op.OperationID+"): ") {
+			if got := strings.Count(text, "](/docs/api/"+op.OperationID+".md): "+strings.ToUpper(method)+" "+path); got != 1 {
 				t.Errorf("%s %s is listed %d times", method, path, got)
 			}
 		}
 	}
-	if lines := strings.Count(text, "\n- ["); n < 60 || lines != n {
+	if lines := strings.Count(text, "](/docs/api/"); n < 60 || lines != n {
 		t.Errorf("%d lines for %d operations", lines, n)
 	}
-	if want := "- [POST /v1/inboxes](/docs#/Inboxes/createInbox): Create an inbox (scope: send or admin)\n"; !strings.Contains(text, want) {
+	if want := "- [Create an inbox](/docs/api/createInbox.md): POST /v1/inboxes (scope: send or admin)\n"; !strings.Contains(text, want) {
 		t.Errorf("it does not contain %q", want)
+	}
+}
+
+// TestLinksLeadToPages follows every link and image of every page.
+func TestLinksLeadToPages(t *testing.T) {
+	t.Parallel()
+	_, base := serve(t)
+	seen := map[string]bool{}
+	link := regexp.MustCompile(` (?:href|src)="([^"]*)"`)
+	id := regexp.MustCompile(` id="([^"]+)"`)
+	pages, ids := map[string]string{}, map[string]map[string]bool{}
+	var open func(path string)
+	open = func(path string) {
+		if seen[path] {
+			return
+		}
+		seen[path] = true
+		res, body := get(t, base+path, "identity", "")
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s", path, res.Status)
+		}
+		if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+			return
+		}
+		pages[path], ids[path] = body, map[string]bool{}
+		for _, m := range id.FindAllStringSubmatch(body, -1) {
+			ids[path][m[1]] = true
+		}
+		for _, m := range link.FindAllStringSubmatch(body, -1) {
+			if to := resolve(t, base, path, m[1]); to != nil && to.Path != "/ui" && to.Path != "/openapi.json" {
+				open(to.Path)
+			}
+		}
+	}
+	open("/docs")
+	for path, body := range pages {
+		for _, m := range link.FindAllStringSubmatch(body, -1) {
+			if to := resolve(t, base, path, m[1]); to != nil && to.Fragment != "" && !ids[to.Path][to.Fragment] {
+				t.Errorf("%s links to %s, which has no such heading", path, m[1])
+			}
+		}
+	}
+	if len(pages) < 120 {
+		t.Errorf("%d pages are linked", len(pages))
+	}
+}
+
+// resolve returns the target of a link, or nil if it leads to another server.
+func resolve(t *testing.T, base, path, link string) *url.URL {
+	t.Helper()
+	from, err := url.Parse(base + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := from.Parse(html.UnescapeString(link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to.Host != from.Host {
+		return nil
+	}
+	return to
+}
+
+func TestSearchFindsPages(t *testing.T) {
+	t.Parallel()
+	_, base := serve(t)
+	for query, want := range map[string]string{
+		"create inbox": `/docs/api/createInbox"`, "warm up": `/docs/guides/deliverability"`, "budget_exceeded": `/docs/guides/`, "MESSAGE.RECEIVED": `/docs/events/message.received"`,
+		"zzzz": "No page has all these words", "<script>alert(1)</script>": `value="&lt;script&gt;`, "": "No page has all these words",
+	} {
+		_, body := get(t, base+"/docs/search?q="+url.QueryEscape(query), "identity", "")
+		if !strings.Contains(body, want) {
+			t.Errorf("a search for %q does not show %s", query, want)
+		}
+	}
+}
+
+// TestSiteIsComplete follows the links of the static site.
+func TestSiteIsComplete(t *testing.T) {
+	t.Parallel()
+	files, err := docs.Site(gen.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(` (?:href|src)="([^"]*)"`)
+	n := 0
+	for name, body := range files {
+		if !strings.HasSuffix(name, ".html") {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(string(body), -1) {
+			to := resolve(t, "http://site", "/"+strings.TrimSuffix(name, ".html"), m[1])
+			if to == nil {
+				continue
+			}
+			n++
+			if at := to.Path[1:]; files[at] == nil && files[at+".html"] == nil {
+				t.Errorf("%s links to %s, which is missing", name, m[1])
+			}
+		}
+	}
+	if n < 5000 {
+		t.Errorf("%d links", n)
 	}
 }

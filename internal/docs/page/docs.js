@@ -1,38 +1,34 @@
-// Shows the contract that this server serves, and lets users try its operations
-// on this server.
+// Remembers the language of the examples, and adds buttons that copy them.
 'use strict';
 
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const colour = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
-dark.addEventListener('change', colour);
-colour();
-
-// The address before /docs, which a proxy may have put a path in front of.
-const base = new URL('.', document.baseURI).href.replace(/\/$/, '');
-
-async function show() {
-  const response = await fetch(`${base}/openapi.json`);
-  if (!response.ok) throw new Error(`openapi.json: status ${response.status}`);
-  const spec = await response.json();
-  // Calls go to the server of the page: the policy of the page does not allow
-  // another one.
-  spec.servers = [{ url: base }];
-  SwaggerUIBundle({
-    spec,
-    dom_id: '#reference',
-    deepLinking: true,
-    docExpansion: 'list',
-    defaultModelsExpandDepth: 0,
-    displayRequestDuration: true,
-    filter: true,
-    persistAuthorization: false, // a key is forgotten with the page
-    validatorUrl: null,
-  });
+const tabs = [...document.querySelectorAll('aside input[type=radio]')];
+const remembered = localStorage.getItem('language');
+for (const tab of tabs) {
+  if (tab.dataset.language === remembered) tab.checked = true;
+  tab.addEventListener('change', () => localStorage.setItem('language', tab.dataset.language));
 }
 
-show().catch((fault) => {
-  const note = document.createElement('p');
-  note.className = 'note';
-  note.textContent = `The contract cannot be shown: ${fault.message}.`;
-  document.getElementById('reference').replaceChildren(note);
+for (const pre of document.querySelectorAll('pre')) {
+  if (!navigator.clipboard) break; // the page is not on a secure origin
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.textContent = 'Copy';
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(pre.querySelector('code').textContent);
+    button.textContent = 'Copied';
+    setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+  });
+  pre.append(button);
+}
+
+// The menu is closed on a phone, and shows the current page elsewhere.
+const menu = document.querySelector('.menu');
+if (matchMedia('(max-width: 60rem)').matches) menu.open = false;
+const current = menu.querySelector('[aria-current]');
+if (current && current.offsetTop > menu.clientHeight) menu.scrollTop = current.offsetTop - menu.clientHeight / 2;
+
+addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.target.closest('input, textarea')) return;
+  event.preventDefault();
+  document.querySelector('[type=search]').focus();
 });
