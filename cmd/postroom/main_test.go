@@ -59,7 +59,8 @@ const patience = 30 * time.Second
 // keeps tests apart.
 func command(t *testing.T, data string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	// Parallel subtests may wait minutes for their turn while the service runs.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = append([]string{
