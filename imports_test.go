@@ -33,7 +33,7 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
-		"internal/web", "internal/approval", "internal/maintenance", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work",
 	}
 	// forTests is for the tests of every package, and for no program.
@@ -70,6 +70,7 @@ var layers = []layer{
 	{pkg: "internal/dns", imports: nothing},
 	{pkg: "internal/work", imports: nothing},
 	{pkg: "internal/dnsrec", imports: []string{"internal/dns"}},
+	{pkg: "internal/nearname", imports: nothing},
 	{pkg: "internal/packed", imports: nothing},
 	{pkg: "docs", imports: nothing},
 	{pkg: "internal/docs", imports: []string{"docs", "internal/packed"}, tests: []string{"gen"}},
@@ -89,7 +90,7 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
-	{pkg: "internal/httpapi", imports: []string{"internal/httpserver", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/timeform"}},
+	{pkg: "internal/httpapi", imports: []string{"internal/httpserver", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/nearname", "internal/timeform"}},
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
@@ -116,7 +117,7 @@ var layers = []layer{
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},
-	{pkg: "internal/cli", imports: []string{"client", "gen"}},
+	{pkg: "internal/cli", imports: []string{"client", "gen", "internal/nearname"}},
 	{pkg: "internal/httpserver", imports: []string{"gen", "store"}},
 	{pkg: "cmd/postroom", imports: append([]string{"internal/testclock"}, everything...)},
 

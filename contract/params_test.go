@@ -81,6 +81,20 @@ func parametersAreChecked(t *testing.T, w *world) {
 	})
 }
 
+// unknownParametersAreRefused adds a parameter that no operation has. MCP, probes
+// and download links are not checked.
+func unknownParametersAreRefused(t *testing.T, w *world) {
+	w.eachOperation(t, func(t *testing.T, op *contractcheck.Operation) {
+		if !strings.HasPrefix(op.Path, "/v1/") || strings.HasPrefix(op.Path, "/v1/files/") {
+			return
+		}
+		a := w.send(t, w.good(t, op).asking("surprise", "1").breaking()).wantCode(t, http.StatusBadRequest, "invalid_request")
+		if got := a.fault().Error.Param; got != "surprise" {
+			t.Errorf("%s: an unknown parameter: param %q", a.call, got)
+		}
+	})
+}
+
 func (w *world) tryParameter(t *testing.T, book *ruleBook, op *contractcheck.Operation, p *openapi3.Parameter, value string) {
 	t.Helper()
 	c := w.good(t, op).breaking()

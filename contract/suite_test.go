@@ -27,6 +27,7 @@ func TestContract(t *testing.T) {
 			{"what others have is not there (H11)", othersIDs},
 			{"keys are for their addresses", keysAreForTheirAddresses},
 			{"parameters are checked", parametersAreChecked},
+			{"unknown parameters are refused", unknownParametersAreRefused},
 			{"bodies must be read", bodiesMustBeRead},
 			{"bodies must be of the right type", bodiesMustBeOfTheRightType},
 			{"bodies must not be too large", bodiesMustNotBeTooLarge},

@@ -48,10 +48,10 @@ func TestBodyErrors(t *testing.T) {
 			{"an item twice", keys, `{"name":"n","scopes":["read","read"]}`, "scopes", "contains the same item twice, at 0 and 1"},
 			{"an item outside an enum", keys, `{"name":"n","scopes":["read","fly"]}`, "scopes[1]", `is "fly", but must be one of *, admin, send, read, codes:read, emails:send, emails:read, contacts:write, contacts:read, templates:write, templates:read, domains:write, domains:read, webhooks:manage, keys:manage`},
 			{"an item of a wrong type", keys, `{"name":"n","scopes":["read",7]}`, "scopes[1]", "must be a string, not a number"},
-			{"an unknown field", send, `{"to":"a@b.example","subject":"s","text":"t","sujbect":"x"}`, "sujbect", "is not a field of this request"},
+			{"an unknown field", send, `{"to":"a@b.example","subject":"s","text":"t","sujbect":"x"}`, "sujbect", "is not a field of this request: did you mean subject?"},
 			{"an unknown field with a quote", inboxes, `{"a\"b":1}`, `a"b`, "is not a field of this request"},
 			{"an unknown field that looks like our words", inboxes, `{"unexpected field \"x\"":1}`, `unexpected field "x"`, "is not a field of this request"},
-			{"a field name in capitals", inboxes, `{"Name":"a"}`, "Name", "is not a field of this request"},
+			{"a field name in capitals", inboxes, `{"Name":"a"}`, "Name", "is not a field of this request: did you mean name?"},
 			{"too many names", inboxes, `{"metadata":` + manyKeys(51) + `}`, "metadata", "must have at most 50 fields, but has 51"},
 			{"too many names in an item", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example","tags":{"a":"b"}},{"to":"a@b.example","tags":` + strings.ReplaceAll(manyKeys(51), ":1", `:"v"`) + `}]}`, "recipients[1].tags", "must have at most 50 fields, but has 51"},
 			{"a name of a wrong form", send, `{"to":"a@b.example","subject":"s","text":"t","headers":{"X Y":"z"}}`, "headers.X Y", "is not an allowed name: a name must have 1 to 76 visible ASCII characters and no colon"},
@@ -66,7 +66,7 @@ func TestBodyErrors(t *testing.T) {
 			{"an object whose address is none", send, `{"to":["a@b.example",{"email":"nobody"}],"subject":"s","text":"t"}`, "to[1].email", `is not an email address: "nobody"`},
 			{"an object whose address is a number", send, `{"to":["a@b.example",{"email":7}],"subject":"s","text":"t"}`, "to[1].email", "must be a string, not a number"},
 			{"an object without an address", send, `{"to":["a@b.example",{"name":"B"}],"subject":"s","text":"t"}`, "to[1].email", "is required"},
-			{"an object with an unknown field", send, `{"cc":["a@b.example",{"email":"c@b.example","nmae":"C"}],"to":"a@b.example","subject":"s","text":"t"}`, "cc[1].nmae", "is not a field of this request"},
+			{"an object with an unknown field", send, `{"cc":["a@b.example",{"email":"c@b.example","nmae":"C"}],"to":"a@b.example","subject":"s","text":"t"}`, "cc[1].nmae", "is not a field of this request: did you mean name?"},
 			{"a single object with a long name", send, `{"to":{"email":"a@b.example","name":"` + strings.Repeat("n", 101) + `"},"subject":"s","text":"t"}`, "to.name", "must have at most 100 characters, but has 101"},
 			{"an attachment without content", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":""},{"filename":"b"}]}`, "attachments[1].content", "is required"},
 			{"an attachment that is no base64", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":"YQ=="},{"filename":"a","content":"YQ"}]}`, "attachments[1].content", "is not base64 with padding"},
@@ -218,9 +218,47 @@ func TestParameterErrors(t *testing.T) {
 			s.do(t, http.MethodPost, "/v1/inboxes", `{}`, broken, with("Idempotency-Key", "k\xff")).
 				wantError(t, http.StatusBadRequest, "invalid_request Idempotency-Key")
 		})
-		t.Run("unknown parameters are ignored", func(t *testing.T) {
+	})
+}
+
+// TestUnknownParametersAreRefused: a misspelled filter must not return everything.
+func TestUnknownParametersAreRefused(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		inbox := "/v1/inboxes/" + in.ID
+		tests := []struct{ name, method, path, body, param, message string }{
+			{"a misspelled filter", "GET", inbox + "/messages?form=a@b.example", "", "form", "is not a parameter of this request: did you mean from?"},
+			{"another form of a name", "GET", "/v1/messages?inboxId=x", "", "inboxId", "is not a parameter of this request: did you mean inbox_id?"},
+			{"capitals", "GET", "/v1/inboxes?Limit=1", "", "Limit", "is not a parameter of this request: did you mean limit?"},
+			{"a name like none", "GET", "/v1/inboxes?sort=asc", "", "sort", "is not a parameter of this request"},
+			{"where there are none", "GET", inbox + "?limit=0", "", "limit", "is not a parameter of this request"},
+			{"a parameter of another list", "GET", "/v1/inboxes?direction=in", "", "direction", "is not a parameter of this request"},
+			{"a POST", "POST", "/v1/inboxes?name=a", `{}`, "name", "is not a parameter of this request"},
+			{"a DELETE", "DELETE", inbox + "?force=1", "", "force", "is not a parameter of this request"},
+			{"the stream", "GET", "/v1/events/stream?event=email.sent", "", "event", "is not a parameter of this request: did you mean events?"},
+			{"the alias of keys", "GET", "/v1/keys?limits=1", "", "limits", "is not a parameter of this request: did you mean limit?"},
+			{"a name that is not UTF-8", "GET", "/v1/inboxes?x%ff=1", "", "x\uFFFD", "is not a parameter of this request"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := s.do(t, tt.method, tt.path, tt.body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
+				if got, want := res.str(t, "error.message"), tt.param+" "+tt.message; got != want {
+					t.Errorf("message %q, want %q", got, want)
+				}
+			})
+		}
+		t.Run("several", func(t *testing.T) {
 			t.Parallel()
-			s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"?limit=0&x=%ff%00", "").want(t, http.StatusOK)
+			res := s.do(t, http.MethodGet, "/v1/inboxes?limt=1&cursr=x&limit=1", "", broken).wantError(t, http.StatusBadRequest, "invalid_request cursr")
+			if got := res.str(t, "error.details.1.param"); got != "limt" {
+				t.Errorf("the second detail is about %q, want limt", got)
+			}
+		})
+		t.Run("a download link keeps working", func(t *testing.T) {
+			t.Parallel()
+			s.do(t, http.MethodGet, "/v1/files/x?utm_source=chat", "", broken).wantError(t, http.StatusForbidden, "link_invalid")
 		})
 	})
 }

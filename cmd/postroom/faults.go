@@ -12,6 +12,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/postroom/postroom/internal/cli"
+	"github.com/postroom/postroom/internal/nearname"
 	"github.com/postroom/postroom/store"
 )
 
@@ -38,12 +39,17 @@ func (l *faultList) unknown(vars map[string]string) {
 	for _, s := range settings() {
 		known[s.env] = true
 	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		names = append(names, strings.TrimPrefix(name, envPrefix))
+	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if !strings.HasPrefix(name, envPrefix) || known[name] || notOurs.MatchString(name) {
 			continue
 		}
-		if near := nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
-			l.add("%s is not a setting: did you mean %s?", name, near)
+		short := strings.TrimPrefix(name, envPrefix)
+		if near := nearname.Nearest(short, names); near != "" {
+			l.add("%s is not a setting: did you mean %s%s?", name, envPrefix, near)
 		} else {
 			l.add("%s is not a setting: `postroom config` lists them", name)
 		}
@@ -126,41 +132,4 @@ func (l *faultList) tls(c Config, given map[string]string) {
 	if c.HTTPS != "" && c.HTTPS == c.HTTP && !strings.HasSuffix(string(c.HTTPS), ":0") {
 		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["HTTPS"], c.HTTPS)
 	}
-}
-
-// nearest returns the most similar of names, or "" if none is similar.
-func nearest(name string, names []string) string {
-	best, least := "", 4
-	for _, n := range names {
-		d := distance(strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(n, envPrefix))
-		if d < least && d < len(n)-len(envPrefix) {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
-// distance returns the edit distance of a and b: letters to insert, delete,
-// replace or swap with a neighbour.
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := last[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			row[j] = min(change, last[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/internal/nearname"
 )
 
 // Group turns cmd into a command that only has subcommands. Alone it shows its
@@ -12,16 +14,17 @@ import (
 // help for a misspelled subcommand and exit with 0.
 func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		err := fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-			return fmt.Errorf("%w: did you mean %s?", err, strings.Join(like, " or "))
+		var names []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, sub.Name())
+			}
 		}
-		return err
+		return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), nearname.Hint(args[0], names))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd

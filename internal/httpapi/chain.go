@@ -83,7 +83,7 @@ func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server,
 		gen.WithErrorHandler(c.writeDecodeError),
 		gen.WithNotFound(c.routeNotFound),
 		gen.WithMethodNotAllowed(c.methodNotAllowed),
-		gen.WithMiddleware(c.checkText, c.idempotent))
+		gen.WithMiddleware(c.checkText, c.checkQuery, c.idempotent))
 }
 
 // requestInfo holds the facts about a request that the outer handlers share.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/postroom/postroom/internal/nearname"
 )
 
 // Fault is one fault of a request.
@@ -180,7 +183,7 @@ func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found
 	case *kind.Type:
 		say, rank = typeMessage(k.Got, k.Want), 0
 	case *kind.Required:
-		return each(e, k.Missing, "is required")
+		return each(e, k.Missing, func(string) string { return "is required" })
 	case *kind.AdditionalProperties:
 		return each(e, k.Properties, c.unknownField(e.SchemaURL))
 	case *kind.Enum:
@@ -217,21 +220,24 @@ func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found
 }
 
 // each returns a fault for each named field of an object.
-func each(e *jsonschema.ValidationError, names []string, say string) []found {
+func each(e *jsonschema.ValidationError, names []string, say func(name string) string) []found {
 	var all []found
 	for _, name := range slices.Sorted(slices.Values(names))[:min(len(names), MaxFaults)] {
-		all = append(all, found{path: append(slices.Clone(e.InstanceLocation), name), say: say})
+		all = append(all, found{path: append(slices.Clone(e.InstanceLocation), name), say: say(name)})
 	}
 	return all
 }
 
-// unknownField explains why a schema does not allow a field.
-func (c *Contract) unknownField(schemaURL string) string {
+// unknownField returns a function that explains why a schema does not allow a
+// field.
+func (c *Contract) unknownField(schemaURL string) func(name string) string {
 	_, pointer, _ := strings.Cut(schemaURL, "#")
-	for pattern := range object(object(c.at("#" + pointer))["patternProperties"]) {
-		return "is not an allowed name: a name " + patternMessage(pattern)
+	schema := object(c.at("#" + pointer))
+	for pattern := range object(schema["patternProperties"]) {
+		return func(string) string { return "is not an allowed name: a name " + patternMessage(pattern) }
 	}
-	return "is not a field of this request"
+	known := slices.Sorted(maps.Keys(object(schema["properties"])))
+	return func(name string) string { return "is not a field of this request" + nearname.Hint(name, known) }
 }
 
 func patternMessage(pattern string) string {
