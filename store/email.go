@@ -335,6 +335,66 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 	return l, nil
 }
 
+// countedEmails is how many of the latest emails or messages CountStatuses reads.
+const countedEmails = 1000
+
+// CountStatuses returns how many of the account's latest emails have each status,
+// or of the sent ones among the latest messages of its inboxes. all is false if
+// there are older ones that are not counted.
+func (s *Store) CountStatuses(ctx context.Context, accountID int64, messages bool) (counts map[MessageStatus]int, all bool, err error) {
+	const (
+		ofEmails = `SELECT CASE WHEN m.status = 'queued' AND EXISTS (SELECT 1 FROM recipients r
+				WHERE r.message_seq = m.seq AND r.status = 'queued' AND r.attempts > 0) THEN 'sending' ELSE m.status END AS status, COUNT(*) AS n
+			FROM (SELECT message_seq FROM emails WHERE account_id = $1 ORDER BY message_seq DESC LIMIT $2) e
+			JOIN messages m ON m.seq = e.message_seq AND m.inbox_seq IS NULL GROUP BY 1`
+		ofMessages = `SELECT CASE WHEN m.direction = 'out' AND i.status <> 'deleted' THEN m.status ELSE '' END AS status, COUNT(*) AS n
+			FROM (SELECT inbox_seq, direction, status FROM messages WHERE account_id = $1 AND inbox_seq IS NOT NULL
+				ORDER BY created_at DESC LIMIT $2) m
+			JOIN inboxes i ON i.seq = m.inbox_seq GROUP BY 1`
+	)
+	q := ofEmails
+	if messages {
+		q = ofMessages
+	}
+	var rows []struct {
+		Status MessageStatus `db:"status"`
+		N      int           `db:"n"`
+	}
+	if err := s.reads.All(ctx, &rows, q, accountID, countedEmails); err != nil {
+		return nil, false, s.wrap(err, "count emails by status")
+	}
+	counts, read := map[MessageStatus]int{}, 0
+	for _, r := range rows {
+		read += r.N
+		if r.Status != "" {
+			counts[r.Status] = r.N
+		}
+	}
+	return counts, read < countedEmails, nil
+}
+
+// NextAttempts returns when the next attempt is due of those emails or messages
+// whose delivery was deferred, by ID.
+func (s *Store) NextAttempts(ctx context.Context, accountID int64, ids []string) (map[string]Time, error) {
+	w := &where{}
+	w.add("m.account_id = ?", accountID)
+	w.in("m.id", ids)
+	q := `SELECT m.id, MIN(r.next_attempt_at) AS at FROM messages m JOIN recipients r ON r.message_seq = m.seq
+		AND r.status = 'queued' AND r.attempts > 0 AND r.next_attempt_at IS NOT NULL` + w.sql() + ` GROUP BY m.id`
+	var rows []struct {
+		ID string `db:"id"`
+		At Time   `db:"at"`
+	}
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
+		return nil, s.wrap(err, "next attempts")
+	}
+	next := make(map[string]Time, len(rows))
+	for _, r := range rows {
+		next[r.ID] = r.At
+	}
+	return next, nil
+}
+
 // stream are the emails that the filter may let pass, in the order of an index.
 func (f *EmailFilter) stream(w *where, before int64) string {
 	w.add("account_id = ?", f.AccountID)

@@ -137,6 +137,16 @@ func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 	return s.sweepOld(ctx, "events", EventTTL)
 }
 
+// MessageEvents returns the events of an email or a sent message, oldest first, at
+// most limit. Events are kept for EventTTL.
+func (s *Store) MessageEvents(ctx context.Context, accountID, messageSeq int64, limit int) ([]Event, error) {
+	const q = `SELECT ` + eventColumns + eventTables + `
+		WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued') ORDER BY e.seq LIMIT $3`
+	var events []Event
+	err := s.reads.All(ctx, &events, q, accountID, messageSeq, limit)
+	return events, s.wrap(err, "events of a message")
+}
+
 // MessagesOf returns messages with their content, by their numbers, unless their
 // inbox is deleted. It leaves out messages that would exceed the memory limit.
 func (s *Store) MessagesOf(ctx context.Context, seqs []int64) (map[int64]Message, error) {

@@ -333,7 +333,7 @@ func (b *tab) shoot(name string) {
 	for _, as := range []struct {
 		kind, scheme  string
 		width, height int64
-	}{{"light", "light", 1440, 900}, {"dark", "dark", 1440, 900}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
+	}{{"light", "light", 1440, 900}, {"dark", "dark", 1440, 900}, {"tablet", "light", 1024, 768}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
 		b.do(b.colours(as.scheme), chromedp.EmulateViewport(as.width, as.height))
 		b.picture(name + "-" + as.kind)
 	}

@@ -1,14 +1,19 @@
 package web
 
 import (
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
 func (d *Dashboard) emailPages() {
 	d.get("/emails", d.listEmails)
 	d.get("/emails/{id}", d.showEmail)
+	d.get("/emails/content/{id}/view", d.emailFrame)
 	d.post("/emails/{id}/cancel", d.cancelEmail)
 	d.get("/emails/messages", d.listSentMessages)
 	d.get("/emails/messages/{id}", d.showSentMessage)
@@ -16,28 +21,52 @@ func (d *Dashboard) emailPages() {
 
 // sentRow is a row of the log of sent emails and messages.
 type sentRow struct {
-	Path, Subject, Status string
-	To                    []string
-	Words                 string // reply of the remote server for a failed recipient
-	TestMode              bool
-	CreatedAt             time.Time
+	ID, Path, Subject, Status string
+	To                        []string
+	Words                     string // reply of the remote server for a failed recipient
+	TestMode                  bool
+	CreatedAt                 time.Time
+	Next                      time.Time // the next attempt of a deferred delivery; zero if there is none
 }
 
 // sentLog is the log of sent emails, or of sent inbox messages.
 type sentLog struct {
-	Messages bool
-	Status   string
-	Statuses []string
-	Rows     []sentRow
+	Messages    bool
+	Status, Tag string
+	Q           string // words of messages
+	Statuses    []statusChip
+	// Latest reports whether the counts leave out older mail.
+	Latest bool
+	Rows   []sentRow
+	Live   string
 	paging
 }
 
+// statusChip is a filter by status.
+type statusChip struct {
+	Status, Path string
+	Count        int
+}
+
+// Filtered reports whether the list is filtered.
+func (v *sentLog) Filtered() bool { return v.Status != "" || v.Tag != "" || v.Q != "" }
+
+// changesOfEmails are the events that change a list of sent emails.
+var changesOfEmails = []gen.EventType{
+	gen.EventTypeEmailQueued, gen.EventTypeEmailScheduled, gen.EventTypeEmailSent, gen.EventTypeEmailDelivered, gen.EventTypeEmailOpened,
+	gen.EventTypeEmailClicked, gen.EventTypeEmailBounced, gen.EventTypeEmailComplained, gen.EventTypeEmailFailed, gen.EventTypeEmailCancelled,
+}
+
+// changesOfMessages are the events that change a list of sent messages.
+var changesOfMessages = []gen.EventType{
+	gen.EventTypeMessageQueued, gen.EventTypeMessageSent, gen.EventTypeMessageDelivered, gen.EventTypeMessageBounced,
+	gen.EventTypeMessageComplained, gen.EventTypeMessageFailed,
+}
+
 func (d *Dashboard) listEmails(p *page) error {
-	v := sentLog{Status: p.r.URL.Query().Get("status")}
-	params := gen.ListEmailsParams{Limit: limit(), Cursor: p.cursor()}
-	for _, s := range gen.EmailStatus("").AllValues() {
-		v.Statuses = append(v.Statuses, string(s))
-	}
+	q := p.r.URL.Query()
+	v := sentLog{Status: q.Get("status"), Tag: strings.TrimSpace(q.Get("tag"))}
+	params := gen.ListEmailsParams{Limit: limit(), Cursor: p.cursor(), Tag: optional(v.Tag)}
 	if v.Status != "" {
 		params.Status = gen.NewOptEmailStatus(gen.EmailStatus(v.Status))
 	}
@@ -47,21 +76,17 @@ func (d *Dashboard) listEmails(p *page) error {
 	}
 	for _, e := range l.Data {
 		v.Rows = append(v.Rows, sentRow{
-			Path: "/emails/" + e.ID, Subject: e.Subject, Status: e.Status, To: e.To, Words: worst(e.Recipients), TestMode: e.TestMode, CreatedAt: e.CreatedAt,
+			ID: e.ID, Path: "/emails/" + e.ID, Subject: e.Subject, Status: e.Status, To: e.To, Words: worst(e.Recipients), TestMode: e.TestMode, CreatedAt: e.CreatedAt,
 		})
 	}
 	v.paging = p.paging(l.Cursor)
-	return p.show("emails", v)
+	return d.showSent(p, v, changesOfEmails)
 }
 
 func (d *Dashboard) listSentMessages(p *page) error {
-	v := sentLog{Messages: true, Status: p.r.URL.Query().Get("status")}
-	params := gen.ListMessagesParams{Limit: limit(), Cursor: p.cursor(), Direction: gen.NewOptDirection(gen.DirectionOut)}
-	for _, s := range gen.MessageStatus("").AllValues() {
-		if s != gen.MessageStatusReceived {
-			v.Statuses = append(v.Statuses, string(s))
-		}
-	}
+	q := p.r.URL.Query()
+	v := sentLog{Messages: true, Status: q.Get("status"), Q: strings.TrimSpace(q.Get("q"))}
+	params := gen.ListMessagesParams{Limit: limit(), Cursor: p.cursor(), Direction: gen.NewOptDirection(gen.DirectionOut), Q: optional(v.Q)}
 	if v.Status != "" {
 		params.Status = gen.NewOptMessageStatus(gen.MessageStatus(v.Status))
 	}
@@ -71,11 +96,49 @@ func (d *Dashboard) listSentMessages(p *page) error {
 	}
 	for _, m := range l.Data {
 		v.Rows = append(v.Rows, sentRow{
-			Path: "/emails/messages/" + m.ID, Subject: m.Subject, Status: m.Status, To: addresses(m.To), Words: worst(m.Recipients), TestMode: m.TestMode, CreatedAt: m.CreatedAt,
+			ID: m.ID, Path: "/emails/messages/" + m.ID, Subject: m.Subject, Status: m.Status, To: addresses(m.To), Words: worst(m.Recipients), TestMode: m.TestMode, CreatedAt: m.CreatedAt,
 		})
 	}
 	v.paging = p.paging(l.Cursor)
-	return p.show("emails", v)
+	return d.showSent(p, v, changesOfMessages)
+}
+
+// showSent completes a log with its filters and the next attempts, and shows it.
+func (d *Dashboard) showSent(p *page, v sentLog, changes []gen.EventType) error {
+	counts, all, err := d.store.CountStatuses(p.ctx(), p.user.AccountID, v.Messages)
+	if err != nil {
+		return err
+	}
+	v.Latest = !all
+	q := p.r.URL.Query()
+	q.Del("cursor")
+	for _, s := range gen.EmailStatus("").AllValues() { // in the order of a delivery; those of messages are among them
+		n := counts[store.MessageStatus(s)]
+		if n == 0 && v.Status != string(s) {
+			continue
+		}
+		q.Set("status", string(s))
+		v.Statuses = append(v.Statuses, statusChip{string(s), (&url.URL{Path: p.r.URL.Path, RawQuery: q.Encode()}).String(), n})
+	}
+	var waiting []string
+	for _, r := range v.Rows {
+		if r.Status == "queued" || r.Status == "sending" || len(r.To) > 1 {
+			waiting = append(waiting, r.ID)
+		}
+	}
+	if len(waiting) > 0 {
+		next, err := d.store.NextAttempts(p.ctx(), p.user.AccountID, waiting)
+		if err != nil {
+			return err
+		}
+		for i := range v.Rows {
+			v.Rows[i].Next = next[v.Rows[i].ID].Time
+		}
+	}
+	if v.First == "" {
+		v.Live = livePath("", changes...)
+	}
+	return p.show("emails", &v)
 }
 
 // worst returns the remote server's reply for a recipient whose delivery failed.
@@ -102,22 +165,51 @@ type sentMail struct {
 	Messages                  bool // it is an inbox message
 	TestMode, Expired         bool
 	CanCancel                 bool
-	Text                      string
-	Recipients                []gen.Recipient
+	To, Cc, Bcc, ReplyTo      []string
+	Tags                      gen.TagsResponse
+	Metadata                  gen.FreeObject
+	Category, Batch           string
 	CreatedAt                 time.Time
 	ScheduledAt               gen.NilDateTime
+	Recipients                []gen.Recipient
+	Attachments               []gen.Attachment
+	Steps                     []step
+	// Frame shows the email; nil: the page shows Text.
+	Frame      *frame
+	Text, HTML string
+	Tabs       []messageTab
+	Tab        string
+	Content    string // of the tab
+	Cut        bool
+	Here, Live string
 }
 
 func (d *Dashboard) showEmail(p *page) error {
-	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: p.r.PathValue("id")})
+	id := p.r.PathValue("id")
+	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: id})
 	if err != nil {
 		return err
 	}
-	return p.show("email", sentMail{
+	kept, err := d.store.Email(p.ctx(), p.user.AccountID, nil, id)
+	if err != nil {
+		return err
+	}
+	v := sentMail{
 		ID: e.ID, From: e.From, Subject: e.Subject, Status: e.Status, TestMode: e.TestMode, Expired: e.Expired,
-		CanCancel: e.Status == string(gen.EmailStatusScheduled), Text: e.Text.Value, Recipients: e.Recipients,
-		CreatedAt: e.CreatedAt, ScheduledAt: e.ScheduledAt,
-	})
+		CanCancel: e.Status == string(gen.EmailStatusScheduled), To: e.To, Cc: e.Cc, Bcc: e.Bcc,
+		Tags: e.Tags, Metadata: e.Metadata, Category: e.Category, Batch: e.BatchID.Or(""),
+		Recipients: e.Recipients, CreatedAt: e.CreatedAt, ScheduledAt: e.ScheduledAt, Text: e.Text.Or(""), HTML: e.HTML.Or(""),
+		Live: livePath("", changesOfEmails...),
+	}
+	if to := e.ReplyTo.Or(""); to != "" {
+		v.ReplyTo = []string{to}
+	}
+	if kept.Content != nil {
+		for _, at := range kept.Content.Attachments.V {
+			v.Attachments = append(v.Attachments, gen.Attachment{Filename: at.Filename, ContentType: at.ContentType, Size: at.Size})
+		}
+	}
+	return d.showSentMail(p, v, emailSource(e), kept.Message, kept.ScheduledAt)
 }
 
 func (d *Dashboard) showSentMessage(p *page) error {
@@ -128,10 +220,58 @@ func (d *Dashboard) showSentMessage(p *page) error {
 	if m.Direction != string(gen.DirectionOut) {
 		return errNoPage
 	}
-	return p.show("email", sentMail{
-		ID: m.ID, From: m.From.Value.Email, Subject: m.Subject, Status: m.Status, Messages: true, TestMode: m.TestMode, Expired: m.Expired,
-		Text: m.Text.Value, Recipients: m.Recipients, CreatedAt: m.CreatedAt, ScheduledAt: gen.NilDateTime{Null: true},
-	})
+	kept, err := d.store.Message(p.ctx(), p.user.AccountID, m.ID)
+	if err != nil {
+		return err
+	}
+	v := sentMail{
+		ID: m.ID, From: mailbox(m.From.Value), Subject: m.Subject, Status: m.Status, Messages: true, TestMode: m.TestMode, Expired: m.Expired,
+		To: addresses(m.To), Cc: addresses(m.Cc), Bcc: addresses(m.Bcc), ReplyTo: addresses(m.ReplyTo), Recipients: m.Recipients,
+		Attachments: m.Attachments, CreatedAt: m.CreatedAt, ScheduledAt: gen.NilDateTime{Null: true}, Text: m.Text.Or(""), HTML: m.HTML.Or(""),
+		Live: livePath(m.InboxID, changesOfMessages...),
+	}
+	return d.showSentMail(p, v, messageSource(m), kept, nil)
+}
+
+// showSentMail completes the page of a sent email or message, and shows it.
+func (d *Dashboard) showSentMail(p *page, v sentMail, source mailSource, kept store.Message, scheduled *store.Time) (err error) {
+	if v.Steps, err = d.timeline(p, kept, scheduled); err != nil {
+		return err
+	}
+	v.Here = p.r.URL.Path
+	if v.Expired {
+		return p.show("email", v)
+	}
+	v.Tabs = []messageTab{{"", "Preview"}}
+	if v.HTML != "" {
+		if v.Text != "" {
+			v.Tabs = append(v.Tabs, messageTab{"text", "Text"})
+		}
+		v.Tabs = append(v.Tabs, messageTab{"html", "HTML source"})
+	}
+	tab := p.r.URL.Query().Get("tab")
+	if slices.ContainsFunc(v.Tabs, func(t messageTab) bool { return t.Name == tab }) {
+		v.Tab = tab
+	}
+	v.Content, v.Cut = cutSource(map[string]string{"text": v.Text, "html": v.HTML}[v.Tab])
+	v.Frame = p.frameOf(source, p.asksRemote(source))
+	return p.show("email", v)
+}
+
+// cutSource truncates a source that is too long for a page.
+func cutSource(s string) (text string, cut bool) {
+	if len(s) <= mostShown {
+		return s, false
+	}
+	return strings.ToValidUTF8(s[:mostShown], ""), true
+}
+
+func (d *Dashboard) emailFrame(p *page) error {
+	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: p.r.PathValue("id")})
+	if err != nil {
+		return err
+	}
+	return p.showFrame(emailSource(e))
 }
 
 func (d *Dashboard) cancelEmail(p *page) error {

@@ -35,7 +35,7 @@ const (
 
 // mailSource is the content of a document: a message or a draft.
 type mailSource struct {
-	ID          string // msg_ or drf_
+	ID          string // msg_, drf_ or em_
 	Title       string
 	Text, HTML  string
 	Attachments []gen.Attachment
@@ -48,11 +48,19 @@ func (m mailSource) path() string {
 	if strings.HasPrefix(m.ID, "drf_") {
 		return "/approvals/" + m.ID
 	}
+	if strings.HasPrefix(m.ID, "em_") {
+		return "/emails/content/" + m.ID
+	}
 	return "/messages/" + m.ID
 }
 
 func messageSource(m *gen.Message) mailSource {
 	return mailSource{ID: m.ID, Title: m.Subject, Text: m.Text.Or(""), HTML: m.HTML.Or(""), Attachments: m.Attachments}
+}
+
+// emailSource has no attachments: the API serves none of an email.
+func emailSource(e *gen.Email) mailSource {
+	return mailSource{ID: e.ID, Title: e.Subject, Text: e.Text.Or(""), HTML: e.HTML.Or("")}
 }
 
 func draftSource(dr *gen.Draft) mailSource {

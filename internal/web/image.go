@@ -34,7 +34,7 @@ const (
 // The document has an opaque origin and its requests carry no cookie, so the URL
 // names the session and is signed.
 type imageRef struct {
-	Mail       string `json:"m"`           // msg_ or drf_
+	Mail       string `json:"m"`           // msg_, drf_ or em_
 	Attachment string `json:"a,omitempty"` // att_
 	Remote     string `json:"r,omitempty"`
 	Session    []byte `json:"s"` // the hash of the session's token

@@ -224,12 +224,11 @@ func (d *Dashboard) message(p *page) error {
 			v.Tab = t.Name
 		}
 	}
-	if v.Content, err = d.contentOf(p, m.Message, v.Tab); err != nil {
+	content, err := d.contentOf(p, m.Message, v.Tab)
+	if err != nil {
 		return err
 	}
-	if v.Cut = len(v.Content) > mostShown; v.Cut {
-		v.Content = strings.ToValidUTF8(v.Content[:mostShown], "")
-	}
+	v.Content, v.Cut = cutSource(content)
 	return p.show("message", v)
 }
 

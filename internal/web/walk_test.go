@@ -67,7 +67,7 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	to := newReceiver(t)
 	_, err := s.api.CreateWebhook(ctx, &gen.WebhookCreate{URL: gen.WebhookUrl(to.url)})
 	must(t, err)
-	s.send(t, "gone@nowhere.example", "Your invoice")
+	s.send(t, "gone@nowhere.example", "Your invoice", func(e *gen.EmailSend) { e.HTML = gen.NewOptNilString("<p>See <b>below</b></p>") })
 	s.send(t, "ann@out.example", "See you tomorrow", func(e *gen.EmailSend) {
 		e.ScheduledAt = gen.NewOptNilDateTime(s.clock.Now().Add(24 * time.Hour))
 	})
@@ -352,7 +352,7 @@ var filling = map[string]string{
 }
 
 // leftEmpty are fields that may be empty.
-var leftEmpty = []string{"aliases", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes"}
+var leftEmpty = []string{"aliases", "tag", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes"}
 
 // fill returns what is sent with a form.
 func (w *walk) fill(form *html.Node, page string) url.Values {

@@ -68,10 +68,12 @@ const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeSt
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const moment = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' });
 function tellTime(time) {
   const at = new Date(time.dateTime), now = new Date();
   const minutes = Math.floor((now - at) / 60000);
   if (time.dataset.exact) return exactly.format(at);
+  if (time.dataset.ago === 'exact') return (at.toDateString() === now.toDateString() ? clock : moment).format(at);
   if (minutes >= 0 && minutes < 1) return 'just now';
   if (minutes >= 0 && minutes < 60) return `${minutes} min ago`;
   if (at.toDateString() === now.toDateString()) return clock.format(at);

@@ -1,0 +1,149 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-faster/jx"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
+)
+
+// reported records what the first recipient of an email did with it.
+func (s *site) reported(t *testing.T, email string, status store.RecipientStatus, link string) {
+	t.Helper()
+	e, err := s.store.Email(t.Context(), s.account, nil, email)
+	must(t, err)
+	must(t, s.store.RecordReport(t.Context(), store.Report{
+		MessageSeq: e.Seq, RecipientSeq: e.Recipients[0].Seq, Status: status, Link: link,
+	}))
+}
+
+// sendRich sends an email to three people with everything that its page shows: it
+// is delivered to one, opened and clicked; one bounces, and one is deferred.
+func (s *site) sendRich(t *testing.T) string {
+	t.Helper()
+	id := s.send(t, "", "Your order has shipped", func(e *gen.EmailSend) {
+		e.To = gen.NewMailboxArrayMailboxes([]gen.Mailbox{"ann@out.example", "gone@nowhere.example", "slow@careful.example"})
+		e.HTML = gen.NewOptNilString(`<h2>It is on its way</h2><p>Follow it <a href="https://shop.example/t">here</a>.<script>evil()</script></p>`)
+		e.ReplyTo = gen.NewOptNilMailbox("help@shop.example")
+		e.Tags = gen.NewOptTags(gen.Tags{"flow": jx.Raw(`"receipt"`)})
+		e.Metadata = gen.NewOptFreeObject(gen.FreeObject{"order": jx.Raw(`4821`)})
+		e.Attachments = []gen.EmailAttachmentInput{{Filename: "receipt.pdf", Content: []byte("%PDF-1.4")}}
+	})
+	s.clock.Add(time.Minute)
+	s.handOver(t)
+	s.clock.Add(time.Minute)
+	s.reported(t, id, store.RecipientOpened, "")
+	s.reported(t, id, store.RecipientClicked, "https://shop.example/t")
+	return id
+}
+
+// The page of an email shows its timeline, its parts and its content.
+func TestSentEmailShowsItsTimeline(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		id := s.sendRich(t)
+		v := s.visitAsUser(t)
+		page := v.get("/emails/"+id).want(t, http.StatusOK).has(t, "receipt.pdf", "flow: receipt", "order: 4821", "help@shop.example", `<iframe class="document`)
+		at := 0
+		for _, want := range []string{
+			"Accepted by Postroom", "Delivered", "250 2.0.0 Ok", "Bounced", "550 5.1.1", "Opened", "Link clicked", "https://shop.example/t",
+			"Deferred, next attempt", "slow@careful.example", "451 4.7.1 Greylisting",
+		} {
+			i := strings.Index(page.body[at:], want)
+			if i < 0 {
+				t.Fatalf("the timeline has no %q after what comes before it:\n%s", want, page.body)
+			}
+			at += i
+		}
+		v.get("/emails/"+id+"?tab=html").want(t, http.StatusOK).has(t, "&lt;script&gt;evil()", `data-copy="content"`)
+		v.get("/emails/"+id+"?tab=text").want(t, http.StatusOK).has(t, "your order 4821 left")
+		frame := v.get("/emails/content/"+id+"/view").want(t, http.StatusOK).has(t, "It is on its way")
+		if strings.Contains(frame.body, "evil") || !strings.Contains(frame.header.Get("Content-Security-Policy"), "sandbox") {
+			t.Errorf("the frame is not clean: %s\n%s", frame.header, frame.body)
+		}
+		s.otherAccount(t)
+		s.visitAsUser(t).get("/emails/content/"+id+"/view").want(t, http.StatusNotFound)
+	})
+}
+
+// After the events were deleted, the recipients still tell how it ended.
+func TestTimelineOutlivesItsEvents(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		id := s.send(t, "gone@nowhere.example", "Old news")
+		s.handOver(t)
+		s.clock.Add(store.EventTTL + 48*time.Hour)
+		deleted, err := s.store.SweepEvents(t.Context())
+		must(t, err)
+		if deleted == 0 {
+			t.Fatal("no event was deleted")
+		}
+		s.user, s.session = s.newUser(t, "later@example.com") // the first session has ended
+		s.visitAsUser(t).get("/emails/"+id).want(t, http.StatusOK).has(t, "<strong>Bounced</strong>", "550 5.1.1")
+	})
+}
+
+// The chips of the log count emails and messages by status, and filter by it.
+func TestSentLogCountsByStatus(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		s.sendSome(t)
+		s.sendRich(t)
+		s.send(t, "slow@careful.example", "Your table for tonight")
+		s.handOver(t)
+		s.send(t, "ann@out.example", "Waits")
+		s.send(t, "ann@out.example", "Later", func(e *gen.EmailSend) { e.ScheduledAt = gen.NewOptNilDateTime(s.clock.Now().Add(24 * time.Hour)) })
+		v := s.visitAsUser(t)
+		v.get("/emails").want(t, http.StatusOK).has(t,
+			`href="/emails?status=sending">sending <span class="badge ">1</span>`, `>queued <span class="badge ">1</span>`, `>scheduled <span class="badge warn">1</span>`,
+			`>bounced <span class="badge bad">3</span>`, `>clicked <span class="badge good">1</span>`, "deferred", "next attempt")
+		v.get("/emails?status=scheduled").want(t, http.StatusOK).has(t, "Later", `aria-current="true">scheduled`)
+		v.get("/emails?tag=flow%3Areceipt").want(t, http.StatusOK).has(t, "Your order has shipped")
+		if page := v.get("/emails?tag=flow%3Aother").want(t, http.StatusOK).has(t, "No matches"); strings.Contains(page.body, "has shipped") {
+			t.Error("the tag does not filter")
+		}
+		v.get("/emails/messages").want(t, http.StatusOK).has(t, `>delivered <span class="badge good">1</span>`, "550 5.1.1")
+		s.otherAccount(t)
+		if page := s.visitAsUser(t).get("/emails").want(t, http.StatusOK); strings.Contains(page.body, `aria-label="Status"`) {
+			t.Errorf("another account's emails are counted:\n%s", page.body)
+		}
+	})
+}
+
+func TestBrowserFollowsAnEmail(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		s.sendSome(t)
+		id := s.sendRich(t)
+		b := s.browse(t)
+		b.open("/emails")
+		b.shows("deferred", "next attempt")
+		b.shoot("emails-chips")
+		b.click(`[aria-label=Status] a[href*=bounced]`)
+		b.shows("Your invoice")
+		b.open("/emails/" + id)
+		b.waits("document.querySelector('iframe[data-fit]') !== null")
+		b.shows("Link clicked", "Deferred, next attempt")
+		b.shoot("email-timeline")
+		b.click(`[aria-label=View] a[href$="tab=html"]`)
+		b.shows("<h2>It is on its way</h2>")
+		b.shoot("email-source")
+		b.open("/emails/" + id)
+		before := b.text(".timeline")
+		s.clock.Add(2 * time.Hour)
+		s.reported(t, id, store.RecipientComplained, "")
+		b.waits("document.querySelector('.timeline').textContent.includes('Reported as spam')")
+		if strings.Contains(before, "Reported as spam") {
+			t.Error("the complaint was shown before it came")
+		}
+		b.open("/emails/messages")
+		b.click("td a")
+		b.shows("Timeline", "Accepted by Postroom")
+		b.shoot("email-message-timeline")
+	})
+}

@@ -1,0 +1,127 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/store"
+)
+
+// mostSteps is how many events of an email a page shows.
+const mostSteps = 200
+
+// step is an entry of the timeline of an email or a sent message.
+type step struct {
+	At    time.Time
+	Title string
+	Tone  string // as tone returns it
+	Who   string // the recipient; empty for all
+	Reply string // the remote server's reply, or why it was not sent
+	Link  string // the clicked link
+	Next  bool   // it is still to come
+}
+
+// stepTitles are the names of events in a timeline, by the end of their type.
+var stepTitles = map[string]string{
+	"scheduled": "Scheduled", "sent": "Accepted by the remote server", "delivered": "Delivered", "opened": "Opened", "clicked": "Link clicked",
+	"bounced": "Bounced", "complained": "Reported as spam", "failed": "Failed", "cancelled": "Cancelled",
+}
+
+// timeline returns what happened to an email or a sent message, and what comes
+// next. Of events that were deleted, the recipients keep the last ones.
+func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([]step, error) {
+	events, err := d.store.MessageEvents(p.ctx(), m.AccountID, m.Seq, mostSteps)
+	if err != nil {
+		return nil, err
+	}
+	steps := []step{{At: m.CreatedAt.Time, Title: "Accepted by Postroom"}}
+	told := map[string]bool{} // recipients that an event names
+	for _, e := range events {
+		s, recipient, err := stepOf(e)
+		if err != nil {
+			return nil, err
+		}
+		told[recipient] = true
+		if s.Title != "" {
+			steps = append(steps, s)
+		}
+	}
+	var next []step
+	for _, r := range m.Recipients {
+		if !told[r.Email] {
+			steps = append(steps, stepsOf(r)...)
+		}
+		if n, ok := nextStep(r); ok {
+			next = append(next, n)
+		}
+	}
+	if m.Status == store.EmailScheduled && scheduled != nil {
+		next = []step{{At: scheduled.Time, Title: "Will be sent", Next: true}}
+	}
+	byTime := func(a, b step) int { return a.At.Compare(b.At) }
+	slices.SortStableFunc(steps, byTime)
+	slices.SortStableFunc(next, byTime)
+	return append(steps, next...), nil
+}
+
+// stepOf returns the step of an event, without a title if the timeline leaves it
+// out, and the recipient that it is about.
+func stepOf(e store.Event) (step, string, error) {
+	var data store.EventData
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return step{}, "", fmt.Errorf("data of event %s: %w", e.ID, err)
+	}
+	_, kind, _ := strings.Cut(string(e.Type), ".")
+	s := step{At: e.CreatedAt.Time, Title: stepTitles[kind], Tone: tone(kind), Who: data.Recipient, Reply: data.Response, Link: data.Link}
+	switch {
+	case kind == "bounced" && data.Soft:
+		s.Title = "Bounced after the last retry"
+	case data.Bot:
+		s.Title += " by a scanner, not a person"
+		s.Tone = ""
+	}
+	if data.Reason != "" {
+		s.Reply = data.Reason
+	}
+	return s, data.Recipient, nil
+}
+
+// stepsOf returns what a recipient itself records.
+func stepsOf(r store.Recipient) []step {
+	var all []step
+	add := func(at *store.Time, kind, reply string) {
+		if at != nil {
+			all = append(all, step{At: at.Time, Title: stepTitles[kind], Tone: tone(kind), Who: r.Email, Reply: reply})
+		}
+	}
+	reply := ""
+	if r.LastResponse != nil {
+		reply = *r.LastResponse
+	}
+	add(r.SentAt, "sent", "")
+	add(r.DeliveredAt, "delivered", reply)
+	add(r.BouncedAt, "bounced", reply)
+	if r.Status == store.RecipientSuppressed {
+		all = append(all, step{At: r.CreatedAt.Time, Title: "Not sent: the address is suppressed", Tone: "warn", Who: r.Email, Reply: reply})
+	}
+	return all
+}
+
+// nextStep returns the next attempt for a recipient, if there is one.
+func nextStep(r store.Recipient) (step, bool) {
+	waits := r.Status == store.RecipientQueued || r.Status == store.RecipientSending
+	if !waits || r.NextAttemptAt == nil {
+		return step{}, false
+	}
+	s := step{At: r.NextAttemptAt.Time, Title: "First attempt", Who: r.Email, Next: true}
+	if r.Attempts > 0 {
+		s.Title, s.Tone = "Deferred, next attempt", "warn"
+		if r.LastResponse != nil {
+			s.Reply = *r.LastResponse
+		}
+	}
+	return s, true
+}
