@@ -94,7 +94,7 @@ var layers = []layer{
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
-		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/maintenance", "internal/mcp", "internal/s3blob"},
+		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp"},
 	},
 	{pkg: "smtp", imports: []string{"store"}},
 	{

@@ -2,7 +2,9 @@ package handlers_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,38 +41,51 @@ var sendDoors = map[string]func(in store.Inbox, received store.Message, to strin
 	},
 }
 
-// An agent in a loop stops at its budget, whichever way it sends.
+// An agent in a loop stops at its budget, whichever way it sends: one that writes 74
+// messages in a session, and one that writes them by the thousand.
 func TestLoopStopsAtTheBudget(t *testing.T) {
 	t.Parallel()
-	for name, door := range sendDoors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			each(t, func(t *testing.T, s *server) {
-				in := s.newInbox(t)
-				m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
-				key := s.newKey(t, limitedKey(`{"recipients_per_day":6}`, t))
-				accepted := 0
-				for i := range 74 {
-					path, body := door(in, m, fmt.Sprintf("r%d@out.example", i))
-					res := s.do(t, http.MethodPost, path, body, as(key))
-					if res.status == http.StatusCreated {
-						accepted++
-						continue
+	for _, loop := range []struct {
+		sends, budget int
+		limit         string
+	}{{74, 6, "recipients_per_day"}, {loopSends, 10, "sends_per_day"}} {
+		for _, door := range append(slices.Sorted(maps.Keys(sendDoors)), "MCP", "SMTP") {
+			t.Run(fmt.Sprintf("%s with %s", door, loop.limit), func(t *testing.T) {
+				t.Parallel()
+				each(t, func(t *testing.T, s *server) {
+					in := s.newInbox(t)
+					m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+					n := &sending{s, s.submission(t), s.newKey(t, limitedKey(fmt.Sprintf(`{%q:%d}`, loop.limit, loop.budget), t)), in, m}
+					left := 0
+					for i := range loop.sends {
+						done, err := n.send(t.Context(), t, door, fmt.Sprintf("r%d@out.example", i))
+						switch {
+						case err != nil:
+							t.Fatal(err)
+						case done == accepted:
+							left++
+						case done != "budget_exceeded":
+							t.Fatalf("send %d: %s", i, done)
+						}
 					}
-					res.wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.recipients_per_day")
-					if after := res.header.Get("Retry-After"); after != "86400" {
-						t.Fatalf("Retry-After is %q", after)
+					want := loop.budget
+					if door == "reply" { // it goes to the sender of the original, too
+						want = 5
 					}
-				}
-				want := 6
-				if name == "reply" { // it goes to the sender of the original, too
-					want = 5
-				}
-				if accepted != want {
-					t.Errorf("%d of 74 were accepted, want %d", accepted, want)
-				}
+					if left != want {
+						t.Errorf("%d of %d were accepted, want %d", left, loop.sends, want)
+					}
+					if door, ok := sendDoors[door]; ok {
+						path, body := door(in, m, "late@out.example")
+						res := s.do(t, http.MethodPost, path, body, as(n.key))
+						res.wantError(t, http.StatusTooManyRequests, "budget_exceeded limits."+loop.limit)
+						if after := res.header.Get("Retry-After"); after != "86400" {
+							t.Errorf("Retry-After is %q", after)
+						}
+					}
+				}, withMCP)
 			})
-		})
+		}
 	}
 }
 
@@ -84,60 +99,68 @@ func limitedKey(limits string, t *testing.T) func(*store.Key) {
 	return func(k *store.Key) { k.Limits = l }
 }
 
-// Of many sends at the same time on three nodes, through all doors, exactly as many
-// leave as the budget has.
+// Of many sends at the same time on three nodes exactly as many leave as the budget
+// has, through each door and through all of them mixed.
 func TestBudgetIsExactOverNodesAndDoors(t *testing.T) {
 	t.Parallel()
-	const most = 50
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := newServer(t, storetest.OpenConfig(t, cfg), clock)
-		s.database = cfg.Database
-		nodes := []*server{s}
-		for s.store.Engine() == "postgresql" && len(nodes) < 3 {
-			nodes = append(nodes, s.node(t, storetest.OpenConfig(t, cfg)))
-		}
-		in := s.newInbox(t)
-		m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
-		key := s.newKey(t, limitedKey(`{"sends_per_hour":50}`, t))
-		var names []string
-		for name := range sendDoors {
-			if name != "reply" { // each is two recipients
-				names = append(names, name)
-			}
-		}
-		var accepted atomic.Int64
-		var all sync.WaitGroup
-		work := make(chan int)
-		for range 24 {
-			all.Go(func() {
-				for i := range work {
-					path, body := sendDoors[names[i%len(names)]](in, m, fmt.Sprintf("r%d@out.example", i))
-					res, err := nodes[i%len(nodes)].try(t.Context(), t, http.MethodPost, path, body, as(key))
-					switch {
-					case err != nil:
-						t.Error(err)
-					case res.status == http.StatusCreated:
-						accepted.Add(1)
-					case res.status != http.StatusTooManyRequests:
-						t.Errorf("%s: %d %s", path, res.status, res.body)
-					}
+	for name, doors := range map[string][]string{
+		"REST": {"send", "forward", "email", "scheduled"}, "batch": {"batch"}, "MCP": {"MCP"}, "SMTP": {"SMTP"},
+		"mixed": {"send", "forward", "email", "scheduled", "batch", "MCP", "SMTP"}, // a reply is two recipients
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.RunConfig(t, func(t *testing.T, cfg store.Config) { budgetIsExact(t, cfg, doors) })
+		})
+	}
+}
+
+func budgetIsExact(t *testing.T, cfg store.Config, doors []string) {
+	t.Helper()
+	clock := storetest.NewClock(begin)
+	cfg.Now = clock.Now
+	s := newServer(t, storetest.OpenConfig(t, cfg), clock, withMCP)
+	s.database = cfg.Database
+	servers := []*server{s}
+	for s.store.Engine() == "postgresql" && len(servers) < 3 {
+		servers = append(servers, s.node(t, storetest.OpenConfig(t, cfg), withMCP))
+	}
+	in := s.newInbox(t)
+	m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+	key := s.newKey(t, limitedKey(fmt.Sprintf(`{"sends_per_hour":%d}`, sendBudget), t))
+	var nodes []*sending
+	for _, s := range servers {
+		nodes = append(nodes, &sending{s, s.submission(t), key, in, m})
+	}
+	var left atomic.Int64
+	var all sync.WaitGroup
+	work := make(chan int)
+	for range 24 {
+		all.Go(func() {
+			for i := range work {
+				door := doors[i%len(doors)]
+				done, err := nodes[i%len(nodes)].send(t.Context(), t, door, fmt.Sprintf("r%d@out.example", i))
+				switch {
+				case err != nil:
+					t.Errorf("%s: %v", door, err)
+				case done == accepted:
+					left.Add(1)
+				case done != "budget_exceeded":
+					t.Errorf("%s: %s", door, done)
 				}
-			})
-		}
-		for i := range parallelSends {
-			work <- i
-		}
-		close(work)
-		all.Wait()
-		if n := accepted.Load(); n != most {
-			t.Errorf("%d of %d sends were accepted, want %d", n, parallelSends, most)
-		}
-		if stored := s.texts(t, `SELECT email FROM recipients WHERE account_id = $1`, s.account); len(stored) != most {
-			t.Errorf("%d recipients are stored, want %d", len(stored), most)
-		}
-	})
+			}
+		})
+	}
+	for i := range parallelSends {
+		work <- i
+	}
+	close(work)
+	all.Wait()
+	if n := left.Load(); n != sendBudget {
+		t.Errorf("%d of %d sends were accepted, want %d", n, parallelSends, sendBudget)
+	}
+	if stored := s.texts(t, `SELECT email FROM recipients WHERE account_id = $1`, s.account); len(stored) != sendBudget {
+		t.Errorf("%d recipients are stored, want %d", len(stored), sendBudget)
+	}
 }
 
 // With on_limit approval, what is over a limit becomes a draft, with all that an

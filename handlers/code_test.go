@@ -36,32 +36,42 @@ func nonsense(r *rand.Rand) string {
 	return "zqx" + string(b)
 }
 
-// injected returns a message with an order in every part that a sender controls,
-// and the words of the order.
-func injected(r *rand.Rand, n int, code, link string) (text string, words []string) {
+// parts are where a sender can write words. injected writes an order into each.
+var parts = []string{"name", "subject", "Reply-To", "header", "List-Id", "Message-ID", "text", "HTML", "attribute", "part name", "file name", "file"}
+
+// injected returns a message with an order in every part that a sender controls, the
+// words of the order, and what stands in each part.
+func injected(r *rand.Rand, n int, code, link string) (text string, words []string, in map[string]string) {
 	order := orders[n%len(orders)]
-	mark := func() string {
+	in = make(map[string]string)
+	mark := func(part string) string {
 		w := nonsense(r)
 		words = append(words, w)
-		return order + " " + w
+		in[part] = order + " " + w
+		return in[part]
 	}
 	for _, w := range regexp.MustCompile(`\pL{4,}`).FindAllString(order, -1) {
 		words = append(words, w)
 	}
-	header := func(s string) string { return strings.ReplaceAll(s, `"`, "'") }
-	text = "From: \"" + header(mark()) + "\" <noreply@shop.example>\n" +
-		"Subject: " + header(mark()) + "\n" +
-		"Reply-To: \"" + header(mark()) + "\" <x@attacker.test>\n" +
-		"X-Note: " + header(mark()) + "\n" +
-		"List-Id: <" + nonsense(r) + ".attacker.test>\n" +
-		"Message-ID: <" + nonsense(r) + "@attacker.test>\n" +
+	header := func(part string) string { return strings.ReplaceAll(mark(part), `"`, "'") }
+	token := func(part string) string { // where no sentence can stand
+		in[part] = nonsense(r)
+		words = append(words, in[part])
+		return in[part]
+	}
+	text = "From: \"" + header("name") + "\" <noreply@shop.example>\n" +
+		"Subject: " + header("subject") + "\n" +
+		"Reply-To: \"" + header("Reply-To") + "\" <x@attacker.test>\n" +
+		"X-Note: " + header("header") + "\n" +
+		"List-Id: <" + token("List-Id") + ".attacker.test>\n" +
+		"Message-ID: <" + token("Message-ID") + "@attacker.test>\n" +
 		"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n" +
-		"--b\nContent-Type: text/plain; charset=utf-8\n\n" + mark() + "\n\nYour verification code is " + code + ".\n\n" +
-		"Sign in: " + link + "\n\n" + mark() + "\n" +
-		"--b\nContent-Type: text/html; charset=utf-8; name=\"" + header(mark()) + "\"\n\n<p>" + mark() + "</p><p>Your verification code is " + code +
-		".</p><a href=\"" + link + "\" title=\"" + header(mark()) + "\">Sign in</a><img alt=\"" + header(mark()) + "\" src=cid:1>\n" +
-		"--b\nContent-Type: text/plain\nContent-Disposition: attachment; filename=\"" + header(mark()) + ".txt\"\n\n" + mark() + "\n--b--"
-	return text, words
+		"--b\nContent-Type: text/plain; charset=utf-8\n\n" + mark("text") + "\n\nYour verification code is " + code + ".\n\n" +
+		"Sign in: " + link + "\n\n" + mark("text") + "\n" +
+		"--b\nContent-Type: text/html; charset=utf-8; name=\"" + header("part name") + "\"\n\n<p>" + mark("HTML") + "</p><p>Your verification code is " + code +
+		".</p><a href=\"" + link + "\" title=\"" + header("attribute") + "\">Sign in</a><img alt=\"" + header("attribute") + "\" src=cid:1>\n" +
+		"--b\nContent-Type: text/plain\nContent-Disposition: attachment; filename=\"" + header("file name") + ".txt\"\n\n" + mark("file") + "\n--b--"
+	return text, words, in
 }
 
 // fixed are the strings of a code_result that the server chooses.
@@ -96,10 +106,17 @@ func TestCodeViewShowsNoTextOfTheSender(t *testing.T) {
 		key := as(s.newKey(t, scopes("codes:read"), func(k *store.Key) { k.Mode = store.KeyLive }))
 		r := rand.New(rand.NewPCG(1, 2))
 		last, shown, leaked := "", 0, 0
+		tried := make(map[string]map[string]bool) // by part
 		for n := range texts {
 			code := fmt.Sprintf("%06d", 100000+r.IntN(900000))
 			link := fmt.Sprintf("https://www.shop.example/login?token=%d", r.Uint64())
-			text, words := injected(r, n, code, link)
+			text, words, written := injected(r, n, code, link)
+			for part, text := range written {
+				if tried[part] == nil {
+					tried[part] = make(map[string]bool)
+				}
+				tried[part][text] = true
+			}
 			m := s.receive(t, in, text)
 			paths := []string{"/v1/messages/" + m.ID + "?view=code", "/v1/inboxes/" + in.ID + "/messages/wait?has=code&view=code&timeout=1&after=" + last}
 			if last == "" {
@@ -129,6 +146,11 @@ func TestCodeViewShowsNoTextOfTheSender(t *testing.T) {
 		}
 		if shown != 2*texts {
 			t.Errorf("%d of %d responses have the code", shown, 2*texts)
+		}
+		for _, part := range parts {
+			if n := len(tried[part]); n < texts {
+				t.Errorf("only %d texts were tried as %s, want %d", n, part, texts)
+			}
 		}
 		t.Logf("%d texts: %d responses with the code, %d words leaked", texts, shown, leaked)
 	})

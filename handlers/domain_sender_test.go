@@ -164,24 +164,35 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 // deliver runs a queue that delivers out.example to mx until it is empty.
 func (s *server) deliver(t *testing.T, mx *smtptest.MX) {
 	t.Helper()
+	q := s.queue(t, mx, func(c *queue.Config) { c.Signer = queue.NewSigner(s.store, s.clock.Now) })
+	for n, err := 1, error(nil); n > 0; {
+		if n, err = q.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// queue returns a queue that delivers out.example to mx.
+func (s *server) queue(t *testing.T, mx *smtptest.MX, edits ...func(*queue.Config)) *queue.Queue {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.New(queue.Config{
+	cfg := queue.Config{
 		Store: s.store, Local: receiver, Domain: mailDomain, HELO: "mx.in.example", MXPort: mx.Port(),
 		Resolver: outbound.NewResolver(smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", mx.IP()))),
 		Guard:    netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
-		Signer:   queue.NewSigner(s.store, s.clock.Now), Now: s.clock.Now, Log: log,
-	})
+		Now:      s.clock.Now, Log: log,
+	}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	q, err := queue.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
-	for n := 1; n > 0; {
-		if n, err = q.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	t.Cleanup(q.Close)
+	return q
 }

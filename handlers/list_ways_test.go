@@ -30,7 +30,8 @@ func TestNoWayAroundLists(t *testing.T) {
 		entry("inbound", "block", "*@spam.example")
 		entry("inbound", "approve", "*@odd.example")
 		agent := as(s.newKey(t, scopes("send", "read"), onlyInboxes(in.ID)))
-		second := as(s.newKey(t, scopes("send", "read")))
+		secondKey := s.newKey(t, scopes("send", "read"))
+		second := as(secondKey)
 		tester := as(s.newKey(t, scopes("send"), func(k *store.Key) { k.Mode = store.KeyTest }))
 		const bad, ask = "vip@blocked.example", "boss@asked.example"
 		text := func(v any) string {
@@ -130,6 +131,49 @@ func TestNoWayAroundLists(t *testing.T) {
 			t.Errorf("submitted without approval: %+v", held)
 		}
 
+		// Over a socket, and as tools.
+		smtpAt := s.submission(t)
+		for _, tt := range []struct {
+			to   []string
+			want outcome
+		}{
+			{[]string{bad}, "recipient_blocked"},
+			{[]string{"VIP@BLOCKED.example"}, "recipient_blocked"},
+			{[]string{"v.i.p+x@blocked.example"}, "recipient_blocked"},
+			{[]string{`"vip"@blocked.example`}, "recipient_blocked"},
+			{[]string{"ok@out.example", "a@mail.evil.example"}, "recipient_blocked"},
+			{[]string{"a@xn--bcher-kva.example"}, "recipient_blocked"},
+			{[]string{"vip%blocked.example@relay.example"}, "recipient_blocked"},
+			{[]string{ask, bad}, "recipient_blocked"},
+			{[]string{ask}, held},
+			{[]string{"ok@out.example", "A+b@ASKED.example"}, held},
+		} {
+			n++
+			if done, err := submitAt(smtpAt, secondKey, in.Address, tt.to...); err != nil || done != tt.want {
+				t.Errorf("SMTP to %q: %s, %v", tt.to, done, err)
+			}
+		}
+		for _, tt := range []struct {
+			tool, arguments string
+			want            outcome
+		}{
+			{"send_email", `{"inbox_id":"` + in.ID + `","to":["` + bad + `"],"subject":"s","text":"t"}`, "recipient_blocked"},
+			{"send_email", `{"inbox_id":"` + in.ID + `","to":["ok@out.example"],"bcc":["VIP+x@blocked.example"],"subject":"s","text":"t"}`, "recipient_blocked"},
+			{"send_email", `{"inbox_id":"` + in.ID + `","to":["` + ask + `"],"subject":"s","text":"t"}`, held},
+			{"reply", `{"message_id":"` + m.ID + `","text":"t"}`, "recipient_blocked"},
+			{"reply", `{"message_id":"` + all.ID + `","text":"t","reply_all":true}`, "recipient_blocked"},
+			{"reply", `{"message_id":"` + fine.ID + `","text":"t","cc":["` + ask + `"]}`, held},
+			{"forward", `{"message_id":"` + fine.ID + `","to":["` + bad + `"]}`, "recipient_blocked"},
+			{"forward", `{"message_id":"` + fine.ID + `","to":["` + ask + `"]}`, held},
+			{"send_transactional", email(`"to":"` + bad + `"`), "recipient_blocked"},
+			{"send_transactional", email(`"to":"` + ask + `"`), held},
+		} {
+			n++
+			if done, err := s.callTool(t.Context(), t, secondKey, tt.tool, tt.arguments); err != nil || done != tt.want {
+				t.Errorf("%s %s: %s, %v", tt.tool, tt.arguments, done, err)
+			}
+		}
+
 		// The key that made a draft does not approve it, and approval passes no block.
 		both := s.newKey(t, scopes("send", "read", "drafts:approve"))
 		draft := try("a draft", messages, send(`"to":"`+ask+`"`), as(both)).str(t, "id")
@@ -178,5 +222,5 @@ func TestNoWayAroundLists(t *testing.T) {
 			}
 		}
 		t.Logf("%d ways, %d sent", n, len(sent))
-	})
+	}, withMCP)
 }

@@ -9,5 +9,8 @@ const (
 	decisionRounds  = 2000
 	hostileRequests = 50_000
 	parallelSends   = 1000
+	sendBudget      = 50
+	loopSends       = 3000
 	forgedLinks     = 50_000
+	stopRounds      = 20
 )

@@ -9,6 +9,9 @@ const (
 	onceRounds      = 1
 	decisionRounds  = 12
 	hostileRequests = 300
-	parallelSends   = 100
+	parallelSends   = 60
+	sendBudget      = 20
+	loopSends       = 80
 	forgedLinks     = 1000
+	stopRounds      = 1
 )

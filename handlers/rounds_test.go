@@ -15,7 +15,13 @@ const (
 	// hostileRequests is the number of invalid requests per database.
 	hostileRequests = 1000
 	// parallelSends is the number of sends at the same time against a budget.
-	parallelSends = 200
+	parallelSends = 150
+	// sendBudget is that budget.
+	sendBudget = 20
+	// loopSends is the number of sends of an agent in a loop.
+	loopSends = 150
 	// forgedLinks is the number of forged links.
 	forgedLinks = 10_000
+	// stopRounds is how often sending is stopped while all nodes send.
+	stopRounds = 3
 )

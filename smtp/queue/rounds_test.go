@@ -9,4 +9,4 @@ const (
 )
 
 // stopRounds is how often sending is stopped while three nodes send.
-const stopRounds = 2
+const stopRounds = 3

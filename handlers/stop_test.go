@@ -1,0 +1,129 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// After POST /v1/stop on one node, no node accepts a send through any door, and none
+// sends anything later than a second after the response. What was queued leaves once
+// sending resumes.
+func TestStopHoldsOnAllNodesAndDoors(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := newServer(t, storetest.OpenConfig(t, cfg), clock, withMCP)
+		s.database = cfg.Database
+		servers := []*server{s}
+		for s.store.Engine() == "postgresql" && len(servers) < 3 {
+			servers = append(servers, s.node(t, storetest.OpenConfig(t, cfg), withMCP))
+		}
+		in := s.newInbox(t)
+		var stopped atomic.Int64 // the time of the response in nanoseconds; 0 while sending goes on
+		var left, late atomic.Int64
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+			left.Add(1)
+			if at := stopped.Load(); at != 0 && time.Now().UnixNano()-at > int64(time.Second) {
+				late.Add(1)
+			}
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		var queueing sync.RWMutex // held while messages are queued, so that all nodes begin with many
+		defer running.Wait()
+		defer cancel()
+		var nodes []*sending
+		for _, n := range servers {
+			nodes = append(nodes, &sending{n, n.submission(t), s.key, in, store.Message{}})
+			q := n.queue(t, mx)
+			running.Go(func() {
+				for ctx.Err() == nil {
+					queueing.RLock()
+					_, err := q.RunOnce(ctx)
+					queueing.RUnlock()
+					if err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		until := func(what string, done func() bool) {
+			t.Helper()
+			for begun := time.Now(); !done(); {
+				if t.Failed() || t.Context().Err() != nil || time.Since(begun) > time.Minute {
+					t.Fatalf("waiting for %s", what)
+				}
+				<-tick.C
+			}
+		}
+		doors := []string{"send", "reply", "forward", "email", "batch", "MCP", "SMTP"}
+		const byDoors, more = 60, 240
+		waited := int64(0) // what stops held back
+		for round := range stopRounds {
+			before := left.Load()
+			m := s.receive(t, in, fmt.Sprintf("From: ann%d@out.example\n\nHello\n", round))
+			for _, n := range nodes {
+				n.received = m
+			}
+			queueing.Lock()
+			for i := range byDoors {
+				door := doors[i%len(doors)]
+				if done, err := nodes[i%len(nodes)].send(ctx, t, door, fmt.Sprintf("r%d-%d@out.example", round, i)); err != nil || done != accepted {
+					t.Errorf("%s: %s, %v", door, done, err)
+				}
+			}
+			for i := range more {
+				storetest.Sent(t, s.store, in, []string{fmt.Sprintf("m%d-%d@out.example", round, i)})
+			}
+			queueing.Unlock()
+			until("the first to leave", func() bool { return left.Load() > before })
+			s.do(t, http.MethodPost, "/v1/stop", `{}`).want(t, http.StatusOK).wantAt(t, "stopped", "true")
+			at := time.Now()
+			stopped.Store(at.UnixNano())
+			for i, n := range nodes {
+				for _, door := range doors {
+					if done, err := n.send(ctx, t, door, "late@out.example"); err != nil || done != "sending_stopped" {
+						t.Errorf("%s on node %d while sending is stopped: %s, %v", door, i, done, err)
+					}
+				}
+			}
+			// Watch for longer than the second that messages under way have.
+			until("the end of the watch", func() bool { return time.Since(at) > 1500*time.Millisecond })
+			stopped.Store(0)
+			held := left.Load()
+			s.do(t, http.MethodPost, "/v1/resume", `{}`).want(t, http.StatusOK)
+			until("the rest", func() bool { return len(s.texts(t, `SELECT email FROM recipients WHERE status = 'queued'`)) == 0 })
+			t.Logf("round %d: %d left before the stop, %d after sending resumed", round, held-before, left.Load()-held)
+			waited += left.Load() - held
+		}
+		seen := make(map[string]int)
+		for _, mail := range mx.Mails() {
+			for _, to := range mail.To {
+				if seen[to]++; seen[to] > 1 && !strings.HasPrefix(to, "ann") { // each reply goes to her, too
+					t.Errorf("%s received a message twice", to)
+				}
+			}
+		}
+		if waited == 0 {
+			t.Error("no stop held anything back")
+		}
+		if n := late.Load(); n != 0 {
+			t.Errorf("%d of %d messages left later than a second after a stop", n, left.Load())
+		}
+	})
+}
