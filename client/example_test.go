@@ -37,7 +37,7 @@ func Example() {
 // signUp acts as the shop: it sends a code.
 func signUp(ctx context.Context, c *client.Client, inbox *gen.Inbox) {
 	_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{
-		From:    gen.NewOptNilAddress(gen.NewEmailAddressAddress("noreply@shop.example")),
+		From:    gen.NewOptNilAddress(gen.NewMailboxAddress("noreply@shop.example")),
 		Subject: client.Text("Welcome to the shop"), Text: client.Body("Your verification code is 482913."),
 	}, gen.SimulateMessageParams{InboxID: inbox.ID})
 	if err != nil {

@@ -59,11 +59,15 @@ func Text(s string) gen.OptString { return gen.NewOptString(s) }
 // text of a message.
 func Body(s string) gen.OptNilString { return gen.NewOptNilString(s) }
 
-// To returns the recipients of a message.
+// Address returns an address of a request: "ana@example.org" or
+// "Ana <ana@example.org>".
+func Address(s string) gen.Address { return gen.NewMailboxAddress(gen.Mailbox(s)) }
+
+// To returns the recipients of a message or an email, each with or without a name.
 func To(addresses ...string) gen.Recipients {
 	all := make(gen.AddressArray, 0, len(addresses))
 	for _, a := range addresses {
-		all = append(all, gen.NewEmailAddressAddress(gen.EmailAddress(a)))
+		all = append(all, Address(a))
 	}
 	return gen.NewAddressArrayRecipients(all)
 }
@@ -76,7 +80,7 @@ func Copy(addresses ...string) gen.OptOptionalRecipients {
 	}
 	all := make(gen.OptionalAddressArray, 0, len(addresses))
 	for _, a := range addresses {
-		all = append(all, gen.NewEmailAddressAddress(gen.EmailAddress(a)))
+		all = append(all, Address(a))
 	}
 	return gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(all))
 }

@@ -221,7 +221,7 @@ func TestEventsOfARealServer(t *testing.T) {
 	if _, err := c.SendDraft(ctx, gen.OptDraftSend{}, gen.SendDraftParams{DraftID: sent.Draft.ID}); err != nil {
 		t.Fatal(err)
 	}
-	mail := &gen.EmailSend{From: "a@postroom.localhost", To: gen.NewMailboxMailboxes(gen.Mailbox(in.Address)), Subject: "an email", Text: Body("hello")}
+	mail := &gen.EmailSend{From: Address("a@postroom.localhost"), To: gen.NewMailboxRecipients(gen.Mailbox(in.Address)), Subject: "an email", Text: Body("hello")}
 	email, err := c.SendEmail(ctx, mail, gen.SendEmailParams{})
 	if err != nil {
 		t.Fatal(err)

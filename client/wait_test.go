@@ -239,7 +239,7 @@ func TestNewMessagesOfARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := gen.NewOptNilAddress(gen.NewEmailAddressAddress("ana@example.org"))
+	from := gen.NewOptNilAddress(gen.NewMailboxAddress("ana@example.org"))
 	put := func(n int) {
 		_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{From: from, Subject: Text(fmt.Sprint("mail ", n)), Text: Body("hello")}, gen.SimulateMessageParams{InboxID: in.ID})
 		if err != nil {

@@ -24,7 +24,7 @@ var paramRules = []rule{
 var bodyRules = []rule{
 	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
 	{
-		whatever, has(`^(to|cc|bcc|reply_to|from|email|contacts)\b`), has(`is not an email address|has an invalid (local part|domain)`),
+		whatever, has(`^(email|contacts)\b|\.email$`), has(`is not an email address|has an invalid (local part|domain)`),
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
 	{has(`^callMcp$`), has(`^$`), has(`^MCP: `), "JSON-RPC and MCP are contracts of their own"},
@@ -35,9 +35,9 @@ var bodyRules = []rule{
 	},
 	{has(`^createInbox$`), has(`^name$`), has(`results in an address of more than 254`), "a schema sees name and domain, not the address that they make"},
 	{
-		has(`^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|from|recipients\[\d+\]\.to)\b`),
+		has(`Message$|^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|reply_to|from|recipients\[\d+\]\.to)\b`),
 		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
-		"an address with a name is no format of a schema",
+		"the pattern of an address with a name is coarser than its grammar",
 	},
 	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`not found in this account`), "a schema does not know what there is"},
 	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},

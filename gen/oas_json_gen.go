@@ -217,8 +217,8 @@ func (s *ActiveLimits) UnmarshalJSON(data []byte) error {
 // Encode encodes Address as json.
 func (s Address) Encode(e *jx.Encoder) {
 	switch s.Type {
-	case EmailAddressAddress:
-		s.EmailAddress.Encode(e)
+	case MailboxAddress:
+		s.Mailbox.Encode(e)
 	case AddressObjectAddress:
 		s.AddressObject.Encode(e)
 	}
@@ -237,10 +237,10 @@ func (s *Address) Decode(d *jx.Decoder) error {
 		}
 		s.Type = AddressObjectAddress
 	case jx.String:
-		if err := s.EmailAddress.Decode(d); err != nil {
+		if err := s.Mailbox.Decode(d); err != nil {
 			return err
 		}
-		s.Type = EmailAddressAddress
+		s.Type = MailboxAddress
 	default:
 		return errors.Errorf("unexpected json type %q", t)
 	}
@@ -13488,102 +13488,6 @@ func (s *Mailbox) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes MailboxArray as json.
-func (s MailboxArray) Encode(e *jx.Encoder) {
-	unwrapped := []Mailbox(s)
-
-	e.ArrStart()
-	for _, elem := range unwrapped {
-		elem.Encode(e)
-	}
-	e.ArrEnd()
-}
-
-// Decode decodes MailboxArray from json.
-func (s *MailboxArray) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode MailboxArray to nil")
-	}
-	var unwrapped []Mailbox
-	if err := func() error {
-		unwrapped = make([]Mailbox, 0)
-		if err := d.Arr(func(d *jx.Decoder) error {
-			var elem Mailbox
-			if err := elem.Decode(d); err != nil {
-				return err
-			}
-			unwrapped = append(unwrapped, elem)
-			return nil
-		}); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "alias")
-	}
-	*s = MailboxArray(unwrapped)
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s MailboxArray) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *MailboxArray) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode encodes Mailboxes as json.
-func (s Mailboxes) Encode(e *jx.Encoder) {
-	switch s.Type {
-	case MailboxMailboxes:
-		s.Mailbox.Encode(e)
-	case MailboxArrayMailboxes:
-		s.MailboxArray.Encode(e)
-	}
-}
-
-// Decode decodes Mailboxes from json.
-func (s *Mailboxes) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode Mailboxes to nil")
-	}
-	// Sum type type_discriminator.
-	switch t := d.Next(); t {
-	case jx.Array:
-		if err := s.MailboxArray.Decode(d); err != nil {
-			return err
-		}
-		s.Type = MailboxArrayMailboxes
-	case jx.String:
-		if err := s.Mailbox.Decode(d); err != nil {
-			return err
-		}
-		s.Type = MailboxMailboxes
-	default:
-		return errors.Errorf("unexpected json type %q", t)
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s Mailboxes) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *Mailboxes) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
 // Encode implements json.Marshaler.
 func (s *McpError) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -17433,8 +17337,8 @@ func (s *OptNilMailHeaders) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes Mailbox as json.
-func (o OptNilMailbox) Encode(e *jx.Encoder) {
+// Encode encodes OptionalRecipients as json.
+func (o OptNilOptionalRecipients) Encode(e *jx.Encoder) {
 	if !o.Set {
 		return
 	}
@@ -17445,17 +17349,17 @@ func (o OptNilMailbox) Encode(e *jx.Encoder) {
 	o.Value.Encode(e)
 }
 
-// Decode decodes Mailbox from json.
-func (o *OptNilMailbox) Decode(d *jx.Decoder) error {
+// Decode decodes OptionalRecipients from json.
+func (o *OptNilOptionalRecipients) Decode(d *jx.Decoder) error {
 	if o == nil {
-		return errors.New("invalid: unable to decode OptNilMailbox to nil")
+		return errors.New("invalid: unable to decode OptNilOptionalRecipients to nil")
 	}
 	if d.Next() == jx.Null {
 		if err := d.Null(); err != nil {
 			return err
 		}
 
-		var v Mailbox
+		var v OptionalRecipients
 		o.Value = v
 		o.Set = true
 		o.Null = true
@@ -17470,63 +17374,14 @@ func (o *OptNilMailbox) Decode(d *jx.Decoder) error {
 }
 
 // MarshalJSON implements stdjson.Marshaler.
-func (s OptNilMailbox) MarshalJSON() ([]byte, error) {
+func (s OptNilOptionalRecipients) MarshalJSON() ([]byte, error) {
 	e := jx.Encoder{}
 	s.Encode(&e)
 	return e.Bytes(), nil
 }
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptNilMailbox) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode encodes OptionalMailboxes as json.
-func (o OptNilOptionalMailboxes) Encode(e *jx.Encoder) {
-	if !o.Set {
-		return
-	}
-	if o.Null {
-		e.Null()
-		return
-	}
-	o.Value.Encode(e)
-}
-
-// Decode decodes OptionalMailboxes from json.
-func (o *OptNilOptionalMailboxes) Decode(d *jx.Decoder) error {
-	if o == nil {
-		return errors.New("invalid: unable to decode OptNilOptionalMailboxes to nil")
-	}
-	if d.Next() == jx.Null {
-		if err := d.Null(); err != nil {
-			return err
-		}
-
-		var v OptionalMailboxes
-		o.Value = v
-		o.Set = true
-		o.Null = true
-		return nil
-	}
-	o.Set = true
-	o.Null = false
-	if err := o.Value.Decode(d); err != nil {
-		return err
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s OptNilOptionalMailboxes) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptNilOptionalMailboxes) UnmarshalJSON(data []byte) error {
+func (s *OptNilOptionalRecipients) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -18076,107 +17931,11 @@ func (s *OptionalAddressArray) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes OptionalMailboxArray as json.
-func (s OptionalMailboxArray) Encode(e *jx.Encoder) {
-	unwrapped := []Mailbox(s)
-
-	e.ArrStart()
-	for _, elem := range unwrapped {
-		elem.Encode(e)
-	}
-	e.ArrEnd()
-}
-
-// Decode decodes OptionalMailboxArray from json.
-func (s *OptionalMailboxArray) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode OptionalMailboxArray to nil")
-	}
-	var unwrapped []Mailbox
-	if err := func() error {
-		unwrapped = make([]Mailbox, 0)
-		if err := d.Arr(func(d *jx.Decoder) error {
-			var elem Mailbox
-			if err := elem.Decode(d); err != nil {
-				return err
-			}
-			unwrapped = append(unwrapped, elem)
-			return nil
-		}); err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "alias")
-	}
-	*s = OptionalMailboxArray(unwrapped)
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s OptionalMailboxArray) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptionalMailboxArray) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode encodes OptionalMailboxes as json.
-func (s OptionalMailboxes) Encode(e *jx.Encoder) {
-	switch s.Type {
-	case MailboxOptionalMailboxes:
-		s.Mailbox.Encode(e)
-	case OptionalMailboxArrayOptionalMailboxes:
-		s.OptionalMailboxArray.Encode(e)
-	}
-}
-
-// Decode decodes OptionalMailboxes from json.
-func (s *OptionalMailboxes) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode OptionalMailboxes to nil")
-	}
-	// Sum type type_discriminator.
-	switch t := d.Next(); t {
-	case jx.Array:
-		if err := s.OptionalMailboxArray.Decode(d); err != nil {
-			return err
-		}
-		s.Type = OptionalMailboxArrayOptionalMailboxes
-	case jx.String:
-		if err := s.Mailbox.Decode(d); err != nil {
-			return err
-		}
-		s.Type = MailboxOptionalMailboxes
-	default:
-		return errors.Errorf("unexpected json type %q", t)
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s OptionalMailboxes) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptionalMailboxes) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
 // Encode encodes OptionalRecipients as json.
 func (s OptionalRecipients) Encode(e *jx.Encoder) {
 	switch s.Type {
-	case EmailAddressOptionalRecipients:
-		s.EmailAddress.Encode(e)
+	case MailboxOptionalRecipients:
+		s.Mailbox.Encode(e)
 	case AddressObjectOptionalRecipients:
 		s.AddressObject.Encode(e)
 	case OptionalAddressArrayOptionalRecipients:
@@ -18202,10 +17961,10 @@ func (s *OptionalRecipients) Decode(d *jx.Decoder) error {
 		}
 		s.Type = AddressObjectOptionalRecipients
 	case jx.String:
-		if err := s.EmailAddress.Decode(d); err != nil {
+		if err := s.Mailbox.Decode(d); err != nil {
 			return err
 		}
-		s.Type = EmailAddressOptionalRecipients
+		s.Type = MailboxOptionalRecipients
 	default:
 		return errors.Errorf("unexpected json type %q", t)
 	}
@@ -18654,8 +18413,8 @@ func (s *Recipient) UnmarshalJSON(data []byte) error {
 // Encode encodes Recipients as json.
 func (s Recipients) Encode(e *jx.Encoder) {
 	switch s.Type {
-	case EmailAddressRecipients:
-		s.EmailAddress.Encode(e)
+	case MailboxRecipients:
+		s.Mailbox.Encode(e)
 	case AddressObjectRecipients:
 		s.AddressObject.Encode(e)
 	case AddressArrayRecipients:
@@ -18681,10 +18440,10 @@ func (s *Recipients) Decode(d *jx.Decoder) error {
 		}
 		s.Type = AddressObjectRecipients
 	case jx.String:
-		if err := s.EmailAddress.Decode(d); err != nil {
+		if err := s.Mailbox.Decode(d); err != nil {
 			return err
 		}
-		s.Type = EmailAddressRecipients
+		s.Type = MailboxRecipients
 	default:
 		return errors.Errorf("unexpected json type %q", t)
 	}

@@ -120,13 +120,13 @@ func (s *ActiveLimits) SetOnLimit(val string) {
 	s.OnLimit = val
 }
 
-// An email address, alone or with a name.
+// An email address, alone or with a name: `ana@example.org`, `Ana <ana@example.org>` or an object.
 // Ref: #/components/schemas/Address
 // Address represents sum type.
 type Address struct {
 	// Type selects the active sum variant, switch on this field.
 	Type          AddressType
-	EmailAddress  EmailAddress
+	Mailbox       Mailbox
 	AddressObject AddressObject
 }
 
@@ -135,34 +135,34 @@ type AddressType string
 
 // Possible values for AddressType.
 const (
-	EmailAddressAddress  AddressType = "EmailAddress"
+	MailboxAddress       AddressType = "Mailbox"
 	AddressObjectAddress AddressType = "AddressObject"
 )
 
-// IsEmailAddress reports whether Address is EmailAddress.
-func (s Address) IsEmailAddress() bool { return s.Type == EmailAddressAddress }
+// IsMailbox reports whether Address is Mailbox.
+func (s Address) IsMailbox() bool { return s.Type == MailboxAddress }
 
 // IsAddressObject reports whether Address is AddressObject.
 func (s Address) IsAddressObject() bool { return s.Type == AddressObjectAddress }
 
-// SetEmailAddress sets Address to EmailAddress.
-func (s *Address) SetEmailAddress(v EmailAddress) {
-	s.Type = EmailAddressAddress
-	s.EmailAddress = v
+// SetMailbox sets Address to Mailbox.
+func (s *Address) SetMailbox(v Mailbox) {
+	s.Type = MailboxAddress
+	s.Mailbox = v
 }
 
-// GetEmailAddress returns EmailAddress and true boolean if Address is EmailAddress.
-func (s Address) GetEmailAddress() (v EmailAddress, ok bool) {
-	if !s.IsEmailAddress() {
+// GetMailbox returns Mailbox and true boolean if Address is Mailbox.
+func (s Address) GetMailbox() (v Mailbox, ok bool) {
+	if !s.IsMailbox() {
 		return v, false
 	}
-	return s.EmailAddress, true
+	return s.Mailbox, true
 }
 
-// NewEmailAddressAddress returns new Address from EmailAddress.
-func NewEmailAddressAddress(v EmailAddress) Address {
+// NewMailboxAddress returns new Address from Mailbox.
+func NewMailboxAddress(v Mailbox) Address {
 	var s Address
-	s.SetEmailAddress(v)
+	s.SetMailbox(v)
 	return s
 }
 
@@ -4137,7 +4137,7 @@ func (s *EmailBatch) SetDrafts(val []DraftInBatch) {
 // Ref: #/components/schemas/EmailBatchRecipient
 type EmailBatchRecipient struct {
 	// The recipients of this email.
-	To Mailboxes `json:"to"`
+	To Recipients `json:"to"`
 	// The template variables for this email.
 	Variables OptFreeObject `json:"variables"`
 	// Your own labels, to filter emails by.
@@ -4147,7 +4147,7 @@ type EmailBatchRecipient struct {
 }
 
 // GetTo returns the value of To.
-func (s *EmailBatchRecipient) GetTo() Mailboxes {
+func (s *EmailBatchRecipient) GetTo() Recipients {
 	return s.To
 }
 
@@ -4167,7 +4167,7 @@ func (s *EmailBatchRecipient) GetMetadata() OptFreeObject {
 }
 
 // SetTo sets the value of To.
-func (s *EmailBatchRecipient) SetTo(val Mailboxes) {
+func (s *EmailBatchRecipient) SetTo(val Recipients) {
 	s.To = val
 }
 
@@ -4193,7 +4193,7 @@ type EmailBatchSend struct {
 	// The sender, on one of your verified domains or on the installation's mail domain. On the latter,
 	// every account but the first uses the addresses of its inboxes only; otherwise 403
 	// `domain_not_verified`.
-	From Mailbox `json:"from"`
+	From Address `json:"from"`
 	// The subject line. Takes precedence over the subject of the template.
 	Subject string `json:"subject"`
 	// The HTML body.
@@ -4211,7 +4211,7 @@ type EmailBatchSend struct {
 }
 
 // GetFrom returns the value of From.
-func (s *EmailBatchSend) GetFrom() Mailbox {
+func (s *EmailBatchSend) GetFrom() Address {
 	return s.From
 }
 
@@ -4251,7 +4251,7 @@ func (s *EmailBatchSend) GetRecipients() []EmailBatchRecipient {
 }
 
 // SetFrom sets the value of From.
-func (s *EmailBatchSend) SetFrom(val Mailbox) {
+func (s *EmailBatchSend) SetFrom(val Address) {
 	s.From = val
 }
 
@@ -4620,15 +4620,15 @@ type EmailSend struct {
 	// The sender, on one of your verified domains or on the installation's mail domain. On the latter,
 	// every account but the first uses the addresses of its inboxes only; otherwise 403
 	// `domain_not_verified`.
-	From Mailbox `json:"from"`
+	From Address `json:"from"`
 	// The recipients.
-	To Mailboxes `json:"to"`
+	To Recipients `json:"to"`
 	// The recipients of copies.
-	Cc OptNilOptionalMailboxes `json:"cc"`
+	Cc OptNilOptionalRecipients `json:"cc"`
 	// The recipients of blind copies, whom the other recipients do not see.
-	Bcc OptNilOptionalMailboxes `json:"bcc"`
+	Bcc OptNilOptionalRecipients `json:"bcc"`
 	// The address that replies go to. If omitted, replies go to the sender.
-	ReplyTo OptNilMailbox `json:"replyTo"`
+	ReplyTo OptNilAddress `json:"replyTo"`
 	// The subject line. Takes precedence over the subject of the template.
 	Subject string `json:"subject"`
 	// The HTML body.
@@ -4658,27 +4658,27 @@ type EmailSend struct {
 }
 
 // GetFrom returns the value of From.
-func (s *EmailSend) GetFrom() Mailbox {
+func (s *EmailSend) GetFrom() Address {
 	return s.From
 }
 
 // GetTo returns the value of To.
-func (s *EmailSend) GetTo() Mailboxes {
+func (s *EmailSend) GetTo() Recipients {
 	return s.To
 }
 
 // GetCc returns the value of Cc.
-func (s *EmailSend) GetCc() OptNilOptionalMailboxes {
+func (s *EmailSend) GetCc() OptNilOptionalRecipients {
 	return s.Cc
 }
 
 // GetBcc returns the value of Bcc.
-func (s *EmailSend) GetBcc() OptNilOptionalMailboxes {
+func (s *EmailSend) GetBcc() OptNilOptionalRecipients {
 	return s.Bcc
 }
 
 // GetReplyTo returns the value of ReplyTo.
-func (s *EmailSend) GetReplyTo() OptNilMailbox {
+func (s *EmailSend) GetReplyTo() OptNilAddress {
 	return s.ReplyTo
 }
 
@@ -4738,27 +4738,27 @@ func (s *EmailSend) GetIdempotencyKey() OptString {
 }
 
 // SetFrom sets the value of From.
-func (s *EmailSend) SetFrom(val Mailbox) {
+func (s *EmailSend) SetFrom(val Address) {
 	s.From = val
 }
 
 // SetTo sets the value of To.
-func (s *EmailSend) SetTo(val Mailboxes) {
+func (s *EmailSend) SetTo(val Recipients) {
 	s.To = val
 }
 
 // SetCc sets the value of Cc.
-func (s *EmailSend) SetCc(val OptNilOptionalMailboxes) {
+func (s *EmailSend) SetCc(val OptNilOptionalRecipients) {
 	s.Cc = val
 }
 
 // SetBcc sets the value of Bcc.
-func (s *EmailSend) SetBcc(val OptNilOptionalMailboxes) {
+func (s *EmailSend) SetBcc(val OptNilOptionalRecipients) {
 	s.Bcc = val
 }
 
 // SetReplyTo sets the value of ReplyTo.
-func (s *EmailSend) SetReplyTo(val OptNilMailbox) {
+func (s *EmailSend) SetReplyTo(val OptNilAddress) {
 	s.ReplyTo = val
 }
 
@@ -6682,75 +6682,6 @@ func (s *MailHeadersResponse) init() MailHeadersResponse {
 }
 
 type Mailbox string
-
-type MailboxArray []Mailbox
-
-// One mailbox, or a list of 1 to 50.
-// Ref: #/components/schemas/Mailboxes
-// Mailboxes represents sum type.
-type Mailboxes struct {
-	// Type selects the active sum variant, switch on this field.
-	Type         MailboxesType
-	Mailbox      Mailbox
-	MailboxArray MailboxArray
-}
-
-// MailboxesType is oneOf type of Mailboxes.
-type MailboxesType string
-
-// Possible values for MailboxesType.
-const (
-	MailboxMailboxes      MailboxesType = "Mailbox"
-	MailboxArrayMailboxes MailboxesType = "MailboxArray"
-)
-
-// IsMailbox reports whether Mailboxes is Mailbox.
-func (s Mailboxes) IsMailbox() bool { return s.Type == MailboxMailboxes }
-
-// IsMailboxArray reports whether Mailboxes is MailboxArray.
-func (s Mailboxes) IsMailboxArray() bool { return s.Type == MailboxArrayMailboxes }
-
-// SetMailbox sets Mailboxes to Mailbox.
-func (s *Mailboxes) SetMailbox(v Mailbox) {
-	s.Type = MailboxMailboxes
-	s.Mailbox = v
-}
-
-// GetMailbox returns Mailbox and true boolean if Mailboxes is Mailbox.
-func (s Mailboxes) GetMailbox() (v Mailbox, ok bool) {
-	if !s.IsMailbox() {
-		return v, false
-	}
-	return s.Mailbox, true
-}
-
-// NewMailboxMailboxes returns new Mailboxes from Mailbox.
-func NewMailboxMailboxes(v Mailbox) Mailboxes {
-	var s Mailboxes
-	s.SetMailbox(v)
-	return s
-}
-
-// SetMailboxArray sets Mailboxes to MailboxArray.
-func (s *Mailboxes) SetMailboxArray(v MailboxArray) {
-	s.Type = MailboxArrayMailboxes
-	s.MailboxArray = v
-}
-
-// GetMailboxArray returns MailboxArray and true boolean if Mailboxes is MailboxArray.
-func (s Mailboxes) GetMailboxArray() (v MailboxArray, ok bool) {
-	if !s.IsMailboxArray() {
-		return v, false
-	}
-	return s.MailboxArray, true
-}
-
-// NewMailboxArrayMailboxes returns new Mailboxes from MailboxArray.
-func NewMailboxArrayMailboxes(v MailboxArray) Mailboxes {
-	var s Mailboxes
-	s.SetMailboxArray(v)
-	return s
-}
 
 // A JSON-RPC 2.0 error.
 // Ref: #/components/schemas/McpError
@@ -9939,57 +9870,57 @@ func (o OptNilMailHeaders) Or(d MailHeaders) MailHeaders {
 	return d
 }
 
-// NewOptNilMailbox returns new OptNilMailbox with value set to v.
-func NewOptNilMailbox(v Mailbox) OptNilMailbox {
-	return OptNilMailbox{
+// NewOptNilOptionalRecipients returns new OptNilOptionalRecipients with value set to v.
+func NewOptNilOptionalRecipients(v OptionalRecipients) OptNilOptionalRecipients {
+	return OptNilOptionalRecipients{
 		Value: v,
 		Set:   true,
 	}
 }
 
-// OptNilMailbox is optional nullable Mailbox.
-type OptNilMailbox struct {
-	Value Mailbox
+// OptNilOptionalRecipients is optional nullable OptionalRecipients.
+type OptNilOptionalRecipients struct {
+	Value OptionalRecipients
 	Set   bool
 	Null  bool
 }
 
-// IsSet returns true if OptNilMailbox was set.
-func (o OptNilMailbox) IsSet() bool { return o.Set }
+// IsSet returns true if OptNilOptionalRecipients was set.
+func (o OptNilOptionalRecipients) IsSet() bool { return o.Set }
 
 // Reset unsets value.
-func (o *OptNilMailbox) Reset() {
-	var v Mailbox
+func (o *OptNilOptionalRecipients) Reset() {
+	var v OptionalRecipients
 	o.Value = v
 	o.Set = false
 	o.Null = false
 }
 
 // SetTo sets value to v.
-func (o *OptNilMailbox) SetTo(v Mailbox) {
+func (o *OptNilOptionalRecipients) SetTo(v OptionalRecipients) {
 	o.Set = true
 	o.Null = false
 	o.Value = v
 }
 
 // IsNull returns true if value is Null.
-func (o OptNilMailbox) IsNull() bool { return o.Null }
+func (o OptNilOptionalRecipients) IsNull() bool { return o.Null }
 
 // SetToNull sets value to null.
-func (o *OptNilMailbox) SetToNull() {
+func (o *OptNilOptionalRecipients) SetToNull() {
 	o.Set = true
 	o.Null = true
-	var v Mailbox
+	var v OptionalRecipients
 	o.Value = v
 }
 
 // IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
-func (o OptNilMailbox) IsEmpty() bool {
+func (o OptNilOptionalRecipients) IsEmpty() bool {
 	return !o.Set && !o.Null
 }
 
 // Get returns value and boolean that denotes whether value was set.
-func (o OptNilMailbox) Get() (v Mailbox, ok bool) {
+func (o OptNilOptionalRecipients) Get() (v OptionalRecipients, ok bool) {
 	if o.Null {
 		return v, false
 	}
@@ -10000,75 +9931,7 @@ func (o OptNilMailbox) Get() (v Mailbox, ok bool) {
 }
 
 // Or returns value if set, or given parameter if does not.
-func (o OptNilMailbox) Or(d Mailbox) Mailbox {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
-// NewOptNilOptionalMailboxes returns new OptNilOptionalMailboxes with value set to v.
-func NewOptNilOptionalMailboxes(v OptionalMailboxes) OptNilOptionalMailboxes {
-	return OptNilOptionalMailboxes{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptNilOptionalMailboxes is optional nullable OptionalMailboxes.
-type OptNilOptionalMailboxes struct {
-	Value OptionalMailboxes
-	Set   bool
-	Null  bool
-}
-
-// IsSet returns true if OptNilOptionalMailboxes was set.
-func (o OptNilOptionalMailboxes) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptNilOptionalMailboxes) Reset() {
-	var v OptionalMailboxes
-	o.Value = v
-	o.Set = false
-	o.Null = false
-}
-
-// SetTo sets value to v.
-func (o *OptNilOptionalMailboxes) SetTo(v OptionalMailboxes) {
-	o.Set = true
-	o.Null = false
-	o.Value = v
-}
-
-// IsNull returns true if value is Null.
-func (o OptNilOptionalMailboxes) IsNull() bool { return o.Null }
-
-// SetToNull sets value to null.
-func (o *OptNilOptionalMailboxes) SetToNull() {
-	o.Set = true
-	o.Null = true
-	var v OptionalMailboxes
-	o.Value = v
-}
-
-// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
-func (o OptNilOptionalMailboxes) IsEmpty() bool {
-	return !o.Set && !o.Null
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptNilOptionalMailboxes) Get() (v OptionalMailboxes, ok bool) {
-	if o.Null {
-		return v, false
-	}
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptNilOptionalMailboxes) Or(d OptionalMailboxes) OptionalMailboxes {
+func (o OptNilOptionalRecipients) Or(d OptionalRecipients) OptionalRecipients {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -10877,84 +10740,13 @@ func (o OptWebhookUrl) Or(d WebhookUrl) WebhookUrl {
 
 type OptionalAddressArray []Address
 
-type OptionalMailboxArray []Mailbox
-
-// One mailbox, or a list of at most 50.
-// Ref: #/components/schemas/OptionalMailboxes
-// OptionalMailboxes represents sum type.
-type OptionalMailboxes struct {
-	// Type selects the active sum variant, switch on this field.
-	Type                 OptionalMailboxesType
-	Mailbox              Mailbox
-	OptionalMailboxArray OptionalMailboxArray
-}
-
-// OptionalMailboxesType is oneOf type of OptionalMailboxes.
-type OptionalMailboxesType string
-
-// Possible values for OptionalMailboxesType.
-const (
-	MailboxOptionalMailboxes              OptionalMailboxesType = "Mailbox"
-	OptionalMailboxArrayOptionalMailboxes OptionalMailboxesType = "OptionalMailboxArray"
-)
-
-// IsMailbox reports whether OptionalMailboxes is Mailbox.
-func (s OptionalMailboxes) IsMailbox() bool { return s.Type == MailboxOptionalMailboxes }
-
-// IsOptionalMailboxArray reports whether OptionalMailboxes is OptionalMailboxArray.
-func (s OptionalMailboxes) IsOptionalMailboxArray() bool {
-	return s.Type == OptionalMailboxArrayOptionalMailboxes
-}
-
-// SetMailbox sets OptionalMailboxes to Mailbox.
-func (s *OptionalMailboxes) SetMailbox(v Mailbox) {
-	s.Type = MailboxOptionalMailboxes
-	s.Mailbox = v
-}
-
-// GetMailbox returns Mailbox and true boolean if OptionalMailboxes is Mailbox.
-func (s OptionalMailboxes) GetMailbox() (v Mailbox, ok bool) {
-	if !s.IsMailbox() {
-		return v, false
-	}
-	return s.Mailbox, true
-}
-
-// NewMailboxOptionalMailboxes returns new OptionalMailboxes from Mailbox.
-func NewMailboxOptionalMailboxes(v Mailbox) OptionalMailboxes {
-	var s OptionalMailboxes
-	s.SetMailbox(v)
-	return s
-}
-
-// SetOptionalMailboxArray sets OptionalMailboxes to OptionalMailboxArray.
-func (s *OptionalMailboxes) SetOptionalMailboxArray(v OptionalMailboxArray) {
-	s.Type = OptionalMailboxArrayOptionalMailboxes
-	s.OptionalMailboxArray = v
-}
-
-// GetOptionalMailboxArray returns OptionalMailboxArray and true boolean if OptionalMailboxes is OptionalMailboxArray.
-func (s OptionalMailboxes) GetOptionalMailboxArray() (v OptionalMailboxArray, ok bool) {
-	if !s.IsOptionalMailboxArray() {
-		return v, false
-	}
-	return s.OptionalMailboxArray, true
-}
-
-// NewOptionalMailboxArrayOptionalMailboxes returns new OptionalMailboxes from OptionalMailboxArray.
-func NewOptionalMailboxArrayOptionalMailboxes(v OptionalMailboxArray) OptionalMailboxes {
-	var s OptionalMailboxes
-	s.SetOptionalMailboxArray(v)
-	return s
-}
-
 // One address, or a list of at most 50.
 // Ref: #/components/schemas/OptionalRecipients
 // OptionalRecipients represents sum type.
 type OptionalRecipients struct {
 	// Type selects the active sum variant, switch on this field.
 	Type                 OptionalRecipientsType
-	EmailAddress         EmailAddress
+	Mailbox              Mailbox
 	AddressObject        AddressObject
 	OptionalAddressArray OptionalAddressArray
 }
@@ -10964,13 +10756,13 @@ type OptionalRecipientsType string
 
 // Possible values for OptionalRecipientsType.
 const (
-	EmailAddressOptionalRecipients         OptionalRecipientsType = "EmailAddress"
+	MailboxOptionalRecipients              OptionalRecipientsType = "Mailbox"
 	AddressObjectOptionalRecipients        OptionalRecipientsType = "AddressObject"
 	OptionalAddressArrayOptionalRecipients OptionalRecipientsType = "OptionalAddressArray"
 )
 
-// IsEmailAddress reports whether OptionalRecipients is EmailAddress.
-func (s OptionalRecipients) IsEmailAddress() bool { return s.Type == EmailAddressOptionalRecipients }
+// IsMailbox reports whether OptionalRecipients is Mailbox.
+func (s OptionalRecipients) IsMailbox() bool { return s.Type == MailboxOptionalRecipients }
 
 // IsAddressObject reports whether OptionalRecipients is AddressObject.
 func (s OptionalRecipients) IsAddressObject() bool { return s.Type == AddressObjectOptionalRecipients }
@@ -10980,24 +10772,24 @@ func (s OptionalRecipients) IsOptionalAddressArray() bool {
 	return s.Type == OptionalAddressArrayOptionalRecipients
 }
 
-// SetEmailAddress sets OptionalRecipients to EmailAddress.
-func (s *OptionalRecipients) SetEmailAddress(v EmailAddress) {
-	s.Type = EmailAddressOptionalRecipients
-	s.EmailAddress = v
+// SetMailbox sets OptionalRecipients to Mailbox.
+func (s *OptionalRecipients) SetMailbox(v Mailbox) {
+	s.Type = MailboxOptionalRecipients
+	s.Mailbox = v
 }
 
-// GetEmailAddress returns EmailAddress and true boolean if OptionalRecipients is EmailAddress.
-func (s OptionalRecipients) GetEmailAddress() (v EmailAddress, ok bool) {
-	if !s.IsEmailAddress() {
+// GetMailbox returns Mailbox and true boolean if OptionalRecipients is Mailbox.
+func (s OptionalRecipients) GetMailbox() (v Mailbox, ok bool) {
+	if !s.IsMailbox() {
 		return v, false
 	}
-	return s.EmailAddress, true
+	return s.Mailbox, true
 }
 
-// NewEmailAddressOptionalRecipients returns new OptionalRecipients from EmailAddress.
-func NewEmailAddressOptionalRecipients(v EmailAddress) OptionalRecipients {
+// NewMailboxOptionalRecipients returns new OptionalRecipients from Mailbox.
+func NewMailboxOptionalRecipients(v Mailbox) OptionalRecipients {
 	var s OptionalRecipients
-	s.SetEmailAddress(v)
+	s.SetMailbox(v)
 	return s
 }
 
@@ -11252,7 +11044,7 @@ func (s *Recipient) SetBouncedAt(val NilDateTime) {
 type Recipients struct {
 	// Type selects the active sum variant, switch on this field.
 	Type          RecipientsType
-	EmailAddress  EmailAddress
+	Mailbox       Mailbox
 	AddressObject AddressObject
 	AddressArray  AddressArray
 }
@@ -11262,13 +11054,13 @@ type RecipientsType string
 
 // Possible values for RecipientsType.
 const (
-	EmailAddressRecipients  RecipientsType = "EmailAddress"
+	MailboxRecipients       RecipientsType = "Mailbox"
 	AddressObjectRecipients RecipientsType = "AddressObject"
 	AddressArrayRecipients  RecipientsType = "AddressArray"
 )
 
-// IsEmailAddress reports whether Recipients is EmailAddress.
-func (s Recipients) IsEmailAddress() bool { return s.Type == EmailAddressRecipients }
+// IsMailbox reports whether Recipients is Mailbox.
+func (s Recipients) IsMailbox() bool { return s.Type == MailboxRecipients }
 
 // IsAddressObject reports whether Recipients is AddressObject.
 func (s Recipients) IsAddressObject() bool { return s.Type == AddressObjectRecipients }
@@ -11276,24 +11068,24 @@ func (s Recipients) IsAddressObject() bool { return s.Type == AddressObjectRecip
 // IsAddressArray reports whether Recipients is AddressArray.
 func (s Recipients) IsAddressArray() bool { return s.Type == AddressArrayRecipients }
 
-// SetEmailAddress sets Recipients to EmailAddress.
-func (s *Recipients) SetEmailAddress(v EmailAddress) {
-	s.Type = EmailAddressRecipients
-	s.EmailAddress = v
+// SetMailbox sets Recipients to Mailbox.
+func (s *Recipients) SetMailbox(v Mailbox) {
+	s.Type = MailboxRecipients
+	s.Mailbox = v
 }
 
-// GetEmailAddress returns EmailAddress and true boolean if Recipients is EmailAddress.
-func (s Recipients) GetEmailAddress() (v EmailAddress, ok bool) {
-	if !s.IsEmailAddress() {
+// GetMailbox returns Mailbox and true boolean if Recipients is Mailbox.
+func (s Recipients) GetMailbox() (v Mailbox, ok bool) {
+	if !s.IsMailbox() {
 		return v, false
 	}
-	return s.EmailAddress, true
+	return s.Mailbox, true
 }
 
-// NewEmailAddressRecipients returns new Recipients from EmailAddress.
-func NewEmailAddressRecipients(v EmailAddress) Recipients {
+// NewMailboxRecipients returns new Recipients from Mailbox.
+func NewMailboxRecipients(v Mailbox) Recipients {
 	var s Recipients
-	s.SetEmailAddress(v)
+	s.SetMailbox(v)
 	return s
 }
 

@@ -11,8 +11,8 @@ import (
 
 func (s Address) Validate() error {
 	switch s.Type {
-	case EmailAddressAddress:
-		if err := s.EmailAddress.Validate(); err != nil {
+	case MailboxAddress:
+		if err := s.Mailbox.Validate(); err != nil {
 			return err
 		}
 		return nil
@@ -3185,7 +3185,7 @@ func (s Mailbox) Validate() error {
 		MaxLengthSet:  true,
 		Email:         false,
 		Hostname:      false,
-		Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"],
+		Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85]*[^\\x00-\\x1F\\x7F\\x85 @]@[^\\x00-\\x1F\\x7F\\x85 @<>]+>? *$"],
 		MinNumeric:    0,
 		MinNumericSet: false,
 		MaxNumeric:    0,
@@ -3194,56 +3194,6 @@ func (s Mailbox) Validate() error {
 		return errors.Wrap(err, "string")
 	}
 	return nil
-}
-
-func (s MailboxArray) Validate() error {
-	alias := ([]Mailbox)(s)
-	if alias == nil {
-		return errors.New("nil is invalid value")
-	}
-	if err := (validate.Array{
-		MinLength:    1,
-		MinLengthSet: true,
-		MaxLength:    50,
-		MaxLengthSet: true,
-	}).ValidateLength(len(alias)); err != nil {
-		return errors.Wrap(err, "array")
-	}
-	var failures []validate.FieldError
-	for i, elem := range alias {
-		if err := func() error {
-			if err := elem.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			failures = append(failures, validate.FieldError{
-				Name:  fmt.Sprintf("[%d]", i),
-				Error: err,
-			})
-		}
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-	return nil
-}
-
-func (s Mailboxes) Validate() error {
-	switch s.Type {
-	case MailboxMailboxes:
-		if err := s.Mailbox.Validate(); err != nil {
-			return err
-		}
-		return nil
-	case MailboxArrayMailboxes:
-		if err := s.MailboxArray.Validate(); err != nil {
-			return err
-		}
-		return nil
-	default:
-		return errors.Errorf("invalid type %q", s.Type)
-	}
 }
 
 func (s *Message) Validate() error {
@@ -4334,60 +4284,10 @@ func (s OptionalAddressArray) Validate() error {
 	return nil
 }
 
-func (s OptionalMailboxArray) Validate() error {
-	alias := ([]Mailbox)(s)
-	if alias == nil {
-		return errors.New("nil is invalid value")
-	}
-	if err := (validate.Array{
-		MinLength:    0,
-		MinLengthSet: false,
-		MaxLength:    50,
-		MaxLengthSet: true,
-	}).ValidateLength(len(alias)); err != nil {
-		return errors.Wrap(err, "array")
-	}
-	var failures []validate.FieldError
-	for i, elem := range alias {
-		if err := func() error {
-			if err := elem.Validate(); err != nil {
-				return err
-			}
-			return nil
-		}(); err != nil {
-			failures = append(failures, validate.FieldError{
-				Name:  fmt.Sprintf("[%d]", i),
-				Error: err,
-			})
-		}
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-	return nil
-}
-
-func (s OptionalMailboxes) Validate() error {
-	switch s.Type {
-	case MailboxOptionalMailboxes:
-		if err := s.Mailbox.Validate(); err != nil {
-			return err
-		}
-		return nil
-	case OptionalMailboxArrayOptionalMailboxes:
-		if err := s.OptionalMailboxArray.Validate(); err != nil {
-			return err
-		}
-		return nil
-	default:
-		return errors.Errorf("invalid type %q", s.Type)
-	}
-}
-
 func (s OptionalRecipients) Validate() error {
 	switch s.Type {
-	case EmailAddressOptionalRecipients:
-		if err := s.EmailAddress.Validate(); err != nil {
+	case MailboxOptionalRecipients:
+		if err := s.Mailbox.Validate(); err != nil {
 			return err
 		}
 		return nil
@@ -4431,8 +4331,8 @@ func (s *ReceivedCode) Validate() error {
 
 func (s Recipients) Validate() error {
 	switch s.Type {
-	case EmailAddressRecipients:
-		if err := s.EmailAddress.Validate(); err != nil {
+	case MailboxRecipients:
+		if err := s.Mailbox.Validate(); err != nil {
 			return err
 		}
 		return nil

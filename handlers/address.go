@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// addressesFromAPI reads an address field in any of its shapes: an address, an
-// object, or a list of both.
+// addressesFromAPI reads an address field in any of its shapes: a text, an object,
+// or a list of both.
 func addressesFromAPI(field string, r gen.Recipients) ([]mail.Address, error) {
 	switch r.Type {
 	case gen.AddressObjectRecipients:
@@ -21,12 +20,15 @@ func addressesFromAPI(field string, r gen.Recipients) ([]mail.Address, error) {
 	case gen.AddressArrayRecipients:
 		return addressList(field, r.AddressArray, true)
 	default:
-		return addressList(field, []gen.Address{gen.NewEmailAddressAddress(r.EmailAddress)}, false)
+		return addressList(field, []gen.Address{gen.NewMailboxAddress(r.Mailbox)}, false)
 	}
 }
 
-// optionalAddresses is addressesFromAPI for a field that may be absent or empty.
-func optionalAddresses(field string, o gen.OptOptionalRecipients) ([]mail.Address, error) {
+// optionalAddresses is addressesFromAPI for a field that may be absent, null or
+// empty.
+func optionalAddresses(field string, o interface {
+	Get() (gen.OptionalRecipients, bool)
+}) ([]mail.Address, error) {
 	r, ok := o.Get()
 	if !ok {
 		return nil, nil
@@ -37,7 +39,7 @@ func optionalAddresses(field string, o gen.OptOptionalRecipients) ([]mail.Addres
 	case gen.OptionalAddressArrayOptionalRecipients:
 		return addressList(field, r.OptionalAddressArray, true)
 	default:
-		return addressList(field, []gen.Address{gen.NewEmailAddressAddress(r.EmailAddress)}, false)
+		return addressList(field, []gen.Address{gen.NewMailboxAddress(r.Mailbox)}, false)
 	}
 }
 
@@ -48,20 +50,37 @@ func addressList(field string, in []gen.Address, indexed bool) ([]mail.Address, 
 		if indexed {
 			place += "[" + strconv.Itoa(i) + "]"
 		}
-		addr := mail.Address{Email: string(a.EmailAddress)}
-		if a.Type == gen.AddressObjectAddress {
-			addr = mail.Address{Email: string(a.AddressObject.Email), Name: a.AddressObject.Name.Or("")}
-			if err := checkName(place+".name", &addr.Name); err != nil {
-				return nil, err
-			}
-			place += ".email"
-		}
-		if err := mail.ValidAddress(addr.Email); err != nil {
-			return nil, httpapi.Invalid(place, "%s", err)
+		addr, err := addressFromAPI(place, a)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, addr)
 	}
 	return out, nil
+}
+
+// addressFromAPI reads an address: "Ann <ann@example.org>", the address alone, or an
+// object.
+func addressFromAPI(field string, a gen.Address) (mail.Address, error) {
+	written, name := string(a.Mailbox), ""
+	if a.Type == gen.AddressObjectAddress {
+		written, name = string(a.AddressObject.Email), a.AddressObject.Name.Or("")
+		if err := checkName(field+".name", &name); err != nil {
+			return mail.Address{}, err
+		}
+		field += ".email"
+		if err := mail.ValidAddress(written); err != nil { // not with a name
+			return mail.Address{}, httpapi.Invalid(field, "%s%s", err, httpapi.Quoted(written))
+		}
+	}
+	addr, err := mail.ParseMailbox(written)
+	if err != nil {
+		return mail.Address{}, httpapi.Invalid(field, "%s%s", err, httpapi.Quoted(written))
+	}
+	if name != "" {
+		addr.Name = name
+	}
+	return addr, nil
 }
 
 // isOwn reports whether mail to email reaches the inbox. It ignores case and
@@ -94,43 +113,6 @@ func without(in []mail.Address, others ...[]mail.Address) []mail.Address {
 		}
 	}
 	return out
-}
-
-// mailboxesFromAPI reads an address field of an email in any of its shapes: an
-// address with or without a name, or a list.
-func mailboxesFromAPI(field string, m gen.Mailboxes) ([]mail.Address, error) {
-	if m.Type == gen.MailboxArrayMailboxes {
-		return mailboxList(field, m.MailboxArray, true)
-	}
-	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
-}
-
-// optionalMailboxes is mailboxesFromAPI for a field that may be absent, null or empty.
-func optionalMailboxes(field string, o gen.OptNilOptionalMailboxes) ([]mail.Address, error) {
-	m, ok := o.Get()
-	if !ok {
-		return nil, nil
-	}
-	if m.Type == gen.OptionalMailboxArrayOptionalMailboxes {
-		return mailboxList(field, m.OptionalMailboxArray, true)
-	}
-	return mailboxList(field, []gen.Mailbox{m.Mailbox}, false)
-}
-
-func mailboxList(field string, in []gen.Mailbox, indexed bool) ([]mail.Address, error) {
-	out := make([]mail.Address, 0, len(in))
-	for i, m := range in {
-		place := field
-		if indexed {
-			place = fmt.Sprintf("%s[%d]", field, i)
-		}
-		addr, err := mail.ParseMailbox(string(m))
-		if err != nil {
-			return nil, httpapi.Invalid(place, "%s", err)
-		}
-		out = append(out, addr)
-	}
-	return out, nil
 }
 
 // mailbox formats an address with its name, quoted where necessary, in the form

@@ -62,7 +62,7 @@ func listedInBatch(err error) error {
 func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *batchRoom) ([]*emailSubmission, error) {
 	var shared emailSubmission
 	shared.category = store.Category(req.Category.Or(gen.EmailBatchSendCategoryTransactional))
-	if err := a.from(ctx, &shared, string(req.From)); err != nil {
+	if err := a.from(ctx, &shared, req.From); err != nil {
 		return nil, err
 	}
 	said, err := a.scriptOf(ctx, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template, render: true})
@@ -117,7 +117,7 @@ func (r *batchRoom) leave() {
 // address prepares the email of a batch for one recipient. place is the prefix
 // of its fields in the request. Its variables override the shared ones.
 func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said script, shared map[string]any) (err error) {
-	if s.to, err = mailboxesFromAPI(place+"to", r.To); err != nil {
+	if s.to, err = addressesFromAPI(place+"to", r.To); err != nil {
 		return err
 	}
 	if err := s.label(place, r.Tags, r.Metadata); err != nil {

@@ -78,21 +78,21 @@ func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (gen.SendEma
 // emailFromAPI reads a request.
 func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmission, error) {
 	s := &emailSubmission{category: store.Category(req.Category.Or(gen.EmailSendCategoryTransactional))}
-	if err := a.from(ctx, s, string(req.From)); err != nil {
+	if err := a.from(ctx, s, req.From); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.to, err = mailboxesFromAPI("to", req.To); err != nil {
+	if s.to, err = addressesFromAPI("to", req.To); err != nil {
 		return nil, err
 	}
-	if s.cc, err = optionalMailboxes("cc", req.Cc); err != nil {
+	if s.cc, err = optionalAddresses("cc", req.Cc); err != nil {
 		return nil, err
 	}
-	if s.bcc, err = optionalMailboxes("bcc", req.Bcc); err != nil {
+	if s.bcc, err = optionalAddresses("bcc", req.Bcc); err != nil {
 		return nil, err
 	}
 	if to, ok := req.ReplyTo.Get(); ok {
-		if s.replyTo, err = mailboxList("replyTo", []gen.Mailbox{to}, false); err != nil {
+		if s.replyTo, err = addressList("replyTo", []gen.Address{to}, false); err != nil {
 			return nil, err
 		}
 	}
@@ -119,12 +119,12 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 }
 
 // from sets the sender of the email and checks that the caller may use it.
-func (a *API) from(ctx context.Context, s *emailSubmission, from string) error {
-	list, err := mailboxList("from", []gen.Mailbox{gen.Mailbox(from)}, false)
-	if err != nil {
+func (a *API) from(ctx context.Context, s *emailSubmission, from gen.Address) error {
+	var err error
+	if s.from, err = addressFromAPI("from", from); err != nil {
 		return err
 	}
-	s.from, s.account, s.kind, s.isEmail = list[0], httpapi.Caller(ctx).AccountID, store.DraftNew, true
+	s.account, s.kind, s.isEmail = httpapi.Caller(ctx).AccountID, store.DraftNew, true
 	s.inbox, err = a.sender(ctx, s.from)
 	return err
 }

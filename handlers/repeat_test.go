@@ -101,7 +101,7 @@ func secondNode(t *testing.T, cfg store.Config, st *store.Store) *store.Store {
 
 func sendOnce(ctx context.Context, api *gen.Client, inbox, text string) (string, error) {
 	res, err := api.SendMessage(ctx, &gen.MessageSend{
-		To: gen.NewEmailAddressRecipients("a@out.example"), Subject: "s", Text: gen.NewOptNilString(text),
+		To: gen.NewMailboxRecipients("a@out.example"), Subject: "s", Text: gen.NewOptNilString(text),
 	}, gen.SendMessageParams{InboxID: inbox})
 	if err != nil {
 		return "", err

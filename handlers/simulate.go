@@ -56,14 +56,14 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 	if !ok {
 		return nil, httpapi.Invalid("from", "is required unless raw is present")
 	}
-	sender, err := addressList("from", []gen.Address{from}, false)
+	sender, err := addressFromAPI("from", from)
 	if err != nil {
 		return nil, err
 	}
 	now := a.now()
 	id := store.NewID("", now)
 	out := compose.Outgoing{
-		Seed: id, HeaderID: "<" + id + "@" + in.Domain + ">", Date: now.UTC().Truncate(time.Second), From: sender[0],
+		Seed: id, HeaderID: "<" + id + "@" + in.Domain + ">", Date: now.UTC().Truncate(time.Second), From: sender,
 		To: []mail.Address{{Email: in.Address}}, Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),
 	}
 	var raw strings.Builder

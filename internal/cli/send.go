@@ -40,7 +40,7 @@ func (p Program) sendCommand() *cobra.Command {
 		}
 		if from != "" {
 			return a.sendEmail(ctx, &gen.EmailSend{
-				From: gen.Mailbox(from), To: mailboxesOf(to), Cc: copies(cc), Bcc: copies(bcc), Subject: subject,
+				From: client.Address(from), To: client.To(to...), Cc: copies(cc), Bcc: copies(bcc), Subject: subject,
 				Text: m.read.text, HTML: m.read.html, Attachments: m.emailAttachments(),
 			}, once)
 		}
@@ -87,23 +87,12 @@ func (a *api) showSent(res any, err error) error {
 	})
 }
 
-func mailboxesOf(all []string) gen.Mailboxes {
-	var list gen.MailboxArray
-	for _, m := range all {
-		list = append(list, gen.Mailbox(m))
+func copies(all []string) gen.OptNilOptionalRecipients {
+	r, ok := client.Copy(all...).Get()
+	if !ok {
+		return gen.OptNilOptionalRecipients{}
 	}
-	return gen.NewMailboxArrayMailboxes(list)
-}
-
-func copies(all []string) gen.OptNilOptionalMailboxes {
-	if len(all) == 0 {
-		return gen.OptNilOptionalMailboxes{}
-	}
-	var list gen.OptionalMailboxArray
-	for _, m := range all {
-		list = append(list, gen.Mailbox(m))
-	}
-	return gen.NewOptNilOptionalMailboxes(gen.NewOptionalMailboxArrayOptionalMailboxes(list))
+	return gen.NewOptNilOptionalRecipients(r)
 }
 
 func (b *body) emailAttachments() []gen.EmailAttachmentInput {

@@ -28,6 +28,12 @@ type Fault struct {
 // MaxFaults limits how many faults of one request are listed.
 const MaxFaults = 20
 
+// mailboxPattern is that of an address with or without a name. The handler checks
+// the rest of the grammar.
+const mailboxPattern = `^[^\x00-\x1F\x7F\x85]*[^\x00-\x1F\x7F\x85 @]@[^\x00-\x1F\x7F\x85 @<>]+>? *$`
+
+const notAnAddress = "is not an email address"
+
 // patternRules describe the patterns of the contract.
 var patternRules = map[string]string{
 	strictOneLine:                         "must not contain line breaks or other control characters",
@@ -212,7 +218,9 @@ func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found
 	case *kind.Maximum:
 		say = "must be at most " + decimal(k.Want)
 	case *kind.Pattern:
-		say, rank = patternMessage(k.Want), 3
+		if say, rank = patternMessage(k.Want), 3; k.Want == mailboxPattern {
+			say = notAnAddress + Quoted(k.Got)
+		}
 	case *kind.Format:
 		say, rank = formatMessage(k), 4
 	}
@@ -250,15 +258,15 @@ func patternMessage(pattern string) string {
 func formatMessage(k *kind.Format) string {
 	switch k.Want {
 	case "email":
-		return "is not an email address" + value(k.Got)
+		return notAnAddress + Quoted(k.Got)
 	case "byte":
 		return "is not base64 with padding"
 	case "date-time":
-		return "is not a time with a date and an offset, like 2027-01-31T10:00:00Z" + value(k.Got)
+		return "is not a time with a date and an offset, like 2027-01-31T10:00:00Z" + Quoted(k.Got)
 	case "date":
-		return "is not a date, like 2027-01-31" + value(k.Got)
+		return "is not a date, like 2027-01-31" + Quoted(k.Got)
 	}
-	return "is not a valid " + k.Want + value(k.Got)
+	return "is not a valid " + k.Want + Quoted(k.Got)
 }
 
 // typeNames are the JSON types with their articles.
@@ -327,9 +335,9 @@ func listOf(values []any) string {
 // maxValue limits the length of values in messages.
 const maxValue = 60
 
-// value formats a short text to append to a message, so that the reader sees
+// Quoted formats a short text to append to a message, so that the reader sees
 // what arrived.
-func value(v any) string {
+func Quoted(v any) string {
 	if s, ok := v.(string); ok && s != "" && len(s) <= maxValue {
 		return ": " + strconv.Quote(s)
 	}
@@ -338,7 +346,7 @@ func value(v any) string {
 
 // got formats a short text to put before a message.
 func got(v any) string {
-	if text := value(v); text != "" {
+	if text := Quoted(v); text != "" {
 		return "is " + strings.TrimPrefix(text, ": ") + ", but "
 	}
 	return ""

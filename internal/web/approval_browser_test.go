@@ -12,8 +12,8 @@ import (
 // order is a message with everything that a draft can have.
 func order() *gen.MessageSend {
 	m := mailTo("ann@out.example", "Purchase order 1042", "Please confirm the order.\nIt is for 20 chairs.\n")
-	m.Cc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewEmailAddressAddress("carl@out.example")}))
-	m.Bcc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewEmailAddressAddress("hidden@out.example")}))
+	m.Cc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewMailboxAddress("carl@out.example")}))
+	m.Bcc = gen.NewOptOptionalRecipients(gen.NewOptionalAddressArrayOptionalRecipients(gen.OptionalAddressArray{gen.NewMailboxAddress("hidden@out.example")}))
 	m.HTML = gen.NewOptNilString(`<p>Please <b>confirm</b> the order.</p><img src="https://pixel.example/1.gif">`)
 	m.Attachments = gen.MessageAttachmentInputs{{Filename: "order.pdf", Content: []byte("%PDF-1.7 order")}}
 	m.Headers = gen.NewOptNilMailHeaders(gen.MailHeaders{"X-Order": "1042"})

@@ -51,7 +51,7 @@ func (s *site) hold(t *testing.T, in *gen.Inbox, m *gen.MessageSend) *gen.Draft 
 
 func mailTo(to, subject, text string) *gen.MessageSend {
 	return &gen.MessageSend{
-		To:      gen.NewAddressArrayRecipients(gen.AddressArray{gen.NewEmailAddressAddress(gen.EmailAddress(to))}),
+		To:      gen.NewAddressArrayRecipients(gen.AddressArray{gen.NewMailboxAddress(gen.Mailbox(to))}),
 		Subject: subject, Text: gen.NewOptNilString(text),
 	}
 }

@@ -27,9 +27,11 @@ func (s *site) reported(t *testing.T, email string, status store.RecipientStatus
 func (s *site) sendRich(t *testing.T) string {
 	t.Helper()
 	id := s.send(t, "", "Your order has shipped", func(e *gen.EmailSend) {
-		e.To = gen.NewMailboxArrayMailboxes([]gen.Mailbox{"ann@out.example", "gone@nowhere.example", "slow@careful.example"})
+		e.To = gen.NewAddressArrayRecipients(gen.AddressArray{
+			gen.NewMailboxAddress("ann@out.example"), gen.NewMailboxAddress("gone@nowhere.example"), gen.NewMailboxAddress("slow@careful.example"),
+		})
 		e.HTML = gen.NewOptNilString(`<h2>It is on its way</h2><p>Follow it <a href="https://shop.example/t">here</a>.<script>evil()</script></p>`)
-		e.ReplyTo = gen.NewOptNilMailbox("help@shop.example")
+		e.ReplyTo = gen.NewOptNilAddress(gen.NewMailboxAddress("help@shop.example"))
 		e.Tags = gen.NewOptTags(gen.Tags{"flow": jx.Raw(`"receipt"`)})
 		e.Metadata = gen.NewOptFreeObject(gen.FreeObject{"order": jx.Raw(`4821`)})
 		e.Attachments = []gen.EmailAttachmentInput{{Filename: "receipt.pdf", Content: []byte("%PDF-1.4")}}

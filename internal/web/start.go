@@ -132,7 +132,7 @@ func (d *Dashboard) simulate(p *page) error {
 		to = "/"
 	}
 	_, err = d.api.SimulateMessage(p.ctx(), &gen.MessageSimulate{
-		From:    gen.NewOptNilAddress(gen.NewEmailAddressAddress("noreply@shop.example")),
+		From:    gen.NewOptNilAddress(gen.NewMailboxAddress("noreply@shop.example")),
 		Subject: gen.NewOptString("Welcome to the shop"),
 		Text:    gen.NewOptNilString("Welcome!\n\nYour verification code is 482913. It is valid for 10 minutes.\n"),
 	}, gen.SimulateMessageParams{InboxID: id})

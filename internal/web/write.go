@@ -160,7 +160,7 @@ func addressesOf(s string) gen.AddressArray {
 	}
 	for one := range strings.SplitSeq(s, ",") {
 		if one = strings.TrimSpace(one); one != "" {
-			out = append(out, gen.NewEmailAddressAddress(gen.EmailAddress(one)))
+			out = append(out, gen.NewMailboxAddress(gen.Mailbox(one)))
 		}
 	}
 	return out

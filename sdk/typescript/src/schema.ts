@@ -1946,26 +1946,18 @@ export interface components {
             /** @description The display name, or null for none. */
             name?: string | null;
         };
-        /** @description An email address, alone or with a name. */
-        Address: components["schemas"]["EmailAddress"] | components["schemas"]["AddressObject"];
+        /** @description An email address, alone or as `Name <address>`. */
+        Mailbox: string;
+        /** @description An email address, alone or with a name: `ana@example.org`, `Ana <ana@example.org>` or an object. */
+        Address: components["schemas"]["Mailbox"] | components["schemas"]["AddressObject"];
         /** @description A list of 1 to 50 addresses. */
         AddressArray: components["schemas"]["Address"][];
         /** @description A list of at most 50 addresses. */
         OptionalAddressArray: components["schemas"]["Address"][];
         /** @description One address, or a list of 1 to 50. */
-        Recipients: components["schemas"]["EmailAddress"] | components["schemas"]["AddressObject"] | components["schemas"]["AddressArray"];
+        Recipients: components["schemas"]["Mailbox"] | components["schemas"]["AddressObject"] | components["schemas"]["AddressArray"];
         /** @description One address, or a list of at most 50. */
-        OptionalRecipients: components["schemas"]["EmailAddress"] | components["schemas"]["AddressObject"] | components["schemas"]["OptionalAddressArray"];
-        /** @description An email address, alone or as `Name <address>`. */
-        Mailbox: string;
-        /** @description A list of 1 to 50 mailboxes. */
-        MailboxArray: components["schemas"]["Mailbox"][];
-        /** @description A list of at most 50 mailboxes. */
-        OptionalMailboxArray: components["schemas"]["Mailbox"][];
-        /** @description One mailbox, or a list of 1 to 50. */
-        Mailboxes: components["schemas"]["Mailbox"] | components["schemas"]["MailboxArray"];
-        /** @description One mailbox, or a list of at most 50. */
-        OptionalMailboxes: components["schemas"]["Mailbox"] | components["schemas"]["OptionalMailboxArray"];
+        OptionalRecipients: components["schemas"]["Mailbox"] | components["schemas"]["AddressObject"] | components["schemas"]["OptionalAddressArray"];
         /** @description How to get the next page of a list. */
         Page: {
             /** @description Whether more items follow this page. */
@@ -3740,15 +3732,15 @@ export interface components {
         /** @description The email to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined with `html`. */
         EmailSend: {
             /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. */
-            from: components["schemas"]["Mailbox"];
+            from: components["schemas"]["Address"];
             /** @description The recipients. */
-            to: components["schemas"]["Mailboxes"];
+            to: components["schemas"]["Recipients"];
             /** @description The recipients of copies. */
-            cc?: components["schemas"]["OptionalMailboxes"] | null;
+            cc?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The recipients of blind copies, whom the other recipients do not see. */
-            bcc?: components["schemas"]["OptionalMailboxes"] | null;
+            bcc?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The address that replies go to. If omitted, replies go to the sender. */
-            replyTo?: components["schemas"]["Mailbox"] | null;
+            replyTo?: components["schemas"]["Address"] | null;
             /** @description The subject line. Takes precedence over the subject of the template. */
             subject: string;
             /** @description The HTML body. */
@@ -3896,7 +3888,7 @@ export interface components {
         /** @description The emails to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined with `html`. */
         EmailBatchSend: {
             /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. */
-            from: components["schemas"]["Mailbox"];
+            from: components["schemas"]["Address"];
             /** @description The subject line. Takes precedence over the subject of the template. */
             subject: string;
             /** @description The HTML body. */
@@ -3918,7 +3910,7 @@ export interface components {
         /** @description One email of a batch. */
         EmailBatchRecipient: {
             /** @description The recipients of this email. */
-            to: components["schemas"]["Mailboxes"];
+            to: components["schemas"]["Recipients"];
             /** @description The template variables for this email. */
             variables?: components["schemas"]["FreeObject"];
             /** @description Your own labels, to filter emails by. */

@@ -63,25 +63,17 @@ AddressObject = TypedDict(
     },
 )
 
-Address: TypeAlias = "EmailAddress | AddressObject"
+Mailbox: TypeAlias = "str"
+
+Address: TypeAlias = "Mailbox | AddressObject"
 
 AddressArray: TypeAlias = "list[Address]"
 
 OptionalAddressArray: TypeAlias = "list[Address]"
 
-Recipients: TypeAlias = "EmailAddress | AddressObject | AddressArray"
+Recipients: TypeAlias = "Mailbox | AddressObject | AddressArray"
 
-OptionalRecipients: TypeAlias = "EmailAddress | AddressObject | OptionalAddressArray"
-
-Mailbox: TypeAlias = "str"
-
-MailboxArray: TypeAlias = "list[Mailbox]"
-
-OptionalMailboxArray: TypeAlias = "list[Mailbox]"
-
-Mailboxes: TypeAlias = "Mailbox | MailboxArray"
-
-OptionalMailboxes: TypeAlias = "Mailbox | OptionalMailboxArray"
+OptionalRecipients: TypeAlias = "Mailbox | AddressObject | OptionalAddressArray"
 
 Page = TypedDict(
     'Page',
@@ -1586,11 +1578,11 @@ EmailAttachmentInput = TypedDict(
 EmailSend = TypedDict(
     'EmailSend',
     {
-        'from': "Mailbox",
-        'to': "Mailboxes",
-        'cc': "NotRequired[OptionalMailboxes | None]",
-        'bcc': "NotRequired[OptionalMailboxes | None]",
-        'replyTo': "NotRequired[Mailbox | None]",
+        'from': "Address",
+        'to': "Recipients",
+        'cc': "NotRequired[OptionalRecipients | None]",
+        'bcc': "NotRequired[OptionalRecipients | None]",
+        'replyTo': "NotRequired[Address | None]",
         'subject': "str",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
@@ -1684,7 +1676,7 @@ EmailList = TypedDict(
 EmailBatchSend = TypedDict(
     'EmailBatchSend',
     {
-        'from': "Mailbox",
+        'from': "Address",
         'subject': "str",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
@@ -1698,7 +1690,7 @@ EmailBatchSend = TypedDict(
 EmailBatchRecipient = TypedDict(
     'EmailBatchRecipient',
     {
-        'to': "Mailboxes",
+        'to': "Recipients",
         'variables': "NotRequired[FreeObject]",
         'tags': "NotRequired[Tags]",
         'metadata': "NotRequired[FreeObject]",
