@@ -41,14 +41,14 @@ func TestKeysForInboxes(t *testing.T) {
 	oneEngine(t, func(t *testing.T, s *site) {
 		mine, other := s.newInbox(t, "mine", gen.SendPolicyOpen), s.newInbox(t, "other", gen.SendPolicyOpen)
 		v := s.visitAsUser(t)
-		v.get("/keys").want(t, 200).has(t, "<legend>Inboxes</legend>", mine.Address, other.Address)
-		v.post("/keys", []string{"name", "agent", "mode", "live", "inbox_ids", mine.ID}).want(t, 303)
+		v.get("/keys/new?inbox="+mine.ID).want(t, 200).has(t, `value="`+mine.ID+`" checked`, "<legend>Inboxes</legend>", mine.Address, other.Address)
+		v.post("/keys", []string{"name", "agent", "preset", "agent", "inbox_ids", mine.ID}).want(t, 303)
 		l, err := s.api.ListApiKeys(s.asUser(t), gen.ListApiKeysParams{})
 		must(t, err)
 		if got := l.Data[0].InboxIds; len(got) != 1 || got[0] != mine.ID {
 			t.Errorf("the key is for %v, want %s", got, mine.ID)
 		}
-		v.post("/keys", []string{"name", "agent", "mode", "live", "inbox_ids", mine.ID, "other_inboxes", "ibx_none, " + other.ID}).
+		v.post("/keys", []string{"name", "agent", "preset", "agent", "inbox_ids", mine.ID, "other_inboxes", "ibx_none, " + other.ID}).
 			want(t, 400).has(t, `value="ibx_none, `+other.ID+`"`, `value="`+mine.ID+`" checked`, "inboxes-fault")
 	})
 }

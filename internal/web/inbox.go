@@ -26,6 +26,7 @@ func (d *Dashboard) inboxPages() {
 type inboxForm struct {
 	Name, Domain, DisplayName, SendPolicy, RetentionDays, Aliases string
 	CatchAll                                                      bool
+	Limits                                                        limitsForm
 	Problem                                                       problem
 }
 
@@ -108,7 +109,7 @@ func (p *page) inboxForm() (inboxForm, error) {
 	return inboxForm{
 		Name: strings.TrimSpace(form.Get("name")), Domain: form.Get("domain"), DisplayName: strings.TrimSpace(form.Get("display_name")),
 		SendPolicy: form.Get("send_policy"), RetentionDays: form.Get("retention_days"),
-		Aliases: strings.TrimSpace(form.Get("aliases")), CatchAll: form.Get("catch_all") != "",
+		Aliases: strings.TrimSpace(form.Get("aliases")), CatchAll: form.Get("catch_all") != "", Limits: limitsFrom(form),
 	}, nil
 }
 
@@ -210,10 +211,16 @@ func (d *Dashboard) inboxSettings(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("inbox-settings", settingsView{in, inboxForm{
+	form := inboxForm{
 		DisplayName: in.DisplayName.Or(""), SendPolicy: in.SendPolicy, RetentionDays: strconv.Itoa(in.RetentionDays),
 		Aliases: strings.Join(in.Aliases, ", "), CatchAll: in.CatchAll,
-	}})
+	}
+	if active, ok := in.Limits.Get(); ok {
+		if form.Limits, err = limitsOf(&active); err != nil {
+			return err
+		}
+	}
+	return p.show("inbox-settings", settingsView{in, form})
 }
 
 func (d *Dashboard) updateInbox(p *page) error {
@@ -232,19 +239,27 @@ func (d *Dashboard) updateInbox(p *page) error {
 	if req.RetentionDays, err = f.retention(); err != nil {
 		return err
 	}
-	_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: id})
-	if pr, ok := problemOf(err); ok && (pr.status == http.StatusBadRequest || pr.status == http.StatusConflict) {
-		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
-		if err != nil {
+	limits, pr := f.Limits.request()
+	if pr.Message == "" {
+		req.Limits.SetToNull()
+		if limits != nil {
+			req.Limits = gen.NewOptNilSendLimits(*limits)
+		}
+		_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: id})
+		if err == nil {
+			return p.done("/inboxes/"+id, "Settings saved.")
+		}
+		var ok bool
+		if pr, ok = problemOf(err); !ok || pr.status != http.StatusBadRequest && pr.status != http.StatusConflict {
 			return err
 		}
-		f.Problem = pr
-		return p.showStatus(pr.status, "inbox-settings", settingsView{in, f})
 	}
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
 	if err != nil {
 		return err
 	}
-	return p.done("/inboxes/"+id, "Settings saved.")
+	f.Problem = pr
+	return p.showStatus(pr.status, "inbox-settings", settingsView{in, f})
 }
 
 func (d *Dashboard) deleteInbox(p *page) error {

@@ -1,26 +1,47 @@
 package web
 
 import (
+	"encoding/json"
+	"errors"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
 func (d *Dashboard) keyPages() {
 	d.get("/keys", pageOf("keys", d.listKeys))
+	d.get("/keys/new", pageOf("key-new", d.newKey))
 	d.post("/keys", d.createKey)
-	d.get("/keys/{id}/secret", d.showKey)
+	d.get("/keys/{id}", pageOf("key", d.showKey))
+	d.get("/keys/{id}/secret", d.showSecret)
+	d.post("/keys/{id}/limits", d.limitKey)
 	d.post("/keys/{id}/revoke", d.revokeKey)
 }
 
-// keyList is the page of API keys, with the form for a new key.
+// keyList is the page of API keys.
 type keyList struct {
 	Keys []gen.ApiKey
 	paging
-	Scopes []scope
+}
+
+func (d *Dashboard) listKeys(p *page) (keyList, error) {
+	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: limit(), Cursor: p.cursor()})
+	if err != nil {
+		return keyList{}, err
+	}
+	return keyList{Keys: l.Data, paging: p.paging(l.Cursor)}, nil
+}
+
+// keyView is the page with the form for a new key.
+type keyView struct {
+	Presets []preset
+	Scopes  []scope
 	// Inboxes are the newest inboxes, to choose from; MoreInboxes reports whether
 	// there are others.
 	Inboxes     []gen.Inbox
@@ -31,20 +52,39 @@ type keyList struct {
 
 // keyForm holds the submitted values.
 type keyForm struct {
-	Name, Mode, AllowedIPs, ExpiresOn string
-	Scopes                            []string
-	Inboxes                           []string // selected
-	OtherInboxes                      string   // typed ids
+	Name, Preset, AllowedIPs string
+	Test                     bool
+	Expires, ExpiresOn       string // number of days, "date" or empty for never; and the date
+	Scopes                   []string
+	Inboxes                  []string // selected
+	OtherInboxes             string   // typed addresses and IDs
+	Limits                   limitsForm
+}
+
+// preset is a choice of permissions. A key with no scopes has all permissions.
+type preset struct {
+	Name, Title, Means string
+	scopes             []gen.ApiKeyScope
+}
+
+// custom is the preset that takes the selected permissions.
+const custom = "custom"
+
+var presets = []preset{
+	{"agent", "Agent", "Reads and sends messages in its inboxes, and waits for codes.", []gen.ApiKeyScope{"read", "send"}},
+	{"send", "Send only", "Sends emails. Reads nothing.", []gen.ApiKeyScope{"emails:send"}},
+	{"read", "Read only", "Reads inboxes, messages and emails. Sends and changes nothing.", []gen.ApiKeyScope{"read"}},
+	{"full", "Full access", "Does everything, including managing keys and domains.", nil},
+	{custom, "Custom", "You select the permissions.", nil},
 }
 
 // scope is a permission of a key, with its meaning.
 type scope struct{ Name, Means string }
 
 var scopes = []scope{
-	{"*", "all permissions"},
+	{"codes:read", "wait for verification codes, without the messages"},
 	{"read", "read inboxes, messages, emails, usage, templates and domains"},
 	{"send", "create inboxes, send mail, edit drafts"},
-	{"codes:read", "wait for verification codes, without the messages"},
 	{"emails:send", "send emails"},
 	{"emails:read", "read emails"},
 	{"contacts:write", "read and change contacts"},
@@ -55,21 +95,19 @@ var scopes = []scope{
 	{"domains:read", "read domains"},
 	{"webhooks:manage", "manage webhooks"},
 	{"keys:manage", "manage API keys"},
+	{"*", "all permissions"},
 }
 
-func (d *Dashboard) listKeys(p *page) (keyList, error) {
-	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: limit(), Cursor: p.cursor()})
-	if err != nil {
-		return keyList{}, err
-	}
+func (d *Dashboard) newKey(p *page) (keyView, error) {
 	in, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit()})
 	if err != nil {
-		return keyList{}, err
+		return keyView{}, err
 	}
-	return keyList{
-		Keys: l.Data, paging: p.paging(l.Cursor), Scopes: scopes, Inboxes: in.Data, MoreInboxes: in.HasMore,
-		Form: keyForm{Mode: string(gen.ApiKeyCreateModeLive)},
-	}, nil
+	v := keyView{Presets: presets, Scopes: scopes, Inboxes: in.Data, MoreInboxes: in.HasMore, Form: keyForm{Preset: presets[0].Name}}
+	if id := p.r.URL.Query().Get("inbox"); id != "" {
+		v.Form.Inboxes = []string{id}
+	}
+	return v, nil
 }
 
 func (d *Dashboard) createKey(p *page) error {
@@ -78,51 +116,224 @@ func (d *Dashboard) createKey(p *page) error {
 		return err
 	}
 	form := keyForm{
-		Name: strings.TrimSpace(sent.Get("name")), Mode: sent.Get("mode"), Scopes: sent["scopes"],
-		AllowedIPs: sent.Get("allowed_ips"), ExpiresOn: sent.Get("expires_at"),
-		Inboxes: sent["inbox_ids"], OtherInboxes: sent.Get("other_inboxes"),
+		Name: strings.TrimSpace(sent.Get("name")), Preset: sent.Get("preset"), Test: sent.Get("test") != "", Scopes: sent["scopes"],
+		AllowedIPs: sent.Get("allowed_ips"), Expires: sent.Get("expires"), ExpiresOn: sent.Get("expires_at"),
+		Inboxes: sent["inbox_ids"], OtherInboxes: sent.Get("other_inboxes"), Limits: limitsFrom(sent),
 	}
-	made, err := d.api.CreateApiKey(p.ctx(), form.request())
+	again := func(v *keyView, pr problem) { v.Form, v.Problem = form, pr }
+	req, pr, err := d.keyRequest(p, form)
 	if err != nil {
-		return showFault(p, "keys", err, d.listKeys, func(v *keyList, pr problem) { v.Form, v.Problem = form, pr })
+		return err
 	}
-	return p.leaveSecret("/keys/"+url.PathEscape(made.ID)+"/secret", made.Key)
+	if pr.Message != "" {
+		v, err := d.newKey(p)
+		if err != nil {
+			return err
+		}
+		again(&v, pr)
+		return p.showStatus(pr.status, "key-new", v)
+	}
+	made, err := d.api.CreateApiKey(p.ctx(), req)
+	if err != nil {
+		return showFault(p, "key-new", err, d.newKey, again)
+	}
+	q := url.Values{"preset": {form.Preset}}
+	if len(made.InboxIds) > 0 {
+		q.Set("inbox", made.InboxIds[0])
+	}
+	return p.leaveSecret("/keys/"+url.PathEscape(made.ID)+"/secret", q, made.Key)
 }
 
-// showKey shows a key that was just created.
-func (d *Dashboard) showKey(p *page) error {
+// keyRequest returns the API request, without the empty fields, or the problem of
+// a field that the API does not know.
+func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, problem, error) {
+	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: listOf(f.AllowedIPs), Mode: gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeRestricted)}
+	if i := slices.IndexFunc(presets, func(c preset) bool { return c.Name == f.Preset }); i >= 0 {
+		req.Scopes = presets[i].scopes
+	}
+	if f.Preset == custom {
+		for _, s := range f.Scopes {
+			req.Scopes = append(req.Scopes, gen.ApiKeyScope(s))
+		}
+		if len(req.Scopes) == 0 {
+			return nil, fieldProblem("scopes", "Select at least one permission."), nil
+		}
+	}
+	switch {
+	case f.Test:
+		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeTest)
+	case f.Preset == "full":
+		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeLive)
+	}
+	ids, unknown, err := d.inboxIDs(p, f)
+	if err != nil {
+		return nil, problem{}, err
+	}
+	if unknown != "" {
+		return nil, fieldProblem("inbox_ids", "No inbox "+unknown+" in this account."), nil
+	}
+	if len(ids) > 0 {
+		req.InboxIds = gen.NewOptNilStringArray(ids)
+	}
+	if at, ok := f.expiry(d.now()); ok {
+		req.ExpiresAt = gen.NewOptNilDateTime(at)
+	}
+	limits, pr := f.Limits.request()
+	if limits != nil {
+		req.Limits = gen.NewOptNilSendLimits(*limits)
+	}
+	return req, pr, nil
+}
+
+// inboxIDs returns the IDs of the selected and the typed inboxes, or the first
+// address that is not an inbox of the account.
+func (d *Dashboard) inboxIDs(p *page, f keyForm) (ids []string, unknown string, err error) {
+	ids = slices.Clone(f.Inboxes)
+	for _, name := range listOf(f.OtherInboxes) {
+		if strings.Contains(name, "@") {
+			in, err := d.store.InboxAt(p.ctx(), p.user.AccountID, strings.ToLower(name))
+			if errors.Is(err, store.ErrNotFound) || err == nil && in.AccountID != p.user.AccountID {
+				return nil, name, nil
+			}
+			if err != nil {
+				return nil, "", err
+			}
+			name = in.ID
+		}
+		if !slices.Contains(ids, name) {
+			ids = append(ids, name)
+		}
+	}
+	return ids, "", nil
+}
+
+// expiry returns when the key expires; ok is false for never. A date means the end
+// of that day.
+func (f keyForm) expiry(now time.Time) (at time.Time, ok bool) {
+	if days, err := strconv.Atoi(f.Expires); err == nil && days > 0 && days <= 3650 {
+		return now.AddDate(0, 0, days), true
+	}
+	if day, err := time.Parse(time.DateOnly, f.ExpiresOn); err == nil && f.Expires == "date" {
+		return day.AddDate(0, 0, 1), true
+	}
+	return time.Time{}, false
+}
+
+// keySecret is the page that shows a new key once, with examples that use it.
+type keySecret struct {
+	Value    string
+	Snippets []snippet
+}
+
+// showSecret shows a key that was just created.
+func (d *Dashboard) showSecret(p *page) error {
 	value, ok, err := p.takeSecret("/keys")
 	if err != nil || !ok {
 		return err
 	}
-	return p.show("secret", secret{
-		Title: "Key created", What: "API key", Value: value, Back: "/keys", BackTitle: "Back to API keys",
-		Use: "Send it as “Authorization: Bearer …”. Copy it now: it is shown only once, and Postroom stores only its hash.",
-	})
+	v := keySecret{Value: value}
+	if v.Snippets, err = d.keySnippets(p); err != nil {
+		return err
+	}
+	with := strings.NewReplacer("$POSTROOM_KEY", value, "${POSTROOM_KEY}", value, "sk_live_...", value)
+	for i := range v.Snippets {
+		code := v.Snippets[i].Code
+		if _, wait, ok := strings.Cut(code, waitExample); ok && slices.Contains([]string{"read", custom}, p.r.URL.Query().Get("preset")) {
+			code = waitExample + wait // the key may not be able to simulate a message
+		}
+		v.Snippets[i].Code = with.Replace(code)
+	}
+	return p.show("key-secret", v)
 }
 
-// listOf splits a field that holds several values.
-func listOf(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r <= ' ' })
+// keySnippets returns the examples for a new key: they use its first inbox, or the
+// newest one of the account.
+func (d *Dashboard) keySnippets(p *page) ([]snippet, error) {
+	q := p.r.URL.Query()
+	if q.Get("preset") == "send" {
+		domains, err := d.ownDomains(p)
+		if err != nil {
+			return nil, err
+		}
+		return d.sendSnippets(append(domains, "example.com")[0]), nil
+	}
+	if id := q.Get("inbox"); id != "" {
+		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
+		if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
+			return d.snippets(nil), nil
+		}
+		return d.snippets(in), err
+	}
+	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(1)})
+	if err != nil {
+		return nil, err
+	}
+	if len(l.Data) == 0 {
+		return d.snippets(nil), nil
+	}
+	return d.snippets(&l.Data[0]), nil
 }
 
-// request returns the API request. Empty fields are left out.
-func (f keyForm) request() *gen.ApiKeyCreate {
-	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: listOf(f.AllowedIPs)}
-	if ids := append(slices.Clone(f.Inboxes), listOf(f.OtherInboxes)...); len(ids) > 0 {
-		req.InboxIds = gen.NewOptNilStringArray(ids)
+// keyPage is the page of one key.
+type keyPage struct {
+	store.Key
+	Inboxes []string // addresses, or IDs of deleted inboxes; nil: all
+	Limits  limitsForm
+	Problem problem
+}
+
+func (d *Dashboard) showKey(p *page) (keyPage, error) {
+	k, err := d.store.Key(p.ctx(), p.user.AccountID, p.r.PathValue("id"))
+	if errors.Is(err, store.ErrNotFound) {
+		return keyPage{}, errNoPage
 	}
-	if f.Mode != "" {
-		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateMode(f.Mode))
+	if err != nil {
+		return keyPage{}, err
 	}
-	for _, s := range f.Scopes {
-		req.Scopes = append(req.Scopes, gen.ApiKeyScope(s))
+	v := keyPage{Key: k}
+	if v.Limits, err = limitsOf(k.Bounds()); err != nil || k.InboxIDs == nil {
+		return v, err
 	}
-	// The field is a date; the key expires at the end of that day.
-	if day, err := time.Parse(time.DateOnly, f.ExpiresOn); err == nil {
-		req.ExpiresAt = gen.NewOptNilDateTime(day.AddDate(0, 0, 1))
+	for _, id := range k.InboxIDs.V {
+		in, err := d.store.Inbox(p.ctx(), p.user.AccountID, id)
+		switch {
+		case err == nil:
+			v.Inboxes = append(v.Inboxes, in.Address)
+		case errors.Is(err, store.ErrNotFound):
+			v.Inboxes = append(v.Inboxes, id)
+		default:
+			return keyPage{}, err
+		}
 	}
-	return req
+	return v, nil
+}
+
+// limitKey replaces the limits of a key.
+func (d *Dashboard) limitKey(p *page) error {
+	sent, err := p.form()
+	if err != nil {
+		return err
+	}
+	form := limitsFrom(sent)
+	id := p.r.PathValue("id")
+	req := &gen.ApiKeyUpdate{}
+	limits, pr := form.request()
+	if pr.Message != "" {
+		v, err := d.showKey(p)
+		if err != nil {
+			return err
+		}
+		v.Limits, v.Problem = form, pr
+		return p.showStatus(pr.status, "key", v)
+	}
+	req.Limits.SetToNull()
+	if limits != nil {
+		req.Limits = gen.NewOptNilSendLimits(*limits)
+	}
+	if _, err := d.api.UpdateApiKey(p.ctx(), req, gen.UpdateApiKeyParams{APIKeyID: id}); err != nil {
+		return showFault(p, "key", err, d.showKey, func(v *keyPage, pr problem) { v.Limits, v.Problem = form, pr })
+	}
+	return p.done("/keys/"+url.PathEscape(id), "Limits saved.")
 }
 
 func (d *Dashboard) revokeKey(p *page) error {
@@ -130,4 +341,100 @@ func (d *Dashboard) revokeKey(p *page) error {
 		return p.refused("/keys", err)
 	}
 	return p.done("/keys", "API key revoked.")
+}
+
+// listOf splits a field that holds several values.
+func listOf(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r <= ' ' })
+}
+
+// limitsForm holds the limits of a key or an inbox, as a form shows them.
+type limitsForm struct {
+	Values  map[string]string
+	OnLimit string
+}
+
+// limitField is a limit, with its label.
+type limitField struct{ Name, Label string }
+
+var limitFields = []limitField{
+	{"sends_per_minute", "Recipients per minute"},
+	{"sends_per_hour", "Recipients per hour"},
+	{"sends_per_day", "Recipients per day"},
+	{"recipients_per_day", "Different recipients per day"},
+	{"new_recipients_per_day", "New recipients per day"},
+	{"per_recipient_per_day", "Messages to one recipient per day"},
+	{"similar_per_hour", "Recipients of the same text per hour"},
+}
+
+// limitsFrom returns the submitted limits.
+func limitsFrom(sent url.Values) limitsForm {
+	f := limitsForm{Values: map[string]string{}, OnLimit: sent.Get("on_limit")}
+	for _, l := range limitFields {
+		if v := strings.TrimSpace(sent.Get(l.Name)); v != "" {
+			f.Values[l.Name] = v
+		}
+	}
+	return f
+}
+
+// limitsOf returns limits of the API or the store for a form. Both have the same
+// JSON.
+func limitsOf(limits any) (limitsForm, error) {
+	f := limitsForm{Values: map[string]string{}}
+	b, err := json.Marshal(limits)
+	if err != nil {
+		return f, err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(b, &all); err != nil {
+		return f, err
+	}
+	for name, v := range all {
+		switch v := v.(type) {
+		case float64:
+			f.Values[name] = strconv.FormatFloat(v, 'f', -1, 64)
+		case string:
+			f.OnLimit = v
+		}
+	}
+	return f, nil
+}
+
+// request returns the limits for the API, or nil if the form has none.
+func (f limitsForm) request() (*gen.SendLimits, problem) {
+	if len(f.Values) == 0 {
+		return nil, problem{}
+	}
+	all := map[string]any{}
+	for name, v := range f.Values {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 0 {
+			return nil, fieldProblem("limits", "Limits are whole numbers, or empty for no limit.")
+		}
+		all[name] = n
+	}
+	if f.OnLimit == string(gen.SendLimitsOnLimitApproval) {
+		all["on_limit"] = f.OnLimit
+	}
+	b, err := json.Marshal(all)
+	limits := &gen.SendLimits{}
+	if err == nil {
+		err = limits.UnmarshalJSON(b)
+	}
+	if err != nil {
+		return nil, fieldProblem("limits", "A limit is too large.")
+	}
+	return limits, problem{}
+}
+
+// Set returns the limits that are set, in words.
+func (f limitsForm) Set() []string {
+	var all []string
+	for _, l := range limitFields {
+		if v := f.Values[l.Name]; v != "" {
+			all = append(all, strings.ToLower(l.Label)+": "+v)
+		}
+	}
+	return all
 }

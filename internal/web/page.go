@@ -207,6 +207,11 @@ func problemOf(err error) (problem, bool) {
 	return p, true
 }
 
+// fieldProblem returns the problem of one field of a form.
+func fieldProblem(field, message string) problem {
+	return problem{Message: message, status: http.StatusBadRequest, fields: map[string]string{field: message}}
+}
+
 // fieldOf returns the form field of an API parameter: "to" for "to[1].email".
 func fieldOf(param string) string {
 	if i := strings.IndexAny(param, "[."); i > 0 {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 func TestBrowserVerifiesADomain(t *testing.T) {
@@ -92,29 +94,119 @@ func TestBrowserRetriesAWebhook(t *testing.T) {
 func TestBrowserMakesAndRevokesAKey(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
+		in, _ := s.newInbox(t, "signup", gen.SendPolicyOpen), s.newInbox(t, "billing", gen.SendPolicyOpen)
 		b := s.browse(t)
 		b.open("/keys")
-		b.fill("[name=name]", "nightly build")
-		b.do(chromedp.SetValue(chromedp.CSS("[name=mode]"), "restricted"), chromedp.SetValue(chromedp.CSS("[name=allowed_ips]"), "nowhere"))
-		b.do(chromedp.Click(chromedp.CSS("[value=read]")), chromedp.Click(chromedp.CSS("[value=send]")))
+		b.click(".empty .button")
+		b.fill("[name=name]", "sign-up agent")
+		b.shoot("key-new")
+		b.fill("[data-filter]", "SIGN")
+		if got := b.eval(`[...document.querySelectorAll('#inbox-choices label')].filter((l) => l.offsetHeight).map((l) => l.innerText.trim()).join()`); got != in.Address {
+			t.Errorf("the picker shows %q, want %s alone", got, in.Address)
+		}
+		b.do(chromedp.Click(chromedp.CSS("[name=inbox_ids][value=" + in.ID + "]")))
+		b.do(chromedp.Click(chromedp.CSS("[value=custom]")), chromedp.Click(chromedp.CSS("[value='codes:read']"), chromedp.NodeVisible))
+		b.do(chromedp.SetValue(chromedp.CSS("[name=allowed_ips]"), "nowhere"), chromedp.Click(chromedp.CSS("details.more summary")))
+		b.fill("[name=sends_per_hour]", "50")
 		b.expect("400")
-		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS("main form > div:last-child button")))
+		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS(".key-form > div:last-child button")))
 		b.shows("CIDR")
+		b.shoot("key-refused")
 		b.fill("[name=allowed_ips]", "192.0.2.0/24, 2001:db8::/48")
-		b.click("main form > div:last-child button")
+		b.click(".key-form > div:last-child button")
 		secret := b.text("#secret")
 		if !strings.HasPrefix(secret, "sk_restr_") {
 			t.Errorf("the key is %q", secret)
 		}
-		b.click("main a.button")
-		b.shows("nightly build", "restricted", "read", "192.0.2.0/24", "never")
+		b.shows(in.ID, "Bearer "+secret)
+		b.shoot("key-secret")
+		b.do(chromedp.Click(chromedp.CSS("label[for=tab-mcp]")))
+		b.copies(".panel:nth-of-type(6) button", b.text("#code-mcp"))
+		if config := b.text("#code-mcp"); !strings.Contains(config, "Bearer "+secret) || !strings.Contains(config, s.url+"/mcp") {
+			t.Errorf("the configuration of an agent is %s", config)
+		}
+		b.click("p > a.button")
+		b.shows("sign-up agent", "codes:read", "192.0.2.0/24", "never", "in 1 inbox", "with limits")
 		b.shoot("keys")
 		if strings.Contains(b.text("main"), secret) {
 			t.Error("the list shows the key")
 		}
+		b.click("td a")
+		b.shows(in.Address, "never")
+		b.shoot("key")
+		if got := b.attribute("[name=sends_per_hour]", "value"); got != "50" {
+			t.Errorf("the limit is %q", got)
+		}
+		b.fill("[name=sends_per_hour]", "20")
+		b.click("form[action$=limits] button")
+		b.shows("Limits saved")
 		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
 		b.click(".sure form button")
 		b.shows("API key revoked", "No API keys yet")
+	})
+}
+
+// Each preset makes a key with these permissions, and the limits of keys and
+// inboxes can be set, changed and removed by forms.
+func TestKeyPresetsAndLimits(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "agent", gen.SendPolicyOpen)
+		v, ctx := s.visitAsUser(t), s.asUser(t)
+		newest := func() gen.ApiKey {
+			t.Helper()
+			l, err := s.api.ListApiKeys(ctx, gen.ListApiKeysParams{})
+			must(t, err)
+			return l.Data[0]
+		}
+		for _, tt := range []struct{ preset, test, scopes, mode string }{
+			{"agent", "", "[read send]", "restricted"},
+			{"send", "", "[emails:send]", "restricted"},
+			{"read", "", "[read]", "restricted"},
+			{"full", "", "[*]", "live"},
+			{"agent", "1", "[read send]", "test"},
+		} {
+			at := v.post("/keys", []string{"name", tt.preset, "preset", tt.preset, "test", tt.test, "scopes", "keys:manage", "expires", "7"}).
+				want(t, http.StatusSeeOther).header.Get("Location")
+			k := newest()
+			if fmt.Sprint(k.Scopes) != tt.scopes || k.Mode != tt.mode || !k.ExpiresAt.Value.Equal(s.clock.Now().AddDate(0, 0, 7).Truncate(time.Millisecond)) {
+				t.Errorf("%s %s: %v, %s, expires %s", tt.preset, tt.test, k.Scopes, k.Mode, k.ExpiresAt.Value)
+			}
+			page := v.get(at).want(t, http.StatusOK)
+			if sends := strings.Contains(page.body, s.url+"/v1/emails"); sends != (tt.preset == "send") {
+				t.Errorf("%s: the example sends an email: %t", tt.preset, sends)
+			}
+			if simulates := strings.Contains(page.body, "/simulate"); simulates != (tt.scopes == "[read send]" || tt.scopes == "[*]") {
+				t.Errorf("%s: the example simulates a message: %t", tt.preset, simulates)
+			}
+		}
+		v.post("/keys", []string{"name", "x", "preset", "custom"}).want(t, http.StatusBadRequest).has(t, "Select at least one permission")
+		v.post("/keys", []string{"name", "x", "preset", "agent", "other_inboxes", "nobody@" + storetest.Domain}).want(t, http.StatusBadRequest).has(t, "No inbox nobody@")
+		v.post("/keys", []string{"name", "x", "preset", "agent", "sends_per_day", "many"}).want(t, http.StatusBadRequest).has(t, "Limits are whole numbers", `value="many"`)
+		v.post("/keys", []string{"name", "limited", "preset", "agent", "other_inboxes", strings.ToUpper(in.Address), "sends_per_day", "5", "on_limit", "approval"}).want(t, http.StatusSeeOther)
+		k := newest()
+		if l := k.Limits.Value; len(k.InboxIds) != 1 || k.InboxIds[0] != in.ID || l.SendsPerDay.Value != 5 || l.OnLimit != "approval" || !l.SendsPerHour.Null {
+			t.Errorf("the key is for %v with the limits %+v", k.InboxIds, l)
+		}
+		v.get("/keys/"+k.ID).want(t, http.StatusOK).has(t, in.Address, `value="5"`, `<option value="approval" selected>`)
+		v.post("/keys/"+k.ID+"/limits", []string{"sends_per_day", "-1"}).want(t, http.StatusBadRequest).has(t, "Limits are whole numbers")
+		v.post("/keys/"+k.ID+"/limits", nil).want(t, http.StatusSeeOther)
+		if k = newest(); !k.Limits.Null {
+			t.Errorf("the limits are still %+v", k.Limits.Value)
+		}
+		settings := []string{"display_name", "", "send_policy", "open", "retention_days", "30"}
+		v.post("/inboxes/"+in.ID+"/settings", append(settings, "new_recipients_per_day", "0")).want(t, http.StatusSeeOther)
+		got, err := s.api.GetInbox(ctx, gen.GetInboxParams{InboxID: in.ID})
+		must(t, err)
+		if l := got.Limits.Value; l.NewRecipientsPerDay.Null || l.NewRecipientsPerDay.Value != 0 || l.OnLimit != "refuse" {
+			t.Errorf("the limits of the inbox are %+v", l)
+		}
+		v.get("/inboxes/"+in.ID+"/settings").want(t, http.StatusOK).has(t, `name="new_recipients_per_day" type="number" min="0" inputmode="numeric" placeholder="no limit" value="0"`)
+		v.post("/inboxes/"+in.ID+"/settings", append(settings, "sends_per_day", "x")).want(t, http.StatusBadRequest).has(t, "Limits are whole numbers")
+		s.otherAccount(t)
+		other := s.visitAsUser(t)
+		other.get("/keys/"+k.ID).want(t, http.StatusNotFound)
+		other.post("/keys", []string{"name", "x", "preset", "agent", "other_inboxes", in.Address}).want(t, http.StatusBadRequest).has(t, "No inbox")
 	})
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/postroom/postroom/store"
 )
@@ -11,12 +12,12 @@ import (
 type secret struct{ Title, What, Value, Use, Back, BackTitle string }
 
 // leaveSecret stores a new secret for the page at path, which shows it once, and
-// redirects there. Reloading that page does not submit the form again.
-func (p *page) leaveSecret(path, value string) error {
+// redirects there with a query. Reloading that page does not submit the form again.
+func (p *page) leaveSecret(path string, query url.Values, value string) error {
 	if err := p.d.store.LeaveNote(p.ctx(), p.session(), path, value); err != nil {
 		return err
 	}
-	return p.goTo(path)
+	return p.goTo((&url.URL{Path: path, RawQuery: query.Encode()}).String())
 }
 
 // takeSecret returns the secret that leaveSecret stored for this page. If there

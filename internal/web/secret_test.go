@@ -28,7 +28,7 @@ func TestSecretIsShownOnceAfterARedirect(t *testing.T) {
 			fields []string
 			secret string
 		}{
-			{"/keys", []string{"name", "nightly build", "mode", "live"}, "sk_live_"},
+			{"/keys", []string{"name", "nightly build", "preset", "full"}, "sk_live_"},
 			{"/webhooks", []string{"url", newReceiver(t).url}, "whsec_"},
 			{"/webhooks/" + hook.ID + "/rotate", nil, "whsec_"},
 		} {

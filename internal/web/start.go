@@ -82,6 +82,9 @@ func (d *Dashboard) snippets(in *gen.Inbox) []snippet {
 	return all
 }
 
+// waitExample starts the part of the curl example that only reads.
+const waitExample = "# Wait for the newest code"
+
 // examples are the snippets. POSTROOM_KEY is an API key in the environment.
 var examples = []snippet{
 	{"curl", "curl", `# Simulate a message to the inbox
@@ -89,7 +92,7 @@ curl {host}/v1/inboxes/{id}/simulate \
   -H "Authorization: Bearer $POSTROOM_KEY" \
   --json '{"from":"noreply@shop.example","subject":"Welcome","text":"Your verification code is 482913."}'
 
-# Wait for the newest code
+` + waitExample + `
 curl "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code" \
   -H "Authorization: Bearer $POSTROOM_KEY"`},
 	{"cli", "CLI", `export POSTROOM_URL={host} POSTROOM_KEY=sk_live_...
@@ -109,7 +112,11 @@ if err != nil {
 	log.Fatal(err)
 }
 code, err := c.WaitForCode(ctx, "{id}", client.Wait{})`},
-	{"mcp", "MCP", `{
+	{"mcp", "MCP", mcpExample},
+}
+
+// mcpExample is the configuration of an agent.
+const mcpExample = `{
   "mcpServers": {
     "postroom": {
       "type": "http",
@@ -117,7 +124,27 @@ code, err := c.WaitForCode(ctx, "{id}", client.Wait{})`},
       "headers": { "Authorization": "Bearer ${POSTROOM_KEY}" }
     }
   }
-}`},
+}`
+
+// sendExamples are the snippets of a key that only sends emails.
+var sendExamples = []snippet{
+	{"curl", "curl", `curl {host}/v1/emails \
+  -H "Authorization: Bearer $POSTROOM_KEY" \
+  --json '{"from":"hello@{domain}","to":"ana@example.org","subject":"Hello","text":"Hello Ana"}'`},
+	{"ts", "TypeScript", "await fetch(\"{host}/v1/emails\", {\n  method: \"POST\",\n" +
+		"  headers: { Authorization: `Bearer ${process.env.POSTROOM_KEY}`, \"Content-Type\": \"application/json\" },\n" +
+		"  body: JSON.stringify({ from: \"hello@{domain}\", to: \"ana@example.org\", subject: \"Hello\", text: \"Hello Ana\" }),\n});"},
+	{"mcp", "MCP", mcpExample},
+}
+
+// sendSnippets are examples that send an email, for this installation.
+func (d *Dashboard) sendSnippets(domain string) []snippet {
+	r := strings.NewReplacer("{host}", strings.TrimSuffix(d.cfg.BaseURL.String(), "/"), "{domain}", domain)
+	all := make([]snippet, 0, len(sendExamples))
+	for _, e := range sendExamples {
+		all = append(all, snippet{e.Name, e.Title, r.Replace(e.Code)})
+	}
+	return all
 }
 
 // simulate puts a message with a code into an inbox, as a server would send it.

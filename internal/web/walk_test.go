@@ -352,7 +352,10 @@ var filling = map[string]string{
 }
 
 // leftEmpty are fields that may be empty.
-var leftEmpty = []string{"aliases", "tag", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes"}
+var leftEmpty = []string{
+	"sends_per_minute", "sends_per_hour", "sends_per_day", "recipients_per_day", "new_recipients_per_day", "per_recipient_per_day",
+	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes",
+}
 
 // fill returns what is sent with a form.
 func (w *walk) fill(form *html.Node, page string) url.Values {

@@ -88,7 +88,7 @@ func (d *Dashboard) createWebhook(p *page) error {
 			v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), form["events"], form.Get("inbox_ids"), pr
 		})
 	}
-	return p.leaveSecret(webhookPath(made.ID)+"/secret", made.Secret)
+	return p.leaveSecret(webhookPath(made.ID)+"/secret", nil, made.Secret)
 }
 
 // showWebhookSecret shows the signing secret of a new webhook.
@@ -222,7 +222,7 @@ func (d *Dashboard) rotateWebhook(p *page) error {
 	if err != nil {
 		return p.refused(webhookPath(id), err)
 	}
-	return p.leaveSecret(webhookPath(id)+"/new-secret", w.Secret)
+	return p.leaveSecret(webhookPath(id)+"/new-secret", nil, w.Secret)
 }
 
 func (d *Dashboard) deleteWebhook(p *page) error {

@@ -16,6 +16,15 @@ function enhance(root) {
     });
   }
   for (const hint of root.querySelectorAll('[data-script]')) hint.hidden = false;
+  for (const field of root.querySelectorAll('[data-filter]')) {
+    field.addEventListener('input', () => {
+      const words = field.value.trim().toLowerCase();
+      for (const choice of document.getElementById(field.dataset.filter).children) {
+        choice.hidden = !choice.textContent.toLowerCase().includes(words) && !choice.querySelector(':checked');
+      }
+    });
+    field.addEventListener('keydown', (event) => { if (event.key === 'Enter') event.preventDefault(); });
+  }
   for (const frame of root.querySelectorAll('iframe.document')) {
     frame.addEventListener('load', () => fit(frame));
     if (frame.contentDocument?.readyState === 'complete') fit(frame);
