@@ -91,7 +91,7 @@ func (s *served) inboxAt(t *testing.T, address string) string {
 func TestDevServesManySignUpsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := dev(t)
-	const flows = 100
+	const flows = 500
 	var all sync.WaitGroup
 	for i := range flows {
 		all.Go(func() {

@@ -171,6 +171,14 @@ var submitClients = map[string]submitClient{
 		}
 		return script(t, d, m, nil, "node", "send.mjs")
 	},
+	"PHPMailer": func(t *testing.T, d door, m submitted) string {
+		t.Helper()
+		return script(t, d, m, nil, "php", "-d", "memory_limit=1G", "send.php")
+	},
+	"Action Mailer": func(t *testing.T, d door, m submitted) string {
+		t.Helper()
+		return script(t, d, m, nil, "ruby", "send.rb")
+	},
 	"swaks": func(t *testing.T, d door, m submitted) string {
 		t.Helper()
 		start := "--tls"
@@ -305,6 +313,11 @@ func TestClientsShowWhyMailIsRefused(t *testing.T) {
 	s.call(t, s.key, http.MethodPost, "/v1/suppressions", `{"email":"gone@outside.example"}`)
 	_, reading := s.call(t, s.key, http.MethodPost, "/v1/api-keys", `{"name":"reader","scopes":["read"]}`)
 	_, sender := s.call(t, s.key, http.MethodPost, "/v1/api-keys", `{"name":"sender","scopes":["send"]}`)
+	_, limited := s.call(t, s.key, http.MethodPost, "/v1/api-keys", `{"name":"limited","scopes":["emails:send"],"limits":{"sends_per_day":1}}`)
+	if status, sent := s.call(t, fmt.Sprint(limited["key"]), http.MethodPost, "/v1/emails",
+		`{"from":"shop@agents.example.com","to":"bob@outside.example","subject":"The first","text":"Hello."}`); status != http.StatusCreated {
+		t.Fatalf("send within the budget: %d %v", status, sent)
+	}
 	s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"agent","send_policy":"approval"}`)
 	s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"open"}`)
 	const from = "shop@agents.example.com"
@@ -315,13 +328,14 @@ func TestClientsShowWhyMailIsRefused(t *testing.T) {
 				{fmt.Sprint(reading["key"]), from, "bob@outside.example", "insufficient_scope: this key lacks the scope send or emails:send"},
 				{key, "ceo@bank.example", "bob@outside.example", "domain_not_verified: from must be on the mail domain"},
 				{key, from, "gone@outside.example", "recipient_suppressed: "},
+				{fmt.Sprint(limited["key"]), from, "bob@outside.example", "budget_exceeded: "},
 			} {
 				m := submitted{From: tt.from, To: []string{tt.to}, Subject: "Refused", Text: "Hello."}
 				if got := send(t, door{s.submission, false, tt.key}, m); !strings.Contains(got, "refused") || !strings.Contains(got, tt.want) {
 					t.Errorf("want %q, the client shows:\n%.1500s", tt.want, got)
 				}
 			}
-			if name == "Go" || name == "smtplib" {
+			if name == "Go" || name == "smtplib" || name == "Action Mailer" {
 				return // they do not show a positive reply
 			}
 			m := submitted{From: "agent@agents.example.com", To: []string{"bob@outside.example"}, Subject: "Approval from " + name, Text: "Hello."}
