@@ -3,9 +3,11 @@
 // recipient. In the same run it measures Postfix with OpenDKIM from the system's
 // packages, which accept the same messages over SMTP. It ends with the medians and
 // their ratio, because the rates themselves depend on the machine and its other work.
+// With -submit it compares SMTP submission with POST /v1/emails instead.
 //
 //	go run ./bench/outbound
 //	go run ./internal/testpg/cmd/withpg -fsync -- go run ./bench/outbound -postgres
+//	go run ./bench/outbound -submit
 //
 // Postfix can only be started by root. It runs in a temporary folder on unused ports;
 // -peer=false skips it. Everything is removed afterwards.
@@ -27,6 +29,7 @@ import (
 type options struct {
 	service         string
 	postgres, peer  bool
+	submit          bool
 	messages, conns int
 	size, rounds    int
 	pprof           string
@@ -46,6 +49,7 @@ func parse() options {
 	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
 	flag.BoolVar(&o.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
 	flag.BoolVar(&o.peer, "peer", true, "measure Postfix with OpenDKIM too, in turn")
+	flag.BoolVar(&o.submit, "submit", false, "measure SMTP submission to the service, in turn with its API, and no Postfix")
 	flag.IntVar(&o.messages, "n", 3000, "messages in each step of a round")
 	flag.IntVar(&o.conns, "c", 32, "connections that submit messages")
 	flag.IntVar(&o.size, "size", 4096, "bytes of a message's text")
@@ -82,13 +86,23 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
-	service, err := p.Start(ctx, "POSTROOM_RELAY=smtp://"+sink.addr()+"?tls=off", "POSTROOM_PPROF="+o.pprof)
+	address, err := place.FreeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	service, err := p.Start(ctx, "POSTROOM_RELAY=smtp://"+sink.addr()+"?tls=off", "POSTROOM_SUBMISSION="+address, "POSTROOM_PPROF="+o.pprof)
 	if err != nil {
 		return err
 	}
 	defer service.Stop()
-	targets := []target{&postroom{service: service, label: "Postroom on " + p.Engine(), size: o.size}}
-	if o.peer {
+	api := &postroom{service: service, label: "Postroom on " + p.Engine(), size: o.size}
+	targets := []target{api}
+	switch {
+	case o.submit:
+		s := &submission{*api, address}
+		s.label = "Submission"
+		targets = []target{s, api} // the ratio is that of submission to the API
+	case o.peer:
 		peer, err := startPostfix(ctx, sink.addr(), o.size)
 		if err != nil {
 			return err

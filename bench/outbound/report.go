@@ -65,7 +65,7 @@ func (r *report) summary() {
 	fmt.Printf("%-24s", "ratio")
 	for f := range figures {
 		ratio := "-"
-		if peer := medians[1][f].rate; peer > 0 {
+		if peer := medians[1][f].rate; peer > 0 && medians[0][f].rate > 0 {
 			ratio = fmt.Sprintf("%.2f", medians[0][f].rate/peer)
 		}
 		fmt.Printf(" %18s", ratio)
