@@ -361,6 +361,27 @@ func TestListsShowAsMuchAsIsAskedFor(t *testing.T) {
 	}
 }
 
+// A command changes only what its flags name.
+func TestInboxUpdateChangesWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), nil)
+	s.run(exitOK, "inbox", "create", "signup", "--alias", "old", "--display-name", "Sign up", "--lasts", "1h")
+	const address = "signup@postroom.localhost"
+	s.want([]string{"inbox", "update", address, "--alias", "sales,orders", "--policy", "approval"}, address)
+	s.want([]string{"inbox", "get", address}, "sales, orders", "approval", "Sign up", "Expires")
+	s.run(exitOK, "inbox", "update", address, "--alias", "", "--display-name", "", "--lasts", "0")
+	in := s.parsed("inbox", "get", address)
+	if fmt.Sprint(in["aliases"]) != "[]" || in["display_name"] != nil || in["expires_at"] != nil || in["send_policy"] != "approval" {
+		t.Errorf("after the removal: %v", in)
+	}
+	if said := s.run(exitUsage, "inbox", "update", address); !strings.Contains(said, "nothing to change") {
+		t.Error(said)
+	}
+	if said := s.run(exitFailed, "inbox", "update", address, "--catch-all"); !strings.Contains(said, "catch_all") {
+		t.Error(said)
+	}
+}
+
 // TestCompletion makes scripts for the shells, which complete commands and words.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
@@ -415,7 +436,7 @@ func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 		}
 	}
 	walk("")
-	if n != 23 {
+	if n != 24 {
 		t.Errorf("%d commands call a server", n)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // InboxCommands returns the subcommands of `postroom inbox` that call a server.
 func (p Program) InboxCommands() []*cobra.Command {
-	return []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxDeleteCommand()}
+	return []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxUpdateCommand(), p.inboxDeleteCommand()}
 }
 
 func (p Program) inboxCreateCommand() *cobra.Command {
@@ -107,6 +108,71 @@ func (p Program) inboxGetCommand() *cobra.Command {
 			t.field("Last message", whenNil(in.LastMessageAt))
 			t.field("Expires", whenNil(in.ExpiresAt))
 		})
+	})
+}
+
+func (p Program) inboxUpdateCommand() *cobra.Command {
+	var (
+		displayName string
+		policy      gen.SendPolicy
+		retention   int
+		aliases     []string
+		catchAll    bool
+		lasts       time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:     "update INBOX",
+		Short:   "Change what the flags name of an inbox, by ID or address",
+		Example: "  postroom inbox update signup@agents.example.com --alias sales,orders\n  postroom inbox update signup@agents.example.com --catch-all=false",
+		Args:    Wants(1),
+	}
+	cmd.Flags().StringVar(&displayName, "display-name", "", `display name of the sender; "" for none`)
+	choose(cmd, &policy, "policy", "send policy", policy.AllValues())
+	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30")
+	cmd.Flags().StringSliceVar(&aliases, "alias", nil, `all local parts of further addresses on the domain; "" for none`)
+	cmd.Flags().BoolVar(&catchAll, "catch-all", false, "receive mail for all other addresses on the verified domain")
+	cmd.Flags().DurationVar(&lasts, "lasts", 0, "time until the inbox expires, such as 24h; 0 for never")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		var in gen.InboxUpdate
+		changed := 0
+		for name, set := range map[string]func(){
+			"display-name": func() {
+				if in.DisplayName.SetTo(displayName); displayName == "" {
+					in.DisplayName.SetToNull()
+				}
+			},
+			"policy":         func() { in.SendPolicy.SetTo(policy) },
+			"retention-days": func() { in.RetentionDays.SetTo(retention) },
+			"alias": func() {
+				in.Aliases = make([]gen.LocalPart, len(aliases))
+				for i, alias := range aliases {
+					in.Aliases[i] = gen.LocalPart(alias)
+				}
+			},
+			"catch-all": func() { in.CatchAll.SetTo(catchAll) },
+			"lasts": func() {
+				if in.ExpiresAt.SetTo(time.Now().Add(lasts)); lasts == 0 {
+					in.ExpiresAt.SetToNull()
+				}
+			},
+		} {
+			if cmd.Flags().Changed(name) {
+				set()
+				changed++
+			}
+		}
+		if changed == 0 {
+			return UsageError{errors.New("nothing to change: set a flag, such as --alias")}
+		}
+		id, err := a.inboxID(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		updated, err := a.UpdateInbox(ctx, &in, gen.UpdateInboxParams{InboxID: id})
+		if err != nil {
+			return err
+		}
+		return a.show(updated, func(t *table) { t.row(updated.ID, updated.Address) })
 	})
 }
 
