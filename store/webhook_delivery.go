@@ -109,6 +109,48 @@ func (f DeliveryFilter) add(w *where) bool {
 	return f != DeliveryFilter{}
 }
 
+// DeliveryRate is how the latest deliveries of an endpoint ended.
+type DeliveryRate struct {
+	Succeeded int `db:"succeeded"`
+	Failed    int `db:"failed"` // also those whose last attempt failed and that are retried
+}
+
+// ratedDeliveries is how many deliveries of an endpoint DeliveryRate reads.
+const ratedDeliveries = 1000
+
+// DeliveryRate counts the deliveries of an endpoint that were attempted since a
+// time, of the latest ratedDeliveries.
+func (s *Store) DeliveryRate(ctx context.Context, accountID int64, webhookID string, since time.Time) (DeliveryRate, error) {
+	const q = `
+		SELECT coalesce(sum(CASE WHEN status = 'succeeded' THEN 1 ELSE 0 END), 0) AS succeeded,
+		       coalesce(sum(CASE WHEN status = 'failed' OR status = 'pending' AND attempts > CASE WHEN leased THEN 1 ELSE 0 END THEN 1 ELSE 0 END), 0) AS failed
+		  FROM (SELECT status, attempts, leased, updated_at FROM webhook_deliveries
+		         WHERE endpoint_seq = (SELECT seq FROM webhook_endpoints WHERE account_id = $1 AND id = $2)
+		         ORDER BY seq DESC LIMIT $3) d
+		 WHERE updated_at >= $4`
+	var r DeliveryRate
+	err := s.reads.One(ctx, &r, q, accountID, webhookID, ratedDeliveries, NewTime(since))
+	return r, s.wrap(err, "rate of deliveries")
+}
+
+// Delivery returns a delivery of the account with its event, which is nil if it was
+// deleted.
+func (s *Store) Delivery(ctx context.Context, accountID int64, id string) (Delivery, *Event, error) {
+	const (
+		delivery = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE account_id = $1 AND id = $2`
+		event    = `SELECT ` + eventColumns + eventTables + ` WHERE e.account_id = $1 AND e.id = $2`
+	)
+	var d Delivery
+	if err := s.reads.One(ctx, &d, delivery, accountID, id); err != nil {
+		return Delivery{}, nil, s.wrap(err, "delivery "+id)
+	}
+	var events []Event
+	if err := s.reads.All(ctx, &events, event, accountID, d.EventID); err != nil || len(events) == 0 {
+		return d, nil, s.wrap(err, "event of a delivery")
+	}
+	return d, &events[0], nil
+}
+
 // RetryDelivery makes a delivery of the endpoint due now, whatever became of it.
 // One that is being attempted at this moment is left to that. It returns ErrState
 // if the endpoint is off.

@@ -144,7 +144,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 			return nil, nil, err
 		}
 		api, err = web.New(web.Config{
-			API: api, Store: s, BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
+			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
 			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo),
 		})
 		if err != nil {

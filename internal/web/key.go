@@ -284,11 +284,8 @@ type keyPage struct {
 
 func (d *Dashboard) showKey(p *page) (keyPage, error) {
 	k, err := d.store.Key(p.ctx(), p.user.AccountID, p.r.PathValue("id"))
-	if errors.Is(err, store.ErrNotFound) {
-		return keyPage{}, errNoPage
-	}
 	if err != nil {
-		return keyPage{}, err
+		return keyPage{}, notFoundPage(err)
 	}
 	v := keyPage{Key: k}
 	if v.Limits, err = limitsOf(k.Bounds()); err != nil || k.InboxIDs == nil {

@@ -41,6 +41,14 @@ var (
 	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
 
+// notFoundPage returns errNoPage if err is store.ErrNotFound, and otherwise err.
+func notFoundPage(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return errNoPage
+	}
+	return err
+}
+
 // view is what the templates receive. Data depends on the page.
 type view struct {
 	User   string // name of the signed-in user, or empty

@@ -74,11 +74,17 @@ func TestBrowserRetriesAWebhook(t *testing.T) {
 		b.shows("email.queued", "503", "pending")
 		b.shoot("webhook")
 		to.status.Store(http.StatusOK)
+		b.click("td a")
+		b.shows("503", `{"ok":true}`, "Webhook-Signature", `"type": "email.queued"`, "Your order is on its way")
+		b.copies("[data-copy=payload]", b.text("#payload"))
+		b.shoot("delivery")
+		b.click(".back a")
+		b.shows("Failing since", "0 %", "0 of 1")
 		b.click("td form button")
 		b.shows("The delivery is queued for retry.")
 		s.deliver(t)
 		b.click("[aria-label=Status] a")
-		b.shows("succeeded", "200 after")
+		b.shows("succeeded", "200 after", "100 %")
 		if n := to.came.Load(); n != 2 {
 			t.Errorf("the program got %d posts, want 2", n)
 		}
@@ -88,6 +94,57 @@ func TestBrowserRetriesAWebhook(t *testing.T) {
 		b.shows("Webhook turned off.", "Turn on")
 		b.open("/webhooks")
 		b.shoot("webhooks")
+	})
+}
+
+// The page of a webhook says how its deliveries went, filters them, and retries
+// those that failed.
+func TestWebhookHealthAndRetry(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		to := newReceiver(t)
+		ctx := s.asUser(t)
+		w, err := s.api.CreateWebhook(ctx, &gen.WebhookCreate{URL: gen.WebhookUrl(to.url)})
+		must(t, err)
+		in := s.newInbox(t, "hooked", gen.SendPolicyOpen)
+		v, at := s.visitAsUser(t), "/webhooks/"+w.ID
+		v.get("/webhooks").want(t, http.StatusOK).has(t, "no deliveries")
+		s.put(t, in, codeMail)
+		s.deliver(t)
+		to.status.Store(http.StatusServiceUnavailable)
+		s.send(t, "ann@out.example", "Lost")
+		s.deliver(t)
+		v.get("/webhooks").want(t, http.StatusOK).has(t, `<span class="badge bad">50 %</span>`, "1 of 2", "failing since")
+		to.status.Store(http.StatusGone) // ends the retries, and turns the endpoint off
+		s.clock.Add(time.Minute)
+		s.deliver(t)
+		v.post(at+"/retry", nil).want(t, http.StatusSeeOther)
+		v.get(at).want(t, http.StatusOK).has(t, "is disabled")
+		v.post(at+"/active", []string{"active", "true"}).want(t, http.StatusSeeOther)
+		page := v.get(at+"?type=email.queued&status=failed").want(t, http.StatusOK).has(t, "410 after", `<option selected>email.queued</option>`)
+		if strings.Contains(page.body, "200 after") {
+			t.Error("the filter leaves what succeeded")
+		}
+		v.get(at+"?type=draft.sent").want(t, http.StatusOK).has(t, "No delivery matches the filters")
+		v.get(at+"?type=nonsense").want(t, http.StatusBadRequest)
+		l, err := s.api.ListWebhookDeliveries(ctx, gen.ListWebhookDeliveriesParams{WebhookID: w.ID})
+		must(t, err)
+		delivery := at + "/deliveries/" + l.Data[0].ID
+		v.get(delivery).want(t, http.StatusOK).has(t, "410", l.Data[0].EventID, "&#34;subject&#34;: &#34;Lost&#34;")
+		to.status.Store(http.StatusOK)
+		v.post(at+"/retry", nil).want(t, http.StatusSeeOther)
+		v.get(at).want(t, http.StatusOK).has(t, "1 failed delivery is queued for retry.")
+		s.deliver(t)
+		v.get(at).want(t, http.StatusOK).has(t, `<span class="badge good">100 %</span>`, "2 of 2")
+		v.get(at+"/deliveries/dlv_none").want(t, http.StatusNotFound)
+		v.get("/webhooks/whk_none/deliveries/"+l.Data[0].ID).want(t, http.StatusNotFound)
+		other, err := s.api.CreateWebhook(ctx, &gen.WebhookCreate{URL: gen.WebhookUrl(to.url + "/2")})
+		must(t, err)
+		v.get("/webhooks/"+other.ID+"/deliveries/"+l.Data[0].ID).want(t, http.StatusNotFound)
+		s.clock.Add(25 * time.Hour)
+		v.get(at).want(t, http.StatusOK).has(t, "no deliveries")
+		s.otherAccount(t)
+		s.visitAsUser(t).get(delivery).want(t, http.StatusNotFound)
 	})
 }
 
@@ -181,7 +238,7 @@ func TestKeyPresetsAndLimits(t *testing.T) {
 			}
 		}
 		v.post("/keys", []string{"name", "x", "preset", "custom"}).want(t, http.StatusBadRequest).has(t, "Select at least one permission")
-		v.post("/keys", []string{"name", "x", "preset", "agent", "other_inboxes", "nobody@" + storetest.Domain}).want(t, http.StatusBadRequest).has(t, "No inbox nobody@")
+		v.post("/keys", []string{"name", "x", "preset", "agent", "other_inboxes", "missing@" + storetest.Domain}).want(t, http.StatusBadRequest).has(t, "No inbox missing@")
 		v.post("/keys", []string{"name", "x", "preset", "agent", "sends_per_day", "many"}).want(t, http.StatusBadRequest).has(t, "Limits are whole numbers", `value="many"`)
 		v.post("/keys", []string{"name", "limited", "preset", "agent", "other_inboxes", strings.ToUpper(in.Address), "sends_per_day", "5", "on_limit", "approval"}).want(t, http.StatusSeeOther)
 		k := newest()

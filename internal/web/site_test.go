@@ -104,7 +104,7 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 		api = o.before(api)
 	}
 	s.dashboard, err = web.New(web.Config{
-		API: api, Store: s.store, BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
+		API: api, Store: s.store, EventBody: handlers.EventBody(s.store), BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
 		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo,
 	})
 	must(t, err)

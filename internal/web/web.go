@@ -14,6 +14,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"html/template"
 	"log/slog"
@@ -38,6 +39,9 @@ type Config struct {
 	API http.Handler
 	// Store keeps users and sessions.
 	Store *store.Store
+	// EventBody returns what webhooks are sent for an event, or store.ErrNotFound if
+	// its subject is deleted.
+	EventBody func(ctx context.Context, e store.Event) ([]byte, error)
 	// BaseURL is the public URL of the dashboard. Cookies are Secure if it is
 	// https.
 	BaseURL *url.URL

@@ -1,6 +1,9 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
 func (d *Dashboard) webhookPages() {
@@ -23,18 +27,59 @@ func (d *Dashboard) webhookPages() {
 	d.post("/webhooks/{id}/replay", d.replayWebhook)
 	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
 	d.post("/webhooks/{id}/delete", d.deleteWebhook)
+	d.post("/webhooks/{id}/retry", d.retryFailed)
+	d.get("/webhooks/{id}/deliveries/{delivery}", d.showDelivery)
 	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
 }
 
 // webhookList is the page of webhooks, with the form for a new one.
 type webhookList struct {
-	Webhooks []gen.WebhookEndpoint
+	Webhooks []webhookRow
 	paging
 	Events  []eventGroup
 	URL     string   // as submitted
 	Inboxes string   // as submitted
 	Chosen  []string // selected event types
 	Problem problem
+}
+
+// webhookRow is a webhook with how its deliveries went.
+type webhookRow struct {
+	gen.WebhookEndpoint
+	webhookHealth
+}
+
+// webhookHealth is how the deliveries of a webhook went.
+type webhookHealth struct {
+	Rate         store.DeliveryRate // of the last 24 hours
+	FailingSince *store.Time        // the first failed attempt after the last success
+}
+
+// Attempted returns the number of deliveries that were attempted.
+func (h webhookHealth) Attempted() int { return h.Rate.Succeeded + h.Rate.Failed }
+
+// Percent returns the share of the deliveries that succeeded, rounded down, so that
+// 100 means all.
+func (h webhookHealth) Percent() int { return h.Rate.Succeeded * 100 / max(1, h.Attempted()) }
+
+// Tone returns the colour class of the share.
+func (h webhookHealth) Tone() string {
+	switch {
+	case h.Percent() >= 99:
+		return "good"
+	case h.Percent() >= 90:
+		return "warn"
+	}
+	return "bad"
+}
+
+func (d *Dashboard) webhookHealth(p *page, id string) (webhookHealth, error) {
+	w, err := d.store.Webhook(p.ctx(), p.user.AccountID, id)
+	if err != nil {
+		return webhookHealth{}, err
+	}
+	rate, err := d.store.DeliveryRate(p.ctx(), p.user.AccountID, id, d.now().Add(-24*time.Hour))
+	return webhookHealth{rate, w.FailingSince}, err
 }
 
 // eventGroup is the group of events about one kind of object.
@@ -63,7 +108,18 @@ func (d *Dashboard) listWebhooks(p *page) (webhookList, error) {
 	if err != nil {
 		return webhookList{}, err
 	}
-	return webhookList{Webhooks: l.Data, paging: p.paging(l.Cursor), Events: eventGroups()}, nil
+	v := webhookList{paging: p.paging(l.Cursor), Events: eventGroups()}
+	for _, w := range l.Data {
+		h, err := d.webhookHealth(p, w.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // deleted in the meantime
+		}
+		if err != nil {
+			return webhookList{}, err
+		}
+		v.Webhooks = append(v.Webhooks, webhookRow{w, h})
+	}
+	return v, nil
 }
 
 func (d *Dashboard) createWebhook(p *page) error {
@@ -115,9 +171,12 @@ func (p *page) showSigningSecret(title, use string) error {
 // webhookPage is the page of one webhook with its deliveries.
 type webhookPage struct {
 	*gen.WebhookEndpoint
-	All        bool // it receives all events
-	Status     string
-	Deliveries []gen.WebhookDelivery
+	webhookHealth
+	All          bool // it receives all events
+	Status, Type string
+	Types        []eventGroup
+	Statuses     []statusChip
+	Deliveries   []gen.WebhookDelivery
 	paging
 }
 
@@ -127,10 +186,22 @@ func (d *Dashboard) showWebhook(p *page) error {
 	if err != nil {
 		return err
 	}
-	v := webhookPage{WebhookEndpoint: w, All: w.Events == nil, Status: p.r.URL.Query().Get("status")}
+	q := p.r.URL.Query()
+	v := webhookPage{WebhookEndpoint: w, All: w.Events == nil, Status: q.Get("status"), Type: q.Get("type"), Types: eventGroups()}
+	if v.webhookHealth, err = d.webhookHealth(p, id); err != nil {
+		return err
+	}
 	params := gen.ListWebhookDeliveriesParams{WebhookID: id, Limit: limit(), Cursor: p.cursor()}
 	if v.Status != "" {
 		params.Status = gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatus(v.Status))
+	}
+	if v.Type != "" {
+		params.EventType = gen.NewOptEventType(gen.EventType(v.Type))
+	}
+	q.Del("cursor")
+	for _, status := range []string{"", "failed", "pending", "succeeded"} {
+		q.Set("status", status)
+		v.Statuses = append(v.Statuses, statusChip{Status: status, Path: webhookPath(id) + "?" + q.Encode()})
 	}
 	l, err := d.api.ListWebhookDeliveries(p.ctx(), params)
 	if err != nil {
@@ -231,6 +302,84 @@ func (d *Dashboard) deleteWebhook(p *page) error {
 		return p.refused(webhookPath(id), err)
 	}
 	return p.done("/webhooks", "Webhook deleted.")
+}
+
+// mostRetried is how many deliveries one click retries.
+const mostRetried = 200
+
+// retryFailed retries the newest failed deliveries.
+func (d *Dashboard) retryFailed(p *page) error {
+	id := p.r.PathValue("id")
+	params := gen.ListWebhookDeliveriesParams{
+		WebhookID: id, Limit: gen.NewOptInt(100), Status: gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatusFailed),
+	}
+	retried, more := 0, true
+	for retried < mostRetried && more {
+		l, err := d.api.ListWebhookDeliveries(p.ctx(), params)
+		if err != nil {
+			return p.refused(webhookPath(id), err)
+		}
+		for _, f := range l.Data {
+			if _, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: id, DeliveryID: f.ID}); err != nil {
+				return p.refused(webhookPath(id), err)
+			}
+			retried++
+		}
+		more = l.HasMore
+		params.Cursor = optional(l.Cursor.Value)
+	}
+	text := fmt.Sprintf("%d failed deliveries are queued for retry.", retried)
+	if retried == 1 {
+		text = "1 failed delivery is queued for retry."
+	}
+	if more {
+		text += " There are more: retry again for the next ones."
+	}
+	return p.done(webhookPath(id), text)
+}
+
+// deliveryPage is the page of one delivery.
+type deliveryPage struct {
+	store.Delivery
+	WebhookID, URL string
+	// Payload is the request body; Gone reports that what it was about is deleted.
+	Payload   string
+	Gone, Cut bool
+}
+
+// showDelivery shows what the endpoint was sent and how it responded.
+func (d *Dashboard) showDelivery(p *page) error {
+	w, err := d.api.GetWebhook(p.ctx(), gen.GetWebhookParams{WebhookID: p.r.PathValue("id")})
+	if err != nil {
+		return err
+	}
+	kept, err := d.store.Webhook(p.ctx(), p.user.AccountID, w.ID)
+	if err != nil {
+		return notFoundPage(err)
+	}
+	of, e, err := d.store.Delivery(p.ctx(), p.user.AccountID, p.r.PathValue("delivery"))
+	if err != nil {
+		return notFoundPage(err)
+	}
+	if of.EndpointSeq != kept.Seq {
+		return errNoPage
+	}
+	v := deliveryPage{Delivery: of, WebhookID: w.ID, URL: w.URL, Gone: e == nil}
+	if e != nil {
+		body, err := d.cfg.EventBody(p.ctx(), *e)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			v.Gone = true
+		case err != nil:
+			return err
+		}
+		var indented bytes.Buffer
+		if json.Indent(&indented, body, "", "  ") == nil {
+			body = indented.Bytes()
+		}
+		v.Payload, v.Cut = cutSource(string(body))
+	}
+	return p.show("delivery", v)
 }
 
 func (d *Dashboard) retryDelivery(p *page) error {
