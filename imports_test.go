@@ -111,7 +111,7 @@ var layers = []layer{
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/httpapi", "internal/work"}},
-	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}},
+	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
 	{
 		pkg: "internal/web", imports: []string{"gen", "store", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -75,36 +73,7 @@ func (a *agent) useWith(t *testing.T, params *mcp.CallToolParams) said {
 	if s.failed == (s.data != nil) {
 		t.Errorf("%s: isError %t with data %v", params.Name, s.failed, s.data)
 	}
-	if output, ok := outputs.Load(params.Name); ok && !s.failed {
-		if err := output.(*jsonschema.Resolved).Validate(s.data); err != nil {
-			t.Errorf("%s answers otherwise than its schema says: %v", params.Name, err)
-		}
-	}
 	return s
-}
-
-// outputs maps tool names to the schemas of their results, as
-// *jsonschema.Resolved.
-var outputs sync.Map
-
-// readOutputs enables validation of results against the schemas.
-func readOutputs(t *testing.T, tools []*mcp.Tool) {
-	t.Helper()
-	for _, tool := range tools {
-		var s jsonschema.Schema
-		b, err := json.Marshal(tool.OutputSchema)
-		if err == nil {
-			err = json.Unmarshal(b, &s)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		resolved, err := s.Resolve(nil)
-		if err != nil {
-			t.Fatalf("%s: %v", tool.Name, err)
-		}
-		outputs.Store(tool.Name, resolved)
-	}
 }
 
 // want fails the test if the tool failed.

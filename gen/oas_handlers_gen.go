@@ -6679,6 +6679,14 @@ func (s *Server) handleListInboxesRequest(args [0]string, argsEscaped bool, w ht
 					Name: "cursor",
 					In:   "query",
 				}: params.Cursor,
+				{
+					Name: "address",
+					In:   "query",
+				}: params.Address,
+				{
+					Name: "id_prefix",
+					In:   "query",
+				}: params.IDPrefix,
 			},
 			Raw: r,
 		}

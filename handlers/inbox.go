@@ -196,7 +196,9 @@ func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, e
 // ListInboxes implements GET /v1/inboxes.
 func (a *API) ListInboxes(ctx context.Context, p gen.ListInboxesParams) (*gen.InboxList, error) {
 	k := httpapi.Caller(ctx)
-	l, err := a.store.ListInboxes(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListInboxes(ctx, k.AccountID, store.InboxFilter{
+		IDs: httpapi.Visible(k), Address: p.Address.Or(""), IDPrefix: p.IDPrefix.Or(""),
+	}, pageOf(p.Limit, p.Cursor))
 	if err != nil {
 		return nil, err
 	}

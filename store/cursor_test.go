@@ -66,7 +66,7 @@ func TestCursorOfAnotherListIsRefused(t *testing.T) {
 			"inboxes": nil, "inboxes, none visible": {}, "inboxes, visible": {a.ID, b.ID}, "inboxes, odd id": {a.ID + `" "` + b.ID},
 		} {
 			lists[name] = func(cursor string) (string, error) {
-				l, err := s.ListInboxes(t.Context(), a.AccountID, visible, store.Page{Limit: 1, Cursor: cursor})
+				l, err := s.ListInboxes(t.Context(), a.AccountID, store.InboxFilter{IDs: visible}, store.Page{Limit: 1, Cursor: cursor})
 				return l.Cursor, err
 			}
 		}

@@ -181,10 +181,19 @@ func (s *Store) NewestIn(ctx context.Context, inboxSeq int64) (Place, error) {
 	return p, s.wrap(err, "inbox")
 }
 
-// ListInboxes returns a page of the account's inboxes, newest first. ids, when
-// not nil, are the only ones that the caller may see.
-func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, p Page) (List[Inbox], error) {
-	scope := fmt.Sprintf("inboxes/%d/%t/%q", accountID, ids != nil, ids)
+// InboxFilter selects inboxes. Empty fields select all.
+type InboxFilter struct {
+	// IDs, when not nil, are the only inboxes that the caller may see.
+	IDs []string
+	// Address is that of the inbox, or one of its aliases. Case does not matter.
+	Address string
+	// IDPrefix is the beginning of the id.
+	IDPrefix string
+}
+
+// ListInboxes returns a page of the account's inboxes, newest first.
+func (s *Store) ListInboxes(ctx context.Context, accountID int64, f InboxFilter, p Page) (List[Inbox], error) {
+	scope := fmt.Sprintf("inboxes/%d/%t/%q", accountID, f.IDs != nil, f)
 	before, err := s.beforeSeq(scope, p.Cursor)
 	if err != nil {
 		return List[Inbox]{}, err
@@ -193,8 +202,16 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, ids []string, 
 	w.add("account_id = ?", accountID)
 	w.add("status <> 'deleted'")
 	w.add("seq < ?", before)
-	if ids != nil {
-		w.in("id", ids)
+	if f.IDs != nil {
+		w.in("id", f.IDs)
+	}
+	if f.Address != "" {
+		address := storable(strings.ToLower(f.Address))
+		w.add(`seq IN (SELECT seq FROM inboxes WHERE address = ?
+			UNION SELECT inbox_seq FROM inbox_addresses WHERE owner IN (0, ?) AND address = ?)`, address, accountID, address)
+	}
+	if f.IDPrefix != "" {
+		w.add(`id LIKE ? ESCAPE '\'`, escapeLike(storable(f.IDPrefix))+"%")
 	}
 	q := `SELECT ` + inboxColumns + ` FROM inboxes` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
 	var rows []Inbox

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,7 +119,7 @@ func TestDeletedInboxHidesAllThatIsUnderIt(t *testing.T) {
 				t.Errorf("%s: got %v, want ErrNotFound", what, err)
 			}
 		}
-		inboxes, err := s.ListInboxes(ctx, in.AccountID, nil, store.Page{Limit: 10})
+		inboxes, err := s.ListInboxes(ctx, in.AccountID, store.InboxFilter{}, store.Page{Limit: 10})
 		if err != nil || len(inboxes.Rows) != 1 || inboxes.Rows[0].ID != kept.ID {
 			t.Errorf("listed inboxes: %v, %v", inboxes.Rows, err)
 		}
@@ -151,7 +152,7 @@ func TestListInboxesPagesNewestFirst(t *testing.T) {
 			var got []string
 			cursor := ""
 			for {
-				l, err := s.ListInboxes(t.Context(), account, tt.visible, store.Page{Limit: 2, Cursor: cursor})
+				l, err := s.ListInboxes(t.Context(), account, store.InboxFilter{IDs: tt.visible}, store.Page{Limit: 2, Cursor: cursor})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -161,6 +162,43 @@ func TestListInboxesPagesNewestFirst(t *testing.T) {
 				if cursor = l.Cursor; cursor == "" {
 					break
 				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+			}
+		}
+	})
+}
+
+func TestListInboxesByAddressAndID(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account := storetest.Account(t, s).Seq
+		mine := func(in *store.Inbox) { in.AccountID = account }
+		other, want := storetest.Inbox(t, s, mine), storetest.Inbox(t, s, mine, func(in *store.Inbox) { in.Aliases = store.JSON[[]string]{V: []string{"helpdesk"}} })
+		stranger := storetest.Inbox(t, s)
+		for _, tt := range []struct {
+			name   string
+			filter store.InboxFilter
+			want   []string
+		}{
+			{"its address", store.InboxFilter{Address: want.Address}, []string{want.ID}},
+			{"its address in capitals", store.InboxFilter{Address: strings.ToUpper(want.Address)}, []string{want.ID}},
+			{"an alias", store.InboxFilter{Address: "helpdesk@" + want.Domain}, []string{want.ID}},
+			{"an address of another account", store.InboxFilter{Address: stranger.Address}, nil},
+			{"an address of none", store.InboxFilter{Address: "%@" + want.Domain}, nil},
+			{"a whole id", store.InboxFilter{IDPrefix: want.ID}, []string{want.ID}},
+			{"the beginning of all ids", store.InboxFilter{IDPrefix: "ibx_"}, []string{want.ID, other.ID}},
+			{"a wildcard", store.InboxFilter{IDPrefix: "ibx%"}, nil},
+			{"an id that the key does not see", store.InboxFilter{IDPrefix: want.ID, IDs: []string{other.ID}}, nil},
+		} {
+			l, err := s.ListInboxes(t.Context(), account, tt.filter, store.Page{Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, in := range l.Rows {
+				got = append(got, in.ID)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)

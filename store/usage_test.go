@@ -230,7 +230,7 @@ func TestInboxesOfAPlan(t *testing.T) {
 		if made.Load() != 5 || refused.Load() != 7 {
 			t.Fatalf("%d inboxes were made and %d refused, want 5 and 7", made.Load(), refused.Load())
 		}
-		l, err := s.ListInboxes(t.Context(), a.Seq, nil, store.Page{Limit: 1})
+		l, err := s.ListInboxes(t.Context(), a.Seq, store.InboxFilter{}, store.Page{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

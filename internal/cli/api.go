@@ -137,13 +137,12 @@ func (a *api) inboxID(ctx context.Context, name string) (string, error) {
 	if !strings.Contains(name, "@") {
 		return name, nil
 	}
-	for in, err := range a.Inboxes(ctx, gen.ListInboxesParams{Limit: gen.NewOptInt(100)}) {
-		if err != nil {
-			return "", err
-		}
-		if strings.EqualFold(in.Address, name) {
-			return in.ID, nil
-		}
+	found, err := a.ListInboxes(ctx, gen.ListInboxesParams{Address: gen.NewOptString(name)})
+	if err != nil {
+		return "", err
+	}
+	if len(found.Data) == 1 {
+		return found.Data[0].ID, nil
 	}
 	return "", &Explained{fmt.Sprintf("inbox %s not found", clean(name)), client.ErrNotFound}
 }

@@ -95,6 +95,15 @@ func MayReadCodes(ctx context.Context, op gen.OperationName) bool {
 	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op)) && reaches(c.key, op)
 }
 
+// Given reports whether the caller of ctx was given one of these scopes, or all.
+// Other than May, it does not count scopes that include them.
+func Given(ctx context.Context, scopes ...string) bool {
+	c, ok := localOf(ctx)
+	return ok && slices.ContainsFunc(c.key.Scopes.V, func(have string) bool {
+		return have == "*" || have == "admin" || slices.Contains(scopes, have)
+	})
+}
+
 type codeOnceKey struct{}
 
 // EachCodeOnce returns a context in which waits return each message only once to

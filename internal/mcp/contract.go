@@ -19,7 +19,6 @@ type operation struct {
 	method, path string
 	params       []param // path and query parameters
 	body         schema  // object schema; nil if there is no body
-	answer       schema  // object schema of the response
 	keyed        bool    // takes an idempotency key
 }
 
@@ -95,35 +94,10 @@ func (c contract) read(out *operation, item, op schema) error {
 		return err
 	}
 	out.body = object(body)
-	return c.readAnswers(out, object(op["responses"]))
-}
-
-// readAnswers reads the schema of the operation's success response.
-func (c contract) readAnswers(out *operation, responses schema) error {
-	var answers []any
-	for _, status := range slices.Sorted(maps.Keys(responses)) {
-		if !strings.HasPrefix(status, "2") {
-			continue
-		}
-		answer, err := c.resolve(jsonOf(responses[status]), 0)
-		if err != nil {
-			return err
-		}
-		answers = append(answers, answer)
-	}
-	switch len(answers) {
-	case 0:
-		return fmt.Errorf("%s has no response", out.name)
-	case 1:
-		out.answer = maps.Clone(object(answers[0]))
-		out.answer["type"] = "object"
-	default:
-		out.answer = schema{"type": "object", "anyOf": answers}
-	}
 	return nil
 }
 
-// jsonOf returns the JSON schema of a request body or response.
+// jsonOf returns the JSON schema of a request body.
 func jsonOf(v any) any {
 	return object(object(object(v)["content"])["application/json"])["schema"]
 }
@@ -191,11 +165,6 @@ func prune(v any, drop ...string) any {
 		for name, value := range v {
 			switch {
 			case slices.Contains(drop, name):
-			case name == "additionalProperties" && v["patternProperties"] != nil:
-			case name == "patternProperties":
-				for _, s := range object(value) { // a single subschema for all property names, which some clients do not support
-					out["additionalProperties"] = prune(s, drop...)
-				}
 			case name == "properties":
 				properties := schema{}
 				for p, s := range object(value) {

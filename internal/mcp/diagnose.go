@@ -11,10 +11,10 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// lookups are the operations that a diagnosis uses. They run with the caller's
-// permissions. The report lists what the caller may not read.
+// lookups are the operations that a diagnosis uses, and the search for an inbox. They
+// run with the caller's permissions. A report lists what the caller may not read.
 var lookups = []gen.OperationName{
-	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
+	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxesOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
 	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation,
 }
 
@@ -29,20 +29,7 @@ func diagnoseTool() *tool {
 			"message_id": id("A message, msg_…"), "email_id": id("An email, em_…"), "inbox_id": id("The inbox of the expected message, ibx_…"),
 			"from": {"type": "string", "maxLength": 254, "description": "The expected sender: an address, *@domain or *@*.domain."},
 		},
-		answers: schema{
-			"type": "object", "required": []string{"object", "verdict", "summary", "findings", "recipients", "not_checked"},
-			"properties": schema{
-				"object":  schema{"type": "string", "const": "delivery_diagnosis"},
-				"verdict": schema{"type": "string", "description": "arrived, partly_arrived, under_way, not_arrived or waits_for_approval"},
-				"summary": schema{"type": "string"},
-				"findings": schema{"type": "array", "items": schema{
-					"type": "object", "required": []string{"code", "explanation"},
-					"properties": schema{"code": schema{"type": "string"}, "explanation": schema{"type": "string"}},
-				}},
-				"recipients":  schema{"type": "array", "items": schema{"type": "object"}},
-				"not_checked": schema{"type": "array", "items": schema{"type": "string"}},
-			},
-		},
+		ownInput: true,
 	}
 }
 

@@ -203,6 +203,9 @@ func (s *server) list(ctx context.Context) *sdk.ListToolsResult {
 		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return may(ctx, op) }) {
 			continue
 		}
+		if len(t.forScopes) > 0 && !httpapi.Given(ctx, t.forScopes...) {
+			continue
+		}
 		if requestOf(ctx).inbox != "" && t.listedWithInbox != nil {
 			out.Tools = append(out.Tools, t.listedWithInbox)
 		} else {
@@ -241,9 +244,19 @@ func (s *server) run(ctx context.Context, t *tool, req *sdk.CallToolRequest) (ma
 	if err != nil {
 		return nil, err
 	}
-	if t.run != nil {
-		return t.run(ctx, s, t, args, req)
+	if err := s.findInbox(ctx, args); err != nil {
+		return nil, err
 	}
+	named := named(args)
+	run := t.run
+	if run == nil {
+		run = callOperation
+	}
+	answer, err := run(ctx, s, t, args, req)
+	return answer, named.explain(err)
+}
+
+func callOperation(ctx context.Context, s *server, t *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
 	return s.callOperation(ctx, t, args)
 }
 

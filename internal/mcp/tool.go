@@ -39,8 +39,11 @@ type tool struct {
 	codes bool
 	// run replaces the plain call of the operation.
 	run func(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error)
-	// answers replaces the response schema of the operation.
-	answers schema
+	// ownInput reports that changed has all arguments of the tool.
+	ownInput bool
+	// forScopes, if any, limit who is shown the tool: only keys that were given one
+	// of these scopes. Others with the right to call it still can.
+	forScopes []string
 
 	op                      *operation
 	properties              schema
@@ -74,7 +77,7 @@ func (c contract) tools() ([]*tool, error) {
 // readInput builds the arguments from the operation's parameters and body.
 func (t *tool) readInput() {
 	t.properties = schema{}
-	if t.run == nil || t.answers == nil {
+	if !t.ownInput {
 		for _, p := range t.op.params {
 			if slices.Contains(t.left, p.name) {
 				continue
@@ -103,7 +106,7 @@ func (t *tool) readInput() {
 		t.properties[name] = s
 	}
 	slices.Sort(t.required)
-	t.properties = object(prune(t.properties, "pattern", "examples", "example", "format", "contentEncoding"))
+	t.properties = slim(t.properties)
 }
 
 func (t *tool) argument(param string) string {
@@ -119,30 +122,9 @@ func (t *tool) describe(required []string) *sdk.Tool {
 	if len(required) > 0 {
 		input["required"] = required
 	}
-	output := t.answers
-	if output == nil {
-		// Fenced text may exceed the length and format of the contract.
-		output = object(prune(t.shape(), "description", "examples", "example", "format", "pattern", "minLength", "maxLength", "explain"))
-	}
-	hints := t.hints
-	hints.Title = t.title
 	return &sdk.Tool{
-		Name: t.name, Title: t.title, Description: t.description, InputSchema: marshalled(input), OutputSchema: marshalled(output), Annotations: &hints,
+		Name: t.name, Title: t.title, Description: t.description, InputSchema: marshalled(input), Annotations: &t.hints,
 	}
-}
-
-// shape returns the schema of the operation's response. Where the operation has a
-// view, that is the shape in the view of the tool.
-func (t *tool) shape() schema {
-	shapes := list(t.op.answer["oneOf"])
-	if len(shapes) != 2 {
-		return t.op.answer
-	}
-	s := object(shapes[0])
-	if t.codes {
-		s = object(shapes[1])
-	}
-	return s
 }
 
 // marshalled encodes a schema once, for all responses.

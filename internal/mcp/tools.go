@@ -41,6 +41,7 @@ func readingTools() []*tool {
 	return []*tool{
 		{
 			name: "create_inbox", title: "Create an inbox", operation: gen.CreateInboxOperation, hints: writes,
+			left:        []string{"aliases", "catch_all", "limits"},
 			description: "Creates an inbox with an email address. All arguments are optional. Without a name the address is random.",
 		},
 		{
@@ -89,7 +90,7 @@ func readingTools() []*tool {
 		{
 			name: "list_drafts", title: "List drafts", operation: gen.ListDraftsOperation, hints: reads, mail: true, show: showDrafts, run: listDrafts,
 			description: `Lists drafts. The status "pending" is the approval queue.`,
-			changed:     map[string]schema{"inbox_id": {"type": "string", "maxLength": 40, "description": "Only this inbox."}},
+			changed:     map[string]schema{"inbox_id": {"type": "string", "maxLength": 40}},
 		},
 		{
 			name: "get_draft", title: "Read a draft", operation: gen.GetDraftOperation, hints: reads, mail: true, show: showDraft, changed: aDraft,
@@ -119,7 +120,7 @@ func sendingTools() []*tool {
 		},
 		{
 			name: "send_transactional", title: "Send a transactional email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
-			show: showEmail, left: []string{"idempotencyKey"},
+			forScopes: []string{"emails:send"}, show: showEmail, left: []string{"idempotencyKey"},
 			description: "Sends an email from any address on a verified domain, now or later, with inline content or a template. " +
 				"The same call repeated within 10 seconds sends once.",
 		},
@@ -139,10 +140,12 @@ func otherTools() []*tool {
 	return []*tool{
 		{
 			name: "list_templates", title: "List templates", operation: gen.ListTemplatesOperation, hints: reads,
+			forScopes:   []string{"templates:read", "templates:write"},
 			description: "Lists the templates for send_transactional.",
 		},
 		{
 			name: "preview_template", title: "Preview a template", operation: gen.PreviewTemplateOperation, hints: reads,
+			forScopes:   []string{"templates:read", "templates:write"},
 			renamed:     map[string]string{"id": "template_id"},
 			description: "Renders a template with data, and lists missing variables.",
 		},

@@ -4705,6 +4705,10 @@ export interface components {
         Query: string;
         /** @description What the messages of the list contain besides their summary. `text` adds `text` and `extracted_text`. */
         IncludeText: "text";
+        /** @description Only the inbox with this address or alias. Case does not matter. */
+        InboxAddress: string;
+        /** @description Only inboxes whose ID begins with this text. */
+        InboxIdPrefix: string;
         /** @description Only this inbox. The response is 404 if the key has no access to it. */
         InboxIdFilter: string;
         /** @description Only messages with this status. */
@@ -4770,6 +4774,10 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description The `cursor` of the previous page. Use it with the same list and the same filters only. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description Only the inbox with this address or alias. Case does not matter. */
+                address?: components["parameters"]["InboxAddress"];
+                /** @description Only inboxes whose ID begins with this text. */
+                id_prefix?: components["parameters"]["InboxIdPrefix"];
             };
             header?: never;
             path?: never;

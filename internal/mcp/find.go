@@ -1,0 +1,91 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// inboxIDLength is the length of every inbox id.
+const inboxIDLength = len("ibx_") + 26
+
+// findInbox replaces the address of an inbox, or the beginning of its id, by the id.
+// Models know inboxes by their addresses, and shorten ids.
+func (s *server) findInbox(ctx context.Context, args arguments) error {
+	var name string
+	if raw, ok := args["inbox_id"]; !ok || json.Unmarshal(raw, &name) != nil || len(name) == inboxIDLength || name == "" {
+		return nil
+	}
+	by := "id_prefix"
+	if strings.Contains(name, "@") {
+		by = "address"
+	} else if !strings.HasPrefix(name, "ibx_") || len(name) > inboxIDLength {
+		return nil // the operation refuses it
+	}
+	filter, _ := json.Marshal(name) // cannot fail for a string
+	found, err := s.api.call(ctx, s.also[gen.ListInboxesOperation], arguments{by: filter, "limit": json.RawMessage("2")}, "", false)
+	if r, refused := err.(*refusal); refused && r.code == gen.ErrorCodeInsufficientScope { //nolint:errorlint // call's own, unwrapped
+		return &refusal{code: r.code, message: "inbox_id: this key cannot list inboxes: give the whole id"}
+	}
+	if err != nil {
+		return err
+	}
+	inboxes := list(found["data"])
+	switch len(inboxes) {
+	case 0:
+		return notFound("inbox " + quoted(name))
+	case 1:
+		args["inbox_id"], _ = json.Marshal(object(inboxes[0])["id"]) // as above
+		return nil
+	}
+	return invalid("inbox_id: the ids of several inboxes begin with %s", name)
+}
+
+// kinds are the objects that arguments name, innermost first.
+var kinds = []struct{ argument, kind string }{
+	{"attachment_id", "attachment"}, {"message_id", "message"}, {"email_id", "email"}, {"draft_id", "draft"},
+	{"id", "template"}, {"thread_id", "thread"}, {"inbox_id", "inbox"},
+}
+
+// names describe the objects that the arguments of a call name.
+type names []string
+
+// named returns the names in the arguments of a call, before they are used.
+func named(args arguments) names {
+	var all names
+	for _, k := range kinds {
+		var id string
+		if raw, ok := args[k.argument]; ok && json.Unmarshal(raw, &id) == nil && id != "" {
+			all = append(all, k.kind+" "+quoted(id))
+		}
+	}
+	return all
+}
+
+// explain adds the names to a refusal because something was not found.
+func (n names) explain(err error) error {
+	r, refused := err.(*refusal) //nolint:errorlint // this package's, and never wrapped
+	if !refused || r.code != gen.ErrorCodeNotFound || len(n) == 0 {
+		return err
+	}
+	return notFound(strings.Join(n, " or "))
+}
+
+func notFound(what string) error {
+	return &refusal{code: gen.ErrorCodeNotFound, message: what + " not found, or this key has no access to it"}
+}
+
+// maxQuoted limits the names in errors.
+const maxQuoted = 60
+
+// quoted returns a name for an error, which fence.refusal encloses if it is not
+// ordinary.
+func quoted(name string) string {
+	if len(name) > maxQuoted {
+		return fmt.Sprintf("of %d bytes", len(name))
+	}
+	return name
+}
