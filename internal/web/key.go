@@ -190,18 +190,15 @@ func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, problem, 
 func (d *Dashboard) inboxIDs(p *page, f keyForm) (ids []string, unknown string, err error) {
 	ids = slices.Clone(f.Inboxes)
 	for _, name := range listOf(f.OtherInboxes) {
-		if strings.Contains(name, "@") {
-			in, err := d.store.InboxAt(p.ctx(), p.user.AccountID, strings.ToLower(name))
-			if errors.Is(err, store.ErrNotFound) || err == nil && in.AccountID != p.user.AccountID {
-				return nil, name, nil
-			}
-			if err != nil {
-				return nil, "", err
-			}
-			name = in.ID
+		id, ok, err := d.inboxNamed(p, name)
+		if err != nil {
+			return nil, "", err
 		}
-		if !slices.Contains(ids, name) {
-			ids = append(ids, name)
+		if !ok {
+			return nil, name, nil
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	return ids, "", nil

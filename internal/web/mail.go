@@ -150,6 +150,12 @@ const mostPreviews = 8
 // mostShown is how many bytes of a source a page shows.
 const mostShown = 100_000
 
+// quarantined is the status of a message in quarantine.
+const quarantined = string(gen.MessageStatusQuarantined)
+
+// Quarantined reports whether the message waits in quarantine.
+func (v messageView) Quarantined() bool { return v.Mail.Status == quarantined }
+
 // tabsOf returns the tabs of a message.
 func tabsOf(m *gen.Message) []messageTab {
 	if m.Expired {
@@ -162,7 +168,11 @@ func tabsOf(m *gen.Message) []messageTab {
 		}
 		tabs = append(tabs, messageTab{"html", "HTML source"})
 	}
-	return append(tabs, messageTab{"headers", "Headers"}, messageTab{"raw", "Raw"})
+	tabs = append(tabs, messageTab{"headers", "Headers"})
+	if m.Status == quarantined { // the API serves no files of it
+		return tabs
+	}
+	return append(tabs, messageTab{"raw", "Raw"})
 }
 
 // contentOf returns the text of a tab. The preview and the headers have none.
@@ -197,6 +207,9 @@ func (d *Dashboard) rawMessage(p *page, id string) (string, error) {
 // image when it serves it.
 func (p *page) previewsOf(m *gen.Message) []preview {
 	var all []preview
+	if m.Status == quarantined {
+		return nil
+	}
 	for _, at := range m.Attachments {
 		switch at.ContentType {
 		case "image/png", "image/jpeg", "image/gif", "image/webp":

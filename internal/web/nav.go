@@ -16,8 +16,8 @@ type navItem struct{ Path, Title, Icon string }
 // navigation is the menu of every page, in order.
 var navigation = []navGroup{
 	{"", []navItem{{"/", "Overview", "home"}}},
-	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox"}, {"/messages", "Messages", "search"}, {approvalsPath, "Approvals", "check"}}},
-	{"Sending", []navItem{{"/emails", "Sent mail", "send"}, {"/suppressions", "Suppressions", "ban"}, {"/templates", "Templates", "layout"}, {"/contacts", "Contacts", "people"}}},
+	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox"}, {"/messages", "Messages", "search"}, {approvalsPath, "Approvals", "check"}, {"/quarantine", "Quarantine", "shield"}}},
+	{"Sending", []navItem{{"/emails", "Sent mail", "send"}, {"/lists", "Lists", "filter"}, {"/suppressions", "Suppressions", "ban"}, {"/templates", "Templates", "layout"}, {"/contacts", "Contacts", "people"}}},
 	{"Settings", []navItem{{"/domains", "Domains", "globe"}, {"/webhooks", "Webhooks", "zap"}, {"/keys", "API keys", "key"}}},
 }
 
@@ -72,6 +72,7 @@ var icons = map[string]template.HTML{
 	"sheet":    `<path d="M4 4h16v16H4zM4 10h16M4 15h16M10 4v16"/>`,
 	"calendar": `<path d="M4 6h16v14H4zM4 10.5h16M8 3v5M16 3v5"/>`,
 	"keyboard": `<path d="M3 6h18v12H3zM7 10h.01M11 10h.01M15 10h.01M7 14h10"/>`,
+	"filter":   `<path d="M4 6h16M7 12h10M10 18h4"/>`,
 	"plus":     `<path d="M12 5v14M5 12h14"/>`,
 }
 

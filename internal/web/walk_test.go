@@ -96,6 +96,7 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	}
 	_, err = s.api.CreateApiKey(ctx, &gen.ApiKeyCreate{Name: "nightly build"})
 	must(t, err)
+	s.quarantine(t, in, "odd.example", 3)
 	s.handOver(t)
 	s.deliver(t)
 	return to.url, in.ID
@@ -348,13 +349,13 @@ func (w *walk) target(form *html.Node, page string) (to, method string) {
 var filling = map[string]string{
 	"password": "correct horse battery staple", "again": "correct horse battery staple", "to": "ann@out.example", "subject": "A subject",
 	"text": "A text", "email": "new@out.example", "domain": "new.example", "name": "walker@example.com",
-	"display_name": "The walk", "reason": "Not now", "q": "order",
+	"display_name": "The walk", "pattern": "*@walk.example", "reason": "Not now", "q": "order",
 }
 
 // leftEmpty are fields that may be empty.
 var leftEmpty = []string{
 	"sends_per_minute", "sends_per_hour", "sends_per_day", "recipients_per_day", "new_recipients_per_day", "per_recipient_per_day",
-	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes",
+	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes", "inbox",
 }
 
 // fill returns what is sent with a form.

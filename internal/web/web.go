@@ -120,6 +120,7 @@ func (d *Dashboard) routes() {
 	d.webhookPages()
 	d.keyPages()
 	d.suppressionPages()
+	d.listPages()
 	d.templatePages()
 	d.contactPages()
 }
