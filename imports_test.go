@@ -110,10 +110,10 @@ var layers = []layer{
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec", "internal/work"}},
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
-	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/httpapi", "internal/work"}},
+	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},

@@ -165,6 +165,40 @@ func (s *Store) insertAccount(ctx context.Context, tx *sqlx.Tx, name string) (Ac
 	return a, err
 }
 
+// NoticeAccount returns the account that notices of this installation are sent by. It
+// creates it without a key, so that no program sees what it sends.
+func (s *Store) NoticeAccount(ctx context.Context) (accountID int64, err error) {
+	const (
+		find  = `SELECT a.seq FROM settings s JOIN accounts a ON a.id = s.value WHERE s.name = 'notice account'`
+		claim = `INSERT INTO settings (name, value) VALUES ('notice account', $1) ON CONFLICT (name) DO NOTHING`
+		plan  = `UPDATE accounts SET plan = $2 WHERE seq = $1`
+	)
+	err = s.read.GetContext(ctx, &accountID, find)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return accountID, s.wrap(err, "account for notices")
+	}
+	err = s.inTx(ctx, "create the account for notices", func(tx *sqlx.Tx) error {
+		a, err := s.insertAccount(ctx, tx, "Notices of Postroom")
+		if err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, claim, a.ID)
+		if err != nil {
+			return err
+		}
+		if err := one(res, "account for notices", ErrState); err != nil {
+			return err
+		}
+		accountID = a.Seq
+		_, err = tx.ExecContext(ctx, plan, a.Seq, PlanSelfHosted)
+		return err
+	})
+	if errors.Is(err, ErrState) { // another node was faster
+		err = s.wrap(s.read.GetContext(ctx, &accountID, find), "account for notices")
+	}
+	return accountID, err
+}
+
 // lockBootstrap refuses when there is an account. Nodes that start together
 // meet at the unique id of a row that only the first can write.
 func (s *Store) lockBootstrap(ctx context.Context, tx *sqlx.Tx) error {

@@ -109,6 +109,10 @@ type Sender struct {
 	Limits *Limits
 }
 
+// SenderNotices is the ID of the Sender of notices of the installation itself. No limits
+// apply to them.
+const SenderNotices = "notices"
+
 // BudgetError means that a send is over a limit. Nothing of it was counted.
 type BudgetError struct {
 	Limit  string // its name
@@ -167,6 +171,9 @@ func (b *hotBatch) budgetsOf(h *hotMessage, inbox *hotInbox) map[string]*budget 
 		all[scope] = &budget{scope: scope, of: of, limits: l}
 	}
 	for _, s := range h.senders {
+		if s.ID == SenderNotices {
+			return nil
+		}
 		add(s.ID, s.ID, s.Limits)
 	}
 	if inbox != nil {

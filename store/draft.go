@@ -783,3 +783,87 @@ func (b *hotBatch) approve(ctx context.Context, a *Approval, m *Message) error {
 	b.event(NewID("evt_", b.now.Time), EventDraftSent, m, string(data))
 	return nil
 }
+
+// Notices of an account within a minute: so many drafts get one each, then one notice
+// has all others.
+const (
+	noticesPerMinute = 5
+	noticeWindow     = time.Minute
+	// noticeLease is how long a node has to send what it has claimed.
+	noticeLease = 2 * time.Minute
+	// maxDigest is how many drafts one notice has.
+	maxDigest = 100
+)
+
+// DraftNotices are pending drafts, without their content, that an account's approvers
+// do not know yet.
+type DraftNotices struct {
+	Each   []Draft // with one notice each
+	Digest []Draft // with one notice for all
+}
+
+// toAnnounce selects the drafts whose notices are due at $1. Its first condition is that
+// of the index.
+const toAnnounce = draftTables + ` WHERE d.status = 'pending' AND (d.notice_version < d.version OR d.notice_due IS NOT NULL)
+	AND (d.notice_version < d.version OR d.notice_due <= $1) AND NOT d.test_mode AND i.status <> 'deleted'`
+
+// AccountsToNotify returns the accounts with drafts that their approvers do not know
+// yet. A draft is announced once in each version, and not if a test key made it.
+func (s *Store) AccountsToNotify(ctx context.Context) ([]int64, error) {
+	const q = `SELECT DISTINCT d.account_id` + toAnnounce + ` ORDER BY d.account_id`
+	var all []int64
+	err := s.read.SelectContext(ctx, &all, q, NewTime(s.now()))
+	return all, s.wrap(err, "accounts with new drafts")
+}
+
+// ClaimDraftNotices returns the drafts to announce now. No other node gets the same
+// ones, unless DraftsAnnounced does not report them within noticeLease.
+func (s *Store) ClaimDraftNotices(ctx context.Context, accountID int64) (DraftNotices, error) {
+	const (
+		count = `UPDATE accounts SET notices = CASE WHEN notices_from > $2 THEN notices ELSE 0 END,
+			notices_from = CASE WHEN notices_from > $2 THEN notices_from ELSE $3 END WHERE seq = $1 RETURNING notices`
+		due   = `SELECT ` + draftColumns + toAnnounce + ` AND d.account_id = $2 ORDER BY d.seq LIMIT $3`
+		claim = `UPDATE drafts SET notice_version = version, notice_due = ? WHERE seq IN (?)`
+		save  = `UPDATE accounts SET notices = $2 WHERE seq = $1`
+	)
+	var n DraftNotices
+	err := s.inTx(ctx, "claim notices of drafts", func(tx *sqlx.Tx) error {
+		now := NewTime(s.now())
+		var sent int
+		if err := tx.GetContext(ctx, &sent, count, accountID, NewTime(now.Add(-noticeWindow)), now); err != nil {
+			return s.wrap(err, "account")
+		}
+		if sent > noticesPerMinute {
+			return nil
+		}
+		var ds []Draft
+		if err := tx.SelectContext(ctx, &ds, due, now, accountID, noticesPerMinute-sent+maxDigest); err != nil || len(ds) == 0 {
+			return err
+		}
+		each := min(len(ds), noticesPerMinute-sent)
+		n.Each, n.Digest = ds[:each], ds[each:]
+		if sent += each; len(n.Digest) > 0 {
+			sent++
+		}
+		lease := NewTime(now.Add(noticeLease))
+		if err := execIn(ctx, tx, claim, lease, rising(ds, func(d Draft) int64 { return d.Seq })); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, save, accountID, sent)
+		return err
+	})
+	return n, err
+}
+
+// DraftsAnnounced records that the notices of claimed drafts are sent.
+func (s *Store) DraftsAnnounced(ctx context.Context, ds ...Draft) error {
+	const q = `UPDATE drafts SET notice_due = NULL WHERE seq = $1 AND notice_version = $2`
+	return s.inTx(ctx, "record notices of drafts", func(tx *sqlx.Tx) error {
+		for _, d := range ds {
+			if _, err := tx.ExecContext(ctx, q, d.Seq, d.Version); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

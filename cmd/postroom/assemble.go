@@ -77,13 +77,17 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	service, doorsOfAPI, err := n.apiParts(s, in, doors, certs, stopping, handlers.Config{
+	base, _ := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
+	links, err := approval.NewLinks(in.keys.approve, base, n.cfg.Approvers)
+	if err != nil {
+		return nil, err
+	}
+	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, OnResponse: told.answered,
 	})
 	if err != nil {
 		return nil, err
 	}
-	base, _ := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	queue, err := n.queuePart(s, receiver, resolver, &queue.Feedback{Signer: answers, BaseURL: base}, told)
 	if err != nil {
 		return nil, err
@@ -91,7 +95,10 @@ func (n *node) assemble(
 	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Emails: n.cfg.EmailRetention.duration(), Log: n.log})
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
-	drafts, err := approval.New(approval.Config{Store: s, API: service, Now: n.now, Log: n.log})
+	drafts, err := approval.New(approval.Config{
+		Store: s, API: service, Now: n.now, Log: n.log,
+		Notices: approval.Notices{Approvers: n.cfg.Approvers, Links: links, Domain: string(n.cfg.MailDomain)},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +121,7 @@ func (n *node) assemble(
 }
 
 // apiParts creates the API and the dashboard, and the parts that serve them.
-func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
+func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
 		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
@@ -145,7 +152,7 @@ func (n *node) apiParts(s *store.Store, in install, doors listeners, certs certi
 		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
-			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo),
+			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("create dashboard: %w", err)

@@ -60,6 +60,7 @@ type Config struct {
 	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"default plan of accounts" want:"self_hosted, free or a plan of PLANS"`
 	Plans             planList     `env:"PLANS" usage:"more plans; a limit that you omit is unlimited" unset:"only self_hosted and free" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
 	Undo              wait         `env:"UNDO" envDefault:"10s" usage:"how long the approval of a draft can be undone; the message waits for that time; 0s sends it at once" want:"a duration from 0s to 10m"`
+	Approvers         addresses    `env:"APPROVERS" usage:"people who get an email about each draft that waits for approval, with a link to approve or reject it; not at a domain of this installation" unset:"none" want:"email addresses separated by commas, such as ann@example.com,ben@example.com"`
 	AgentLimits       agentLimits  `env:"AGENT_LIMITS" usage:"limits of each account for everything that it sends; keys and inboxes have their own limits" unset:"none" want:"limits separated by commas, such as sends_per_hour=500,new_recipients_per_day=50,on_limit=approval"`
 	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"retention of email content after the email was sent or failed; messages use the retention of their inbox" want:"a number of days from 1d to 3650d"`
 	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"pause sending of accounts with over 5 % hard bounces or 0.3 % complaints" want:"on or off"`

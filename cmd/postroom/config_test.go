@@ -26,7 +26,7 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
 		"POSTROOM_HTTPS": "-", "POSTROOM_DASHBOARD": "on", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
 		"POSTROOM_ACME_DIRECTORY": "https://acme-v02.api.letsencrypt.org/directory",
-		"POSTROOM_RELAY":          "-", "POSTROOM_SUBMISSION": "-", "POSTROOM_SUBMISSIONS": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_UNDO": "10s", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
+		"POSTROOM_RELAY":          "-", "POSTROOM_SUBMISSION": "-", "POSTROOM_SUBMISSIONS": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_UNDO": "10s", "POSTROOM_APPROVERS": "-", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
 	got := map[string]string{}
 	for _, s := range settings() {
@@ -80,6 +80,10 @@ func TestLoadValues(t *testing.T) {
 		{"default limits", "RATE_LIMITS=on", func(c Config) any { return c.RateLimits.String() }, "600/60s,60/60s,60/60s"},
 		{"one limit", "RATE_LIMITS=6000/60s", func(c Config) any { return c.RateLimits.String() }, "6000/60s,60/60s,60/60s"},
 		{"two limits", "RATE_LIMITS=6000/60s, 7/60s", func(c Config) any { return c.RateLimits.String() }, "6000/60s,7/60s,60/60s"},
+		{
+			"addresses", "APPROVERS=Ann@Example.com, ben@bücher.example,ann@example.com", func(c Config) any { return c.Approvers },
+			addresses{"ann@example.com", "ben@xn--bcher-kva.example"},
+		},
 		{
 			"limits", "AGENT_LIMITS=sends_per_hour=500, new_recipients_per_day=0,on_limit=approval",
 			func(c Config) any { return c.AgentLimits.String() }, "sends_per_hour=500,new_recipients_per_day=0,on_limit=approval",
@@ -136,6 +140,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"no connections", "SMTP_MAX_CONNS=0", "POSTROOM_SMTP_MAX_CONNS"},
 		{"an unknown policy", "DEFAULT_SEND_POLICY=closed", "POSTROOM_DEFAULT_SEND_POLICY"},
 		{"profiles for everybody", "PPROF=0.0.0.0:6060", "POSTROOM_PPROF"},
+		{"an approver with an inbox", "APPROVERS=ann@far.example,ben@agents.postroom.localhost", `POSTROOM_APPROVERS has ben@agents.postroom.localhost, where an agent can have an inbox`},
+		{"an approver without a domain", "APPROVERS=ann", `POSTROOM_APPROVERS`},
 		{"an unknown plan", "PLAN=gold", `POSTROOM_PLAN is "gold", which is neither self_hosted nor free nor a plan of POSTROOM_PLANS`},
 		{"a plan with an unknown limit", "PLANS=team:hourly=5", `invalid limit "hourly=5": use a form such as daily=2000`},
 		{"a plan with a limit of nothing", "PLANS=team:daily=0", `invalid limit "daily=0"`},

@@ -87,7 +87,7 @@ func (c Config) doctor(p program, args []string, to string) (doctor.Config, erro
 		OpenStore:   func(ctx context.Context) (*store.Store, error) { return c.openForCommand(ctx, false, log) },
 		ProveSecret: c.proveSecret,
 		OpenBlobs:   c.openExistingBlobs,
-		Settings:    c.unfit(), To: to,
+		Settings:    c.unfit(), To: to, Approvers: c.Approvers,
 	}
 	if len(args) == 1 {
 		if out.Domain, err = dnsrec.CheckName(args[0]); err != nil {

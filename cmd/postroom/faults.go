@@ -109,6 +109,14 @@ func (l *faultList) disagreeing(c Config, given map[string]string) {
 	if !store.KnowsPlan(c.Plans, c.Plan) {
 		l.add("%s is %q, which is neither self_hosted nor free nor a plan of %s", given["Plan"], c.Plan, given["Plans"])
 	}
+	for _, email := range c.Approvers {
+		if _, domain, _ := strings.Cut(email, "@"); domain == string(c.MailDomain) || strings.HasSuffix(domain, "."+string(c.MailDomain)) {
+			l.add("%s has %s, where an agent can have an inbox and approve its own drafts: use addresses that this installation does not receive for", given["Approvers"], email)
+		}
+	}
+	if len(c.Approvers) > 0 && !bool(c.Dashboard) {
+		l.add("%s is set and %s is off: the links open a page of the dashboard", given["Approvers"], given["Dashboard"])
+	}
 	if c.HTTP == c.SMTP && !strings.HasSuffix(string(c.HTTP), ":0") && c.HTTP != "" {
 		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["SMTP"], c.HTTP)
 	}

@@ -27,6 +27,7 @@ type subkeys struct {
 	domains  []byte // creates the tokens that prove domain ownership
 	mark     []byte // identifies the secret; not secret itself
 	notices  []byte // signs the dashboard's notices between pages
+	approve  []byte // signs the links to drafts
 }
 
 // derive returns the subkeys of the installation secret. The derivation must
@@ -36,7 +37,7 @@ func derive(s secret) (subkeys, error) {
 		return hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32)
 	}
 	var k subkeys
-	var errs [7]error
+	var errs [8]error
 	k.cursors, errs[0] = sub("cursors")
 	k.files, errs[1] = sub("files")
 	k.seal, errs[2] = sub("seal")
@@ -44,6 +45,7 @@ func derive(s secret) (subkeys, error) {
 	k.feedback, errs[4] = sub("feedback")
 	k.mark, errs[5] = sub("mark")
 	k.notices, errs[6] = sub("notices")
+	k.approve, errs[7] = sub("approve")
 	return k, errors.Join(errs[:]...)
 }
 

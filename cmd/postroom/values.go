@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/s3blob"
 	"github.com/postroom/postroom/smtp/outbound"
@@ -42,6 +43,7 @@ type (
 	hostPort     string // host:port to connect to
 	domain       string // lower case, in A-label form
 	hosts        []string
+	addresses    []string
 	webURL       string // http or https, without a trailing slash
 	relayURL     string // as for outbound.ParseRelay
 	database     string // postgres:// address or path
@@ -163,6 +165,24 @@ func (v *hosts) UnmarshalText(b []byte) error {
 	}
 	return nil
 }
+
+func (v *addresses) UnmarshalText(b []byte) error {
+	*v = nil
+	for email := range strings.SplitSeq(string(b), ",") {
+		email = strings.TrimSpace(email)
+		local, name, _ := strings.Cut(email, "@")
+		var d domain
+		if err := d.UnmarshalText([]byte(name)); err != nil || !strings.Contains(string(d), ".") || mail.ValidAddress(email) != nil {
+			return errValue
+		}
+		if email = strings.ToLower(local) + "@" + string(d); !slices.Contains(*v, email) {
+			*v = append(*v, email)
+		}
+	}
+	return nil
+}
+
+func (v addresses) String() string { return strings.Join(v, ",") }
 
 func (v hosts) String() string { return strings.Join(v, ",") }
 

@@ -1,5 +1,5 @@
-// Package approval acts on drafts that wait for approval: it ends the wait of those
-// whose time has come.
+// Package approval acts on drafts that wait for approval: it tells approvers about
+// them by email, and ends the wait of those whose time has come.
 package approval
 
 import (
@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postroom/postroom/gen"
@@ -24,11 +25,13 @@ const (
 	batch = 100
 )
 
-// Config configures the work on drafts. All fields are required.
+// Config configures the work on drafts. All fields but Notices are required.
 type Config struct {
 	Store *store.Store
 	// API sends drafts. It is called within this process.
 	API http.Handler
+	// Notices are the emails to approvers; without approvers there are none.
+	Notices Notices
 	// Now is the clock.
 	Now func() time.Time
 	Log *slog.Logger
@@ -49,11 +52,22 @@ func New(cfg Config) (*Worker, error) {
 
 // Run works until ctx ends.
 func (w *Worker) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	if len(w.cfg.Notices.Approvers) > 0 {
+		running.Go(func() {
+			work.Every(ctx, noticesEvery, func(ctx context.Context) {
+				if _, err := w.Notify(ctx); err != nil && ctx.Err() == nil {
+					w.cfg.Log.WarnContext(ctx, "approvers could not be told about drafts", "error", err)
+				}
+			})
+		})
+	}
 	work.Every(ctx, every, func(ctx context.Context) {
 		if _, err := w.Expire(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Log.WarnContext(ctx, "drafts could not expire", "error", err)
 		}
 	})
+	running.Wait()
 	return nil
 }
 

@@ -92,6 +92,24 @@ func TestNoCheckTakesLonger(t *testing.T) {
 	wantResult(t, r, "database", doctor.OK, "", "")
 }
 
+// An agent can have an inbox at each domain that the installation receives for.
+func TestApproversAreElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, e := range storetest.Engines() {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, e, time.Now)
+			w.accountDomain(t, "shop.example")
+			w.cfg.Approvers = []string{"ann@far.example"}
+			wantResult(t, w.run(t), "approvers", doctor.OK, "1, at domains without inboxes", "")
+			for _, email := range []string{"ann@" + mailDomain, "ann@sub." + mailDomain, "ann@shop.example", "ann@mail.shop.example"} {
+				w.cfg.Approvers = []string{"ann@far.example", email}
+				wantResult(t, w.run(t), "approvers", doctor.Fail, email+" gets no email", "a domain that this installation does not receive for")
+			}
+		})
+	}
+}
+
 func TestReportIsJSONForPrograms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)

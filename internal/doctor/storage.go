@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/store"
 )
 
@@ -211,6 +212,33 @@ func (v *visit) webhooks(ctx context.Context) []Result {
 	}
 	if len(out) == 0 {
 		return one(ok("no failing webhooks"))
+	}
+	return out
+}
+
+// approvers checks that no approver is at a domain where an agent can have an inbox.
+func (v *visit) approvers(ctx context.Context) []Result {
+	if len(v.cfg.Approvers) == 0 {
+		return one(ok("POSTROOM_APPROVERS is not set: only the dashboard, events and webhooks show new drafts"))
+	}
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		return none
+	}
+	var out []Result
+	for _, email := range v.cfg.Approvers {
+		_, domain, _ := strings.Cut(email, "@")
+		ours, err := domains.Receives(ctx, s, v.cfg.MailDomain, domain)
+		switch {
+		case err != nil:
+			return one(fail("%v", err).advise("check the database"))
+		case ours:
+			out = append(out, fail("%s gets no email about drafts: an agent can have an inbox at that domain and approve its own drafts", email).
+				advise("use an address at a domain that this installation does not receive for"))
+		}
+	}
+	if out == nil {
+		out = one(ok("%d, at domains without inboxes of this installation", len(v.cfg.Approvers)))
 	}
 	return out
 }

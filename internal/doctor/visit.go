@@ -68,6 +68,8 @@ type Config struct {
 	// OpenBlobs opens the blob storage. It returns fs.ErrNotExist if the storage
 	// has not been created yet.
 	OpenBlobs func(context.Context) (store.Blobs, error)
+	// Approvers are the addresses of people who get emails about drafts.
+	Approvers []string
 	// Settings are findings about the configuration itself.
 	Settings []Result
 
@@ -169,6 +171,7 @@ func (v *visit) checks() []check {
 		{"relay", v.relayName(), v.relay},
 		{"queue", "", v.queue},
 		{"webhooks", "", v.webhooks},
+		{"approvers", strings.Join(v.cfg.Approvers, ", "), v.approvers},
 	}...)
 }
 

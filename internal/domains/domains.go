@@ -13,7 +13,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
@@ -168,4 +170,21 @@ func StatusOf(f dnsrec.Finding) store.RecordStatus {
 	case dnsrec.Unknown:
 	}
 	return store.RecordPending
+}
+
+// Receives reports whether inboxes of the installation can be made at a domain: it is
+// the mail domain or one that an account has verified, or below either.
+func Receives(ctx context.Context, s *store.Store, mailDomain, domain string) (bool, error) {
+	var names []string
+	for d := domain; d != ""; _, d, _ = strings.Cut(d, ".") {
+		names = append(names, d)
+	}
+	if slices.Contains(names, mailDomain) {
+		return true, nil
+	}
+	_, _, err := s.WildcardOwner(ctx, names)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }

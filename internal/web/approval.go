@@ -1,7 +1,9 @@
 package web
 
 import (
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/approval"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mailhtml"
 )
 
@@ -373,3 +377,137 @@ func (d *Dashboard) editDraft(p *page) error {
 
 // unixLines replaces the CRLF that browsers send with LF.
 func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+
+// errApproveLink is the response for links to drafts that do not work.
+var errApproveLink = &failure{
+	http.StatusNotFound, "This link does not work",
+	"A link to a draft works for 24 hours, for the person it was sent to. Sign in to see all drafts.",
+}
+
+// approveLinkPages serves the links in emails to approvers. The token is the
+// credential, so nobody needs to sign in. Mail scanners follow links: only a form
+// decides.
+func (d *Dashboard) approveLinkPages() {
+	d.open("GET "+approval.LinkPath+"{token}", d.linkedDraft)
+	d.open("GET "+approval.LinkPath+"{token}/view", d.linkedFrame)
+	d.open("POST "+approval.LinkPath+"{token}", d.decideLinked)
+}
+
+// linkView is the page that a link opens.
+type linkView struct {
+	approvalView
+	// Outdated means that the link is for an earlier version of the draft.
+	Outdated bool
+	Done     string // what the approver just did: approved or rejected
+}
+
+// Open reports whether the page has buttons.
+func (v linkView) Open() bool { return v.Pending() && !v.Outdated && !v.Draft.Expired }
+
+// linked returns what a link shows. From then on, calls of the page run as its
+// approver.
+func (d *Dashboard) linked(p *page) (linkView, approval.Link, error) {
+	if d.cfg.Approvals == nil {
+		return linkView{}, approval.Link{}, errNoPage
+	}
+	token := p.r.PathValue("token")
+	link, ok := d.cfg.Approvals.Read(token, d.now())
+	if !ok {
+		return linkView{}, link, errApproveLink
+	}
+	number := fnv.New32a()
+	_, _ = number.Write([]byte(link.Approver)) // a hash never returns an error
+	p.r = p.r.WithContext(httpapi.AsPerson(p.ctx(), httpapi.Person{
+		// Each approver has rate limits of their own, beside those of users.
+		Seq: 1<<40 + int64(number.Sum32()), AccountID: link.AccountID, ID: "approver:" + link.Approver,
+	}))
+	dr, err := d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: link.DraftID})
+	if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {
+		return linkView{}, link, errApproveLink
+	}
+	if err != nil {
+		return linkView{}, link, err
+	}
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
+	if err != nil {
+		return linkView{}, link, err
+	}
+	source := draftSource(dr)
+	v := linkView{
+		approvalView: approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, false), Here: approval.LinkPath + token},
+		Outdated:     dr.Version != link.Version,
+	}
+	if v.Frame != nil {
+		_, query, _ := strings.Cut(v.Frame.Src, "?")
+		v.Frame.Src, v.Frame.Ask = v.Here+"/view?"+query, ""
+		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
+	}
+	if id, ok := dr.SourceMessageID.Get(); ok {
+		v.Source, err = d.getMessage(p, id)
+		if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {
+			v.Source, err = nil, nil // deleted since
+		}
+	}
+	return v, link, err
+}
+
+// linkedDraft shows the draft of a link, with buttons if it is still the version that
+// the link is for.
+func (d *Dashboard) linkedDraft(p *page) error {
+	v, _, err := d.linked(p)
+	if err != nil {
+		return err
+	}
+	return p.show("approve-link", v)
+}
+
+// linkedFrame writes the document in the frame of that page.
+func (d *Dashboard) linkedFrame(p *page) error {
+	v, _, err := d.linked(p)
+	if err != nil {
+		return err
+	}
+	return p.showFrame(draftSource(v.Draft))
+}
+
+// decideLinked approves or rejects the version of the draft that the link is for.
+func (d *Dashboard) decideLinked(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	v, link, err := d.linked(p)
+	if err != nil {
+		return err
+	}
+	done := ""
+	switch {
+	case v.Outdated:
+		return p.showStatus(http.StatusConflict, "approve-link", v)
+	case form.Get("decision") == "approve":
+		done = "approved"
+		_, err = d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(link.Version)}), gen.SendDraftParams{DraftID: link.DraftID})
+	case form.Get("decision") == "reject":
+		done = "rejected"
+		_, err = d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(strings.TrimSpace(form.Get("reason")))}),
+			gen.RejectDraftParams{DraftID: link.DraftID})
+	default:
+		return errForm
+	}
+	pr, known := problemOf(err)
+	if err != nil && (!known || pr.status >= http.StatusInternalServerError) {
+		return err
+	}
+	if v, _, err = d.linked(p); errors.Is(err, errApproveLink) {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if pr.status != 0 {
+		v.Problem = pr
+		return p.showStatus(pr.status, "approve-link", v)
+	}
+	v.Done = done
+	return p.show("approve-link", v)
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -43,6 +44,8 @@ type site struct {
 	dns       *smtptest.ChangingDNS
 	hooks     *webhook.Dispatcher // RunOnce delivers
 	dashboard http.Handler
+	service   http.Handler    // the API
+	links     *approval.Links // of the emails to approvers
 
 	account int64
 	user    store.User
@@ -55,6 +58,8 @@ type options struct {
 	proxies []netip.Prefix
 	before  func(api http.Handler) http.Handler // what the dashboard calls in its place
 	undo    time.Duration                       // how long an approval can be undone
+	// approvers get emails about drafts.
+	approvers []string
 }
 
 // each runs test on both engines, each time with a site of its own.
@@ -96,7 +101,10 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	}
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s.links, err = approval.NewLinks(bytes.Repeat([]byte("a"), 32), base, o.approvers)
+	must(t, err)
 	api := s.newAPI(t, base, log, o.undo)
+	s.service = api
 	s.api, err = httpapi.NewLocalClient(api)
 	must(t, err)
 	local := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
@@ -105,7 +113,7 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	}
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, EventBody: handlers.EventBody(s.store), BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
-		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo,
+		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo, Approvals: s.links,
 	})
 	must(t, err)
 	server.Config.Handler = s.dashboard

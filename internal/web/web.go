@@ -26,13 +26,14 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
 )
 
-// Config configures the dashboard. All fields but TrustedProxies and Images are
-// required.
+// Config configures the dashboard. All fields but TrustedProxies, Images and
+// Approvals are required.
 type Config struct {
 	// API serves the calls of the pages and all paths that do not belong to the
 	// dashboard.
@@ -53,6 +54,8 @@ type Config struct {
 	Images *remoteimage.Fetcher
 	// Undo is how long an approval can be undone; 0 means not at all.
 	Undo time.Duration
+	// Approvals reads the links in emails to approvers; nil disables them.
+	Approvals *approval.Links
 	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// Now is the clock.
@@ -115,6 +118,7 @@ func (d *Dashboard) routes() {
 	d.searchPages()
 	d.goPages()
 	d.approvalPages()
+	d.approveLinkPages()
 	d.emailPages()
 	d.domainPages()
 	d.webhookPages()
