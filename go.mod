@@ -43,7 +43,13 @@ require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
 )
 
-require github.com/hanwen/go-fuse/v2 v2.12.1
+require (
+	github.com/hanwen/go-fuse/v2 v2.12.1
+	github.com/itchyny/gojq v0.12.17
+	golang.org/x/term v0.47.0
+)
+
+require github.com/itchyny/timefmt-go v0.1.6 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

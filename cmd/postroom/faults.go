@@ -35,7 +35,7 @@ var notOurs = regexp.MustCompile(`^POSTROOM_(TEST_.*|SERVICE_(HOST|PORT(_.*)?)|P
 // unknown finds unknown variables with our prefix, because a misspelled setting
 // must not be ignored silently.
 func (l *faultList) unknown(vars map[string]string) {
-	known := map[string]bool{cli.ServerEnv: true, cli.KeyEnv: true} // read by the client commands
+	known := map[string]bool{cli.ServerEnv: true, cli.KeyEnv: true, cli.ProfileEnv: true} // read by the client commands
 	for _, s := range settings() {
 		known[s.env] = true
 	}

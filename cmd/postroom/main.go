@@ -32,7 +32,8 @@ func run() int {
 	context.AfterFunc(ctx, stop)
 	cmd := newCommand(program{cli.Program{
 		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Terminal: isatty.IsTerminal(os.Stdout.Fd()), Version: programVersion(),
+		Terminal: isatty.IsTerminal(os.Stdout.Fd()), Interactive: isatty.IsTerminal(os.Stdout.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
+		Version: programVersion(),
 	}})
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/client"
@@ -28,6 +26,7 @@ const (
 	serverFlag    = "server"
 	keyFlag       = "key"
 	jsonFlag      = "json"
+	jqFlag        = "jq"
 	defaultServer = "http://127.0.0.1:8080"
 )
 
@@ -41,9 +40,12 @@ type api struct {
 // overAPI turns cmd into a command that calls a server. It needs only the
 // server's URL and a key, and works from any machine.
 func (p Program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *api, args []string) error) *cobra.Command {
-	cmd.Flags().String(serverFlag, "", "address of the server ["+ServerEnv+"] (default: "+defaultServer+")")
+	cmd.Flags().String(serverFlag, "", "address of the server ["+ServerEnv+"] (default: that of the profile, or "+defaultServer+")")
 	cmd.Flags().String(keyFlag, "", "API key ["+KeyEnv+"]; other users of this machine can see command lines")
+	cmd.Flags().String(profileFlag, "", "profile of the login command ["+ProfileEnv+"]")
 	cmd.Flags().Bool(jsonFlag, false, "print the JSON response of the API")
+	cmd.Flags().String(jqFlag, "", "print what this jq expression selects from the JSON, such as .id")
+	p.completeInboxes(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, err := p.api(cmd)
 		if err != nil {
@@ -55,28 +57,31 @@ func (p Program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *ap
 }
 
 func (p Program) api(cmd *cobra.Command) (*api, error) {
-	vars := env.ToMap(p.Environ)
-	server, err := cmd.Flags().GetString(serverFlag)
-	if err != nil {
-		return nil, err
-	}
-	key, err := cmd.Flags().GetString(keyFlag)
-	if err != nil {
-		return nil, err
-	}
 	asJSON, err := cmd.Flags().GetBool(jsonFlag)
 	if err != nil {
 		return nil, err
 	}
-	server, key = cmp.Or(server, vars[ServerEnv], defaultServer), cmp.Or(key, vars[KeyEnv])
-	if key == "" {
-		return nil, UsageError{errors.New("no key: set " + KeyEnv + " or --" + keyFlag + "; " + howToGetAKey)}
+	out := output{w: p.Stdout, json: asJSON, terminal: p.Terminal}
+	if text := cmd.Flags().Lookup(jqFlag).Value.String(); text != "" {
+		out.json = true
+		if out.query, err = newQuery(text); err != nil {
+			return nil, err
+		}
 	}
-	c, err := client.New(server, key, client.WithUserAgent("postroom-cli/"+p.Version), client.WithRetries(3, 90*time.Second))
+	to, err := p.access(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return p.connect(to, out)
+}
+
+// connect returns a client for a server.
+func (p Program) connect(to profile, out output) (*api, error) {
+	c, err := client.New(to.Server, to.Key, client.WithUserAgent("postroom-cli/"+p.Version), client.WithRetries(3, 90*time.Second))
 	if err != nil {
 		return nil, UsageError{errors.New(strings.TrimPrefix(err.Error(), "postroom: "))}
 	}
-	return &api{Client: c, output: output{w: p.Stdout, json: asJSON, terminal: p.Terminal}, server: server}, nil
+	return &api{Client: c, output: out, server: to.Server}, nil
 }
 
 const howToGetAKey = "`postroom key create --name NAME`, where the server is, makes one"

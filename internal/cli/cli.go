@@ -16,16 +16,17 @@ type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Terminal       bool // Stdout is a terminal
+	Interactive    bool // Stdin and Stdout are terminals
 	Version        string
 }
 
 // GroupTitle introduces the commands of this package in the help.
-const GroupTitle = "Use a server, local or remote (--" + serverFlag + " or " + ServerEnv + ", --" + keyFlag + " or " + KeyEnv + "):"
+const GroupTitle = "Use a server, local or remote (--" + serverFlag + " or " + ServerEnv + ", --" + keyFlag + " or " + KeyEnv + ", or a profile of login):"
 
 // Commands returns the commands that call a server, without InboxCommands.
 func (p Program) Commands() []*cobra.Command {
 	return []*cobra.Command{
-		p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(), p.emailCommand(), p.usageCommand(), p.stopCommand(), p.resumeCommand(),
+		p.loginCommand(), p.logoutCommand(), p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(), p.emailCommand(), p.usageCommand(), p.stopCommand(), p.resumeCommand(),
 	}
 }
 

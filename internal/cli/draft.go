@@ -94,7 +94,7 @@ func (p Program) draftExpireCommand() *cobra.Command {
 		Example: "  postroom draft expire drf_01k5 --in 2h --then reject",
 		Args:    Wants(1),
 	}
-	cmd.Flags().DurationVar(&in, "in", 0, "time until the draft expires, such as 2h (default: never)")
+	cmd.Flags().Var(span{&in}, "in", "time until the draft expires, such as 2h (default: never)")
 	choose(cmd, &then, "then", "what happens then; send needs the scope admin", then.AllValues())
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		req := gen.DraftUpdate{ExpiresAt: gen.OptNilDateTime{Set: true, Null: true}, OnExpiry: gen.NewOptDraftOnExpiry(then)}

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,7 +67,7 @@ func (m moment) String() string {
 }
 
 func (m moment) Set(s string) error {
-	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+	if ago, err := parseSpan(s); err == nil {
 		*m.at = time.Now().Add(-ago)
 		return nil
 	}
@@ -78,6 +80,48 @@ func (m moment) Set(s string) error {
 }
 
 func (m moment) Type() string { return "time" }
+
+// span is a flag value that is a duration: a number with units, such as 1h30m or 7d,
+// or a number of seconds.
+type span struct{ at *time.Duration }
+
+func (v span) String() string {
+	if v.at == nil || *v.at == 0 {
+		return ""
+	}
+	return v.at.String()
+}
+
+func (v span) Set(s string) error {
+	d, err := parseSpan(s)
+	if err != nil {
+		return err
+	}
+	*v.at = d
+	return nil
+}
+
+func (v span) Type() string { return "duration" }
+
+var errSpan = errors.New("use a duration such as 90s, 10m, 24h or 7d; a number alone is in seconds")
+
+// maxSpan is the longest duration: 100 years.
+const maxSpan = 100 * 365 * 24 * time.Hour
+
+func parseSpan(s string) (time.Duration, error) {
+	number, unit := s, time.Second
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		number, unit = days, 24*time.Hour
+	}
+	d, err := time.ParseDuration(s)
+	if n, failed := strconv.ParseFloat(number, 64); failed == nil && n >= 0 && n <= maxSpan.Seconds() {
+		d, err = time.Duration(min(n*float64(unit), float64(maxSpan))), nil
+	}
+	if err != nil || d < 0 {
+		return 0, errSpan
+	}
+	return d, nil
+}
 
 // limitFlag adds the flag that limits how many entries of a list are shown.
 func limitFlag(cmd *cobra.Command, limit *int) {

@@ -38,7 +38,7 @@ func (p Program) inboxCreateCommand() *cobra.Command {
 	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
 	cmd.Flags().StringSliceVar(&aliases, "alias", nil, "local part of a further address on the domain (repeatable)")
 	cmd.Flags().BoolVar(&catchAll, "catch-all", false, "receive mail for all other addresses on the verified domain")
-	cmd.Flags().DurationVar(&lasts, "lasts", 0, "time until the inbox expires, such as 24h (default: never)")
+	cmd.Flags().Var(span{&lasts}, "lasts", "time until the inbox expires, such as 24h (default: never)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		in := gen.InboxCreate{Domain: opt(domain)}
 		if len(args) == 1 {
@@ -131,7 +131,7 @@ func (p Program) inboxUpdateCommand() *cobra.Command {
 	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30")
 	cmd.Flags().StringSliceVar(&aliases, "alias", nil, `all local parts of further addresses on the domain; "" for none`)
 	cmd.Flags().BoolVar(&catchAll, "catch-all", false, "receive mail for all other addresses on the verified domain")
-	cmd.Flags().DurationVar(&lasts, "lasts", 0, "time until the inbox expires, such as 24h; 0 for never")
+	cmd.Flags().Var(span{&lasts}, "lasts", "time until the inbox expires, such as 24h; 0 for never")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		var in gen.InboxUpdate
 		changed := 0
@@ -182,9 +182,12 @@ func (p Program) inboxDeleteCommand() *cobra.Command {
 		Short: "Delete an inbox and its messages permanently, by ID or address",
 		Args:  Wants(1),
 	}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
 		id, err := a.inboxID(ctx, args[0])
 		if err != nil {
+			return err
+		}
+		if err := p.confirm(cmd, "inbox "+args[0]+" and its messages"); err != nil {
 			return err
 		}
 		in, err := a.DeleteInbox(ctx, gen.DeleteInboxParams{InboxID: id})

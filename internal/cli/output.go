@@ -23,7 +23,8 @@ import (
 type output struct {
 	w        io.Writer
 	json     bool
-	terminal bool // w is a terminal
+	terminal bool   // w is a terminal
+	query    *query // selects from the JSON; nil for all of it
 }
 
 // show writes v as JSON, or calls human with a table to fill.
@@ -43,6 +44,9 @@ func (o output) writeJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return err
+	}
+	if o.query != nil {
+		return o.query.write(o, b.Bytes())
 	}
 	_, err := io.WriteString(o.w, harmlessJSON(b.String()))
 	return err

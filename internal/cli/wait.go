@@ -39,7 +39,8 @@ func (p Program) waitCommand() *cobra.Command {
 	choose(cmd, &w.Direction, "direction", "received (default) or sent", w.Direction.AllValues())
 	cmd.Flags().Var(moment{&w.Since}, "since", "only since this time, or this long ago (default: 1m)")
 	cmd.Flags().StringVar(&w.After, "after", "", "only after this message, by ID")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait; 0 waits forever")
+	timeout = time.Minute
+	cmd.Flags().Var(span{&timeout}, "timeout", "how long to wait; 0 waits forever")
 	cmd.MarkFlagsMutuallyExclusive("code", "has")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		id, err := a.inboxID(ctx, args[0])
