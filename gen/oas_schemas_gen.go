@@ -2887,7 +2887,8 @@ type Draft struct {
 	Version int `json:"version"`
 	// The key (`key_`) or person (`usr_`) that created the draft.
 	CreatedBy string `json:"created_by"`
-	// The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null.
+	// The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null. `approver:` with an
+	// email address is a person who used the link in an email about the draft.
 	DecidedBy NilString `json:"decided_by"`
 	// When the draft was sent or rejected, or null.
 	DecidedAt NilDateTime `json:"decided_at"`

@@ -2751,7 +2751,7 @@ export interface components {
             version: number;
             /** @description The key (`key_`) or person (`usr_`) that created the draft. */
             created_by: string;
-            /** @description The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null. */
+            /** @description The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null. `approver:` with an email address is a person who used the link in an email about the draft. */
             decided_by: string | null;
             /**
              * Format: date-time
