@@ -144,8 +144,8 @@ func (e *DraftsError) Error() string {
 	return fmt.Sprintf("emails %d of the batch need approval", e.Indexes)
 }
 
-// accountScope is the name of the budget of an account.
-const accountScope = "account"
+// AccountScope is the scope of the limits of an account.
+const AccountScope = "account"
 
 // budget is what a key, inbox or account with limits has sent. Its row is locked
 // until the commit.
@@ -180,7 +180,7 @@ func (b *hotBatch) budgetsOf(h *hotMessage, inbox *hotInbox) map[string]*budget 
 		add(inbox.id, inbox.id, inbox.limits)
 	}
 	if l := b.store.agentLimits; l != nil {
-		add(fmt.Sprint(accountScope, "/", h.msg.AccountID), accountScope, l)
+		add(fmt.Sprint(AccountScope, "/", h.msg.AccountID), AccountScope, l)
 	}
 	return all
 }
@@ -755,6 +755,95 @@ func (s *Store) learnRecipients(ctx context.Context, tx *sqlx.Tx, in Inbox) erro
 		}
 	}
 	return nil
+}
+
+// BudgetUse is how much of a limit is used now.
+type BudgetUse struct {
+	Scope string // ID of the inbox or key, or AccountScope
+	Name  string // address of the inbox or name of the key
+	Limit string // as LimitFields name it
+	Used  int64
+	Max   int64
+}
+
+// limitedScopes is how many inboxes, and how many keys, BudgetUses reads.
+const limitedScopes = 50
+
+// BudgetUses returns the limits of the account, its inboxes and its keys of which
+// at least percent is used, for those that count in one sum: recipients per hour or
+// day, different and new recipients. It considers the newest inboxes and keys that
+// have limits.
+func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) ([]BudgetUse, error) {
+	const limited = `
+		SELECT id, name, limits FROM (SELECT id, address AS name, limits FROM inboxes
+			WHERE account_id = $1 AND limits IS NOT NULL AND status <> 'deleted' ORDER BY seq DESC LIMIT $2) i
+		UNION ALL
+		SELECT id, name, limits FROM (SELECT id, name, limits FROM api_keys
+			WHERE account_id = $1 AND limits IS NOT NULL AND revoked_at IS NULL ORDER BY seq DESC LIMIT $2) k`
+	type scope struct {
+		ID     string        `db:"id"`
+		Name   string        `db:"name"`
+		Limits *JSON[Limits] `db:"limits"`
+	}
+	var scopes []scope
+	if err := s.reads.All(ctx, &scopes, limited, accountID, limitedScopes); err != nil {
+		return nil, s.wrap(err, "scopes with limits")
+	}
+	if l := s.agentLimits; l != nil {
+		scopes = append(scopes, scope{ID: fmt.Sprint(AccountScope, "/", accountID), Limits: &JSON[Limits]{V: *l}})
+	}
+	var all []BudgetUse
+	for _, at := range scopes {
+		for _, f := range LimitFields() {
+			most := *f.Of(&at.Limits.V)
+			if most == nil || *most == 0 {
+				continue
+			}
+			used, err := s.budgetUsed(ctx, at.ID, f.Name)
+			if err != nil {
+				return nil, err
+			}
+			if used*100 >= *most*percent {
+				id := at.ID
+				if at.Name == "" {
+					id = AccountScope
+				}
+				all = append(all, BudgetUse{id, at.Name, f.Name, used, *most})
+			}
+		}
+	}
+	return all, nil
+}
+
+// budgetUsed returns how much of a limit is used, or 0 for a limit that has no one
+// sum.
+func (s *Store) budgetUsed(ctx context.Context, scope, limit string) (n int64, err error) {
+	const (
+		sends = `SELECT coalesce((SELECT b.total - coalesce(
+				(SELECT total FROM budget_sends WHERE scope = $1 AND at <= $2 ORDER BY at DESC, total DESC LIMIT 1),
+				(SELECT total - n FROM budget_sends WHERE scope = $1 ORDER BY total LIMIT 1), b.total)
+			FROM budgets b WHERE b.scope = $1), 0) AS n`
+		different = `SELECT count(*) AS n FROM budget_recipients WHERE scope = $1 AND last_at > $2`
+		recent    = `SELECT count(*) AS n FROM budget_recipients WHERE scope = $1 AND first_at > $2`
+	)
+	q, window := "", dayWindow
+	switch limit {
+	case "sends_per_hour":
+		q, window = sends, hourWindow
+	case "sends_per_day":
+		q = sends
+	case "recipients_per_day":
+		q = different
+	case "new_recipients_per_day":
+		q = recent
+	default:
+		return 0, nil
+	}
+	var row struct {
+		N int64 `db:"n"`
+	}
+	err = s.reads.One(ctx, &row, q, scope, NewTime(s.now().Add(-window)))
+	return row.N, s.wrap(err, "use of a limit")
 }
 
 // SweepBudgets deletes some of the counted sends that are older than all windows,

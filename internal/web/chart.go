@@ -1,7 +1,7 @@
 package web
 
 import (
-	"time"
+	"fmt"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -21,24 +21,25 @@ type chart struct {
 
 type bar struct {
 	X, Width int
-	Day      time.Time
-	Counts   []int
+	Label    string // the day and its counts
 	Parts    []barPart
 }
 
 // barPart is one count: the n-th, as the style colours it.
 type barPart struct{ N, Y, Height int }
 
-// newChart draws the counts of each day. Counts above zero are always visible.
-func newChart(days []gen.StatsDay, counts func(gen.StatsDay) []int) chart {
+// newChart draws the counts of each day, which have these names. Counts above zero
+// are always visible.
+func newChart(days []gen.StatsDay, names []string, counts func(gen.StatsDay) []int) chart {
 	c := chart{Width: max(1, len(days)) * barWidth, Height: chartHeight}
 	for _, d := range days {
 		c.Most = max(c.Most, sum(counts(d)))
 	}
 	for i, d := range days {
-		b := bar{X: i*barWidth + 1, Width: barWidth - 2, Day: d.Date, Counts: counts(d)}
+		b := bar{X: i*barWidth + 1, Width: barWidth - 2, Label: d.Date.Format("Jan 2")}
 		y := chartHeight
-		for n, count := range b.Counts {
+		for n, count := range counts(d) {
+			b.Label += fmt.Sprintf(" · %d %s", count, names[n])
 			if count == 0 {
 				continue
 			}

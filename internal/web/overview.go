@@ -1,10 +1,14 @@
 package web
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
 func (d *Dashboard) overviewPages() {
@@ -32,9 +36,8 @@ var periods = []int{7, 30, 90}
 
 // usageTile shows how much of a limit is used.
 type usageTile struct {
-	Name        string
-	Used, Limit int // Limit 0: unlimited
-	Percent     int
+	Name, Value, Limit string // Limit is empty if there is none
+	Percent            int
 }
 
 // overviewPage is the first page: the account's usage and daily statistics.
@@ -46,6 +49,125 @@ type overviewPage struct {
 	Periods        []int
 	Received, Sent chart
 	Start          started
+	Attention      []attention
+	Latest         []gen.Message
+	Live           string
+}
+
+// attention is something that a person should look at. Bad marks what is broken.
+type attention struct {
+	Text, Path, Action, Icon string
+	Bad                      bool
+}
+
+// Sending of an account is paused at these rates of the last 30 days, in percent,
+// unless the operator turned that off.
+const (
+	mostBounced    = 5.0
+	mostComplained = 0.3
+	rateDays       = 30
+)
+
+// latestShown is how many messages the overview shows.
+const latestShown = 5
+
+// manyRecipients is from how many recipients the rates of bounces and complaints
+// mean something.
+const manyRecipients = 50
+
+// budgetNearEnd is how much of a limit is used, in percent, when the overview says
+// so.
+const budgetNearEnd = 80
+
+// attention returns what a person should look at, what is broken first.
+func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]attention, error) {
+	var all []attention
+	hooks, err := d.store.Webhooks(p.ctx(), p.user.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range hooks {
+		switch at := "/webhooks/" + w.ID; {
+		case w.DisabledReason != nil:
+			all = append(all, attention{"Webhook " + w.URL + " was turned off: " + *w.DisabledReason, at, "Open webhook", "zap", true})
+		case w.Active && w.FailingSince != nil:
+			all = append(all, attention{"Webhook " + w.URL + " has been failing for " + lasting(d.now().Sub(w.FailingSince.Time)), at, "Open webhook", "zap", true})
+		}
+	}
+	if bounced := percent(month.Bounced, month.Sent); month.Sent >= manyRecipients && bounced >= mostBounced/2 {
+		all = append(all, attention{fmt.Sprintf("%.1f %% of the mail of 30 days bounced. Sending can pause above %g %%.", bounced, mostBounced), "/emails?status=bounced", "See bounces", "send", bounced >= mostBounced})
+	}
+	if complained := percent(month.Complained, month.Sent); month.Sent >= manyRecipients && complained >= mostComplained/2 {
+		all = append(all, attention{fmt.Sprintf("%.2f %% of the mail of 30 days was reported as spam. Sending can pause above %g %%.", complained, mostComplained), "/emails?status=complained", "See complaints", "send", complained >= mostComplained})
+	}
+	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: gen.NewOptInt(100)})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range domains.Data {
+		if o.Status != string(gen.DomainStatusVerified) {
+			all = append(all, attention{"Domain " + o.Domain + " is not verified", "/domains/" + o.ID, "See records", "globe", o.Status == string(gen.DomainStatusFailed)})
+		}
+	}
+	if n := u.PendingDrafts; n > 0 {
+		all = append(all, attention{plural(n, "draft waits for approval", "drafts wait for approval"), approvalsPath, "Review", "check", false})
+	}
+	held, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: gen.NewOptInt(listed), Status: gen.NewOptMessageStatus(gen.MessageStatusQuarantined)})
+	if err != nil {
+		return nil, err
+	}
+	if n := len(held.Data); n > 0 {
+		text := plural(n, "message is in quarantine", "messages are in quarantine")
+		if held.HasMore {
+			text = "More than " + text
+		}
+		all = append(all, attention{text, "/quarantine", "Review", "shield", false})
+	}
+	budgets, err := d.store.BudgetUses(p.ctx(), p.user.AccountID, budgetNearEnd)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range budgets {
+		all = append(all, budgetAttention(b))
+	}
+	slices.SortStableFunc(all, func(a, b attention) int {
+		switch {
+		case a.Bad == b.Bad:
+			return 0
+		case a.Bad:
+			return -1
+		}
+		return 1
+	})
+	return all, nil
+}
+
+// budgetAttention says that a limit is nearly used, or used.
+func budgetAttention(b store.BudgetUse) attention {
+	label := b.Limit
+	for _, l := range limitFields {
+		if l.Name == b.Limit {
+			label = strings.ToLower(l.Label)
+		}
+	}
+	a := attention{Text: fmt.Sprintf("%s: %d of %d %s used", cmp.Or(b.Name, "Account"), b.Used, b.Max, label), Icon: "key", Path: "/emails", Action: "See sent mail"}
+	switch {
+	case strings.HasPrefix(b.Scope, "ibx_"):
+		a.Path, a.Action, a.Icon = "/inboxes/"+b.Scope+"/settings", "Change limits", "inbox"
+	case b.Scope != store.AccountScope:
+		a.Path, a.Action = "/keys/"+b.Scope, "Change limits"
+	}
+	return a
+}
+
+func percent(part, whole int) float64 { return float64(part) * 100 / float64(max(1, whole)) }
+
+// plural returns a number with the text for one or for several.
+func plural(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
 }
 
 func (d *Dashboard) overview(p *page) error {
@@ -65,6 +187,20 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
+	month := s
+	if days != rateDays {
+		if month, err = d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(rateDays)}); err != nil {
+			return err
+		}
+	}
+	needed, err := d.attention(p, u, month.Totals)
+	if err != nil {
+		return err
+	}
+	latest, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: gen.NewOptInt(latestShown)})
+	if err != nil {
+		return err
+	}
 	return p.show("overview", overviewPage{
 		Start: start,
 		Usage: u,
@@ -72,17 +208,26 @@ func (d *Dashboard) overview(p *page) error {
 			newTile("Inboxes", u.Inboxes.Used, u.Inboxes.Limit),
 			newTile("Sent today", u.SendsToday.Used, u.SendsToday.Limit),
 			newTile("Sent this month", u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit),
+			rateTile("Bounced, 30 days", percent(month.Totals.Bounced, month.Totals.Sent), mostBounced),
+			rateTile("Complaints, 30 days", percent(month.Totals.Complained, month.Totals.Sent), mostComplained),
 		},
 		Stats: s, Days: days, Periods: periods,
-		Received: newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Received} }),
-		Sent:     newChart(s.Days, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
+		Received:  newChart(s.Days, []string{"received"}, func(d gen.StatsDay) []int { return []int{d.Received} }),
+		Sent:      newChart(s.Days, []string{"delivered", "bounced or failed", "complaints"}, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
+		Attention: needed, Latest: latest.Data,
+		Live: livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageQuarantined, gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected),
 	})
 }
 
 func newTile(name string, used int, limit gen.NilInt) usageTile {
-	t := usageTile{Name: name, Used: used}
+	t := usageTile{Name: name, Value: count(used)}
 	if !limit.Null && limit.Value > 0 {
-		t.Limit, t.Percent = limit.Value, min(100, used*100/limit.Value)
+		t.Limit, t.Percent = count(limit.Value), min(100, used*100/limit.Value)
 	}
 	return t
+}
+
+// rateTile shows a rate beside the one at which sending pauses.
+func rateTile(name string, rate, most float64) usageTile {
+	return usageTile{name, fmt.Sprintf("%.1f %%", rate), fmt.Sprintf("%g %%", most), min(100, int(rate*100/most))}
 }

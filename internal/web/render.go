@@ -88,25 +88,26 @@ func dict(pairs ...any) (map[string]any, error) {
 	return m, nil
 }
 
-// ago formats a duration in the largest unit that fits.
+// ago formats the time since a moment in the largest unit that fits.
 func ago(d time.Duration) string {
-	unit := func(n int, of string) string {
-		if n == 1 {
-			return "1 " + of + " ago"
-		}
-		return fmt.Sprintf("%d %ss ago", n, of)
-	}
 	switch {
 	case d < -time.Minute:
 		return "in the future"
 	case d < time.Minute:
 		return "just now"
-	case d < time.Hour:
-		return unit(int(d/time.Minute), "minute")
-	case d < 24*time.Hour:
-		return unit(int(d/time.Hour), "hour")
 	}
-	return unit(int(d/(24*time.Hour)), "day")
+	return lasting(d) + " ago"
+}
+
+// lasting formats a duration in the largest unit that fits, at least a minute.
+func lasting(d time.Duration) string {
+	switch {
+	case d < time.Hour:
+		return plural(max(1, int(d/time.Minute)), "minute", "minutes")
+	case d < 24*time.Hour:
+		return plural(int(d/time.Hour), "hour", "hours")
+	}
+	return plural(int(d/(24*time.Hour)), "day", "days")
 }
 
 // count formats a number in groups of three digits.

@@ -14,7 +14,6 @@ type started struct {
 	Key      bool
 	Domain   bool
 	Snippets []snippet
-	Live     string
 }
 
 // Done reports whether the list is no longer needed. A domain is optional.
@@ -47,7 +46,6 @@ func (d *Dashboard) started(p *page) (started, error) {
 	s.Key = len(keys.Data) > 0
 	if len(inboxes.Data) > 0 {
 		s.Inbox = &inboxes.Data[0]
-		s.Live = livePath("", gen.EventTypeMessageReceived)
 	}
 	if len(received.Data) > 0 {
 		s.Received = &received.Data[0]

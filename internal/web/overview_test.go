@@ -1,0 +1,85 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// The overview lists what a person should look at, and nothing when all is well.
+func TestOverviewListsWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		v := s.visitAsUser(t)
+		if page := v.get("/").want(t, http.StatusOK); strings.Contains(page.body, "Needs attention") {
+			t.Errorf("something needs attention in an empty account:\n%s", page.body)
+		}
+		in := s.troubled(t)
+		v.get("/").want(t, http.StatusOK).has(t,
+			"has been failing for 2 hours", "Domain own.example is not verified", "2 drafts wait for approval", "3 messages are in quarantine",
+			in.Address+": 8 of 10 recipients per day used", `href="/inboxes/`+in.ID+`/settings"`, "of the mail of 30 days bounced. Sending can pause above 5 %.",
+			"Latest messages", "Your GitHub launch code", `title>`+s.clock.Now().UTC().Format("Jan 2")+" · ")
+		s.otherAccount(t)
+		if page := s.visitAsUser(t).get("/").want(t, http.StatusOK); strings.Contains(page.body, "Needs attention") {
+			t.Errorf("another account's troubles are shown:\n%s", page.body)
+		}
+	})
+}
+
+// troubled fills the account with one of each trouble. It returns the inbox whose
+// limit is nearly used.
+func (s *site) troubled(t *testing.T) *gen.Inbox {
+	t.Helper()
+	ctx := s.asUser(t)
+	to := newReceiver(t)
+	to.status.Store(http.StatusServiceUnavailable)
+	_, err := s.api.CreateWebhook(ctx, &gen.WebhookCreate{URL: gen.WebhookUrl(to.url), Events: gen.NewOptNilWebhookEvents(gen.WebhookEvents{"draft.pending"})})
+	must(t, err)
+	_, err = s.api.CreateDomain(ctx, &gen.DomainCreate{Domain: "own.example"}, gen.CreateDomainParams{})
+	must(t, err)
+	held := s.newInbox(t, "held", gen.SendPolicyApproval)
+	s.hold(t, held, mailTo("ann@out.example", "First", "Hello"))
+	s.hold(t, held, mailTo("ann@out.example", "Second", "Hello"))
+	s.deliver(t)
+	in := s.newInbox(t, "busy", gen.SendPolicyOpen)
+	_, err = s.api.UpdateInbox(ctx, &gen.InboxUpdate{Limits: gen.NewOptNilSendLimits(gen.SendLimits{SendsPerDay: gen.NewOptNilInt64(10), SendsPerHour: gen.NewOptNilInt64(100)})},
+		gen.UpdateInboxParams{InboxID: in.ID})
+	must(t, err)
+	for i := range 8 {
+		_, err := s.api.SendMessage(ctx, mailTo(fmt.Sprintf("reader%d@news.example", i), "News", "News"), gen.SendMessageParams{InboxID: in.ID})
+		must(t, err)
+	}
+	for i := range 45 {
+		s.send(t, fmt.Sprintf("reader%d@news.example", i), "News")
+		if i%20 == 0 {
+			s.send(t, fmt.Sprintf("gone@nowhere%d.example", i), "News")
+		}
+	}
+	s.handOver(t)
+	s.put(t, in, codeMail)
+	s.quarantine(t, in, "odd.example", 3)
+	s.clock.Add(2 * time.Hour)
+	return in
+}
+
+func TestBrowserShowsWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.troubled(t)
+		_, err := s.api.CreateApiKey(s.asUser(t), &gen.ApiKeyCreate{Name: "agent"})
+		must(t, err)
+		b := s.browse(t)
+		b.open("/")
+		b.shows("Needs attention", "3 messages are in quarantine")
+		b.shoot("overview-attention")
+		b.do(marked)
+		s.quarantine(t, in, "other.example", 1)
+		b.waits(`document.querySelector('.attention').textContent.includes('4 messages are in quarantine') && window.marked`)
+		b.click(`.attention a[href="/approvals"]`)
+		b.shows("Second")
+	})
+}
