@@ -65,7 +65,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	err := s.inTxKeepCache(ctx, "claim recipients", func(tx *sqlx.Tx) error {
 		var rows []Recipient
 		claimed = nil
-		err := tx.SelectContext(ctx, &rows, q, w.args...)
+		err := tx.SelectContext(ctx, &rows, s.engine.Text(q), w.args...)
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -199,7 +199,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, err
 	}
-	s.stmts, s.reads = batch.NewStatements(s.write, s.engine), engine.NewReads(s.read)
+	s.stmts, s.reads = batch.NewStatements(s.write, s.engine), engine.NewReads(s.read, s.engine.Text)
 	s.index = index.New(s.engine, s.reads)
 	return s, nil
 }

@@ -485,7 +485,7 @@ func (s *Store) claimFirst(ctx context.Context, tx *sqlx.Tx, endpointSeq int64, 
 		 WHERE seq IN (?)`
 	)
 	var found []dueDelivery
-	if err := tx.SelectContext(ctx, &found, due, endpointSeq, now, claimWindow*limit); err != nil {
+	if err := tx.SelectContext(ctx, &found, s.engine.Text(due), endpointSeq, now, claimWindow*limit); err != nil {
 		return nil, errIn("due deliveries", err)
 	}
 	var first, behind []int64

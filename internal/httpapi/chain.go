@@ -5,6 +5,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -140,6 +142,7 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		r = NormalizeQuery(headAsGet(sw, r))
 		defer c.reportStatus(sw)
 		defer info.resumed.drop()
+		defer sw.end()
 		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
@@ -265,7 +268,14 @@ type statusWriter struct {
 	status      int
 	wroteHeader func() // may be nil
 	muted       bool   // what is written is dropped: the response comes later
+	buffer      *bufio.Writer
 }
+
+// responseBuffers collect what is written until a response ends. JSON is written in
+// many small parts, and net/http would make a system call for each 4 KB.
+var responseBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, responseBuffer) }}
+
+const responseBuffer = 32 << 10
 
 // WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
@@ -286,7 +296,32 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	if w.buffer == nil {
+		w.buffer = responseBuffers.Get().(*bufio.Writer) //nolint:forcetypeassert // the pool has nothing else
+		w.buffer.Reset(w.ResponseWriter)
+	}
+	return w.buffer.Write(b)
+}
+
+// FlushError sends what was written. http.ResponseController calls it.
+func (w *statusWriter) FlushError() error {
+	if w.buffer != nil {
+		if err := w.buffer.Flush(); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// end hands all of the response to net/http. An error means that the client has gone.
+func (w *statusWriter) end() {
+	if w.buffer == nil {
+		return
+	}
+	_ = w.buffer.Flush()
+	w.buffer.Reset(nil)
+	responseBuffers.Put(w.buffer)
+	w.buffer = nil
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -93,6 +93,8 @@ type Dialect interface {
 	Reserve() string
 	// TxName is an expression for the name of the transaction.
 	TxName() string
+	// Text returns a query as it is best prepared.
+	Text(query string) string
 	// Placeholder is the nth parameter of a statement for many rows.
 	Placeholder(n int) string
 	// BulkSizes are the numbers of rows that bulk statements are prepared for,

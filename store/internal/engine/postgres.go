@@ -180,6 +180,8 @@ func (*postgresEngine) List(seqs []int64) string { return "{" + Numbers(seqs) + 
 func (*postgresEngine) LockRow() string    { return " FOR NO KEY UPDATE" }
 func (*postgresEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
+func (*postgresEngine) Text(query string) string { return query }
+
 func (*postgresEngine) ShortLocks() string { return "SET LOCAL lock_timeout = '500ms'" }
 
 func (d *postgresEngine) Close() error {

@@ -18,12 +18,15 @@ const maxPrepared = 256
 // statement again on a connection that does not have it yet.
 type Reads struct {
 	*sqlx.DB
+	text  func(query string) string
 	mu    sync.RWMutex
 	stmts map[string]*sqlx.Stmt // nil once closed
 }
 
-// NewReads returns a Reads on a pool.
-func NewReads(db *sqlx.DB) *Reads { return &Reads{DB: db, stmts: map[string]*sqlx.Stmt{}} }
+// NewReads returns a Reads on a pool. text is Dialect.Text.
+func NewReads(db *sqlx.DB, text func(query string) string) *Reads {
+	return &Reads{DB: db, text: text, stmts: map[string]*sqlx.Stmt{}}
+}
 
 // prepared returns the statement of a query, or nil when it is not to be
 // prepared.
@@ -34,7 +37,7 @@ func (r *Reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 	if st != nil || full {
 		return st, nil
 	}
-	st, err := r.DB.PreparexContext(ctx, query)
+	st, err := r.DB.PreparexContext(ctx, r.text(query))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
@@ -168,6 +169,12 @@ func (*sqliteEngine) LockRow() string    { return "" }
 func (*sqliteEngine) SkipLocked() string { return "" }
 
 func (*sqliteEngine) ShortLocks() string { return "" }
+
+// Text puts a sign before the parameters of LIMIT. SQLite plans for the number that
+// is bound to such a parameter, and so compiles the query again for each call.
+func (*sqliteEngine) Text(query string) string {
+	return strings.ReplaceAll(query, "LIMIT $", "LIMIT +$")
+}
 
 // EventLog: one transaction writes at a time, so numbers appear in order.
 func (d *sqliteEngine) EventLog(ctx context.Context) (LogState, error) {
