@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"unicode"
@@ -327,6 +330,82 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 	})
 }
 
+// TestListsAndQuarantine adds entries, sends and receives under them, and releases what
+// they held back.
+func TestListsAndQuarantine(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		s := newShell(t, data, env)
+		signup := s.first("inbox", "create", "signup")
+		block := s.first("list", "add", "block", "*@rival.example")
+		held := s.first("list", "add", "approve", "*@shop.example", "--direction", "inbound", "--inbox", "signup@postroom.localhost")
+		s.want([]string{"list", "list"}, "outbound   block    *@rival.example  all inboxes", "inbound    approve  *@shop.example   "+signup)
+		if said := s.run(exitUsage, "list", "add", "forbid", "*@rival.example"); !strings.Contains(said, "allow, block, approve") {
+			t.Error(said)
+		}
+		if said := s.run(exitFailed, "send", "--inbox", signup, "--to", "boss@rival.example", "--subject", "s", "--text", "t"); !strings.Contains(said, "recipient_blocked") {
+			t.Error(said)
+		}
+		mail := s.receive(signup, welcome)
+		if out := s.run(exitOK, "message", "list"); strings.Contains(out, mail) {
+			t.Errorf("the list shows quarantine:\n%s", out)
+		}
+		s.want([]string{"message", "list", "--status", "quarantined"}, mail)
+		s.want([]string{"message", "release", mail}, mail, "received")
+		s.want([]string{"wait", signup, "--has", "code"}, "Welcome to the shop")
+		drop := s.receive(signup, welcome)
+		s.want([]string{"message", "delete", drop}, "Deleted", drop)
+		for _, id := range []string{block, held} {
+			s.want([]string{"list", "delete", id}, "Deleted", id)
+		}
+		s.run(exitNotFound, "list", "delete", block)
+		s.run(exitOK, "send", "--inbox", signup, "--to", "boss@rival.example", "--subject", "s", "--text", "t")
+	})
+}
+
+// TestWebhooksOfTheCommandLine creates, tests, replays and deletes an endpoint.
+func TestWebhooksOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, data string, env []string) {
+		var status atomic.Int64
+		status.Store(http.StatusNoContent)
+		got := make(chan string, 100)
+		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body) // what was cut off is not JSON
+			var event struct{ Type string }
+			_ = json.Unmarshal(body, &event)
+			w.WriteHeader(int(status.Load()))
+			got <- event.Type
+		}))
+		t.Cleanup(receiver.Close)
+		s := newShell(t, data, append(env, "POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8"))
+		signup := s.first("inbox", "create", "signup")
+		hook := s.first("webhook", "create", receiver.URL, "--event", "message.received,message.sent", "--inbox", "signup@postroom.localhost")
+		s.want([]string{"webhook", "list"}, hook, "active", receiver.URL)
+		s.want([]string{"webhook", "get", hook}, "message.received, message.sent", signup)
+		s.want([]string{"webhook", "test", hook}, "204")
+		if typ := <-got; typ == "" {
+			t.Error("the test event has no type")
+		}
+		status.Store(http.StatusInternalServerError)
+		s.run(exitFailed, "webhook", "test", hook)
+		<-got
+		status.Store(http.StatusNoContent)
+		s.receive(signup, welcome)
+		if typ := <-got; typ != "message.received" {
+			t.Errorf("the event is %s", typ)
+		}
+		s.want([]string{"webhook", "replay", hook, "--since", "1h", "--event", "message.received"}, "1 events")
+		if typ := <-got; typ != "message.received" {
+			t.Errorf("the event is %s", typ)
+		}
+		s.run(exitUsage, "webhook", "replay", hook)
+		s.run(exitUsage, "webhook", "create", receiver.URL, "--event", "message.recieved")
+		s.want([]string{"webhook", "delete", hook}, "Deleted", hook)
+		s.run(exitNotFound, "webhook", "get", hook)
+	})
+}
+
 // TestTextFromTheStandardInput sends what is piped in.
 func TestTextFromTheStandardInput(t *testing.T) {
 	t.Parallel()
@@ -391,8 +470,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"attachment get list raw": {"__complete", "message", ""},
-		"code link":               {"__complete", "wait", "ibx_1", "--has", ""},
+		"attachment delete get list raw release": {"__complete", "message", ""},
+		"code link":                              {"__complete", "wait", "ibx_1", "--has", ""},
 	} {
 		out, said, err := runCommand(t, t.TempDir(), nil, args...)
 		var got []string
@@ -436,7 +515,7 @@ func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 		}
 	}
 	walk("")
-	if n != 24 {
+	if n != 35 {
 		t.Errorf("%d commands call a server", n)
 	}
 }

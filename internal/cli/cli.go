@@ -26,7 +26,8 @@ const GroupTitle = "Use a server, local or remote (--" + serverFlag + " or " + S
 // Commands returns the commands that call a server, without InboxCommands.
 func (p Program) Commands() []*cobra.Command {
 	return []*cobra.Command{
-		p.loginCommand(), p.logoutCommand(), p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(), p.emailCommand(), p.usageCommand(), p.stopCommand(), p.resumeCommand(),
+		p.loginCommand(), p.logoutCommand(), p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(),
+		p.emailCommand(), p.listCommand(), p.webhookCommand(), p.usageCommand(), p.stopCommand(), p.resumeCommand(),
 	}
 }
 

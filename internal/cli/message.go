@@ -12,8 +12,8 @@ import (
 )
 
 func (p Program) messageCommand() *cobra.Command {
-	return Group(&cobra.Command{Use: "message", Short: "List and show messages"},
-		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand())
+	return Group(&cobra.Command{Use: "message", Short: "List and show messages, and release them from quarantine"},
+		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand(), p.messageReleaseCommand(), p.messageDeleteCommand())
 }
 
 func (p Program) messageListCommand() *cobra.Command {
@@ -143,6 +143,33 @@ func (p Program) messageAttachmentCommand() *cobra.Command {
 			return err
 		}
 		return a.writeJSON(about)
+	})
+}
+
+func (p Program) messageReleaseCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "release MESSAGE",
+		Short:   "Release a message from quarantine; the key needs the scope admin",
+		Example: "  postroom message list --status quarantined\n  postroom message release msg_01k5",
+		Args:    Wants(1),
+	}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		m, err := a.ReleaseMessage(ctx, gen.ReleaseMessageParams{MessageID: args[0]})
+		if err != nil {
+			return err
+		}
+		return a.show(m, func(t *table) { t.row(m.ID, m.Status) })
+	})
+}
+
+func (p Program) messageDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete MESSAGE", Short: "Delete a message, also one in quarantine", Args: Wants(1)}
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		deleted, err := a.DeleteMessage(ctx, gen.DeleteMessageParams{MessageID: args[0]})
+		if err != nil {
+			return err
+		}
+		return a.show(deleted, func(t *table) { t.row("Deleted", deleted.ID) })
 	})
 }
 
