@@ -769,10 +769,10 @@ type BudgetUse struct {
 // limitedScopes is how many inboxes, and how many keys, BudgetUses reads.
 const limitedScopes = 50
 
-// BudgetUses returns the limits of the account, its inboxes and its keys of which
-// at least percent is used, for those that count in one sum: recipients per hour or
-// day, different and new recipients. It considers the newest inboxes and keys that
-// have limits.
+// BudgetUses returns limits that are nearly used: at least percent of them. It
+// considers the limits of the account and of its newest inboxes and keys that have
+// limits, and of those the ones that count in one sum: recipients per hour or day,
+// different recipients and new recipients.
 func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) ([]BudgetUse, error) {
 	const limited = `
 		SELECT id, name, limits FROM (SELECT id, address AS name, limits FROM inboxes

@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -318,4 +321,91 @@ func (s *Store) SweepNotes(ctx context.Context) (int, error) {
 
 func noteLabel(session []byte, subject string) string {
 	return fmt.Sprintf("note %x %s", session, subject)
+}
+
+const (
+	// isUnread is the condition that the user u has not read the message m.
+	isUnread = `m.direction = 'in' AND NOT m.quarantined AND m.created_at > u.created_at AND m.created_at > u.read_to
+		AND NOT EXISTS (SELECT 1 FROM message_reads r WHERE r.message_seq = m.seq AND r.user_seq = u.seq)`
+	// countedUnread is how many of the latest messages of an inbox UnreadInInboxes
+	// reads.
+	countedUnread = 1000
+)
+
+// UnreadMessages returns which of these messages the user has not read, by ID.
+func (s *Store) UnreadMessages(ctx context.Context, userSeq int64, ids []string) (map[string]bool, error) {
+	w := &where{}
+	w.add("u.seq = ?", userSeq)
+	w.in("m.id", ids)
+	return s.unread(ctx, `SELECT m.id FROM users u JOIN messages m ON m.account_id = u.account_id`+w.sql()+` AND `+isUnread, w)
+}
+
+// UnreadThreads is UnreadMessages for threads: those with a message that the user has
+// not read.
+func (s *Store) UnreadThreads(ctx context.Context, userSeq int64, ids []string) (map[string]bool, error) {
+	w := &where{}
+	w.add("u.seq = ?", userSeq)
+	w.in("t.id", ids)
+	return s.unread(ctx, `SELECT t.id FROM users u JOIN threads t ON t.account_id = u.account_id`+w.sql()+
+		` AND EXISTS (SELECT 1 FROM messages m WHERE m.thread_seq = t.seq AND `+isUnread+`)`, w)
+}
+
+func (s *Store) unread(ctx context.Context, q string, w *where) (map[string]bool, error) {
+	var ids []string
+	if err := s.reads.All(ctx, &ids, q, w.args...); err != nil {
+		return nil, s.wrap(err, "unread messages")
+	}
+	found := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		found[id] = true
+	}
+	return found, nil
+}
+
+// UnreadInInboxes returns how many of the latest messages of each of these inboxes
+// the user has not read, by ID.
+func (s *Store) UnreadInInboxes(ctx context.Context, userSeq int64, ids []string) (map[string]int, error) {
+	w := &where{}
+	w.add("u.seq = ?", userSeq)
+	w.in("i.id", ids)
+	q := `SELECT i.id, (SELECT count(*) FROM (SELECT seq, direction, quarantined, created_at FROM messages
+			WHERE inbox_seq = i.seq ORDER BY created_at DESC LIMIT ` + strconv.Itoa(countedUnread) + `) m WHERE ` + isUnread + `) AS n
+		FROM users u JOIN inboxes i ON i.account_id = u.account_id` + w.sql()
+	var rows []struct {
+		ID string `db:"id"`
+		N  int    `db:"n"`
+	}
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
+		return nil, s.wrap(err, "unread messages of inboxes")
+	}
+	counts := make(map[string]int, len(rows))
+	for _, r := range rows {
+		counts[r.ID] = r.N
+	}
+	return counts, nil
+}
+
+// MarkRead notes that the user has read these messages.
+func (s *Store) MarkRead(ctx context.Context, userSeq int64, ids []string) error {
+	unread, err := s.UnreadMessages(ctx, userSeq, ids)
+	if err != nil || len(unread) == 0 {
+		return err
+	}
+	w := &where{}
+	w.add("u.seq = ?", userSeq)
+	w.in("m.id", slices.Collect(maps.Keys(unread)))
+	q := `INSERT INTO message_reads (message_seq, user_seq) SELECT m.seq, u.seq FROM users u JOIN messages m ON m.account_id = u.account_id` +
+		w.sql() + ` AND ` + isUnread + ` ON CONFLICT DO NOTHING`
+	return s.inTx(ctx, "mark messages as read", func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, q, w.args...)
+		return err
+	})
+}
+
+// MarkAllRead notes that the user has read all messages that were received until now.
+func (s *Store) MarkAllRead(ctx context.Context, userSeq int64) error {
+	return s.inTx(ctx, "mark all messages as read", func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE users SET read_to = $2 WHERE seq = $1`, userSeq, NewTime(s.now()))
+		return err
+	})
 }

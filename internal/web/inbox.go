@@ -32,6 +32,7 @@ type inboxForm struct {
 
 type inboxesView struct {
 	Inboxes []gen.Inbox
+	Unread  map[string]int // messages, by the ID of the inbox
 	paging
 	Domains []string
 	Form    inboxForm
@@ -47,6 +48,13 @@ func (d *Dashboard) showInboxes(p *page, status int, form inboxForm) error {
 	}
 	v := inboxesView{Inboxes: list.Data, paging: p.paging(list.Cursor), Form: form}
 	if v.Domains, err = d.ownDomains(p); err != nil {
+		return err
+	}
+	ids := make([]string, len(v.Inboxes))
+	for i, in := range v.Inboxes {
+		ids[i] = in.ID
+	}
+	if v.Unread, err = d.store.UnreadInInboxes(p.ctx(), p.user.Seq, ids); err != nil {
 		return err
 	}
 	if v.First == "" {
@@ -138,7 +146,8 @@ type inboxView struct {
 	Inbox    *gen.Inbox
 	Threads  []gen.Thread
 	Messages []gen.Message
-	Found    bool // show Messages, not Threads
+	Unread   map[string]bool // threads or messages, by ID
+	Found    bool            // show Messages, not Threads
 	Search   search
 	paging
 	Live string
@@ -179,6 +188,13 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 		return err
 	}
 	v.Threads, v.paging = list.Data, p.paging(list.Cursor)
+	ids := make([]string, len(v.Threads))
+	for i, t := range v.Threads {
+		ids[i] = t.ID
+	}
+	if v.Unread, err = d.store.UnreadThreads(p.ctx(), p.user.Seq, ids); err != nil {
+		return err
+	}
 	if len(v.Threads) == 0 {
 		v.Snippets = d.snippets(v.Inbox)
 	}
@@ -198,7 +214,8 @@ func (d *Dashboard) findMessages(p *page, v *inboxView) error {
 		return err
 	}
 	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
-	return nil
+	v.Unread, err = p.unread(v.Messages)
+	return err
 }
 
 type settingsView struct {

@@ -105,6 +105,13 @@ func (d *Dashboard) thread(p *page) error {
 		}
 		v.Mails = append(v.Mails, m)
 	}
+	ids := make([]string, len(v.Mails))
+	for i, m := range v.Mails {
+		ids[i] = m.ID
+	}
+	if err := p.markRead(ids...); err != nil {
+		return err
+	}
 	v.Mails[len(v.Mails)-1].Open = true
 	v.Subject, v.Found = v.Mails[0].Subject, foundIn(v.Mails)
 	if !p.r.URL.Query().Has("cursor") {
@@ -229,6 +236,9 @@ func (d *Dashboard) message(p *page) error {
 	}
 	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: m.InboxID})
 	if err != nil {
+		return err
+	}
+	if err := p.markRead(m.ID); err != nil {
 		return err
 	}
 	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), Tabs: tabsOf(m.Message), Previews: p.previewsOf(m.Message)}

@@ -51,10 +51,11 @@ type overviewPage struct {
 	Start          started
 	Attention      []attention
 	Latest         []gen.Message
+	Unread         map[string]bool // of Latest, by ID
 	Live           string
 }
 
-// attention is something that a person should look at. Bad marks what is broken.
+// attention is something that a person should check. Bad marks what is broken.
 type attention struct {
 	Text, Path, Action, Icon string
 	Bad                      bool
@@ -79,7 +80,7 @@ const manyRecipients = 50
 // so.
 const budgetNearEnd = 80
 
-// attention returns what a person should look at, what is broken first.
+// attention returns what a person should check, what is broken first.
 func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]attention, error) {
 	var all []attention
 	hooks, err := d.store.Webhooks(p.ctx(), p.user.AccountID)
@@ -201,6 +202,10 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
+	unread, err := p.unread(latest.Data)
+	if err != nil {
+		return err
+	}
 	return p.show("overview", overviewPage{
 		Start: start,
 		Usage: u,
@@ -214,7 +219,7 @@ func (d *Dashboard) overview(p *page) error {
 		Stats: s, Days: days, Periods: periods,
 		Received:  newChart(s.Days, []string{"received"}, func(d gen.StatsDay) []int { return []int{d.Received} }),
 		Sent:      newChart(s.Days, []string{"delivered", "bounced or failed", "complaints"}, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
-		Attention: needed, Latest: latest.Data,
+		Attention: needed, Latest: latest.Data, Unread: unread,
 		Live: livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageQuarantined, gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected),
 	})
 }

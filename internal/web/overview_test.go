@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// The overview lists what a person should look at, and nothing when all is well.
+// The overview lists what a person should check, and nothing when all is well.
 func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {

@@ -13,11 +13,13 @@ import (
 func (d *Dashboard) searchPages() {
 	d.get("/messages", d.allMessages)
 	d.post("/messages/delete", d.deleteMessages)
+	d.post("/messages/read", d.markAllRead)
 }
 
 // allView is the page of the messages of all inboxes, with a search.
 type allView struct {
 	Messages  []gen.Message
+	Unread    map[string]bool // by ID
 	Inboxes   []gen.Inbox
 	Addresses map[string]string // of the inboxes, by ID
 	Search    search
@@ -55,11 +57,38 @@ func (d *Dashboard) allMessages(p *page) error {
 		return err
 	}
 	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
+	if v.Unread, err = p.unread(v.Messages); err != nil {
+		return err
+	}
 	v.Chips = chipsOf(q, v.Addresses)
 	if v.First == "" {
 		v.Live = livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageSent)
 	}
 	return p.show("messages", v)
+}
+
+// unread returns which of these messages the signed-in user has not read, by ID.
+func (p *page) unread(messages []gen.Message) (map[string]bool, error) {
+	ids := make([]string, len(messages))
+	for i, m := range messages {
+		ids[i] = m.ID
+	}
+	return p.d.store.UnreadMessages(p.ctx(), p.user.Seq, ids)
+}
+
+// markRead notes that the signed-in user has read messages, if the page is shown.
+func (p *page) markRead(ids ...string) error {
+	if p.r.Method != http.MethodGet {
+		return nil
+	}
+	return p.d.store.MarkRead(p.ctx(), p.user.Seq, ids)
+}
+
+func (d *Dashboard) markAllRead(p *page) error {
+	if err := d.store.MarkAllRead(p.ctx(), p.user.Seq); err != nil {
+		return err
+	}
+	return p.done("/messages", "All messages are marked as read.")
 }
 
 // chipsOf returns the filters that are set in a query.

@@ -58,6 +58,9 @@ async function show(path, row) {
     pane.scrollTop = letter.offsetTop - pane.offsetTop - 60;
   }
   row?.scrollIntoView({ block: 'nearest' });
+  const item = row?.closest('li'); // the page of the message noted that it is read
+  item?.classList.remove('unread');
+  item?.querySelector('[data-unread]')?.remove();
 }
 
 function close() {

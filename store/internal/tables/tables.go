@@ -55,6 +55,7 @@ var All = []Table{
 	{Name: "threads", order: "seq", numbered: true, account: ofAccount},
 	{Name: "thread_references", order: "inbox_seq, header_hash", account: ofInboxes},
 	{Name: "messages", order: "seq", numbered: true, account: ofAccount},
+	{Name: "message_reads", order: "message_seq, user_seq", account: ofMessages},
 	{Name: "emails", order: "message_seq", account: ofAccount},
 	{Name: "email_tags", order: "account_id, name, value, message_seq", account: ofAccount},
 	{

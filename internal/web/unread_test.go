@@ -1,0 +1,89 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/postroom/postroom/gen"
+)
+
+// What a person has read is known for that person alone: opening a message or its
+// thread reads it, a HEAD request or a list does not, and all can be marked as read.
+func TestUnreadIsPerPerson(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "news", gen.SendPolicyOpen)
+		s.put(t, in, "From: Old <old@out.example>\r\nTo: OWN\r\nSubject: Before\r\n\r\nOld\r\n")
+		_, later := s.newUser(t, "later@example.com")
+		s.clock.Add(time.Minute)
+		first := s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: First\r\nMessage-ID: <first@out.example>\r\n\r\nHello\r\n")
+		s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Re: First\r\nIn-Reply-To: <first@out.example>\r\n\r\nHello again\r\n")
+		third := s.put(t, in, "From: Bob <bob@out.example>\r\nTo: OWN\r\nSubject: Third\r\n\r\nHello\r\n")
+		_, err := s.api.SendMessage(s.asUser(t), mailTo("carl@out.example", "Sent", "Hello"), gen.SendMessageParams{InboxID: in.ID})
+		must(t, err)
+		ann, bob := s.visitAsUser(t), s.visitWith(t, later)
+		want := func(v *visitor, path string, n int) {
+			t.Helper()
+			if got := strings.Count(v.get(path).want(t, http.StatusOK).body, `<li class="unread"`); got != n {
+				t.Errorf("%s shows %d unread, want %d", path, got, n)
+			}
+		}
+		list, threads := "/inboxes/"+in.ID+"?list=messages", "/inboxes/"+in.ID
+		want(ann, "/messages", 3)
+		want(ann, list, 3)
+		want(ann, threads, 2)
+		want(ann, "/", 3)
+		ann.get("/inboxes").want(t, http.StatusOK).has(t, `title="Unread messages">3<`)
+		ann.do(http.MethodHead, "/messages/"+third.ID, "", nil).want(t, http.StatusOK)
+		want(ann, "/messages", 3)
+		ann.get("/messages/"+third.ID).want(t, http.StatusOK)
+		want(ann, "/messages", 2)
+		want(ann, threads, 1)
+		ann.get("/inboxes/"+in.ID+"/threads/"+first.ThreadID).want(t, http.StatusOK)
+		want(ann, "/messages", 0)
+		want(ann, threads, 0)
+		if page := ann.get("/inboxes").want(t, http.StatusOK); strings.Contains(page.body, "Unread messages") {
+			t.Error("the inbox still has unread messages")
+		}
+		want(bob, "/messages", 3)
+		bob.post("/messages/read", nil).want(t, http.StatusSeeOther)
+		want(bob, "/messages", 0)
+		s.clock.Add(time.Minute)
+		fourth := s.put(t, in, "From: Bob <bob@out.example>\r\nTo: OWN\r\nSubject: Fourth\r\n\r\nHello\r\n")
+		want(bob, "/messages", 1)
+		want(ann, "/messages", 1)
+		ann.get("/messages/"+fourth.ID).want(t, http.StatusOK)
+		ann.post("/messages/"+fourth.ID+"/delete", nil).want(t, http.StatusSeeOther) // what was read can be deleted
+		want(bob, "/messages", 0)
+	})
+}
+
+func TestBrowserReadsUnreadMessages(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "news", gen.SendPolicyOpen)
+		s.clock.Add(time.Minute)
+		s.put(t, in, codeMail)
+		s.clock.Add(time.Minute)
+		s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Second\r\n\r\nHello\r\n")
+		b := s.browse(t)
+		b.do(chromedp.EmulateViewport(1440, 900))
+		b.open("/messages")
+		b.shot("unread")
+		b.press("j")
+		b.press("o")
+		b.waits(`document.querySelector('.pane')?.innerText.includes('Hello') && document.querySelectorAll('.messages .unread').length === 1`)
+		b.open("/inboxes")
+		b.shows("1")
+		b.shoot("inboxes-unread")
+		b.open("/messages")
+		b.shoot("messages-unread")
+		b.click(".head form button")
+		b.shows("All messages are marked as read.")
+		b.waits(`!document.querySelector('.messages .unread')`)
+	})
+}
