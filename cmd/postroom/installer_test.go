@@ -1,0 +1,99 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// writeRelease writes the part of a release that install.sh reads for this system.
+func writeRelease(t *testing.T, dir string) (archive string) {
+	t.Helper()
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive = filepath.Join(dir, fmt.Sprintf("postroom_1.2.3_%s_%s.tar.gz", runtime.GOOS, runtime.GOARCH))
+	f, err := os.Create(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := tar.NewWriter(zip)
+	if err := files.WriteHeader(&tar.Header{Name: "postroom", Mode: 0o755, Size: int64(len(program))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Write(program); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []func() error{files.Close, zip.Close, f.Close} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := sha256.Sum256([]byte(readFile(t, archive)))
+	line := fmt.Sprintf("%x  %s\n", sum, filepath.Base(archive))
+	if err := os.WriteFile(filepath.Join(dir, "checksums.txt"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+// The install script puts a program into place that runs, and nothing when the
+// archive is not the released one or there is none for the system.
+func TestInstallScript(t *testing.T) {
+	t.Parallel()
+	release, home := t.TempDir(), t.TempDir()
+	archive := writeRelease(t, release)
+	target := filepath.Join(home, "bin")
+	install := func(release string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "sh", "../../install.sh")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "POSTROOM_RELEASE=" + release, "POSTROOM_INSTALL_DIR=" + target}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for range 2 { // the second time over the program that is there
+		if out, err := install(release); err != nil || !strings.Contains(out, "Installed postroom ") || !strings.Contains(out, "Add "+target+" to your PATH.") {
+			t.Fatalf("install: %v\n%s", err, out)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(target, "postroom"), "version").Output()
+	if err != nil || !strings.HasPrefix(string(out), "postroom ") {
+		t.Errorf("the installed program: %v %q", err, out)
+	}
+
+	if err := os.Remove(filepath.Join(target, "postroom")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(archive, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for release, want := range map[string]string{
+		release:     "does not match its checksum: expected ",
+		home + "/x": "cannot read " + home + "/x/checksums.txt",
+	} {
+		if out, err := install(release); err == nil || !strings.Contains(out, want) {
+			t.Errorf("want %q: %v\n%s", want, err, out)
+		}
+	}
+	sums := strings.ReplaceAll(readFile(t, filepath.Join(release, "checksums.txt")), runtime.GOARCH, "pdp11")
+	if err := os.WriteFile(filepath.Join(release, "checksums.txt"), []byte(sums), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := install(release); err == nil || !strings.Contains(out, "the release has no archive for "+runtime.GOOS) {
+		t.Errorf("no archive: %v\n%s", err, out)
+	}
+	if left, err := os.ReadDir(target); err != nil || len(left) != 0 {
+		t.Errorf("a refused installation leaves %v %v", left, err)
+	}
+}
