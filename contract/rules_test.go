@@ -34,11 +34,6 @@ var bodyRules = []rule{
 		"the grammar of addresses and domains, in any script, is no pattern to read",
 	},
 	{has(`^createInbox$`), has(`^name$`), has(`results in an address of more than 254`), "a schema sees name and domain, not the address that they make"},
-	{
-		has(`Message$|^sendEmail(Batch)?$`), has(`^(to|cc|bcc|replyTo|reply_to|from|recipients\[\d+\]\.to)\b`),
-		has(`is not an email address|has an invalid (local part|domain)|is longer than 254 bytes|must be quoted`),
-		"the pattern of an address with a name is coarser than its grammar",
-	},
 	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`not found in this account`), "a schema does not know what there is"},
 	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},
 	{

@@ -297,7 +297,7 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 		{"a flag that is none", []string{"usage", "--databse", "x"}, exitUsage, "unknown flag"},
 		{"a flag of another kind of command", []string{"usage", "--data", "x"}, exitUsage, "unknown flag: --data"},
 		{"an argument that is missing", []string{"reply"}, exitUsage, "usage: postroom reply MESSAGE"},
-		{"a command that is none", []string{"message", "lst"}, exitUsage, `or list?`},
+		{"a command that is none", []string{"message", "lst"}, exitUsage, `did you mean list?`},
 		{"a name that is taken", []string{"inbox", "create", "a"}, exitFailed, "address_taken"},
 		{"several faults", []string{"inbox", "create", "a", "--retention-days", "99"}, exitFailed, "retention_days"},
 		{"nobody who sends", append(send, "--text", "t"), exitUsage, "[inbox from]"},
