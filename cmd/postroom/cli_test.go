@@ -470,8 +470,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"attachment delete get list raw release": {"__complete", "message", ""},
-		"code link":                              {"__complete", "wait", "ibx_1", "--has", ""},
+		"attachment delete forward get list raw release": {"__complete", "message", ""},
+		"code link": {"__complete", "wait", "ibx_1", "--has", ""},
 	} {
 		out, said, err := runCommand(t, t.TempDir(), nil, args...)
 		var got []string
@@ -515,7 +515,7 @@ func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
 		}
 	}
 	walk("")
-	if n != 35 {
+	if n != 58 {
 		t.Errorf("%d commands call a server", n)
 	}
 }

@@ -191,7 +191,7 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 		{"at the top", []string{"serv"}, `unknown command "serv" for "postroom"`},
 		{"one that is close to another", []string{"key", "revok", "key_1"}, `unknown command "revok" for "postroom key": did you mean revoke?`},
 		{"of accounts", []string{"account", "remove"}, `unknown command "remove" for "postroom account"`},
-		{"of the domain", []string{"domain", "add", "--data", "x"}, `unknown command "add" for "postroom domain"`},
+		{"of the domain", []string{"domain", "add"}, `unknown command "add" for "postroom domain"`},
 		{"no argument where one is wanted", []string{"key", "revoke"}, "usage: postroom key revoke ID"},
 		{"one argument too few", []string{"account", "plan", "acc_1"}, "usage: postroom account plan ID PLAN"},
 	}

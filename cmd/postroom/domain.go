@@ -18,8 +18,16 @@ import (
 // recordTTL is the TTL of the printed records in seconds.
 const recordTTL = 3600
 
+// domainCommand groups commands that call a server's API and those that use the
+// settings and the database of the installation.
 func (p program) domainCommand() *cobra.Command {
-	return cli.Group(&cobra.Command{Use: "domain", Short: "Show DNS records, and rotate signing keys"}, p.domainRotateCommand(), &cobra.Command{
+	cmd := grouped(&cobra.Command{Use: "domain", Short: "Add and verify domains; show DNS records, and rotate signing keys"})
+	own := []*cobra.Command{p.domainRotateCommand(), p.domainShowCommand()}
+	return cli.Group(cmd, append(inGroup(apiGroup, p.DomainCommands()), onInstall(own)...)...)
+}
+
+func (p program) domainShowCommand() *cobra.Command {
+	return &cobra.Command{
 		Use:   "show",
 		Short: "Show the DNS records of the mail domain in zone file format",
 		Args:  cobra.NoArgs,
@@ -35,7 +43,7 @@ func (p program) domainCommand() *cobra.Command {
 			defer func() { err = errors.Join(err, s.Close()) }()
 			return cfg.showDomain(cmd.Context(), p.Stdout, s)
 		},
-	})
+	}
 }
 
 func (p program) domainRotateCommand() *cobra.Command {

@@ -23,11 +23,13 @@ type Program struct {
 // GroupTitle introduces the commands of this package in the help.
 const GroupTitle = "Use a server, local or remote (--" + serverFlag + " or " + ServerEnv + ", --" + keyFlag + " or " + KeyEnv + ", or a profile of login):"
 
-// Commands returns the commands that call a server, without InboxCommands.
+// Commands returns the commands that call a server, without InboxCommands and
+// DomainCommands.
 func (p Program) Commands() []*cobra.Command {
 	return []*cobra.Command{
 		p.loginCommand(), p.logoutCommand(), p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(),
 		p.emailCommand(), p.listCommand(), p.webhookCommand(), p.usageCommand(), p.stopCommand(), p.resumeCommand(),
+		p.threadCommand(), p.statsCommand(), p.templateCommand(), p.contactCommand(), p.suppressionCommand(), p.listenCommand(),
 	}
 }
 

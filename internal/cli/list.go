@@ -65,11 +65,11 @@ func (p Program) listListCommand() *cobra.Command {
 
 func (p Program) listDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ENTRY", Short: "Delete an entry, by ID; the key needs the scope admin", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		deleted, err := a.DeleteListEntry(ctx, gen.DeleteListEntryParams{ListID: args[0]})
-		if err != nil {
+	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
+		if err := p.confirm(cmd, "list entry "+args[0]); err != nil {
 			return err
 		}
-		return a.show(deleted, func(t *table) { t.row("Deleted", deleted.ID) })
+		gone, err := a.DeleteListEntry(ctx, gen.DeleteListEntryParams{ListID: args[0]})
+		return a.showDeleted(gone, err, "list entry "+args[0])
 	})
 }

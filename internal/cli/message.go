@@ -8,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postroom/postroom/client"
 	"github.com/postroom/postroom/gen"
 )
 
 func (p Program) messageCommand() *cobra.Command {
-	return Group(&cobra.Command{Use: "message", Short: "List and show messages, and release them from quarantine"},
-		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand(), p.messageReleaseCommand(), p.messageDeleteCommand())
+	return Group(&cobra.Command{Use: "message", Short: "List, show, forward and delete messages, and release them from quarantine"},
+		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand(), p.messageForwardCommand(),
+		p.messageReleaseCommand(), p.messageDeleteCommand())
 }
 
 func (p Program) messageListCommand() *cobra.Command {
@@ -162,17 +164,6 @@ func (p Program) messageReleaseCommand() *cobra.Command {
 	})
 }
 
-func (p Program) messageDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete MESSAGE", Short: "Delete a message, also one in quarantine", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		deleted, err := a.DeleteMessage(ctx, gen.DeleteMessageParams{MessageID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(deleted, func(t *table) { t.row("Deleted", deleted.ID) })
-	})
-}
-
 func outputFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "output", "o", "", "new file to write to (default: standard output, unless it is a terminal)")
 }
@@ -181,4 +172,42 @@ func (a *api) saveAll(file string, r io.ReadCloser) error {
 	err := a.save(file, r)
 	_ = r.Close() // read to the end, or unusable
 	return err
+}
+
+func (p Program) messageForwardCommand() *cobra.Command {
+	var (
+		to, cc, bcc []string
+		note, once  string
+		bare        bool
+	)
+	cmd := &cobra.Command{
+		Use:     "forward MESSAGE",
+		Short:   "Forward a message with its attachments",
+		Example: "  postroom message forward msg_01k5 --to 'Ana <ana@example.org>' --text 'For you.'",
+		Args:    Wants(1),
+	}
+	cmd.Flags().StringArrayVar(&to, "to", nil, "recipient (repeatable)")
+	cmd.Flags().StringArrayVar(&cc, "cc", nil, "Cc recipient")
+	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "Bcc recipient")
+	cmd.Flags().StringVar(&note, "text", "", "note above the message")
+	cmd.Flags().BoolVar(&bare, "without-attachments", false, "leave out the attachments of the message")
+	cmd.Flags().StringVar(&once, "idempotency-key", "", "idempotency key: a retry within 24 hours does not send again")
+	mustGive(cmd, "to")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		res, err := a.ForwardMessage(ctx, &gen.MessageForward{
+			To: client.To(to...), Cc: client.Copy(cc...), Bcc: client.Copy(bcc...), Text: optNil(note), IncludeAttachments: gen.NewOptBool(!bare),
+		}, gen.ForwardMessageParams{MessageID: args[0], IdempotencyKey: opt(once)})
+		return a.showSent(res, err)
+	})
+}
+
+func (p Program) messageDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete MESSAGE", Short: "Delete a message permanently, also one in quarantine", Args: Wants(1)}
+	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
+		if err := p.confirm(cmd, "message "+args[0]); err != nil {
+			return err
+		}
+		gone, err := a.DeleteMessage(ctx, gen.DeleteMessageParams{MessageID: args[0]})
+		return a.showDeleted(gone, err, "message "+args[0])
+	})
 }

@@ -115,12 +115,12 @@ func (p Program) webhookGetCommand() *cobra.Command {
 
 func (p Program) webhookDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "delete WEBHOOK", Short: "Delete a webhook endpoint", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		deleted, err := a.DeleteWebhook(ctx, gen.DeleteWebhookParams{WebhookID: args[0]})
-		if err != nil {
+	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
+		if err := p.confirm(cmd, "webhook endpoint "+args[0]); err != nil {
 			return err
 		}
-		return a.show(deleted, func(t *table) { t.row("Deleted", deleted.ID) })
+		gone, err := a.DeleteWebhook(ctx, gen.DeleteWebhookParams{WebhookID: args[0]})
+		return a.showDeleted(gone, err, "webhook endpoint "+args[0])
 	})
 }
 
