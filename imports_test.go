@@ -34,7 +34,7 @@ var (
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work",
+		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/pdftext", "internal/remoteimage", "internal/cpubudget", "internal/work",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
@@ -72,6 +72,7 @@ var layers = []layer{
 	{pkg: "internal/dnsrec", imports: []string{"internal/dns"}},
 	{pkg: "internal/nearname", imports: nothing},
 	{pkg: "internal/packed", imports: nothing},
+	{pkg: "internal/pdftext", imports: nothing},
 	{pkg: "docs", imports: nothing},
 	{pkg: "internal/docs", imports: []string{"docs", "internal/packed"}, tests: []string{"gen"}},
 	{pkg: "internal/netguard", imports: []string{"internal/dns"}},
@@ -113,7 +114,7 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/remoteimage", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/pdftext", "internal/remoteimage", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{pkg: "client", imports: []string{"gen"}},

@@ -21,6 +21,7 @@ func (d *Dashboard) approvalPages() {
 	d.get("/approvals/{mail}", d.approval)
 	d.get("/approvals/{mail}/view", d.draftFrame)
 	d.get("/approvals/{mail}/attachments/{attachment}", d.downloadAttachment)
+	d.get("/approvals/{mail}/attachments/{attachment}/text", d.showText)
 	d.get("/approvals/{mail}/edit", d.editDraftForm)
 	d.post("/approvals/{mail}/edit", d.editDraft)
 	d.post("/approvals/{mail}/approve", d.approve)

@@ -2,36 +2,108 @@ package web
 
 import (
 	"context"
+	"io"
 	"net/url"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/pdftext"
 )
 
-// attachmentLink returns the download link of an attachment and its size. mail is
-// the id of a message or a draft.
-func (d *Dashboard) attachmentLink(ctx context.Context, mail, attachment string) (url.URL, int64, error) {
+// attached is a file that is attached to a message or a draft.
+type attached struct {
+	link       url.URL
+	size       int64
+	name, kind string
+}
+
+// attachment returns a file. mail is the id of a message or a draft.
+func (d *Dashboard) attachment(ctx context.Context, mail, attachment string) (attached, error) {
 	if strings.HasPrefix(mail, "drf_") {
 		at, err := d.api.GetDraftAttachment(ctx, gen.GetDraftAttachmentParams{DraftID: mail, AttachmentID: attachment})
 		if err != nil {
-			return url.URL{}, 0, err
+			return attached{}, err
 		}
-		return at.DownloadURL, at.Size, nil
+		return attached{at.DownloadURL, at.Size, at.Filename, at.ContentType}, nil
 	}
 	at, err := d.api.GetAttachment(ctx, gen.GetAttachmentParams{MessageID: mail, AttachmentID: attachment})
 	if err != nil {
-		return url.URL{}, 0, err
+		return attached{}, err
 	}
-	return at.DownloadURL, at.Size, nil
+	return attached{at.DownloadURL, at.Size, at.Filename, at.ContentType}, nil
 }
 
 // downloadAttachment redirects to the download link of an attachment.
 func (d *Dashboard) downloadAttachment(p *page) error {
-	link, _, err := d.attachmentLink(p.ctx(), p.r.PathValue("mail"), p.r.PathValue("attachment"))
+	at, err := d.attachment(p.ctx(), p.r.PathValue("mail"), p.r.PathValue("attachment"))
 	if err != nil {
 		return err
 	}
-	return p.goTo(d.near(link))
+	return p.goTo(d.near(at.link))
+}
+
+// hasText reports whether the text of an attachment of this type can be shown.
+func hasText(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
+	case "application/pdf", "application/json", "application/xml", "message/rfc822":
+		return true
+	}
+	return strings.HasPrefix(kind, "text/")
+}
+
+// filePage shows the text of an attachment.
+type filePage struct {
+	Name, Kind     string
+	Back, Download string // URL paths
+	Size           int64
+	Text           string
+	Cut            bool // only the beginning is shown
+	Problem        string
+}
+
+// showText shows the text of an attachment: never what it would do elsewhere, but
+// the text that it holds.
+func (d *Dashboard) showText(p *page) error {
+	mail := p.r.PathValue("mail")
+	at, err := d.attachment(p.ctx(), mail, p.r.PathValue("attachment"))
+	if err != nil {
+		return err
+	}
+	v := filePage{
+		Name: at.name, Kind: at.kind, Size: at.size, Back: mailSource{ID: mail}.path(), Download: strings.TrimSuffix(p.r.URL.Path, "/text"),
+	}
+	if !hasText(at.kind) {
+		v.Problem = "Files of this type have no preview. Download the file to open it."
+		return p.show("file", v)
+	}
+	pdf := strings.HasPrefix(strings.ToLower(at.kind), "application/pdf")
+	most := int64(mostShown + 1)
+	if pdf {
+		most = pdftext.MaxBytes + 1
+	}
+	if err := d.previewing.Acquire(p.ctx(), 1); err != nil {
+		return err
+	}
+	defer d.previewing.Release(1)
+	file, err := d.openFile(p.ctx(), at.link)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it is in memory
+	b, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return err
+	}
+	text := strings.ToValidUTF8(string(b), "\ufffd")
+	if pdf {
+		if text, err = pdftext.Text(b); err != nil {
+			v.Problem = "No text was found in this PDF: it may be too large, encrypted, or consist of images."
+			return p.show("file", v)
+		}
+	}
+	v.Text, v.Cut = cutSource(text)
+	return p.show("file", v)
 }
 
 // downloadRaw redirects to the raw message.

@@ -129,14 +129,14 @@ func (d *Dashboard) fetchImage(ctx context.Context, ref imageRef) (remoteimage.I
 
 // inlineImage reads an image that is attached to the message.
 func (d *Dashboard) inlineImage(ctx context.Context, ref imageRef) (remoteimage.Image, error) {
-	link, size, err := d.attachmentLink(ctx, ref.Mail, ref.Attachment)
+	at, err := d.attachment(ctx, ref.Mail, ref.Attachment)
 	if err != nil {
 		return remoteimage.Image{}, err
 	}
-	if size > remoteimage.MaxBytes {
+	if at.size > remoteimage.MaxBytes {
 		return remoteimage.Image{}, remoteimage.ErrNoImage
 	}
-	file, err := d.openFile(ctx, link)
+	file, err := d.openFile(ctx, at.link)
 	if err != nil {
 		return remoteimage.Image{}, err
 	}

@@ -15,6 +15,7 @@ func (d *Dashboard) mailPages() {
 	d.get("/messages/{mail}/view", d.messageFrame)
 	d.get("/messages/{mail}/raw", d.downloadRaw)
 	d.get("/messages/{mail}/attachments/{attachment}", d.downloadAttachment)
+	d.get("/messages/{mail}/attachments/{attachment}/text", d.showText)
 	d.post("/messages/{mail}/delete", d.deleteMessage)
 	d.get("/messages/{mail}/reply", d.replyForm)
 	d.post("/messages/{mail}/reply", d.reply)

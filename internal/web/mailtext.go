@@ -17,6 +17,7 @@ var mailFunctions = template.FuncMap{
 	"initial":     initial,
 	"fileSize":    fileSize,
 	"fileIcon":    fileIcon,
+	"hasText":     hasText,
 	"authSummary": authSummary,
 	"seen":        seen,
 	"subject":     subject,
