@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/smtp"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +132,11 @@ func events(t *testing.T, w *world) {
 		w.send(t, w.call(operation+"Draft").at("/v1/drafts/"+d.ID+"/"+operation))
 		w.events.await(t, typ, d.ID)
 	}
+	w.send(t, w.call("createListEntry").saying(`{"direction":"inbound","action":"block","pattern":"*@spam.example","inbox_id":"`+in.ID+`"}`)).want(t, http.StatusCreated)
+	if err := smtp.SendMail(w.smtp, nil, "ana@spam.example", []string{in.Address}, []byte("From: ana@spam.example\r\n\r\nHello\r\n")); err == nil {
+		t.Error("a blocked message was accepted")
+	}
+	w.events.await(t, "message.blocked", "") // no resource has its id
 	d := w.newDomain(t)
 	w.dns.Set(t, d.published())
 	w.verifyNow(t, d, "verified")

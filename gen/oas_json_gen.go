@@ -10265,6 +10265,8 @@ func (s *EventType) Decode(d *jx.Decoder) error {
 		*s = EventTypeMessageReceived
 	case EventTypeMessageQuarantined:
 		*s = EventTypeMessageQuarantined
+	case EventTypeMessageBlocked:
+		*s = EventTypeMessageBlocked
 	case EventTypeMessageQueued:
 		*s = EventTypeMessageQueued
 	case EventTypeMessageSent:

@@ -5204,6 +5204,7 @@ const (
 	EventTypeDomainHealthDegraded EventType = "domain.health.degraded"
 	EventTypeMessageReceived      EventType = "message.received"
 	EventTypeMessageQuarantined   EventType = "message.quarantined"
+	EventTypeMessageBlocked       EventType = "message.blocked"
 	EventTypeMessageQueued        EventType = "message.queued"
 	EventTypeMessageSent          EventType = "message.sent"
 	EventTypeMessageDelivered     EventType = "message.delivered"
@@ -5233,6 +5234,7 @@ func (EventType) AllValues() []EventType {
 		EventTypeDomainHealthDegraded,
 		EventTypeMessageReceived,
 		EventTypeMessageQuarantined,
+		EventTypeMessageBlocked,
 		EventTypeMessageQueued,
 		EventTypeMessageSent,
 		EventTypeMessageDelivered,
@@ -5275,6 +5277,8 @@ func (s EventType) MarshalText() ([]byte, error) {
 	case EventTypeMessageReceived:
 		return []byte(s), nil
 	case EventTypeMessageQuarantined:
+		return []byte(s), nil
+	case EventTypeMessageBlocked:
 		return []byte(s), nil
 	case EventTypeMessageQueued:
 		return []byte(s), nil
@@ -5344,6 +5348,9 @@ func (s *EventType) UnmarshalText(data []byte) error {
 		return nil
 	case EventTypeMessageQuarantined:
 		*s = EventTypeMessageQuarantined
+		return nil
+	case EventTypeMessageBlocked:
+		*s = EventTypeMessageBlocked
 		return nil
 	case EventTypeMessageQueued:
 		*s = EventTypeMessageQueued

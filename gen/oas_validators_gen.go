@@ -2311,6 +2311,8 @@ func (s EventType) Validate() error {
 		return nil
 	case "message.quarantined":
 		return nil
+	case "message.blocked":
+		return nil
 	case "message.queued":
 		return nil
 	case "message.sent":

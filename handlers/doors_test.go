@@ -32,27 +32,34 @@ func withMCP(c *handlers.Config) {
 // submission starts a server for submission and returns its address.
 func (s *server) submission(t *testing.T) string {
 	t.Helper()
+	return s.smtp(t, &inbound.Submission{Login: func(_ context.Context, key string, ip netip.Addr) (inbound.Submit, error) {
+		return func(ctx context.Context, env smtp.Envelope, raw *inbound.Spool) (string, error) {
+			done, err := s.service.Submit(ctx, key, ip, handlers.RawMail{
+				MailFrom: env.MailFrom, RcptTo: env.RcptTo, Host: "mx.in.example", With: "ESMTPA", Open: raw.Reader,
+			})
+			if refused, ok := errors.AsType[*httpapi.Error](err); ok {
+				return "", &smtp.Reply{Code: 550, Enhanced: "5.7.1", Text: refused.Code}
+			}
+			return fmt.Sprintf("held=%t", done.Held), err
+		}, nil
+	}})
+}
+
+// smtp starts a server for receiving, or for submission, and returns its address.
+func (s *server) smtp(t *testing.T, submission *inbound.Submission) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := inbound.NewServer(inbound.ServerConfig{
-		Receiver: receiver, Hostname: "mx.in.example", MaxSize: 1 << 20, Now: s.clock.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Submission: &inbound.Submission{Login: func(_ context.Context, key string, ip netip.Addr) (inbound.Submit, error) {
-			return func(ctx context.Context, env smtp.Envelope, raw *inbound.Spool) (string, error) {
-				done, err := s.service.Submit(ctx, key, ip, handlers.RawMail{
-					MailFrom: env.MailFrom, RcptTo: env.RcptTo, Host: "mx.in.example", With: "ESMTPA", Open: raw.Reader,
-				})
-				if refused, ok := errors.AsType[*httpapi.Error](err); ok {
-					return "", &smtp.Reply{Code: 550, Enhanced: "5.7.1", Text: refused.Code}
-				}
-				return fmt.Sprintf("held=%t", done.Held), err
-			}, nil
-		}},
+		Receiver: receiver, Hostname: "mx.in.example", MaxSize: 1 << 20, Now: s.clock.Now, Log: log,
+		Submission: submission,
 	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -65,6 +72,11 @@ func (s *server) submission(t *testing.T) string {
 		}
 	})
 	return l.Addr().String()
+}
+
+// deliverAt delivers a message over SMTP from another server.
+func deliverAt(addr, text string, to ...string) error {
+	return netsmtp.SendMail(addr, nil, "bounce@far.example", to, []byte(strings.ReplaceAll(text, "\n", "\r\n")))
 }
 
 // outcome is what became of a send.

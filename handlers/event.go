@@ -34,6 +34,8 @@ func tellOf(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error)
 	switch e.Type {
 	case store.EventDraftCreated, store.EventDraftPending, store.EventDraftSent, store.EventDraftRejected:
 		return draftEvent(ctx, mail.store, e)
+	case store.EventMessageBlocked:
+		return blockedEvent(e)
 	case store.EventWebhookTest:
 		return webhookEvent(ctx, mail.store, e)
 	case store.EventDomainDegraded:
@@ -198,6 +200,25 @@ func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, err
 	d.Status = data.Status
 	v := draftToAPI(d, withText)
 	return cutBody(e, v.Encode, eventExtra{}, nil, &v.Text)
+}
+
+// blockedEvent renders a refused message. Only this record of it exists.
+func blockedEvent(e store.Event) ([]byte, error) {
+	var data store.BlockedEventData
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	orNull := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	object, err := json.Marshal(map[string]any{"object": "blocked_message", "from": orNull(data.From), "list_id": orNull(data.ListID)})
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", e.ID, err)
+	}
+	return eventBody(e, func(w *jx.Encoder) { w.Raw(object) }, eventExtra{})
 }
 
 func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {

@@ -15,12 +15,14 @@ const (
 	EventMessageReceived EventType = "message.received"
 	// EventMessageQuarantined shows only where the message is from.
 	EventMessageQuarantined EventType = "message.quarantined"
-	EventMessageQueued      EventType = "message.queued"
-	EventMessageSent        EventType = "message.sent"
-	EventMessageDelivered   EventType = "message.delivered"
-	EventMessageBounced     EventType = "message.bounced"
-	EventMessageComplained  EventType = "message.complained"
-	EventMessageFailed      EventType = "message.failed"
+	// EventMessageBlocked reports a message that lists refused. Nothing of it is stored.
+	EventMessageBlocked    EventType = "message.blocked"
+	EventMessageQueued     EventType = "message.queued"
+	EventMessageSent       EventType = "message.sent"
+	EventMessageDelivered  EventType = "message.delivered"
+	EventMessageBounced    EventType = "message.bounced"
+	EventMessageComplained EventType = "message.complained"
+	EventMessageFailed     EventType = "message.failed"
 )
 
 // The events of emails.
@@ -79,7 +81,7 @@ type Event struct {
 	TestMode  bool      `db:"test_mode"`
 	// MessageSeq is the message's number; nil when MessageID is.
 	MessageSeq *int64 `db:"message_seq"`
-	// Data is an EventData, a DraftEventData, a DomainEventData or a
+	// Data is an EventData, a DraftEventData, a BlockedEventData, a DomainEventData or a
 	// WebhookEventData in JSON.
 	Data      string `db:"data"`
 	CreatedAt Time   `db:"created_at"`
@@ -92,6 +94,12 @@ const eventTables = ` FROM events e LEFT JOIN inboxes i ON i.seq = e.inbox_seq L
 // WebhookEventData is the data of a test event.
 type WebhookEventData struct {
 	WebhookID string `json:"webhook_id"`
+}
+
+// BlockedEventData is the data of an event about a refused message.
+type BlockedEventData struct {
+	From   string `json:"from"`    // address of the From header field; empty if it has none
+	ListID string `json:"list_id"` // empty if no entry allows the sender
 }
 
 // DraftEventData is the data of an event about a draft. It holds no content

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -179,10 +180,44 @@ type ListError struct {
 	Email int    // the index of the email in its batch
 	// InboxID is the inbox that does not receive the message.
 	InboxID string
+	// blocked are the refusals of a received message, by inbox.
+	blocked []blockedCopy
 	// Approval reports that the send is to become a draft.
 	Approval bool
 	// NeedsOther reports that someone else has to approve the message.
 	NeedsOther bool
+}
+
+// blockedCopy is the copy of a received message for one inbox that blocks it.
+type blockedCopy struct {
+	account, inbox int64
+	data           BlockedEventData
+	testMode       bool
+}
+
+// RecordBlocked writes an event for each inbox that refuses a received message.
+func (s *Store) RecordBlocked(ctx context.Context, refused *ListError) error {
+	const q = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	err := s.inTx(ctx, "record a blocked message", func(tx *sqlx.Tx) error {
+		now := NewTime(s.now())
+		var notices []notice
+		for _, c := range refused.blocked {
+			data, err := json.Marshal(c.data)
+			if err != nil {
+				return fmt.Errorf("write event: %w", err)
+			}
+			id := NewID("evt_", now.Time)
+			if _, err := tx.ExecContext(ctx, q, c.account, c.inbox, id, EventMessageBlocked, c.testMode, string(data), now); err != nil {
+				return errIn("insert event", err)
+			}
+			notices = append(notices, notice{account: c.account, inbox: c.inbox, id: id, typ: EventMessageBlocked})
+		}
+		return s.notifyWebhooks(ctx, tx, notices, now)
+	})
+	if err == nil {
+		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
+	}
+	return err
 }
 
 // Error implements error.
@@ -336,7 +371,12 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 			switch action, by := l.Of(h.msg.FromEmail, h.authenticated()); action {
 			case mail.ListBlock:
 				blocked = append(blocked, h)
-				why = &ListError{Entry: by.ID, InboxID: h.inbox.id}
+				if why == nil {
+					why = &ListError{Entry: by.ID, InboxID: h.inbox.id}
+				}
+				why.blocked = append(why.blocked, blockedCopy{
+					h.msg.AccountID, h.inbox.seq, BlockedEventData{From: h.msg.FromEmail, ListID: by.ID}, h.msg.TestMode,
+				})
 			case mail.ListApprove:
 				h.msg.Status = MessageQuarantined
 			}

@@ -1648,6 +1648,26 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "message.blocked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A list refused a message
+         * @description Sent for each inbox that refused a message by a list. The sending server got 550 5.7.1. This event is the only record of the message.
+         */
+        post: operations["onMessageBlocked"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "message.queued": {
         parameters: {
             query?: never;
@@ -2841,7 +2861,7 @@ export interface components {
          * @description What happened.
          * @enum {string}
          */
-        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected" | "webhook.test";
+        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.blocked" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected" | "webhook.test";
         /** @description An https URL at a public address, on any port. The operator may open other ranges of addresses, to http too. */
         WebhookUrl: string;
         /** @description The event types that the endpoint gets. Null means all types, now and later. */
@@ -2994,7 +3014,7 @@ export interface components {
             webhook_id: string;
             /** @description The event. */
             event_id: string;
-            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.pending`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
+            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.blocked`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.pending`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
             event_type: string;
             /** @description Whether the endpoint has accepted the event. One of `pending`, `succeeded` or `failed`; later versions may add values. */
             status: string;
@@ -3038,7 +3058,7 @@ export interface components {
             data: components["schemas"]["Event"][];
         } & components["schemas"]["Page"];
         /** @description What a webhook endpoint is sent and what the stream carries. `data` is the whole resource; an email or a message is shown as it was at the event. The events of one email or message reach an endpoint in order: the next one is sent when the endpoint has accepted the one before, or its retries have ended. If the body of an event would have more than 256 KB, `text` and `extracted_text` are cut to what fits, at least 1 KB of each is kept, and `data` has `truncated: true`. No other field is cut. */
-        Event: components["schemas"]["EmailEvent"] | components["schemas"]["EmailRecipientEvent"] | components["schemas"]["EmailOpenedEvent"] | components["schemas"]["EmailClickedEvent"] | components["schemas"]["EmailBouncedEvent"] | components["schemas"]["DomainDegradedEvent"] | components["schemas"]["MessageEvent"] | components["schemas"]["MessageRecipientEvent"] | components["schemas"]["MessageBouncedEvent"] | components["schemas"]["DraftEvent"] | components["schemas"]["WebhookTestEvent"];
+        Event: components["schemas"]["EmailEvent"] | components["schemas"]["EmailRecipientEvent"] | components["schemas"]["EmailOpenedEvent"] | components["schemas"]["EmailClickedEvent"] | components["schemas"]["EmailBouncedEvent"] | components["schemas"]["DomainDegradedEvent"] | components["schemas"]["MessageEvent"] | components["schemas"]["MessageRecipientEvent"] | components["schemas"]["MessageBouncedEvent"] | components["schemas"]["MessageBlockedEvent"] | components["schemas"]["DraftEvent"] | components["schemas"]["WebhookTestEvent"];
         /** @description What the event stream carries in `data`. */
         StreamEvent: components["schemas"]["Event"] | components["schemas"]["StreamGap"];
         /** @description A marker in the stream: events before those that follow may be missing. */
@@ -3289,6 +3309,44 @@ export interface components {
             type: "message.bounced";
             /** @description The message, the recipient and the bounce. */
             data: components["schemas"]["MessageBouncedEventData"];
+        };
+        /** @description A list refused a message. */
+        MessageBlockedEvent: {
+            /** @description The ID of the event, with the prefix `evt_`. It is the same in every attempt and for every endpoint. */
+            id: string;
+            /**
+             * @description The object type. Always `event`.
+             * @constant
+             */
+            object: "event";
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             */
+            created_at: string;
+            /** @description Whether the event is simulated. */
+            test_mode: boolean;
+            /** @description The inbox of a message or draft event, otherwise null. */
+            inbox_id: string | null;
+            /**
+             * @description What happened. The only value so far is `message.blocked`. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "message.blocked";
+            /** @description What is known of the message. */
+            data: components["schemas"]["BlockedMessage"];
+        };
+        /** @description A message that a list refused. Nothing else of it is stored. */
+        BlockedMessage: {
+            /**
+             * @description The object type. Always `blocked_message`.
+             * @constant
+             */
+            object: "blocked_message";
+            /** @description The address of the From header field, or null if it has none. */
+            from: string | null;
+            /** @description The list entry that blocks the sender, or null if no entry allows it. */
+            list_id: string | null;
         };
         /** @description Something happened to a draft. */
         DraftEvent: {
@@ -9268,6 +9326,46 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["MessageEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onMessageBlocked: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "message.blocked",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "data": {
+                 *         "object": "blocked_message",
+                 *         "from": "news@spam.example",
+                 *         "list_id": "lst_01k5tt9h8yq4n0c3m2v7w6x5zd"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["MessageBlockedEvent"];
             };
         };
         responses: {

@@ -660,7 +660,7 @@ DraftList = TypedDict(
     },
 )
 
-EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
+EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.blocked', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
 
 WebhookUrl: TypeAlias = "str"
 
@@ -820,7 +820,7 @@ EventList = TypedDict(
     },
 )
 
-Event: TypeAlias = "EmailEvent | EmailRecipientEvent | EmailOpenedEvent | EmailClickedEvent | EmailBouncedEvent | DomainDegradedEvent | MessageEvent | MessageRecipientEvent | MessageBouncedEvent | DraftEvent | WebhookTestEvent"
+Event: TypeAlias = "EmailEvent | EmailRecipientEvent | EmailOpenedEvent | EmailClickedEvent | EmailBouncedEvent | DomainDegradedEvent | MessageEvent | MessageRecipientEvent | MessageBouncedEvent | MessageBlockedEvent | DraftEvent | WebhookTestEvent"
 
 StreamEvent: TypeAlias = "Event | StreamGap"
 
@@ -947,6 +947,28 @@ MessageBouncedEvent = TypedDict(
         'inbox_id': "str | None",
         'type': "str",
         'data': "MessageBouncedEventData",
+    },
+)
+
+MessageBlockedEvent = TypedDict(
+    'MessageBlockedEvent',
+    {
+        'id': "str",
+        'object': "Literal['event']",
+        'created_at': "str",
+        'test_mode': "bool",
+        'inbox_id': "str | None",
+        'type': "str",
+        'data': "BlockedMessage",
+    },
+)
+
+BlockedMessage = TypedDict(
+    'BlockedMessage',
+    {
+        'object': "Literal['blocked_message']",
+        'from': "str | None",
+        'list_id': "str | None",
     },
 )
 
