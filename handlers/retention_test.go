@@ -324,10 +324,10 @@ func (s retained) fill(t *testing.T, in store.Inbox) (all []store.Message) {
 	send := `{"to":"` + trace + `@out.example","subject":"` + trace + `","text":"` + mark + `","html":"<p>` + mark + `</p>","attachments":[{"filename":"` +
 		mark + `.txt","content":"` + base64.StdEncoding.EncodeToString([]byte(mark)) + `"}]}`
 	for path, body := range map[string]string{
-		"/v1/inboxes/" + in.ID + "/messages":           send,
-		"/v1/messages/" + all[0].ID + "/reply":         `{"text":"` + mark + `"}`,
-		"/v1/messages/" + all[2].ID + "/forward":       forward,
-		"/v1/messages/" + all[0].ID + "/forward?again": forward,
+		"/v1/inboxes/" + in.ID + "/messages":     send,
+		"/v1/messages/" + all[0].ID + "/reply":   `{"text":"` + mark + `"}`,
+		"/v1/messages/" + all[2].ID + "/forward": forward,
+		"/v1/messages/" + all[0].ID + "/forward": forward,
 	} {
 		res := s.do(t, http.MethodPost, path, body, with(idempotencyKey, path)).want(t, http.StatusCreated)
 		m, err := s.store.Message(t.Context(), s.account, res.str(t, "id"))

@@ -21,7 +21,7 @@ func TestTableCountsWhatWasSeen(t *testing.T) {
 	if n := c.Seen("getInbox", 200); n != 2 {
 		t.Errorf("getInbox 200 seen %d times, want 2", n)
 	}
-	if table := c.Table(); !strings.Contains(table, "getInbox                 200:2 401:- 403:- 404:1 429:- 503:-\n") {
+	if table := c.Table(); !strings.Contains(table, "getInbox                 200:2 400:- 401:- 403:- 404:1 429:- 503:-\n") {
 		t.Errorf("the table lacks that:\n%s", table)
 	}
 }

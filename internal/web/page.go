@@ -66,9 +66,13 @@ func (p *page) show(name string, data any) error { return p.showStatus(http.Stat
 
 // showStatus is like show, with a status other than 200.
 func (p *page) showStatus(status int, name string, data any) error {
-	t := p.d.pages[name]
-	if t == nil {
+	of := p.d.pages[name]
+	if of == nil {
 		return fmt.Errorf("no template %q", name)
+	}
+	t, err := of()
+	if err != nil {
+		return fmt.Errorf("read the template %s: %w", name, err)
 	}
 	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data}
 	v.Pending, v.Stopped = p.pending()

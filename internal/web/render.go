@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-faster/jx"
@@ -19,20 +20,19 @@ var templateFiles embed.FS
 // shared are the templates that every page includes.
 var shared = []string{"templates/layout.html", "templates/parts.html", "templates/mail-parts.html"}
 
-// parsePages parses each page together with the layout.
-func (d *Dashboard) parsePages() (map[string]*template.Template, error) {
+// readPages returns how each page is made, together with the layout. A page is parsed
+// when it is first shown: all of them take several megabytes.
+func (d *Dashboard) readPages() (map[string]func() (*template.Template, error), error) {
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string]*template.Template{}
+	pages := map[string]func() (*template.Template, error){}
 	for _, file := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "templates/"), ".html")
-		t, err := template.New(name).Funcs(d.functions()).Funcs(mailFunctions).ParseFS(templateFiles, append(shared, file)...)
-		if err != nil {
-			return nil, fmt.Errorf("read the template %s: %w", file, err)
-		}
-		pages[name] = t
+		pages[name] = sync.OnceValues(func() (*template.Template, error) {
+			return template.New(name).Funcs(d.functions()).Funcs(mailFunctions).ParseFS(templateFiles, append(slices.Clone(shared), file)...)
+		})
 	}
 	return pages, nil
 }

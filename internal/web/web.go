@@ -73,7 +73,7 @@ type Dashboard struct {
 	now       func() time.Time
 	log       *slog.Logger
 	mux       *http.ServeMux
-	pages     map[string]*template.Template
+	pages     map[string]func() (*template.Template, error)
 	assets    assets
 	crossSite *http.CrossOriginProtection
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
@@ -104,7 +104,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if d.assets, err = readAssets(); err != nil {
 		return nil, err
 	}
-	if d.pages, err = d.parsePages(); err != nil {
+	if d.pages, err = d.readPages(); err != nil {
 		return nil, err
 	}
 	d.routes()
