@@ -59,6 +59,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"tone":         tone,
 		"label":        label,
 		"icon":         icon,
+		"undo":         func() float64 { return d.cfg.Undo.Seconds() },
 	}
 }
 

@@ -52,7 +52,8 @@ type Config struct {
 	// Images fetches the remote images of a message when a user requests them;
 	// nil disables them.
 	Images *remoteimage.Fetcher
-	// Undo is how long an approval can be undone; 0 means not at all.
+	// Undo is how long an approval, and with scripts the deletion of messages, can be
+	// undone; 0 means not at all.
 	Undo time.Duration
 	// Approvals reads the links in emails to approvers; nil disables them.
 	Approvals *approval.Links

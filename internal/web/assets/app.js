@@ -105,8 +105,61 @@ addEventListener('click', (event) => {
   time.textContent = tellTime(time);
 });
 
+// A form with data-undo is sent after that many seconds, unless the user undoes it, and
+// at once when the user leaves the page. What it deletes is hidden meanwhile.
+let unsent;
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  const picked = [...document.querySelectorAll(`[form="${form.id}"]:checked`)];
+  unsent?.();
+  if (!form.dataset.undo || (form.id && !picked.length)) return;
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form));
+  const gone = form.id ? picked.map((box) => box.closest('li, tr')) : [form.closest('.letter')];
+  const toast = document.createElement('div');
+  toast.className = 'toast';
+  toast.innerHTML = '<span role="status"></span><button type="button" class="small">Undo</button>';
+  toast.firstChild.textContent = gone.length > 1 ? `${gone.length} messages deleted.` : 'Message deleted.';
+  const show = (hidden) => { for (const part of gone) part.hidden = hidden; };
+  const end = () => {
+    clearTimeout(timer);
+    toast.remove();
+    unsent = undefined;
+  };
+  unsent = () => {
+    end();
+    return fetch(form.action, { method: 'POST', body, keepalive: true, redirect: 'manual' });
+  };
+  const timer = setTimeout(async () => {
+    try {
+      await unsent();
+    } catch { // the server cannot be reached
+      return void show(false);
+    }
+    location.assign(form.dataset.then);
+  }, form.dataset.undo * 1000);
+  toast.lastChild.addEventListener('click', () => {
+    end();
+    show(false);
+  });
+  show(true);
+  form.closest('details').open = false;
+  document.body.append(toast);
+  toast.lastChild.focus();
+});
+addEventListener('pagehide', () => unsent?.());
+document.addEventListener('click', async (event) => { // the next page must not show what is deleted
+  const link = event.target.closest?.('a[href]');
+  if (!unsent || !link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  await unsent();
+  location.assign(link.href);
+}, true);
+
 // A form that is being sent says so, and cannot be sent twice.
 addEventListener('submit', (event) => {
+  if (event.defaultPrevented) return;
   const button = event.submitter ?? event.target.querySelector('button:not([type=button])');
   if (event.target.method !== 'post' || !button) return;
   setTimeout(() => { // after the browser has read the form
