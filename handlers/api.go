@@ -86,8 +86,10 @@ type Config struct {
 	// Stopping is closed when the service shuts down. Waits then end at once,
 	// with 503 unless they find a match.
 	Stopping <-chan struct{}
-	// OnResponse, if not nil, is called with the status of every response.
-	OnResponse func(status int)
+	// OnResponse, if not nil, is called for every response.
+	OnResponse func(httpapi.Response)
+	// AccessLog logs every request.
+	AccessLog bool
 	// Now is the clock.
 	Now func() time.Time
 	// Log records faults of the service.
@@ -129,7 +131,7 @@ func New(cfg Config) (*Service, error) {
 	a := &API{
 		Chain: httpapi.New(httpapi.Config{
 			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, Rates: cfg.Rates, TempDir: cfg.TempDir,
-			OnResponse: cfg.OnResponse, Now: cfg.Now, Log: cfg.Log,
+			OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
 		}),
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: packed.New(contract),

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 
@@ -48,6 +51,23 @@ func (n *node) announce(in install) error {
 		return fmt.Errorf("print the summary: %w", err)
 	}
 	return nil
+}
+
+// logReady logs where the node can be reached, for those who only see its log.
+func (n *node) logReady(ctx context.Context) {
+	attrs := []slog.Attr{slog.String("version", programVersion())}
+	for _, at := range []struct {
+		name string
+		addr net.Addr
+	}{
+		{"http", n.httpAddr}, {"https", n.httpsAddr}, {"smtp", n.smtpAddr}, {"submission", n.submitAddr}, {"submissions", n.submitsAddr}, {"metrics", n.metricsAddr},
+	} {
+		if at.addr != nil {
+			attrs = append(attrs, slog.String(at.name, at.addr.String()))
+		}
+	}
+	attrs = append(attrs, slog.String("mail_domain", string(n.cfg.MailDomain)))
+	n.log.LogAttrs(ctx, slog.LevelInfo, "ready", attrs...)
 }
 
 // dashboardURL returns the URL of the dashboard. At the first start it contains

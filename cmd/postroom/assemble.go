@@ -48,10 +48,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	told := newMetrics()
 	receiving := inbound.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
-		Auth: mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
-		Now:  n.now, Log: n.log,
+		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
+		OnStored: told.received, Now: n.now, Log: n.log,
 	}
 	if n.cfg.dev {
 		receiving.Auth, receiving.NewInbox = nil, newDevInbox(s)
@@ -60,7 +61,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, fmt.Errorf("create SMTP server: %w", err)
 	}
-	told := &metrics{store: s}
+	told.store = s
 	owned, err := domains.New(domains.Config{
 		Store: s, Resolver: resolver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
 		Relayed: n.cfg.Relay != "", TokenKey: in.keys.domains, NewKeys: queue.NewKeys, Log: n.log,
@@ -68,7 +69,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	hooks, targets, err := n.webhooks(s)
+	hooks, targets, err := n.webhooks(s, told)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.AnySender = n.cfg.dev
-	cfg.RateLimits, cfg.TrustedProxies = !n.cfg.RateLimits.off, n.cfg.TrustedProxies
+	cfg.RateLimits, cfg.TrustedProxies, cfg.AccessLog = !n.cfg.RateLimits.off, n.cfg.TrustedProxies, bool(n.cfg.AccessLog)
 	cfg.Rates = n.cfg.RateLimits.Rates
 	cfg.Version, cfg.Stopping, cfg.Now, cfg.Log = programVersion(), stopping, n.now, n.log
 	cfg.MCP = func(local http.RoundTripper) (http.Handler, error) {
@@ -199,7 +200,7 @@ func (n *node) queuePart(
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
 		Signer: queue.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
-		AllLocal: n.cfg.dev, Grace: queueGrace, Now: n.now, Log: n.log,
+		AllLocal: n.cfg.dev, Grace: queueGrace, OnDelivered: told.delivered, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
 		if cfg.Relay, err = outbound.ParseRelay(string(n.cfg.Relay)); err != nil {

@@ -67,10 +67,11 @@ type Config struct {
 	Track             tracking     `env:"TRACK" envDefault:"off" usage:"tracking of emails: opens with an image in the HTML, clicks with links through this server" want:"off, opens, clicks or all"`
 	RateLimits        rateLimits   `env:"RATE_LIMITS" envDefault:"600/60s,60/60s,60/60s" usage:"limits per minute: on the calls of a key, its sending calls, and the refused calls of a client address; off is for benchmarks" want:"on, off, or one to three limits such as 600/60s,60/60s,60/60s"`
 
-	Log      logFormat  `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
-	LogLevel logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"minimum log level" want:"debug, info, warn or error"`
-	Metrics  listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
-	Pprof    loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
+	Log       logFormat  `env:"LOG" envDefault:"text" usage:"format of the log" want:"text or json"`
+	LogLevel  logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"minimum log level" want:"debug, info, warn or error"`
+	AccessLog onOff      `env:"ACCESS_LOG" envDefault:"off" usage:"log every request to the API, with its path, status, duration and client address" want:"on or off"`
+	Metrics   listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
+	Pprof     loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
 
 	dev    bool              // `postroom dev`
 	bucket *s3blob.Config    // of Blobs, if it names a bucket

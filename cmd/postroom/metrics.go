@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
@@ -44,17 +47,54 @@ type metrics struct {
 
 	mu       sync.Mutex
 	requests map[int]int64 // by HTTP status
+
+	build                        prometheus.Gauge
+	took                         *prometheus.HistogramVec
+	stored, delivery, webhookLag prometheus.Histogram
+}
+
+// Buckets of the histograms in seconds. Requests and receiving take milliseconds,
+// waits up to 120 seconds; mail may be retried for days.
+var (
+	quick = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120}
+	slow  = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 72 * 3600}
+)
+
+func newMetrics() *metrics {
+	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Name: "postroom_" + name, Help: help, Buckets: buckets}
+	}
+	m := &metrics{
+		requests: map[int]int64{},
+		build: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "postroom_build_info", Help: "Always 1. The labels have the version of the program and of Go.",
+			ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
+		}),
+		took: prometheus.NewHistogramVec(histogram("http_request_duration_seconds",
+			"How long requests to the API took, by operation. Waits and streams last as long as the client waits.", quick), []string{"operation"}),
+		stored: prometheus.NewHistogram(histogram("receive_duration_seconds",
+			"Time from the last byte of a message until it is available in its inboxes.", quick)),
+		delivery: prometheus.NewHistogram(histogram("delivery_duration_seconds",
+			"Time from the acceptance of a message until a recipient's server or inbox took it, also for scheduled emails.", slow)),
+		webhookLag: prometheus.NewHistogram(histogram("webhook_lag_seconds", "Time from an event until an endpoint took it.", slow)),
+	}
+	m.build.Set(1)
+	return m
 }
 
 // answered counts a response of the API.
-func (m *metrics) answered(status int) {
+func (m *metrics) answered(r httpapi.Response) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.requests == nil {
-		m.requests = map[int]int64{}
-	}
-	m.requests[status]++
+	m.requests[r.Status]++
+	m.mu.Unlock()
+	m.took.WithLabelValues(cmp.Or(r.Operation, "none")).Observe(r.Took.Seconds())
 }
+
+// received, delivered and webhook record a duration. The clocks of two nodes may
+// differ, so none is negative.
+func (m *metrics) received(d time.Duration)  { m.stored.Observe(max(0, d.Seconds())) }
+func (m *metrics) delivered(d time.Duration) { m.delivery.Observe(max(0, d.Seconds())) }
+func (m *metrics) webhook(d time.Duration)   { m.webhookLag.Observe(max(0, d.Seconds())) }
 
 // Describe implements prometheus.Collector.
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {
@@ -138,7 +178,7 @@ func serverPart(name string, l net.Listener, server *http.Server) part {
 // metricsPart serves the metrics to Prometheus.
 func metricsPart(l net.Listener, m *metrics) part {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m, m.build, m.took, m.stored, m.delivery, m.webhookLag, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,10 @@ func TestMetrics(t *testing.T) {
 			`postroom_http_requests_total{code="201"} 3`+"\n", `postroom_http_requests_total{code="401"} 1`+"\n",
 			"postroom_deliveries_in_doubt_total 0\n",
 			`postroom_mta_sts_unmet_total{mode="enforce"} 0`+"\n", "postroom_queue_due_recipients 0\n", "postroom_queue_age_seconds 0\n", "go_goroutines ",
+			`postroom_http_request_duration_seconds_count{operation="createInbox"} 2`+"\n", `postroom_http_request_duration_seconds_count{operation="waitForMessage"} 1`+"\n",
+			`postroom_http_request_duration_seconds_count{operation="none"} 1`+"\n", // refused before it reached an operation
+			"postroom_delivery_duration_seconds_count 1\n", "postroom_webhook_lag_seconds_count 0\n", "postroom_receive_duration_seconds_count 0\n",
+			`postroom_build_info{goversion="`+runtime.Version()+`",version="`,
 		)
 		if strings.Contains(text, s.key) || strings.Contains(text, "@") {
 			t.Errorf("the metrics tell too much:\n%s", text)

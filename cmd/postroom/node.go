@@ -76,7 +76,11 @@ func (n *node) Run(ctx context.Context) (err error) {
 		n.httpsAddr, n.metricsAddr = addrOf(doors.https), addrOf(doors.metrics)
 		n.submitAddr, n.submitsAddr = addrOf(doors.submission), addrOf(doors.submissions)
 		close(n.ready)
-		return n.announce(in)
+		if err := n.announce(in); err != nil {
+			return err
+		}
+		n.logReady(ctx)
+		return nil
 	})
 	return err
 }

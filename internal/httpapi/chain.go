@@ -35,6 +35,16 @@ func (r Rates) withDefaults() Rates {
 	return Rates{cmp.Or(r.Calls, limitCalls), cmp.Or(r.Sends, limitSends), cmp.Or(r.Refused, limitRefused)}
 }
 
+// Response is what is reported about a response.
+type Response struct {
+	// Operation is the name of the operation of the API, or empty if the request
+	// reached none.
+	Operation string
+	Status    int
+	// Took is the time from the request to the response, with any wait.
+	Took time.Duration
+}
+
 // Config configures a Chain.
 type Config struct {
 	Store *store.Store
@@ -47,8 +57,10 @@ type Config struct {
 	// TempDir is the folder for large request bodies. Empty means the default
 	// of the system.
 	TempDir string
-	// OnResponse, if not nil, is called with the status of every response.
-	OnResponse func(status int)
+	// OnResponse, if not nil, is called for every response.
+	OnResponse func(Response)
+	// AccessLog logs every request, not only at the log level debug.
+	AccessLog bool
 	// Now is the clock.
 	Now func() time.Time
 	// Log records faults of the service.
@@ -97,6 +109,9 @@ type requestInfo struct {
 	sw   *statusWriter
 	kept *keptContents // of its body
 
+	operation string    // empty until the request has reached one
+	start     time.Time // of the request, before any pause
+
 	pause   *Pause   // the response comes after it
 	resumed *resumed // the request continues after a pause
 }
@@ -120,14 +135,13 @@ func RequestID(ctx context.Context) string { return infoOf(ctx).id }
 // and the log.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := c.now()
 		sw := &statusWriter{ResponseWriter: w}
-		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw}
+		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, start: c.now()}
 		if again, ok := httpserver.Resumed(r).(*resumed); ok {
-			start = again.start
+			info.start = again.start
 			info.resume(again)
 		} else {
-			info.id = store.NewID("req_", start)
+			info.id = store.NewID("req_", info.start)
 		}
 		w.Header().Set("X-Request-Id", info.id)
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
@@ -140,7 +154,11 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		r.Body = body
 		info.r, info.kept = r, &body.contents
 		r = NormalizeQuery(headAsGet(sw, r))
-		defer c.reportStatus(sw)
+		defer func() {
+			if !sw.muted { // otherwise the response comes later
+				c.report(ctx, info, sw.status)
+			}
+		}()
 		defer info.resumed.drop()
 		defer sw.end()
 		defer c.recoverPanic(ctx, sw)
@@ -155,11 +173,8 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(sw, r)
 		}
 		if info.pause != nil {
-			c.park(ctx, info, start)
-			return
+			c.park(ctx, info)
 		}
-		c.log.DebugContext(ctx, "request", "method", r.Method, "path", loggedPath(r.URL.Path), "status", sw.status,
-			"duration_ms", c.now().Sub(start).Milliseconds(), "request_id", info.id)
 	})
 }
 
@@ -199,11 +214,18 @@ func isMailLink(path string) bool {
 		strings.HasPrefix(path, feedback.ClickPath)
 }
 
-// reportStatus reports the response status, including that of a panic.
-func (c *Chain) reportStatus(w *statusWriter) {
-	if c.cfg.OnResponse != nil && !w.muted {
-		c.cfg.OnResponse(w.status)
+// report counts and logs a response, including that of a panic.
+func (c *Chain) report(ctx context.Context, info *requestInfo, status int) {
+	took := c.now().Sub(info.start)
+	if c.cfg.OnResponse != nil {
+		c.cfg.OnResponse(Response{info.operation, status, took})
 	}
+	level := slog.LevelDebug
+	if c.cfg.AccessLog {
+		level = slog.LevelInfo
+	}
+	c.log.Log(ctx, level, "request", "method", info.r.Method, "path", loggedPath(info.r.URL.Path), "operation", info.operation,
+		"status", status, "duration_ms", took.Milliseconds(), "remote_ip", info.ip, "request_id", info.id)
 }
 
 // setDeadlines limits the time for the body and the response. Socket deadlines

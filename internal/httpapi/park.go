@@ -82,8 +82,8 @@ func (i *requestInfo) resume(again *resumed) {
 }
 
 // park parks the connection after the handler has returned.
-func (c *Chain) park(ctx context.Context, info *requestInfo, start time.Time) {
-	again := &resumed{id: info.id, start: start, state: info.pause.State, ended: info.pause.Ended}
+func (c *Chain) park(ctx context.Context, info *requestInfo) {
+	again := &resumed{id: info.id, start: info.start, state: info.pause.State, ended: info.pause.Ended}
 	for n, name := range rateHeaders {
 		again.rate[n] = info.w.Header().Get(name)
 	}
@@ -92,8 +92,8 @@ func (c *Chain) park(ctx context.Context, info *requestInfo, start time.Time) {
 		Left: info.pause.Left, OnWake: info.pause.OnWake, State: again,
 		Ended: func(status int) {
 			ended()
-			if c.cfg.OnResponse != nil && status != 0 {
-				c.cfg.OnResponse(status)
+			if status != 0 {
+				c.report(ctx, info, status)
 			}
 		},
 	})

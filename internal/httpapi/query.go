@@ -20,8 +20,9 @@ const (
 // checkQuery refuses query parameters that the operation does not have: a
 // misspelled filter must not return everything. It checks only the API. People open
 // download links, and other programs append parameters to them; links in mail and
-// MCP are not below /v1.
+// MCP are not below /v1. It also notes the operation for the report of the response.
 func (c *Chain) checkQuery(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+	infoOf(req.Context).operation = req.OperationID
 	path := req.Raw.URL.Path
 	if req.Raw.URL.RawQuery == "" || !strings.HasPrefix(path, apiPath) || strings.HasPrefix(path, filePath) {
 		return next(req)

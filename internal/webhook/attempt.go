@@ -70,6 +70,9 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 		return untried(r)
 	}
 	r.DurationMs, r.Counts = &took, c.EventType != store.EventWebhookTest
+	if a.ok() && d.cfg.OnDelivered != nil {
+		d.cfg.OnDelivered(d.cfg.Now().Sub(c.Event.CreatedAt.Time))
+	}
 	return d.settle(r, c, a)
 }
 

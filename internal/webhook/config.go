@@ -47,6 +47,9 @@ type Config struct {
 	// Jitter returns a number from -1 to 1 for each delay; nil means a random
 	// one.
 	Jitter func() float64
+	// OnDelivered, if not nil, is called after an endpoint has taken an event, with
+	// the time since the event.
+	OnDelivered func(lag time.Duration)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log receives every failed attempt; nil means slog.Default().

@@ -44,6 +44,9 @@ type ReceiverConfig struct {
 	// the first 16 KiB of each; 0 means 64 MiB. Beyond it, messages are written
 	// to temporary files.
 	SpoolMemory int64
+	// OnStored, if not nil, is called after a message from outside is available in
+	// its inboxes, with the time since its last byte arrived.
+	OnStored func(time.Duration)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log receives what an operator may act on; nil means slog.Default().
@@ -63,6 +66,7 @@ type Receiver struct {
 	spools   *spools
 	reading  chan struct{} // holds a token for each message being parsed
 	large    chan struct{} // holds a token for each large message in memory
+	onStored func(time.Duration)
 	now      func() time.Time
 	log      *slog.Logger
 }
@@ -103,6 +107,7 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 		spools:   spools,
 		reading:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 		large:    make(chan struct{}, maxLarge),
+		onStored: cfg.OnStored,
 		now:      cfg.Now,
 		log:      cfg.Log,
 	}, nil
@@ -176,6 +181,7 @@ func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp
 // deliver parses the message and stores a copy for each target, with the results
 // of a report.
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
+	begun := time.Now() // only to measure the duration
 	lim := r.messageLimits()
 	news, to, err := r.reported(ctx, env, to, raw, lim)
 	if err != nil {
@@ -200,6 +206,9 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	for {
 		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
 		if err == nil {
+			if attempts == nil && r.onStored != nil {
+				r.onStored(time.Since(begun))
+			}
 			return stored, r.keep(ctx, news, true)
 		}
 		if listed, ok := errors.AsType[*store.ListError](err); ok {

@@ -76,6 +76,9 @@ type Config struct {
 	Grace time.Duration
 	// Timeouts bound each step; zero fields mean those of RFC 5321.
 	Timeouts outbound.Timeouts
+	// OnDelivered, if not nil, is called after a recipient's server or inbox has
+	// taken a message, with the time since the message was accepted.
+	OnDelivered func(time.Duration)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log receives every attempt; nil means slog.Default().
