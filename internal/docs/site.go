@@ -29,10 +29,10 @@ var guideGroups = []struct {
 	Name   string
 	Guides []string
 }{
-	{"Start", []string{"tour", "concepts", "clients", "mcp", "testing-signup", "webhooks", "errors"}},
+	{"Start", []string{"install", "tour", "concepts", "clients", "mcp", "testing-signup", "webhooks", "errors"}},
 	{"Receive and send", []string{"agents", "domains", "deliverability", "submission", "feedback", "bounce-codes"}},
 	{"Run", []string{
-		"operations", "configuration", "dashboard", "accounts", "storage", "nodes", "scale", "security", "doctor", "troubleshooting",
+		"operations", "configuration", "dashboard", "accounts", "storage", "nodes", "scale", "security", "limits", "doctor", "troubleshooting",
 	}},
 	{"Measured", []string{"reliability", "performance", "benchmark"}},
 }
