@@ -6620,6 +6620,12 @@ func (s *DraftExpiry) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.ExpiresIn.Set {
+			e.FieldStart("expires_in")
+			s.ExpiresIn.Encode(e)
+		}
+	}
+	{
 		if s.OnExpiry.Set {
 			e.FieldStart("on_expiry")
 			s.OnExpiry.Encode(e)
@@ -6627,9 +6633,10 @@ func (s *DraftExpiry) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraftExpiry = [2]string{
+var jsonFieldsNameOfDraftExpiry = [3]string{
 	0: "expires_at",
-	1: "on_expiry",
+	1: "expires_in",
+	2: "on_expiry",
 }
 
 // Decode decodes DraftExpiry from json.
@@ -6649,6 +6656,16 @@ func (s *DraftExpiry) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "expires_in":
+			if err := func() error {
+				s.ExpiresIn.Reset()
+				if err := s.ExpiresIn.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expires_in\"")
 			}
 		case "on_expiry":
 			if err := func() error {
@@ -7135,6 +7152,12 @@ func (s *DraftUpdate) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.ExpiresIn.Set {
+			e.FieldStart("expires_in")
+			s.ExpiresIn.Encode(e)
+		}
+	}
+	{
 		if s.OnExpiry.Set {
 			e.FieldStart("on_expiry")
 			s.OnExpiry.Encode(e)
@@ -7148,13 +7171,14 @@ func (s *DraftUpdate) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraftUpdate = [6]string{
+var jsonFieldsNameOfDraftUpdate = [7]string{
 	0: "subject",
 	1: "text",
 	2: "html",
 	3: "expires_at",
-	4: "on_expiry",
-	5: "version",
+	4: "expires_in",
+	5: "on_expiry",
+	6: "version",
 }
 
 // Decode decodes DraftUpdate from json.
@@ -7204,6 +7228,16 @@ func (s *DraftUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"expires_at\"")
+			}
+		case "expires_in":
+			if err := func() error {
+				s.ExpiresIn.Reset()
+				if err := s.ExpiresIn.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"expires_in\"")
 			}
 		case "on_expiry":
 			if err := func() error {
@@ -17234,6 +17268,57 @@ func (s OptNilEmailSendCategory) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilEmailSendCategory) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes int as json.
+func (o OptNilInt) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	e.Int(int(o.Value))
+}
+
+// Decode decodes int from json.
+func (o *OptNilInt) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilInt to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v int
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	v, err := d.Int()
+	if err != nil {
+		return err
+	}
+	o.Value = int(v)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilInt) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilInt) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }

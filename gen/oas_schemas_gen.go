@@ -3370,6 +3370,8 @@ func (s *DraftAttachmentDownload) SetExpiresAt(val time.Time) {
 type DraftExpiry struct {
 	// When the draft stops waiting for approval. Null means never.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// The same as `expires_at`, in seconds from now. Give one of the two.
+	ExpiresIn OptNilInt `json:"expires_in"`
 	// What happens then. The default is `reject`.
 	OnExpiry OptDraftOnExpiry `json:"on_expiry"`
 }
@@ -3377,6 +3379,11 @@ type DraftExpiry struct {
 // GetExpiresAt returns the value of ExpiresAt.
 func (s *DraftExpiry) GetExpiresAt() OptNilDateTime {
 	return s.ExpiresAt
+}
+
+// GetExpiresIn returns the value of ExpiresIn.
+func (s *DraftExpiry) GetExpiresIn() OptNilInt {
+	return s.ExpiresIn
 }
 
 // GetOnExpiry returns the value of OnExpiry.
@@ -3387,6 +3394,11 @@ func (s *DraftExpiry) GetOnExpiry() OptDraftOnExpiry {
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *DraftExpiry) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
+}
+
+// SetExpiresIn sets the value of ExpiresIn.
+func (s *DraftExpiry) SetExpiresIn(val OptNilInt) {
+	s.ExpiresIn = val
 }
 
 // SetOnExpiry sets the value of OnExpiry.
@@ -3604,6 +3616,8 @@ type DraftUpdate struct {
 	HTML OptNilString `json:"html"`
 	// When the draft stops waiting for approval. Null means never.
 	ExpiresAt OptNilDateTime `json:"expires_at"`
+	// The same as `expires_at`, in seconds from now. Give one of the two.
+	ExpiresIn OptNilInt `json:"expires_in"`
 	// What happens then.
 	OnExpiry OptDraftOnExpiry `json:"on_expiry"`
 	// The version that you edit. If the draft has another one by now, the edit fails with 409
@@ -3629,6 +3643,11 @@ func (s *DraftUpdate) GetHTML() OptNilString {
 // GetExpiresAt returns the value of ExpiresAt.
 func (s *DraftUpdate) GetExpiresAt() OptNilDateTime {
 	return s.ExpiresAt
+}
+
+// GetExpiresIn returns the value of ExpiresIn.
+func (s *DraftUpdate) GetExpiresIn() OptNilInt {
+	return s.ExpiresIn
 }
 
 // GetOnExpiry returns the value of OnExpiry.
@@ -3659,6 +3678,11 @@ func (s *DraftUpdate) SetHTML(val OptNilString) {
 // SetExpiresAt sets the value of ExpiresAt.
 func (s *DraftUpdate) SetExpiresAt(val OptNilDateTime) {
 	s.ExpiresAt = val
+}
+
+// SetExpiresIn sets the value of ExpiresIn.
+func (s *DraftUpdate) SetExpiresIn(val OptNilInt) {
+	s.ExpiresIn = val
 }
 
 // SetOnExpiry sets the value of OnExpiry.
@@ -9736,6 +9760,74 @@ func (o OptNilEmailSendCategory) Get() (v EmailSendCategory, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilEmailSendCategory) Or(d EmailSendCategory) EmailSendCategory {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilInt returns new OptNilInt with value set to v.
+func NewOptNilInt(v int) OptNilInt {
+	return OptNilInt{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilInt is optional nullable int.
+type OptNilInt struct {
+	Value int
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilInt was set.
+func (o OptNilInt) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilInt) Reset() {
+	var v int
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilInt) SetTo(v int) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilInt) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilInt) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v int
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilInt) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilInt) Get() (v int, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilInt) Or(d int) int {
 	if v, ok := o.Get(); ok {
 		return v
 	}

@@ -106,7 +106,7 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 		if version, given := req.Version.Get(); given && version != d.Version {
 			return errDraftChanged
 		}
-		if err := a.patchExpiry(ctx, d, "", req.ExpiresAt, req.OnExpiry); err != nil {
+		if err := a.patchExpiry(ctx, d, "", expiry{req.ExpiresAt, req.ExpiresIn, req.OnExpiry}); err != nil {
 			return err
 		}
 		patch(&d.Subject, req.Subject)
@@ -134,22 +134,37 @@ func (a *API) checkEdit(req *gen.DraftUpdate) error {
 	return composeError(err)
 }
 
+// expiry is what a request says about the end of a draft.
+type expiry struct {
+	at   gen.OptNilDateTime
+	in   gen.OptNilInt // seconds
+	then gen.OptDraftOnExpiry
+}
+
 // patchExpiry sets when a draft expires, and what happens then. After a change by a key
 // that could not approve the draft, it is never sent by itself. place is the prefix of
 // the names of the fields.
-func (a *API) patchExpiry(ctx context.Context, d *store.Draft, place string, at gen.OptNilDateTime, then gen.OptDraftOnExpiry) error {
+func (a *API) patchExpiry(ctx context.Context, d *store.Draft, place string, e expiry) error {
 	k := httpapi.Caller(ctx)
 	admin := httpapi.HasScope(k.Scopes.V, "admin")
-	if at.Set {
+	if e.at.Set || e.in.Set {
 		d.ExpiresAt = nil
 	}
-	if t, ok := at.Get(); ok {
+	t, timed := e.at.Get()
+	seconds, counted := e.in.Get()
+	switch {
+	case timed && counted:
+		return httpapi.Invalid(place+"expires_in", "must not be given with expires_at")
+	case timed:
 		var err error
 		if d.ExpiresAt, err = a.futureTime(place+"expires_at", t); err != nil {
 			return err
 		}
+	case counted:
+		at := store.NewTime(a.now().Add(time.Duration(seconds) * time.Second))
+		d.ExpiresAt = &at
 	}
-	wanted, given := then.Get()
+	wanted, given := e.then.Get()
 	switch {
 	case wanted == gen.DraftOnExpirySend && !admin:
 		return errNeedsAdmin(place+"on_expiry", "on_expiry: send needs the scope admin")
@@ -335,7 +350,7 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 			Attachments: store.JSON[[]mail.Attachment]{V: heldAttachments(s.attachments, a.now())},
 		},
 	}}
-	if err := a.patchExpiry(ctx, &n.Draft, "approval.", s.expiresAt, s.onExpiry); err != nil {
+	if err := a.patchExpiry(ctx, &n.Draft, "approval.", s.expiry); err != nil {
 		return store.NewDraft{}, err
 	}
 	settleHTML(n.Content, append(recipients, sourceWarnings(s.source)...))

@@ -93,9 +93,6 @@ func TestExpiredDraftPassesTheRules(t *testing.T) {
 			s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"limits":{"sends_per_hour":0}}`).want(t, http.StatusOK)
 		},
 		"suppression": func(t *testing.T, s *server, _ store.Inbox, _ string) { s.suppress(t, "ann@out.example") },
-		"stop": func(t *testing.T, s *server, in store.Inbox, _ string) {
-			s.do(t, http.MethodPost, "/v1/stop", `{"inbox_id":"`+in.ID+`"}`).want(t, http.StatusOK)
-		},
 		"policy": func(t *testing.T, s *server, in store.Inbox, _ string) {
 			s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"send_policy":"reply_only"}`).want(t, http.StatusOK)
 		},
@@ -125,6 +122,64 @@ func TestExpiredDraftPassesTheRules(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While sending is stopped, an expired draft that is to be sent waits. It is sent once
+// after sending resumes. One that is to be rejected does not wait.
+func TestExpiredDraftWaitsWhileSendingIsStopped(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		agent := s.do(t, http.MethodPost, "/v1/keys", `{"name":"a","scopes":["send"]}`).want(t, http.StatusCreated)
+		for _, stop := range []string{`{}`, `{"inbox_id":"` + in.ID + `"}`, `{"key_id":"` + agent.str(t, "id") + `"}`} {
+			before := s.outbound(t)
+			waits := s.newDraft(t, in, `{"to":"ann@out.example","subject":"s","text":"t"}`, as(agent.str(t, "key")))
+			ends := s.newDraft(t, in, `{"to":"ann@out.example","subject":"s","text":"t","approval":{"expires_in":3600}}`, as(agent.str(t, "key")))
+			s.do(t, http.MethodPatch, draftPath(t, waits), `{"expires_in":3600,"on_expiry":"send"}`).want(t, http.StatusOK).
+				wantAt(t, "expires_at", `"`+s.clock.Now().Add(time.Hour).Format("2006-01-02T15:04:05.000Z")+`"`)
+			s.do(t, http.MethodPost, "/v1/stop", stop).want(t, http.StatusOK)
+			s.clock.Add(time.Hour)
+			s.expireDrafts(t, 1)
+			for range 3 {
+				s.clock.Add(time.Hour)
+				s.expireDrafts(t, 0)
+			}
+			s.do(t, http.MethodGet, draftPath(t, ends), "").want(t, http.StatusOK).wantAt(t, "status", `"rejected"`)
+			s.do(t, http.MethodGet, draftPath(t, waits), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+			if n := s.outbound(t); n != before {
+				t.Errorf("%d messages were sent while sending was stopped by %s", n-before, stop)
+			}
+			s.do(t, http.MethodPost, "/v1/resume", stop).want(t, http.StatusOK)
+			s.expireDrafts(t, 1)
+			s.do(t, http.MethodGet, draftPath(t, waits), "").want(t, http.StatusOK).wantAt(t, "status", `"sent"`)
+			if n := s.outbound(t); n != before+1 {
+				t.Errorf("%d messages were sent after %s", n-before, stop)
+			}
+		}
+	})
+}
+
+// A draft ends at a time or after a time, not both. The tools of MCP have both.
+func TestExpiresIn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		d := s.newDraft(t, in, `{"to":"ann@out.example","subject":"s","text":"t","approval":{"expires_in":60,"on_expiry":"reject"}}`)
+		d.wantAt(t, "expires_at", `"`+after(time.Minute)+`"`)
+		path := draftPath(t, d)
+		s.do(t, http.MethodPatch, path, `{"expires_in":60,"expires_at":"`+after(time.Hour)+`"}`).wantError(t, http.StatusBadRequest, "invalid_request expires_in")
+		s.do(t, http.MethodPatch, path, `{"expires_in":59}`, broken).want(t, http.StatusBadRequest)
+		s.do(t, http.MethodPatch, path, `{"expires_in":null}`).want(t, http.StatusOK).wantAt(t, "expires_at", `null`)
+		s.do(t, http.MethodPatch, path, `{"expires_in":2592000}`).want(t, http.StatusOK).wantAt(t, "expires_at", `"`+after(30*24*time.Hour)+`"`)
+		m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
+		for tool, arguments := range map[string]string{
+			"send_email": `"inbox_id":"` + in.ID + `","to":["ann@out.example"],"subject":"s"`, "reply": `"message_id":"` + m.ID + `"`,
+			"forward": `"message_id":"` + m.ID + `","to":["ann@out.example"]`,
+		} {
+			call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{` + arguments + `,"text":"t","approval":{"expires_in":3600,"on_expiry":"reject"}}}}`
+			s.do(t, http.MethodPost, "/mcp", call).want(t, http.StatusOK).wantText(t, `"expires_at":"`+after(time.Hour)+`"`)
+		}
+	}, withMCP)
 }
 
 // Two nodes that act at once, while people approve and edit, decide each draft once.

@@ -126,8 +126,8 @@ func (s *submission) extras(
 	if s.headers, err = headersFromAPI(headers); err != nil {
 		return err
 	}
-	s.expiresAt, s.onExpiry = approval.Value.ExpiresAt, approval.Value.OnExpiry
-	if s.onExpiry.Value == gen.DraftOnExpirySend && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
+	s.expiry = expiry{approval.Value.ExpiresAt, approval.Value.ExpiresIn, approval.Value.OnExpiry}
+	if s.expiry.then.Value == gen.DraftOnExpirySend && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
 		return errNeedsAdmin("approval.on_expiry", "on_expiry: send needs the scope admin")
 	}
 	s.attachments, err = attachmentsFromAPI(ctx, attachments)

@@ -33,10 +33,9 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	raw         *rawMail           // if the client composed it
-	approved    *store.Draft       // the draft that it comes from
-	expiresAt   gen.OptNilDateTime // of the draft that it may become
-	onExpiry    gen.OptDraftOnExpiry
+	raw         *rawMail        // if the client composed it
+	approved    *store.Draft    // the draft that it comes from
+	expiry      expiry          // of the draft that it may become
 	suppressed  map[string]bool // folded addresses of the recipients to skip
 }
 

@@ -87,6 +87,7 @@ func (w *Worker) Expire(ctx context.Context) (decided int, err error) {
 			case err == nil:
 				decided++
 				w.cfg.Log.InfoContext(ctx, "draft expired", "draft_id", d.ID, "on_expiry", d.OnExpiry)
+			case errors.Is(err, errStopped): // waits until sending resumes
 			case !errors.Is(err, store.ErrState) && !errors.Is(err, store.ErrNotFound):
 				faults = append(faults, fmt.Errorf("draft %s: %w", d.ID, err))
 			}
@@ -95,8 +96,11 @@ func (w *Worker) Expire(ctx context.Context) (decided int, err error) {
 	}
 }
 
+// errStopped means that a person stopped sending.
+var errStopped = errors.New("sending is stopped")
+
 // expire sends or rejects a draft. Its error is store.ErrState if the draft has been
-// decided or edited meanwhile.
+// decided or edited meanwhile, and errStopped if it is to be sent when sending resumes.
 func (w *Worker) expire(ctx context.Context, d store.Draft) error {
 	if d.OnExpiry != store.ExpirySends || d.ExpiryBy == nil {
 		return w.cfg.Store.ExpireDraft(ctx, d, "expired")
@@ -117,6 +121,8 @@ func (w *Worker) expire(ctx context.Context, d store.Draft) error {
 	switch {
 	case refused.StatusCode >= http.StatusInternalServerError, e.Code == string(gen.ErrorCodeRateLimited):
 		return err
+	case e.Code == string(gen.ErrorCodeSendingStopped):
+		return fmt.Errorf("draft %s: %w", d.ID, errStopped)
 	case e.Code == string(gen.ErrorCodeDraftChanged), e.Code == string(gen.ErrorCodeDraftNotPending):
 		return fmt.Errorf("draft %s: %w", d.ID, store.ErrState)
 	}

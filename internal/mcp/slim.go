@@ -30,7 +30,7 @@ var words = map[string]string{
 	"metadata":            "Your own data.",
 	"name":                "The part before the @.",
 	"q":                   `Words in subject or text, "phrases" in quotes.`,
-	"approval":            "How long to wait for approval, if the inbox needs it.",
+	"approval":            "If it needs approval: reject or send it after expires_in seconds.",
 	"category":            "marketing adds unsubscribe headers.",
 	"include_attachments": "",
 	"reason":              "",

@@ -329,8 +329,11 @@ type editView struct {
 	Draft               *gen.Draft
 	Subject, Text, HTML string
 	Version             int
-	Changes             []change
-	Problem             problem
+	// Ends is when the draft stops waiting: "" to keep that, "never", or a number of
+	// seconds. Then is what happens then: reject or send.
+	Ends, Then string
+	Changes    []change
+	Problem    problem
 }
 
 func (d *Dashboard) editDraftForm(p *page) error {
@@ -338,7 +341,7 @@ func (d *Dashboard) editDraftForm(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version})
+	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version, Then: dr.OnExpiry})
 }
 
 // editDraft saves an edited draft. If another user has changed it in the
@@ -352,7 +355,7 @@ func (d *Dashboard) editDraft(p *page) error {
 	if err != nil {
 		return err
 	}
-	v := editView{Draft: dr, Subject: strings.TrimSpace(form.Get("subject")), Text: unixLines(form.Get("text")), HTML: unixLines(form.Get("html")), Version: dr.Version}
+	v := editView{Draft: dr, Subject: strings.TrimSpace(form.Get("subject")), Text: unixLines(form.Get("text")), HTML: unixLines(form.Get("html")), Version: dr.Version, Ends: form.Get("ends"), Then: form.Get("then")}
 	if form.Get("version") != strconv.Itoa(dr.Version) {
 		v.Problem = problem{Message: "Another user edited this draft. Review their changes, then save again to keep yours."}
 		v.Changes = changesSince(form, dr)
@@ -365,8 +368,11 @@ func (d *Dashboard) editDraft(p *page) error {
 	if v.HTML != unixLines(dr.HTML.Or("")) {
 		req.HTML = gen.OptNilString{Value: v.HTML, Set: true, Null: v.HTML == ""}
 	}
+	if err := v.end(&req); err != nil {
+		return err
+	}
 	_, err = d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID})
-	if pr, ok := problemOf(err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusGone}, pr.status) {
+	if pr, ok := problemOf(err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusConflict, http.StatusGone}, pr.status) {
 		v.Problem = pr
 		return p.showStatus(pr.status, "draft-edit", v)
 	}
@@ -375,6 +381,33 @@ func (d *Dashboard) editDraft(p *page) error {
 	}
 	return p.done("/approvals/"+dr.ID, "Changes saved.")
 }
+
+// end adds to a request when the draft stops waiting, and what happens then.
+func (v editView) end(req *gen.DraftUpdate) error {
+	switch v.Ends {
+	case "":
+	case "never":
+		req.ExpiresIn = gen.OptNilInt{Set: true, Null: true}
+	default:
+		seconds, err := strconv.Atoi(v.Ends)
+		if err != nil {
+			return errForm
+		}
+		req.ExpiresIn = gen.NewOptNilInt(seconds)
+	}
+	if v.Then != "" && v.Then != v.Draft.OnExpiry {
+		req.OnExpiry = gen.NewOptDraftOnExpiry(gen.DraftOnExpiry(v.Then))
+	}
+	return nil
+}
+
+// endings are the times without a decision that the form offers, in seconds.
+var endings = []struct{ Value, Title string }{
+	{"3600", "in 1 hour"}, {"14400", "in 4 hours"}, {"86400", "in 1 day"}, {"259200", "in 3 days"}, {"604800", "in 7 days"},
+}
+
+// Endings returns the choices of the form.
+func (editView) Endings() []struct{ Value, Title string } { return endings }
 
 // unixLines replaces the CRLF that browsers send with LF.
 func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }

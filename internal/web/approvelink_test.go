@@ -209,6 +209,42 @@ func TestLinkApprovesItsVersionOnce(t *testing.T) {
 	}, options{approvers: []string{"ann@out.example"}})
 }
 
+// The form of a draft sets when it ends without a decision, and keeps that unless asked.
+func TestFormSetsTheEndOfADraft(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		v := s.visitAsUser(t)
+		d := s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))
+		at := s.clock.Now().Add(4 * time.Hour).UTC().Truncate(time.Millisecond)
+		for i, tt := range []struct {
+			ends, then string
+			status     int
+			at         time.Time // zero: never
+			on         string
+		}{
+			{"14400", "send", 303, at, "send"},
+			{"", "send", 303, at, "send"},
+			{"", "reject", 303, at, "reject"},
+			{"never", "reject", 303, time.Time{}, "reject"},
+			{"soon", "reject", 400, time.Time{}, "reject"},
+			{"1", "reject", 400, time.Time{}, "reject"},
+			{"3600", "explode", 400, time.Time{}, "reject"},
+		} {
+			now, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
+			must(t, err)
+			v.get("/approvals/"+d.ID+"/edit").want(t, 200).has(t, "Without a decision", "in 4 hours")
+			v.post("/approvals/"+d.ID+"/edit", []string{
+				"version", fmt.Sprint(now.Version), "subject", "Order", "text", "Chairs.", "ends", tt.ends, "then", tt.then,
+			}).want(t, tt.status)
+			got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
+			must(t, err)
+			if got.OnExpiry != tt.on || !got.ExpiresAt.Value.Equal(tt.at) {
+				t.Errorf("%d: %s at %s, want %s at %s", i, got.OnExpiry, got.ExpiresAt.Value, tt.on, tt.at)
+			}
+		}
+	})
+}
+
 // Of many drafts five have an email each, and one email has the others.
 func TestManyDraftsAreOneEmail(t *testing.T) {
 	t.Parallel()

@@ -2821,6 +2821,8 @@ export interface components {
              * @description When the draft stops waiting for approval. Null means never.
              */
             expires_at?: string | null;
+            /** @description The same as `expires_at`, in seconds from now. Give one of the two. */
+            expires_in?: number | null;
             /** @description What happens then. The default is `reject`. */
             on_expiry?: components["schemas"]["DraftOnExpiry"];
         };
@@ -2837,6 +2839,8 @@ export interface components {
              * @description When the draft stops waiting for approval. Null means never.
              */
             expires_at?: string | null;
+            /** @description The same as `expires_at`, in seconds from now. Give one of the two. */
+            expires_in?: number | null;
             /** @description What happens then. */
             on_expiry?: components["schemas"]["DraftOnExpiry"];
             /** @description The version that you edit. If the draft has another one by now, the edit fails with 409 `draft_changed`. */

@@ -621,6 +621,7 @@ DraftExpiry = TypedDict(
     'DraftExpiry',
     {
         'expires_at': "NotRequired[str | None]",
+        'expires_in': "NotRequired[int | None]",
         'on_expiry': "NotRequired[DraftOnExpiry]",
     },
 )
@@ -632,6 +633,7 @@ DraftUpdate = TypedDict(
         'text': "NotRequired[str | None]",
         'html': "NotRequired[str | None]",
         'expires_at': "NotRequired[str | None]",
+        'expires_in': "NotRequired[int | None]",
         'on_expiry': "NotRequired[DraftOnExpiry]",
         'version': "NotRequired[int]",
     },
