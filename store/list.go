@@ -391,6 +391,18 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 	return nil
 }
 
+// CountQuarantined returns how many messages of the account are in quarantine, at most
+// limit.
+func (s *Store) CountQuarantined(ctx context.Context, accountID int64, limit int) (int, error) {
+	const q = `SELECT count(*) AS n FROM (SELECT m.seq FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
+		WHERE m.account_id = $1 AND m.quarantined AND i.status <> 'deleted' LIMIT $2) x`
+	var row struct {
+		N int `db:"n"`
+	}
+	err := s.reads.One(ctx, &row, q, accountID, limit)
+	return row.N, s.wrap(err, "count messages in quarantine")
+}
+
 // ReleaseMessage takes a message out of quarantine: it is received now, with all that
 // follows. It returns ErrState if it is not in quarantine.
 func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMessage)) (Message, error) {

@@ -76,6 +76,9 @@ const latestShown = 5
 // mean something.
 const manyRecipients = 50
 
+// manyQuarantined is up to how many messages in quarantine the overview counts.
+const manyQuarantined = 100
+
 // budgetNearEnd is how much of a limit is used, in percent, when the overview says
 // so.
 const budgetNearEnd = 80
@@ -113,14 +116,14 @@ func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]a
 	if n := u.PendingDrafts; n > 0 {
 		all = append(all, attention{plural(n, "draft waits for approval", "drafts wait for approval"), approvalsPath, "Review", "check", false})
 	}
-	held, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: gen.NewOptInt(listed), Status: gen.NewOptMessageStatus(gen.MessageStatusQuarantined)})
+	held, err := d.store.CountQuarantined(p.ctx(), p.user.AccountID, manyQuarantined)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(held.Data); n > 0 {
-		text := plural(n, "message is in quarantine", "messages are in quarantine")
-		if held.HasMore {
-			text = "More than " + text
+	if held > 0 {
+		text := plural(held, "message is in quarantine", "messages are in quarantine")
+		if held == manyQuarantined {
+			text += ", or more"
 		}
 		all = append(all, attention{text, "/quarantine", "Review", "shield", false})
 	}
