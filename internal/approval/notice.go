@@ -64,7 +64,7 @@ func (w *Worker) Notify(ctx context.Context) (sent int, err error) {
 	return sent, errors.Join(faults...)
 }
 
-// approvers returns the approvers who are told. An agent may have an inbox at any
+// approvers returns the approvers who get emails. An agent may have an inbox at any
 // domain that this installation receives for, so no approver is at one.
 func (w *Worker) approvers(ctx context.Context) ([]string, error) {
 	var out []string
@@ -75,7 +75,7 @@ func (w *Worker) approvers(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if ours {
-			w.cfg.Log.WarnContext(ctx, "approver is not told, because inboxes can be made at the domain", "approver", email)
+			w.cfg.Log.WarnContext(ctx, "approver gets no emails, because inboxes can be made at the domain", "approver", email)
 			continue
 		}
 		out = append(out, email)
