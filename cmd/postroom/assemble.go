@@ -48,7 +48,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	told := newMetrics()
+	traced, err := newTraces(n.cfg.OTLP, n.log)
+	if err != nil {
+		return nil, err
+	}
+	told := newMetrics(traced)
 	receiving := inbound.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
@@ -106,6 +110,9 @@ func (n *node) assemble(
 	parts := []part{
 		queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
+	}
+	if traced != nil {
+		parts = append(parts, traced.part())
 	}
 	parts = append(parts, doorsOfAPI...)
 	parts = append(parts, n.smtpParts(receiver, service, doors, certs)...)
@@ -200,7 +207,7 @@ func (n *node) queuePart(
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
 		Signer: queue.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
-		AllLocal: n.cfg.dev, Grace: queueGrace, OnDelivered: told.delivered, Now: n.now, Log: n.log,
+		AllLocal: n.cfg.dev, Grace: queueGrace, OnAttempt: told.attempted, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
 		if cfg.Relay, err = outbound.ParseRelay(string(n.cfg.Relay)); err != nil {

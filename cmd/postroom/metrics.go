@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
@@ -48,6 +49,8 @@ type metrics struct {
 	mu       sync.Mutex
 	requests map[int]int64 // by HTTP status
 
+	traces *traces // nil: off
+
 	build                        prometheus.Gauge
 	took                         *prometheus.HistogramVec
 	stored, delivery, webhookLag prometheus.Histogram
@@ -60,12 +63,12 @@ var (
 	slow  = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 72 * 3600}
 )
 
-func newMetrics() *metrics {
+func newMetrics(traces *traces) *metrics {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Name: "postroom_" + name, Help: help, Buckets: buckets}
 	}
 	m := &metrics{
-		requests: map[int]int64{},
+		requests: map[int]int64{}, traces: traces,
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "postroom_build_info", Help: "Always 1. The labels have the version of the program and of Go.",
 			ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
@@ -88,13 +91,28 @@ func (m *metrics) answered(r httpapi.Response) {
 	m.requests[r.Status]++
 	m.mu.Unlock()
 	m.took.WithLabelValues(cmp.Or(r.Operation, "none")).Observe(r.Took.Seconds())
+	m.traces.answered(r)
 }
 
-// received, delivered and webhook record a duration. The clocks of two nodes may
-// differ, so none is negative.
-func (m *metrics) received(d time.Duration)  { m.stored.Observe(max(0, d.Seconds())) }
-func (m *metrics) delivered(d time.Duration) { m.delivery.Observe(max(0, d.Seconds())) }
-func (m *metrics) webhook(d time.Duration)   { m.webhookLag.Observe(max(0, d.Seconds())) }
+// received records how long a message took until it was available. The clocks of two
+// nodes may differ, so no duration is negative.
+func (m *metrics) received(d time.Duration) { m.stored.Observe(max(0, d.Seconds())) }
+
+// attempted records the result of a delivery attempt.
+func (m *metrics) attempted(r queue.AttemptReport) {
+	if r.Status == store.RecipientDelivered {
+		m.delivery.Observe(max(0, r.Age.Seconds()))
+	}
+	m.traces.attempted(r)
+}
+
+// posted records a request to a webhook endpoint.
+func (m *metrics) posted(r webhook.AttemptReport) {
+	if r.Taken {
+		m.webhookLag.Observe(max(0, r.Lag.Seconds()))
+	}
+	m.traces.posted(r)
+}
 
 // Describe implements prometheus.Collector.
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {

@@ -17,7 +17,7 @@ func (n *node) webhooks(s *store.Store, told *metrics) (*webhook.Dispatcher, *ne
 		return nil, nil, err
 	}
 	d, err := webhook.New(webhook.Config{
-		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), OnDelivered: told.webhook, Now: n.now, Log: n.log,
+		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), OnAttempt: told.posted, Now: n.now, Log: n.log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create webhooks: %w", err)

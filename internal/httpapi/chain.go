@@ -43,6 +43,8 @@ type Response struct {
 	Status    int
 	// Took is the time from the request to the response, with any wait.
 	Took time.Duration
+	// Method is that of the request, and RequestID as in X-Request-Id.
+	Method, RequestID string
 }
 
 // Config configures a Chain.
@@ -218,7 +220,7 @@ func isMailLink(path string) bool {
 func (c *Chain) report(ctx context.Context, info *requestInfo, status int) {
 	took := c.now().Sub(info.start)
 	if c.cfg.OnResponse != nil {
-		c.cfg.OnResponse(Response{info.operation, status, took})
+		c.cfg.OnResponse(Response{info.operation, status, took, info.r.Method, info.id})
 	}
 	level := slog.LevelDebug
 	if c.cfg.AccessLog {

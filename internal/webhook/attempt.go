@@ -70,8 +70,8 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 		return untried(r)
 	}
 	r.DurationMs, r.Counts = &took, c.EventType != store.EventWebhookTest
-	if a.ok() && d.cfg.OnDelivered != nil {
-		d.cfg.OnDelivered(d.cfg.Now().Sub(c.Event.CreatedAt.Time))
+	if d.cfg.OnAttempt != nil {
+		d.cfg.OnAttempt(AttemptReport{Event: *c.Event, Status: a.status, Taken: a.ok(), Began: begun, Lag: d.cfg.Now().Sub(c.Event.CreatedAt.Time)})
 	}
 	return d.settle(r, c, a)
 }

@@ -13,6 +13,16 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
+// AttemptReport describes a request to an endpoint.
+type AttemptReport struct {
+	Event  store.Event
+	Status int  // of the response; 0 if there is none
+	Taken  bool // by the endpoint
+	Began  time.Time
+	// Lag is the time since the event.
+	Lag time.Duration
+}
+
 // Config configures a Dispatcher. Store, Body and Targets are required.
 type Config struct {
 	// Store holds events, endpoints and deliveries.
@@ -47,9 +57,8 @@ type Config struct {
 	// Jitter returns a number from -1 to 1 for each delay; nil means a random
 	// one.
 	Jitter func() float64
-	// OnDelivered, if not nil, is called after an endpoint has taken an event, with
-	// the time since the event.
-	OnDelivered func(lag time.Duration)
+	// OnAttempt, if not nil, is called after each request to an endpoint.
+	OnAttempt func(AttemptReport)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log receives every failed attempt; nil means slog.Default().

@@ -20,7 +20,11 @@ func TestLagIsReported(t *testing.T) {
 		storetest.Received(t, s, in)
 		lags := make(chan time.Duration, 10)
 		d := newDispatcher(t, s, func() time.Time { return time.Now().Add(time.Hour) }, func(c *webhook.Config) {
-			c.OnDelivered = func(lag time.Duration) { lags <- lag }
+			c.OnAttempt = func(r webhook.AttemptReport) {
+				if r.Taken {
+					lags <- r.Lag
+				}
+			}
 			c.Timeout = time.Second
 		})
 

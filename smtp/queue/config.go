@@ -21,6 +21,17 @@ type LocalDelivery interface {
 	DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail io.Reader, size int64, attempts []*store.Attempt) error
 }
 
+// AttemptReport describes an attempt for one recipient.
+type AttemptReport struct {
+	MessageID, Domain string
+	Attempt           int
+	Status            store.RecipientStatus // of the recipient, after the attempt
+	Code              string                // of the reply, such as 250
+	Began             time.Time
+	// Age is the time since the message was accepted.
+	Age time.Duration
+}
+
 // Config configures a Queue. Store, Local, Domain and HELO are required.
 type Config struct {
 	// Store holds the queue.
@@ -76,9 +87,8 @@ type Config struct {
 	Grace time.Duration
 	// Timeouts bound each step; zero fields mean those of RFC 5321.
 	Timeouts outbound.Timeouts
-	// OnDelivered, if not nil, is called after a recipient's server or inbox has
-	// taken a message, with the time since the message was accepted.
-	OnDelivered func(time.Duration)
+	// OnAttempt, if not nil, is called after the result of an attempt is stored.
+	OnAttempt func(AttemptReport)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log receives every attempt; nil means slog.Default().

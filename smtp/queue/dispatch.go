@@ -136,6 +136,7 @@ func (d *dispatcher) slots(network bool) int {
 // run performs the attempt of a job and records the result. It frees the job's
 // slot before recording, so that connections are used while the database writes.
 func (d *dispatcher) run(j *job, probe bool) {
+	j.began = time.Now() // only to measure the duration
 	o := j.attempt()
 	early := d.mayRecordLater()
 	if early {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -20,6 +21,8 @@ type job struct {
 
 	attempt func() outcome // performs the attempt
 	record  func(outcome)  // stores its result
+
+	began time.Time // when the attempt began
 
 	claim   *claim
 	reached uint64 // dest's reached counter when the job began

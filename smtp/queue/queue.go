@@ -40,20 +40,20 @@ import (
 // server is lost (RFC 1047), or if the process dies before it records the reply;
 // both times with the same bytes and Message-ID.
 type Queue struct {
-	store       *store.Store
-	local       LocalDelivery
-	signer      *Signer
-	feedback    *Feedback
-	domain      string
-	allLocal    bool
-	due         store.DueRules
-	relay       *outbound.Relay
-	mxPort      uint16
-	lease       time.Duration
-	grace       time.Duration
-	now         func() time.Time
-	onDelivered func(time.Duration)
-	log         *slog.Logger
+	store     *store.Store
+	local     LocalDelivery
+	signer    *Signer
+	feedback  *Feedback
+	domain    string
+	allLocal  bool
+	due       store.DueRules
+	relay     *outbound.Relay
+	mxPort    uint16
+	lease     time.Duration
+	grace     time.Duration
+	now       func() time.Time
+	onAttempt func(AttemptReport)
+	log       *slog.Logger
 
 	dir      *outbound.Directory
 	dialer   *outbound.Dialer
@@ -76,18 +76,18 @@ func New(cfg Config) (*Queue, error) {
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain, allLocal: cfg.AllLocal,
-		due:         store.DueRules{MailDomain: cfg.Domain, Fold: mail.FoldAddress, Draft: cfg.DraftOf},
-		relay:       cfg.Relay,
-		mxPort:      cfg.MXPort,
-		lease:       cfg.Lease,
-		grace:       cfg.Grace,
-		now:         cfg.Now,
-		onDelivered: cfg.OnDelivered,
-		log:         cfg.Log,
-		dir:         outbound.NewDirectory(cfg.Resolver, cfg.Now),
-		dialer:      &outbound.Dialer{HELO: cfg.HELO, Timeouts: cfg.Timeouts.OrDefault(), Guard: cfg.Guard, Roots: cfg.RootCAs},
-		conns:       &outbound.Pool{Max: cfg.MaxConns, Mails: cfg.MailsPerConn},
-		batch:       2 * cfg.MaxConns,
+		due:       store.DueRules{MailDomain: cfg.Domain, Fold: mail.FoldAddress, Draft: cfg.DraftOf},
+		relay:     cfg.Relay,
+		mxPort:    cfg.MXPort,
+		lease:     cfg.Lease,
+		grace:     cfg.Grace,
+		now:       cfg.Now,
+		onAttempt: cfg.OnAttempt,
+		log:       cfg.Log,
+		dir:       outbound.NewDirectory(cfg.Resolver, cfg.Now),
+		dialer:    &outbound.Dialer{HELO: cfg.HELO, Timeouts: cfg.Timeouts.OrDefault(), Guard: cfg.Guard, Roots: cfg.RootCAs},
+		conns:     &outbound.Pool{Max: cfg.MaxConns, Mails: cfg.MailsPerConn},
+		batch:     2 * cfg.MaxConns,
 	}
 	q.policies = outbound.NewPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)
 	q.jobs = newDispatcher(dispatchLimits{

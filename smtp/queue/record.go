@@ -80,8 +80,11 @@ func (q *Queue) logAttempt(ctx context.Context, j *job, c store.Claimed, a *stor
 	code, _, _ := strings.Cut(a.Response, " ")
 	q.log.InfoContext(ctx, "delivery attempt", "message_id", j.mail.message.ID, "rcpt_domain", c.Domain,
 		"attempt", c.Attempts, "status", a.Status, "smtp_code", code)
-	if a.Status == store.RecipientDelivered && q.onDelivered != nil {
-		q.onDelivered(q.now().Sub(c.Message.CreatedAt.Time))
+	if q.onAttempt != nil {
+		q.onAttempt(AttemptReport{
+			MessageID: j.mail.message.ID, Domain: c.Domain, Attempt: c.Attempts, Status: a.Status, Code: code, Began: j.began,
+			Age: q.now().Sub(c.Message.CreatedAt.Time),
+		})
 	}
 }
 
