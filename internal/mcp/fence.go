@@ -61,8 +61,8 @@ var (
 	fieldPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{0,100}$`)
 )
 
-// refusal formats an API error for the caller. The API never quotes field values;
-// a message that looks like it does is fenced anyway.
+// refusal formats an API error for the caller. A message that may quote a value is
+// fenced.
 func (f fence) refusal(r *refusal) string {
 	if ordinary.MatchString(r.message) && fieldPath.MatchString(r.param) {
 		return r.Error()
