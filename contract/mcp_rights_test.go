@@ -40,6 +40,7 @@ var restOf = map[string]struct {
 	"get_usage":          {[]string{"getUsage"}, true, ""},
 	"approve_draft":      {[]string{"sendDraft"}, false, ""},
 	"reject_draft":       {[]string{"rejectDraft"}, false, ""},
+	"add_list_entry":     {[]string{"createListEntry"}, false, ""},
 }
 
 // shownFor are the scopes that a key must have itself to be shown a tool for product
@@ -64,6 +65,8 @@ func nothing(tool string) map[string]any {
 			args["from"] = "not an address"
 		}
 		return args
+	case "add_list_entry":
+		return map[string]any{"direction": "outbound", "action": "block", "pattern": "not a pattern"}
 	case "wait_for_email", "wait_for_code", "list_threads":
 		return map[string]any{"inbox_id": x}
 	case "get_thread":

@@ -324,4 +324,8 @@ func otherTools(t *testing.T, w *world) {
 	ai.use(t, "preview_template", map[string]any{"id": id, "data": map[string]any{}}).wantRefused(t, "invalid_request")
 	ai.use(t, "get_usage", nil).want(t).wantText(t, `"plan"`)
 	ai.use(t, "list_inboxes", map[string]any{"limit": 1}).want(t)
+
+	entry := map[string]any{"direction": "outbound", "action": "block", "pattern": "*@mcp-blocked.example", "inbox_id": w.inbox.Address}
+	ai.use(t, "add_list_entry", entry).want(t).wantText(t, "lst_")
+	ai.use(t, "send_email", map[string]any{"inbox_id": w.inbox.ID, "to": "a@mcp-blocked.example", "subject": "s", "text": "t"}).wantRefused(t, "recipient_blocked")
 }

@@ -18,7 +18,7 @@ var words = map[string]string{
 	"from":                "The sender: an address, *@domain or *@*.domain.",
 	"has":                 "code: the newest with a code; link: with a link.",
 	"html":                "",
-	"idempotency_key":     "Repeats within 24 hours return the first result.",
+	"idempotency_key":     "Repeats return the first result.",
 	"inbox_id":            "The inbox: address or id.",
 	"limit":               "",
 	"message_id":          "The message, msg_…",
@@ -61,12 +61,15 @@ var unlisted = []string{
 }
 
 // slim returns the properties as they are listed for models. Only arguments have
-// descriptions, not what is inside of them.
-func slim(properties schema) schema {
+// descriptions, not what is inside of them: that of changed, or of words.
+func slim(properties schema, changed map[string]schema) schema {
 	out := schema{}
 	for name, v := range properties {
 		s := object(prune(short(v), unlisted...))
-		word, known := words[name]
+		word, known := changed[name]["description"].(string)
+		if !known {
+			word, known = words[name]
+		}
 		if !known {
 			word = text(object(v)["description"])
 		}

@@ -96,7 +96,7 @@ func (t *tool) readInput() {
 			t.required = append(t.required, text(name))
 		}
 	}
-	if t.op.keyed {
+	if t.op.keyed && !slices.Contains(t.left, "idempotency_key") {
 		t.properties["idempotency_key"] = schema{
 			"type": "string", "minLength": 1, "maxLength": 255,
 			"description": "Makes a retry safe for 24 hours: the same key and arguments return the first result.",
@@ -106,7 +106,7 @@ func (t *tool) readInput() {
 		t.properties[name] = s
 	}
 	slices.Sort(t.required)
-	t.properties = slim(t.properties)
+	t.properties = slim(t.properties, t.changed)
 }
 
 func (t *tool) argument(param string) string {

@@ -105,24 +105,25 @@ func sendingTools() []*tool {
 			name: "send_email", title: "Send an email", operation: gen.SendMessageOperation, hints: sends, mail: true, once: true,
 			show: showSent, trim: trimSent,
 			description: "Sends a new message from an inbox. Give text, html or both. With the policy \"approval\" it becomes a draft. " +
-				"The same call repeated within 10 seconds sends once.",
+				"Repeated within 10 seconds, it sends once.",
 		},
 		{
 			name: "reply", title: "Reply to a message", operation: gen.ReplyToMessageOperation, hints: sends, mail: true, once: true,
 			show: showSent, trim: trimSent,
 			description: "Replies to a message in its thread: to its sender, or with reply_all to all recipients. Give text, html or both. " +
-				"The same call repeated within 10 seconds sends once.",
+				"Repeated within 10 seconds, it sends once.",
 		},
 		{
 			name: "forward", title: "Forward a message", operation: gen.ForwardMessageOperation, hints: sends, mail: true, once: true,
 			show: showSent, trim: trimSent,
-			description: "Forwards a message with its attachments; text is a note on top. The same call within 10 seconds sends once.",
+			description: "Forwards a message with its attachments; text is a note on top. Repeated within 10 seconds, it sends once.",
 		},
 		{
 			name: "send_transactional", title: "Send a transactional email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
 			forScopes: []string{"emails:send"}, show: showEmail, left: []string{"idempotencyKey"},
-			description: "Sends an email from any address on a verified domain, now or later, with inline content or a template. " +
-				"The same call repeated within 10 seconds sends once.",
+			changed: map[string]schema{"from": {"type": "string", "description": ""}},
+			description: "Sends an email from an address on a verified domain, now or later, with content or a template. " +
+				"Repeated within 10 seconds, it sends once.",
 		},
 		{
 			name: "approve_draft", title: "Approve a draft", operation: gen.SendDraftOperation, hints: decides, mail: true, once: true,
@@ -152,6 +153,16 @@ func otherTools() []*tool {
 		{
 			name: "get_usage", title: "Get usage", operation: gen.GetUsageOperation, hints: reads,
 			description: "Returns the usage and limits, and whether sending is paused.",
+		},
+		{
+			name: "add_list_entry", title: "Block addresses", operation: gen.CreateListEntryOperation, hints: writes, left: []string{"idempotency_key"},
+			description: "Blocks mail to or from a@b, *@b or *@*.b, or makes it wait for a person. Only a person can undo this.",
+			changed: map[string]schema{
+				"direction": {"type": "string", "enum": []any{"inbound", "outbound"}, "description": ""},
+				"action":    {"type": "string", "enum": []any{"block", "approve"}},
+				"pattern":   {"type": "string"},
+				"inbox_id":  {"type": "string"},
+			},
 		},
 		diagnoseTool(),
 	}
