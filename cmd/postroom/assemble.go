@@ -88,7 +88,7 @@ func (n *node) assemble(
 		return nil, err
 	}
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, OnResponse: told.answered,
+		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, OnResponse: told.responded,
 	})
 	if err != nil {
 		return nil, err

@@ -85,13 +85,13 @@ func newMetrics(traces *traces) *metrics {
 	return m
 }
 
-// answered counts a response of the API.
-func (m *metrics) answered(r httpapi.Response) {
+// responded counts a response of the API.
+func (m *metrics) responded(r httpapi.Response) {
 	m.mu.Lock()
 	m.requests[r.Status]++
 	m.mu.Unlock()
 	m.took.WithLabelValues(cmp.Or(r.Operation, "none")).Observe(r.Took.Seconds())
-	m.traces.answered(r)
+	m.traces.responded(r)
 }
 
 // received records how long a message took until it was available. The clocks of two

@@ -84,8 +84,8 @@ func (t *traces) span(name string, kind trace.SpanKind, messageID string, began 
 	span.End()
 }
 
-// answered reports a call of the API.
-func (t *traces) answered(r httpapi.Response) {
+// responded reports a call of the API.
+func (t *traces) responded(r httpapi.Response) {
 	if t == nil {
 		return
 	}

@@ -24,7 +24,7 @@ func newQuery(text string) (*query, error) {
 	return nil, UsageError{fmt.Errorf("--%s: %w", jqFlag, err)}
 }
 
-// write writes the results for a document, one on each line: texts as they are, and
+// write writes the results for a document, one on each line: texts without quotes, and
 // everything else as JSON.
 func (q *query) write(o output, doc []byte) error {
 	var v any

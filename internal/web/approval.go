@@ -419,7 +419,7 @@ var errApproveLink = &failure{
 }
 
 // approveLinkPages serves the links in emails to approvers. The token is the
-// credential, so nobody needs to sign in. Mail scanners follow links: only a form
+// credential, so no one needs to sign in. Mail scanners follow links: only a form
 // decides.
 func (d *Dashboard) approveLinkPages() {
 	d.open("GET "+approval.LinkPath+"{token}", d.linkedDraft)
