@@ -3,9 +3,11 @@
 package web_test
 
 import (
+	"database/sql"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +20,8 @@ import (
 // With 100,000 messages the median response time of every page is below 50 ms.
 func TestPagesAreFastWithMuchMail(t *testing.T) {
 	const messages, batch, most = 100_000, 200, 50 * time.Millisecond
-	each(t, func(t *testing.T, s *site) {
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := newSite(t, cfg)
 		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
 		for range messages / batch {
 			s.clock.Add(time.Second)
@@ -32,6 +35,13 @@ func TestPagesAreFastWithMuchMail(t *testing.T) {
 		for i := range 500 {
 			storetest.Email(t, s.store, s.account, []string{fmt.Sprintf("reader%d@out.example", i)})
 			storetest.Sent(t, s.store, in, []string{"ann@out.example"})
+		}
+		if strings.HasPrefix(cfg.Database, "postgres") { // what autovacuum does within a minute
+			db, err := sql.Open("postgres", cfg.Database)
+			must(t, err)
+			_, err = db.ExecContext(t.Context(), "ANALYZE")
+			must(t, err)
+			must(t, db.Close())
 		}
 		paths := append(web.NavigationPaths(), "/emails/messages", "/?days=90")
 		l, err := s.api.ListEmails(s.asUser(t), gen.ListEmailsParams{})
@@ -47,7 +57,7 @@ func TestPagesAreFastWithMuchMail(t *testing.T) {
 				took = append(took, time.Since(start))
 			}
 			slices.Sort(took)
-			t.Logf("%-20s %v", path, took[10])
+			t.Logf("%-20s median %v, p95 %v", path, took[10], took[19])
 			if took[10] > most {
 				t.Errorf("%s takes %v, want %v or less", path, took[10], most)
 			}
