@@ -36,7 +36,7 @@ type traces struct {
 // lastSpans limits how long a node that stops waits for the collector.
 const lastSpans = 3 * time.Second
 
-// newTraces returns nil if there is no collector.
+// newTraces returns nil without a collector.
 func newTraces(collector webURL, log *slog.Logger) (*traces, error) {
 	if collector == "" {
 		return nil, nil

@@ -51,12 +51,12 @@ func profilesFile() (string, error) {
 	return filepath.Join(dir, "postroom", "profiles.json"), nil
 }
 
-// readProfiles returns the profiles, none if there is no file.
+// readProfiles returns the profiles in the file, or none without a file.
 func readProfiles() (profiles, error) {
 	all := profiles{All: map[string]profile{}}
 	path, err := profilesFile()
 	if err != nil {
-		return all, nil //nolint:nilerr // without a configuration folder there are no profiles
+		return all, nil //nolint:nilerr // a system without a configuration folder has no profiles
 	}
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

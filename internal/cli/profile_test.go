@@ -122,7 +122,7 @@ func TestLoginKeepsTheKeyInAFileOfTheUser(t *testing.T) {
 		t.Errorf("the file is %s, %v", b, err)
 	}
 	if _, err := ran(t, "", nil, "logout"); err == nil {
-		t.Error("no profile was removed, and that is no error")
+		t.Error("removing a profile that does not exist succeeded")
 	}
 }
 

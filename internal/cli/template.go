@@ -56,8 +56,7 @@ func (c *templateContent) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.textFile, "text-file", "", "file with the text; - for standard input")
 }
 
-// read returns the content of the files, with a text that is unset if there is no
-// file.
+// read returns the content of the files. Without a text file the text is unset.
 func (c *templateContent) read(p Program) (html string, text gen.OptNilString, err error) {
 	if c.htmlFile != "" {
 		b, err := p.readFile(c.htmlFile)
