@@ -49,6 +49,9 @@ SUBMITTERS := cmd/postroom/testdata/submit
 # The official clients of MCP that its server is tried with.
 MCP_CLIENTS := contract/testdata/mcp
 
+# axe-core, which audits the pages of the dashboard.
+AXE := internal/web/testdata/axe
+
 .DEFAULT_GOAL := help
 .PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release \
 	test-tools bin/withpg bin/test/postroom check-generated
@@ -66,7 +69,7 @@ run: ## build and start Postroom on SQLite
 build: ## build a static bin/postroom
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
-test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules ## run every test, on SQLite and PostgreSQL
+test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run every test, on SQLite and PostgreSQL
 	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 $(PARALLEL) -timeout 30m $(ARGS) -- $(PKG)
 
 race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector

@@ -3,10 +3,12 @@ package web_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/approval"
 )
 
 // order is a message with everything that a draft can have.
@@ -78,7 +80,13 @@ func TestBrowserRejects(t *testing.T) {
 		}
 		b.open("/approvals/" + d.ID)
 		b.shows("Rejected by you", "We have chairs.")
-	})
+		linked, other := s.browseSignedOut(t), s.hold(t, in, mailTo("ann@out.example", "Good chairs", "Buy them."))
+		linked.open(strings.TrimPrefix(s.links.URL(approval.Link{
+			AccountID: s.account, DraftID: other.ID, Version: other.Version, Approver: "ben@out.example", Expires: s.clock.Now().Add(time.Hour).Unix(),
+		}), s.url))
+		linked.shows("Good chairs", "Approve and send")
+		linked.shoot("approve-link")
+	}, options{approvers: []string{"ben@out.example"}})
 }
 
 // One user edits a draft while another approves the old version: nothing is sent,

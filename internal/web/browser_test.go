@@ -323,10 +323,17 @@ func (b *tab) where() string {
 	return at
 }
 
-// shoot takes screenshots of the page, if enabled: light, dark and on a phone.
+// shoot checks the page with axe-core, and that it fits a phone. It takes
+// screenshots, if enabled: light, dark, and on smaller screens.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
+	b.audit("light", "")
 	b.fits()
+	b.do(b.colours("dark"))
+	b.audit("dark", "color-contrast") // the colours are all that differs
+	b.do(chromedp.EmulateViewport(390, 844))
+	b.audit("dark on a phone", "color-contrast") // there the background is plain, and axe-core knows its colour
+	b.do(b.colours("light"), chromedp.EmulateViewport(1280, 900))
 	if *screenshots == "" {
 		return
 	}
@@ -355,7 +362,7 @@ func (b *tab) picture(name string) {
 	must(b.t, os.WriteFile(filepath.Join(*screenshots, name+".png"), shot, 0o600))
 }
 
-// fits fails when the page is wider than a phone.
+// fits checks the page on a phone: axe-core finds nothing, and it is not too wide.
 func (b *tab) fits() {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(390, 844))
@@ -364,7 +371,38 @@ func (b *tab) fits() {
 	if width > 390 {
 		b.t.Errorf("%s is %d pixels wide on a phone of 390", b.where(), width)
 	}
+	b.audit("phone", "")
 	b.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// axe returns the source of axe-core, which audits pages for accessibility.
+var axe = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("testdata/axe/node_modules/axe-core/axe.min.js") })
+
+// audit runs axe-core on the page: the named rule, or all if it is empty. The
+// devtools protocol runs the script, so that the policy of the page does not matter.
+// Frames are left out: they show messages of other people.
+func (b *tab) audit(as, rule string) {
+	b.t.Helper()
+	b.t.Run("axe", func(t *testing.T) {
+		source, err := axe()
+		if errors.Is(err, os.ErrNotExist) {
+			skiptest.OutsideCI(t, "axe-core is not installed: make internal/web/testdata/axe/node_modules")
+		}
+		must(t, err)
+		only := ""
+		if rule != "" {
+			only = fmt.Sprintf("runOnly: [%q],", rule)
+		}
+		found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](fmt.Sprintf(`(async () => {
+  if (!window.axe) { %s }
+  const got = await axe.run({%s iframes: false, resultTypes: ['violations']});
+  return got.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html + '\n' + n.failureSummary).join('\n'));
+})()`, source, only), chromedp.EvalAwaitPromise))
+		must(t, err)
+		for _, f := range found {
+			t.Errorf("%s, %s: %s", b.where(), as, f)
+		}
+	})
 }
 
 func (b *tab) colours(scheme string) chromedp.Action[chromedp.Void] {

@@ -32,10 +32,12 @@ func (p *page) leaveNotice(n notice) {
 	p.setCookie(noticeCookie, body+"."+p.d.signNotice(body), 60)
 }
 
-// takeNotice returns the stored notice, if any, and deletes it.
+// takeNotice returns the stored notice, if any, and deletes it. The notice is for
+// the next page that the user opens. Scripts, which read pages in the background,
+// request exactly text/html and do not get it.
 func (p *page) takeNotice() notice {
 	c, err := p.r.Cookie(noticeCookie)
-	if err != nil {
+	if err != nil || p.r.Header.Get("Accept") == "text/html" {
 		return notice{}
 	}
 	p.setCookie(noticeCookie, "", -1)

@@ -300,6 +300,7 @@ func TestBrowserFollowsWhatWasSent(t *testing.T) {
 		b.shows("gone@nowhere.example", "550 5.1.1 The email account")
 		b.shoot("email-bounced")
 		b.open("/emails/messages")
+		b.shoot("emails-messages")
 		b.click("td a")
 		b.shows("ann@out.example", "250 2.0.0", "550 5.1.1")
 		b.shoot("email-message")
@@ -312,6 +313,9 @@ func TestBrowserFollowsWhatWasSent(t *testing.T) {
 		b.shoot("overview-filled")
 		b.do(chromedp.Click(chromedp.CSS("details.more summary")))
 		b.shows("Day (UTC)")
+		b.expect("404")
+		b.loads(http.StatusNotFound, chromedp.Navigate(s.url+"/emails/em_nothing"))
+		b.shoot("error")
 	})
 }
 
@@ -349,6 +353,9 @@ func TestPagesWithoutScript(t *testing.T) {
 		s.sendSome(t)
 		v := s.visitAsUser(t)
 		to := v.post("/domains", []string{"domain", "corner-shop.example"}).want(t, http.StatusSeeOther).header.Get("Location")
+		if a := v.get(to, "Accept", "text/html").want(t, http.StatusOK); strings.Contains(a.body, "corner-shop.example added") {
+			t.Error("a script took the notice")
+		}
 		v.get(to).want(t, http.StatusOK).has(t, "corner-shop.example added")
 		v.get(to).has(t, "Missing:")
 		v.post(to+"/verify", nil).want(t, http.StatusSeeOther)

@@ -111,6 +111,7 @@ func (b *tab) shot(name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		b.do(b.colours(scheme))
+		b.audit(scheme, "")
 		b.picture(name + "-" + scheme)
 	}
 	b.do(b.colours("light"))
