@@ -24,7 +24,7 @@ const MaxAddresses = maxAddresses
 // RemembersMailbox reports whether the lookup of an address at that time needs no
 // query.
 func RemembersMailbox(s *Store, address string, at time.Time) bool {
-	_, ok := s.mailboxes.find(address, at)
+	_, ok := s.mailboxes.Find(&s.changes, atAddress{0, address}, at)
 	return ok
 }
 

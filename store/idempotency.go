@@ -56,7 +56,8 @@ func (s *Store) CachedResponseTo(ctx context.Context, once Once) (CachedResponse
 	const q = `SELECT body_hash, status, kind, body FROM idempotency
 		WHERE account_id = $1 AND operation = $2 AND key = $3 AND created_at > $4`
 	var r CachedResponse
-	err := s.read.GetContext(ctx, &r, q, once.AccountID, once.Operation, once.Key, once.oldest(s.now()))
+	args := []any{once.AccountID, once.Operation, once.Key, once.oldest(s.now())}
+	err := s.reads.Scan(ctx, q, args, &r.BodyHash, &r.Status, &r.Kind, &r.Body)
 	return r, s.wrap(err, "cached response")
 }
 

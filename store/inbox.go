@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -163,9 +160,10 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1))`
-	var in Inbox
-	err := s.reads.One(ctx, &in, q, address, owner)
-	return in, s.wrap(err, "inbox at an address")
+	return s.addresses.Get(&s.changes, atAddress{owner, address}, func() (in Inbox, err error) {
+		err = s.reads.One(ctx, &in, q, address, owner)
+		return in, s.wrap(err, "inbox at an address")
+	})
 }
 
 // NewestIn returns the place of the newest message of the inbox, which is zero if
@@ -425,6 +423,13 @@ const mailboxByAddress = `
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $3)) AND status <> 'deleted'`
 
+// atAddress is what the inbox with an address, or with that alias on a domain of
+// owner, is looked up with.
+type atAddress struct {
+	owner   int64
+	address string
+}
+
 // MailboxByAddress returns the inbox that receives mail for address (lower case,
 // without tag): the inbox, of any account, with that address; else the one with that
 // alias; else the catch-all inbox catchAll, which may be empty. Aliases and catch-all
@@ -437,49 +442,10 @@ const mailboxByAddress = `
 // again. On PostgreSQL each call asks the database: an inbox that another node has
 // deleted accepts nothing more.
 func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {
-	now := time.Now()
-	if m, ok := s.mailboxes.find(address, now); ok {
-		return m, nil
-	}
-	as := s.mailboxes.changes.Load()
-	var m Mailbox
-	err := s.reads.Scan(ctx, mailboxByAddress, []any{address, owner, catchAll}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
-	if err == nil && m.Status == InboxActive && s.engine.Alone() {
-		s.mailboxes.note(address, m, as, now)
-	}
-	return m, s.wrap(err, "inbox")
-}
-
-// mailboxes remembers the inboxes of addresses that were looked up.
-type mailboxes struct {
-	// changes counts what may have changed an inbox. It rises after the commit, so
-	// what was read under an earlier count may be outdated.
-	changes atomic.Int64
-
-	mu   sync.RWMutex
-	rows map[string]seenMailbox
-}
-
-type seenMailbox struct {
-	Mailbox
-	as int64     // changes before it was read
-	at time.Time // when it was read
-}
-
-func (k *mailboxes) find(address string, now time.Time) (Mailbox, bool) {
-	k.mu.RLock()
-	m, ok := k.rows[address]
-	k.mu.RUnlock()
-	return m.Mailbox, ok && m.as == k.changes.Load() && now.Sub(m.at) < mailboxTTL
-}
-
-func (k *mailboxes) note(address string, m Mailbox, as int64, at time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.rows == nil || len(k.rows) >= maxKnown {
-		k.rows = map[string]seenMailbox{}
-	}
-	k.rows[address] = seenMailbox{m, as, at}
+	return s.mailboxes.Get(&s.changes, atAddress{owner, address}, func() (m Mailbox, err error) {
+		err = s.reads.Scan(ctx, mailboxByAddress, []any{address, owner, catchAll}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
+		return m, s.wrap(err, "inbox")
+	})
 }
 
 // SuspendInbox makes an inbox, of any account, refuse mail and sending until

@@ -81,11 +81,18 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 	WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 
 // KeyByHash returns the key whose secret has this hash. It returns ErrNotFound if
-// there is none, or it is revoked or expired.
+// there is none, or it is revoked or expired. Where one process writes, it
+// remembers keys as MailboxByAddress remembers inboxes.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	var k Key
-	err := s.reads.One(ctx, &k, keyByHash, hash, NewTime(s.now()))
-	return k, s.wrap(err, "key")
+	now := NewTime(s.now())
+	k, err := s.keys.Get(&s.changes, string(hash), func() (k Key, err error) {
+		err = s.reads.One(ctx, &k, keyByHash, hash, now)
+		return k, s.wrap(err, "key")
+	})
+	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(now.Time) {
+		err = fmt.Errorf("key: %w", ErrNotFound)
+	}
+	return k, err
 }
 
 // BoundBy reports whether the key reaches only inboxes in inboxIDs. Nil inboxIDs

@@ -192,9 +192,6 @@ const (
 	searchSkew = 10 * time.Minute
 	// largeWrite is the size of a raw message that counts as one more write, in bytes.
 	largeWrite = 16 << 10
-	// mailboxTTL is how long an inbox that was looked up by its address is
-	// remembered: another process may have changed it since.
-	mailboxTTL = time.Second
 	// lockedInboxTTL is how long writes to a locked inbox are refused before one of
 	// them tries again.
 	lockedInboxTTL = 5 * time.Second

@@ -114,6 +114,9 @@ const messageColumns = `m.seq, m.account_id, m.inbox_seq, i.id AS inbox_id, m.th
 	m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag, m.delivered_to, m.size, m.created_at, m.sent_at, m.delivered_at,
 	m.expired_at, i.retention_days`
 
+// wholeMessage selects messages with their content.
+const wholeMessage = `SELECT ` + messageColumns + andContent + messageTables + contentTable
+
 const messageTables = ` FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq JOIN threads t ON t.seq = m.thread_seq`
 
 // Message returns the account's message with its content, unless its inbox is
@@ -128,7 +131,7 @@ func (s *Store) Message(ctx context.Context, accountID int64, id string) (Messag
 
 // AnyMessage is Message for messages in quarantine too.
 func (s *Store) AnyMessage(ctx context.Context, accountID int64, id string) (Message, error) {
-	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
+	const q = wholeMessage + ` WHERE m.account_id = $1 AND m.id = $2 AND i.status <> 'deleted'`
 	return s.oneMessage(ctx, "message", q, accountID, id)
 }
 
@@ -144,21 +147,22 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 	if f.HasCode {
 		order = ` ORDER BY m.created_at DESC, m.seq DESC LIMIT 1`
 	}
-	q := `SELECT ` + messageColumns + messageTables + w.sql() + order
+	q := wholeMessage + w.sql() + order
 	return s.oneMessage(ctx, "first message", q, w.args...)
 }
 
-// oneMessage returns the message that a query for messageColumns finds, with its
-// content.
+// oneMessage returns the message that a query for wholeMessage finds.
 func (s *Store) oneMessage(ctx context.Context, what, q string, args ...any) (Message, error) {
-	ms, err := s.readMessages(ctx, 1, q, false, args...)
+	ms, err := s.readMessages(ctx, 1, q, wholeContent, args...)
 	if err == nil && len(ms) == 0 {
 		err = sql.ErrNoRows
 	}
 	if err != nil {
 		return Message{}, s.wrap(err, what)
 	}
-	err = s.fill(ctx, ms[:1])
+	if ms[0].Direction == DirectionOut {
+		err = s.fillRecipients(ctx, map[int64]*Message{ms[0].Seq: &ms[0]}, []int64{ms[0].Seq})
+	}
 	return ms[0], err
 }
 
@@ -368,9 +372,11 @@ const (
 	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
 	summaryColumns = `message_seq, snippet, extracted, auth, attachments`
 
-	// andSummary and summaryTable add the summary to a query for messages.
+	// andSummary or andContent, and contentTable, add the content to a query for
+	// messages.
 	andSummary   = `, c.message_seq, c.snippet, c.extracted, c.auth, c.attachments`
-	summaryTable = ` LEFT JOIN contents c ON c.message_seq = m.seq`
+	andContent   = andSummary + `, CASE WHEN c.body IS NULL THEN c.raw END, c.blob_key, c.signature, c.body`
+	contentTable = ` LEFT JOIN contents c ON c.message_seq = m.seq`
 )
 
 // Raw is an open raw message.

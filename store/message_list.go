@@ -248,11 +248,11 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 		}
 		f.add(w)
 	}
-	q := `SELECT ` + messageColumns + messageTables
+	q, with := `SELECT `+messageColumns+messageTables, noContent
 	if withSummary {
-		q = `SELECT ` + messageColumns + andSummary + messageTables + summaryTable
+		q, with = `SELECT `+messageColumns+andSummary+messageTables+contentTable, itsSummary
 	}
-	ms, err := s.readMessages(ctx, len(seqs), q+w.sql(), withSummary, w.args...)
+	ms, err := s.readMessages(ctx, len(seqs), q+w.sql(), with, w.args...)
 	return ms, s.wrap(err, "list messages")
 }
 

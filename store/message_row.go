@@ -9,9 +9,18 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-// messageRow reads rows of messageColumns, and of summaryColumns after them when
-// it has a content. Pages have many rows: reading them by reflection, as sqlx
-// does, costs more than the query.
+// withContent says how much of the content a query for messages reads.
+type withContent int
+
+const (
+	noContent    withContent = iota
+	itsSummary               // andSummary
+	wholeContent             // andContent
+)
+
+// messageRow reads rows of messageColumns, and the columns of the content after
+// them. Pages have many rows: reading them by reflection, as sqlx does, costs more
+// than the query.
 type messageRow struct {
 	m       Message
 	content Content
@@ -19,7 +28,7 @@ type messageRow struct {
 	dest    []any
 }
 
-func newMessageRow(withSummary bool) *messageRow {
+func newMessageRow(with withContent) *messageRow {
 	r := &messageRow{}
 	m, c := &r.m, &r.content
 	r.dest = []any{
@@ -28,23 +37,25 @@ func newMessageRow(withSummary bool) *messageRow {
 		&m.Automated, &m.HasCode, &m.HasLink, &m.Truncated, orNil[string]{&m.Tag}, orNil[string]{&m.DeliveredTo}, (*number)(&m.Size), &m.CreatedAt,
 		orNil[Time]{&m.SentAt}, orNil[Time]{&m.DeliveredAt}, orNil[Time]{&m.ExpiredAt}, (*shortNumber)(&m.RetentionDays),
 	}
-	if withSummary {
+	if with >= itsSummary {
 		r.dest = append(r.dest, &r.found, orEmptyText{&c.Snippet}, orNil[JSON[mail.Extraction]]{&c.Extracted},
 			orNil[JSON[mail.AuthResult]]{&c.Auth}, orEmptyJSON[[]mail.Attachment]{&c.Attachments})
+	}
+	if with == wholeContent {
+		r.dest = append(r.dest, &c.Raw, orNil[string]{&c.BlobKey}, orNil[string]{&c.Signature}, orNil[JSON[Body]]{&c.Body})
 	}
 	return r
 }
 
-// readMessages runs a query for messageColumns, and summaryColumns if it has
-// them.
-func (s *Store) readMessages(ctx context.Context, size int, q string, withSummary bool, args ...any) ([]Message, error) {
+// readMessages runs a query for messageColumns and what it has of the content.
+func (s *Store) readMessages(ctx context.Context, size int, q string, with withContent, args ...any) ([]Message, error) {
 	rows, err := s.reads.Rows(ctx, q, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // its error is that of rows.Err
 	ms := make([]Message, 0, size)
-	r := newMessageRow(withSummary)
+	r := newMessageRow(with)
 	for rows.Next() {
 		r.m, r.content = Message{}, Content{}
 		if err := rows.Scan(r.dest...); err != nil {

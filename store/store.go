@@ -29,6 +29,7 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
+	"github.com/postroom/postroom/store/internal/recent"
 	"github.com/postroom/postroom/store/internal/seal"
 )
 
@@ -108,7 +109,10 @@ type Store struct {
 	stmts     *batch.Statements
 	hot       hotStatements
 	known     knownRows
-	mailboxes mailboxes
+	changes   recent.Changes // of what follows
+	mailboxes recent.Rows[atAddress, Mailbox]
+	addresses recent.Rows[atAddress, Inbox]
+	keys      recent.Rows[string, Key] // by hash
 	used      usedKeys
 	totals    totals
 
@@ -193,6 +197,8 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.engine = engine.New(cfg.Database, cfg.StatementTimeout)
 	s.clock.Alone = cfg.TrustNow || s.engine.Alone()
+	s.changes.Off = !s.engine.Alone()
+	s.mailboxes.Keep = func(m *Mailbox) bool { return m.Status == InboxActive }
 	if s.write, s.read, err = s.engine.Open(ctx); err != nil {
 		if s.unavailable(err) {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -208,7 +214,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 // that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
-		defer s.mailboxes.changes.Add(1)
+		defer s.changes.Add()
 		s.stop()
 		for _, c := range s.commits {
 			c.Close()
@@ -255,7 +261,7 @@ const maxTries = 3
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	defer s.mailboxes.changes.Add(1)
+	defer s.changes.Add()
 	return s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
 		if s.engine.Alone() {
 			s.known.forget()
@@ -266,7 +272,7 @@ func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) 
 }
 
 // inTxKeepCache is inTx for the hot writes and for work that changes no row that
-// Store.known or Store.mailboxes remembers.
+// Store.known or Store.changes is about.
 func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
