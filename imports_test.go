@@ -34,7 +34,7 @@ var (
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
 		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/pdftext", "internal/remoteimage", "internal/cpubudget", "internal/work",
+		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/pdftext", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
@@ -109,6 +109,7 @@ var layers = []layer{
 		tests: []string{"smtp/inbound"},
 	},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard", "internal/work"}},
+	{pkg: "internal/journal", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/maintenance", imports: []string{"store", "internal/dnsrec", "internal/work"}},
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},

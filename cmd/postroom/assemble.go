@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/httpserver"
+	"github.com/postroom/postroom/internal/journal"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/mcp"
@@ -87,8 +90,13 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	kept := journal.New(s, n.now, n.log)
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp, OnResponse: told.responded,
+		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
+		OnResponse: func(r httpapi.Response) {
+			told.responded(r)
+			recordRequest(kept, r)
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -110,12 +118,13 @@ func (n *node) assemble(
 	parts := []part{
 		queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
+		worker("journal", kept.Run),
 	}
 	if traced != nil {
 		parts = append(parts, traced.part())
 	}
 	parts = append(parts, doorsOfAPI...)
-	parts = append(parts, n.smtpParts(receiver, service, doors, certs)...)
+	parts = append(parts, n.smtpParts(receiver, service, doors, certs, kept)...)
 	if certs.run != nil {
 		parts = append(parts, worker("certificates", certs.run))
 	}
@@ -126,6 +135,19 @@ func (n *node) assemble(
 		parts = append(parts, pprofPart(doors.pprof))
 	}
 	return parts, nil
+}
+
+// recordRequest records a request of a key, or a change by a user of the dashboard.
+// Pages of the dashboard read a lot; that is left out.
+func recordRequest(kept *journal.Journal, r httpapi.Response) {
+	person := strings.HasPrefix(r.Caller, "usr_")
+	if r.Caller == "" || !r.IP.IsValid() || person && r.Method == http.MethodGet {
+		return
+	}
+	kept.AddRequest(store.APIRequest{
+		AccountID: r.AccountID, ID: r.RequestID, Caller: r.Caller, Method: r.Method, Path: r.Path, Status: r.Status,
+		TookMS: r.Took.Milliseconds(), IP: r.IP.String(),
+	})
 }
 
 // apiParts creates the API and the dashboard, and the parts that serve them.

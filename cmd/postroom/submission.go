@@ -10,8 +10,10 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/journal"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/store"
 )
 
 // maxSubmission is the largest message that a client may submit, in bytes: 25 MB of
@@ -19,11 +21,14 @@ import (
 const maxSubmission = 40 << 20
 
 // smtpParts returns the servers for receiving and for submission.
-func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors listeners, certs certificates) []part {
+func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors listeners, certs certificates, kept *journal.Journal) []part {
 	cfg := inbound.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
 		MaxSize: n.cfg.MaxMessageSize.bytes(), MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
 		Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now, SubmitAt: n.submitAt(doors),
+		OnRefused: func(r inbound.Refusal) {
+			kept.AddRefusal(store.SMTPRefusal{IP: r.IP, HELO: r.HELO, From: r.From, To: r.To, Reply: r.Reply, Count: r.Count})
+		},
 	}
 	if certs.get != nil {
 		cfg.TLS = certs.config()

@@ -86,6 +86,8 @@ func (c *Chain) Permit(ctx context.Context, k store.Key, op gen.OperationName) (
 // authorize counts the call, unless it is counted already, and checks the
 // scopes and the inbox limit of the key.
 func (c *Chain) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
+	info := infoOf(ctx)
+	info.account, info.caller = k.AccountID, k.ID
 	if err := c.limitKey(ctx, k, counted, op); err != nil {
 		return ctx, err
 	}

@@ -43,8 +43,15 @@ type Response struct {
 	Status    int
 	// Took is the time from the request to the response, with any wait.
 	Took time.Duration
-	// Method is that of the request, and RequestID as in X-Request-Id.
-	Method, RequestID string
+	// Method is that of the request, Path its path without tokens, and RequestID as in
+	// X-Request-Id.
+	Method, Path, RequestID string
+	// AccountID and Caller, the id of a key or a user, are zero if the caller was not
+	// identified.
+	AccountID int64
+	Caller    string
+	// IP is the client's address. It is not valid for calls of Postroom itself.
+	IP netip.Addr
 }
 
 // Config configures a Chain.
@@ -112,6 +119,8 @@ type requestInfo struct {
 	kept *keptContents // of its body
 
 	operation string    // empty until the request has reached one
+	account   int64     // of the caller, as caller
+	caller    string    // empty until the caller is identified
 	start     time.Time // of the request, before any pause
 
 	pause   *Pause   // the response comes after it
@@ -218,15 +227,15 @@ func isMailLink(path string) bool {
 
 // report counts and logs a response, including that of a panic.
 func (c *Chain) report(ctx context.Context, info *requestInfo, status int) {
-	took := c.now().Sub(info.start)
+	took, path := c.now().Sub(info.start), loggedPath(info.r.URL.Path)
 	if c.cfg.OnResponse != nil {
-		c.cfg.OnResponse(Response{info.operation, status, took, info.r.Method, info.id})
+		c.cfg.OnResponse(Response{info.operation, status, took, info.r.Method, path, info.id, info.account, info.caller, info.ip})
 	}
 	level := slog.LevelDebug
 	if c.cfg.AccessLog {
 		level = slog.LevelInfo
 	}
-	c.log.Log(ctx, level, "request", "method", info.r.Method, "path", loggedPath(info.r.URL.Path), "operation", info.operation,
+	c.log.Log(ctx, level, "request", "method", info.r.Method, "path", path, "operation", info.operation,
 		"status", status, "duration_ms", took.Milliseconds(), "remote_ip", info.ip, "request_id", info.id)
 }
 

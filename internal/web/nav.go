@@ -18,7 +18,7 @@ var navigation = []navGroup{
 	{"", []navItem{{"/", "Overview", "home"}}},
 	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox"}, {"/messages", "Messages", "search"}, {approvalsPath, "Approvals", "check"}, {"/quarantine", "Quarantine", "shield"}}},
 	{"Sending", []navItem{{"/emails", "Sent mail", "send"}, {"/lists", "Lists", "filter"}, {"/suppressions", "Suppressions", "ban"}, {"/templates", "Templates", "layout"}, {"/contacts", "Contacts", "people"}}},
-	{"Settings", []navItem{{"/domains", "Domains", "globe"}, {"/webhooks", "Webhooks", "zap"}, {"/keys", "API keys", "key"}}},
+	{"Settings", []navItem{{"/domains", "Domains", "globe"}, {"/webhooks", "Webhooks", "zap"}, {"/keys", "API keys", "key"}, {"/logs", "Logs", "sheet"}}},
 }
 
 // shortcut is a key, or more, and what it does.

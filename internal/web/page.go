@@ -176,6 +176,9 @@ func (p *page) failureOf(err error) *failure {
 		}
 		return &failure{pr.status, "Request refused", pr.Message}
 	}
+	if errors.Is(err, store.ErrCursor) {
+		return &failure{http.StatusBadRequest, "Request refused", "The link is not of a page of this list."}
+	}
 	if p.ctx().Err() == nil {
 		p.d.log.ErrorContext(p.ctx(), "page failed", "path", p.r.Pattern, "error", err, "request_id", p.requestID)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/web"
+	"github.com/postroom/postroom/store"
 )
 
 // TestEveryLinkAndFormWorks sets a password with a one-time link, signs in, follows
@@ -97,6 +98,7 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	_, err = s.api.CreateApiKey(ctx, &gen.ApiKeyCreate{Name: "nightly build"})
 	must(t, err)
 	s.quarantine(t, in, "odd.example", 3)
+	s.record(t, []store.APIRequest{{Caller: "key_gone", Method: "GET", Path: "/v1/usage", Status: 200}}, store.SMTPRefusal{Reply: "550 5.1.1 No such inbox here"})
 	s.handOver(t)
 	s.deliver(t)
 	return to.url, in.ID

@@ -133,6 +133,7 @@ func (d *Dashboard) routes() {
 	d.listPages()
 	d.templatePages()
 	d.contactPages()
+	d.logPages()
 }
 
 // ServeHTTP implements http.Handler.

@@ -56,6 +56,9 @@ func (l guardListener) Accept() (net.Conn, error) {
 		if refusal == nil {
 			return newGuard(l.server, w), nil
 		}
+		if l.server.cfg.OnRefused != nil {
+			l.server.cfg.OnRefused(Refusal{IP: w.ip.String(), Reply: refusal.Error(), Count: 1})
+		}
 		if conn.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
 			_, _ = io.WriteString(conn, refusal.Error()+"\r\n") // the client may have disconnected
 		}

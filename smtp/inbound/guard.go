@@ -39,10 +39,14 @@ type guard struct {
 	over      bool   // stop reading
 	plainText bool   // TLS must start before the greeting
 
-	passed  []byte      // the unread rest of the command that was passed on
-	mailbox string      // argument of the MAIL or RCPT that was passed on
-	success *smtp.Reply // reply on success; nil keeps the library's
-	silent  bool        // discard the library's 354 reply
+	passed    []byte      // the unread rest of the command that was passed on
+	mailbox   string      // argument of the MAIL or RCPT that was passed on
+	sender    string      // argument of the last MAIL that was passed on
+	recipient string      // argument of the last RCPT after it
+	success   *smtp.Reply // reply on success; nil keeps the library's
+	silent    bool        // discard the library's 354 reply
+
+	refused Refusal // what OnRefused gets; without a Count if nothing was refused
 }
 
 func newGuard(s *Server, w *wire) *guard {
@@ -102,6 +106,10 @@ func (g *guard) Close() error {
 	g.over = true
 	g.session.Reset()
 	g.wire.close()
+	if told := g.server.cfg.OnRefused; told != nil && g.refused.Count > 0 {
+		g.refused.IP, g.refused.HELO = g.wire.ip.String(), g.helo
+		told(g.refused)
+	}
 	g.server.running.Done()
 	g.server = nil
 	return nil
@@ -223,6 +231,7 @@ func (g *guard) pass(line string, success *smtp.Reply) {
 // reply sends r. It counts errors, delays the reply to a client that continues
 // to make them, and ends the session after too many.
 func (g *guard) reply(r *smtp.Reply) {
+	g.noteRefusal(r)
 	if r.Code >= 500 {
 		g.errors++
 		if g.errors >= maxErrors {
@@ -233,14 +242,30 @@ func (g *guard) reply(r *smtp.Reply) {
 		}
 	}
 	if r.Code == 421 {
-		g.hangUp(r)
+		g.endWith(r)
 		return
 	}
 	g.wire.say(r)
 }
 
+// noteRefusal remembers r for OnRefused, if it refuses a command.
+func (g *guard) noteRefusal(r *smtp.Reply) {
+	if r.Code < 400 {
+		return
+	}
+	if g.refused.Count++; g.refused.Count == 1 {
+		g.refused.Reply = r.Error()
+		g.refused.From, g.refused.To = g.sender, g.recipient
+	}
+}
+
 // hangUp sends r as the last reply, while the client may still be sending.
 func (g *guard) hangUp(r *smtp.Reply) {
+	g.noteRefusal(r)
+	g.endWith(r)
+}
+
+func (g *guard) endWith(r *smtp.Reply) {
 	g.over, g.wire.unread = true, true
 	g.wire.say(r)
 }
@@ -307,7 +332,7 @@ func (g *guard) mail(cmd command) {
 		g.reply(fault)
 		return
 	}
-	g.mailbox = path
+	g.mailbox, g.sender, g.recipient = path, path, ""
 	line := "MAIL FROM:<" + path + ">"
 	if utf8 {
 		line += " SMTPUTF8"
@@ -394,6 +419,7 @@ func (g *guard) checkSize(value string) *smtp.Reply {
 // rcpt checks RCPT and passes it on.
 func (g *guard) rcpt(cmd command) {
 	path, fault := g.checkRcpt(cmd)
+	g.recipient = path
 	if fault != nil {
 		g.reply(fault)
 		return

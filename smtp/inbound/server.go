@@ -56,6 +56,9 @@ type ServerConfig struct {
 	MinRate   int
 	RateGrace time.Duration
 
+	// OnRefused, if not nil, is called when a session ends in which the server refused
+	// something, and for a client whose connection it refused.
+	OnRefused func(Refusal)
 	// Now is the clock for limits that span connections; nil means time.Now.
 	Now func() time.Time
 	// Log receives accepted messages and our own faults; nil means
@@ -79,6 +82,15 @@ func (c ServerConfig) withDefaults() ServerConfig {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// Refusal is a session in which the server refused something.
+type Refusal struct {
+	IP, HELO string
+	From, To string // the sender, and the recipient of the refused command; empty before
+	// Reply is the first refusal, and Count is how many there were.
+	Reply string
+	Count int
 }
 
 // inboxes is the part of Receiver that a session uses.

@@ -88,10 +88,11 @@ var All = []Table{
 }
 
 // Left are the tables that are not copied: sessions and links end, the search index is
-// made again, and the rest is known for minutes only.
+// made again, the journal is about the old database, and the rest is known for minutes
+// only.
 var Left = []string{
 	"user_links", "user_sessions", "session_notes", "search_tail", "search_buckets", "search_lease", "search_index",
-	"rate_limits", "mail_policies", "maintenance", "budget_approvals", "budget_approvals",
+	"rate_limits", "mail_policies", "maintenance", "budget_approvals", "api_requests", "smtp_refusals",
 }
 
 // Row is a row of a table. Its values are int64, bool, string, []byte or nil.

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// JournalTTL is how long API requests and refused SMTP sessions are kept.
+const JournalTTL = 7 * 24 * time.Hour
+
+// journalRows is how many rows one statement inserts.
+const journalRows = 500
+
+// APIRequest is a request to the API, without its query, body and response.
+type APIRequest struct {
+	Seq       int64  `db:"seq"`
+	AccountID int64  `db:"account_id"`
+	ID        string `db:"id"`     // as in X-Request-Id
+	Caller    string `db:"caller"` // ID of the key or the user
+	Method    string `db:"method"`
+	Path      string `db:"path"`
+	Status    int    `db:"status"`
+	TookMS    int64  `db:"took_ms"`
+	IP        string `db:"ip"`
+	// OneOf is how many requests the row stands for: more than 1 if only some were
+	// recorded.
+	OneOf     int  `db:"one_of"`
+	CreatedAt Time `db:"created_at"`
+}
+
+const apiRequestColumns = `account_id, id, caller, method, path, status, took_ms, ip, one_of, created_at`
+
+// SMTPRefusal is an SMTP session in which the server refused something.
+type SMTPRefusal struct {
+	Seq   int64  `db:"seq"`
+	IP    string `db:"ip"`
+	HELO  string `db:"helo"`
+	From  string `db:"mail_from"`
+	To    string `db:"rcpt_to"`
+	Reply string `db:"reply"` // the first refusal
+	// Count is how many commands were refused.
+	Count     int  `db:"refused"`
+	CreatedAt Time `db:"created_at"`
+}
+
+const smtpRefusalColumns = `ip, helo, mail_from, rcpt_to, reply, refused, created_at`
+
+// AddJournal records API requests and refused SMTP sessions.
+func (s *Store) AddJournal(ctx context.Context, requests []APIRequest, refusals []SMTPRefusal) error {
+	return s.inTxKeepCache(ctx, "record requests", func(tx *sqlx.Tx) error {
+		for some := range slices.Chunk(requests, journalRows) {
+			if err := addRows(ctx, tx, "api_requests", apiRequestColumns, some); err != nil {
+				return err
+			}
+		}
+		for some := range slices.Chunk(refusals, journalRows) {
+			if err := addRows(ctx, tx, "smtp_refusals", smtpRefusalColumns, some); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addRows inserts rows, whose fields have the names of the columns.
+func addRows[T any](ctx context.Context, tx *sqlx.Tx, table, columns string, rows []T) error {
+	q := "INSERT INTO " + table + " (" + columns + ") VALUES (:" + strings.ReplaceAll(columns, ", ", ", :") + ")"
+	_, err := tx.NamedExecContext(ctx, q, rows)
+	return errIn("insert into "+table, err)
+}
+
+// APIRequestFilter selects API requests. Empty fields match all.
+type APIRequestFilter struct {
+	Caller string
+	Failed bool // only with a status of 400 or more
+}
+
+// APIRequests returns a page of the recorded requests of an account, newest first.
+func (s *Store) APIRequests(ctx context.Context, accountID int64, f APIRequestFilter, p Page) (List[APIRequest], error) {
+	scope := fmt.Sprintf("requests/%d/%q/%t", accountID, f.Caller, f.Failed)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[APIRequest]{}, err
+	}
+	w := &where{}
+	w.add("account_id = ?", accountID)
+	if f.Caller != "" {
+		w.add("caller = ?", f.Caller)
+	}
+	if f.Failed {
+		w.conds = append(w.conds, "status >= 400")
+	}
+	w.add("seq < ?", before)
+	var rows []APIRequest
+	q := `SELECT seq, ` + apiRequestColumns + ` FROM api_requests` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
+		return List[APIRequest]{}, s.wrap(err, "list API requests")
+	}
+	return page(s, scope, p.Limit, rows, func(r APIRequest) position { return position{seq: r.Seq} }), nil
+}
+
+// SMTPRefusals returns a page of the refused SMTP sessions of the installation, newest
+// first.
+func (s *Store) SMTPRefusals(ctx context.Context, p Page) (List[SMTPRefusal], error) {
+	const (
+		scope = "refusals"
+		q     = `SELECT seq, ` + smtpRefusalColumns + ` FROM smtp_refusals WHERE seq < $1 ORDER BY seq DESC LIMIT $2`
+	)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[SMTPRefusal]{}, err
+	}
+	var rows []SMTPRefusal
+	if err := s.reads.All(ctx, &rows, q, before, p.Limit+1); err != nil {
+		return List[SMTPRefusal]{}, s.wrap(err, "list refused SMTP sessions")
+	}
+	return page(s, scope, p.Limit, rows, func(r SMTPRefusal) position { return position{seq: r.Seq} }), nil
+}
+
+// SweepJournal deletes some API requests and refused SMTP sessions that are older than
+// JournalTTL, and returns how many; 0 means that there were none.
+func (s *Store) SweepJournal(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	n, err := s.sweepOld(ctx, "api_requests", JournalTTL)
+	if err != nil {
+		return n, err
+	}
+	more, err := s.sweepOld(ctx, "smtp_refusals", JournalTTL)
+	return n + more, err
+}
+
+// LatestEvents returns a page of the events of the account, newest first: those whose
+// type begins with kind. It reads only so many events for one page that the page may
+// hold fewer than the limit, or none, and yet not be the last.
+func (s *Store) LatestEvents(ctx context.Context, accountID int64, kind string, p Page) (List[Event], error) {
+	const q = `SELECT ` + eventColumns + eventTables + ` WHERE e.account_id = $1 AND e.seq < $2 ORDER BY e.seq DESC LIMIT $3`
+	scope := fmt.Sprintf("latest events/%d/%q", accountID, kind)
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[Event]{}, err
+	}
+	most := p.Limit
+	if kind != "" {
+		most = max(p.Limit, s.limits.listScan)
+	}
+	var events []Event
+	if err := s.reads.All(ctx, &events, q, accountID, before, most+1); err != nil {
+		return List[Event]{}, s.wrap(err, "latest events")
+	}
+	var l List[Event]
+	for i, e := range events {
+		if i == most || len(l.Rows) == p.Limit {
+			l.Cursor = s.cursors.make(scope, position{seq: events[i-1].Seq})
+			break
+		}
+		if !e.Type.Internal() && strings.HasPrefix(string(e.Type), kind) {
+			l.Rows = append(l.Rows, e)
+		}
+	}
+	return l, nil
+}
