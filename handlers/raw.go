@@ -105,7 +105,7 @@ func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted,
 	var v any
 	var repeated bool
 	if once, ok := onceOf(k, m, raw, o); ok {
-		v, repeated, err = a.RunOnce(ctx, once, send)
+		v, repeated, err = a.RunOnce(ctx, once, o.key == "", send)
 	} else {
 		v, err = send(ctx)
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,10 +162,16 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1))`
-	return s.addresses.Get(&s.changes, atAddress{owner, address}, func() (in Inbox, err error) {
-		err = s.reads.One(ctx, &in, q, address, owner)
+	in, err := s.addresses.Get(&s.changes, atAddress{owner, address}, func() (in Inbox, err error) {
+		if err = s.reads.One(ctx, &in, q, address, owner); errors.Is(err, sql.ErrNoRows) {
+			err = nil // that there is none is remembered too
+		}
 		return in, s.wrap(err, "inbox at an address")
 	})
+	if err == nil && in.Seq == 0 {
+		err = fmt.Errorf("inbox at an address: %w", ErrNotFound)
+	}
+	return in, err
 }
 
 // NewestIn returns the place of the newest message of the inbox, which is zero if

@@ -122,7 +122,7 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 	if !ok {
 		o.Key, o.TTL = impliedKey(Caller(req.Context), hash), within
 	}
-	v, replayed, err := c.RunOnce(req.Context, o, func(ctx context.Context) (any, error) {
+	v, replayed, err := c.RunOnce(req.Context, o, false, func(ctx context.Context) (any, error) {
 		req.SetContext(ctx)
 		res, err := next(req)
 		return res.Type, err
@@ -134,8 +134,9 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 }
 
 // RunOnce runs a call, or returns its cached response. The call runs with a
-// context for Once.
-func (c *Chain) RunOnce(ctx context.Context, o store.Once, call func(context.Context) (any, error)) (v any, replayed bool, err error) {
+// context for Once. When repeats are rare, the cached response is looked up only
+// if the transaction of the call finds that it is there, or the call fails.
+func (c *Chain) RunOnce(ctx context.Context, o store.Once, rare bool, call func(context.Context) (any, error)) (v any, replayed bool, err error) {
 	end, ok := c.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
 	if !ok {
 		return nil, false, &Error{
@@ -144,14 +145,16 @@ func (c *Chain) RunOnce(ctx context.Context, o store.Once, call func(context.Con
 		}
 	}
 	defer end()
-	if v, err := c.replay(ctx, o); !errors.Is(err, store.ErrNotFound) {
-		return v, err == nil, err
+	if !rare {
+		if v, err := c.replay(ctx, o); !errors.Is(err, store.ErrNotFound) {
+			return v, err == nil, err
+		}
 	}
 	v, err = call(context.WithValue(ctx, onceKey{}, o))
 	switch {
 	case err == nil:
 		return v, false, nil
-	case errors.Is(err, store.ErrIdempotencyRaced): // another node was faster
+	case errors.Is(err, store.ErrIdempotencyRaced): // a repeat, or another node was faster
 		v, err = c.replay(ctx, o)
 		return v, err == nil, err
 	}
