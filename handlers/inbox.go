@@ -187,6 +187,9 @@ func randomName(a *API) string { return store.NewID("", a.now())[13:] }
 // GetInbox implements GET /v1/inboxes/{inbox_id}.
 func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, error) {
 	in, err := a.inboxOf(ctx, p.InboxID)
+	if err == nil {
+		in, err = a.store.Inbox(ctx, in.AccountID, in.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +318,7 @@ func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
 	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, id) {
 		return store.Inbox{}, fmt.Errorf("inbox: %w", store.ErrNotFound)
 	}
-	return a.store.Inbox(ctx, k.AccountID, id)
+	return a.store.InboxSettings(ctx, k.AccountID, id)
 }
 
 // filteredInbox is inboxOf for the list parameter inbox_id, with an error that

@@ -156,11 +156,23 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 	return in, s.wrap(err, "inbox")
 }
 
+// InboxSettings is Inbox without LastMessageAt. Where one process writes, it
+// remembers inboxes as MailboxByAddress does; the transaction that stores a message
+// checks its inbox again.
+func (s *Store) InboxSettings(ctx context.Context, accountID int64, id string) (Inbox, error) {
+	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
+	return s.inboxes.Get(&s.changes, inAccount{accountID, id}, func() (in Inbox, err error) {
+		err = s.reads.One(ctx, &in, q, accountID, id)
+		return in, s.wrap(err, "inbox")
+	})
+}
+
 // InboxAt returns the inbox that has or had an address, of whatever account and
 // in whatever state, or the one that has it as an alias on a domain of owner. A
-// catch-all inbox does not count.
+// catch-all inbox does not count. It remembers inboxes as InboxSettings does, and
+// leaves out LastMessageAt too.
 func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox, error) {
-	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
+	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1))`
 	in, err := s.addresses.Get(&s.changes, atAddress{owner, address}, func() (in Inbox, err error) {
 		if err = s.reads.One(ctx, &in, q, address, owner); errors.Is(err, sql.ErrNoRows) {
@@ -436,6 +448,12 @@ const mailboxByAddress = `
 type atAddress struct {
 	owner   int64
 	address string
+}
+
+// inAccount is what a row of an account is looked up with.
+type inAccount struct {
+	account int64
+	id      string
 }
 
 // MailboxByAddress returns the inbox that receives mail for address (lower case,

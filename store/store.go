@@ -112,6 +112,7 @@ type Store struct {
 	changes   recent.Changes // of what follows
 	mailboxes recent.Rows[atAddress, Mailbox]
 	addresses recent.Rows[atAddress, Inbox]
+	inboxes   recent.Rows[inAccount, Inbox]
 	keys      recent.Rows[string, Key] // by hash
 	used      usedKeys
 	totals    totals
