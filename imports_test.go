@@ -32,7 +32,7 @@ var (
 	nothing    []string
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
-		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp",
+		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp", "internal/oauth",
 		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/pdftext", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal",
 	}
@@ -116,8 +116,12 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/pdftext", "internal/remoteimage", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
+	},
+	{
+		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi"},
+		tests: []string{"handlers", "internal/maintenance", "internal/mcp", "internal/netguard", "internal/stream", "internal/web", "smtp/inbound"},
 	},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "internal/cli", imports: []string{"client", "gen", "internal/nearname"}},

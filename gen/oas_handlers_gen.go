@@ -31,12 +31,12 @@ func recordError(string, error) {}
 // handleCallMcpRequest handles callMcp operation.
 //
 // Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions
-// of the key and lists only the tools that the key may use. Each tool is an operation of this API,
-// with the same permissions, limits and errors. The response is JSON, or a stream for a
-// `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch.
-// Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a
-// JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since
-// protocol version 2026-07-28 and 200 before.
+// of the key, or of the connection whose OAuth access token is sent, and lists only the tools that
+// these may use. Each tool is an operation of this API, with the same permissions, limits and errors.
+// The response is JSON, or a stream for a `wait_for_email` with a progress token. A request has at
+// most 8 MiB and one message, not a batch. Requests from a page of another origin are refused. Invalid
+// JSON-RPC and unknown methods may get a JSON-RPC error instead of the usual error body; an unknown
+// method gets -32601, with status 404 since protocol version 2026-07-28 and 200 before.
 //
 // POST /mcp
 func (s *Server) handleCallMcpRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

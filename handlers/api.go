@@ -72,6 +72,8 @@ type Config struct {
 	// Undo is how long an approval can be undone. The message waits for that time.
 	// 0 sends it at once.
 	Undo time.Duration
+	// OAuth, if not nil, lets access tokens call the MCP endpoint.
+	OAuth *httpapi.OAuth
 	// TrustedProxies are the proxies whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.
@@ -131,7 +133,7 @@ func New(cfg Config) (*Service, error) {
 	a := &API{
 		Chain: httpapi.New(httpapi.Config{
 			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, Rates: cfg.Rates, TempDir: cfg.TempDir,
-			OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
+			OAuth: cfg.OAuth, OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
 		}),
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: packed.New(contract),

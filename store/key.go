@@ -173,27 +173,29 @@ func (s *Store) UpdateKey(ctx context.Context, accountID int64, id string, edit 
 // RevokeKey revokes the key at once and disables its webhook endpoints. It
 // returns ErrNotFound if the account has no active key with this id.
 func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error {
+	return s.inTx(ctx, "revoke key", func(tx *sqlx.Tx) error { return s.revokeKey(ctx, tx, accountID, id) })
+}
+
+func (s *Store) revokeKey(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) error {
 	const (
 		lock   = `SELECT seq FROM accounts WHERE seq = $1` // CreateWebhook locks it too
 		revoke = `UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
 		off    = `UPDATE webhook_endpoints SET active = false, disabled_reason = 'the key that created it was revoked'
 			WHERE account_id = $1 AND owner_key = $2 AND active`
 	)
-	return s.inTx(ctx, "revoke key", func(tx *sqlx.Tx) error {
-		var n int64
-		if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), accountID); err != nil {
-			return errIn("lock the account", err)
-		}
-		res, err := tx.ExecContext(ctx, revoke, accountID, id, NewTime(s.now()))
-		if err != nil {
-			return err
-		}
-		if err := one(res, "key "+id, ErrNotFound); err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, off, accountID, id)
-		return errIn("turn off webhook endpoints", err)
-	})
+	var n int64
+	if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), accountID); err != nil {
+		return errIn("lock the account", err)
+	}
+	res, err := tx.ExecContext(ctx, revoke, accountID, id, NewTime(s.now()))
+	if err != nil {
+		return err
+	}
+	if err := one(res, "key "+id, ErrNotFound); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, off, accountID, id)
+	return errIn("turn off webhook endpoints", err)
 }
 
 // usedKeys holds the last use of keys that is not written yet.

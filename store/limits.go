@@ -163,6 +163,25 @@ const (
 	sessionUsedEvery = 5 * time.Minute
 )
 
+// OAuth.
+const (
+	// AuthorizationCodeTTL is how long an application may take to use its code.
+	AuthorizationCodeTTL = time.Minute
+	// AccessTokenTTL is the lifetime of an access token.
+	AccessTokenTTL = time.Hour
+	// RefreshTokenTTL is how long a connected application may be silent.
+	RefreshTokenTTL = 30 * day
+	// ClientWaitTTL is how long a registered application may wait for a first approval.
+	ClientWaitTTL = day
+	// ClientTTL is how long an application stays registered after its last approval,
+	// if it is not connected.
+	ClientTTL = 90 * day
+	// MaxWaitingClients is how many applications that no person has approved are kept.
+	MaxWaitingClients = 1000
+	// maxApplications is how many connected applications of an account are listed.
+	maxApplications = 200
+)
+
 // Keys, domains and webhook endpoints.
 const (
 	// KeyRetireTTL is how long the DNS record of a DKIM key stays up after another

@@ -27,6 +27,7 @@ import (
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
@@ -170,6 +171,11 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 			return mcp.New(mcp.Config{Local: local, Version: programVersion(), Log: n.log})
 		}), nil
 	}
+	var apps *oauth.Server
+	if n.cfg.OAuth {
+		apps = oauth.New(oauth.Config{Store: s, BaseURL: base, KeyPrefix: cfg.KeyPrefix, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log})
+		cfg.OAuth = apps.Access()
+	}
 	service, err := handlers.New(cfg)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create API: %w", err)
@@ -182,11 +188,14 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
-			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links,
+			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("create dashboard: %w", err)
 		}
+	}
+	if apps != nil {
+		api = apps.Handler(api)
 	}
 	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
 		return nil, nil, err

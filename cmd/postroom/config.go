@@ -54,6 +54,8 @@ type Config struct {
 
 	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard" want:"on or off"`
 
+	OAuth onOff `env:"OAUTH" envDefault:"off" usage:"let MCP clients connect with OAuth: they register themselves, and a user approves each in the dashboard" want:"on or off"`
+
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"the first full-access key" unset:"created at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`
 	KeyPrefix         keyPrefix    `env:"KEY_PREFIX" envDefault:"sk" usage:"prefix of new keys (sk: sk_live_...)" want:"1 to 16 of a-z and 0-9"`
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"default send policy of inboxes" want:"open, reply_only or approval"`

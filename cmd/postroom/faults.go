@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,8 +119,30 @@ func (l *faultList) disagreeing(c Config, given map[string]string) {
 	if len(c.Approvers) > 0 && !bool(c.Dashboard) {
 		l.add("%s is set and %s is off: the links open a page of the dashboard", given["Approvers"], given["Dashboard"])
 	}
+	l.oauth(c, given)
 	if c.HTTP == c.SMTP && !strings.HasSuffix(string(c.HTTP), ":0") && c.HTTP != "" {
 		l.add("%s and %s are both %s: each needs a port of its own", given["HTTP"], given["SMTP"], c.HTTP)
+	}
+}
+
+// oauth adds what OAuth lacks: the dashboard, which has the page for approval, and a URL
+// that clients trust with tokens.
+func (l *faultList) oauth(c Config, given map[string]string) {
+	if !bool(c.OAuth) {
+		return
+	}
+	if !bool(c.Dashboard) {
+		l.add("%s is on and %s is off: a page of the dashboard asks for approval", given["OAuth"], given["Dashboard"])
+	}
+	base, err := url.Parse(string(c.BaseURL))
+	switch {
+	case err != nil || c.BaseURL == "" && (c.HTTPS != "" || isLoopback(string(c.HTTP))):
+	case c.BaseURL == "":
+		l.add("%s is on: set %s to the public https:// address", given["OAuth"], given["BaseURL"])
+	case base.Scheme != "https" && !isLoopback(net.JoinHostPort(base.Hostname(), "0")):
+		l.add("%s is on and %s is %s: use https://, or http:// with a loopback address", given["OAuth"], given["BaseURL"], c.BaseURL)
+	case strings.Trim(base.Path, "/") != "":
+		l.add("%s is on and %s has a path: use an address without one", given["OAuth"], given["BaseURL"])
 	}
 }
 

@@ -39,16 +39,20 @@ func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t ge
 		return c.authorize(ctx, caller.key, caller.takeCount(), op, t.Roles)
 	}
 	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
-	k, err := c.keyOf(ctx, token)
+	k, err := c.keyOf(ctx, token, op)
 	if err != nil {
 		return ctx, err
 	}
 	return c.authorize(ctx, k, infoOf(ctx).resumed != nil, op, t.Roles)
 }
 
-// keyOf returns the key with a secret, if the client may use it.
-func (c *Chain) keyOf(ctx context.Context, secret string) (store.Key, error) {
+// keyOf returns the key with a secret, if the client may use it. For the MCP endpoint
+// the secret may be an access token of a key.
+func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) (store.Key, error) {
 	k, err := c.store.KeyByHash(ctx, store.HashKey(secret))
+	if errors.Is(err, store.ErrNotFound) && op == gen.CallMcpOperation && c.cfg.OAuth != nil {
+		k, err = c.store.KeyByAccessToken(ctx, store.HashKey(secret), c.cfg.OAuth.Resource)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return k, ErrUnauthorized
 	}
@@ -66,7 +70,7 @@ func (c *Chain) keyOf(ctx context.Context, secret string) (store.Key, error) {
 // and the key. A wrong key counts against the client address, as over HTTP.
 func (c *Chain) WithKey(ctx context.Context, secret string, ip netip.Addr) (context.Context, store.Key, error) {
 	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip, kept: &keptContents{}})
-	k, err := c.keyOf(ctx, secret)
+	k, err := c.keyOf(ctx, secret, "")
 	if err != nil {
 		e := c.Classify(ctx, err)
 		if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {

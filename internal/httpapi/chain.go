@@ -66,6 +66,8 @@ type Config struct {
 	// TempDir is the folder for large request bodies. Empty means the default
 	// of the system.
 	TempDir string
+	// OAuth, if not nil, lets access tokens call the MCP endpoint.
+	OAuth *OAuth
 	// OnResponse, if not nil, is called for every response.
 	OnResponse func(Response)
 	// AccessLog logs every request, not only at the log level debug.
@@ -74,6 +76,14 @@ type Config struct {
 	Now func() time.Time
 	// Log records faults of the service.
 	Log *slog.Logger
+}
+
+// OAuth describes access tokens.
+type OAuth struct {
+	// Resource is the URL of the MCP endpoint, which tokens are for.
+	Resource string
+	// Metadata is the URL that tells clients where to get one (RFC 9728).
+	Metadata string
 }
 
 // Chain is the HTTP layer around the generated server. Its NewError is part of
@@ -117,6 +127,8 @@ type requestInfo struct {
 	w    http.ResponseWriter
 	sw   *statusWriter
 	kept *keptContents // of its body
+	// authenticate is the header WWW-Authenticate of a 401.
+	authenticate string
 
 	operation string    // empty until the request has reached one
 	account   int64     // of the caller, as caller
@@ -147,7 +159,10 @@ func RequestID(ctx context.Context) string { return infoOf(ctx).id }
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w}
-		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, start: c.now()}
+		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, start: c.now(), authenticate: "Bearer"}
+		if c.cfg.OAuth != nil && isMCP(r) { // RFC 9728 section 5.1
+			info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
+		}
 		if again, ok := httpserver.Resumed(r).(*resumed); ok {
 			info.start = again.start
 			info.resume(again)

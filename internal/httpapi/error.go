@@ -276,7 +276,7 @@ func (i *requestInfo) setErrorHeaders(e *Error) {
 	}
 	switch e.Status {
 	case http.StatusUnauthorized:
-		i.w.Header().Set("WWW-Authenticate", "Bearer")
+		i.w.Header().Set("WWW-Authenticate", i.authenticate)
 	case http.StatusRequestTimeout: // the rest of the body belongs to this request
 		i.w.Header().Set("Connection", "close")
 	}

@@ -24,8 +24,8 @@ type SweeperConfig struct {
 // Sweeper removes leftover data: blobs without a message, which a crash can
 // leave, old cached responses of idempotent requests, events, webhook
 // deliveries, daily counts and the journal, expired mail policies of other
-// domains, unread notes of the dashboard, empty parts of the full-text index, and
-// the words in it that occur only in deleted mail.
+// domains, unread notes of the dashboard, ended connections of applications, empty
+// parts of the full-text index, and the words in it that occur only in deleted mail.
 type Sweeper struct{ cfg SweeperConfig }
 
 // NewSweeper returns a Sweeper. Call Run to start it.
@@ -67,6 +67,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		{"mail_policies", inSteps(st.SweepMailPolicies)},
 		{"notes", inSteps(st.SweepNotes)},
 		{"journal", inSteps(st.SweepJournal)},
+		{"grants", inSteps(st.SweepGrants)},
 		{"index_buckets", st.SweepIndex},
 	} {
 		n, err := kind.sweep(ctx)

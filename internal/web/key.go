@@ -24,9 +24,10 @@ func (d *Dashboard) keyPages() {
 	d.post("/keys/{id}/revoke", d.revokeKey)
 }
 
-// keyList is the page of API keys.
+// keyList is the page of API keys, and of connected applications on its first page.
 type keyList struct {
-	Keys []gen.ApiKey
+	Applications []store.Application
+	Keys         []gen.ApiKey
 	paging
 }
 
@@ -35,7 +36,18 @@ func (d *Dashboard) listKeys(p *page) (keyList, error) {
 	if err != nil {
 		return keyList{}, err
 	}
-	return keyList{Keys: l.Data, paging: p.paging(l.Cursor)}, nil
+	v := keyList{Keys: l.Data, paging: p.paging(l.Cursor)}
+	apps, err := d.store.Applications(p.ctx(), p.user.AccountID)
+	if err != nil {
+		return v, err
+	}
+	v.Keys = slices.DeleteFunc(v.Keys, func(k gen.ApiKey) bool {
+		return slices.ContainsFunc(apps, func(a store.Application) bool { return a.ID == k.ID })
+	})
+	if v.First == "" {
+		v.Applications = apps
+	}
+	return v, nil
 }
 
 // keyView is the page with the form for a new key.
@@ -58,6 +70,7 @@ type keyForm struct {
 	Scopes                   []string
 	Inboxes                  []string // selected
 	OtherInboxes             string   // typed addresses and IDs
+	AllInboxes               bool     // on the consent page
 	Limits                   limitsForm
 }
 
@@ -331,8 +344,15 @@ func (d *Dashboard) limitKey(p *page) error {
 }
 
 func (d *Dashboard) revokeKey(p *page) error {
+	sent, err := p.form()
+	if err != nil {
+		return err
+	}
 	if _, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.r.PathValue("id")}); err != nil {
 		return p.refused("/keys", err)
+	}
+	if sent.Has("application") {
+		return p.done("/keys", "Application disconnected.")
 	}
 	return p.done("/keys", "API key revoked.")
 }

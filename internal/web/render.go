@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-faster/jx"
+
+	"github.com/postroom/postroom/internal/oauth"
 )
 
 //go:embed templates
@@ -47,6 +49,8 @@ func (d *Dashboard) functions() template.FuncMap {
 		"entryChoices": func() []string { return entryChoices },
 		"entryWords":   func(choice string) string { return entryWords[choice] },
 		"limitFields":  func() []limitField { return limitFields },
+		"consentDays":  func() []string { return consentDays },
+		"redirectHost": oauth.Host,
 		"time":         func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 		"ago":          func(t time.Time) string { return ago(d.now().Sub(t)) },
 		"iso":          func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

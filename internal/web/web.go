@@ -28,12 +28,13 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
 )
 
-// Config configures the dashboard. All fields but TrustedProxies, Images and
-// Approvals are required.
+// Config configures the dashboard. All fields but TrustedProxies, Images,
+// Approvals and OAuth are required.
 type Config struct {
 	// API serves the calls of the pages and all paths that do not belong to the
 	// dashboard.
@@ -57,6 +58,9 @@ type Config struct {
 	Undo time.Duration
 	// Approvals reads the links in emails to approvers; nil disables them.
 	Approvals *approval.Links
+	// OAuth checks the requests of applications that ask to connect; nil refuses
+	// them.
+	OAuth *oauth.Server
 	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// Now is the clock.
@@ -129,6 +133,7 @@ func (d *Dashboard) routes() {
 	d.domainPages()
 	d.webhookPages()
 	d.keyPages()
+	d.consentPages()
 	d.suppressionPages()
 	d.listPages()
 	d.templatePages()

@@ -878,7 +878,7 @@ export interface paths {
         put?: never;
         /**
          * Call the MCP server
-         * @description Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions of the key and lists only the tools that the key may use. Each tool is an operation of this API, with the same permissions, limits and errors. The response is JSON, or a stream for a `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch. Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since protocol version 2026-07-28 and 200 before.
+         * @description Calls the Model Context Protocol server (Streamable HTTP, stateless). It acts with the permissions of the key, or of the connection whose OAuth access token is sent, and lists only the tools that these may use. Each tool is an operation of this API, with the same permissions, limits and errors. The response is JSON, or a stream for a `wait_for_email` with a progress token. A request has at most 8 MiB and one message, not a batch. Requests from a page of another origin are refused. Invalid JSON-RPC and unknown methods may get a JSON-RPC error instead of the usual error body; an unknown method gets -32601, with status 404 since protocol version 2026-07-28 and 200 before.
          */
         post: operations["callMcp"];
         delete?: never;
@@ -4822,7 +4822,7 @@ export interface components {
         "Idempotent-Replayed": string;
         /** @description The methods that the path supports. Present with status 405. */
         Allow: string;
-        /** @description The authentication scheme. Always `Bearer`. */
+        /** @description The authentication scheme: `Bearer`. At `/mcp`, with OAuth on, `resource_metadata` is the URL of the metadata (RFC 9728). */
         "WWW-Authenticate": string;
     };
     pathItems: never;

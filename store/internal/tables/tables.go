@@ -44,6 +44,8 @@ var All = []Table{
 	{Name: "certificates", order: "name"},
 	{Name: "accounts", order: "seq", numbered: true, account: "seq = $1"},
 	{Name: "api_keys", order: "seq", numbered: true, account: ofAccount},
+	{Name: "oauth_clients", order: "id", account: "id IN (SELECT client_id FROM oauth_grants WHERE account_id = $1)"},
+	{Name: "oauth_grants", order: "seq", numbered: true, account: ofAccount},
 	{Name: "users", order: "seq", numbered: true, account: ofAccount},
 	{Name: "domains", order: "seq", numbered: true, account: ofAccount},
 	{
