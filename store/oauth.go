@@ -112,7 +112,7 @@ func (s *Store) AddGrant(ctx context.Context, g Grant) error {
 
 // UseCode gives the grant whose code has this hash the tokens and a key, and returns
 // the key. k has the secret of the key; the rest comes from the grant. It returns
-// ErrNotFound if there is no such code, it has expired, or check refuses the grant. A
+// ErrNotFound if the code is unknown or has expired, or check refuses the grant. A
 // code works once: a refused one is gone, and a used one returns ErrReused.
 func (s *Store) UseCode(ctx context.Context, code []byte, check func(Grant) bool, k Key, t Tokens) (Key, error) {
 	const (
@@ -167,7 +167,7 @@ func (s *Store) putTokens(ctx context.Context, tx *sqlx.Tx, seq int64, t Tokens)
 }
 
 // RotateTokens replaces the tokens of the client's grant that has the refresh token
-// used, and returns its key. It returns ErrNotFound if there is no such grant, or it
+// used, and returns its key. It returns ErrNotFound if it finds none, or the grant
 // has ended, and ErrReused if the refresh token was replaced before.
 func (s *Store) RotateTokens(ctx context.Context, clientID string, used, next Tokens) (Key, error) {
 	const (

@@ -24,7 +24,7 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open", "POSTROOM_TRACK": "off",
 		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AGENT_LIMITS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
-		"POSTROOM_HTTPS": "-", "POSTROOM_DASHBOARD": "on", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
+		"POSTROOM_HTTPS": "-", "POSTROOM_DASHBOARD": "on", "POSTROOM_OAUTH": "off", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
 		"POSTROOM_ACME_DIRECTORY": "https://acme-v02.api.letsencrypt.org/directory",
 		"POSTROOM_RELAY":          "-", "POSTROOM_SUBMISSION": "-", "POSTROOM_SUBMISSIONS": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_UNDO": "10s", "POSTROOM_APPROVERS": "-", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
 	}
@@ -142,6 +142,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"profiles for everybody", "PPROF=0.0.0.0:6060", "POSTROOM_PPROF"},
 		{"an approver with an inbox", "APPROVERS=ann@far.example,ben@agents.postroom.localhost", `POSTROOM_APPROVERS has ben@agents.postroom.localhost, where an agent can have an inbox`},
 		{"an approver without a domain", "APPROVERS=ann", `POSTROOM_APPROVERS`},
+		{"OAuth without TLS", "OAUTH=on\nBASE_URL=http://mail.example.com", `POSTROOM_OAUTH is on and POSTROOM_BASE_URL is http://mail.example.com: use https://`},
+		{"OAuth below a path", "OAUTH=on\nBASE_URL=https://example.com/mail", "POSTROOM_OAUTH is on and POSTROOM_BASE_URL has a path"},
+		{"OAuth without an address", "OAUTH=on\nHTTP=:8080", "POSTROOM_OAUTH is on: set POSTROOM_BASE_URL"},
+		{"OAuth without pages", "OAUTH=on\nDASHBOARD=off", "POSTROOM_OAUTH is on and POSTROOM_DASHBOARD is off"},
 		{"an unknown plan", "PLAN=gold", `POSTROOM_PLAN is "gold", which is neither self_hosted nor free nor a plan of POSTROOM_PLANS`},
 		{"a plan with an unknown limit", "PLANS=team:hourly=5", `invalid limit "hourly=5": use a form such as daily=2000`},
 		{"a plan with a limit of nothing", "PLANS=team:daily=0", `invalid limit "daily=0"`},
@@ -161,7 +165,11 @@ func TestLoadRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load([]string{"POSTROOM_" + tt.env}, nil)
+			var environ []string
+			for setting := range strings.SplitSeq(tt.env, "\n") {
+				environ = append(environ, "POSTROOM_"+setting)
+			}
+			_, err := load(environ, nil)
 			if err == nil {
 				t.Fatal("no error")
 			}

@@ -4,15 +4,14 @@
 //
 // An application finds the server by its metadata (RFC 9728, RFC 8414), registers
 // itself (RFC 7591), and sends a person to the consent page, which package web shows.
-// What the person approves becomes an API key that nobody knows the secret of. The
+// What the person approves becomes an API key with a secret that is not kept. The
 // application gets tokens for this key, which work at the MCP endpoint only. So all
 // limits, policies and records of keys apply, and revoking the key ends the connection
 // at once.
 //
 // Applications are public clients: they have no secret, and every code is bound to a
 // PKCE challenge (RFC 7636, S256 only). What registers is not trusted. A request with
-// an error is answered here and never redirects, and the consent page says where it
-// leads.
+// an error shows a page and never redirects, and the consent page says where it leads.
 package oauth
 
 import (

@@ -171,14 +171,14 @@ func TestCodeRace(t *testing.T) {
 	each(t, func(t *testing.T, in *install) {
 		client := in.register(t, "client")
 		code := in.code(t, client)
-		answers := make(chan answer, 8)
-		for range cap(answers) {
-			go func() { answers <- in.exchange(t, client, code) }()
+		responses := make(chan response, 8)
+		for range cap(responses) {
+			go func() { responses <- in.exchange(t, client, code) }()
 		}
 		given := 0
 		var access string
-		for range cap(answers) {
-			if a := <-answers; a.status == 200 {
+		for range cap(responses) {
+			if a := <-responses; a.status == 200 {
 				given++
 				access = a.text(t, "access_token")
 			}
@@ -348,7 +348,7 @@ func TestErrorsNeverRedirect(t *testing.T) {
 			{"state", strings.Repeat("s", 9000)},
 		} {
 			q := in.asks(client, wrong...)
-			for name, a := range map[string]answer{"page": in.page(t, q), "form": in.decide(t, q), "refusal": in.decide(t, q, "decision", "deny")} {
+			for name, a := range map[string]response{"page": in.page(t, q), "form": in.decide(t, q), "refusal": in.decide(t, q, "decision", "deny")} {
 				if a.status != 400 || a.header.Get("Location") != "" || !strings.Contains(a.body, "This application cannot connect") {
 					t.Errorf("%q, %s: status %d, location %q", wrong, name, a.status, a.header.Get("Location"))
 				}
@@ -455,7 +455,7 @@ func TestRedirectURIs(t *testing.T) {
 	})
 }
 
-// Anybody can register. What they send is bounded, in size and in number.
+// Strangers can register applications. What they send is bounded, in size and in number.
 func TestRegistrationIsBounded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *install) {
@@ -486,7 +486,7 @@ func TestRegistrationIsBounded(t *testing.T) {
 }
 
 // Maintenance deletes codes that were not used, ended connections and the
-// applications that nobody connects.
+// applications that are not connected.
 func TestMaintenanceDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *install) {

@@ -131,8 +131,8 @@ func (in *install) newUser(t *testing.T, account int64, name string) string {
 	return session
 }
 
-// answer is a response.
-type answer struct {
+// response is a response to a request, read in full.
+type response struct {
 	status int
 	header http.Header
 	body   string
@@ -140,7 +140,7 @@ type answer struct {
 
 // request sends a request to this node; headers are names and values. It follows no
 // redirects.
-func (in *install) request(t *testing.T, method, path, body string, headers ...string) answer {
+func (in *install) request(t *testing.T, method, path, body string, headers ...string) response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, in.url+path, strings.NewReader(body))
 	must(t, err)
@@ -152,11 +152,11 @@ func (in *install) request(t *testing.T, method, path, body string, headers ...s
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
 	must(t, err)
-	return answer{res.StatusCode, res.Header, string(b)}
+	return response{res.StatusCode, res.Header, string(b)}
 }
 
 // want fails the test unless the response has this status and these texts.
-func (a answer) want(t *testing.T, status int, texts ...string) answer {
+func (a response) want(t *testing.T, status int, texts ...string) response {
 	t.Helper()
 	if a.status != status {
 		t.Fatalf("status %d, want %d:\n%s", a.status, status, a.body)
@@ -170,7 +170,7 @@ func (a answer) want(t *testing.T, status int, texts ...string) answer {
 }
 
 // json returns the members of the response.
-func (a answer) json(t *testing.T) map[string]any {
+func (a response) json(t *testing.T) map[string]any {
 	t.Helper()
 	var out map[string]any
 	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
@@ -180,7 +180,7 @@ func (a answer) json(t *testing.T) map[string]any {
 }
 
 // text returns a member of the response.
-func (a answer) text(t *testing.T, name string) string {
+func (a response) text(t *testing.T, name string) string {
 	t.Helper()
 	s, _ := a.json(t)[name].(string)
 	if s == "" {
@@ -231,13 +231,13 @@ func change(q url.Values, changes []string) url.Values {
 }
 
 // page opens the consent page as the user.
-func (in *install) page(t *testing.T, q url.Values) answer {
+func (in *install) page(t *testing.T, q url.Values) response {
 	t.Helper()
 	return in.request(t, "GET", "/oauth/authorize?"+q.Encode(), "", "Cookie", "postroom_session="+in.session)
 }
 
 // decide sends the form of the consent page as the user: fields are names and values.
-func (in *install) decide(t *testing.T, q url.Values, fields ...string) answer {
+func (in *install) decide(t *testing.T, q url.Values, fields ...string) response {
 	t.Helper()
 	form := url.Values{"decision": {"approve"}, "preset": {"read"}, "inboxes": {"some"}, "inbox_ids": {in.inbox.ID}, "expires": {"30"}}
 	for name, values := range q {
@@ -248,7 +248,7 @@ func (in *install) decide(t *testing.T, q url.Values, fields ...string) answer {
 }
 
 // query returns the parameters of a redirect.
-func (a answer) query(t *testing.T) url.Values {
+func (a response) query(t *testing.T) url.Values {
 	t.Helper()
 	u, err := url.Parse(a.want(t, http.StatusSeeOther).header.Get("Location"))
 	must(t, err)
@@ -266,13 +266,13 @@ func (in *install) code(t *testing.T, client string, fields ...string) string {
 }
 
 // post sends a form to an endpoint.
-func (in *install) post(t *testing.T, path string, q url.Values) answer {
+func (in *install) post(t *testing.T, path string, q url.Values) response {
 	t.Helper()
 	return in.request(t, "POST", path, q.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
 // exchange uses a code, with changes of the parameters.
-func (in *install) exchange(t *testing.T, client, code string, changes ...string) answer {
+func (in *install) exchange(t *testing.T, client, code string, changes ...string) response {
 	t.Helper()
 	return in.post(t, "/oauth/token", change(url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {client}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {callback},
@@ -281,7 +281,7 @@ func (in *install) exchange(t *testing.T, client, code string, changes ...string
 }
 
 // refresh uses a refresh token.
-func (in *install) refresh(t *testing.T, client, token string) answer {
+func (in *install) refresh(t *testing.T, client, token string) response {
 	t.Helper()
 	return in.post(t, "/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {token}})
 }
@@ -294,7 +294,7 @@ func (in *install) connect(t *testing.T, client string, fields ...string) (acces
 }
 
 // listTools calls the MCP server with a token.
-func (in *install) listTools(t *testing.T, token string) answer {
+func (in *install) listTools(t *testing.T, token string) response {
 	t.Helper()
 	return in.request(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer "+token,
 		"Content-Type", "application/json", "Accept", "application/json, text/event-stream")

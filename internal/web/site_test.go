@@ -22,6 +22,7 @@ import (
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
@@ -46,6 +47,7 @@ type site struct {
 	dashboard http.Handler
 	service   http.Handler    // the API
 	links     *approval.Links // of the emails to approvers
+	apps      *oauth.Server
 
 	account int64
 	user    store.User
@@ -111,12 +113,13 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	if o.before != nil {
 		api = o.before(api)
 	}
+	s.apps = oauth.New(oauth.Config{Store: s.store, BaseURL: base, KeyPrefix: "sk", TrustedProxies: o.proxies, Now: clock.Now, Log: log})
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, EventBody: handlers.EventBody(s.store), BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
-		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo, Approvals: s.links,
+		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo, Approvals: s.links, OAuth: s.apps,
 	})
 	must(t, err)
-	server.Config.Handler = s.dashboard
+	server.Config.Handler = s.apps.Handler(s.dashboard)
 	server.Start()
 	t.Cleanup(server.Close)
 	return s

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/store"
 )
@@ -36,6 +37,8 @@ func TestEveryLinkAndFormWorks(t *testing.T) {
 		w := newWalk(t, s)
 		w.hooks, w.inbox = hooks, inbox
 		w.visit("/setup/"+token, "the test")
+		s.connect(t, "Walk client")
+		w.addLink(s.authorization(t, "Another client", "https://client.example/callback"), "/")
 		w.run()
 		for _, route := range routes(t) {
 			if !w.used[route] {
@@ -401,6 +404,9 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 			add(name, attr(n, "value"))
 		}
 	}
+	if attr(form, "action") == oauth.AuthorizePath {
+		values.Set("inboxes", "all") // the forms before may have deleted some
+	}
 	if box := elsewhere(form); box != nil {
 		values.Add(attr(box, "name"), attr(box, "value"))
 	}
@@ -435,7 +441,7 @@ func (w *walk) parse(page string) *html.Node {
 func formsOf(doc *html.Node) []*html.Node {
 	var forms []*html.Node
 	for n := range doc.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "form" {
+		if n.Type == html.ElementNode && n.Data == "form" && attr(n, "method") != "dialog" {
 			forms = append(forms, n)
 		}
 	}
