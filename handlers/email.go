@@ -55,6 +55,7 @@ func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.Emai
 	k := httpapi.Caller(ctx)
 	f := store.EmailFilter{
 		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Status: store.MessageStatus(p.Status.Or("")), BatchID: p.BatchID.Or(""),
+		ToLike: fromLike(p.To), Since: sinceOf(p.Since), Until: sinceOf(p.Until),
 	}
 	if tag, ok := p.Tag.Get(); ok {
 		f.Tags = tagsOf(tag)

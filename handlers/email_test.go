@@ -212,7 +212,8 @@ func TestSendEmailBatch(t *testing.T) {
 		if again := batch(two, key).want(t, http.StatusCreated); again.str(t, "id") != id {
 			t.Errorf("not a repeat: %s", again.body)
 		}
-		for query, want := range map[string]int{"batch_id=" + id: 2, "tag=n:1": 1, "tag=n:2": 0, "batch_id=" + id + "&tag=n:1&status=queued": 1} {
+		for query, want := range map[string]int{"batch_id=" + id: 2, "tag=n:1": 1, "tag=n:2": 0, "batch_id=" + id + "&tag=n:1&status=queued": 1,
+			"to=Carl@OUT.example": 1, "to=*@out.example": 2, "to=carl": 0, "since=2000-01-01T00:00:00Z": 2, "until=2000-01-01T00:00:00Z": 0} {
 			if ids := s.do(t, http.MethodGet, "/v1/emails?"+query, "").want(t, http.StatusOK).strs(t, "data", "id"); len(ids) != want {
 				t.Errorf("%s: %v, want %d", query, ids, want)
 			}

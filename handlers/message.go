@@ -44,7 +44,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 	f := store.MessageFilter{
 		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.Direction(p.Direction.Or("")),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
-		Status: store.MessageStatus(p.Status.Or("")),
+		Status: store.MessageStatus(p.Status.Or("")), ToLike: fromLike(p.To), Until: sinceOf(p.Until),
 	}
 	if id, ok := p.InboxID.Get(); ok {
 		in, err := a.filteredInbox(ctx, id)

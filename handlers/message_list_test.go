@@ -111,6 +111,9 @@ func TestListMessagesAcrossInboxes(t *testing.T) {
 			"status=delivered":            {},
 			"inbox_id=" + l.two.ID:        {"other"},
 			"direction=out&status=queued": {"sent"},
+			"to=ANN@out.example":          {"sent"},
+			"to=" + l.one.Address:         {},
+			"until=" + url.QueryEscape(after(2*time.Minute)): {"code", "welcome"},
 		} {
 			if d := cmp.Diff(want, l.names(t, s.do(t, http.MethodGet, "/v1/messages?"+query, ""))); d != "" {
 				t.Errorf("%s: -want +got:\n%s", query, d)

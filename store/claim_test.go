@@ -237,3 +237,64 @@ func TestReleaseLeases(t *testing.T) {
 		}
 	})
 }
+
+// A retry makes what is deferred due at once. What is claimed keeps its lease, so that
+// however many retries and claims run at the same time, one claim takes it.
+func TestRetryDeferredSendsOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		m := storetest.Sent(t, s, in, []string{"slow@out.example", "done@out.example"})
+		retry := func(want error) {
+			t.Helper()
+			if err := s.RetryDeferred(t.Context(), in.AccountID, m.ID); !errors.Is(err, want) {
+				t.Errorf("retry: %v, want %v", err, want)
+			}
+		}
+		retry(store.ErrState) // the first attempt is due already
+		cs := claim(t, s, 10, time.Hour)
+		retry(store.ErrState)
+		if again := claim(t, s, 10, time.Hour); len(again) != 0 {
+			t.Fatalf("claimed %v although the lease lasts", emails(again))
+		}
+		next := store.NewTime(time.Now().Add(time.Hour))
+		for _, c := range cs {
+			if c.Email == "done@out.example" {
+				record(t, s, c, store.RecipientDelivered)
+			} else {
+				record(t, s, c, store.RecipientQueued, func(a *store.Attempt) { a.Next = &next })
+			}
+		}
+		if err := s.RetryDeferred(t.Context(), storetest.Account(t, s).Seq, m.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("another account: %v", err)
+		}
+		if early := claim(t, s, 10, time.Hour); len(early) != 0 {
+			t.Fatalf("claimed %v before the next attempt", emails(early))
+		}
+		retry(nil)
+		var mu sync.Mutex
+		var claimed []store.Claimed
+		var running sync.WaitGroup
+		for range 4 {
+			running.Go(func() {
+				if err := s.RetryDeferred(t.Context(), in.AccountID, m.ID); err != nil && !errors.Is(err, store.ErrState) {
+					t.Error(err)
+				}
+				got := claim(t, s, 10, time.Hour)
+				mu.Lock()
+				defer mu.Unlock()
+				claimed = append(claimed, got...)
+			})
+		}
+		running.Wait()
+		if len(claimed) != 1 || claimed[0].Email != "slow@out.example" {
+			t.Fatalf("claimed %v, want slow@out.example once", emails(claimed))
+		}
+		record(t, s, claimed[0], store.RecipientDelivered)
+		retry(store.ErrState)
+		if more := claim(t, s, 10, time.Hour); len(more) != 0 {
+			t.Errorf("claimed %v after the delivery", emails(more))
+		}
+	})
+}

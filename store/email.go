@@ -269,10 +269,24 @@ type EmailFilter struct {
 	// means any.
 	Tags    [][2]string
 	BatchID string
+	// ToLike is a LIKE pattern over the folded address of a recipient, escape \.
+	ToLike string
+	Since  *Time
+	Until  *Time // exclusive
+
+	after int64 // emails up to this seq are too old
 }
 
 func (f *EmailFilter) scope() string {
-	return fmt.Sprintf("emails/%d/%t/%q/%q/%q/%q", f.AccountID, f.InboxIDs != nil, f.InboxIDs, f.Status, f.Tags, f.BatchID)
+	scope := fmt.Sprintf("emails/%d/%t/%q/%q/%q/%q", f.AccountID, f.InboxIDs != nil, f.InboxIDs, f.Status, f.Tags, f.BatchID)
+	for _, t := range []*Time{f.Since, f.Until} {
+		if t != nil {
+			scope += fmt.Sprintf("/%d", t.UnixMicro())
+		} else {
+			scope += "/"
+		}
+	}
+	return scope + fmt.Sprintf("/%q", f.ToLike)
 }
 
 // Email returns the account's email with its content, unless it is sent from
@@ -305,6 +319,11 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 	if err != nil {
 		return List[Email]{}, err
 	}
+	after, bound, err := s.emailsBetween(ctx, f.Since, f.Until)
+	if err != nil {
+		return List[Email]{}, err
+	}
+	f.after, before = after, min(before, bound)
 	seqs, end, err := s.scanEmails(ctx, &f, before, p.Limit)
 	if err != nil {
 		return List[Email]{}, err
@@ -333,6 +352,24 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 		l.Cursor = s.cursors.make(scope, position{seq: end})
 	}
 	return l, nil
+}
+
+// emailsBetween returns bounds for the numbers of emails, of any account, that were
+// accepted in a span of time; both are exclusive. IDs sort by time, except those of the
+// same millisecond, so the bounds may include others.
+func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, before int64, err error) {
+	const (
+		last  = `SELECT coalesce((SELECT seq FROM messages WHERE id >= 'em_' AND id < $1 ORDER BY id DESC LIMIT 1), 0)`
+		first = `SELECT coalesce((SELECT seq FROM messages WHERE id >= $1 AND id < 'em_zz' ORDER BY id LIMIT 1), $2)`
+	)
+	before = maxPosition
+	if since != nil {
+		err = s.reads.One(ctx, &after, last, firstID("em_", since.Add(-searchSkew)))
+	}
+	if until != nil && err == nil {
+		err = s.reads.One(ctx, &before, first, firstID("em_", until.Add(searchSkew)), before)
+	}
+	return after, before, s.wrap(err, "emails of a span of time")
 }
 
 // countedEmails is how many of the latest emails or messages CountStatuses reads.
@@ -399,6 +436,9 @@ func (s *Store) NextAttempts(ctx context.Context, accountID int64, ids []string)
 func (f *EmailFilter) stream(w *where, before int64) string {
 	w.add("account_id = ?", f.AccountID)
 	w.add("message_seq < ?", before)
+	if f.after > 0 {
+		w.add("message_seq > ?", f.after)
+	}
 	seq, table := "message_seq", "emails"
 	switch {
 	case f.BatchID != "":
@@ -436,6 +476,14 @@ func (f *EmailFilter) add(w *where, seq string) bool {
 		w.add("EXISTS (SELECT 1 FROM email_tags WHERE account_id = ? AND message_seq = "+seq+" AND "+pairs+")",
 			append([]any{f.AccountID}, args...)...)
 	}
+	created := "(SELECT m.created_at FROM messages m WHERE m.seq = " + seq + ")"
+	if f.Since != nil {
+		w.add(created+" >= ?", *f.Since)
+	}
+	if f.Until != nil {
+		w.add(created+" < ?", *f.Until)
+	}
+	addRecipient(w, seq, f.ToLike)
 	f.senders(w, seq)
 	return len(w.conds) > n
 }
@@ -448,6 +496,23 @@ func (f *EmailFilter) tagged() (cond string, args []any) {
 		args = append(args, tag[0], tag[1])
 	}
 	return "(" + strings.Join(ors, " OR ") + ")", args
+}
+
+// addRecipient adds the condition that the message whose number is seq has a recipient
+// like a pattern, if that is not empty.
+func addRecipient(w *where, seq, like string) {
+	if like == "" {
+		return
+	}
+	if storable(like) != like {
+		w.add("1 = 0")
+		return
+	}
+	is := `lower(r.email) LIKE ? ESCAPE '\'`
+	if plain, ok := unescapeLike(like); ok {
+		is, like = "lower(r.email) = ?", plain
+	}
+	w.add("EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = "+seq+" AND "+is+")", like)
 }
 
 // senders adds the condition that the email is sent from one of the inboxes.

@@ -293,3 +293,85 @@ func labels(pairs ...string) store.Labels {
 	}
 	return out
 }
+
+// Emails and sent messages are found by a recipient and by time, on every page.
+func TestSentIsFoundByRecipientAndTime(t *testing.T) {
+	t.Parallel()
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		account := storetest.Account(t, s).Seq
+		in := storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = account })
+		times := map[int]store.Time{}
+		number := map[string]int{}
+		for i := range 6 {
+			times[i] = store.NewTime(clock.Now())
+			to := []string{fmt.Sprintf("Reader%d@out.example", i%3), "all@out.example"}
+			number[storetest.Email(t, s, account, to, tagged("flow", "a")).ID] = i
+			number[storetest.Sent(t, s, in, to).ID] = i
+			storetest.Received(t, s, in)
+			clock.Add(time.Hour)
+		}
+		at := func(i int) *store.Time { return new(times[i]) }
+		for _, tt := range []struct {
+			name         string
+			like         string
+			since, until *store.Time
+			want         string
+		}{
+			{"all", "", nil, nil, "[5 4 3 2 1 0]"},
+			{"an address", "reader1@out.example", nil, nil, "[4 1]"},
+			{"a pattern", "reader_@out.%", nil, nil, "[5 4 3 2 1 0]"},
+			{"an underscore", `reader\_@out.%`, nil, nil, "[]"},
+			{"nobody", "none@out.example", nil, nil, "[]"},
+			{"a NUL", "a\x00b", nil, nil, "[]"},
+			{"since", "", at(4), nil, "[5 4]"},
+			{"until", "", nil, at(2), "[1 0]"},
+			{"between", "", at(1), at(4), "[3 2 1]"},
+			{"later", "", new(store.NewTime(clock.Now())), nil, "[]"},
+			{"before all", "", nil, at(0), "[]"},
+			{"both", "reader1@out.example", at(2), nil, "[4]"},
+		} {
+			for _, limit := range []int{1, 2, 10} {
+				lists := map[string]func(p store.Page) (ids []string, cursor string, err error){
+					"emails": func(p store.Page) (ids []string, cursor string, err error) {
+						l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account, ToLike: tt.like, Since: tt.since, Until: tt.until}, p)
+						for _, e := range l.Rows {
+							ids = append(ids, e.ID)
+						}
+						return ids, l.Cursor, err
+					},
+					"tagged emails": func(p store.Page) (ids []string, cursor string, err error) {
+						l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account, ToLike: tt.like, Since: tt.since, Until: tt.until, Tags: [][2]string{{"flow", "a"}}}, p)
+						for _, e := range l.Rows {
+							ids = append(ids, e.ID)
+						}
+						return ids, l.Cursor, err
+					},
+					"messages": func(p store.Page) (ids []string, cursor string, err error) {
+						l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: account, Direction: store.DirectionOut, ToLike: tt.like, Since: tt.since, Until: tt.until}, p)
+						for _, m := range l.Rows {
+							ids = append(ids, m.ID)
+						}
+						return ids, l.Cursor, err
+					},
+				}
+				for list, of := range lists {
+					var found []string
+					for cursor, more := "", true; more; more = cursor != "" {
+						ids, next, err := of(store.Page{Limit: limit, Cursor: cursor})
+						if err != nil {
+							t.Fatal(err)
+						}
+						found, cursor = append(found, ids...), next
+					}
+					got := []int{}
+					for _, id := range found {
+						got = append(got, number[id])
+					}
+					if fmt.Sprint(got) != tt.want {
+						t.Errorf("%s, %s by %d: got %v, want %s", list, tt.name, limit, got, tt.want)
+					}
+				}
+			}
+		}
+	})
+}

@@ -226,6 +226,9 @@ func (st stream) limit(w *where, f *MessageFilter, before position) (order strin
 	if f.Since != nil {
 		w.add("m.created_at >= ?", *f.Since)
 	}
+	if f.Until != nil {
+		w.add("m.created_at < ?", *f.Until)
+	}
 	return ` ORDER BY m.created_at DESC, m.seq DESC`
 }
 
@@ -264,9 +267,11 @@ type MessageFilter struct {
 	Direction Direction
 	Status    MessageStatus
 	FromLike  string // LIKE pattern over FromEmail, escape \
+	ToLike    string // of sent messages: LIKE pattern over the folded address of a recipient, escape \
 	Subject   string // folded; a substring of the folded subject
 	ThreadID  string
 	Since     *Time
+	Until     *Time // exclusive
 	HasCode   bool
 	HasLink   bool
 	After     *Place // only messages that came after this one
@@ -331,6 +336,10 @@ func (f *MessageFilter) add(w *where) {
 	if f.Since != nil {
 		w.add("m.created_at >= ?", *f.Since)
 	}
+	if f.Until != nil {
+		w.add("m.created_at < ?", *f.Until)
+	}
+	addRecipient(w, "m.seq", f.ToLike)
 	if f.HasCode {
 		w.add("m.has_code")
 	}
@@ -344,15 +353,18 @@ func (f *MessageFilter) add(w *where) {
 
 // scope is what a cursor of this list holds for.
 func (f *MessageFilter) scope() string {
-	var since, after int64
+	var since, until, after int64
 	if f.Since != nil {
 		since = f.Since.UnixMicro()
+	}
+	if f.Until != nil {
+		until = f.Until.UnixMicro()
 	}
 	if f.After != nil {
 		after = f.After.Seq
 	}
-	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after)
+	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
+		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until)
 	if f.Text != nil {
 		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
 	}

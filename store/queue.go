@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -164,6 +166,37 @@ func firstDue(from Time, busy []string) (q string, args []any) {
 		w.notIn("domain", busy)
 	}
 	return `SELECT next_attempt_at FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT 1`, w.args
+}
+
+// RetryDeferred makes the deferred deliveries of an email or a sent message due at
+// once. Recipients that are claimed keep their lease, so that nothing is sent twice.
+// It returns ErrState if no delivery is deferred.
+func (s *Store) RetryDeferred(ctx context.Context, accountID int64, id string) error {
+	const (
+		find  = `SELECT seq FROM messages WHERE account_id = $1 AND id = $2`
+		retry = `UPDATE recipients SET next_attempt_at = $2
+			WHERE message_seq = $1 AND status = 'queued' AND attempts > 0 AND NOT leased AND next_attempt_at > $2`
+	)
+	err := s.inTx(ctx, "retry deferred deliveries", func(tx *sqlx.Tx) error {
+		var seq int64
+		if err := tx.GetContext(ctx, &seq, find, accountID, id); errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%s: %w", id, ErrNotFound)
+		} else if err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, retry, seq, NewTime(s.now()))
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		return fmt.Errorf("deferred deliveries of %s: %w", id, ErrState)
+	})
+	if err == nil {
+		s.changed([]topic{{kind: topicQueue}}, 1)
+	}
+	return err
 }
 
 // Lease identifies a claim on a recipient, see Claimed.

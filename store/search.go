@@ -276,7 +276,7 @@ func (f *MessageFilter) marks() [][]string {
 		groups = append(groups, []string{markDirection(f.Direction)})
 	case f.Status == MessageReceived, f.Status == MessageQuarantined:
 		groups = append(groups, []string{markDirection(DirectionIn)})
-	case f.Status != "":
+	case f.Status != "" || f.ToLike != "":
 		groups = append(groups, []string{markDirection(DirectionOut)})
 	}
 	if mark := fromMark(f.FromLike); mark != "" && f.Status != MessageQuarantined {
