@@ -6052,6 +6052,18 @@ func (s *Server) handleListEmailsRequest(args [0]string, argsEscaped bool, w htt
 					Name: "batch_id",
 					In:   "query",
 				}: params.BatchID,
+				{
+					Name: "to",
+					In:   "query",
+				}: params.To,
+				{
+					Name: "since",
+					In:   "query",
+				}: params.Since,
+				{
+					Name: "until",
+					In:   "query",
+				}: params.Until,
 			},
 			Raw: r,
 		}
@@ -7134,6 +7146,10 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 					In:   "query",
 				}: params.From,
 				{
+					Name: "to",
+					In:   "query",
+				}: params.To,
+				{
 					Name: "subject",
 					In:   "query",
 				}: params.Subject,
@@ -7145,6 +7161,10 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 					Name: "since",
 					In:   "query",
 				}: params.Since,
+				{
+					Name: "until",
+					In:   "query",
+				}: params.Until,
 				{
 					Name: "q",
 					In:   "query",

@@ -4745,6 +4745,12 @@ export interface components {
         WaitDirection: "in" | "out";
         /** @description Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter. */
         From: string;
+        /** @description Only emails or sent messages with this recipient in to, cc or bcc: an address, `*@domain` or `*@*.domain`. Case does not matter. */
+        Recipient: string;
+        /** @description Only emails created at or after this time. */
+        CreatedSince: string;
+        /** @description Only those created or received before this time. */
+        Until: string;
         /** @description Only messages whose subject contains this text. Case does not matter. */
         Subject: string;
         /** @description Only messages of this thread. */
@@ -5240,12 +5246,16 @@ export interface operations {
                 direction?: components["parameters"]["Direction"];
                 /** @description Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter. */
                 from?: components["parameters"]["From"];
+                /** @description Only emails or sent messages with this recipient in to, cc or bcc: an address, `*@domain` or `*@*.domain`. Case does not matter. */
+                to?: components["parameters"]["Recipient"];
                 /** @description Only messages whose subject contains this text. Case does not matter. */
                 subject?: components["parameters"]["Subject"];
                 /** @description Only messages of this thread. */
                 thread_id?: components["parameters"]["ThreadIdFilter"];
                 /** @description Only messages received or, for sent messages, created at or after this time. */
                 since?: components["parameters"]["Since"];
+                /** @description Only those created or received before this time. */
+                until?: components["parameters"]["Until"];
                 /** @description Full-text search over subject and body. Finds messages that contain all words, ignoring case and accents. Put phrases in quotes; no other character has a special meaning. Text without spaces, such as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages whose content is deleted are not found. */
                 q?: components["parameters"]["Query"];
                 /** @description What the messages of the list contain besides their summary. `text` adds `text` and `extracted_text`. */
@@ -7176,6 +7186,12 @@ export interface operations {
                 tag?: components["parameters"]["TagFilter"];
                 /** @description Only emails of this batch. */
                 batch_id?: components["parameters"]["BatchIdFilter"];
+                /** @description Only emails or sent messages with this recipient in to, cc or bcc: an address, `*@domain` or `*@*.domain`. Case does not matter. */
+                to?: components["parameters"]["Recipient"];
+                /** @description Only emails created at or after this time. */
+                since?: components["parameters"]["CreatedSince"];
+                /** @description Only those created or received before this time. */
+                until?: components["parameters"]["Until"];
             };
             header?: never;
             path?: never;
