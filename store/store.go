@@ -452,12 +452,24 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 	if err := refuseNewer(ctx, p); err != nil {
 		return 0, err
 	}
-	done, err := p.Up(ctx)
-	if err != nil {
-		return len(done), fmt.Errorf("migrate: %w", err)
+	for try := 1; ; try++ {
+		done, err := p.Up(ctx)
+		steps += len(done)
+		if err == nil {
+			return steps, nil
+		}
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			steps += len(partial.Applied)
+		}
+		if fault := s.engine.Fault(err); try == migrateTries || fault != engine.Conflict && fault != engine.Locked {
+			return steps, fmt.Errorf("migrate: %w", err)
+		}
 	}
-	return len(done), nil
 }
+
+// migrateTries bounds how often a step is tried that waits for the locks of nodes with an
+// older version for too long, or in a circle with them. A step that fails is rolled back.
+const migrateTries = 20
 
 func (s *Store) migrator() (*goose.Provider, error) {
 	name, files, opts, err := s.engine.Migrations()

@@ -19,10 +19,14 @@ type caller struct {
 }
 
 func (n *node) caller() *caller {
+	var by http.RoundTripper = &http.Transport{DisableCompression: true}
+	if !n.older {
+		by = exchanges.Transport(by)
+	}
 	return &caller{
 		base: n.api,
 		http: &http.Client{
-			Transport: exchanges.Transport(&http.Transport{DisableCompression: true}),
+			Transport: by,
 			Timeout:   testTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse

@@ -33,6 +33,7 @@ type installation struct {
 	database string   // path or URL
 	settings []string // additional environment variables
 	program  string   // path of another build of the program, if any
+	older    bool     // that program is an older version, with another contract
 
 	mu      sync.Mutex
 	serving *node
@@ -121,6 +122,7 @@ func (in *installation) start(wrap ...string) *node {
 		cmd:    in.command(context.Background(), append(wrap, in.run(), "serve")...),
 		ready:  make(chan struct{}),
 		exited: make(chan struct{}),
+		older:  in.older,
 	}
 	n.cmd.Stderr = log
 	out, err := n.cmd.StdoutPipe()

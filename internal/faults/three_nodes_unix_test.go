@@ -1,4 +1,4 @@
-//go:build unix && faults
+//go:build unix
 
 package faults_test
 
@@ -17,30 +17,48 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
-const (
-	// threeNodesMessages is how many emails are sent, and how many messages are received.
-	threeNodesMessages = 10_000
-	// threeNodesFaults is how many faults there are at least.
-	threeNodesFaults = 12
-	// clockAhead is testclock.Variable, which only a program of tests has.
-	clockAhead = "POSTROOM_TEST_CLOCK_AHEAD"
-)
+// clockAhead is testclock.Variable, which only a program of tests has.
+const clockAhead = "POSTROOM_TEST_CLOCK_AHEAD"
 
-// cluster is three nodes on one PostgreSQL database under faults, and the ledgers of
-// its clients.
+// cluster is three nodes on one PostgreSQL database, a relay, and the ledgers of the
+// clients.
 type cluster struct {
 	t        *testing.T
+	server   *testpg.Server
+	relay    *smtptest.MX
+	messages int // emails to be sent to the inbox, to the relay, and messages to be received
 	nodes    []*installation
-	stranger *installation // a node with a wrong clock, which comes and goes
 	from, to inbox
 
-	sent, received *ledger
-	calls          atomic.Int64
+	sent, relayed, received *ledger
+	calls                   atomic.Int64
+}
 
-	kills, freezes, restarts, strangers int
+func newCluster(t *testing.T, messages int) *cluster {
+	t.Helper()
+	c := &cluster{
+		t: t, server: startPostgres(t), relay: smtptest.NewMX(t, smtptest.MXConfig{}), messages: messages,
+		sent: newLedger("sent"), relayed: newLedger("relayed"), received: newLedger("received"),
+	}
+	for range 3 {
+		c.nodes = append(c.nodes, c.node())
+	}
+	return c
+}
+
+// node returns a node that does not run yet.
+func (c *cluster) node() *installation {
+	c.t.Helper()
+	in := installationAt(c.t, storetest.PostgreSQL, filepath.Join(c.t.TempDir(), "data"), c.server.URL(testpg.DefaultDatabase))
+	in.settings = []string{
+		"POSTROOM_SECRET=" + strings.Repeat("the same on all nodes ", 2), mayPostHere,
+		"POSTROOM_RELAY=smtp://" + c.relay.Addr() + "?tls=maybe",
+	}
+	return in
 }
 
 // pick returns a node that serves.
@@ -53,12 +71,16 @@ func (c *cluster) pick(ctx context.Context, i int64) *node {
 	return nil
 }
 
-// send sends emails with idempotency keys until enough are accepted. It repeats a call
-// that fails at another node.
-func (c *cluster) send(ctx context.Context, seed int64) {
-	for ctx.Err() == nil && c.sent.count(accepted) < threeNodesMessages {
-		id := c.sent.next()
-		body := map[string]any{"to": c.to.Address, "subject": id, "text": bodyMark(id)}
+// send sends emails of a ledger with idempotency keys, until enough are accepted. It
+// repeats a call that fails at another node.
+func (c *cluster) send(ctx context.Context, book *ledger, seed int64) {
+	for ctx.Err() == nil && book.count(accepted) < c.messages {
+		id := book.next()
+		to := c.to.Address
+		if book == c.relayed {
+			to = id + "@outside.example"
+		}
+		body := map[string]any{"to": to, "subject": id, "text": bodyMark(id)}
 		o := unknown
 		for try := seed; o != accepted && ctx.Err() == nil; try++ {
 			n := c.pick(ctx, try)
@@ -79,13 +101,13 @@ func (c *cluster) send(ctx context.Context, seed int64) {
 				return
 			}
 		}
-		c.sent.write(id, entry{outcome: o, to: []string{c.to.Address}})
+		book.write(id, entry{outcome: o, to: []string{to}})
 	}
 }
 
 // receive sends messages over SMTP until enough are accepted. It offers each once.
 func (c *cluster) receive(ctx context.Context, seed int64) {
-	for i := seed; ctx.Err() == nil && c.received.count(accepted) < threeNodesMessages; i++ {
+	for i := seed; ctx.Err() == nil && c.received.count(accepted) < c.messages; i++ {
 		n := c.pick(ctx, i)
 		if n == nil {
 			return
@@ -94,7 +116,7 @@ func (c *cluster) receive(ctx context.Context, seed int64) {
 		if err != nil {
 			continue
 		}
-		for err == nil && ctx.Err() == nil && c.received.count(accepted) < threeNodesMessages {
+		for err == nil && ctx.Err() == nil && c.received.count(accepted) < c.messages {
 			m := newMessage(c.received.next(), 2<<10, c.to.Address)
 			var o outcome
 			o, err = s.send(m)
@@ -104,13 +126,79 @@ func (c *cluster) receive(ctx context.Context, seed int64) {
 	}
 }
 
+func (c *cluster) enough() bool {
+	return min(c.sent.count(accepted), c.relayed.count(accepted), c.received.count(accepted)) >= c.messages
+}
+
+// work runs the clients until enough is accepted, and fault meanwhile.
+func (c *cluster) work(fault func(ctx context.Context)) {
+	ctx, done := context.WithTimeout(c.t.Context(), 20*time.Minute)
+	defer done()
+	var working sync.WaitGroup
+	for i := range int64(clients) {
+		working.Go(func() { c.send(ctx, c.sent, i) })
+		working.Go(func() { c.send(ctx, c.relayed, i) })
+		working.Go(func() { c.receive(ctx, 2*i) })
+		working.Go(func() { c.receive(ctx, 2*i+1) })
+	}
+	fault(ctx)
+	working.Wait()
+}
+
+// audit checks for everything that was promised. It returns the emails that the relay
+// got more than once, of deaths times at which a node may have died between the relay's
+// reply and the record of it.
+func (c *cluster) audit(deaths int) (again []string) {
+	c.t.Helper()
+	in := c.nodes[0]
+	in.hurry(c.t.Context()) // rows that killed nodes had claimed
+	in.settle()
+	in.auditBoth(c.sent, c.received, c.to, true)
+	got := map[string]int{}
+	for _, m := range c.relay.Mails() {
+		for _, to := range m.To {
+			id, _, _ := strings.Cut(to, "@")
+			got[id]++
+		}
+	}
+	for id, e := range c.relayed.entries {
+		switch {
+		case e.outcome == accepted && got[id] == 0:
+			c.t.Errorf("%s was accepted and never sent", id)
+		case got[id] > 1:
+			again = append(again, fmt.Sprintf("%s (%d times)", id, got[id]))
+		}
+	}
+	if len(again) > deaths*mostRepeated {
+		c.t.Errorf("%d emails were sent more than once, in %d deaths", len(again), deaths)
+	}
+	if n := in.count(`SELECT count(*) FROM recipients WHERE leased`); n != 0 {
+		c.t.Errorf("%d claims are stuck", n)
+	}
+	return again
+}
+
+// mostRepeated is how many emails one death of a node may repeat: those that wait in one
+// transaction for the record of the relay's reply.
+const mostRepeated = 20
+
+// troubles causes the faults of TestThreeNodesUnderFaultsLoseNothing.
+type troubles struct {
+	*cluster
+	least    int           // faults
+	pause    time.Duration // between two of them, and as much again at most
+	stranger *installation // a node with a wrong clock, which comes and goes
+
+	kills, freezes, restarts, strangers, crashes int
+}
+
 // disturb causes one fault after another until enough is sent and received.
-func (c *cluster) disturb(ctx context.Context, rng *rand.Rand) {
-	for i := 0; ctx.Err() == nil && (!c.enough() || i < threeNodesFaults); i++ {
-		wait(ctx, 3*time.Second+upTo(rng, 3*time.Second))
+func (c *troubles) disturb(ctx context.Context, rng *rand.Rand) {
+	for i := 0; ctx.Err() == nil && (!c.enough() || i < c.least); i++ {
+		wait(ctx, c.pause+upTo(rng, c.pause))
 		victim := c.nodes[rng.IntN(len(c.nodes))]
-		switch i % 4 {
-		case 0, 2:
+		switch i % 5 {
+		case 0, 3:
 			c.kills++
 			victim.crash()
 			victim.start()
@@ -119,10 +207,13 @@ func (c *cluster) disturb(ctx context.Context, rng *rand.Rand) {
 			n := victim.current()
 			victim.set(nil) // its clients choose another node when it does not respond
 			_ = n.cmd.Process.Signal(syscall.SIGSTOP)
-			wait(ctx, 5*time.Second+upTo(rng, 15*time.Second))
+			wait(ctx, c.pause+upTo(rng, 5*c.pause))
 			_ = n.cmd.Process.Signal(syscall.SIGCONT)
 			victim.set(n)
-		case 3:
+		case 2:
+			c.crashes++
+			c.crashPostgres(ctx)
+		case 4:
 			c.restarts++
 			victim.stop()
 			victim.start()
@@ -132,7 +223,7 @@ func (c *cluster) disturb(ctx context.Context, rng *rand.Rand) {
 }
 
 // wrongClock runs a node with a wrong clock for a while.
-func (c *cluster) wrongClock(ctx context.Context, ahead string) {
+func (c *troubles) wrongClock(ctx context.Context, ahead string) {
 	c.strangers++
 	c.stranger.settings = append(c.nodes[0].settings[:len(c.nodes[0].settings):len(c.nodes[0].settings)], clockAhead+"="+ahead)
 	n := c.stranger.start()
@@ -151,54 +242,47 @@ func (c *cluster) wrongClock(ctx context.Context, ahead string) {
 	c.stranger.crash()
 }
 
-func (c *cluster) enough() bool {
-	return c.sent.count(accepted) >= threeNodesMessages && c.received.count(accepted) >= threeNodesMessages
+// crashPostgres stops PostgreSQL as a crash of its machine would, and starts it again.
+func (c *troubles) crashPostgres(ctx context.Context) {
+	if err := c.server.StopImmediate(); err != nil {
+		c.t.Error(err)
+	}
+	wait(ctx, c.pause/2)
+	if err := c.server.Restart(c.t.Context()); err != nil {
+		c.t.Error(err)
+	}
 }
 
 // TestThreeNodesUnderFaultsLoseNothing sends and receives over three nodes that are
-// killed, frozen and restarted, while a fourth node with a wrong clock starts and
-// stops. Every accepted message is stored once, nothing is deleted, and every webhook
-// is posted. Rows N1 and C9 of docs/testing.md.
+// killed, frozen and restarted, while PostgreSQL crashes, and a fourth node with a wrong
+// clock starts and stops. Every accepted message is stored once, nothing is deleted, and
+// every webhook is posted. The relay gets every email; it gets one again only if a node
+// died before it had recorded the relay's reply. Rows N1 and C9 of docs/testing.md.
 func TestThreeNodesUnderFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	moved, err := withCrashpoints()
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := testpg.Schema(t)
-	c := &cluster{t: t, sent: newLedger("sent"), received: newLedger("received")}
-	for i := range 4 {
-		in := installationAt(t, storetest.PostgreSQL, filepath.Join(t.TempDir(), fmt.Sprint("node", i)), database)
-		in.settings = []string{"POSTROOM_SECRET=" + strings.Repeat("the same on all nodes ", 2), mayPostHere}
-		if i < 3 {
-			in.start()
-			c.nodes = append(c.nodes, in)
-			continue
-		}
-		c.stranger, in.program = in, moved
+	c := &troubles{cluster: newCluster(t, pick(100, 10_000)), least: pick(5, 15), pause: pick(time.Second/2, 3*time.Second)}
+	c.stranger = c.node()
+	c.stranger.program = moved
+	for _, in := range c.nodes {
+		in.start()
 	}
 	boxes := c.nodes[0].createInboxes("from", "to")
 	c.from, c.to = boxes[0], boxes[1]
 	hooks := newHookReceiver(t)
 	c.nodes[0].createHook(hooks.URL, "message.received")
 
-	began := time.Now()
-	ctx, done := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer done()
-	var working sync.WaitGroup
-	for i := range int64(2 * clients) {
-		working.Go(func() { c.send(ctx, i) })
-		working.Go(func() { c.receive(ctx, i) })
-	}
-	c.disturb(ctx, randomness(t))
-	working.Wait()
+	began, rng := time.Now(), randomness(t)
+	c.work(func(ctx context.Context) { c.disturb(ctx, rng) })
 	took := time.Since(began)
 
+	again := c.audit(c.kills + c.freezes + c.crashes*len(c.nodes))
 	in := c.nodes[0]
-	in.hurry(t.Context()) // rows that killed nodes had claimed
-	in.settle()
+	in.hurryHooks(true) // also what killed nodes had claimed
 	in.settleHooks()
-	in.auditBoth(c.sent, c.received, c.to, true)
 	stored := in.messages("in")
 	hooks.mu.Lock()
 	posted := hooks.types["message.received"]
@@ -209,11 +293,56 @@ func TestThreeNodesUnderFaultsLoseNothing(t *testing.T) {
 	t.Logf(`
 | | |
 |---|---|
-| emails accepted | %d, in %d calls |
+| emails accepted | %d to an inbox, %d to the relay, in %d calls |
+| sent to the relay more than once | %d: %v |
 | messages received | %d accepted, %d refused, %d without a reply |
 | kills, freezes, restarts, nodes with a wrong clock | %d, %d, %d, %d |
+| crashes of PostgreSQL | %d |
 | messages stored, webhooks taken | %d, %d |
 | time | %.0f s |`,
-		c.sent.count(accepted), c.calls.Load(), c.received.count(accepted), c.received.count(refused), c.received.count(unknown),
-		c.kills, c.freezes, c.restarts, c.strangers, len(stored), posted, took.Seconds())
+		c.sent.count(accepted), c.relayed.count(accepted), c.calls.Load(), len(again), again,
+		c.received.count(accepted), c.received.count(refused), c.received.count(unknown),
+		c.kills, c.freezes, c.restarts, c.strangers, c.crashes, len(stored), posted, took.Seconds())
+}
+
+// TestNodesOfTwoVersionsLoseNothing upgrades an installation one node at a time, under
+// load: two nodes of the first release serve while the new program migrates, is killed in
+// the middle of it, and serves beside them. Row C13 of docs/testing.md.
+func TestNodesOfTwoVersionsLoseNothing(t *testing.T) {
+	t.Parallel()
+	old := needFirstRelease(t)
+	c := newCluster(t, pick(100, 3_000))
+	before, after := c.nodes[:2], c.nodes[2]
+	for _, in := range before {
+		in.program, in.older = old, true
+		in.start()
+	}
+	boxes := before[0].createInboxes("from", "to")
+	c.from, c.to = boxes[0], boxes[1]
+	rng, versions := randomness(t), []int{}
+	c.work(func(ctx context.Context) {
+		reached := func(part int) {
+			eventually(t, "mail is accepted", func() bool {
+				return min(c.sent.count(accepted), c.relayed.count(accepted), c.received.count(accepted)) >= c.messages*part/10
+			})
+		}
+		reached(2)
+		for range 3 {
+			migrating, cancel := context.WithTimeout(ctx, upTo(rng, time.Second/2))
+			_ = after.command(migrating, program, "migrate").Run() // it is killed, or done
+			cancel()
+			versions = append(versions, after.count(schemaVersion))
+		}
+		after.start()
+		reached(5)
+		for i, in := range before {
+			in.stop()
+			in.program, in.older = "", false
+			in.start()
+			reached(6 + i)
+		}
+	})
+	again := c.audit(0)
+	t.Logf("the kills left the schema at %v; %d emails to an inbox, %d to the relay (more than once: %v), %d received and %d refused, %d calls",
+		versions, c.sent.count(accepted), c.relayed.count(accepted), again, c.received.count(accepted), c.received.count(refused), c.calls.Load())
 }

@@ -220,6 +220,9 @@ func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) result {
 		return resultGone
 	case brokenOff(ctx):
 		return resultUntried
+	case errors.Is(err, store.ErrUnavailable):
+		q.log.WarnContext(ctx, "storage unavailable for a queued message", "message_id", j.mail.message.ID, "error", err)
+		return resultLocal
 	}
 	q.log.ErrorContext(ctx, "queued message cannot be read", "message_id", j.mail.message.ID, "error", err)
 	return resultLocal
