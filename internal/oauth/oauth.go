@@ -125,7 +125,7 @@ func (s *Server) resourceMetadata() map[string]any {
 		"authorization_servers":    []string{s.issuer()},
 		"scopes_supported":         []string{scopeRead, scopeSend},
 		"bearer_methods_supported": []string{"header"},
-		"resource_documentation":   s.at("/docs/mcp"),
+		"resource_documentation":   s.at("/docs/guides/mcp"),
 	}
 }
 

@@ -1,0 +1,45 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// A flood of registrations pushes out only applications that no person has approved,
+// and the oldest first.
+func TestRegisteredApplicationsAreBounded(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		ctx := t.Context()
+		register := func(name string) string {
+			t.Helper()
+			c, err := s.RegisterClient(ctx, name, []string{"https://client.example/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.ID
+		}
+		account := storetest.Account(t, s)
+		approved, oldest, newer := register("approved"), register("oldest"), register("newer")
+		grant := store.Grant{AccountID: account.Seq, ClientID: approved, CodeHash: []byte("code")}
+		if err := s.AddGrant(ctx, grant); err != nil {
+			t.Fatal(err)
+		}
+		for i := range store.MaxWaitingClients - 1 {
+			register(fmt.Sprint("flood ", i))
+		}
+		for id, want := range map[string]error{approved: nil, oldest: store.ErrNotFound, newer: nil} {
+			if _, err := s.OAuthClient(ctx, id); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", id, err, want)
+			}
+		}
+		grant.ClientID, grant.CodeHash = oldest, []byte("another code")
+		if err := s.AddGrant(ctx, grant); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a grant of an application that is gone: %v", err)
+		}
+	})
+}
