@@ -116,7 +116,7 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{

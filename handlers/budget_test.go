@@ -196,7 +196,7 @@ func TestOverTheBudgetNeedsApproval(t *testing.T) {
 			wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.sends_per_hour") // no inbox can hold it
 
 		s.do(t, http.MethodPost, draftPath(t, held, "/send"), "", limited).wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.sends_per_hour")
-		person := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		person := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin})
 		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 		domain := s.newDomain(t, "shop.example")
 		zone.publish(domain, "OWNERSHIP", "DKIM")
 		s.verify(t, domain.ID)
-		person, err := s.store.CreateUser(t.Context(), s.account, "ann@example.com", store.UserLink{Hash: []byte("x"), ExpiresAt: s.clock.Now().Add(time.Hour)})
+		person, err := s.store.CreateUser(t.Context(), s.account, "ann@example.com", store.RoleAdmin, store.UserLink{Hash: []byte("x"), ExpiresAt: s.clock.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asPerson := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: person.Seq, AccountID: s.account, ID: person.ID})
+		asPerson := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: person.Seq, AccountID: s.account, ID: person.ID, Role: person.Role})
 		for _, tt := range []struct {
 			name, from, reason string
 			person             bool

@@ -9,6 +9,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -21,7 +22,7 @@ func TestPersonCallsTheAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin})
 		in, err := api.CreateInbox(ctx, gen.NewOptInboxCreate(gen.InboxCreate{SendPolicy: gen.NewOptSendPolicy(gen.SendPolicyApproval)}), gen.CreateInboxParams{})
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +33,7 @@ func TestPersonCallsTheAPI(t *testing.T) {
 		if err != nil || got.DecidedBy.Or("") != "usr_1" {
 			t.Errorf("rejected: %+v, %v; want it by usr_1", got, err)
 		}
-		person := httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}
+		person := httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin}
 		page := func() error { // three calls, one request
 			ctx := httpapi.AsPerson(t.Context(), person)
 			for range 3 {
@@ -65,7 +66,7 @@ func TestLocalClientReturnsRedirects(t *testing.T) {
 		}
 		in := s.newInbox(t)
 		m := storetest.Received(t, s.store, in)
-		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"})
+		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin})
 		raw, err := api.GetMessageRaw(ctx, gen.GetMessageRawParams{MessageID: m.ID})
 		if err != nil || raw.Location.Path == "" {
 			t.Errorf("GetMessageRaw: %+v, %v; want a link", raw, err)

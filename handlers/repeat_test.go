@@ -26,7 +26,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		s := newServer(t, st, clock)
 		nodes := []*gen.Client{localClient(t, s), localClient(t, s.node(t, secondNode(t, cfg, st)))}
 		in := s.newInbox(t)
-		ctx := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1"}), within)
+		ctx := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin}), within)
 		send := func(ctx context.Context, api *gen.Client, text string) string {
 			id, err := sendOnce(ctx, api, in.ID, text)
 			if err != nil {
@@ -58,7 +58,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		if id := send(ctx, nodes[1], "Hello."); id != first {
 			t.Error("a repeat just within the time happened again")
 		}
-		other := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 2, AccountID: s.account, ID: "usr_2"}), within)
+		other := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 2, AccountID: s.account, ID: "usr_2", Role: store.RoleAdmin}), within)
 		if send(other, nodes[0], "Hello.") == first {
 			t.Error("the call of another was taken for a repeat")
 		}

@@ -137,7 +137,7 @@ func (s *Store) Bootstrap(ctx context.Context, name string, key Key, user *First
 		if key, err = s.insertKey(ctx, tx, key); err != nil || user == nil {
 			return err
 		}
-		_, err = s.insertUser(ctx, tx, a.Seq, user.Name, user.Link)
+		_, err = s.insertUser(ctx, tx, a.Seq, user.Name, RoleAdmin, user.Link)
 		return err
 	})
 	return a, key, err

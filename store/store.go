@@ -377,6 +377,8 @@ type Inspection struct {
 	// LogSize is the size of the write-ahead log in bytes, 0 when it is a server's
 	// own matter.
 	LogSize int64
+	// Size is the size of the database in bytes, without that log.
+	Size int64
 }
 
 // inspectPings is how often Inspect asks.
@@ -399,7 +401,7 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 	}
 	after := s.clock.Node()
 	slices.Sort(took)
-	out := Inspection{Engine: s.Engine(), Version: state.Version, Latency: took[len(took)/2], LogSize: state.LogSize}
+	out := Inspection{Engine: s.Engine(), Version: state.Version, Latency: took[len(took)/2], LogSize: state.LogSize, Size: state.Size}
 	if state.Clock != nil {
 		ahead := state.Clock.Sub(before.Round(0).Add(after.Sub(before) / 2))
 		out.Ahead = &ahead

@@ -17,6 +17,26 @@ import (
 // ErrNameTaken means that another user has the name.
 var ErrNameTaken = errors.New("name is another user's")
 
+// Role is what a user may do.
+type Role string
+
+// The roles. Each may also do what the later ones may.
+const (
+	RoleAdmin    Role = "admin"    // everything
+	RoleApprover Role = "approver" // decide about drafts
+	RoleViewer   Role = "viewer"   // read
+)
+
+// Roles are the roles, from the one that may do most.
+var Roles = []Role{RoleAdmin, RoleApprover, RoleViewer}
+
+// Includes reports whether a user with the role r may do what one with the other role
+// may.
+func (r Role) Includes(other Role) bool {
+	at := slices.Index(Roles, r)
+	return at >= 0 && at <= slices.Index(Roles, other)
+}
+
 // User is a user of the dashboard. The name is for sign-in; it is unique in the
 // installation, ignoring case.
 type User struct {
@@ -24,12 +44,13 @@ type User struct {
 	AccountID int64   `db:"account_id"`
 	ID        string  `db:"id"`
 	Name      string  `db:"name"`
+	Role      Role    `db:"role"`
 	Password  *string `db:"password"` // its hash; nil: a one-time link has to set it first
 	RemovedAt *Time   `db:"removed_at"`
 	CreatedAt Time    `db:"created_at"`
 }
 
-const userColumns = `seq, account_id, id, name, password, removed_at, created_at`
+const userColumns = `seq, account_id, id, name, role, password, removed_at, created_at`
 
 // UserLink is a link that sets a password, once.
 type UserLink struct {
@@ -42,25 +63,25 @@ func foldUser(name string) string { return strings.ToLower(name) }
 
 // CreateUser creates a user of the account, who sets a password with the link. It
 // returns ErrNameTaken if another user has the name.
-func (s *Store) CreateUser(ctx context.Context, accountID int64, name string, link UserLink) (User, error) {
+func (s *Store) CreateUser(ctx context.Context, accountID int64, name string, role Role, link UserLink) (User, error) {
 	var u User
 	err := s.inTx(ctx, "create user", func(tx *sqlx.Tx) error {
 		var err error
-		u, err = s.insertUser(ctx, tx, accountID, name, link)
+		u, err = s.insertUser(ctx, tx, accountID, name, role, link)
 		return err
 	})
 	return u, err
 }
 
-func (s *Store) insertUser(ctx context.Context, tx *sqlx.Tx, accountID int64, name string, link UserLink) (User, error) {
+func (s *Store) insertUser(ctx context.Context, tx *sqlx.Tx, accountID int64, name string, role Role, link UserLink) (User, error) {
 	const q = `
-		INSERT INTO users (account_id, id, name, created_at)
-		VALUES ($1, $2, $3, $4)
+		INSERT INTO users (account_id, id, name, role, created_at)
+		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (name) WHERE removed_at IS NULL DO NOTHING
 		RETURNING ` + userColumns
 	now := s.now()
 	var u User
-	err := tx.GetContext(ctx, &u, q, accountID, NewID("usr_", now), foldUser(name), NewTime(now))
+	err := tx.GetContext(ctx, &u, q, accountID, NewID("usr_", now), foldUser(name), role, NewTime(now))
 	if errors.Is(err, sql.ErrNoRows) {
 		return u, fmt.Errorf("user %s: %w", name, ErrNameTaken)
 	}
@@ -138,6 +159,78 @@ func (s *Store) RemoveUser(ctx context.Context, name string) (User, error) {
 	})
 }
 
+// SetRole changes the role of a user of the account. It returns ErrNotFound if the user
+// was removed.
+func (s *Store) SetRole(ctx context.Context, accountID int64, id string, role Role) error {
+	const q = `UPDATE users SET role = $3 WHERE account_id = $1 AND id = $2 AND removed_at IS NULL`
+	return s.inTx(ctx, "change role", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, accountID, id, role)
+		if err != nil {
+			return err
+		}
+		return one(res, "user "+id, ErrNotFound)
+	})
+}
+
+// ChangePassword replaces the password that is kept with u, and ends the sessions and
+// links of the user but the session whose token has this hash. It returns ErrNotFound
+// if the user was removed, or has another password by now.
+func (s *Store) ChangePassword(ctx context.Context, u User, password string, session []byte) error {
+	const (
+		q     = `UPDATE users SET password = $3 WHERE seq = $1 AND password = $2 AND removed_at IS NULL`
+		links = `DELETE FROM user_links WHERE user_seq = $1`
+	)
+	return s.inTx(ctx, "change password", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, u.Seq, u.Password, password)
+		if err == nil {
+			err = one(res, "user", ErrNotFound)
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, links, u.Seq)
+		}
+		if err == nil {
+			_, err = endOtherSessions(ctx, tx, u.Seq, session)
+		}
+		return err
+	})
+}
+
+// Session is a session of a user.
+type Session struct {
+	Hash       []byte `db:"hash"` // of its token
+	CreatedAt  Time   `db:"created_at"`
+	LastUsedAt Time   `db:"last_used_at"`
+}
+
+// Sessions returns the sessions of a user, the last used ones first, at most limit.
+func (s *Store) Sessions(ctx context.Context, userSeq int64, limit int) ([]Session, error) {
+	const q = `SELECT hash, created_at, last_used_at FROM user_sessions
+		WHERE user_seq = $1 AND expires_at > $2 AND last_used_at > $3 ORDER BY last_used_at DESC, created_at DESC LIMIT $4`
+	now := s.now()
+	var all []Session
+	err := s.read.SelectContext(ctx, &all, q, userSeq, NewTime(now), NewTime(now.Add(-SessionIdleTTL)), limit)
+	return all, s.wrap(err, "sessions")
+}
+
+// EndOtherSessions ends the sessions of a user but the one whose token has this hash,
+// and returns how many.
+func (s *Store) EndOtherSessions(ctx context.Context, userSeq int64, keep []byte) (n int64, err error) {
+	err = s.inTx(ctx, "end sessions", func(tx *sqlx.Tx) error {
+		n, err = endOtherSessions(ctx, tx, userSeq, keep)
+		return err
+	})
+	return n, err
+}
+
+func endOtherSessions(ctx context.Context, tx *sqlx.Tx, userSeq int64, keep []byte) (int64, error) {
+	const q = `DELETE FROM user_sessions WHERE user_seq = $1 AND hash <> $2`
+	res, err := tx.ExecContext(ctx, q, userSeq, keep)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
 // changeUser runs q, which returns the one user that it changed, ends the user's
 // sessions, and does then what follows.
 func (s *Store) changeUser(ctx context.Context, what, q string, args []any, then func(*sqlx.Tx, User) error) (User, error) {
@@ -196,7 +289,7 @@ func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []b
 // ErrNotFound if there is none, or it has ended.
 func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 	const q = `
-		SELECT u.seq, u.account_id, u.id, u.name, u.password, u.removed_at, u.created_at, s.last_used_at
+		SELECT u.seq, u.account_id, u.id, u.name, u.role, u.password, u.removed_at, u.created_at, s.last_used_at
 		  FROM user_sessions s JOIN users u ON u.seq = s.user_seq
 		 WHERE s.hash = $1 AND s.expires_at > $2 AND s.last_used_at > $3 AND u.removed_at IS NULL`
 	var row struct {
@@ -235,7 +328,7 @@ func (s *Store) EndSession(ctx context.Context, hash []byte) error {
 // use it.
 func (s *Store) LinkUser(ctx context.Context, hash []byte) (User, error) {
 	const q = `
-		SELECT u.seq, u.account_id, u.id, u.name, u.password, u.removed_at, u.created_at
+		SELECT u.seq, u.account_id, u.id, u.name, u.role, u.password, u.removed_at, u.created_at
 		  FROM user_links l JOIN users u ON u.seq = l.user_seq
 		 WHERE l.hash = $1 AND l.expires_at > $2 AND u.removed_at IS NULL`
 	var u User

@@ -12,7 +12,7 @@ import (
 // person is a user with a one-time link and a session, by the names of those.
 func person(t *testing.T, s *store.Store, clock *storetest.Clock, name string) store.User {
 	t.Helper()
-	u, err := s.CreateUser(t.Context(), storetest.Account(t, s).Seq, name, newLink(clock, name))
+	u, err := s.CreateUser(t.Context(), storetest.Account(t, s).Seq, name, store.RoleAdmin, newLink(clock, name))
 	if err == nil {
 		u, err = s.UseLink(t.Context(), store.HashKey(name), "hash of a password", store.HashKey(name+"'s session"))
 	}
@@ -72,7 +72,7 @@ func TestNamesOfUsersAreTakenUntilTheyAreRemoved(t *testing.T) {
 	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		person(t, s, clock, "ann")
 		other := storetest.Account(t, s).Seq
-		if _, err := s.CreateUser(t.Context(), other, "Ann", newLink(clock, "x")); !errors.Is(err, store.ErrNameTaken) {
+		if _, err := s.CreateUser(t.Context(), other, "Ann", store.RoleAdmin, newLink(clock, "x")); !errors.Is(err, store.ErrNameTaken) {
 			t.Errorf("a name in use: %v, want ErrNameTaken", err)
 		}
 		_, err := s.LinkUser(t.Context(), store.HashKey("x"))
@@ -82,7 +82,7 @@ func TestNamesOfUsersAreTakenUntilTheyAreRemoved(t *testing.T) {
 		}
 		_, err = s.RemoveUser(t.Context(), "ann")
 		wantNotFound(t, "removing twice", err)
-		if _, err := s.CreateUser(t.Context(), other, "ann", newLink(clock, "x")); err != nil {
+		if _, err := s.CreateUser(t.Context(), other, "ann", store.RoleAdmin, newLink(clock, "x")); err != nil {
 			t.Errorf("the name of one who was removed: %v", err)
 		}
 		l, err := s.ListUsers(t.Context(), other, store.Page{Limit: 10})
@@ -171,6 +171,78 @@ func TestBootstrapMakesTheFirstUser(t *testing.T) {
 		u, err := s.LinkUser(t.Context(), store.HashKey("x"))
 		if err != nil || u.Name != "admin" || u.AccountID != a.Seq {
 			t.Errorf("the user of the link: %+v, %v", u, err)
+		}
+	})
+}
+
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		role, other store.Role
+		want        bool
+	}{
+		{store.RoleAdmin, store.RoleViewer, true}, {store.RoleAdmin, store.RoleAdmin, true}, {store.RoleApprover, store.RoleAdmin, false},
+		{store.RoleApprover, store.RoleViewer, true}, {store.RoleViewer, store.RoleApprover, false}, {"", store.RoleViewer, false},
+	} {
+		if got := tt.role.Includes(tt.other); got != tt.want {
+			t.Errorf("%q includes %q: %t", tt.role, tt.other, got)
+		}
+	}
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		account := storetest.Account(t, s).Seq
+		u, err := s.CreateUser(t.Context(), account, "ann", store.RoleViewer, store.UserLink{Hash: []byte("x"), ExpiresAt: s.Now().Add(time.Hour)})
+		if err != nil || u.Role != store.RoleViewer {
+			t.Fatalf("%+v, %v", u, err)
+		}
+		if err := s.SetRole(t.Context(), account+1, u.ID, store.RoleAdmin); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("another account changes the role: %v", err)
+		}
+		if err := s.SetRole(t.Context(), account, u.ID, "owner"); err == nil {
+			t.Error("a role that does not exist is stored")
+		}
+		if err := s.SetRole(t.Context(), account, u.ID, store.RoleApprover); err != nil {
+			t.Error(err)
+		}
+		if u, err = s.User(t.Context(), account, u.ID); err != nil || u.Role != store.RoleApprover {
+			t.Errorf("%+v, %v", u, err)
+		}
+	})
+}
+
+// A change of the password ends the other sessions and the links, and needs the
+// password that is kept.
+func TestChangePassword(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		link := func(hash string) store.UserLink {
+			return store.UserLink{Hash: []byte(hash), ExpiresAt: s.Now().Add(time.Hour)}
+		}
+		u, err := s.CreateUser(t.Context(), storetest.Account(t, s).Seq, "ann", store.RoleAdmin, link("x"))
+		if err == nil {
+			u, err = s.UseLink(t.Context(), []byte("x"), "old", []byte("here"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, session := range []string{"there", "elsewhere"} {
+			if err := s.StartSession(t.Context(), u, []byte(session)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if all, err := s.Sessions(t.Context(), u.Seq, 10); err != nil || len(all) != 3 {
+			t.Errorf("%d sessions, %v, want 3", len(all), err)
+		}
+		if err := s.ChangePassword(t.Context(), u, "new", []byte("here")); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := s.Sessions(t.Context(), u.Seq, 10); err != nil || len(all) != 1 || string(all[0].Hash) != "here" {
+			t.Errorf("sessions %v, %v, want here", all, err)
+		}
+		if err := s.ChangePassword(t.Context(), u, "newer", []byte("here")); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("changed with the old password: %v", err)
+		}
+		if n, err := s.EndOtherSessions(t.Context(), u.Seq, []byte("none")); n != 1 || err != nil {
+			t.Errorf("ended %d, %v, want 1", n, err)
 		}
 	})
 }

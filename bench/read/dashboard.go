@@ -15,7 +15,7 @@ const session = "a session of the benchmark's own"
 // signIn creates a user with that session.
 func signIn(ctx context.Context, s *store.Store, account int64) error {
 	link, token := web.NewLink(time.Now())
-	if _, err := s.CreateUser(ctx, account, "reader", link); err != nil {
+	if _, err := s.CreateUser(ctx, account, "reader", store.RoleAdmin, link); err != nil {
 		return err
 	}
 	_, err := s.UseLink(ctx, store.HashKey(token), "no password that is known", store.HashKey(session))

@@ -141,7 +141,7 @@ func (n *node) assemble(
 // recordRequest records a request of a key, or a change by a user of the dashboard.
 // Pages of the dashboard read a lot; that is left out.
 func recordRequest(kept *journal.Journal, r httpapi.Response) {
-	person := strings.HasPrefix(r.Caller, "usr_")
+	person := !strings.HasPrefix(r.Caller, "key_")
 	if r.Caller == "" || !r.IP.IsValid() || person && r.Method == http.MethodGet {
 		return
 	}
@@ -189,6 +189,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
 			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
+			System: n.system(s),
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("create dashboard: %w", err)

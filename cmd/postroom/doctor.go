@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func (p program) doctorCommand() *cobra.Command {
 			if !cmd.Flags().Changed("to") && !cfg.isPublic() {
 				to = "" // a local test installation needs no outbound mail
 			}
-			look, err := cfg.doctor(p, args, to)
+			look, err := cfg.doctor(newLogger(cfg, p.Stderr), args, to)
 			if err != nil {
 				return err
 			}
@@ -72,12 +73,11 @@ func (p program) doctorCommand() *cobra.Command {
 }
 
 // doctor returns the doctor's configuration for this installation.
-func (c Config) doctor(p program, args []string, to string) (doctor.Config, error) {
+func (c Config) doctor(log *slog.Logger, args []string, to string) (doctor.Config, error) {
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return doctor.Config{}, err
 	}
-	log := newLogger(c, p.Stderr)
 	out := doctor.Config{
 		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: outbound.NewResolver(string(c.Resolver)), ResolverAddr: string(c.Resolver),
 		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -22,7 +23,7 @@ func (p program) userCommand() *cobra.Command {
 }
 
 func (p program) userCreateCommand() *cobra.Command {
-	var name string
+	var name, role string
 	cmd := &cobra.Command{
 		Use:     "create",
 		Short:   "Create a user and print a one-time link to set the password",
@@ -32,9 +33,12 @@ func (p program) userCreateCommand() *cobra.Command {
 			if !validName(name) {
 				return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
 			}
+			if !slices.Contains(store.Roles, store.Role(role)) {
+				return cli.UsageError{Err: errors.New("--role must be admin, approver or viewer")}
+			}
 			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
 				link, token := web.NewLink(time.Now())
-				u, err := s.CreateUser(ctx, a.Seq, name, link)
+				u, err := s.CreateUser(ctx, a.Seq, name, store.Role(role), link)
 				if errors.Is(err, store.ErrNameTaken) {
 					return fmt.Errorf("user %s already exists; `postroom user reset %[1]s` creates a new link", name)
 				}
@@ -46,6 +50,7 @@ func (p program) userCreateCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "sign-in name, such as an email address, 1 to 100 characters (required)")
+	cmd.Flags().StringVar(&role, "role", string(store.RoleAdmin), "what the user may do: admin (everything), approver (read, and decide about drafts) or viewer (read)")
 	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
 }
@@ -88,7 +93,7 @@ func (p program) userListCommand() *cobra.Command {
 
 func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tPASSWORD\tCREATED") // reported by Flush
+	_, _ = fmt.Fprintln(t, "ID\tNAME\tROLE\tPASSWORD\tCREATED") // reported by Flush
 	page := store.Page{Limit: 100}
 	for {
 		l, err := s.ListUsers(ctx, a.Seq, page)
@@ -100,7 +105,7 @@ func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account
 			if u.Password == nil {
 				password = "not set yet"
 			}
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", u.ID, u.Name, password, day(&u.CreatedAt)) // as above
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", u.ID, u.Name, u.Role, password, day(&u.CreatedAt)) // as above
 		}
 		if page.Cursor = l.Cursor; page.Cursor == "" {
 			return t.Flush()

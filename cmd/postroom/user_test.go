@@ -74,9 +74,9 @@ func TestUserCommands(t *testing.T) {
 			}
 			return out
 		}
-		first := setupLink.FindString(run("who signs in as ann@example.com", "user", "create", "--name", "Ann@example.com"))
+		first := setupLink.FindString(run("who signs in as ann@example.com", "user", "create", "--name", "Ann@example.com", "--role", "viewer"))
 		run("user ann@example.com already exists", "user", "create", "--name", "ann@example.com")
-		run("ann@example.com  not set yet", "user", "list")
+		run("ann@example.com  viewer  not set yet", "user", "list")
 		second := setupLink.FindString(run("/setup/", "user", "reset", "ann@example.com"))
 		if first == "" || second == "" || first == second {
 			t.Errorf("links %q and %q", first, second)

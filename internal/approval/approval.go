@@ -134,7 +134,7 @@ func (w *Worker) expire(ctx context.Context, d store.Draft) error {
 func (w *Worker) decider(ctx context.Context, d store.Draft) (context.Context, error) {
 	if strings.HasPrefix(*d.ExpiryBy, "usr_") {
 		u, err := w.cfg.Store.User(ctx, d.AccountID, *d.ExpiryBy)
-		return httpapi.AsPerson(ctx, httpapi.Person{Seq: u.Seq, AccountID: u.AccountID, ID: u.ID}), err
+		return httpapi.AsPerson(ctx, httpapi.Person{Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, Role: u.Role}), err
 	}
 	k, err := w.cfg.Store.Key(ctx, d.AccountID, *d.ExpiryBy)
 	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(w.cfg.Now()) {

@@ -46,7 +46,7 @@ func TestRestoreEndsSessions(t *testing.T) {
 	cfg := storetest.Config(t, storetest.SQLite)
 	s, _ := source(t, cfg)
 	session, link := store.HashKey("session"), store.HashKey("link")
-	_, err := s.CreateUser(t.Context(), storetest.Account(t, s).Seq, "ann", store.UserLink{Hash: link, ExpiresAt: time.Now().Add(time.Hour)})
+	_, err := s.CreateUser(t.Context(), storetest.Account(t, s).Seq, "ann", store.RoleAdmin, store.UserLink{Hash: link, ExpiresAt: time.Now().Add(time.Hour)})
 	if err == nil {
 		_, err = s.UseLink(t.Context(), link, "hash of a password", session)
 	}

@@ -61,7 +61,10 @@ type Config struct {
 	// NoDatabase reports that the database does not exist yet.
 	NoDatabase bool
 	// Migrates reports that the next start migrates the schema.
-	Migrates  bool
+	Migrates bool
+	// Store is the open store of this process. If it is nil, OpenStore opens one, which
+	// is closed at the end.
+	Store     *store.Store
 	OpenStore func(context.Context) (*store.Store, error)
 	// ProveSecret checks the installation secret against the database.
 	ProveSecret func(context.Context, *store.Store) error
@@ -123,6 +126,9 @@ func newVisit(ctx context.Context, cfg Config) *visit {
 	v.host = begin(func() dnsrec.Host { return dnsrec.CheckHost(ctx, cfg.Resolver, cfg.Hostname) })
 	v.node = begin(func() nodeState { return v.callNode(ctx) })
 	v.store = begin(func() opened {
+		if cfg.Store != nil {
+			return opened{store: cfg.Store}
+		}
 		if cfg.NoDatabase {
 			return opened{err: errNoDatabase}
 		}
@@ -132,8 +138,11 @@ func newVisit(ctx context.Context, cfg Config) *visit {
 	return v
 }
 
-// leave closes the store if it has been opened.
+// leave closes the store if it has been opened for the checks.
 func (v *visit) leave() {
+	if v.cfg.Store != nil {
+		return
+	}
 	select {
 	case <-v.store.done:
 		if s := v.store.value.store; s != nil {

@@ -29,6 +29,8 @@ type localCaller struct {
 	// to check the key again.
 	stillGood func(context.Context) error
 	ip        netip.Addr
+	// granted are operations that the caller may call with any scopes.
+	granted []gen.OperationName
 }
 
 // takeCount reports whether the call is counted already, and marks it as
@@ -48,21 +50,36 @@ func localOf(ctx context.Context) (localCaller, bool) {
 type Person struct {
 	Seq, AccountID int64
 	ID             string // usr_…
+	// Role decides what the person may do. Without a role it is nothing.
+	Role store.Role
 	// StillSignedIn is called during long calls. Its error ends the call.
 	StillSignedIn func(context.Context) error
 	// IP is the address of the person's client.
 	IP netip.Addr
 }
 
+// scopesOf are the scopes of people, by their role.
+var scopesOf = map[store.Role][]string{
+	store.RoleAdmin: {"*"}, store.RoleApprover: {"read"}, store.RoleViewer: {"read"},
+}
+
+// decisions are the operations that approvers may call although they lack the scope.
+var decisions = []gen.OperationName{gen.SendDraftOperation, gen.RejectDraftOperation, gen.UndoDraftOperation, gen.UpdateDraftOperation}
+
 // AsPerson returns the context of one page of the dashboard. API calls with it,
-// within this process, have a person of the account as their caller, with all
-// scopes. Together they count as one request against the limits of a key.
+// within this process, have a person of the account as their caller, with the
+// scopes of their role. Together they count as one request against the limits of a
+// key.
 func AsPerson(ctx context.Context, p Person) context.Context {
 	k := store.Key{
 		Seq: -p.Seq, // negative, since keys have positive numbers
-		ID:  p.ID, AccountID: p.AccountID, Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: []string{"*"}},
+		ID:  p.ID, AccountID: p.AccountID, Mode: store.KeyLive, Scopes: store.JSON[[]string]{V: scopesOf[p.Role]},
 	}
-	return context.WithValue(ctx, localKey{}, localCaller{key: k, page: new(atomic.Bool), stillGood: p.StillSignedIn, ip: p.IP})
+	c := localCaller{key: k, page: new(atomic.Bool), stillGood: p.StillSignedIn, ip: p.IP}
+	if p.Role == store.RoleApprover {
+		c.granted = decisions
+	}
+	return context.WithValue(ctx, localKey{}, c)
 }
 
 // AsKey returns the context of calls within this process whose caller is a key that

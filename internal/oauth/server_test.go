@@ -123,7 +123,7 @@ func startNode(t *testing.T, cfg store.Config, clock *storetest.Clock, base stri
 func (in *install) newUser(t *testing.T, account int64, name string) string {
 	t.Helper()
 	link, token := web.NewLink(in.clock.Now())
-	_, err := in.store.CreateUser(t.Context(), account, name, link)
+	_, err := in.store.CreateUser(t.Context(), account, name, store.RoleAdmin, link)
 	must(t, err)
 	session := name + "'s session"
 	_, err = in.store.UseLink(t.Context(), store.HashKey(token), "no password that is known", store.HashKey(session))

@@ -14,6 +14,7 @@ import (
 	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mailhtml"
+	"github.com/postroom/postroom/store"
 )
 
 func (d *Dashboard) approvalPages() {
@@ -22,12 +23,12 @@ func (d *Dashboard) approvalPages() {
 	d.get("/approvals/{mail}/view", d.draftFrame)
 	d.get("/approvals/{mail}/attachments/{attachment}", d.downloadAttachment)
 	d.get("/approvals/{mail}/attachments/{attachment}/text", d.showText)
-	d.get("/approvals/{mail}/edit", d.editDraftForm)
-	d.post("/approvals/{mail}/edit", d.editDraft)
-	d.post("/approvals/{mail}/approve", d.approve)
-	d.post("/approvals/approve", d.approveMany)
-	d.post("/approvals/{mail}/reject", d.reject)
-	d.post("/approvals/{mail}/undo", d.undo)
+	d.getFor(store.RoleApprover, "/approvals/{mail}/edit", d.editDraftForm)
+	d.postFor(store.RoleApprover, "/approvals/{mail}/edit", d.editDraft)
+	d.postFor(store.RoleApprover, "/approvals/{mail}/approve", d.approve)
+	d.postFor(store.RoleApprover, "/approvals/approve", d.approveMany)
+	d.postFor(store.RoleApprover, "/approvals/{mail}/reject", d.reject)
+	d.postFor(store.RoleApprover, "/approvals/{mail}/undo", d.undo)
 }
 
 // draftEvents are the events that change the approval queue.
@@ -121,8 +122,8 @@ type approvalView struct {
 	// Previous and Next are the ids of the neighbours in the approval queue, or
 	// empty.
 	Previous, Next string
-	// KeyNames maps the ids of the account's keys to their names.
-	KeyNames map[string]string
+	// Names maps the ids of the account's keys and users to their names.
+	Names map[string]string
 }
 
 // Alarming returns the warnings about content that is hidden from readers or may
@@ -176,7 +177,7 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 			return approvalView{}, err
 		}
 	}
-	v.KeyNames, err = d.keyNames(p)
+	v.Names, err = d.callers(p)
 	return v, err
 }
 
@@ -233,20 +234,6 @@ func (d *Dashboard) approveMany(p *page) error {
 		p.leaveNotice(notice{Text: fmt.Sprintf("%d approved and queued for delivery.", approved)})
 	}
 	return p.goTo("/approvals")
-}
-
-// keyNames returns the names of the newest 100 keys. Pages show the id of other
-// keys.
-func (d *Dashboard) keyNames(p *page) (map[string]string, error) {
-	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: gen.NewOptInt(100)})
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[string]string, len(l.Data))
-	for _, k := range l.Data {
-		names[k.ID] = k.Name
-	}
-	return names, nil
 }
 
 // draft returns the draft whose id is in the path.
@@ -453,7 +440,7 @@ func (d *Dashboard) linked(p *page) (linkView, approval.Link, error) {
 	_, _ = number.Write([]byte(link.Approver)) // a hash never returns an error
 	p.r = p.r.WithContext(httpapi.AsPerson(p.ctx(), httpapi.Person{
 		// Each approver has rate limits of their own, beside those of users.
-		Seq: 1<<40 + int64(number.Sum32()), AccountID: link.AccountID, ID: "approver:" + link.Approver,
+		Seq: 1<<40 + int64(number.Sum32()), AccountID: link.AccountID, ID: "approver:" + link.Approver, Role: store.RoleApprover,
 	}))
 	dr, err := d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: link.DraftID})
 	if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {

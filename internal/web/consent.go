@@ -14,7 +14,7 @@ import (
 
 func (d *Dashboard) consentPages() {
 	if d.cfg.OAuth != nil {
-		d.get(oauth.AuthorizePath, d.askConsent)
+		d.getFor(store.RoleAdmin, oauth.AuthorizePath, d.askConsent)
 		d.post(oauth.AuthorizePath, d.consent)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
 // listed is the number of rows on a page.
@@ -16,7 +17,7 @@ func (d *Dashboard) inboxPages() {
 	d.get("/inboxes", d.inboxes)
 	d.post("/inboxes", d.createInbox)
 	d.get("/inboxes/{inbox}", d.inbox)
-	d.get("/inboxes/{inbox}/settings", d.inboxSettings)
+	d.getFor(store.RoleAdmin, "/inboxes/{inbox}/settings", d.inboxSettings)
 	d.post("/inboxes/{inbox}/settings", d.updateInbox)
 	d.post("/inboxes/{inbox}/delete", d.deleteInbox)
 	d.post("/inboxes/{inbox}/simulate", d.simulate)

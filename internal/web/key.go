@@ -15,11 +15,11 @@ import (
 )
 
 func (d *Dashboard) keyPages() {
-	d.get("/keys", pageOf("keys", d.listKeys))
-	d.get("/keys/new", pageOf("key-new", d.newKey))
+	d.getFor(store.RoleAdmin, "/keys", pageOf("keys", d.listKeys))
+	d.getFor(store.RoleAdmin, "/keys/new", pageOf("key-new", d.newKey))
 	d.post("/keys", d.createKey)
-	d.get("/keys/{id}", pageOf("key", d.showKey))
-	d.get("/keys/{id}/secret", d.showSecret)
+	d.getFor(store.RoleAdmin, "/keys/{id}", pageOf("key", d.showKey))
+	d.getFor(store.RoleAdmin, "/keys/{id}/secret", d.showSecret)
 	d.post("/keys/{id}/limits", d.limitKey)
 	d.post("/keys/{id}/revoke", d.revokeKey)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/remoteimage"
+	"github.com/postroom/postroom/store"
 )
 
 func (d *Dashboard) mailPages() {
@@ -17,9 +18,9 @@ func (d *Dashboard) mailPages() {
 	d.get("/messages/{mail}/attachments/{attachment}", d.downloadAttachment)
 	d.get("/messages/{mail}/attachments/{attachment}/text", d.showText)
 	d.post("/messages/{mail}/delete", d.deleteMessage)
-	d.get("/messages/{mail}/reply", d.replyForm)
+	d.getFor(store.RoleAdmin, "/messages/{mail}/reply", d.replyForm)
 	d.post("/messages/{mail}/reply", d.reply)
-	d.get("/inboxes/{inbox}/write", d.writeForm)
+	d.getFor(store.RoleAdmin, "/inboxes/{inbox}/write", d.writeForm)
 	d.post("/inboxes/{inbox}/write", d.write)
 	d.open("GET /mail-images/{token}", d.mailImage)
 	d.get("/live", d.live)

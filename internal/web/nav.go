@@ -3,6 +3,8 @@ package web
 import (
 	"html/template"
 	"strings"
+
+	"github.com/postroom/postroom/store"
 )
 
 // navGroup is a section of the navigation.
@@ -11,14 +13,32 @@ type navGroup struct {
 	Items []navItem
 }
 
-type navItem struct{ Path, Title, Icon string }
+// navItem is a page. Least is the role that sees it; empty means every role.
+type navItem struct {
+	Path, Title, Icon string
+	Least             store.Role
+}
 
 // navigation is the menu of every page, in order.
 var navigation = []navGroup{
-	{"", []navItem{{"/", "Overview", "home"}}},
-	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox"}, {"/messages", "Messages", "search"}, {approvalsPath, "Approvals", "check"}, {"/quarantine", "Quarantine", "shield"}}},
-	{"Sending", []navItem{{"/emails", "Sent mail", "send"}, {"/lists", "Lists", "filter"}, {"/suppressions", "Suppressions", "ban"}, {"/templates", "Templates", "layout"}, {"/contacts", "Contacts", "people"}}},
-	{"Settings", []navItem{{"/domains", "Domains", "globe"}, {"/webhooks", "Webhooks", "zap"}, {"/keys", "API keys", "key"}, {"/logs", "Logs", "sheet"}}},
+	{"", []navItem{{"/", "Overview", "home", ""}}},
+	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox", ""}, {"/messages", "Messages", "search", ""}, {approvalsPath, "Approvals", "check", ""}, {"/quarantine", "Quarantine", "shield", ""}}},
+	{"Sending", []navItem{{"/emails", "Sent mail", "send", ""}, {"/lists", "Lists", "filter", ""}, {"/suppressions", "Suppressions", "ban", ""}, {"/templates", "Templates", "layout", ""}, {"/contacts", "Contacts", "people", ""}}},
+	{"Settings", []navItem{{"/domains", "Domains", "globe", ""}, {"/webhooks", "Webhooks", "zap", store.RoleAdmin}, {"/keys", "API keys", "key", store.RoleAdmin}, {"/logs", "Logs", "sheet", ""}, {"/settings", "Settings", "sliders", ""}}},
+}
+
+// navigationOf returns the menu for users with this role.
+func navigationOf(role store.Role) []navGroup {
+	groups := make([]navGroup, len(navigation))
+	for i, g := range navigation {
+		groups[i].Title = g.Title
+		for _, item := range g.Items {
+			if item.Least == "" || role.Includes(item.Least) {
+				groups[i].Items = append(groups[i].Items, item)
+			}
+		}
+	}
+	return groups
 }
 
 // shortcut is a key, or more, and what it does.
@@ -73,6 +93,7 @@ var icons = map[string]template.HTML{
 	"calendar": `<path d="M4 6h16v14H4zM4 10.5h16M8 3v5M16 3v5"/>`,
 	"keyboard": `<path d="M3 6h18v12H3zM7 10h.01M11 10h.01M15 10h.01M7 14h10"/>`,
 	"filter":   `<path d="M4 6h16M7 12h10M10 18h4"/>`,
+	"sliders":  `<path d="M4 7h9M19 7h1M4 17h1M11 17h9"/><circle cx="16" cy="7" r="2.5"/><circle cx="8" cy="17" r="2.5"/>`,
 	"plus":     `<path d="M12 5v14M5 12h14"/>`,
 }
 

@@ -48,7 +48,7 @@ type overviewPage struct {
 	Days           int
 	Periods        []int
 	Received, Sent chart
-	Start          started
+	Start          *started
 	Attention      []attention
 	Latest         []gen.Message
 	Unread         map[string]bool // of Latest, by ID
@@ -86,9 +86,12 @@ const budgetNearEnd = 80
 // attention returns what a person should check, what is broken first.
 func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]attention, error) {
 	var all []attention
-	hooks, err := d.store.Webhooks(p.ctx(), p.user.AccountID)
-	if err != nil {
-		return nil, err
+	var hooks []store.Webhook
+	if p.user.Role == store.RoleAdmin {
+		var err error
+		if hooks, err = d.store.Webhooks(p.ctx(), p.user.AccountID); err != nil {
+			return nil, err
+		}
 	}
 	for _, w := range hooks {
 		switch at := "/webhooks/" + w.ID; {
@@ -187,9 +190,11 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
-	start, err := d.started(p)
-	if err != nil {
-		return err
+	var start *started // only admins can take the first steps
+	if p.user.Role == store.RoleAdmin {
+		if start, err = d.started(p); err != nil {
+			return err
+		}
 	}
 	month := s
 	if days != rateDays {

@@ -40,6 +40,7 @@ var (
 	errForeignForm = &failure{http.StatusForbidden, "Request from another site", "The form was not sent from this dashboard. Nothing was changed."}
 	errFailed      = &failure{http.StatusInternalServerError, "Something went wrong", "The server had an error. The log has the details under the request ID."}
 	errNoPage      = &failure{http.StatusNotFound, "Page not found", "It may have been deleted."}
+	errRole        = &failure{http.StatusForbidden, "Not allowed", "Your role does not include this. Ask an admin of the account."}
 	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
 
@@ -54,6 +55,8 @@ func notFoundPage(err error) error {
 // view is what the templates receive. Data depends on the page.
 type view struct {
 	User   string // name of the signed-in user, or empty
+	Role   store.Role
+	Theme  string // "light", "dark", or empty for that of the system
 	Path   string
 	Notice notice
 	// Pending is the number of drafts that wait for approval.
@@ -76,7 +79,7 @@ func (p *page) showStatus(status int, name string, data any) error {
 	if err != nil {
 		return fmt.Errorf("read the template %s: %w", name, err)
 	}
-	v := view{User: p.user.Name, Path: p.r.URL.Path, Data: data}
+	v := view{User: p.user.Name, Role: p.user.Role, Theme: p.theme(), Path: p.r.URL.Path, Data: data}
 	v.Pending, v.Stopped = p.pending()
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
@@ -291,4 +294,56 @@ func ordinal(n int) string {
 		}
 	}
 	return strconv.Itoa(n) + end
+}
+
+// listSize is the number of rows on a list page.
+const listSize = 50
+
+// paging holds the links to the other pages of a list.
+type paging struct {
+	First string // first page; empty on the first page
+	Next  string // next page; empty on the last page
+}
+
+// limit is the page size for API calls.
+func limit() gen.OptInt { return gen.NewOptInt(listSize) }
+
+// cursor is the cursor of the current page.
+func (p *page) cursor() gen.OptString { return optional(p.r.URL.Query().Get("cursor")) }
+
+// paging returns the links to the other pages, with the same filters.
+func (p *page) paging(next gen.NilString) paging {
+	var to paging
+	q := p.r.URL.Query()
+	at := func() string { return (&url.URL{Path: p.r.URL.Path, RawQuery: q.Encode()}).String() }
+	if q.Get("cursor") != "" {
+		q.Del("cursor")
+		to.First = at()
+	}
+	if !next.Null && next.Value != "" {
+		q.Set("cursor", next.Value)
+		to.Next = at()
+	}
+	return to
+}
+
+// optional returns a parameter that is left out when empty.
+func optional(s string) gen.OptString {
+	if s == "" {
+		return gen.OptString{}
+	}
+	return gen.NewOptString(s)
+}
+
+// tone returns the colour class of a status.
+func tone(status string) string {
+	switch status {
+	case "delivered", "opened", "clicked", "verified", "succeeded", "active", "pass":
+		return "good"
+	case "scheduled", "pending", "delayed", "suppressed", "softfail", "temperror", "suspended", "expired":
+		return "warn"
+	case "bounced", "complained", "failed", "missing", "off", "fail", "permerror", "rejected":
+		return "bad"
+	}
+	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/internal/oauth"
+	"github.com/postroom/postroom/store"
 )
 
 //go:embed templates
@@ -43,7 +44,7 @@ func (d *Dashboard) readPages() (map[string]func() (*template.Template, error), 
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":        d.assets.link,
-		"nav":          func() []navGroup { return navigation },
+		"nav":          navigationOf,
 		"shortcuts":    func() []shortcut { return shortcuts },
 		"on":           onPage,
 		"entryChoices": func() []string { return entryChoices },
@@ -63,6 +64,8 @@ func (d *Dashboard) functions() template.FuncMap {
 		"tone":         tone,
 		"label":        label,
 		"icon":         icon,
+		"bytes":        bytesText,
+		"roles":        func() []store.Role { return store.Roles },
 		"undo":         func() float64 { return d.cfg.Undo.Seconds() },
 	}
 }

@@ -31,7 +31,7 @@ const password = "four words of mine"
 func (s *site) withPassword(t *testing.T, name string) store.User {
 	t.Helper()
 	link, token := web.NewLink(s.clock.Now())
-	_, err := s.store.CreateUser(t.Context(), s.account, name, link)
+	_, err := s.store.CreateUser(t.Context(), s.account, name, store.RoleAdmin, link)
 	must(t, err)
 	salt := []byte("of 16 characters")
 	hash := fmt.Sprintf("$argon2id$v=19$m=8,t=1,p=1$%s$%s", base64.RawStdEncoding.EncodeToString(salt),

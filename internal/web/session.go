@@ -46,9 +46,9 @@ func (p *page) keepSession(token string) {
 	p.setCookie(p.d.sessionCookie(), token, int(store.SessionTTL.Seconds()))
 }
 
-// signedIn wraps f so that it runs as the signed-in user. Other visitors are
-// redirected to the sign-in page.
-func (d *Dashboard) signedIn(f func(*page) error) func(*page) error {
+// signedIn wraps f so that it runs as the signed-in user, whose role must include
+// least. Other visitors are redirected to the sign-in page.
+func (d *Dashboard) signedIn(least store.Role, f func(*page) error) func(*page) error {
 	return func(p *page) error {
 		err := p.recognise()
 		if errors.Is(err, store.ErrNotFound) {
@@ -56,6 +56,9 @@ func (d *Dashboard) signedIn(f func(*page) error) func(*page) error {
 		}
 		if err != nil {
 			return err
+		}
+		if !p.user.Role.Includes(least) {
+			return errRole
 		}
 		return f(p)
 	}
@@ -80,7 +83,7 @@ func (p *page) recognise() error {
 // person returns the API caller for a user whose session token has this hash.
 func (d *Dashboard) person(r *http.Request, u store.User, session []byte) httpapi.Person {
 	return httpapi.Person{
-		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, IP: httpapi.ClientIP(r, d.cfg.TrustedProxies),
+		Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, Role: u.Role, IP: httpapi.ClientIP(r, d.cfg.TrustedProxies),
 		StillSignedIn: func(ctx context.Context) error {
 			_, err := d.store.SessionUser(ctx, session)
 			return err

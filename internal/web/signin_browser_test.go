@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/postroom/postroom/internal/web"
+	"github.com/postroom/postroom/store"
 )
 
 // A new install: the link of the first start, a password, out, and in again.
@@ -16,7 +17,7 @@ func TestBrowserSignsIn(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		link, token := web.NewLink(s.clock.Now())
-		_, err := s.store.CreateUser(t.Context(), s.account, "admin", link)
+		_, err := s.store.CreateUser(t.Context(), s.account, "admin", store.RoleAdmin, link)
 		must(t, err)
 		base, err := url.Parse(s.url)
 		must(t, err)

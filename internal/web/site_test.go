@@ -18,6 +18,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/approval"
+	"github.com/postroom/postroom/internal/doctor"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -117,12 +118,28 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, EventBody: handlers.EventBody(s.store), BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
 		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo, Approvals: s.links, OAuth: s.apps,
+		System: testSystem(clock),
 	})
 	must(t, err)
 	server.Config.Handler = s.apps.Handler(s.dashboard)
 	server.Start()
 	t.Cleanup(server.Close)
 	return s
+}
+
+// testSystem describes an installation with checks of every result.
+func testSystem(clock *storetest.Clock) *web.System {
+	return &web.System{
+		Version: "1.2.3-test", EmailRetention: 30 * 24 * time.Hour,
+		Settings: []web.Setting{{Name: "POSTROOM_MAIL_DOMAIN", Value: storetest.Domain, Source: "environment"}},
+		Check: func(context.Context) (doctor.Report, error) {
+			return doctor.Report{Status: doctor.Fail, CheckedAt: clock.Now(), Results: []doctor.Result{
+				{Check: "database", Status: doctor.OK, Saw: "schema up to date"},
+				{Check: "MX record", Subject: storetest.Domain, Status: doctor.Fail, Saw: "no MX record", Do: []string{"publish: " + storetest.Domain + ". MX 10 mx." + storetest.Domain + "."}},
+				{Check: "settings", Status: doctor.Warn, Saw: "POSTROOM_BASE_URL is not set"}, {Check: "relay", Status: doctor.Skipped, Saw: "no relay"},
+			}}, nil
+		},
+	}
 }
 
 // newNode starts another site over the database of s.
@@ -180,7 +197,7 @@ func must(t *testing.T, err error) {
 func (s *site) newUser(t *testing.T, name string) (u store.User, session string) {
 	t.Helper()
 	link, token := web.NewLink(s.clock.Now())
-	_, err := s.store.CreateUser(t.Context(), s.account, name, link)
+	_, err := s.store.CreateUser(t.Context(), s.account, name, store.RoleAdmin, link)
 	must(t, err)
 	session = name + "'s session"
 	u, err = s.store.UseLink(t.Context(), store.HashKey(token), "no password that is known", store.HashKey(session))
@@ -199,7 +216,7 @@ func (s *site) otherAccount(t *testing.T) {
 func (s *site) asUser(t *testing.T) context.Context {
 	t.Helper()
 	return httpapi.AsPerson(t.Context(), httpapi.Person{
-		Seq: s.user.Seq, AccountID: s.account, ID: s.user.ID, StillSignedIn: func(context.Context) error { return nil },
+		Seq: s.user.Seq, AccountID: s.account, ID: s.user.ID, Role: store.RoleAdmin, StillSignedIn: func(context.Context) error { return nil },
 	})
 }
 

@@ -28,21 +28,21 @@ func (s started) Code() string {
 }
 
 // started reads how far the account is.
-func (d *Dashboard) started(p *page) (started, error) {
+func (d *Dashboard) started(p *page) (*started, error) {
 	one := gen.NewOptInt(1)
 	inboxes, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: one})
 	if err != nil {
-		return started{}, err
+		return nil, err
 	}
 	received, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: one, Direction: gen.NewOptDirection(gen.DirectionIn)})
 	if err != nil {
-		return started{}, err
+		return nil, err
 	}
 	keys, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: one})
 	if err != nil {
-		return started{}, err
+		return nil, err
 	}
-	var s started
+	s := &started{}
 	s.Key = len(keys.Data) > 0
 	if len(inboxes.Data) > 0 {
 		s.Inbox = &inboxes.Data[0]
@@ -55,7 +55,7 @@ func (d *Dashboard) started(p *page) (started, error) {
 	}
 	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: one})
 	if err != nil {
-		return started{}, err
+		return nil, err
 	}
 	s.Domain = len(domains.Data) > 0
 	s.Snippets = d.snippets(s.Inbox)

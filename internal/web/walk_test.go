@@ -32,7 +32,7 @@ func TestEveryLinkAndFormWorks(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		hooks, inbox := fillForWalk(t, s)
 		link, token := web.NewLink(s.clock.Now())
-		_, err := s.store.CreateUser(t.Context(), s.account, "walker@example.com", link)
+		_, err := s.store.CreateUser(t.Context(), s.account, "walker@example.com", store.RoleAdmin, link)
 		must(t, err)
 		w := newWalk(t, s)
 		w.hooks, w.inbox = hooks, inbox
@@ -354,6 +354,7 @@ func (w *walk) target(form *html.Node, page string) (to, method string) {
 var filling = map[string]string{
 	"password": "correct horse battery staple", "again": "correct horse battery staple", "to": "ann@out.example", "subject": "A subject",
 	"text": "A text", "email": "new@out.example", "domain": "new.example", "name": "walker@example.com",
+	"current":      "correct horse battery staple",
 	"display_name": "The walk", "pattern": "*@walk.example", "reason": "Not now", "q": "order",
 }
 
@@ -376,7 +377,7 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 			value = w.hooks
 		case name == "inbox_ids":
 			value = cmp.Or(value, w.inbox)
-		case name == "name" && attr(form, "action") == "/inboxes":
+		case name == "name" && slices.Contains([]string{"/inboxes", "/settings/people"}, attr(form, "action")):
 			value = fmt.Sprint("made-by-walk-", w.submitted)
 		}
 		if value == "" && !slices.Contains(leftEmpty, name) {
@@ -500,7 +501,7 @@ func routes(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
 	must(t, err)
-	route := regexp.MustCompile(`d\.(get|post|open|mux\.Handle)\("([A-Z]+ )?(/[^"]*)"`)
+	route := regexp.MustCompile(`d\.(get|post|open|mux\.Handle)(?:For)?\((?:store\.Role\w+, )?"([A-Z]+ )?(/[^"]*)"`)
 	var all []string
 	for _, file := range files {
 		source, err := os.ReadFile(file)

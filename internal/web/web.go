@@ -34,7 +34,7 @@ import (
 )
 
 // Config configures the dashboard. All fields but TrustedProxies, Images,
-// Approvals and OAuth are required.
+// System, Approvals and OAuth are required.
 type Config struct {
 	// API serves the calls of the pages and all paths that do not belong to the
 	// dashboard.
@@ -61,6 +61,8 @@ type Config struct {
 	// OAuth checks the requests of applications that ask to connect; nil refuses
 	// them.
 	OAuth *oauth.Server
+	// System describes the installation, on the page of its health; nil: no such page.
+	System *System
 	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 	// Now is the clock.
@@ -84,6 +86,7 @@ type Dashboard struct {
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
 	// previewing limits the files whose text is read at the same time.
 	previewing *semaphore.Weighted
+	checkup    checkup
 }
 
 // maxPreviewing is how many files are read for their text at the same time.
@@ -126,7 +129,6 @@ func (d *Dashboard) routes() {
 	d.inboxPages()
 	d.mailPages()
 	d.searchPages()
-	d.goPages()
 	d.approvalPages()
 	d.approveLinkPages()
 	d.emailPages()
@@ -139,6 +141,8 @@ func (d *Dashboard) routes() {
 	d.templatePages()
 	d.contactPages()
 	d.logPages()
+	d.settingsPages()
+	d.peoplePages()
 }
 
 // ServeHTTP implements http.Handler.
@@ -150,14 +154,20 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// get registers f for GET and HEAD, for signed-in users.
-func (d *Dashboard) get(path string, f func(*page) error) {
-	d.mux.Handle("GET "+path, d.chain(d.signedIn(f)))
+// get registers f for GET and HEAD, for users of every role.
+func (d *Dashboard) get(path string, f func(*page) error) { d.getFor(store.RoleViewer, path, f) }
+
+// getFor is get for users whose role includes least.
+func (d *Dashboard) getFor(least store.Role, path string, f func(*page) error) {
+	d.mux.Handle("GET "+path, d.chain(d.signedIn(least, f)))
 }
 
-// post registers f for a form, for signed-in users.
-func (d *Dashboard) post(path string, f func(*page) error) {
-	d.mux.Handle("POST "+path, d.chain(d.signedIn(f)))
+// post registers f for a form, for admins.
+func (d *Dashboard) post(path string, f func(*page) error) { d.postFor(store.RoleAdmin, path, f) }
+
+// postFor is post for users whose role includes least.
+func (d *Dashboard) postFor(least store.Role, path string, f func(*page) error) {
+	d.mux.Handle("POST "+path, d.chain(d.signedIn(least, f)))
 }
 
 // open registers f for a pattern such as "GET /sign-in", without sign-in.

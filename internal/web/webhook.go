@@ -16,11 +16,11 @@ import (
 )
 
 func (d *Dashboard) webhookPages() {
-	d.get("/webhooks", pageOf("webhooks", d.listWebhooks))
+	d.getFor(store.RoleAdmin, "/webhooks", pageOf("webhooks", d.listWebhooks))
 	d.post("/webhooks", d.createWebhook)
-	d.get("/webhooks/{id}", d.showWebhook)
-	d.get("/webhooks/{id}/secret", d.showWebhookSecret)
-	d.get("/webhooks/{id}/new-secret", d.showNewWebhookSecret)
+	d.getFor(store.RoleAdmin, "/webhooks/{id}", d.showWebhook)
+	d.getFor(store.RoleAdmin, "/webhooks/{id}/secret", d.showWebhookSecret)
+	d.getFor(store.RoleAdmin, "/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
 	d.post("/webhooks/{id}/inboxes", d.setWebhookInboxes)
@@ -28,7 +28,7 @@ func (d *Dashboard) webhookPages() {
 	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
 	d.post("/webhooks/{id}/delete", d.deleteWebhook)
 	d.post("/webhooks/{id}/retry", d.retryFailed)
-	d.get("/webhooks/{id}/deliveries/{delivery}", d.showDelivery)
+	d.getFor(store.RoleAdmin, "/webhooks/{id}/deliveries/{delivery}", d.showDelivery)
 	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
 }
 

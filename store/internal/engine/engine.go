@@ -136,6 +136,7 @@ type State struct {
 	Version string
 	Clock   *time.Time // nil when the database has no clock of its own
 	LogSize int64      // of the write-ahead log in bytes; 0 when the server manages it
+	Size    int64      // of the database in bytes, without that log
 }
 
 // ColumnType is the type of a column.

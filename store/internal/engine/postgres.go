@@ -95,14 +95,16 @@ func (*postgresEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelRepe
 func (*postgresEngine) Alone() bool { return false }
 
 func (d *postgresEngine) Inspect(ctx context.Context) (State, error) {
-	const q = `SELECT current_setting('server_version') AS version, cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS clock`
+	const q = `SELECT current_setting('server_version') AS version, cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS clock,
+		pg_database_size(current_database()) AS size`
 	var row struct {
 		Version string `db:"version"`
 		Clock   int64  `db:"clock"`
+		Size    int64  `db:"size"`
 	}
 	err := d.read.GetContext(ctx, &row, q)
 	clock := time.UnixMicro(row.Clock)
-	return State{Version: row.Version, Clock: &clock}, err
+	return State{Version: row.Version, Clock: &clock, Size: row.Size}, err
 }
 
 // Clock does not change within a statement, so that it can be looked up by index.

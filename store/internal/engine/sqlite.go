@@ -111,6 +111,11 @@ func (d *sqliteEngine) Inspect(ctx context.Context) (State, error) {
 	if err := d.read.GetContext(ctx, &state.Version, `SELECT sqlite_version()`); err != nil {
 		return state, err
 	}
+	file, err := os.Stat(d.path)
+	if err != nil {
+		return state, err
+	}
+	state.Size = file.Size()
 	log, err := os.Stat(d.path + "-wal")
 	switch {
 	case err == nil:

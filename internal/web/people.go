@@ -1,0 +1,159 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postroom/postroom/store"
+)
+
+func (d *Dashboard) peoplePages() {
+	d.getFor(store.RoleAdmin, "/settings/people", pageOf("people", d.listPeople))
+	d.post("/settings/people", d.invite)
+	d.getFor(store.RoleAdmin, "/settings/people/link", d.showInvite)
+	d.post("/settings/people/{id}/role", d.setRole)
+	d.post("/settings/people/{id}/reset", d.resetPassword)
+	d.post("/settings/people/{id}/remove", d.removePerson)
+}
+
+// peopleView is the page of the users of the account.
+type peopleView struct {
+	Tabs  []messageTab
+	Tab   string
+	Users []store.User
+	Own   string // ID of the signed-in user
+	paging
+	Name    string // as submitted
+	Role    store.Role
+	Problem problem
+}
+
+// roleWords say what a role may do.
+var roleWords = map[store.Role]string{
+	store.RoleAdmin: "everything", store.RoleApprover: "read, and decide about drafts", store.RoleViewer: "read, including verification codes",
+}
+
+// Words says what a role may do.
+func (peopleView) Words(r store.Role) string { return roleWords[r] }
+
+func (d *Dashboard) listPeople(p *page) (peopleView, error) {
+	v := peopleView{Tab: "people", Own: p.user.ID, Role: store.RoleApprover}
+	var err error
+	if v.Tabs, err = p.settingsTabs(); err != nil {
+		return v, err
+	}
+	l, err := d.store.ListUsers(p.ctx(), p.user.AccountID, p.logPage())
+	v.Users, v.paging = l.Rows, p.pagingOf(l.Cursor)
+	return v, err
+}
+
+const (
+	peoplePath = "/settings/people"
+	invitePath = peoplePath + "/link"
+)
+
+// invite creates a user, who sets a password with a link that is shown once.
+func (d *Dashboard) invite(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	name, role := strings.TrimSpace(form.Get("name")), store.Role(form.Get("role"))
+	fault := ""
+	switch {
+	case name == "" || utf8.RuneCountInString(name) > longestName || strings.ContainsFunc(name, unicode.IsControl):
+		fault = "Use 1 to 100 characters."
+	case !slices.Contains(store.Roles, role):
+		return errForm
+	}
+	if fault == "" {
+		link, token := NewLink(d.now())
+		u, err := d.store.CreateUser(p.ctx(), p.user.AccountID, name, role, link)
+		if err == nil {
+			d.log.InfoContext(p.ctx(), "user created", "user_id", u.ID, "role", u.Role, "by", p.user.ID)
+			return p.leaveSecret(invitePath, nil, SetupURL(d.cfg.BaseURL, token))
+		}
+		if !errors.Is(err, store.ErrNameTaken) {
+			return err
+		}
+		fault = "Another user has this name."
+	}
+	v, err := d.listPeople(p)
+	if err != nil {
+		return err
+	}
+	v.Name, v.Role, v.Problem = name, role, fieldProblem("name", fault)
+	return p.showStatus(http.StatusBadRequest, "people", v)
+}
+
+// showInvite shows a one-time link that was just created.
+func (d *Dashboard) showInvite(p *page) error {
+	value, ok, err := p.takeSecret(peoplePath)
+	if err != nil || !ok {
+		return err
+	}
+	return p.show("secret", secret{
+		Title: "Link to set the password", What: "Send this link to the person. It is shown once.", Value: value,
+		Use: "It works once, for 24 hours. Whoever opens it first sets the password.", Back: peoplePath, BackTitle: "Back to people",
+	})
+}
+
+// other returns the user that a form is about. Users cannot change their own role or
+// remove themselves, so that an admin remains.
+func (d *Dashboard) other(p *page) (store.User, error) {
+	id := p.r.PathValue("id")
+	if id == p.user.ID {
+		return store.User{}, &failure{http.StatusConflict, "Not changed", "You cannot change your own role, reset or remove yourself. Ask another admin."}
+	}
+	u, err := d.store.User(p.ctx(), p.user.AccountID, id)
+	return u, notFoundPage(err)
+}
+
+func (d *Dashboard) setRole(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	role := store.Role(form.Get("role"))
+	if !slices.Contains(store.Roles, role) {
+		return errForm
+	}
+	u, err := d.other(p)
+	if err != nil {
+		return err
+	}
+	if err := d.store.SetRole(p.ctx(), p.user.AccountID, u.ID, role); err != nil {
+		return notFoundPage(err)
+	}
+	d.log.InfoContext(p.ctx(), "role changed", "user_id", u.ID, "role", role, "by", p.user.ID)
+	return p.done(peoplePath, u.Name+" is now "+map[store.Role]string{store.RoleAdmin: "an admin.", store.RoleApprover: "an approver.", store.RoleViewer: "a viewer."}[role])
+}
+
+func (d *Dashboard) resetPassword(p *page) error {
+	u, err := d.other(p)
+	if err != nil {
+		return err
+	}
+	link, token := NewLink(d.now())
+	if _, err := d.store.ResetUser(p.ctx(), u.Name, link); err != nil {
+		return notFoundPage(err)
+	}
+	d.log.InfoContext(p.ctx(), "user reset", "user_id", u.ID, "by", p.user.ID)
+	return p.leaveSecret(invitePath, nil, SetupURL(d.cfg.BaseURL, token))
+}
+
+func (d *Dashboard) removePerson(p *page) error {
+	u, err := d.other(p)
+	if err != nil {
+		return err
+	}
+	if _, err := d.store.RemoveUser(p.ctx(), u.Name); err != nil {
+		return notFoundPage(err)
+	}
+	d.log.InfoContext(p.ctx(), "user removed", "user_id", u.ID, "by", p.user.ID)
+	return p.done(peoplePath, u.Name+" is removed and signed out.")
+}

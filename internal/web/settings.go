@@ -1,0 +1,278 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/doctor"
+	"github.com/postroom/postroom/store"
+)
+
+// System describes the installation.
+type System struct {
+	Version string
+	// Settings are all settings with their effective values, without secrets.
+	Settings []Setting
+	// EmailRetention is how long the content of emails is kept.
+	EmailRetention time.Duration
+	// Check runs the checks of `postroom doctor`.
+	Check func(context.Context) (doctor.Report, error)
+}
+
+// Setting is a setting of the installation.
+type Setting struct{ Name, Value, Source string }
+
+func (d *Dashboard) settingsPages() {
+	d.get("/settings", pageOf("settings", d.showSettings))
+	d.postFor(store.RoleViewer, "/settings/theme", d.setTheme)
+	d.postFor(store.RoleViewer, "/settings/password", d.changePassword)
+	d.postFor(store.RoleViewer, "/settings/sessions", d.endSessions)
+	d.getFor(store.RoleAdmin, "/settings/health", d.showHealth)
+	d.post("/settings/health", d.checkHealth)
+}
+
+// themeCookie holds the theme that the browser shows: light or dark.
+const themeCookie = "postroom_theme"
+
+// theme returns the chosen theme, or "" for that of the system.
+func (p *page) theme() string {
+	c, err := p.r.Cookie(themeCookie)
+	if err != nil || c.Value != "light" && c.Value != "dark" {
+		return ""
+	}
+	return c.Value
+}
+
+const themeTTL = 365 * 24 * time.Hour
+
+func (d *Dashboard) setTheme(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	switch theme := form.Get("theme"); theme {
+	case "light", "dark":
+		p.setCookie(themeCookie, theme, int(themeTTL.Seconds()))
+	default:
+		p.setCookie(themeCookie, "", -1)
+	}
+	return p.done("/settings", "Theme saved.")
+}
+
+// ownSettings is the page of the own settings.
+type ownSettings struct {
+	Tabs         []messageTab
+	Tab          string
+	Name         string
+	Role         store.Role
+	Theme        string
+	Field, Fault string // the invalid field of the password form and its error
+	Shortest     int
+	Sessions     []sessionRow
+	Usage        *gen.Usage
+}
+
+// sessionRow is a session. This marks that of the request.
+type sessionRow struct {
+	store.Session
+	This bool
+}
+
+// settingsTabs returns the pages of settings that the user may open.
+func (p *page) settingsTabs() ([]messageTab, error) {
+	tabs := []messageTab{{"", "You"}}
+	if p.user.Role != store.RoleAdmin {
+		return tabs, nil
+	}
+	tabs = append(tabs, messageTab{"people", "People"})
+	first, err := p.operates()
+	if first && p.d.cfg.System != nil {
+		tabs = append(tabs, messageTab{"health", "Health"})
+	}
+	return tabs, err
+}
+
+// sessionsShown is how many sessions the page lists.
+const sessionsShown = 20
+
+func (d *Dashboard) showSettings(p *page) (ownSettings, error) {
+	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword}
+	var err error
+	if v.Tabs, err = p.settingsTabs(); err != nil {
+		return v, err
+	}
+	sessions, err := d.store.Sessions(p.ctx(), p.user.Seq, sessionsShown)
+	if err != nil {
+		return v, err
+	}
+	for _, s := range sessions {
+		v.Sessions = append(v.Sessions, sessionRow{s, bytes.Equal(s.Hash, p.session())})
+	}
+	v.Usage, err = d.api.GetUsage(p.ctx())
+	return v, err
+}
+
+// changePassword asks for the current password, because a session may be someone
+// else's by now. Its attempts count as sign-ins.
+func (d *Dashboard) changePassword(p *page) error {
+	form, err := p.form()
+	if err != nil {
+		return err
+	}
+	refuse := func(status int, field, fault string) error {
+		v, err := d.showSettings(p)
+		if err != nil {
+			return err
+		}
+		v.Field, v.Fault = field, fault
+		return p.showStatus(status, "settings", v)
+	}
+	wait, err := d.countSignIn(p, p.user.Name)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
+		return refuse(http.StatusTooManyRequests, "current", "Too many attempts. Wait a minute, then try again.")
+	}
+	ok, err := d.isPassword(p.ctx(), p.user, form.Get("current"))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return refuse(http.StatusUnprocessableEntity, "current", "Wrong password.")
+	}
+	if field, fault := checkPassword(form.Get("password"), form.Get("again")); fault != "" {
+		return refuse(http.StatusUnprocessableEntity, field, fault)
+	}
+	hash, err := d.hashPassword(p.ctx(), form.Get("password"))
+	if err != nil {
+		return err
+	}
+	if err := d.store.ChangePassword(p.ctx(), p.user, hash, p.session()); err != nil {
+		if errors.Is(err, store.ErrNotFound) { // changed in the meantime
+			return p.goTo("/sign-in")
+		}
+		return err
+	}
+	d.log.InfoContext(p.ctx(), "password changed", "user_id", p.user.ID, "client", p.client())
+	return p.done("/settings", "Password changed. Your other sessions are signed out.")
+}
+
+func (d *Dashboard) endSessions(p *page) error {
+	n, err := d.store.EndOtherSessions(p.ctx(), p.user.Seq, p.session())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return p.done("/settings", "There were no other sessions.")
+	}
+	return p.done("/settings", plural(int(n), "other session is signed out.", "other sessions are signed out."))
+}
+
+// checkup is the latest result of the checks of the installation.
+type checkup struct {
+	running sync.Mutex // held while checks run
+
+	mu   sync.Mutex
+	last *doctor.Report
+}
+
+// healthView is the page of the installation's health.
+type healthView struct {
+	Tabs   []messageTab
+	Tab    string
+	System *System
+	Store  store.Inspection
+	Report *doctor.Report // nil before the first checks
+	Counts []statusCount
+}
+
+// statusCount is how many checks have a status.
+type statusCount struct {
+	Status, Tone string
+	Count        int
+}
+
+// checkTones are the colours of the results of checks.
+var checkTones = map[doctor.Status]string{doctor.OK: "good", doctor.Warn: "warn", doctor.Fail: "bad"}
+
+// Tone returns the colour of a status.
+func (healthView) Tone(s doctor.Status) string { return checkTones[s] }
+
+// Retention is how long the content of emails is kept.
+func (v healthView) Retention() string { return lasting(v.System.EmailRetention) }
+
+// operator returns errNoPage unless the page describes the installation to this user.
+func (p *page) operator() error {
+	first, err := p.operates()
+	if err == nil && (!first || p.d.cfg.System == nil) {
+		return errNoPage
+	}
+	return err
+}
+
+func (d *Dashboard) showHealth(p *page) error {
+	if err := p.operator(); err != nil {
+		return err
+	}
+	v := healthView{Tab: "health", System: d.cfg.System}
+	var err error
+	if v.Tabs, err = p.settingsTabs(); err != nil {
+		return err
+	}
+	if v.Store, err = d.store.Inspect(p.ctx()); err != nil {
+		return err
+	}
+	d.checkup.mu.Lock()
+	v.Report = d.checkup.last
+	d.checkup.mu.Unlock()
+	if v.Report != nil {
+		for _, s := range []doctor.Status{doctor.Fail, doctor.Warn, doctor.OK, doctor.Skipped} {
+			if n := v.Report.Count(s); n > 0 {
+				v.Counts = append(v.Counts, statusCount{string(s), checkTones[s], n})
+			}
+		}
+	}
+	return p.show("health", v)
+}
+
+// checkHealth runs the checks, which takes up to doctor.Timeout. Only one run at a time
+// bounds what it asks of other servers.
+func (d *Dashboard) checkHealth(p *page) error {
+	if err := p.operator(); err != nil {
+		return err
+	}
+	const to = "/settings/health"
+	if !d.checkup.running.TryLock() {
+		p.leaveNotice(notice{Text: "The checks are running. Reload the page in a few seconds.", Bad: true})
+		return p.goTo(to)
+	}
+	defer d.checkup.running.Unlock()
+	report, err := d.cfg.System.Check(p.ctx())
+	if err != nil {
+		return err
+	}
+	d.checkup.mu.Lock()
+	d.checkup.last = &report
+	d.checkup.mu.Unlock()
+	return p.goTo(to)
+}
+
+// bytesText formats a size.
+func bytesText(n int64) string {
+	const unit = 1 << 10
+	switch {
+	case n < unit*unit:
+		return strconv.FormatInt((n+unit-1)/unit, 10) + " KiB"
+	case n < unit*unit*unit:
+		return strconv.FormatFloat(float64(n)/(unit*unit), 'f', 1, 64) + " MiB"
+	}
+	return strconv.FormatFloat(float64(n)/(unit*unit*unit), 'f', 1, 64) + " GiB"
+}
