@@ -321,7 +321,7 @@ func TestSentIsFoundByRecipientAndTime(t *testing.T) {
 			{"an address", "reader1@out.example", nil, nil, "[4 1]"},
 			{"a pattern", "reader_@out.%", nil, nil, "[5 4 3 2 1 0]"},
 			{"an underscore", `reader\_@out.%`, nil, nil, "[]"},
-			{"nobody", "none@out.example", nil, nil, "[]"},
+			{"an unknown address", "none@out.example", nil, nil, "[]"},
 			{"a NUL", "a\x00b", nil, nil, "[]"},
 			{"since", "", at(4), nil, "[5 4]"},
 			{"until", "", nil, at(2), "[1 0]"},

@@ -1,6 +1,9 @@
 package web
 
 import (
+	"cmp"
+	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +18,7 @@ func (d *Dashboard) emailPages() {
 	d.get("/emails/{id}", d.showEmail)
 	d.get("/emails/content/{id}/view", d.emailFrame)
 	d.post("/emails/{id}/cancel", d.cancelEmail)
+	d.post("/emails/{id}/retry", d.retrySent)
 	d.get("/emails/messages", d.listSentMessages)
 	d.get("/emails/messages/{id}", d.showSentMessage)
 }
@@ -34,12 +38,24 @@ type sentLog struct {
 	Messages    bool
 	Status, Tag string
 	Q           string // words of messages
+	To          string // recipient
+	From, Until string // the first and the last day
 	Statuses    []statusChip
 	// Latest reports whether the counts leave out older mail.
 	Latest bool
 	Rows   []sentRow
 	Live   string
 	paging
+	All     string // the log with every status
+	Problem problem
+}
+
+// statusMeanings explain the statuses of sent mail.
+var statusMeanings = map[string]string{
+	"scheduled": "Waits for its time", "queued": "Waits for the first attempt", "sending": "An attempt failed; more follow", "sent": "A relay accepted it; the rest is up to the relay",
+	"delivered": "The recipient's server accepted it", "opened": "The recipient opened it", "clicked": "The recipient clicked a link",
+	"bounced": "The recipient's server rejected it, or the last retry failed", "complained": "The recipient reported it as spam",
+	"failed": "It could not be sent", "cancelled": "Cancelled before its time",
 }
 
 // statusChip is a filter by status.
@@ -49,7 +65,26 @@ type statusChip struct {
 }
 
 // Filtered reports whether the list is filtered.
-func (v *sentLog) Filtered() bool { return v.Status != "" || v.Tag != "" || v.Q != "" }
+func (v *sentLog) Filtered() bool { return v.Status != "" || v.Searched() }
+
+// Searched reports whether it is filtered by more than the status. The counts by status
+// do not know about that.
+func (v *sentLog) Searched() bool { return v.Tag+v.Q+v.To+v.From+v.Until != "" }
+
+// sentFilters returns a log with the filters of the request, and the time range of its
+// days, which are UTC. It ignores dates that are malformed.
+func (p *page) sentFilters() (v sentLog, since, until gen.OptDateTime) {
+	q := p.r.URL.Query()
+	field := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	v = sentLog{Status: q.Get("status"), Tag: field("tag"), Q: field("q"), To: field("to")}
+	if at, err := time.Parse(time.DateOnly, field("from")); err == nil {
+		v.From, since = field("from"), gen.NewOptDateTime(at)
+	}
+	if at, err := time.Parse(time.DateOnly, field("until")); err == nil {
+		v.Until, until = field("until"), gen.NewOptDateTime(at.AddDate(0, 0, 1))
+	}
+	return v, since, until
+}
 
 // changesOfEmails are the events that change a list of sent emails.
 var changesOfEmails = []gen.EventType{
@@ -64,13 +99,16 @@ var changesOfMessages = []gen.EventType{
 }
 
 func (d *Dashboard) listEmails(p *page) error {
-	q := p.r.URL.Query()
-	v := sentLog{Status: q.Get("status"), Tag: strings.TrimSpace(q.Get("tag"))}
-	params := gen.ListEmailsParams{Limit: limit(), Cursor: p.cursor(), Tag: optional(v.Tag)}
+	v, since, until := p.sentFilters()
+	params := gen.ListEmailsParams{Limit: limit(), Cursor: p.cursor(), Tag: optional(v.Tag), To: optional(v.To), Since: since, Until: until}
 	if v.Status != "" {
 		params.Status = gen.NewOptEmailStatus(gen.EmailStatus(v.Status))
 	}
 	l, err := d.api.ListEmails(p.ctx(), params)
+	if pr, ok := problemOf(err); ok && pr.Rest("tag", "to") == "" {
+		v.Problem = pr
+		return d.showSent(p, v, changesOfEmails)
+	}
 	if err != nil {
 		return err
 	}
@@ -84,13 +122,19 @@ func (d *Dashboard) listEmails(p *page) error {
 }
 
 func (d *Dashboard) listSentMessages(p *page) error {
-	q := p.r.URL.Query()
-	v := sentLog{Messages: true, Status: q.Get("status"), Q: strings.TrimSpace(q.Get("q"))}
-	params := gen.ListMessagesParams{Limit: limit(), Cursor: p.cursor(), Direction: gen.NewOptDirection(gen.DirectionOut), Q: optional(v.Q)}
+	v, since, until := p.sentFilters()
+	v.Messages = true
+	params := gen.ListMessagesParams{
+		Limit: limit(), Cursor: p.cursor(), Direction: gen.NewOptDirection(gen.DirectionOut), Q: optional(v.Q), To: optional(v.To), Since: since, Until: until,
+	}
 	if v.Status != "" {
 		params.Status = gen.NewOptMessageStatus(gen.MessageStatus(v.Status))
 	}
 	l, err := d.api.ListMessages(p.ctx(), params)
+	if pr, ok := problemOf(err); ok && pr.Rest("tag", "to") == "" {
+		v.Problem = pr
+		return d.showSent(p, v, changesOfMessages)
+	}
 	if err != nil {
 		return err
 	}
@@ -112,13 +156,16 @@ func (d *Dashboard) showSent(p *page, v sentLog, changes []gen.EventType) error 
 	v.Latest = !all
 	q := p.r.URL.Query()
 	q.Del("cursor")
+	q.Del("status")
+	at := func() string { return (&url.URL{Path: p.r.URL.Path, RawQuery: q.Encode()}).String() }
+	v.All = at()
 	for _, s := range gen.EmailStatus("").AllValues() { // in the order of a delivery; those of messages are among them
 		n := counts[store.MessageStatus(s)]
 		if n == 0 && v.Status != string(s) {
 			continue
 		}
 		q.Set("status", string(s))
-		v.Statuses = append(v.Statuses, statusChip{string(s), (&url.URL{Path: p.r.URL.Path, RawQuery: q.Encode()}).String(), n})
+		v.Statuses = append(v.Statuses, statusChip{string(s), at(), n})
 	}
 	var waiting []string
 	for _, r := range v.Rows {
@@ -138,7 +185,7 @@ func (d *Dashboard) showSent(p *page, v sentLog, changes []gen.EventType) error 
 	if v.First == "" {
 		v.Live = livePath("", changes...)
 	}
-	return p.show("emails", &v)
+	return p.showStatus(cmp.Or(v.Problem.status, http.StatusOK), "emails", &v)
 }
 
 // worst returns the remote server's reply for a recipient whose delivery failed.
@@ -164,7 +211,7 @@ type sentMail struct {
 	ID, From, Subject, Status string
 	Messages                  bool // it is an inbox message
 	TestMode, Expired         bool
-	CanCancel                 bool
+	CanCancel, Deferred       bool
 	To, Cc, Bcc, ReplyTo      []string
 	Tags                      gen.TagsResponse
 	Metadata                  gen.FreeObject
@@ -239,6 +286,7 @@ func (d *Dashboard) showSentMail(p *page, v sentMail, source mailSource, kept st
 		return err
 	}
 	v.Here = p.r.URL.Path
+	v.Deferred = slices.ContainsFunc(v.Steps, func(s step) bool { return s.Next && s.Tone == "warn" && s.At.After(d.now()) })
 	if v.Expired {
 		return p.show("email", v)
 	}
@@ -280,4 +328,22 @@ func (d *Dashboard) cancelEmail(p *page) error {
 		return p.refused("/emails/"+id, err)
 	}
 	return p.done("/emails/"+id, "Email cancelled. It will not be sent.")
+}
+
+// retrySent makes the deferred deliveries of an email or a sent message due now.
+func (d *Dashboard) retrySent(p *page) error {
+	id := p.r.PathValue("id")
+	back := "/emails/" + id
+	if strings.HasPrefix(id, "msg_") {
+		back = "/emails/messages/" + id
+	}
+	err := d.store.RetryDeferred(p.ctx(), p.user.AccountID, id)
+	if errors.Is(err, store.ErrState) {
+		p.leaveNotice(notice{Text: "No delivery is deferred. It may be under way already.", Bad: true})
+		return p.goTo(back)
+	}
+	if err != nil {
+		return notFoundPage(err)
+	}
+	return p.done(back, "The next attempt starts now.")
 }

@@ -62,6 +62,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"list":         func(all ...string) []string { return all },
 		"has":          func(all []string, one string) bool { return slices.Contains(all, one) },
 		"tone":         tone,
+		"meaning":      func(status string) string { return statusMeanings[status] },
 		"label":        label,
 		"icon":         icon,
 		"bytes":        bytesText,

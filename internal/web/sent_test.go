@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
@@ -117,6 +118,83 @@ func TestSentLogCountsByStatus(t *testing.T) {
 	})
 }
 
+// Sent mail is filtered by recipient, tag and days, also together with a status.
+func TestSentLogFilters(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "sender", gen.SendPolicyOpen)
+		first := s.clock.Now().UTC().Format(time.DateOnly)
+		s.send(t, "Ann@out.example", "To Ann")
+		s.clock.Add(48 * time.Hour)
+		second := s.clock.Now().UTC().Format(time.DateOnly)
+		s.send(t, "bob@other.example", "To Bob")
+		_, err := s.api.SendMessage(s.asUser(t), mailTo("carl@out.example", "To Carl", "Hello"), gen.SendMessageParams{InboxID: in.ID})
+		must(t, err)
+		v := s.visitAsUser(t)
+		for query, want := range map[string]string{
+			"": "AB C", "to=ann@out.example": "A ", "to=*@out.example": "A C", "to=none": " ", "from=" + second: "B C", "until=" + first: "A ",
+			"from=" + first + "&until=" + second: "AB C", "to=*@*&from=" + second + "&status=queued": "B C", "status=delivered": " ", "from=soon": "AB C",
+		} {
+			got := ""
+			for _, log := range []string{"/emails", "/emails/messages"} {
+				page := v.get(log+"?"+query).want(t, http.StatusOK)
+				for _, name := range []string{"Ann", "Bob", "Carl"} {
+					if strings.Contains(page.body, ">To "+name+"<") {
+						got += name[:1]
+					}
+				}
+				if log == "/emails" {
+					got += " "
+				}
+				if strings.Contains(page.body, `queued <span class="badge ">`) != (query == "" || strings.HasPrefix(query, "status") || query == "from=soon") {
+					t.Errorf("%s?%s: counts that the filters do not know:\n%s", log, query, page.body)
+				}
+			}
+			if got != want {
+				t.Errorf("?%s shows %q, want %q", query, got, want)
+			}
+		}
+		v.get("/emails?to=ann@out.example").has(t, `value="ann@out.example"`, `href="/emails?status=queued&amp;to=ann%40out.example"`, `href="/emails">Clear`)
+		v.get("/emails?tag=nocolon").want(t, http.StatusBadRequest).has(t, "tag-fault", `value="nocolon"`, "Correct the filter")
+		v.get("/emails?to="+strings.Repeat("x", 300)).want(t, http.StatusBadRequest).has(t, "to-fault")
+	})
+}
+
+// A deferred delivery is retried now, and once.
+func TestRetryOfSentMail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "sender", gen.SendPolicyOpen)
+		email := s.send(t, "slow@careful.example", "Your table")
+		m, err := s.api.SendMessage(s.asUser(t), mailTo("slow@careful.example", "Your chair", "Hello"), gen.SendMessageParams{InboxID: in.ID})
+		must(t, err)
+		v := s.visitAsUser(t)
+		pages := map[string]string{email: "/emails/" + email, m.(*gen.Message).ID: "/emails/messages/" + m.(*gen.Message).ID}
+		for id, page := range pages {
+			v.post("/emails/"+id+"/retry", nil).want(t, http.StatusSeeOther)
+			v.get(page).want(t, http.StatusOK).has(t, "No delivery is deferred")
+		}
+		s.handOver(t)
+		for id, page := range pages {
+			v.get(page).want(t, http.StatusOK).has(t, "Retry now")
+			to := v.post("/emails/"+id+"/retry", nil).want(t, http.StatusSeeOther).header.Get("Location")
+			if to != page {
+				t.Errorf("the retry leads to %s, want %s", to, page)
+			}
+			if got := v.get(page).want(t, http.StatusOK).has(t, "The next attempt starts now."); strings.Contains(got.body, "Retry now") {
+				t.Error("it can be retried again at once")
+			}
+		}
+		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		must(t, err)
+		if len(claimed) != 2 {
+			t.Errorf("%d deliveries are due, want 2", len(claimed))
+		}
+		s.otherAccount(t)
+		s.visitAsUser(t).post("/emails/"+email+"/retry", nil).want(t, http.StatusNotFound)
+	})
+}
+
 func TestBrowserFollowsAnEmail(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
@@ -126,6 +204,15 @@ func TestBrowserFollowsAnEmail(t *testing.T) {
 		b.open("/emails")
 		b.shows("deferred", "next attempt")
 		b.shoot("emails-chips")
+		s.send(t, "new@out.example", "It arrived")
+		b.waits("document.querySelector('main table').textContent.includes('It arrived')")
+		b.open("/emails?to=slow%40careful.example&from=2020-01-01")
+		b.shows("Your order has shipped")
+		b.shoot("emails-filtered")
+		b.expect("400")
+		b.loads(http.StatusBadRequest, chromedp.Navigate(s.url+"/emails?tag=nocolon"))
+		b.shoot("emails-fault")
+		b.open("/emails")
 		b.click(`[aria-label=Status] a[href*=bounced]`)
 		b.shows("Your invoice")
 		b.open("/emails/" + id)

@@ -72,6 +72,7 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	_, err := s.api.CreateWebhook(ctx, &gen.WebhookCreate{URL: gen.WebhookUrl(to.url)})
 	must(t, err)
 	s.send(t, "gone@nowhere.example", "Your invoice", func(e *gen.EmailSend) { e.HTML = gen.NewOptNilString("<p>See <b>below</b></p>") })
+	s.send(t, "slow@careful.example", "Your table")
 	s.send(t, "ann@out.example", "See you tomorrow", func(e *gen.EmailSend) {
 		e.ScheduledAt = gen.NewOptNilDateTime(s.clock.Now().Add(24 * time.Hour))
 	})
@@ -361,7 +362,7 @@ var filling = map[string]string{
 // leftEmpty are fields that may be empty.
 var leftEmpty = []string{
 	"sends_per_minute", "sends_per_hour", "sends_per_day", "recipients_per_day", "new_recipients_per_day", "per_recipient_per_day",
-	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "allowed_ips", "expires_at", "other_inboxes", "inbox",
+	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "until", "allowed_ips", "expires_at", "other_inboxes", "inbox",
 }
 
 // fill returns what is sent with a form.

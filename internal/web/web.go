@@ -3,7 +3,8 @@
 //
 // All changes go through the API as the signed-in user, so the same checks,
 // limits and events apply. The package uses the store only for users, what they
-// have read, sessions, rate limits, and to find inboxes by a part of the address.
+// have read, sessions, rate limits, to find inboxes by a part of the address, and to
+// count and retry sent mail.
 //
 // Pages are rendered on the server and work without scripts; the dashboard's own
 // script improves them. Nothing is loaded from other hosts. Forms from other
