@@ -86,9 +86,7 @@ func New(cfg Config) *Server {
 	for _, path := range []string{resourcePath, resourcePath + mcpPath} {
 		s.mux.Handle("GET "+path, s.document(s.resourceMetadata()))
 	}
-	for _, path := range []string{serverPath, serverPath + mcpPath} { // with the path: clients of the protocol 2025-03-26
-		s.mux.Handle("GET "+path, s.document(s.serverMetadata()))
-	}
+	s.mux.Handle("GET "+serverPath, s.document(s.serverMetadata()))
 	s.mux.Handle("POST "+registerPath, s.endpoint(store.RateRegister, maxRegistrations, s.register))
 	s.mux.Handle("POST "+tokenPath, s.endpoint(store.RateToken, maxTokenCalls, s.token))
 	s.mux.Handle("POST "+revokePath, s.endpoint(store.RateToken, maxTokenCalls, s.revoke))

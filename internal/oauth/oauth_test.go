@@ -99,6 +99,8 @@ func TestDiscovery(t *testing.T) {
 		}
 		in.request(t, "POST", "/.well-known/oauth-protected-resource", "").want(t, http.StatusNotFound)
 		in.request(t, "GET", "/oauth/token", "").want(t, http.StatusNotFound)
+		// The issuer has no path (RFC 8414 section 3.3), so that clients must not find one there.
+		in.request(t, "GET", "/.well-known/oauth-authorization-server/mcp", "").want(t, http.StatusNotFound)
 	})
 }
 
