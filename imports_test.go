@@ -116,13 +116,14 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/web/chart", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{
 		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi"},
 		tests: []string{"handlers", "internal/maintenance", "internal/mcp", "internal/netguard", "internal/stream", "internal/web", "smtp/inbound"},
 	},
+	{pkg: "internal/web/chart", imports: nothing},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "internal/cli", imports: []string{"client", "gen", "internal/nearname"}},
 	{pkg: "internal/httpserver", imports: []string{"gen", "store"}},

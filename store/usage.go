@@ -114,6 +114,103 @@ func (s *Store) Stats(ctx context.Context, accountID int64, inboxes []int64, day
 	return all, nil
 }
 
+// GroupCounts holds the counts of an inbox or a tag.
+type GroupCounts struct {
+	ID   string // of the inbox
+	Name string // its address, or the name and value of the tag: "flow:receipt"
+	Counts
+}
+
+// groupedInboxes is how many of the newest inboxes InboxCounts reads.
+const groupedInboxes = 100
+
+// InboxCounts returns the counts of the last days UTC days of the account's newest
+// inboxes: of the busiest ones, at most limit.
+func (s *Store) InboxCounts(ctx context.Context, accountID int64, days, limit int) ([]GroupCounts, error) {
+	const q = `SELECT i.id, i.address, c.kind, cast(sum(c.n) AS bigint) AS n
+		FROM (SELECT seq, id, address FROM inboxes WHERE account_id = $1 AND status <> 'deleted' ORDER BY seq DESC LIMIT $2) i
+		JOIN daily_counts c ON c.account_id = $1 AND c.inbox_seq = i.seq AND c.day > $3 GROUP BY i.id, i.address, c.kind`
+	var rows []struct {
+		ID      string    `db:"id"`
+		Address string    `db:"address"`
+		Kind    countKind `db:"kind"`
+		N       int64     `db:"n"`
+	}
+	if err := s.reads.All(ctx, &rows, q, accountID, groupedInboxes, dayOf(s.now())-int64(days)); err != nil {
+		return nil, s.wrap(err, "counts of inboxes")
+	}
+	groups := map[string]*GroupCounts{}
+	for _, r := range rows {
+		if groups[r.ID] == nil {
+			groups[r.ID] = &GroupCounts{ID: r.ID, Name: r.Address}
+		}
+		groups[r.ID].add(r.Kind, r.N)
+	}
+	return busiest(groups, limit), nil
+}
+
+// TagCounts returns how many of the account's latest emails, at most countedEmails, have
+// each tag, by what became of them: of the most used tags, at most limit. Emails in test
+// mode are left out.
+func (s *Store) TagCounts(ctx context.Context, accountID int64, days, limit int) ([]GroupCounts, error) {
+	const q = `SELECT e.tags, m.status, count(*) AS n
+		FROM (SELECT message_seq, tags FROM emails WHERE account_id = $1 ORDER BY message_seq DESC LIMIT $2) e
+		JOIN messages m ON m.seq = e.message_seq AND m.inbox_seq IS NULL AND NOT m.test_mode AND m.created_at >= $3
+		WHERE e.tags <> '{}' GROUP BY e.tags, m.status`
+	var rows []struct {
+		Tags   JSON[Labels]  `db:"tags"`
+		Status MessageStatus `db:"status"`
+		N      int64         `db:"n"`
+	}
+	if err := s.reads.All(ctx, &rows, q, accountID, countedEmails, NewTime(dayTime(dayOf(s.now())-int64(days)+1))); err != nil {
+		return nil, s.wrap(err, "counts of tags")
+	}
+	groups := map[string]*GroupCounts{}
+	for _, r := range rows {
+		for name, value := range r.Tags.V {
+			tag := name + ":" + labelText(value)
+			if groups[tag] == nil {
+				groups[tag] = &GroupCounts{Name: tag}
+			}
+			groups[tag].addStatus(r.Status, r.N)
+		}
+	}
+	return busiest(groups, limit), nil
+}
+
+// addStatus counts n emails with this status.
+func (c *Counts) addStatus(status MessageStatus, n int64) {
+	switch status {
+	case MessageQueued, EmailSending, EmailScheduled, EmailCancelled:
+		return
+	case MessageFailed:
+		c.Failed += n
+		return
+	case MessageBounced:
+		c.Bounced += n
+		return
+	case MessageSent:
+	case MessageComplained:
+		c.Complained += n
+		c.Delivered += n
+	default:
+		c.Delivered += n
+	}
+	c.Sent += n
+}
+
+// busiest returns the groups with the most mail, at most limit.
+func busiest(groups map[string]*GroupCounts, limit int) []GroupCounts {
+	all := make([]GroupCounts, 0, len(groups))
+	for _, g := range groups {
+		all = append(all, *g)
+	}
+	slices.SortFunc(all, func(a, b GroupCounts) int {
+		return cmp.Or(cmp.Compare(b.Received+b.Sent+b.Failed, a.Received+a.Sent+a.Failed), strings.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), limit)]
+}
+
 // SweepCounts deletes some of the counts of days that are no longer shown, and
 // returns how many; 0 means that there were none.
 func (s *Store) SweepCounts(ctx context.Context) (int, error) {

@@ -3,11 +3,14 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/web/chart"
 	"github.com/postroom/postroom/store"
 )
 
@@ -42,17 +45,121 @@ type usageTile struct {
 
 // overviewPage is the first page: the account's usage and daily statistics.
 type overviewPage struct {
-	Usage          *gen.Usage
-	Tiles          []usageTile
-	Stats          *gen.Stats
-	Days           int
-	Periods        []int
-	Received, Sent chart
-	Start          *started
-	Attention      []attention
-	Latest         []gen.Message
-	Unread         map[string]bool // of Latest, by ID
-	Live           string
+	Usage     *gen.Usage
+	Tiles     []usageTile
+	Stats     []gen.StatsDay
+	Totals    gen.StatsCounts
+	Days      int
+	Periods   []int
+	Charts    []figure
+	Groups    []groupTable
+	Start     *started
+	Attention []attention
+	Latest    []gen.Message
+	Unread    map[string]bool // of Latest, by ID
+	Live      string
+}
+
+// figure is a chart with its legend.
+type figure struct {
+	Title string
+	Keys  []figureKey
+	chart.Chart
+}
+
+// figureKey explains a colour of a chart. N is its number, or -1 for the line of a
+// limit.
+type figureKey struct {
+	N     int
+	Value string
+	Name  string
+}
+
+// groupTable lists the busiest inboxes or tags.
+type groupTable struct {
+	Title, Hint string
+	Received    bool // the groups receive mail
+	Rows        []store.GroupCounts
+}
+
+// mostGroups is how many inboxes and tags the overview lists.
+const mostGroups = 8
+
+// groups returns the counts by inbox and tag, of those that have any.
+func (d *Dashboard) groups(p *page, days int) ([]groupTable, error) {
+	inboxes, err := d.store.InboxCounts(p.ctx(), p.user.AccountID, days, mostGroups)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := d.store.TagCounts(p.ctx(), p.user.AccountID, days, mostGroups)
+	if err != nil {
+		return nil, err
+	}
+	var tables []groupTable
+	if len(inboxes) > 0 {
+		tables = append(tables, groupTable{"By inbox", "The busiest of the newest 100 inboxes.", true, inboxes})
+	}
+	if len(tags) > 0 {
+		tables = append(tables, groupTable{"By tag", "The most used tags of the latest 1,000 emails.", false, tags})
+	}
+	return tables, nil
+}
+
+// totals sums the counts of days.
+func totals(days []gen.StatsDay) (all gen.StatsCounts) {
+	for _, d := range days {
+		all.Received += d.Received
+		all.Sent += d.Sent
+		all.Delivered += d.Delivered
+		all.Bounced += d.Bounced
+		all.Failed += d.Failed
+		all.Complained += d.Complained
+	}
+	return all
+}
+
+// chartsOf draws the last days of all: mail received and sent, and the rates of the
+// 30 days before each day, by which sending is paused.
+func chartsOf(all []gen.StatsDay, days int) []figure {
+	shown := all[len(all)-days:]
+	dates := make([]time.Time, days)
+	for i, d := range shown {
+		dates[i] = d.Date
+	}
+	series := func(name string, of func(gen.StatsDay) int) chart.Series {
+		s := chart.Series{Name: name}
+		for _, d := range shown {
+			s.Values = append(s.Values, float64(of(d)))
+		}
+		return s
+	}
+	rate := func(name string, of func(gen.StatsCounts) (part, whole int)) (chart.Series, string) {
+		s, last := chart.Series{Name: name}, "–"
+		for i := len(all) - days; i < len(all); i++ {
+			part, whole := of(totals(all[max(0, i+1-rateDays) : i+1]))
+			v := math.NaN()
+			if whole > 0 {
+				v = percent(part, whole)
+				last = fmt.Sprintf("%.1f %%", v)
+			}
+			s.Values = append(s.Values, v)
+		}
+		return s, last
+	}
+	t := totals(shown)
+	delivered, deliveredNow := rate("delivered", func(c gen.StatsCounts) (int, int) { return c.Delivered, c.Delivered + c.Bounced + c.Failed })
+	bounced, bouncedNow := rate("bounced", func(c gen.StatsCounts) (int, int) { return c.Bounced, c.Sent })
+	complained, complainedNow := rate("complaints", func(c gen.StatsCounts) (int, int) { return c.Complained, c.Sent })
+	return []figure{
+		{"Received", []figureKey{{0, count(t.Received), "received"}}, chart.Bars(dates, series("received", func(d gen.StatsDay) int { return d.Received }))},
+		{"Sent", []figureKey{{0, count(t.Delivered), "delivered"}, {1, count(t.Bounced + t.Failed), "bounced or failed"}, {2, count(t.Complained), "complaints"}}, chart.Bars(dates,
+			series("delivered", func(d gen.StatsDay) int { return d.Delivered }),
+			series("bounced or failed", func(d gen.StatsDay) int { return d.Bounced + d.Failed }),
+			series("complaints", func(d gen.StatsDay) int { return d.Complained }))},
+		{"Delivery rate, 30 days", []figureKey{{0, deliveredNow, "delivered"}}, chart.Rate(dates, delivered, 0)},
+		{"Bounce rate, 30 days", []figureKey{{1, bouncedNow, "bounced"}, {-1, fmt.Sprintf("%g %%", mostBounced), "limit"}}, chart.Rate(dates, bounced, mostBounced)},
+		{"Complaint rate, 30 days", []figureKey{{2, complainedNow, "complaints"}, {-1, fmt.Sprintf("%g %%", mostComplained), "limit"}}, chart.Rate(dates, complained, mostComplained)},
+	}
 }
 
 // attention is something that a person should check. Bad marks what is broken.
@@ -186,7 +293,7 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(days)})
+	kept, err := d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(store.MaxStatsDays)})
 	if err != nil {
 		return err
 	}
@@ -196,13 +303,8 @@ func (d *Dashboard) overview(p *page) error {
 			return err
 		}
 	}
-	month := s
-	if days != rateDays {
-		if month, err = d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(rateDays)}); err != nil {
-			return err
-		}
-	}
-	needed, err := d.attention(p, u, month.Totals)
+	shown, month := kept.Days[len(kept.Days)-days:], totals(kept.Days[len(kept.Days)-rateDays:])
+	needed, err := d.attention(p, u, month)
 	if err != nil {
 		return err
 	}
@@ -214,6 +316,10 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
+	groups, err := d.groups(p, days)
+	if err != nil {
+		return err
+	}
 	return p.show("overview", overviewPage{
 		Start: start,
 		Usage: u,
@@ -221,12 +327,10 @@ func (d *Dashboard) overview(p *page) error {
 			newTile("Inboxes", u.Inboxes.Used, u.Inboxes.Limit),
 			newTile("Sent today", u.SendsToday.Used, u.SendsToday.Limit),
 			newTile("Sent this month", u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit),
-			rateTile("Bounced, 30 days", percent(month.Totals.Bounced, month.Totals.Sent), mostBounced),
-			rateTile("Complaints, 30 days", percent(month.Totals.Complained, month.Totals.Sent), mostComplained),
+			rateTile("Bounced, 30 days", percent(month.Bounced, month.Sent), mostBounced),
+			rateTile("Complaints, 30 days", percent(month.Complained, month.Sent), mostComplained),
 		},
-		Stats: s, Days: days, Periods: periods,
-		Received:  newChart(s.Days, []string{"received"}, func(d gen.StatsDay) []int { return []int{d.Received} }),
-		Sent:      newChart(s.Days, []string{"delivered", "bounced or failed", "complaints"}, func(d gen.StatsDay) []int { return []int{d.Delivered, d.Bounced + d.Failed, d.Complained} }),
+		Stats: shown, Totals: totals(shown), Days: days, Periods: periods, Charts: chartsOf(kept.Days, days), Groups: groups,
 		Attention: needed, Latest: latest.Data, Unread: unread,
 		Live: livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageQuarantined, gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected),
 	})

@@ -308,8 +308,11 @@ func TestBrowserFollowsWhatWasSent(t *testing.T) {
 		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
 		b.click(".sure form button")
 		b.shows("Email cancelled", "cancelled")
+		s.send(t, "ann@out.example", "Your receipt", func(e *gen.EmailSend) {
+			e.Tags = gen.NewOptTags(gen.Tags{"flow": jx.Raw(`"receipt"`)})
+		})
 		b.open("/?days=30")
-		b.shows("received", "delivered")
+		b.shows("received", "delivered", "Bounce rate", "By inbox", "flow:receipt")
 		b.shoot("overview-filled")
 		b.do(chromedp.Click(chromedp.CSS("details.more summary")))
 		b.shows("Day (UTC)")
