@@ -90,6 +90,7 @@ func TestBrowserConnectsAnApplication(t *testing.T) {
 			t.Errorf("selected first: %s", got)
 		}
 		b.shoot("consent")
+		b.do(chromedp.SendKeys(chromedp.CSS("[data-filter]"), "\r")) // approves nothing
 		b.expect("400")
 		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS("button[value=approve]")))
 		b.shows("Select at least one inbox")
