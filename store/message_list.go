@@ -190,29 +190,34 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 	// Both databases go through the inner rows in their order and stop when they
 	// have enough.
 	q := `SELECT m.created_at, m.seq FROM (` + rows + ` LIMIT ` + strconv.Itoa(most) + `) m` + outer.sql() + ` LIMIT ` + outer.arg(limit)
-	var hits []struct {
-		At  int64 `db:"created_at"`
-		Seq int64 `db:"seq"`
+	ps, err := s.positions(ctx, limit, q, outer.args...)
+	if err != nil || len(ps) == limit {
+		return ps, nil, err
 	}
-	if err := s.reads.All(ctx, &hits, q, outer.args...); err != nil {
-		return nil, nil, s.wrap(err, "list messages")
-	}
-	ps := make([]position, len(hits))
-	for i, h := range hits {
-		ps[i] = position{h.At, h.Seq}
-	}
-	if len(hits) == limit {
-		return ps, nil, nil
-	}
-	hits = hits[:0]
 	q = `SELECT m.created_at, m.seq FROM messages m` + inner.sql() + order + ` LIMIT 1 OFFSET ` + inner.arg(most-1)
-	if err := s.reads.All(ctx, &hits, q, inner.args...); err != nil {
-		return nil, nil, s.wrap(err, "list messages")
+	last, err := s.positions(ctx, 1, q, inner.args...)
+	if err != nil || len(last) == 0 {
+		return ps, nil, err
 	}
-	if len(hits) == 0 {
-		return ps, nil, nil
+	return ps, &last[0], nil
+}
+
+// positions runs a query for at most limit positions.
+func (s *Store) positions(ctx context.Context, limit int, q string, args ...any) ([]position, error) {
+	rows, err := s.reads.Rows(ctx, q, args...)
+	if err != nil {
+		return nil, s.wrap(err, "list messages")
 	}
-	return ps, &position{hits[0].At, hits[0].Seq}, nil
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	ps := make([]position, 0, limit)
+	for rows.Next() {
+		var p position
+		if err := rows.Scan((*number)(&p.at), (*number)(&p.seq)); err != nil {
+			return nil, s.wrap(err, "list messages")
+		}
+		ps = append(ps, p)
+	}
+	return ps, s.wrap(rows.Err(), "list messages")
 }
 
 // limit adds the conditions that narrow the stream by its index, and returns the
