@@ -22,6 +22,7 @@ type pair struct {
 	from, to inbox
 
 	received, sent *ledger
+	said           string // the text of the last refusal or response
 }
 
 // newPair serves the installation and creates the inboxes.
@@ -29,7 +30,7 @@ func newPair(in *installation) *pair {
 	in.t.Helper()
 	in.start()
 	boxes := in.createInboxes("from", "to")
-	return &pair{in.t, in, boxes[0], boxes[1], newLedger("received"), newLedger("sent")}
+	return &pair{t: in.t, in: in, from: boxes[0], to: boxes[1], received: newLedger("received"), sent: newLedger("sent")}
 }
 
 // want sends a message of that size over SMTP and one over the API, and checks the
@@ -56,6 +57,7 @@ func (p *pair) deliver(size int) int {
 	o, err := c.send(m)
 	p.received.write(m.id, entry{outcome: o, to: m.to, size: len(m.raw)})
 	if no, ok := errors.AsType[*refusal](err); ok {
+		p.said = no.text
 		return no.code
 	}
 	if err != nil {
@@ -77,6 +79,7 @@ func (p *pair) send(size int) int {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.said = string(a.body)
 	e := entry{outcome: refused, to: []string{p.to.Address}}
 	if a.status == http.StatusCreated {
 		e.outcome = accepted

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -29,6 +30,9 @@ type powerDisk struct {
 	renames []*nameChange // that are not durable, oldest first
 	lost    powerLoss
 	failIn  int // the number of writes and syncs until one fails; 0: none does
+
+	refused string // the path below which every change fails with refusal
+	refusal syscall.Errno
 }
 
 // object is a file or a folder.
@@ -67,7 +71,7 @@ type nameEntry struct {
 type powerLoss struct{ cuts, kept, dropped, torn, names, namesDropped, failed int }
 
 func newPowerDisk(rng *rand.Rand) *powerDisk {
-	d := &powerDisk{rng: rng}
+	d := &powerDisk{rng: rng, refused: "no such path"}
 	d.root = d.create(modeFolder | 0o700)
 	return d
 }
@@ -96,10 +100,13 @@ func (c fileChange) apply(data []byte) []byte {
 }
 
 func resize(data []byte, size int64) []byte {
-	if n := size - int64(len(data)); n > 0 {
+	switch n := size - int64(len(data)); {
+	case n > 0:
 		return append(data, make([]byte, n)...)
+	case n == 0:
+		return data
 	}
-	return data[:size:size]
+	return data[:size:size] // what grows again later begins with zeros
 }
 
 // change changes a file.

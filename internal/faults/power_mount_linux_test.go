@@ -99,6 +99,20 @@ func (m *powerMount) fail(t *testing.T, n int) {
 	m.order(t, "fail "+strconv.Itoa(n))
 }
 
+// refuse makes every change below a path of the disk fail with that error. Nothing is
+// changed by a call that fails. On a full disk (ENOSPC) files can still be opened, cut
+// short and deleted.
+func (m *powerMount) refuse(t *testing.T, path string, errno syscall.Errno) {
+	t.Helper()
+	m.order(t, fmt.Sprintf("refuse %d %s", int(errno), path))
+}
+
+// allow ends refuse.
+func (m *powerMount) allow(t *testing.T) {
+	t.Helper()
+	m.refuse(t, "no such path", 0)
+}
+
 func (m *powerMount) order(t *testing.T, order string) {
 	t.Helper()
 	m.mu.Lock()
@@ -145,6 +159,13 @@ func servePower(options string) int {
 			fmt.Println("ok")
 			continue
 		}
+		if n, path, ok := refuseOrder(orders.Text()); ok {
+			d.mu.Lock()
+			d.refused, d.refusal = path, n
+			d.mu.Unlock()
+			fmt.Println("ok")
+			continue
+		}
 		s.end(o.Path)
 		d.cut()
 		if s, err = mountPower(o.Path, d); err != nil {
@@ -154,6 +175,14 @@ func servePower(options string) int {
 	}
 	s.end(o.Path)
 	return 0
+}
+
+// refuseOrder parses an order of powerMount.refuse.
+func refuseOrder(order string) (n syscall.Errno, path string, ok bool) {
+	rest, ok := strings.CutPrefix(order, "refuse ")
+	number, path, _ := strings.Cut(rest, " ")
+	code, _ := strconv.Atoi(number)
+	return syscall.Errno(code), path, ok
 }
 
 func tell(err error) int {
@@ -212,6 +241,26 @@ func (n *powerNode) use(f func(d *powerDisk) syscall.Errno) syscall.Errno {
 	return f(d)
 }
 
+// write is use for a change of the object, or of one of its names.
+func (n *powerNode) write(f func(d *powerDisk) syscall.Errno, name ...string) syscall.Errno {
+	path := filepath.Join(append([]string{n.Path(nil)}, name...)...)
+	return n.use(func(d *powerDisk) syscall.Errno {
+		if path == d.refused || strings.HasPrefix(path, d.refused+"/") {
+			return d.refusal
+		}
+		return f(d)
+	})
+}
+
+// frees is write for a change that needs no space.
+func (n *powerNode) frees(f func(d *powerDisk) syscall.Errno, name ...string) syscall.Errno {
+	errno := n.write(f, name...)
+	if errno == syscall.ENOSPC {
+		errno = n.use(f)
+	}
+	return errno
+}
+
 func (n *powerNode) child(ctx context.Context, o *object, out *fuse.EntryOut) *fs.Inode {
 	fillAttr(o, &out.Attr)
 	return n.NewInode(ctx, &powerNode{session: n.session, object: o}, fs.StableAttr{Mode: o.mode & modeType, Ino: o.number})
@@ -244,7 +293,7 @@ func (n *powerNode) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOu
 }
 
 func (n *powerNode) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	return n.use(func(d *powerDisk) syscall.Errno {
+	return n.frees(func(d *powerDisk) syscall.Errno {
 		o := n.object
 		if mode, ok := in.GetMode(); ok {
 			o.mode = o.mode&modeType | mode&^modeType
@@ -269,7 +318,7 @@ func (n *powerNode) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttr
 // add creates an object with a name in the folder.
 func (n *powerNode) add(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (in *fs.Inode, errno syscall.Errno) {
 	caller, _ := fuse.FromContext(ctx)
-	errno = n.use(func(d *powerDisk) syscall.Errno {
+	errno = n.write(func(d *powerDisk) syscall.Errno {
 		if n.object.names[name] != nil {
 			return syscall.EEXIST
 		}
@@ -280,7 +329,7 @@ func (n *powerNode) add(ctx context.Context, name string, mode uint32, out *fuse
 		d.name(nameEntry{n.object, name, o})
 		in = n.child(ctx, o, out)
 		return 0
-	})
+	}, name)
 	return in, errno
 }
 
@@ -298,22 +347,22 @@ func (n *powerNode) Link(ctx context.Context, target fs.InodeEmbedder, name stri
 	if !ok {
 		return nil, syscall.EXDEV
 	}
-	errno = n.use(func(d *powerDisk) syscall.Errno {
+	errno = n.write(func(d *powerDisk) syscall.Errno {
 		if n.object.names[name] != nil {
 			return syscall.EEXIST
 		}
 		d.name(nameEntry{n.object, name, from.object})
 		in = n.child(ctx, from.object, out)
 		return 0
-	})
+	}, name)
 	return in, errno
 }
 
 func (n *powerNode) Unlink(_ context.Context, name string) syscall.Errno {
-	return n.use(func(d *powerDisk) syscall.Errno {
+	return n.frees(func(d *powerDisk) syscall.Errno {
 		d.name(nameEntry{n.object, name, nil})
 		return 0
-	})
+	}, name)
 }
 
 func (n *powerNode) Rmdir(_ context.Context, name string) syscall.Errno {
@@ -332,14 +381,14 @@ func (n *powerNode) Rename(_ context.Context, name string, to fs.InodeEmbedder, 
 	if !ok || flags&^noReplace != 0 {
 		return syscall.EINVAL
 	}
-	return n.use(func(d *powerDisk) syscall.Errno {
+	return n.write(func(d *powerDisk) syscall.Errno {
 		if flags&noReplace != 0 && folder.object.names[newName] != nil {
 			return syscall.EEXIST
 		}
 		o := n.object.names[name]
 		d.name(nameEntry{n.object, name, nil}, nameEntry{folder.object, newName, o})
 		return 0
-	})
+	}, name)
 }
 
 func (n *powerNode) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
@@ -353,8 +402,12 @@ func (n *powerNode) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
 	return fs.NewListDirStream(list), errno
 }
 
-func (n *powerNode) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	return nil, 0, n.use(func(*powerDisk) syscall.Errno { return 0 })
+func (n *powerNode) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	free := func(*powerDisk) syscall.Errno { return 0 }
+	if flags&syscall.O_ACCMODE == syscall.O_RDONLY {
+		return nil, 0, n.use(free)
+	}
+	return nil, 0, n.frees(free)
 }
 
 func (n *powerNode) Read(_ context.Context, _ fs.FileHandle, dest []byte, at int64) (fuse.ReadResult, syscall.Errno) {
@@ -369,7 +422,7 @@ func (n *powerNode) Read(_ context.Context, _ fs.FileHandle, dest []byte, at int
 }
 
 func (n *powerNode) Write(_ context.Context, _ fs.FileHandle, data []byte, at int64) (uint32, syscall.Errno) {
-	return uint32(len(data)), n.use(func(d *powerDisk) syscall.Errno {
+	return uint32(len(data)), n.write(func(d *powerDisk) syscall.Errno {
 		if d.fails() {
 			return syscall.EIO
 		}
@@ -382,7 +435,7 @@ func (n *powerNode) Allocate(_ context.Context, _ fs.FileHandle, at, size uint64
 	if mode != 0 {
 		return syscall.EOPNOTSUPP
 	}
-	return n.use(func(d *powerDisk) syscall.Errno {
+	return n.write(func(d *powerDisk) syscall.Errno {
 		if end := int64(at + size); end > int64(len(n.object.data)) {
 			d.change(n.object, fileChange{at: end})
 		}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/postroom/postroom/store"
@@ -163,5 +164,8 @@ func (f bodyFile) Write(p []byte) (int, error) {
 }
 
 func spoolError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("keep a large body: %w: %w", store.ErrFull, err)
+	}
 	return fmt.Errorf("keep a large body: %w: %w", store.ErrUnavailable, err)
 }

@@ -52,6 +52,7 @@ var (
 	ErrNotFound     = &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "not found"}
 	ErrInternal     = &Error{Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError, Message: "internal error"}
 	ErrUnavailable  = &Error{Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, Message: "the service is temporarily unavailable: try again", RetryAfter: 1}
+	errFull         = &Error{Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, Message: "the storage of the server is full: its operator has to free space, then try again", RetryAfter: 1}
 )
 
 // Classify converts any error to the one that the caller sees. It is the only
@@ -116,7 +117,10 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 			Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError,
 			Message: "the stored content of this message is damaged: the operator can run postroom verify",
 		}
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
+	case errors.Is(err, store.ErrFull):
+		c.log.WarnContext(ctx, "storage full", "error", err, "request_id", RequestID(ctx))
+		return errFull
+	case errors.Is(err, store.ErrUnavailable):
 		c.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", RequestID(ctx))
 		return ErrUnavailable
 	case errors.Is(err, context.Canceled):

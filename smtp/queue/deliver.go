@@ -3,7 +3,9 @@ package queue
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"syscall"
 
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -157,7 +159,7 @@ func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) 
 			return v
 		}
 		if try == localTries || ctx.Err() != nil {
-			q.log.ErrorContext(ctx, "local delivery failed", "message_id", j.mail.message.ID, "error", err)
+			q.log.Log(ctx, faultLevel(err), "local delivery failed", "message_id", j.mail.message.ID, "error", err)
 			return v
 		}
 	}
@@ -220,10 +222,17 @@ func (q *Queue) cannotOpen(ctx context.Context, j *job, err error) result {
 		return resultGone
 	case brokenOff(ctx):
 		return resultUntried
-	case errors.Is(err, store.ErrUnavailable):
-		q.log.WarnContext(ctx, "storage unavailable for a queued message", "message_id", j.mail.message.ID, "error", err)
-		return resultLocal
 	}
-	q.log.ErrorContext(ctx, "queued message cannot be read", "message_id", j.mail.message.ID, "error", err)
+	q.log.Log(ctx, faultLevel(err), "queued message cannot be read", "message_id", j.mail.message.ID, "error", err)
 	return resultLocal
+}
+
+// faultLevel is the level of a log line about an error of this machine: a warning if the
+// disk or the database caused it, and otherwise a fault of ours.
+func faultLevel(err error) slog.Level {
+	_, system := errors.AsType[syscall.Errno](err)
+	if system || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
 }
