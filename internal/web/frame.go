@@ -35,7 +35,7 @@ const (
 
 // mailSource is the content of a document: a message or a draft.
 type mailSource struct {
-	ID          string // msg_, drf_ or em_
+	ID          string // msg_, drf_, em_ or tmpl_
 	Title       string
 	Text, HTML  string
 	Attachments []gen.Attachment
@@ -50,6 +50,9 @@ func (m mailSource) path() string {
 	}
 	if strings.HasPrefix(m.ID, "em_") {
 		return "/emails/content/" + m.ID
+	}
+	if strings.HasPrefix(m.ID, "tmpl_") {
+		return "/templates/" + m.ID
 	}
 	return "/messages/" + m.ID
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"strings"
 	"testing"
@@ -322,30 +323,193 @@ func TestBrowserFollowsWhatWasSent(t *testing.T) {
 	})
 }
 
-func TestBrowserReadsTemplatesAndContacts(t *testing.T) {
+func TestBrowserWritesATemplate(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
-		ctx := s.asUser(t)
-		_, err := s.api.CreateTemplate(ctx, &gen.TemplateCreate{
-			Name: "welcome", Subject: "Welcome, {{name}}", HTML: "<p>Hello <b>{{name}}</b>, <script>alert(1)</script></p>",
-		}, gen.CreateTemplateParams{})
-		must(t, err)
-		_, err = s.api.CreateContact(ctx, &gen.ContactCreate{
-			Email: "ann@out.example", FirstName: gen.NewOptNilString("Ann"), Tags: gen.NewOptTags(gen.Tags{"plan": jx.Raw(`"pro"`)}),
-		}, gen.CreateContactParams{})
-		must(t, err)
+		in := s.newInbox(t, "shop", gen.SendPolicyOpen)
 		b := s.browse(t)
+		b.open("/templates")
+		b.shows("No templates yet")
+		b.shoot("templates-empty")
+		b.click(".empty .button")
+		b.fill("[name=name]", "shipped")
+		b.fill("[name=subject]", "Order {{order.number}} for {{name}}")
+		b.do(chromedp.SetValue(chromedp.CSS("[name=html]"), "<script>{{name}}</script>"))
+		b.expect("400")
+		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS(".head button")))
+		b.shows("script")
+		b.shoot("template-refused")
+		b.do(chromedp.SetValue(chromedp.CSS("[name=html]"), "<h2>Hello <b>{{name}}</b></h2><script>alert(1)</script><p>Order {{order.number}} is on its way.</p>"))
+		b.do(chromedp.SetValue(chromedp.CSS("[name=text]"), "Hello {{name}}"))
+		b.click(".head button")
+		b.shows("Template created.", "name", "order.number", "Without a value")
+		b.waits("document.querySelector('iframe[data-fit]') !== null")
+		b.fill("[name='v.name']", "Ann & Co")
+		b.fill("[name='v.order.number']", "4821")
+		b.waits("document.querySelector('#preview').innerText.includes('Order 4821 for Ann & Co') && location.search.includes('4821')")
+		b.waits("document.querySelector('iframe')?.contentDocument?.body?.innerText.includes('Order 4821 is on its way')")
+		if got := b.eval("document.activeElement.name"); got != "v.order.number" {
+			t.Errorf("the cursor is in %q", got)
+		}
+		b.shoot("template")
+		b.click("[aria-label=View] a:nth-child(2)")
+		b.waits("document.querySelector('.phone-width iframe[data-fit]') !== null")
+		b.shoot("template-phone")
+		b.click("[aria-label=View] a:nth-child(3)")
+		b.shows("Hello Ann & Co")
+		if got := b.attribute("[name=from]", "value"); got != in.Address {
+			t.Errorf("the sender is %q", got)
+		}
+		b.fill(".test-send [name=to]", "me@out.example")
+		b.click(".test-send button")
+		b.shows("Test email queued.", "Order 4821 for Ann & Co", "me@out.example")
 		b.open("/templates")
 		b.shoot("templates")
 		b.click("td a")
-		b.shows("Welcome, {{name}}", "<script>alert(1)</script>")
-		b.shoot("template")
+		b.click(".head a[href*=from]")
+		if got := b.attribute("[name=name]", "value"); got != "Copy of shipped" {
+			t.Errorf("the copy is called %q", got)
+		}
+		b.shoot("template-new")
+		b.click(".head button")
+		b.shows("Template created.", "Copy of shipped")
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.click(".sure form button")
+		b.shows("Template deleted.", "shipped")
+	})
+}
+
+// Templates are created, edited, previewed, sent and deleted without script, and what
+// is wrong stands beside the field that keeps its text.
+func TestTemplatePages(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		v, ctx := s.visitAsUser(t), s.asUser(t)
+		whole := func(edits ...string) []string {
+			return append([]string{"name", "n", "subject", "Hi {{a.b}} {{c}}", "html", "<p>{{c}}</p><img src=\"https://pixel.example/1.gif\">", "text", ""}, edits...)
+		}
+		for _, bad := range [][]string{{"subject", "Hi {{", "subject-fault"}, {"html", "<a onclick=\"{{c}}\">", "html-fault"}, {"text", "{{", "text-fault"}, {"name", "", "name-fault"}} {
+			fields := map[string]string{"name": "n", "subject": "s", "html": "<p>h</p>", "text": "Kept text"}
+			if bad[0] == "text" {
+				fields["html"] = "Kept text"
+			}
+			fields[bad[0]] = bad[1]
+			var form []string
+			for k, value := range fields {
+				form = append(form, k, value)
+			}
+			v.post("/templates/new", form).want(t, http.StatusBadRequest).has(t, bad[2], "\nKept text</textarea>", `<a href="/templates" aria-current="page">`)
+		}
+		at := v.post("/templates/new", whole()).want(t, http.StatusSeeOther).header.Get("Location")
+		id := strings.TrimPrefix(at, "/templates/")
+		v.get(at).want(t, http.StatusOK).has(t, "Template created.", `name="v.a.b"`, `name="v.c"`, "1 remote image blocked", "Show images", `<code class="badge warn">a.b</code>`)
+		page := v.get(at+"?v.a.b=one&v.c=%3Cb%3Etwo").want(t, http.StatusOK).has(t, "Hi one &lt;b&gt;two", `value="one"`, `src="/templates/`+id+`/view?v.a.b=one&amp;v.c=%3Cb%3Etwo"`)
+		if strings.Contains(page.body, "Without a value") || !strings.Contains(page.body, `<a href="/templates" aria-current="page">`) {
+			t.Error("a variable is still missing, or the menu does not show the page")
+		}
+		v.get(at+"/view?v.c=%3Cb%3Etwo").want(t, http.StatusOK).has(t, "&lt;b&gt;two")
+		v.get(at+"?tab=text").want(t, http.StatusOK).has(t, "The template has no text")
+		v.get(at+"?tab=source&v.c=x").want(t, http.StatusOK).has(t, "&lt;p&gt;x&lt;/p&gt;")
+		v.get(at+"?v.c=a%0Ab").want(t, http.StatusOK).has(t, "notice bad")
+		v.post(at+"/test", []string{"from", "nobody", "to", "ann@out.example", "v.c", "kept"}).want(t, http.StatusBadRequest).has(t, "from-fault", `value="kept"`, `value="ann@out.example"`)
+		sent := v.post(at+"/test", []string{"from", "shop@" + storetest.Domain, "to", "ann@out.example", "v.a.b", "one", "v.c", ""}).want(t, http.StatusSeeOther).header.Get("Location")
+		v.get(sent).want(t, http.StatusOK).has(t, "Hi one ", "Test email queued.")
+		v.get("/templates/new?from="+id).want(t, http.StatusOK).has(t, `value="Copy of n"`, "Hi {{a.b}} {{c}}")
+		v.post(at+"/edit", []string{"name", "renamed", "subject", "", "html", "<p>x</p>"}).want(t, http.StatusBadRequest).has(t, "subject-fault", `value="renamed"`)
+		v.post(at+"/edit", []string{"name", "renamed", "subject", "S", "html", "<p>x</p>", "text", "T"}).want(t, http.StatusSeeOther)
+		got, err := s.api.GetTemplate(ctx, gen.GetTemplateParams{ID: id})
+		must(t, err)
+		if got.Name != "renamed" || got.Subject != "S" || got.Text.Value != "T" {
+			t.Errorf("the template is %+v", got)
+		}
+		v.get(at+"/edit").want(t, http.StatusOK).has(t, `value="renamed"`)
+		v.get(at).want(t, http.StatusOK).has(t, "The template has no variables")
+		s.otherAccount(t)
+		s.visitAsUser(t).get(at).want(t, http.StatusNotFound)
+		s.visitAsUser(t).get(at+"/view").want(t, http.StatusNotFound)
+		v.post(at+"/delete", nil).want(t, http.StatusSeeOther)
+		v.get("/templates").want(t, http.StatusOK).has(t, "No templates yet")
+		v.post(at+"/edit", whole()).want(t, http.StatusNotFound)
+	})
+}
+
+func TestBrowserWritesAContact(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		b := s.browse(t)
 		b.open("/contacts")
-		b.shows("ann@out.example", "Ann", "plan: pro")
+		b.shows("No contacts yet")
+		b.shoot("contacts-empty")
+		b.click(".empty .button")
+		b.fill("[name=email]", "ann@out.example")
+		b.fill("[name=first_name]", "Ann")
+		b.do(chromedp.SetValue(chromedp.CSS("[name=tags]"), "plan"))
+		b.expect("400")
+		b.loads(http.StatusBadRequest, chromedp.Click(chromedp.CSS(".head button")))
+		b.shows("Write each tag on its own line")
+		b.shoot("contact-refused")
+		b.do(chromedp.SetValue(chromedp.CSS("[name=tags]"), "plan: pro"))
+		b.click(".head button")
+		b.shows("ann@out.example added.", "Ann", "plan: pro")
 		b.shoot("contacts")
-		b.fill("[name=email]", "nobody")
-		b.click(".filters button")
+		b.click("td a")
+		b.shows("added")
+		b.shoot("contact")
+		b.fill("[name=last_name]", "Smith")
+		b.click(".head .row > button")
+		b.shows("Contact saved.")
+		b.open("/contacts?email=bob%40out.example")
 		b.shows("No contact has this address")
+		b.open("/contacts")
+		b.click("td a")
+		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.click(".sure form button")
+		b.shows("Contact deleted.", "No contacts yet")
+	})
+}
+
+// The form of a contact keeps the types of tags and metadata, and shows what is wrong
+// beside the field.
+func TestContactPages(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *site) {
+		v, ctx := s.visitAsUser(t), s.asUser(t)
+		c, err := s.api.CreateContact(ctx, &gen.ContactCreate{
+			Email: "ann@out.example", FirstName: gen.NewOptNilString("Ann"),
+			Tags:     gen.NewOptTags(gen.Tags{"plan": jx.Raw(`"pro"`), "seats": jx.Raw("5"), "code": jx.Raw(`"5"`), "beta": jx.Raw("true"), "a:b": jx.Raw(`"c: d"`)}),
+			Metadata: gen.NewOptFreeObject(gen.FreeObject{"order": jx.Raw(`{"n":12345678901234567890}`)}),
+		}, gen.CreateContactParams{})
+		must(t, err)
+		at := "/contacts/" + c.ID
+		page := v.get(at).want(t, http.StatusOK).has(t, "plan: pro\n", "seats: 5\n", "code: &#34;5&#34;\n", "beta: true\n", "a:b: c: d\n", "12345678901234567890")
+		area := func(name string) string {
+			_, rest, _ := strings.Cut(page.body, `<textarea name="`+name+`"`)
+			_, rest, _ = strings.Cut(rest, ">\n")
+			text, _, _ := strings.Cut(rest, "</textarea>")
+			return html.UnescapeString(text)
+		}
+		v.post(at, []string{"email", "ann@out.example", "last_name", "Smith", "tags", area("tags"), "metadata", area("metadata")}).want(t, http.StatusSeeOther)
+		got, err := s.api.GetContact(ctx, gen.GetContactParams{ID: c.ID})
+		must(t, err)
+		if fmt.Sprint(got.Tags) != fmt.Sprint(c.Tags) || string(got.Metadata["order"]) != `{"n":12345678901234567890}` || !got.FirstName.Null || got.LastName.Value != "Smith" {
+			t.Errorf("after saving: %+v, want the tags %s", got, c.Tags)
+		}
+		v.post("/contacts/new", []string{"email", "ANN@out.example", "first_name", "Kept"}).want(t, http.StatusConflict).has(t, "email-fault", `value="Kept"`)
+		v.post("/contacts/new", []string{"email", "nobody", "first_name", "Kept"}).want(t, http.StatusBadRequest).has(t, "email-fault", `value="Kept"`)
+		v.post(at, []string{"email", "ann@out.example", "metadata", "[1]"}).want(t, http.StatusBadRequest).has(t, "metadata-fault", "[1]")
+		v.post(at, []string{"email", "ann@out.example", "tags", "nothing"}).want(t, http.StatusBadRequest).has(t, "tags-fault", "nothing")
+		v.post(at, []string{"email", "ann@out.example", "metadata", `{"x":"` + strings.Repeat("y", 5<<10) + `"}`}).want(t, http.StatusBadRequest).has(t, "metadata-fault")
+		v.post("/contacts/new", []string{"email", "bob@out.example"}).want(t, http.StatusSeeOther)
+		v.get("/contacts?email=BOB%40out.example").want(t, http.StatusOK).has(t, ">bob@out.example</a>")
+		v.get("/contacts?email=carl%40out.example").want(t, http.StatusOK).has(t, `href="/contacts/new?email=carl%40out.example"`)
+		v.get("/contacts/new?email=carl%40out.example").want(t, http.StatusOK).has(t, `value="carl@out.example"`)
+		s.otherAccount(t)
+		other := s.visitAsUser(t)
+		other.get(at).want(t, http.StatusNotFound)
+		other.post(at, []string{"email", "eve@out.example"}).want(t, http.StatusNotFound)
+		other.post(at+"/delete", nil).want(t, http.StatusSeeOther)
+		v.post(at+"/delete", nil).want(t, http.StatusSeeOther)
+		v.get(at).want(t, http.StatusNotFound)
 	})
 }
 

@@ -91,7 +91,7 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	}
 	_, err = s.api.CreateDomain(ctx, &gen.DomainCreate{Domain: "own.example"}, gen.CreateDomainParams{})
 	must(t, err)
-	_, err = s.api.CreateTemplate(ctx, &gen.TemplateCreate{Name: "welcome", Subject: "Welcome", HTML: "<p>Hello</p>"}, gen.CreateTemplateParams{})
+	_, err = s.api.CreateTemplate(ctx, &gen.TemplateCreate{Name: "welcome", Subject: "Welcome {{name}}", HTML: "<p>Hello</p>"}, gen.CreateTemplateParams{})
 	must(t, err)
 	_, err = s.api.CreateContact(ctx, &gen.ContactCreate{Email: "ann@out.example"}, gen.CreateContactParams{})
 	must(t, err)
@@ -357,12 +357,13 @@ var filling = map[string]string{
 	"text": "A text", "email": "new@out.example", "domain": "new.example", "name": "walker@example.com",
 	"current":      "correct horse battery staple",
 	"display_name": "The walk", "pattern": "*@walk.example", "reason": "Not now", "q": "order",
+	"html": "<p>Hello {{name}}</p>", "v.name": "Ann",
 }
 
 // leftEmpty are fields that may be empty.
 var leftEmpty = []string{
 	"sends_per_minute", "sends_per_hour", "sends_per_day", "recipients_per_day", "new_recipients_per_day", "per_recipient_per_day",
-	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "until", "allowed_ips", "expires_at", "other_inboxes", "inbox",
+	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "until", "first_name", "last_name", "tags", "metadata", "allowed_ips", "expires_at", "other_inboxes", "inbox",
 }
 
 // fill returns what is sent with a form.

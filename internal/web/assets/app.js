@@ -72,6 +72,25 @@ const widths = new ResizeObserver((entries) => {
   }
 });
 
+// The preview of a template follows the form of its variables.
+const values = document.querySelector('form[data-preview]');
+let typed, asked = 0;
+values?.addEventListener('input', () => {
+  clearTimeout(typed);
+  typed = setTimeout(async () => {
+    const to = `${values.action}?${new URLSearchParams(new FormData(values))}`, mine = ++asked;
+    const answer = await fetch(to, { headers: { Accept: 'text/html' } }).catch(() => ({}));
+    if (!answer.ok || answer.redirected || mine !== asked) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    for (const part of document.querySelectorAll('[data-preview-part]')) {
+      const now = document.adoptNode(fresh.querySelector(`[data-preview-part="${part.dataset.previewPart}"]`));
+      part.replaceWith(now);
+      enhance(now);
+    }
+    history.replaceState(null, '', to);
+  }, 300);
+});
+
 // Times are shown in the user's time zone, and the exact time on hover or tap.
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
