@@ -45,7 +45,7 @@ var (
 // package without a row here fails the test; add one, and think about what it
 // should be allowed to see.
 var layers = []layer{
-	{pkg: "store", imports: []string{"internal/mail", "store/internal/batch", "store/internal/checksum", "store/internal/engine", "store/internal/index", "store/internal/recent", "store/internal/seal", "store/internal/tables", "internal/crashpoint", "internal/disk", "internal/work"}},
+	{pkg: "store", imports: []string{"internal/ids", "internal/mail", "store/internal/batch", "store/internal/checksum", "store/internal/engine", "store/internal/index", "store/internal/recent", "store/internal/seal", "store/internal/tables", "internal/crashpoint", "internal/disk", "internal/work"}},
 	{pkg: "store/internal/batch", imports: []string{"store/internal/engine"}},
 	{pkg: "store/internal/engine", imports: []string{"internal/disk", "internal/work", "store/migrations"}},
 	{pkg: "store/internal/index", imports: []string{"store/internal/engine"}},
@@ -72,6 +72,7 @@ var layers = []layer{
 	{pkg: "internal/work", imports: nothing},
 	{pkg: "internal/dnsrec", imports: []string{"internal/dns"}},
 	{pkg: "internal/nearname", imports: nothing},
+	{pkg: "internal/ids", imports: nothing},
 	{pkg: "internal/packed", imports: nothing},
 	{pkg: "internal/pdftext", imports: nothing},
 	{pkg: "docs", imports: nothing},
@@ -92,10 +93,10 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
-	{pkg: "internal/httpapi", imports: []string{"internal/httpserver", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/nearname", "internal/timeform"}},
+	{pkg: "internal/httpapi", imports: []string{"internal/httpserver", "internal/ids", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/nearname", "internal/timeform"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/httpapi", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
+		imports: []string{"gen", "store", "internal/httpapi", "internal/ids", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
 		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp"},
 	},
 	{pkg: "smtp", imports: []string{"store"}},
@@ -114,7 +115,7 @@ var layers = []layer{
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
-	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi"}, tests: []string{"store"}},
+	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids"}, tests: []string{"store"}},
 	{
 		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/web/chart", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},

@@ -79,4 +79,4 @@ func tomorrow() string {
 	return time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-var idIn = regexp.MustCompile(`\b[a-z]+_[0-9a-z]{26}\b`)
+var idIn = regexp.MustCompile(`\b[a-z]+_([0-9a-z]{26}|[0-9a-z]{14,17})\b`)

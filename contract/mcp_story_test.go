@@ -240,7 +240,7 @@ func defaultInbox(t *testing.T, w *world) {
 // its id, and an error names what was not found.
 func inboxesByName(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "")
-	for _, name := range []string{w.inbox.Address, strings.ToUpper(w.inbox.Address), w.inbox.ID[:29], w.inbox.ID} {
+	for _, name := range []string{w.inbox.Address, strings.ToUpper(w.inbox.Address), w.inbox.ID[:19], w.inbox.ID} {
 		ai.use(t, "list_threads", map[string]any{"inbox_id": name}).want(t).wantText(t, w.inbox.ID)
 		w.agentWith(t, firstKey, "?inbox_id="+url.QueryEscape(name)).use(t, "list_threads", nil).want(t).wantText(t, w.inbox.ID)
 	}
@@ -249,11 +249,14 @@ func inboxesByName(t *testing.T, w *world) {
 		t.Errorf("sent from %s, want %s", got, w.inbox.ID)
 	}
 	ai.use(t, "list_threads", map[string]any{"inbox_id": "ibx_"}).wantRefused(t, "invalid_request")
+	mistyped := typo(w.inbox.ID)
 	for tool, args := range map[string]map[string]any{
-		"inbox missing@example.org not found":                                         {"inbox_id": "missing@example.org"},
-		"inbox ibx_none not found":                                                    {"inbox_id": "ibx_none"},
-		"thread thr_none or inbox " + w.inbox.ID + " not found":                       {"inbox_id": w.inbox.ID, "thread_id": "thr_none"},
-		"message msg_01k5tt9h8yq4n0c3m2v7w6x5zd not found, or this key has no access": {"message_id": "msg_01k5tt9h8yq4n0c3m2v7w6x5zd"},
+		"inbox " + mistyped + " has a typing error: its check character does not match":        {"inbox_id": mistyped},
+		"message " + typo(w.in.ID) + " has a typing error: its check character does not match": {"message_id": typo(w.in.ID)},
+		"inbox missing@example.org not found":                                                  {"inbox_id": "missing@example.org"},
+		"inbox ibx_none not found":                                                             {"inbox_id": "ibx_none"},
+		"thread thr_01k5tt9h8yq4n0c3m2v7w6x5zd or inbox " + w.inbox.ID + " not found":          {"inbox_id": w.inbox.ID, "thread_id": "thr_01k5tt9h8yq4n0c3m2v7w6x5zd"},
+		"message msg_01k5tt9h8yq4n0c3m2v7w6x5zd not found, or this key has no access":          {"message_id": "msg_01k5tt9h8yq4n0c3m2v7w6x5zd"},
 	} {
 		name := "list_threads"
 		if args["thread_id"] != nil {
@@ -270,6 +273,17 @@ func inboxesByName(t *testing.T, w *world) {
 	bound.use(t, "list_threads", map[string]any{"inbox_id": w.guarded.Address}).want(t)
 	blind := w.agentWith(t, w.newKey(t, `"mode":"restricted","scopes":["codes:read"]`).Key, "")
 	blind.use(t, "wait_for_code", map[string]any{"inbox_id": w.inbox.Address, "timeout": 1}).wantRefused(t, "insufficient_scope")
+}
+
+// typo returns an id with two exchanged characters.
+func typo(id string) string {
+	b := []byte(id)
+	i := len(b) - 1
+	for b[i] == b[i-1] {
+		i--
+	}
+	b[i], b[i-1] = b[i-1], b[i]
+	return string(b)
 }
 
 // diagnoses checks that the tools explain what happened to a message.

@@ -131,7 +131,7 @@ func ordered(body []byte) string {
 }
 
 var (
-	anyID     = regexp.MustCompile(`\b(?:[a-z]+_)?[0-9a-hjkmnp-tv-z]{26}\b`)
+	anyID     = regexp.MustCompile(`\b(?:[a-z]+_)?[0-9a-hjkmnp-tv-z]{26}\b|\b(?:[a-z]{2,5}_)[0-9a-hjkmnp-tv-z]{14,17}\b`)
 	variables = []struct {
 		is   *regexp.Regexp
 		name string

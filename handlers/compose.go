@@ -18,7 +18,7 @@ import (
 // composed is a message ready to send. A large one is not kept in memory: each
 // read writes it again, with the same bytes.
 type composed struct {
-	id     string // seed of the Message-ID and the boundaries
+	id     string // of the email, if it is one
 	out    compose.Outgoing
 	bytes  io.WriterTo // writes the message: out, or a message that the client composed
 	size   int64       // in bytes
@@ -31,13 +31,13 @@ type composed struct {
 // for the positions of its attachments.
 func (a *API) compose(s submission) (*composed, error) {
 	now := a.now()
-	id := store.NewID("", now)
+	id, seed := store.NewID("em_", now), store.NewLongID("", now)
 	_, domain := cutAddress(s.from.Email)
 	if s.raw != nil {
-		return s.raw.compose(id, "<"+id+"@"+domain+">", now)
+		return s.raw.compose(id, "<"+seed+"@"+domain+">", now)
 	}
 	c := &composed{id: id, out: compose.Outgoing{
-		Seed: id, HeaderID: "<" + id + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
+		Seed: seed, HeaderID: "<" + seed + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
 		From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
 		Headers: s.headers, Attachments: outAttachments(s.attachments),
@@ -46,7 +46,7 @@ func (a *API) compose(s submission) (*composed, error) {
 	if c.out.Text == "" {
 		c.out.Text = htmltext.Text(c.out.HTML)
 	}
-	c.out.HTML = a.track(s, emailID(id), c.out.HTML)
+	c.out.HTML = a.track(s, id, c.out.HTML)
 	if s.isEmail && len(s.attachments) == 0 {
 		c.parsed = &mime.Message{Text: c.out.Text, HTML: c.out.HTML}
 		return c, c.keep()

@@ -36,7 +36,7 @@ func newDomains(t *testing.T, st *store.Store, r *net.Resolver) *domains.Domains
 			made, err := signingKeys()
 			keys := make([]store.DKIMKey, 0, len(made))
 			for _, k := range made {
-				k.Domain, k.Selector = domain, strings.ToLower(store.NewID("s", time.Now())[13:])
+				k.Domain, k.Selector = domain, strings.ToLower(store.NewLongID("s", time.Now())[13:])
 				keys = append(keys, k)
 			}
 			return keys, err

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/ids"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/template"
 	"github.com/postroom/postroom/store"
@@ -191,7 +193,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
 	n := &store.NewEmail{Email: store.Email{
 		Message: store.Message{
-			ID: emailID(raw.id), AccountID: s.account, TestMode: s.testMode, FromEmail: mail.FoldAddress(s.from.Email),
+			ID: raw.id, AccountID: s.account, TestMode: s.testMode, FromEmail: mail.FoldAddress(s.from.Email),
 			Addresses: store.JSON[mail.Addresses]{V: s.addresses(&raw.out.From)}, Subject: s.subject, HeaderID: raw.out.HeaderID,
 			Automated: raw.parsed.Automated(false), Size: raw.size, Content: content, Recipients: recipientsOf(s.submission),
 		},
@@ -351,7 +353,7 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 		}
 		t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return s, httpapi.Invalid("template", "not found in this account")
+			return s, httpapi.Invalid("template", "%s", cmp.Or(ids.Typo(id), "not found in this account"))
 		}
 		if err != nil {
 			return s, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/skiptest"
+	"github.com/postroom/postroom/store"
 )
 
 func TestUnknownRoutes(t *testing.T) {
@@ -157,5 +158,39 @@ func TestRequestIds(t *testing.T) {
 			}
 			seen[id] = true
 		}
+	})
+}
+
+// The error about a mistyped id says so, and is not_found as for an unknown one.
+func TestMistypedIds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		id := s.receive(t, in, "Subject: s").ID
+		typed := id[:19] + strings.Map(func(r rune) rune { return map[bool]rune{true: '1', false: '0'}[r == '0'] }, id[19:])
+		unknown := store.NewID("msg_", s.clock.Now())
+		old := store.NewLongID("msg_", s.clock.Now())
+		if len(id) != 20 || len(in.ID) != 20 {
+			t.Errorf("ids %s and %s", id, in.ID)
+		}
+		const typo = " has a typing error: its check character does not match"
+		for path, want := range map[string]string{
+			"/v1/messages/" + typed:                                            typed + typo,
+			"/v1/inboxes/" + typed + "/messages":                               typed + typo,
+			"/v1/messages?inbox_id=ibx_" + in.ID[4:18] + "0" + in.ID[18:]:      "ibx_" + in.ID[4:18] + "0" + in.ID[18:] + " has a typing error: it has 21 characters instead of 20",
+			"/v1/inboxes/" + in.ID + "/messages/wait?timeout=1&after=" + typed: "after " + typed + typo,
+			"/v1/messages/" + unknown:                                          "not found",
+			"/v1/messages/" + old:                                              "not found",
+		} {
+			res := s.do(t, http.MethodGet, path, "")
+			if got := res.str(t, "error.message"); !strings.HasPrefix(got, want) || res.status != http.StatusNotFound && res.status != http.StatusBadRequest {
+				t.Errorf("%s: %d %q, want %q", path, res.status, got, want)
+			}
+		}
+		s.do(t, http.MethodDelete, "/v1/messages/"+typed, "").wantError(t, http.StatusNotFound, "not_found")
+		s.do(t, http.MethodPost, "/v1/emails", `{"from":"a@`+mailDomain+`","to":"b@example.org","subject":"s","template":"tmpl_1"}`).
+			wantError(t, http.StatusBadRequest, "invalid_request template")
+		s.do(t, http.MethodPost, "/v1/webhooks", `{"url":"https://example.org/","inbox_ids":["`+in.ID[:19]+`"]}`).
+			wantError(t, http.StatusBadRequest, "invalid_request inbox_ids[0]")
 	})
 }

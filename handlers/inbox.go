@@ -182,7 +182,7 @@ func checkName(field string, name *string) error {
 }
 
 // randomName returns a local part of 13 characters that cannot be guessed.
-func randomName(a *API) string { return store.NewID("", a.now())[13:] }
+func randomName(a *API) string { return store.NewLongID("", a.now())[13:] }
 
 // GetInbox implements GET /v1/inboxes/{inbox_id}.
 func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, error) {

@@ -37,8 +37,8 @@ const trace = "zq8lastingzq8"
 // attachment of the given size.
 func marked(size int) string {
 	content := strings.Repeat(mark+"\r\n", 1+size/len(mark))
-	return "Subject: " + trace + "\nFrom: " + trace + " <" + trace + "@out.example>\nMessage-ID: <" + store.NewID(trace, time.Now()) +
-		"@out.example>\nReferences: <" + store.NewID(trace, time.Now()) + "@out.example>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" +
+	return "Subject: " + trace + "\nFrom: " + trace + " <" + trace + "@out.example>\nMessage-ID: <" + store.NewLongID(trace, time.Now()) +
+		"@out.example>\nReferences: <" + store.NewLongID(trace, time.Now()) + "@out.example>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" +
 		"Content-Type: multipart/alternative; boundary=c\n\n--c\n\nYour verification code is 482913. " + mark +
 		"\nhttps://shop.example/confirm?token=" + mark + "\n\n--c\nContent-Type: text/html\n\n<p>" + mark +
 		" <a href=\"https://shop.example/confirm?token=" + mark + "\">Confirm your address</a></p>\n--c--\n--b\n" +

@@ -61,7 +61,7 @@ func (a *API) simulated(in store.Inbox, req *gen.MessageSimulate) (io.Reader, er
 		return nil, err
 	}
 	now := a.now()
-	id := store.NewID("", now)
+	id := store.NewLongID("", now)
 	out := compose.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + in.Domain + ">", Date: now.UTC().Truncate(time.Second), From: sender,
 		To: []mail.Address{{Email: in.Address}}, Subject: req.Subject.Or(""), Text: req.Text.Or(""), HTML: req.HTML.Or(""),

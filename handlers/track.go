@@ -14,9 +14,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// emailID returns the id of the email with the id of its composed message.
-func emailID(id string) string { return "em_" + id }
-
 // track adds tracking of opens and clicks to the HTML of an email. It skips
 // emails that are never sent and those with several recipients: all get the
 // same message, so an open would not identify one of them.

@@ -1,12 +1,14 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/ids"
 	"github.com/postroom/postroom/store"
 )
 
@@ -182,7 +184,7 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 	if id, ok := p.After.Get(); ok {
 		place, err := a.store.Place(ctx, in.Seq, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return f, httpapi.Invalid("after", "message %s not found in this inbox", id)
+			return f, httpapi.Invalid("after", "%s", cmp.Or(ids.Typo(id), "message "+id+" not found in this inbox"))
 		}
 		if err != nil {
 			return f, err

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/ids"
 	"github.com/postroom/postroom/store"
 )
 
@@ -78,22 +80,23 @@ func (a *API) webhookInboxes(ctx context.Context, field gen.OptNilWebhookInboxId
 		return nil, nil, nil
 	}
 	k := httpapi.Caller(ctx)
-	ids, given := field.Get()
+	inboxes, given := field.Get()
 	if !given {
 		if httpapi.Visible(k) != nil {
 			return nil, nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, so that it cannot have an endpoint of all inboxes")
 		}
 		return nil, nil, nil
 	}
-	for i, id := range ids {
+	for i, id := range inboxes {
 		if _, err := a.inboxOf(ctx, id); errors.Is(err, store.ErrNotFound) {
-			return nil, nil, httpapi.Invalid(fmt.Sprintf("inbox_ids[%d]", i), "inbox %s not found, or this key has no access to it", id)
+			return nil, nil, httpapi.Invalid(fmt.Sprintf("inbox_ids[%d]", i), "%s",
+				cmp.Or(ids.Typo(id), "inbox "+id+" not found, or this key has no access to it"))
 		} else if err != nil {
 			return nil, nil, err
 		}
 	}
-	refs, err := a.store.InboxRefs(ctx, k.AccountID, ids)
-	return ids, refs, err
+	refs, err := a.store.InboxRefs(ctx, k.AccountID, inboxes)
+	return inboxes, refs, err
 }
 
 // ownerOf returns the id of the key that owns what it creates, or nil for a

@@ -107,7 +107,7 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message, at
 			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
 				typ = email
 			}
-			b.event(NewID("evt_", b.now.Time), typ, &m, string(data))
+			b.event(NewLongID("evt_", b.now.Time), typ, &m, string(data))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/disk"
+	"github.com/postroom/postroom/internal/ids"
 )
 
 // Blobs keeps raw mail that is too large for a row. A blob is written once and
@@ -56,7 +57,7 @@ type BlobRestorer interface {
 // NewBlobKey makes a key that no one has used: an identifier in one of 1024
 // folders.
 func NewBlobKey(now time.Time) string {
-	return blobKey(NewID("", now))
+	return blobKey(NewLongID("", now))
 }
 
 func blobKey(id string) string { return path.Join(id[24:], id) }
@@ -64,8 +65,8 @@ func blobKey(id string) string { return path.Join(id[24:], id) }
 // IsBlobKey reports whether name is a key that NewBlobKey may have made.
 func IsBlobKey(name string) bool {
 	_, id := path.Split(name)
-	_, err := crockford.DecodeString(id)
-	return err == nil && len(id) == 26 && name == blobKey(id)
+	_, err := ids.Encoding.DecodeString(id)
+	return err == nil && len(id) == ids.LongBody && name == blobKey(id)
 }
 
 // blobTime returns when the key of a blob was created. Names that are not keys
@@ -74,7 +75,7 @@ func blobTime(key string) (time.Time, bool) {
 	if !IsBlobKey(key) {
 		return time.Time{}, false
 	}
-	return idTime(path.Base(key))
+	return idTime("", path.Base(key))
 }
 
 // BlobFolder keeps blobs as files in a folder. A file is complete and on the

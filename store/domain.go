@@ -440,7 +440,7 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 		return fmt.Errorf("write event: %w", err)
 	}
 	now := NewTime(s.now())
-	id := NewID("evt_", now.Time)
+	id := NewLongID("evt_", now.Time)
 	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
 		return errIn("insert event", err)
 	}

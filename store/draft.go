@@ -449,7 +449,7 @@ func (b *hotBatch) insertHeld(ctx context.Context) error {
 				return fmt.Errorf("write event: %w", err)
 			}
 			for _, typ := range []EventType{EventDraftCreated, EventDraftPending} {
-				id := NewID("evt_", b.now.Time)
+				id := NewLongID("evt_", b.now.Time)
 				b.notices = append(b.notices, notice{account: h.held.AccountID, inbox: h.held.InboxSeq, id: id, typ: typ})
 				b.events = append(b.events, h.held.AccountID, h.held.InboxSeq, id, string(typ), nil, h.held.TestMode, string(data), b.now.UnixMicro())
 			}
@@ -720,7 +720,7 @@ func (s *Store) draftEvents(ctx context.Context, tx *sqlx.Tx, d Draft, types ...
 	now := NewTime(s.now())
 	var notices []notice
 	for _, typ := range types {
-		id := NewID("evt_", now.Time)
+		id := NewLongID("evt_", now.Time)
 		if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
 			return errIn("insert event", err)
 		}
@@ -780,7 +780,7 @@ func (b *hotBatch) approve(ctx context.Context, a *Approval, m *Message) error {
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
-	b.event(NewID("evt_", b.now.Time), EventDraftSent, m, string(data))
+	b.event(NewLongID("evt_", b.now.Time), EventDraftSent, m, string(data))
 	return nil
 }
 

@@ -653,7 +653,7 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 // message.
 func (b *hotBatch) addSuppressedEvents(h *hotMessage, typ EventType) {
 	for _, data := range h.suppressed {
-		b.event(NewID("evt_", b.now.Time), typ, &h.msg, data)
+		b.event(NewLongID("evt_", b.now.Time), typ, &h.msg, data)
 	}
 }
 

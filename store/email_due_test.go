@@ -97,7 +97,7 @@ func TestExpiredKeyAndPausedAccountStopADueEmail(t *testing.T) {
 		due := at(clock.Now().Add(time.Hour))
 		expiring := func(after time.Duration) func(*store.NewEmail) {
 			account := storetest.Account(t, s)
-			k := storetest.Key(t, s, account.Seq, store.NewID("", clock.Now()), func(k *store.Key) {
+			k := storetest.Key(t, s, account.Seq, store.NewLongID("", clock.Now()), func(k *store.Key) {
 				at := store.NewTime(clock.Now().Add(after))
 				k.ExpiresAt = &at
 			})

@@ -158,7 +158,7 @@ func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, dat
 	rows := make([]any, 0, len(ms)*s.hot.events.Columns)
 	all := make([]notice, 0, len(ms))
 	for _, m := range ms {
-		id := NewID("evt_", now.Time)
+		id := NewLongID("evt_", now.Time)
 		rows = append(rows, m.AccountID, nil, id, string(typ), m.Seq, m.TestMode, data, now.UnixMicro())
 		all = append(all, notice{account: m.AccountID, message: m.Seq, id: id, typ: typ})
 	}

@@ -392,7 +392,7 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 			return err
 		}
 		// The last statement, since it holds up the log of events until the commit.
-		_, err = tx.ExecContext(ctx, event, in.AccountID, in.Seq, NewID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt)
+		_, err = tx.ExecContext(ctx, event, in.AccountID, in.Seq, NewLongID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt)
 		return err
 	})
 	if err != nil {

@@ -206,7 +206,7 @@ func (s *Store) RecordBlocked(ctx context.Context, refused *ListError) error {
 			if err != nil {
 				return fmt.Errorf("write event: %w", err)
 			}
-			id := NewID("evt_", now.Time)
+			id := NewLongID("evt_", now.Time)
 			if _, err := tx.ExecContext(ctx, q, c.account, c.inbox, id, EventMessageBlocked, c.testMode, string(data), now); err != nil {
 				return errIn("insert event", err)
 			}

@@ -3,12 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -254,7 +252,7 @@ func (s *Store) Place(ctx context.Context, inboxSeq int64, id string) (Place, er
 func (s *Store) formerPlace(ctx context.Context, id string, unknown error) (Place, error) {
 	const elsewhere = `
 		SELECT count(*) FROM (SELECT id FROM messages WHERE id = $1 UNION ALL SELECT id FROM deleted_messages WHERE id = $1) a`
-	at, ok := timeOfID("msg_", id)
+	at, ok := idTime("msg_", id)
 	if !ok || at.After(s.now().Add(-DeletedTTL)) {
 		return Place{}, unknown
 	}
@@ -263,16 +261,6 @@ func (s *Store) formerPlace(ctx context.Context, id string, unknown error) (Plac
 		return Place{}, errors.Join(unknown, s.wrap(err, "message"))
 	}
 	return Place{NewTime(at), math.MaxInt64}, nil
-}
-
-// timeOfID returns the time at which an id with this prefix was made.
-func timeOfID(prefix, id string) (time.Time, bool) {
-	body, ok := strings.CutPrefix(id, prefix)
-	b, err := crockford.DecodeString(body)
-	if !ok || err != nil || len(b) != 16 {
-		return time.Time{}, false
-	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(b) >> 16)), true //nolint:gosec // 48 bits
 }
 
 // keepPlace keeps where a message stands that the transaction deletes.

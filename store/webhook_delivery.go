@@ -227,7 +227,7 @@ func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time
 			if e.MessageSeq != nil {
 				message = *e.MessageSeq
 			}
-			rows = append(rows, w.AccountID, w.Seq, message, NewID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
+			rows = append(rows, w.AccountID, w.Seq, message, NewLongID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
 				int64(0), now.UnixMicro(), now.UnixMicro(), now.UnixMicro())
 			out.Queued++
 		}
@@ -314,7 +314,7 @@ func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, 
 			if e.message != 0 {
 				message = e.message
 			}
-			rows = append(rows, e.account, w.Seq, message, NewID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
+			rows = append(rows, e.account, w.Seq, message, NewLongID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
 		}
 	}
 	return rows, nil
@@ -552,7 +552,7 @@ func (s *Store) StartTest(ctx context.Context, w Webhook, lease time.Duration) (
 		RETURNING ` + deliveryColumns
 	)
 	now := NewTime(s.now())
-	e := Event{AccountID: w.AccountID, ID: NewID("evt_", now.Time), Type: EventWebhookTest, CreatedAt: now}
+	e := Event{AccountID: w.AccountID, ID: NewLongID("evt_", now.Time), Type: EventWebhookTest, CreatedAt: now}
 	var d Delivery
 	err := s.inTx(ctx, "test endpoint", func(tx *sqlx.Tx) error {
 		data := JSON[WebhookEventData]{WebhookEventData{WebhookID: w.ID}}
@@ -567,7 +567,7 @@ func (s *Store) StartTest(ctx context.Context, w Webhook, lease time.Duration) (
 		if _, err := tx.ExecContext(ctx, event, e.AccountID, e.ID, e.Type, e.TestMode, e.Data, now); err != nil {
 			return err
 		}
-		return tx.GetContext(ctx, &d, q, w.AccountID, w.Seq, NewID("dlv_", now.Time), e.ID, e.Type, NewTime(now.Add(lease)), now)
+		return tx.GetContext(ctx, &d, q, w.AccountID, w.Seq, NewLongID("dlv_", now.Time), e.ID, e.Type, NewTime(now.Add(lease)), now)
 	})
 	return ClaimedDelivery{d, &e}, err
 }

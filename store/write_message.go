@@ -148,7 +148,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 	h := &hotMessage{
 		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy, delay: m.Delay,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
-		eventID: NewID("evt_", now),
+		eventID: NewLongID("evt_", now),
 	}
 	// A message without a Message-ID comes from a script, which says the same every day.
 	h.mayBySubj = m.ReplyMark && !m.NewThread && !m.Automated && m.ThreadSubject != "" && m.HeaderID != "" && len(h.refersTo) == 0

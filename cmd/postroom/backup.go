@@ -81,7 +81,7 @@ func (p program) exportCommand() *cobra.Command {
 			"into SQLite or PostgreSQL, whichever it came from. The folder contains all mail and, with the secret,\n" +
 			"all private keys. Keep it safe.\n\n" +
 			"Messages whose content is missing or has the wrong size are listed, and everything else is exported.",
-		Example: "  postroom export /backup/everything\n  postroom export --account acc_01hzy5w7q4k8r2m6n3p9t0v1xz /backup/growth",
+		Example: "  postroom export /backup/everything\n  postroom export --account acc_dastdg2ksf1kw07s /backup/growth",
 		Args:    cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {

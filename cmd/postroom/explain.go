@@ -23,7 +23,7 @@ func (p program) explainCommand() *cobra.Command {
 		Short: "Show why a raw message has its code and link",
 		Long: "Show why a raw message has its code and link: each candidate with its points and evidence.\n" +
 			"The message is a file with its header, or the standard input. No server is needed.",
-		Example: "  postroom explain message.eml\n  postroom message raw msg_01k5ttb2f7d9r3s8a1e6h4j5kp | postroom explain",
+		Example: "  postroom explain message.eml\n  postroom message raw msg_dastdgqeanngwxg1 | postroom explain",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			in := io.NopCloser(p.Stdin)

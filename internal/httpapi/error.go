@@ -15,6 +15,7 @@ import (
 	"github.com/ogen-go/ogen/ogenerrors"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/ids"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/store"
 )
@@ -62,13 +63,13 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &known):
-		return known
+		return mistyped(ctx, known)
 	case errors.As(err, &tooLarge):
 		return errTooLarge(tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errTooSlow
 	case errors.Is(err, store.ErrNotFound):
-		return ErrNotFound
+		return mistyped(ctx, ErrNotFound)
 	case errors.Is(err, store.ErrCursor):
 		return &Error{
 			Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidRequest, Param: "cursor",
@@ -136,6 +137,26 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	}
 	c.log.ErrorContext(ctx, "request failed", "error", err, "request_id", RequestID(ctx))
 	return ErrInternal
+}
+
+// mistyped changes the message of a 404 error if an id in the URL has a typing error.
+func mistyped(ctx context.Context, e *Error) *Error {
+	r := Request(ctx)
+	if r == nil || e.Code != gen.ErrorCodeNotFound {
+		return e
+	}
+	named := strings.Split(r.URL.Path, "/")
+	for _, values := range r.URL.Query() {
+		named = append(named, values...)
+	}
+	for _, id := range named {
+		if typo := ids.Typo(id); typo != "" {
+			changed := *e
+			changed.Message = typo
+			return &changed
+		}
+	}
+	return e
 }
 
 func isLimit(err error) bool {

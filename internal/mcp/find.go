@@ -7,23 +7,24 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/ids"
 )
 
-// inboxIDLength is the length of every inbox id.
-const inboxIDLength = len("ibx_") + 26
+// longInboxID is the length of older inbox ids.
+const longInboxID = len("ibx_") + ids.LongBody
 
 // findInbox replaces the address of an inbox, or the beginning of its id, by the id.
 // Models know inboxes by their addresses, and shorten ids.
 func (s *server) findInbox(ctx context.Context, args arguments) error {
 	var name string
-	if raw, ok := args["inbox_id"]; !ok || json.Unmarshal(raw, &name) != nil || len(name) == inboxIDLength || name == "" {
+	if raw, ok := args["inbox_id"]; !ok || json.Unmarshal(raw, &name) != nil || name == "" {
 		return nil
 	}
 	by := "id_prefix"
 	if strings.Contains(name, "@") {
 		by = "address"
-	} else if !strings.HasPrefix(name, "ibx_") || len(name) > inboxIDLength {
-		return nil // the operation refuses it
+	} else if !strings.HasPrefix(name, "ibx_") || len(name) == ids.Length || len(name) >= longInboxID {
+		return nil // a whole id, or one that the operation refuses
 	}
 	filter, _ := json.Marshal(name) // cannot fail for a string
 	found, err := s.api.call(ctx, s.also[gen.ListInboxesOperation], arguments{by: filter, "limit": json.RawMessage("2")}, "", false)
@@ -50,28 +51,38 @@ var kinds = []struct{ argument, kind string }{
 	{"id", "template"}, {"thread_id", "thread"}, {"inbox_id", "inbox"},
 }
 
-// names describe the objects that the arguments of a call name.
-type names []string
+// names describe the objects that the arguments of a call name, or the typing error
+// in the id of one.
+type names struct {
+	all  []string
+	typo string
+}
 
 // named returns the names in the arguments of a call, before they are used.
 func named(args arguments) names {
-	var all names
+	var n names
 	for _, k := range kinds {
 		var id string
 		if raw, ok := args[k.argument]; ok && json.Unmarshal(raw, &id) == nil && id != "" {
-			all = append(all, k.kind+" "+quoted(id))
+			n.all = append(n.all, k.kind+" "+quoted(id))
+			if typo := ids.Typo(id); typo != "" {
+				n.typo = k.kind + " " + typo
+			}
 		}
 	}
-	return all
+	return n
 }
 
 // explain adds the names to a refusal because something was not found.
 func (n names) explain(err error) error {
 	r, refused := err.(*refusal) //nolint:errorlint // this package's, and never wrapped
-	if !refused || r.code != gen.ErrorCodeNotFound || len(n) == 0 {
+	if !refused || r.code != gen.ErrorCodeNotFound || len(n.all) == 0 {
 		return err
 	}
-	return notFound(strings.Join(n, " or "))
+	if n.typo != "" {
+		return &refusal{code: r.code, message: n.typo}
+	}
+	return notFound(strings.Join(n.all, " or "))
 }
 
 func notFound(what string) error {

@@ -4401,7 +4401,7 @@ export interface components {
                  *         "code": "invalid_request",
                  *         "message": "to[1].email is not an email address",
                  *         "param": "to[1].email",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd",
+                 *         "request_id": "req_dastdg0p0hm8gr60",
                  *         "details": [
                  *           {
                  *             "param": "to[1].email",
@@ -4430,7 +4430,7 @@ export interface components {
                  *       "error": {
                  *         "code": "unauthorized",
                  *         "message": "missing or invalid API key",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4452,7 +4452,7 @@ export interface components {
                  *       "error": {
                  *         "code": "insufficient_scope",
                  *         "message": "this key lacks the scope send",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4474,7 +4474,7 @@ export interface components {
                  *       "error": {
                  *         "code": "not_found",
                  *         "message": "inbox not found",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4498,7 +4498,7 @@ export interface components {
                  *         "code": "address_taken",
                  *         "message": "this address is or was in use",
                  *         "param": "name",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4520,7 +4520,7 @@ export interface components {
                  *       "error": {
                  *         "code": "message_expired",
                  *         "message": "the content of this message has been deleted",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4542,7 +4542,7 @@ export interface components {
                  *       "error": {
                  *         "code": "payload_too_large",
                  *         "message": "the body may be at most 41943040 bytes",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4564,7 +4564,7 @@ export interface components {
                  *       "error": {
                  *         "code": "unsupported_media_type",
                  *         "message": "Content-Type must be application/json",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4586,7 +4586,7 @@ export interface components {
                  *         "code": "invalid_request",
                  *         "message": "the range lies outside the file",
                  *         "param": "Range",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4609,7 +4609,7 @@ export interface components {
                  *         "code": "idempotency_key_reused",
                  *         "message": "this Idempotency-Key was used with another body",
                  *         "param": "Idempotency-Key",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4633,7 +4633,7 @@ export interface components {
                  *       "error": {
                  *         "code": "rate_limited",
                  *         "message": "more than 600 requests in 60 seconds",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4653,7 +4653,7 @@ export interface components {
                  *       "error": {
                  *         "code": "unavailable",
                  *         "message": "the service is not available",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -4677,7 +4677,7 @@ export interface components {
                  *       "error": {
                  *         "code": "method_not_allowed",
                  *         "message": "GET is not allowed here",
-                 *         "request_id": "req_01k5ttq2c7w9x4m6z1b8y3n5fd"
+                 *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
                  */
@@ -8298,7 +8298,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "queued",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8375,7 +8375,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "scheduled",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8452,7 +8452,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "sent",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8530,7 +8530,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "delivered",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8608,7 +8608,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "opened",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8687,7 +8687,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "clicked",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8767,7 +8767,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "bounced",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8852,7 +8852,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "complained",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -8930,7 +8930,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "failed",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -9008,7 +9008,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "email",
-                 *         "id": "em_01k5ttf7n4z8h2b6d9s1w3r5yc",
+                 *         "id": "em_dastdgmkknwf05d2b",
                  *         "status": "cancelled",
                  *         "from": "Acme <hello@mail.example.com>",
                  *         "to": [
@@ -9085,7 +9085,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "domain",
-                 *         "id": "dom_01k5ttn4b8z1c6x9w2q7m3y5rf",
+                 *         "id": "dom_dastdggcjps6z5jj",
                  *         "domain": "mail.example.com",
                  *         "status": "verified",
                  *         "dns_records": [
@@ -9169,12 +9169,12 @@ export interface operations {
                  *       "type": "message.received",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttb2f7d9r3s8a1e6h4j5kp",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdgqeanngwxg1",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "in",
                  *         "status": "received",
                  *         "expired": false,
@@ -9221,7 +9221,7 @@ export interface operations {
                  *         "delivered_to": "signup-agent@agents.example.com",
                  *         "attachments": [
                  *           {
-                 *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
+                 *             "id": "att_dastdgsqm4e0xwjy",
                  *             "filename": "terms.pdf",
                  *             "content_type": "application/pdf",
                  *             "size": 84211,
@@ -9273,12 +9273,12 @@ export interface operations {
                  *       "type": "message.quarantined",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttb2f7d9r3s8a1e6h4j5kp",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdgqeanngwxg1",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "in",
                  *         "status": "received",
                  *         "expired": false,
@@ -9325,7 +9325,7 @@ export interface operations {
                  *         "delivered_to": "signup-agent@agents.example.com",
                  *         "attachments": [
                  *           {
-                 *             "id": "att_01k5ttb2f8v3c7x1m6q9z2w4hd",
+                 *             "id": "att_dastdgsqm4e0xwjy",
                  *             "filename": "terms.pdf",
                  *             "content_type": "application/pdf",
                  *             "size": 84211,
@@ -9377,11 +9377,11 @@ export interface operations {
                  *       "type": "message.blocked",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "blocked_message",
                  *         "from": "news@spam.example",
-                 *         "list_id": "lst_01k5tt9h8yq4n0c3m2v7w6x5zd"
+                 *         "list_id": "lst_dastdgwfhq7j8wct"
                  *       }
                  *     }
                  */
@@ -9417,12 +9417,12 @@ export interface operations {
                  *       "type": "message.queued",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdg77n5emwbyf",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "out",
                  *         "status": "queued",
                  *         "expired": false,
@@ -9512,12 +9512,12 @@ export interface operations {
                  *       "type": "message.sent",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdg77n5emwbyf",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "out",
                  *         "status": "sent",
                  *         "expired": false,
@@ -9608,12 +9608,12 @@ export interface operations {
                  *       "type": "message.delivered",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdg77n5emwbyf",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "out",
                  *         "status": "delivered",
                  *         "expired": false,
@@ -9704,12 +9704,12 @@ export interface operations {
                  *       "type": "message.bounced",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdg77n5emwbyf",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "out",
                  *         "status": "bounced",
                  *         "expired": false,
@@ -9807,12 +9807,12 @@ export interface operations {
                  *       "type": "message.complained",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdg77n5emwbyf",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "out",
                  *         "status": "complained",
                  *         "expired": false,
@@ -9903,12 +9903,12 @@ export interface operations {
                  *       "type": "message.failed",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "message",
-                 *         "id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "msg_dastdg77n5emwbyf",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "direction": "out",
                  *         "status": "failed",
                  *         "expired": false,
@@ -9999,11 +9999,11 @@ export interface operations {
                  *       "type": "draft.created",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "draft",
-                 *         "id": "drf_01k5ttdw8t2m6z9c4x1q7b3yhn",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *         "id": "drf_dastdgsw6axevhmr",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
                  *         "thread_id": null,
                  *         "status": "pending",
                  *         "kind": "new",
@@ -10041,7 +10041,7 @@ export interface operations {
                  *             "message": "This inbox has neither written to nor received mail from ana@example.org."
                  *           }
                  *         ],
-                 *         "created_by": "key_01k5tt8w3c6n9f2h5r1y7d4mzb",
+                 *         "created_by": "key_dastdgbdayjqd1mf",
                  *         "decided_by": null,
                  *         "decided_at": null,
                  *         "reject_reason": null,
@@ -10084,11 +10084,11 @@ export interface operations {
                  *       "type": "draft.pending",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "draft",
-                 *         "id": "drf_01k5ttdw8t2m6z9c4x1q7b3yhn",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *         "id": "drf_dastdgsw6axevhmr",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
                  *         "thread_id": null,
                  *         "status": "pending",
                  *         "kind": "new",
@@ -10126,7 +10126,7 @@ export interface operations {
                  *             "message": "This inbox has neither written to nor received mail from ana@example.org."
                  *           }
                  *         ],
-                 *         "created_by": "key_01k5tt8w3c6n9f2h5r1y7d4mzb",
+                 *         "created_by": "key_dastdgbdayjqd1mf",
                  *         "decided_by": null,
                  *         "decided_at": null,
                  *         "reject_reason": null,
@@ -10169,18 +10169,18 @@ export interface operations {
                  *       "type": "draft.sent",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "draft",
-                 *         "id": "drf_01k5ttdw8t2m6z9c4x1q7b3yhn",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
-                 *         "thread_id": "thr_01k5ttb2f6m1t8z4q7k2c9x3ye",
+                 *         "id": "drf_dastdgsw6axevhmr",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
+                 *         "thread_id": "thr_dastdg07t2fj1yp0",
                  *         "status": "sent",
                  *         "kind": "new",
                  *         "expired": false,
                  *         "test_mode": false,
                  *         "source_message_id": null,
-                 *         "message_id": "msg_01k5ttd5x0p6w2c8y9n3b7v1qm",
+                 *         "message_id": "msg_dastdg77n5emwbyf",
                  *         "from": {
                  *           "email": "signup-agent@agents.example.com",
                  *           "name": null
@@ -10211,8 +10211,8 @@ export interface operations {
                  *             "message": "This inbox has neither written to nor received mail from ana@example.org."
                  *           }
                  *         ],
-                 *         "created_by": "key_01k5tt8w3c6n9f2h5r1y7d4mzb",
-                 *         "decided_by": "usr_01k5tt7z5m8c2x9w4q1b6y3rnd",
+                 *         "created_by": "key_dastdgbdayjqd1mf",
+                 *         "decided_by": "usr_dastdgapt726affm",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
                  *         "reject_reason": null,
                  *         "expires_at": null,
@@ -10254,11 +10254,11 @@ export interface operations {
                  *       "type": "draft.rejected",
                  *       "created_at": "2026-09-23T10:15:33.870Z",
                  *       "test_mode": false,
-                 *       "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *       "inbox_id": "ibx_dastdgavh85ax5cd",
                  *       "data": {
                  *         "object": "draft",
-                 *         "id": "drf_01k5ttdw8t2m6z9c4x1q7b3yhn",
-                 *         "inbox_id": "ibx_01k5tt9h8yq4n0c3m2v7w6x5zd",
+                 *         "id": "drf_dastdgsw6axevhmr",
+                 *         "inbox_id": "ibx_dastdgavh85ax5cd",
                  *         "thread_id": null,
                  *         "status": "rejected",
                  *         "kind": "new",
@@ -10296,8 +10296,8 @@ export interface operations {
                  *             "message": "This inbox has neither written to nor received mail from ana@example.org."
                  *           }
                  *         ],
-                 *         "created_by": "key_01k5tt8w3c6n9f2h5r1y7d4mzb",
-                 *         "decided_by": "key_01k5tt8w3d2x7m9c4z6q1w5ybn",
+                 *         "created_by": "key_dastdgbdayjqd1mf",
+                 *         "decided_by": "key_dastdghrmmk8jsfd",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
                  *         "reject_reason": "Wrong recipient",
                  *         "expires_at": null,
@@ -10342,7 +10342,7 @@ export interface operations {
                  *       "inbox_id": null,
                  *       "data": {
                  *         "object": "webhook_endpoint",
-                 *         "id": "wh_01k5ttgd2r7k4p9x6c1v8n3tmf",
+                 *         "id": "wh_dastdgmm99r3n2skq",
                  *         "url": "https://app.example.com/hooks/mail",
                  *         "events": [
                  *           "email.bounced",
