@@ -26,7 +26,7 @@ func TestOAuthOfTheOfficialClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	link, token := web.NewLink(time.Now())
-	if _, err := s.CreateUser(t.Context(), mine.AccountID, "ann@example.com", link); err != nil {
+	if _, err := s.CreateUser(t.Context(), mine.AccountID, "ann@example.com", store.RoleAdmin, link); err != nil {
 		t.Fatal(err)
 	}
 	const session = "the session of a test"
