@@ -127,9 +127,12 @@ const groupedInboxes = 100
 // InboxCounts returns the counts of the last days UTC days of the account's newest
 // inboxes: of the busiest ones, at most limit.
 func (s *Store) InboxCounts(ctx context.Context, accountID int64, days, limit int) ([]GroupCounts, error) {
-	const q = `SELECT i.id, i.address, c.kind, cast(sum(c.n) AS bigint) AS n
-		FROM (SELECT seq, id, address FROM inboxes WHERE account_id = $1 AND status <> 'deleted' ORDER BY seq DESC LIMIT $2) i
-		JOIN daily_counts c ON c.account_id = $1 AND c.inbox_seq = i.seq AND c.day > $3 GROUP BY i.id, i.address, c.kind`
+	const q = `SELECT i.id, i.address, c.kind, c.n
+		FROM (SELECT inbox_seq, kind, cast(sum(n) AS bigint) AS n FROM daily_counts
+			WHERE account_id = $1 AND day > $3 AND inbox_seq IN
+				(SELECT seq FROM inboxes WHERE account_id = $1 AND status <> 'deleted' ORDER BY seq DESC LIMIT $2)
+			GROUP BY inbox_seq, kind) c
+		JOIN inboxes i ON i.seq = c.inbox_seq`
 	var rows []struct {
 		ID      string    `db:"id"`
 		Address string    `db:"address"`

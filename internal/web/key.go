@@ -288,6 +288,7 @@ func (d *Dashboard) keySnippets(p *page) ([]snippet, error) {
 type keyPage struct {
 	store.Key
 	Inboxes []string // addresses, or IDs of deleted inboxes; nil: all
+	LastIP  string   // client address of the last recorded request, or empty
 	Limits  limitsForm
 	Problem problem
 }
@@ -298,6 +299,13 @@ func (d *Dashboard) showKey(p *page) (keyPage, error) {
 		return keyPage{}, notFoundPage(err)
 	}
 	v := keyPage{Key: k}
+	last, err := d.store.APIRequests(p.ctx(), p.user.AccountID, store.APIRequestFilter{Caller: k.ID}, store.Page{Limit: 1})
+	if err != nil {
+		return keyPage{}, err
+	}
+	if len(last.Rows) > 0 {
+		v.LastIP = last.Rows[0].IP
+	}
 	if v.Limits, err = limitsOf(k.Bounds()); err != nil || k.InboxIDs == nil {
 		return v, err
 	}

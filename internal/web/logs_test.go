@@ -42,6 +42,7 @@ func TestLogs(t *testing.T) {
 		if of := v.get("/logs?caller="+key.ID).want(t, http.StatusOK).has(t, "req_good", "By "+key.Name); strings.Contains(of.body, "req_bad") {
 			t.Error("the filter by key shows another caller's request")
 		}
+		v.get("/keys/"+key.ID).want(t, http.StatusOK).has(t, "from <code>192.0.2.1</code>", `href="/logs?caller=`+key.ID+`"`)
 		v.get("/logs/smtp").want(t, http.StatusOK).has(t, "550 5.1.1 No such inbox here", "nobody@here.example", "spam.example", "3 refusals")
 		s.sendSome(t)
 		v.get("/logs/events").want(t, http.StatusOK).has(t, "email.delivered", "email.bounced", "550 5.1.1 The email account", "gone@nowhere.example", "Next page")

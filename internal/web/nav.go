@@ -27,6 +27,12 @@ var navigation = []navGroup{
 	{"Settings", []navItem{{"/domains", "Domains", "globe", ""}, {"/webhooks", "Webhooks", "zap", store.RoleAdmin}, {"/keys", "API keys", "key", store.RoleAdmin}, {"/logs", "Logs", "sheet", ""}, {"/settings", "Settings", "sliders", ""}}},
 }
 
+// subPages are pages below those of the menu, which have a title of their own.
+var subPages = []navItem{
+	{"/keys/new", "Create API key", "key", store.RoleAdmin}, {"/logs/events", "Events", "sheet", ""},
+	{"/settings/people", "People", "people", store.RoleAdmin},
+}
+
 // navigationOf returns the menu for users with this role.
 func navigationOf(role store.Role) []navGroup {
 	groups := make([]navGroup, len(navigation))

@@ -82,12 +82,18 @@ type groupTable struct {
 	Rows        []store.GroupCounts
 }
 
-// mostGroups is how many inboxes and tags the overview lists.
-const mostGroups = 8
+const (
+	// mostGroups is how many inboxes and tags the overview lists.
+	mostGroups = 8
+	// inboxDays bounds over how many days mail is counted by inbox: reading more takes
+	// longer than a page should.
+	inboxDays = 30
+)
 
 // groups returns the counts by inbox and tag, of those that have any.
 func (d *Dashboard) groups(p *page, days int) ([]groupTable, error) {
-	inboxes, err := d.store.InboxCounts(p.ctx(), p.user.AccountID, days, mostGroups)
+	counted := min(days, inboxDays)
+	inboxes, err := d.store.InboxCounts(p.ctx(), p.user.AccountID, counted, mostGroups)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +103,7 @@ func (d *Dashboard) groups(p *page, days int) ([]groupTable, error) {
 	}
 	var tables []groupTable
 	if len(inboxes) > 0 {
-		tables = append(tables, groupTable{"By inbox", "The busiest of the newest 100 inboxes.", true, inboxes})
+		tables = append(tables, groupTable{"By inbox", fmt.Sprintf("The busiest of the newest 100 inboxes in the last %d days.", counted), true, inboxes})
 	}
 	if len(tags) > 0 {
 		tables = append(tables, groupTable{"By tag", "The most used tags of the latest 1,000 emails.", false, tags})

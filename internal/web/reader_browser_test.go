@@ -91,11 +91,13 @@ func TestBrowserGoesAnywhere(t *testing.T) {
 		b.shows("signup-agent@", "Your GitHub launch code")
 		b.do(chromedp.Click(chromedp.CSS("[data-go]")))
 		b.fill("#palette input", "launch")
-		b.waits(`document.querySelector('#palette li.current')?.innerText === 'Search messages for “launch”'`)
+		b.waits(`document.querySelector('#palette li:last-child')?.innerText === 'Search messages for “launch”'`)
+		b.waits(`document.querySelector('#palette li.current')?.innerText.startsWith('Your GitHub launch code')`)
 		b.loads(200, chromedp.KeyEvent("\r"))
-		b.shows("Your GitHub launch code", "signup-agent@")
+		b.shows("Your GitHub launch code", "482913")
 		v := s.visitAsUser(t)
 		v.get("/go?q=hooks").want(t, 200).has(t, `href="/webhooks"`, "Search messages for “hooks”")
+		v.get("/go?q=people").want(t, 200).has(t, `href="/settings/people"`)
 		if page := v.get("/go?q=%25_%5C%00").want(t, 200); strings.Contains(page.body, "billing@") {
 			t.Errorf("wildcards find everything:\n%s", page.body)
 		}

@@ -151,6 +151,9 @@ func (d *Dashboard) deleteMessages(p *page) error {
 // placesShown is how many inboxes the page lists.
 const placesShown = 8
 
+// messagesFound is how many messages with the words the page lists.
+const messagesFound = 5
+
 // goView lists where a text may lead: pages, inboxes, and a search for it.
 type goView struct {
 	Q      string
@@ -171,17 +174,33 @@ func (d *Dashboard) places(p *page) (goView, error) {
 			}
 		}
 	}
+	if fold != "" {
+		for _, sub := range subPages {
+			if strings.Contains(strings.ToLower(sub.Title), fold) && (sub.Least == "" || p.user.Role.Includes(sub.Least)) {
+				v.Places = append(v.Places, place{Path: sub.Path, Title: sub.Title, Icon: sub.Icon})
+			}
+		}
+	}
 	inboxes, err := d.store.InboxesLike(p.ctx(), p.user.AccountID, v.Q, placesShown)
 	if err != nil {
 		return goView{}, err
 	}
 	for _, in := range inboxes {
 		v.Places = append(v.Places, place{"/inboxes/" + in.ID, in.Address, "inbox", "Inbox"})
-		if fold != "" {
+		if fold != "" && p.user.Role == store.RoleAdmin {
 			v.Places = append(v.Places, place{"/inboxes/" + in.ID + "/write", in.Address, "send", "New message"})
 		}
 	}
 	if v.Q != "" {
+		found, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: gen.NewOptInt(messagesFound), Q: gen.NewOptString(v.Q)})
+		if _, refused := problemOf(err); err != nil && !refused { // such as a text without words
+			return goView{}, err
+		}
+		if found != nil {
+			for _, m := range found.Data {
+				v.Places = append(v.Places, place{"/messages/" + m.ID, cmp.Or(m.Subject, "(no subject)"), "file", "Message"})
+			}
+		}
 		to := url.URL{Path: "/messages", RawQuery: url.Values{"q": {v.Q}}.Encode()}
 		v.Places = append(v.Places, place{to.String(), "Search messages for “" + v.Q + "”", "search", ""})
 	}
