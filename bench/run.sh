@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures ingest and wait on SQLite with one service, then reading, webhook deliveries
-# and outbound mail, each with its own service. bench/README.md describes the
+# Measures ingest and wait on SQLite with one service, then reading, webhook deliveries,
+# outbound mail and the peers, each with its own service. bench/README.md describes the
 # measurements.
 set -eu
 cd "$(dirname "$0")/.."
@@ -45,3 +45,5 @@ echo "== outbound: messages of 4 KB, on SQLite"
 peer=false # only root can start Postfix
 if [ "$(id -u)" = 0 ] && command -v postfix >/dev/null && command -v opendkim >/dev/null; then peer=true; fi
 "$dir/outbound" -service "$dir/postroom" -peer="$peer"
+echo "== peers: the same messages received by others, in turn"
+go run ./bench/peers -service "$dir/postroom"

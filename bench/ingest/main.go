@@ -35,6 +35,8 @@ type options struct {
 	size                        size
 	baseline, pipeline          bool
 	serveBaseline               bool
+	peers                       []string // name=address
+	json                        string
 }
 
 // size is a number of bytes, such as 4096, 4k or 1m.
@@ -76,6 +78,14 @@ func parse() options {
 	flag.BoolVar(&o.pipeline, "pipeline", false, "send MAIL, RCPT and DATA at once (RFC 2920)")
 	flag.BoolVar(&o.baseline, "baseline", false, "also measure a server that discards messages")
 	flag.IntVar(&o.pid, "pid", 0, "process id of the service, to print its CPU time (Linux)")
+	flag.Func("peer", "another server to measure, as name=address; may be repeated", func(v string) error {
+		if name, addr, ok := strings.Cut(v, "="); !ok || name == "" || addr == "" {
+			return errors.New("use name=address")
+		}
+		o.peers = append(o.peers, v)
+		return nil
+	})
+	flag.StringVar(&o.json, "json", "", "file to add the medians to, as JSON lines")
 	flag.BoolVar(&o.serveBaseline, "serve-baseline", false, "run as that server; used by -baseline")
 	flag.Parse()
 	return o
@@ -114,6 +124,10 @@ func run(ctx context.Context, o options) (err error) {
 		defer child.stop()
 		targets = append(targets, &target{name: "baseline", addr: child.addr, rcpts: rcpts, pid: child.cmd.Process.Pid})
 	}
+	for _, p := range o.peers {
+		name, addr, _ := strings.Cut(p, "=")
+		targets = append(targets, &target{name: name, addr: addr, rcpts: rcpts})
+	}
 	if err := warmUp(ctx, o, targets); err != nil {
 		return err
 	}
@@ -129,7 +143,7 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	printSummary(targets)
-	return nil
+	return writeMedians(o, targets)
 }
 
 func warmUp(ctx context.Context, o options, targets []*target) error {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -27,18 +30,48 @@ func (r result) share(cores float64) string {
 
 func short(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
-// printSummary prints the round with the median rate for each target, and how they
-// compare.
+// printSummary prints the round with the median rate for each target, and how the first
+// compares with the others.
 func printSummary(targets []*target) {
 	fmt.Println("median")
-	var rates []float64
+	ours := targets[0].median().rate()
 	for _, t := range targets {
-		slices.SortFunc(t.results, func(a, b result) int { return int(a.rate() - b.rate()) })
-		r := t.results[len(t.results)/2]
-		printRow(t.name, r)
-		rates = append(rates, r.rate())
+		printRow(t.name, t.median())
 	}
-	if len(rates) == 2 {
-		fmt.Printf("ratio %.2f\n", rates[0]/rates[1])
+	for _, t := range targets[1:] {
+		fmt.Printf("ratio to %s %.2f\n", t.name, ours/t.median().rate())
 	}
+}
+
+// median returns the round with the median rate.
+func (t *target) median() result {
+	slices.SortFunc(t.results, func(a, b result) int { return int(a.rate() - b.rate()) })
+	return t.results[len(t.results)/2]
+}
+
+// median is the median round of a server, as it is written to a file.
+type median struct {
+	Server      string        `json:"server"`
+	Connections int           `json:"connections"`
+	Bytes       int           `json:"bytes"`
+	Rate        float64       `json:"messages_a_second"`
+	P50         time.Duration `json:"p50_ns"`
+	P99         time.Duration `json:"p99_ns"`
+}
+
+// writeMedians adds the medians to the file of the option -json.
+func writeMedians(o options, targets []*target) error {
+	if o.json == "" {
+		return nil
+	}
+	f, err := os.OpenFile(o.json, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(f)
+	for _, t := range targets {
+		r := t.median()
+		err = errors.Join(err, e.Encode(median{t.name, o.conns, int(o.size), r.rate(), r.p50, r.p99}))
+	}
+	return errors.Join(err, f.Close())
 }
