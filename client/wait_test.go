@@ -217,7 +217,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 }
 
 // patience limits the time for anything that must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // realClient returns a client of the server that TestMain started.
 func realClient(t *testing.T) *Client {
