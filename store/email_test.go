@@ -294,10 +294,14 @@ func labels(pairs ...string) store.Labels {
 	return out
 }
 
-// Emails and sent messages are found by a recipient and by time, on every page.
+// Emails and sent messages are found by a recipient and by time, on every page. Half of
+// the emails have the long ids of former releases.
 func TestSentIsFoundByRecipientAndTime(t *testing.T) {
 	t.Parallel()
-	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
 		account := storetest.Account(t, s).Seq
 		in := storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = account })
 		times := map[int]store.Time{}
@@ -305,7 +309,13 @@ func TestSentIsFoundByRecipientAndTime(t *testing.T) {
 		for i := range 6 {
 			times[i] = store.NewTime(clock.Now())
 			to := []string{fmt.Sprintf("Reader%d@out.example", i%3), "all@out.example"}
-			number[storetest.Email(t, s, account, to, tagged("flow", "a")).ID] = i
+			id := storetest.Email(t, s, account, to, tagged("flow", "a")).ID
+			if i < 3 {
+				long := store.NewLongID("em_", clock.Now())
+				db.MustExec(`UPDATE messages SET id = $1 WHERE id = $2`, long, id)
+				id = long
+			}
+			number[id] = i
 			number[storetest.Sent(t, s, in, to).ID] = i
 			storetest.Received(t, s, in)
 			clock.Add(time.Hour)
@@ -328,6 +338,8 @@ func TestSentIsFoundByRecipientAndTime(t *testing.T) {
 			{"between", "", at(1), at(4), "[3 2 1]"},
 			{"later", "", new(store.NewTime(clock.Now())), nil, "[]"},
 			{"before all", "", nil, at(0), "[]"},
+			{"since long ago", "", new(store.NewTime(time.Time{})), nil, "[5 4 3 2 1 0]"},
+			{"until long ago", "", nil, new(store.NewTime(time.Time{})), "[]"},
 			{"both", "reader1@out.example", at(2), nil, "[4]"},
 		} {
 			for _, limit := range []int{1, 2, 10} {

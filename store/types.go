@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,14 @@ func NewLongID(prefix string, now time.Time) string {
 // firstID is what no long id of that prefix and time, or later, sorts before.
 func firstID(prefix string, at time.Time) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(at.UnixMilli())<<16)
+	binary.BigEndian.PutUint64(b[:8], uint64(max(at.UnixMilli(), 0))<<16) //nolint:gosec // not negative
+	return prefix + ids.Encoding.EncodeToString(b[:])
+}
+
+// firstShortID is what no id from NewID with that prefix and time, or later, sorts before.
+func firstShortID(prefix string, at time.Time) string {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(min(max(at.Unix(), 0), math.MaxUint32))) //nolint:gosec // in range
 	return prefix + ids.Encoding.EncodeToString(b[:])
 }
 
