@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -198,4 +199,26 @@ func TestHeadIsGetWithoutTheBody(t *testing.T) {
 			t.Errorf("Allow %q", allow)
 		}
 	})
+}
+
+// What is reported about a response names the caller and the path, without the query
+// and without the token of a link.
+func TestResponsesAreReported(t *testing.T) {
+	t.Parallel()
+	reported := make(chan httpapi.Response, 10)
+	s := newServer(t, storetest.OpenSQLite(t), storetest.NewClock(begin), func(c *handlers.Config) {
+		c.OnResponse = func(r httpapi.Response) { reported <- r }
+	})
+	key, err := s.store.KeyByHash(t.Context(), store.HashKey(s.key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, http.MethodGet, "/v1/messages?q=secret", "").want(t, http.StatusOK)
+	if r := <-reported; r.Path != "/v1/messages" || r.Caller != key.ID || r.AccountID != s.account || r.Status != http.StatusOK || !r.IP.IsValid() {
+		t.Errorf("reported %+v", r)
+	}
+	s.do(t, http.MethodGet, "/v1/files/forged", "").want(t, http.StatusForbidden)
+	if r := <-reported; strings.Contains(r.Path, "forged") || r.Caller != "" || r.AccountID != 0 {
+		t.Errorf("reported %+v", r)
+	}
 }
