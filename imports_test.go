@@ -143,7 +143,7 @@ var layers = []layer{
 	{pkg: "internal/lineartest", imports: []string{"internal/cpubudget", "internal/cputime"}},
 	{pkg: "internal/contractcheck", imports: []string{"internal/timeform"}},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
-	{pkg: "internal/faults", imports: nothing, tests: append([]string{"internal/crashpoint", "internal/testclock"}, everything...)},
+	{pkg: "internal/faults", imports: nothing, tests: append([]string{"bench/process", "internal/crashpoint", "internal/testclock"}, everything...)},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/api", "bench/baseline", "bench/place", "bench/process"}), tests: everything},

@@ -5,18 +5,13 @@ package faults_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite"
 
-	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -69,86 +64,19 @@ func TestMillionMessagesOnSQLite(t *testing.T) {
 	}
 }
 
-// latencies are durations in rising order.
-type latencies []time.Duration
-
-// at returns a percentile.
-func (l latencies) at(percent int) time.Duration { return l[(len(l)-1)*percent/100] }
-
 // fillMillion stores and indexes messages while the service is stopped, and deletes
 // the first inbox.
 func (in *installation) fillMillion(purged, kept inbox) {
 	in.t.Helper()
-	cfg := storetest.EmptyConfig(in.t, storetest.SQLite)
-	cfg.Database = in.database
-	s, err := store.Open(in.t.Context(), cfg)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			in.t.Error(err)
-		}
-	}()
-	first, second := in.inboxOf(s, purged), in.inboxOf(s, kept)
-	in.storeMany(s, first, purgedMessages)
-	in.storeMany(s, second, manyMessages-purgedMessages)
-	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	for n := 1; n > 0; {
-		if n, err = indexer.RunOnce(in.t.Context()); err != nil {
+	in.withStore(func(s *store.Store) {
+		first, second := in.inboxOf(s, purged), in.inboxOf(s, kept)
+		in.storeMany(s, first, purgedMessages)
+		in.storeMany(s, second, manyMessages-purgedMessages)
+		in.index(s)
+		if _, err := s.DeleteInbox(in.t.Context(), first.AccountID, first.ID); err != nil {
 			in.t.Fatal(err)
 		}
-	}
-	if _, err := s.DeleteInbox(in.t.Context(), first.AccountID, first.ID); err != nil {
-		in.t.Fatal(err)
-	}
-}
-
-func (in *installation) inboxOf(s *store.Store, box inbox) store.Inbox {
-	in.t.Helper()
-	found, err := s.InboxAt(in.t.Context(), 0, box.Address)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return found
-}
-
-// storeMany stores messages of 4 KB, each with about 60 different words, in
-// batches by several senders.
-func (in *installation) storeMany(s *store.Store, to store.Inbox, n int) {
-	in.t.Helper()
-	const batch, senders = 250, 4
-	var all sync.WaitGroup
-	for first := range senders {
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(first), uint64(n))) //nolint:gosec // no secret
-			for at := first * batch; at < n; at += senders * batch {
-				copies := make([]*store.NewMessage, batch)
-				for i := range copies {
-					copies[i] = storetest.NewReceived(to, func(m *store.NewMessage) {
-						text := someWords(r)
-						m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: text}}
-						m.Content.Raw = []byte(strings.Repeat("Header: value\r\n", 200) + "\r\n" + text)
-						m.NewThread = true
-					})
-				}
-				if _, err := s.AddReceived(in.t.Context(), copies, nil); err != nil {
-					in.t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-func someWords(r *rand.Rand) string {
-	var text strings.Builder
-	for range 60 {
-		// Few words are common and many are rare.
-		fmt.Fprintf(&text, "word%d ", int(1/(r.Float64()+1e-5)))
-	}
-	return text.String()
+	})
 }
 
 // purged reports whether all messages of a deleted inbox are gone.
