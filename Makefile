@@ -36,6 +36,9 @@ TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
 GORELEASER_VERSION := v2.15.0
 GORELEASER := bin/goreleaser-$(GORELEASER_VERSION)
 
+HELM_VERSION := v3.19.2
+HELM := bin/helm-$(HELM_VERSION)
+
 # Many tests wait for disks, databases and timers, so more run at once than there are
 # processors.
 PARALLEL := -parallel 4
@@ -53,7 +56,7 @@ MCP_CLIENTS := contract/testdata/mcp
 AXE := internal/web/testdata/axe
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release \
+.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release check-helm picture \
 	test-tools bin/withpg bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
@@ -113,11 +116,17 @@ rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
 site: ## write the documentation as a static site into dist/site
 	go run ./tools/site dist/site
 
+picture: bin/test/postroom ## make the moving picture of the README anew, with Chromium
+	go run ./tools/picture bin/test/postroom docs/images/postroom.gif
+
 vendor-ui: ## bring Swagger UI, which /docs shows, into the repository anew
 	scripts/vendor-ui
 
 release-snapshot: $(GORELEASER) ## build all release files that need no registry into dist/
 	$(GORELEASER) release --snapshot --clean --skip=docker,sign --parallelism 2
+
+check-helm: $(HELM) ## lint the Helm chart, and render it with and without PostgreSQL
+	scripts/check-helm $(HELM)
 
 verify-release: $(GORELEASER) ## build the release in two folders and compare every file
 	scripts/verify-release $(GORELEASER)
@@ -150,6 +159,12 @@ $(VERSITYGW):
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/s3 go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
 	mv bin/s3/versitygw $@
 	rmdir bin/s3
+
+# As above, one minute.
+$(HELM):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/helm.tmp go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv bin/helm.tmp/helm $@
+	rmdir bin/helm.tmp
 
 # As above.
 $(PEBBLE):

@@ -27,7 +27,7 @@ func TestGoPrograms(t *testing.T) {
 	}
 	proxy := in.check.Proxy(t, target, in.base)
 	t.Cleanup(proxy.Close)
-	for _, page := range []string{"../README.md", "../docs/clients.md"} {
+	for _, page := range []string{"../README.md", "../docs/clients.md", quickstart} {
 		code := onlyBlock(t, page, "go")
 		var want []string
 		for _, m := range printed.FindAllStringSubmatch(code, -1) {

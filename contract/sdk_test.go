@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/internal/skiptest"
@@ -36,6 +37,30 @@ func runScript(t *testing.T, dir, script string, env ...string) {
 	}
 }
 
+// quickstart is the page with one program in several languages, which all print the
+// same.
+const (
+	quickstart       = "../docs/quickstart.md"
+	quickstartPrints = "The code is 482913"
+)
+
+// quickstartOf returns the program in a language.
+func (in *install) quickstartOf(t *testing.T, language string) string {
+	t.Helper()
+	return strings.ReplaceAll(onlyBlock(t, quickstart, language), documentedServer, in.api)
+}
+
+// TestQuickstartWithCurl runs the commands of the quickstart, unchanged.
+func TestQuickstartWithCurl(t *testing.T) {
+	t.Parallel()
+	in := start(t, storetest.SQLite, newChecker(t))
+	cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-o", "pipefail", "-c", in.quickstartOf(t, "bash"))
+	cmd.Env, cmd.Stderr = append(os.Environ(), "POSTROOM_KEY="+firstKey), t.Output()
+	if out, err := cmd.Output(); err != nil || string(out) != quickstartPrints+"\n" {
+		t.Errorf("printed %q: %v", out, err)
+	}
+}
+
 // TestTypeScriptSDK builds the package with strict types, installs what `npm pack`
 // makes into an empty folder, and runs the package's tests there, against the
 // program and against a server that fails on purpose.
@@ -61,7 +86,9 @@ func TestTypeScriptSDK(t *testing.T) {
 		writeFile(t, filepath.Join(source, name), string(text))
 	}
 	runScript(t, source, "ln -s '"+packages+"' node_modules && npm run build && npm pack --ignore-scripts --pack-destination '"+empty+"'")
-	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-*.tgz && cp -r '`+source+`/test' . && node --test test/*.test.mjs`,
+	writeFile(t, filepath.Join(empty, "quickstart.mjs"), in.quickstartOf(t, "js"))
+	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-*.tgz && cp -r '`+source+`/test' . && node --test test/*.test.mjs &&
+		test "$(node quickstart.mjs)" = "`+quickstartPrints+`"`,
 		"POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t))
 }
 
@@ -135,7 +162,8 @@ func TestPythonSDK(t *testing.T) {
 	runScript(t, source, python+" generate.py '"+contract+"' "+types)
 	sameFile(t, filepath.Join(pythonSDK, types), filepath.Join(source, types))
 	runScript(t, source, python+` -m mypy --strict src && `+python+` -c "import setuptools.build_meta as b; b.build_wheel('.')"`)
+	writeFile(t, filepath.Join(empty, "quickstart.py"), in.quickstartOf(t, "python"))
 	runScript(t, empty, python+` -m pip install -q --no-index --no-deps --target site '`+source+`'/postroom-*.whl && cp -r '`+source+`/tests' . && `+
-		python+` -m pytest -q tests`,
+		python+` -m pytest -q tests && test "$(`+python+` quickstart.py)" = "`+quickstartPrints+`"`,
 		"PYTHONPATH=site", "POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t))
 }

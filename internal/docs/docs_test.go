@@ -97,7 +97,7 @@ func TestFilesAreServedWithoutAKey(t *testing.T) {
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css", "/docs/icon.svg": "image/svg+xml",
 		"/docs/guides/tour": "text/html", "/docs/guides/tour.md": "text/markdown", "/docs/api/createInbox": "text/html",
-		"/docs/events/message.received": "text/html", "/docs/search?q=inbox": "text/html", "/docs/images/approval.png": "image/png",
+		"/docs/events/message.received": "text/html", "/docs/search?q=inbox": "text/html", "/docs/images/postroom.gif": "image/gif",
 		"/llms.txt": "text/plain", "/llms-full.txt": "text/plain", "/docs/try": "text/html",
 		"/docs/swagger-ui.css": "text/css", "/docs/swagger-ui-bundle.js": "text/javascript",
 	} {

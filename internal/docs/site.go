@@ -29,7 +29,7 @@ var guideGroups = []struct {
 	Name   string
 	Guides []string
 }{
-	{"Start", []string{"install", "tour", "concepts", "clients", "mcp", "testing-signup", "webhooks", "errors"}},
+	{"Start", []string{"install", "quickstart", "tour", "concepts", "clients", "mcp", "testing-signup", "webhooks", "errors"}},
 	{"Receive and send", []string{"agents", "domains", "deliverability", "submission", "feedback", "bounce-codes"}},
 	{"Run", []string{
 		"operations", "configuration", "dashboard", "accounts", "storage", "nodes", "scale", "security", "limits", "doctor", "troubleshooting",
