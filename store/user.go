@@ -417,9 +417,11 @@ func noteLabel(session []byte, subject string) string {
 }
 
 const (
-	// isUnread is the condition that the user u has not read the message m.
-	isUnread = `m.direction = 'in' AND NOT m.quarantined AND m.created_at > u.created_at AND m.created_at > u.read_to
-		AND NOT EXISTS (SELECT 1 FROM message_reads r WHERE r.message_seq = m.seq AND r.user_seq = u.seq)`
+	// isUnread is the condition that the user u has not read the message m, or marked
+	// it as unread.
+	isUnread = `m.direction = 'in' AND NOT m.quarantined AND (m.created_at > u.created_at AND m.created_at > u.read_to
+			AND NOT EXISTS (SELECT 1 FROM message_reads r WHERE r.message_seq = m.seq AND r.user_seq = u.seq)
+		OR EXISTS (SELECT 1 FROM message_reads r WHERE r.user_seq = u.seq AND r.message_seq = m.seq AND r.unread))`
 	// countedUnread is how many of the latest messages of an inbox UnreadInInboxes
 	// reads.
 	countedUnread = 1000
@@ -488,16 +490,35 @@ func (s *Store) MarkRead(ctx context.Context, userSeq int64, ids []string) error
 	w.add("u.seq = ?", userSeq)
 	w.in("m.id", slices.Collect(maps.Keys(unread)))
 	q := `INSERT INTO message_reads (message_seq, user_seq) SELECT m.seq, u.seq FROM users u JOIN messages m ON m.account_id = u.account_id` +
-		w.sql() + ` AND ` + isUnread + ` ON CONFLICT DO NOTHING`
+		w.sql() + ` AND ` + isUnread + ` ON CONFLICT (message_seq, user_seq) DO UPDATE SET unread = false`
 	return s.inTx(ctx, "mark messages as read", func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, q, w.args...)
 		return err
 	})
 }
 
+// MarkUnread notes that a received message is unread for the user. It returns
+// ErrNotFound if the user's account has no such message.
+func (s *Store) MarkUnread(ctx context.Context, userSeq int64, id string) error {
+	const q = `INSERT INTO message_reads (message_seq, user_seq, unread)
+		SELECT m.seq, u.seq, true FROM users u JOIN messages m ON m.account_id = u.account_id
+		WHERE u.seq = $1 AND m.id = $2 AND m.direction = 'in' AND NOT m.quarantined
+		ON CONFLICT (message_seq, user_seq) DO UPDATE SET unread = true`
+	return s.inTx(ctx, "mark message as unread", func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, q, userSeq, id)
+		if err != nil {
+			return err
+		}
+		return one(res, "message "+id, ErrNotFound)
+	})
+}
+
 // MarkAllRead notes that the user has read all messages that were received until now.
 func (s *Store) MarkAllRead(ctx context.Context, userSeq int64) error {
 	return s.inTx(ctx, "mark all messages as read", func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE message_reads SET unread = false WHERE user_seq = $1 AND unread`, userSeq); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, `UPDATE users SET read_to = $2 WHERE seq = $1`, userSeq, NewTime(s.now()))
 		return err
 	})

@@ -21,7 +21,7 @@ import (
 // ofViewers and ofApprovers are the forms that these roles may send. Sign-in and
 // one-time links are for everybody.
 var (
-	ofViewers   = []string{"POST /messages/read", "POST /settings/theme", "POST /settings/password", "POST /settings/sessions"}
+	ofViewers   = []string{"POST /messages/read", "POST /messages/{mail}/unread", "POST /settings/theme", "POST /settings/password", "POST /settings/sessions"}
 	ofApprovers = []string{
 		"POST /approvals/{mail}/edit", "POST /approvals/{mail}/approve", "POST /approvals/approve", "POST /approvals/{mail}/reject", "POST /approvals/{mail}/undo",
 	}

@@ -16,6 +16,7 @@ func (d *Dashboard) searchPages() {
 	d.get("/go", pageOf("go", d.places))
 	d.post("/messages/delete", d.deleteMessages)
 	d.postFor(store.RoleViewer, "/messages/read", d.markAllRead)
+	d.postFor(store.RoleViewer, "/messages/{mail}/unread", d.markUnread)
 }
 
 // allView is the page of the messages of all inboxes, with a search.
@@ -91,6 +92,18 @@ func (d *Dashboard) markAllRead(p *page) error {
 		return err
 	}
 	return p.done("/messages", "All messages are marked as read.")
+}
+
+// markUnread returns to the inbox, because the page of the message would read it again.
+func (d *Dashboard) markUnread(p *page) error {
+	m, err := d.getMessage(p, p.r.PathValue("mail"))
+	if err == nil {
+		err = notFoundPage(d.store.MarkUnread(p.ctx(), p.user.Seq, m.ID))
+	}
+	if err != nil {
+		return err
+	}
+	return p.done("/inboxes/"+m.InboxID, "Marked as unread: “"+shortened(m.Subject, 60)+"”")
 }
 
 // chipsOf returns the filters that are set in a query.

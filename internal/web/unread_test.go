@@ -23,8 +23,9 @@ func TestUnreadIsPerPerson(t *testing.T) {
 		first := s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: First\r\nMessage-ID: <first@out.example>\r\n\r\nHello\r\n")
 		s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Re: First\r\nIn-Reply-To: <first@out.example>\r\n\r\nHello again\r\n")
 		third := s.put(t, in, "From: Bob <bob@out.example>\r\nTo: OWN\r\nSubject: Third\r\n\r\nHello\r\n")
-		_, err := s.api.SendMessage(s.asUser(t), mailTo("carl@out.example", "Sent", "Hello"), gen.SendMessageParams{InboxID: in.ID})
+		answer, err := s.api.SendMessage(s.asUser(t), mailTo("carl@out.example", "Sent", "Hello"), gen.SendMessageParams{InboxID: in.ID})
 		must(t, err)
+		sent := answer.(*gen.Message)
 		ann, bob := s.visitAsUser(t), s.visitWith(t, later)
 		want := func(v *visitor, path string, n int) {
 			t.Helper()
@@ -49,7 +50,25 @@ func TestUnreadIsPerPerson(t *testing.T) {
 		if page := ann.get("/inboxes").want(t, http.StatusOK); strings.Contains(page.body, "Unread messages") {
 			t.Error("the inbox still has unread messages")
 		}
+		unread := "/messages/" + first.ID + "/unread"
+		ann.get("/messages/"+first.ID).has(t, `action="`+unread+`"`)
+		if to := ann.post(unread, nil).want(t, http.StatusSeeOther).header.Get("Location"); to != threads {
+			t.Errorf("it leads to %s", to)
+		}
+		want(ann, "/messages", 1)
+		want(ann, threads, 1)
+		ann.post(unread, nil).want(t, http.StatusSeeOther)
+		ann.get("/inboxes").want(t, http.StatusOK).has(t, `title="Unread messages">1<`)
+		ann.get("/messages/"+first.ID).want(t, http.StatusOK)
+		want(ann, "/messages", 0)
+		ann.post("/messages/msg_none/unread", nil).want(t, http.StatusNotFound)
+		ann.post("/messages/"+sent.ID+"/unread", nil).want(t, http.StatusNotFound)
 		want(bob, "/messages", 3)
+		bob.post("/messages/read", nil).want(t, http.StatusSeeOther)
+		want(bob, "/messages", 0)
+		bob.post(unread, nil).want(t, http.StatusSeeOther) // although all are read up to now
+		want(bob, "/messages", 1)
+		want(ann, "/messages", 0)
 		bob.post("/messages/read", nil).want(t, http.StatusSeeOther)
 		want(bob, "/messages", 0)
 		s.clock.Add(time.Minute)
@@ -77,8 +96,11 @@ func TestBrowserReadsUnreadMessages(t *testing.T) {
 		b.press("j")
 		b.press("o")
 		b.waits(`document.querySelector('.pane')?.innerText.includes('Hello') && document.querySelectorAll('.messages .unread').length === 1`)
+		b.click(".pane form[action$=unread] button")
+		b.shows("Marked as unread: “Second”")
+		b.waits(`document.querySelectorAll('main .unread').length === 2`)
 		b.open("/inboxes")
-		b.shows("1")
+		b.shows("2")
 		b.shoot("inboxes-unread")
 		b.open("/messages")
 		b.shoot("messages-unread")
