@@ -56,7 +56,7 @@ MCP_CLIENTS := contract/testdata/mcp
 AXE := internal/web/testdata/axe
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long rounds release-snapshot verify-release check-helm picture \
+.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture \
 	test-tools bin/withpg bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
@@ -109,6 +109,10 @@ proofs: bin/withpg $(VERSITYGW) ## prove in 15 minutes that nothing is lost: pow
 
 proofs-long: faults ## the same in the long forms, alone on the machine
 	exec env POSTROOM_TEST_FLIPS=10000 bin/withpg -- go test -count=1 -v -timeout 90m -run 'Verify|Export|Damage' ./internal/backup
+
+SOAK ?= 20m
+soak: bin/withpg ## run three nodes under load and faults for SOAK (20m), and see that no mail is stuck
+	exec env POSTROOM_TEST_SOAK=$(SOAK) bin/withpg -fsync -- go test -tags faults -count=1 -v -timeout 0 -run TestSoak ./internal/faults
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
 	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web ./cmd/postroom

@@ -30,7 +30,8 @@ type cluster struct {
 	t        *testing.T
 	server   *testpg.Server
 	relay    *smtptest.MX
-	messages int // emails to be sent to the inbox, to the relay, and messages to be received
+	messages int           // emails to be sent to the inbox, to the relay, and messages to be received
+	pace     time.Duration // between two operations of a client
 	nodes    []*installation
 	from, to inbox
 
@@ -102,6 +103,7 @@ func (c *cluster) send(ctx context.Context, book *ledger, seed int64) {
 			}
 		}
 		book.write(id, entry{outcome: o, to: []string{to}})
+		wait(ctx, c.pace)
 	}
 }
 
@@ -121,6 +123,7 @@ func (c *cluster) receive(ctx context.Context, seed int64) {
 			var o outcome
 			o, err = s.send(m)
 			c.received.write(m.id, entry{outcome: o, to: m.to, size: len(m.raw)})
+			wait(ctx, c.pace)
 		}
 		s.close()
 	}
