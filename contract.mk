@@ -33,7 +33,7 @@ sdks: $(TYPESCRIPT)/node_modules ## make the generated files of sdk/ from the co
 	cd sdk/typescript && node generate.mjs
 	python3 sdk/python/generate.py
 
-sdk-flows: $(TYPESCRIPT)/node_modules ## run 500 sign-ups at once with the packages of sdk/
+sdk-flows: $(TYPESCRIPT)/node_modules ## run 500 sign-ups at once with the packages of sdk/ and the Go client
 	POSTROOM_TEST_FLOWS=500 go test -count=1 -timeout 10m -run 'SDK$$' ./contract
 
 sdk: $(TYPESCRIPT)/node_modules ## make TypeScript clients of the server at URL into bin/sdk

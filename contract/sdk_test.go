@@ -67,7 +67,7 @@ func TestQuickstartWithCurl(t *testing.T) {
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	wantNode(t)
-	in := start(t, storetest.SQLite, newChecker(t), sdkSettings...)
+	in, r := start(t, storetest.SQLite, newChecker(t), sdkSettings...), startRestarting(t)
 	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,9 @@ func TestTypeScriptSDK(t *testing.T) {
 	runScript(t, source, "ln -s '"+packages+"' node_modules && npm run build && npm pack --ignore-scripts --pack-destination '"+empty+"'")
 	writeFile(t, filepath.Join(empty, "quickstart.mjs"), in.quickstartOf(t, "js"))
 	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-*.tgz && cp -r '`+source+`/test' . && node --test test/*.test.mjs &&
+		POSTROOM_URL=$RESTARTING_URL RESTART_URL=$RESTART node --test test/restart.test.mjs &&
 		test "$(node quickstart.mjs)" = "`+quickstartPrints+`"`,
-		"POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t))
+		"POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t), "RESTARTING_URL="+r.api, "RESTART="+r.control)
 }
 
 // TestTypeScriptSDKIsGenerated checks that the generated files of the package match
@@ -149,7 +150,7 @@ func TestPythonSDK(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), python, "-c", "import setuptools, wheel, mypy, pytest, pip").Run(); err != nil {
 		skiptest.OutsideCI(t, "`make test` installs mypy, pytest and setuptools: "+err.Error())
 	}
-	in := start(t, storetest.SQLite, newChecker(t), sdkSettings...)
+	in, r := start(t, storetest.SQLite, newChecker(t), sdkSettings...), startRestarting(t)
 	source, empty := t.TempDir(), t.TempDir()
 	if err := os.CopyFS(source, os.DirFS(pythonSDK)); err != nil {
 		t.Fatal(err)
@@ -164,6 +165,7 @@ func TestPythonSDK(t *testing.T) {
 	runScript(t, source, python+` -m mypy --strict src && `+python+` -c "import setuptools.build_meta as b; b.build_wheel('.')"`)
 	writeFile(t, filepath.Join(empty, "quickstart.py"), in.quickstartOf(t, "python"))
 	runScript(t, empty, python+` -m pip install -q --no-index --no-deps --target site '`+source+`'/postroom-*.whl && cp -r '`+source+`/tests' . && `+
-		python+` -m pytest -q tests && test "$(`+python+` quickstart.py)" = "`+quickstartPrints+`"`,
-		"PYTHONPATH=site", "POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t))
+		python+` -m pytest -q tests &&
+		POSTROOM_URL=$RESTARTING_URL RESTART_URL=$RESTART `+python+` -m pytest -q tests/test_restart.py && test "$(`+python+` quickstart.py)" = "`+quickstartPrints+`"`,
+		"PYTHONPATH=site", "POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t), "RESTARTING_URL="+r.api, "RESTART="+r.control)
 }
