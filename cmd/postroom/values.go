@@ -292,12 +292,10 @@ type rateLimits struct {
 	off bool
 }
 
-var defaultRates = httpapi.Rates{Calls: 600, Sends: 60, Refused: 60}
-
 // UnmarshalText parses limits of the form number/60s. Those that are not given have
 // the default.
 func (v *rateLimits) UnmarshalText(b []byte) error {
-	*v = rateLimits{Rates: defaultRates, off: string(b) == "off"}
+	*v = rateLimits{Rates: httpapi.DefaultRates, off: string(b) == "off"}
 	if v.off || string(b) == "on" {
 		return nil
 	}

@@ -26,13 +26,13 @@ import (
 
 // Rates are limits on calls per minute.
 type Rates struct {
-	Calls   int // of a key [600]
-	Sends   int // sending calls of a key [60]
-	Refused int // refused calls and file links of a client address [60]
+	Calls   int // of a key
+	Sends   int // sending calls of a key
+	Refused int // refused calls and file links of a client address
 }
 
 func (r Rates) withDefaults() Rates {
-	return Rates{cmp.Or(r.Calls, limitCalls), cmp.Or(r.Sends, limitSends), cmp.Or(r.Refused, limitRefused)}
+	return Rates{cmp.Or(r.Calls, DefaultRates.Calls), cmp.Or(r.Sends, DefaultRates.Sends), cmp.Or(r.Refused, DefaultRates.Refused)}
 }
 
 // Response is what is reported about a response.
@@ -61,7 +61,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// RateLimits says whether rate limits are enforced.
 	RateLimits bool
-	// Rates are the rate limits; zero fields have the default in brackets.
+	// Rates are the rate limits; zero fields have those of DefaultRates.
 	Rates Rates
 	// TempDir is the folder for large request bodies. Empty means the default
 	// of the system.

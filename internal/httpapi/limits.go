@@ -24,12 +24,9 @@ const (
 	maxMCPBody = 8 << 20
 )
 
-// Requests per minute.
-const (
-	limitCalls   = 600
-	limitSends   = 60
-	limitRefused = 60
-)
+// DefaultRates are the rate limits where the settings give none. The setting
+// RATE_LIMITS has the same as its default.
+var DefaultRates = Rates{Calls: 600, Sends: 60, Refused: 60}
 
 // responseTimeout limits how long a response may take. The longest wait is two
 // minutes.
