@@ -530,7 +530,8 @@ func addRecipient(w *where, seq, like string) {
 	if plain, ok := unescapeLike(like); ok {
 		is, like = "lower(r.email) = ?", plain
 	}
-	w.add("EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = "+seq+" AND "+is+")", like)
+	// For EXISTS, PostgreSQL may choose a join that reads all recipients.
+	w.add("(SELECT count(*) FROM recipients r WHERE r.message_seq = "+seq+" AND "+is+") > 0", like)
 }
 
 // senders adds the condition that the email is sent from one of the inboxes.

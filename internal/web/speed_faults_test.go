@@ -43,7 +43,7 @@ func TestPagesAreFastWithMuchMail(t *testing.T) {
 			must(t, err)
 			must(t, db.Close())
 		}
-		paths := append(web.NavigationPaths(), "/emails/messages", "/?days=90")
+		paths := append(web.NavigationPaths(), "/emails/messages", "/?days=90", "/emails?to=none%40out.example", "/emails?status=failed", "/emails/messages?to=none%40out.example")
 		l, err := s.api.ListEmails(s.asUser(t), gen.ListEmailsParams{})
 		must(t, err)
 		paths = append(paths, "/emails/"+l.Data[0].ID)
