@@ -66,7 +66,7 @@ func readingTools() []*tool {
 		{
 			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: showMessages,
 			description: "Finds received and sent messages by words, sender, subject, time or status, newest first. Shows the start of each; get_message returns the whole message.",
-			left:        []string{"include"}, trim: eachMessage("data", trimListed),
+			left:        []string{"include", "to", "until"}, trim: eachMessage("data", trimListed),
 		},
 		{
 			name: "get_message", title: "Read a message", operation: gen.GetMessageOperation, hints: reads, mail: true, show: showOne,
