@@ -144,6 +144,7 @@ func (c *costs) measure(size int) {
 		_, err := smtp.send(newMessage(fmt.Sprintf("cost-%d-%d-end", size, sent), small, c.box.Address))
 		return err
 	}
+	c.idle(n)
 	row := costRow{size: size}
 	for _, op := range []struct {
 		name string
@@ -177,6 +178,21 @@ func (c *costs) measure(size int) {
 	c.in.stop()
 	row.disk = c.disk()
 	c.rows = append(c.rows, row)
+}
+
+// idle waits until the service has done the work that the fill left to it, such as merging
+// parts of the full-text index.
+func (c *costs) idle(n *node) {
+	c.t.Helper()
+	last := cpu.CPU(n.cmd.Process.Pid)
+	for range 300 {
+		wait(c.t.Context(), time.Second)
+		was := last
+		if last = cpu.CPU(n.cmd.Process.Pid); last-was <= 20*time.Millisecond {
+			return
+		}
+	}
+	c.t.Log("the service is still busy")
 }
 
 // wait waits for a message that arrives meanwhile.
