@@ -68,13 +68,15 @@ func TestBrowserConnectsAnApplication(t *testing.T) {
 				came <- r.URL.String()
 			}
 			w.Header().Set("Content-Type", "text/html")
-			_, _ = w.Write([]byte("<!doctype html><title>The application</title>")) // the browser may be gone
+			_, _ = w.Write([]byte("<!doctype html><title>The application</title><p id=back>Connected")) // the browser may be gone
 		}))
 		t.Cleanup(app.Close)
+		var b *tab
 		back := func() string {
 			t.Helper()
 			select {
 			case at := <-came:
+				b.do(chromedp.WaitVisible(chromedp.CSS("#back"))) // else the next page could meet the redirect
 				return at
 			case <-time.After(patience):
 				t.Fatal("the browser did not come back to the application")
@@ -82,7 +84,7 @@ func TestBrowserConnectsAnApplication(t *testing.T) {
 			}
 		}
 		asks := s.authorization(t, "Claude <b>Code</b>", app.URL+"/callback")
-		b := s.browse(t)
+		b = s.browse(t)
 		b.elsewhere = true
 		b.open(asks)
 		b.shows("Claude <b>Code</b>", "not verified", "this computer (127.0.0.1)", in.Address)
