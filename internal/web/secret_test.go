@@ -83,8 +83,8 @@ func TestDeletingAsksFirst(t *testing.T) {
 				}
 			}
 		}
-		if len(asking) != 9 {
-			t.Errorf("the forms that delete are %v, want 9 kinds", asking)
+		if len(asking) != 11 {
+			t.Errorf("the forms that delete are %v, want 11 kinds", asking)
 		}
 	})
 }
