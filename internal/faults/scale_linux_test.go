@@ -155,7 +155,9 @@ func (c *costs) measure(size int) {
 		{"a search", func(i int) error { return get(fmt.Sprintf("/v1/messages?limit=10&q=word%d", 40+i%40)) }},
 		{"a received message", receive},
 		{"a wait, and its message", func(int) error {
-			return c.wait(api, fmt.Sprintf("%s/wait?timeout=20&subject=cost-%d-%d-end", of, size, sent+1), receive)
+			// Without since, a wait reads all messages of the last minute: those of the fill.
+			since := time.Now().UTC().Format(time.RFC3339)
+			return c.wait(api, fmt.Sprintf("%s/wait?timeout=20&since=%s&subject=cost-%d-%d-end", of, since, size, sent+1), receive)
 		}},
 	} {
 		if err := op.do(0); err != nil { // caches are filled
