@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -159,13 +161,20 @@ func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq
 }
 
 // EventsFrom returns the number before that of the first event, of any account,
-// whose id was made at that time or later. It goes by the ids, which sort by
-// time, and so may be off by what commits at the same moment.
+// whose id was made at that time or later. It goes by the ids, which sort by time but
+// not within a millisecond, and so looks at those of a second.
 func (s *Store) EventsFrom(ctx context.Context, at time.Time) (int64, error) {
-	const q = `SELECT coalesce((SELECT seq - 1 FROM events WHERE id >= $1 ORDER BY id LIMIT 1),
-		(SELECT max(seq) FROM events), 0)`
+	const (
+		q      = `SELECT created_at FROM events WHERE id >= $1 ORDER BY id LIMIT 1`
+		lowest = `SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE id >= $1 AND id < $2), (SELECT max(seq) FROM events), 0)`
+	)
+	from := firstID("evt_", at)
+	var first Time
+	if err := s.reads.One(ctx, &first, q, from); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, s.wrap(err, "first event of a time")
+	}
 	var seq int64
-	err := s.reads.One(ctx, &seq, q, firstID("evt_", at))
+	err := s.reads.One(ctx, &seq, lowest, from, firstID("evt_", first.Add(time.Second)))
 	return seq, s.wrap(err, "first event of a time")
 }
 
