@@ -462,9 +462,8 @@ type inAccount struct {
 // inboxes are those on domains of owner, an account, or 0 for the domain of the
 // installation. It returns ErrNotFound without an inbox, or if the inbox with that
 // address is deleted. It runs for every recipient. Where one process writes,
-// it remembers the inboxes that take mail: for a second, in case an operator's
-// command changes the database meanwhile, and only until this process changes
-// anything but messages. The transaction that stores a message checks its inbox
+// it remembers the inboxes that take mail, until this process or an operator's command
+// changes anything but messages. The transaction that stores a message checks its inbox
 // again. On PostgreSQL each call asks the database: an inbox that another node has
 // deleted accepts nothing more.
 func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {

@@ -199,8 +199,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.engine = engine.New(cfg.Database, cfg.StatementTimeout)
 	s.clock.Alone = cfg.TrustNow || s.engine.Alone()
-	s.changes.Off = !s.engine.Alone()
-	s.mailboxes.Keep = func(m *Mailbox) bool { return m.Status == InboxActive }
+	s.changes.Off, s.changes.Others = !s.engine.Alone(), s.engine.Marked
 	if s.write, s.read, err = s.engine.Open(ctx); err != nil {
 		if s.unavailable(err) {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -263,7 +262,7 @@ const maxTries = 3
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	defer s.changes.Add()
+	defer s.rowsChanged()
 	return s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
 		if s.engine.Alone() {
 			s.known.forget()
@@ -271,6 +270,12 @@ func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) 
 		}
 		return do(tx)
 	})
+}
+
+// rowsChanged says that a row which this or another process remembers may have changed.
+func (s *Store) rowsChanged() {
+	s.changes.Add()
+	s.engine.Mark()
 }
 
 // inTxKeepCache is inTx for the hot writes and for work that changes no row that

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// ttl is how long a row is remembered. Another process, such as an operator's
-	// command, changes rows without a call of Add.
+	// ttl is how long a row is remembered, in case another process could not tell of
+	// its changes.
 	ttl = time.Second
 	// maxRows bounds the rows of a kind.
 	maxRows = 10000
@@ -22,6 +22,20 @@ type Changes struct {
 	count atomic.Int64
 	// Off means that nothing is remembered, because other nodes write too.
 	Off bool
+	// Others returns a number that changes when another process may have changed a
+	// row; nil means that none does.
+	Others func() int64
+}
+
+// version is a state of the rows.
+type version struct{ own, others int64 }
+
+func (c *Changes) version() version {
+	v := version{own: c.count.Load()}
+	if c.Others != nil {
+		v.others = c.Others()
+	}
+	return v
 }
 
 // Add says that rows may have changed.
@@ -29,16 +43,13 @@ func (c *Changes) Add() { c.count.Add(1) }
 
 // Rows are the rows of one kind, by what they were looked up with.
 type Rows[K comparable, V any] struct {
-	// Keep says which rows are remembered; nil means all.
-	Keep func(*V) bool
-
 	mu   sync.RWMutex
 	rows map[K]row[V]
 }
 
 type row[V any] struct {
 	value V
-	as    int64     // the changes before it was read
+	as    version   // before it was read
 	at    time.Time // when it was read
 }
 
@@ -49,12 +60,12 @@ func (r *Rows[K, V]) Get(c *Changes, key K, read func() (V, error)) (V, error) {
 	if c.Off {
 		return read()
 	}
-	now, as := time.Now(), c.count.Load()
-	if v, ok := r.Find(c, key, now); ok {
+	now, as := time.Now(), c.version()
+	if v, ok := r.find(key, as, now); ok {
 		return v, nil
 	}
 	v, err := read()
-	if err == nil && (r.Keep == nil || r.Keep(&v)) {
+	if err == nil {
 		r.note(key, row[V]{v, as, now})
 	}
 	return v, err
@@ -62,10 +73,14 @@ func (r *Rows[K, V]) Get(c *Changes, key K, read func() (V, error)) (V, error) {
 
 // Find returns the row of a key if it is remembered at a time.
 func (r *Rows[K, V]) Find(c *Changes, key K, at time.Time) (V, bool) {
+	return r.find(key, c.version(), at)
+}
+
+func (r *Rows[K, V]) find(key K, as version, at time.Time) (V, bool) {
 	r.mu.RLock()
 	known, ok := r.rows[key]
 	r.mu.RUnlock()
-	return known.value, ok && known.as == c.count.Load() && at.Sub(known.at) < ttl
+	return known.value, ok && known.as == as && at.Sub(known.at) < ttl
 }
 
 func (r *Rows[K, V]) note(key K, v row[V]) {

@@ -79,3 +79,18 @@ func TestGetRemembersNothingWhenOff(t *testing.T) {
 		}
 	}
 }
+
+func TestGetReadsAgainAfterAChangeOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	marked := int64(1)
+	c := recent.Changes{Others: func() int64 { return marked }}
+	var rows recent.Rows[string, int]
+	for _, want := range []int{1, 1, 2, 2} {
+		if want == 2 {
+			marked = 2
+		}
+		if v, err := rows.Get(&c, "a", func() (int, error) { return want, nil }); v != want || err != nil {
+			t.Errorf("%d, %v, want %d", v, err, want)
+		}
+	}
+}
