@@ -89,6 +89,7 @@ func TestSimulateRefuses(t *testing.T) {
 		s.exec(t, `UPDATE inboxes SET status = 'suspended' WHERE seq = $1`, in.Seq)
 		s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
 		s.exec(t, `UPDATE inboxes SET status = 'active', expires_at = created_at WHERE seq = $1`, in.Seq)
+		s.newInbox(t) // so that the server forgets the one that it remembers
 		s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "inbox_expired")
 		if n := len(s.pages(t, "/v1/messages")); n != 1 {
 			t.Errorf("%d messages, want 1", n)

@@ -11,8 +11,8 @@ import (
 // stopTimeout bounds the shutdown of the parts, and closeTimeout the closing of
 // the database after it: 30 seconds together.
 const (
-	stopTimeout  = 25 * time.Second
-	closeTimeout = 5 * time.Second
+	stopTimeout  = 20 * time.Second
+	closeTimeout = 10 * time.Second // SQLite moves its log into the database
 )
 
 // part is a component that runs as long as the node.

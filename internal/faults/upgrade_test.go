@@ -38,11 +38,17 @@ const (
 	upgradeMessagesVar = "POSTROOM_TEST_UPGRADE_MESSAGES"
 )
 
+var errNoHistory = errors.New("the history of the repository is not here")
+
 // buildFirstRelease builds the program of the first release in dir, from the history of
 // the repository.
 func buildFirstRelease(dir string) (string, error) {
 	if path := os.Getenv(oldProgramVar); path != "" {
 		return path, nil
+	}
+	look := exec.Command("git", "cat-file", "-e", firstRelease+"^{commit}")
+	if out, err := look.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %w: %s", errNoHistory, err, out)
 	}
 	source := filepath.Join(dir, "first-release")
 	if err := os.Mkdir(source, 0o700); err != nil {
@@ -70,6 +76,9 @@ func buildFirstRelease(dir string) (string, error) {
 func needFirstRelease(t *testing.T) string {
 	t.Helper()
 	path, err := firstReleaseProgram()
+	if errors.Is(err, errNoHistory) {
+		t.Skip(err) // also in CI: its workflow fetches the history, an archive has none
+	}
 	if err != nil {
 		skiptest.OutsideCI(t, fmt.Sprintf("the first release cannot be built: %v", err))
 	}

@@ -51,7 +51,7 @@ func TestBrowserUndoesTheDeletionOfMessages(t *testing.T) {
 			t.Errorf("%d messages are left, want 2", n)
 		}
 		b.open("/messages/" + m.ID)
-		b.do(chromedp.Click(chromedp.CSS(".under summary")), chromedp.Click(chromedp.CSS(".under form button"), chromedp.NodeVisible))
+		b.do(chromedp.Click(chromedp.CSS(".under summary")), chromedp.Click(chromedp.CSS(".under details form button"), chromedp.NodeVisible))
 		b.waits(`document.querySelector('.toast') && document.querySelector('.letter').hidden`)
 		b.do(chromedp.Click(chromedp.CSS(".toast button")))
 		b.waits(`!document.querySelector('.letter').hidden`)
@@ -71,7 +71,7 @@ func TestBrowserDeletesAfterTheTimeToUndo(t *testing.T) {
 		b := s.browse(t)
 		b.open("/messages/" + m.ID)
 		b.do(chromedp.Click(chromedp.CSS(".under summary")))
-		b.click(".under form button")
+		b.click(".under details form button")
 		b.shows("Message deleted: “Your GitHub launch code”", "No messages yet")
 		if n := s.messagesLeft(t); n != 0 {
 			t.Errorf("%d messages are left", n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,9 +22,12 @@ def test_a_restart_in_the_middle_of_each_call_loses_and_repeats_nothing() -> Non
     postroom = Postroom(attempts=1000, retry_for=120.0)
     shop, inbox = postroom.create_inbox(), postroom.create_inbox()
 
+    opened = threading.Event()
+
     def follow() -> list[str]:
         received: list[str] = []
         for event in postroom.events(inbox_id=inbox.id, last_event_id="evt_0"):
+            opened.set()  # the first event is the gap
             if event["object"] == "event" and event["type"] == "message.received":
                 received.append(event["id"])
                 if len(received) == 11:
@@ -33,6 +37,7 @@ def test_a_restart_in_the_middle_of_each_call_loses_and_repeats_nothing() -> Non
     with ThreadPoolExecutor(12) as threads:
         waiting = threads.submit(inbox.code, timeout=120)
         following = threads.submit(follow)
+        assert opened.wait(60)
         restart()  # during the wait and the stream
 
         subjects = [f"Message {n}" for n in range(10)]

@@ -11,11 +11,15 @@ test("a restart in the middle of each call loses and repeats nothing", { skip: !
   const inbox = await postroom.createInbox();
   const waiting = inbox.code({ timeout: 120_000 });
   const received = [];
+  let opened;
+  const open = new Promise((resolve) => (opened = resolve));
   const following = (async () => {
     for await (const event of postroom.events({ inboxId: inbox.id, lastEventId: "evt_0" })) {
+      opened(); // the first event is the gap
       if (event.type === "message.received" && received.push(event.id) === 11) return;
     }
   })();
+  await Promise.race([open, following]);
   await restart(); // during the wait and the stream
 
   const subjects = Array.from({ length: 10 }, (_, i) => `Message ${i}`);
