@@ -162,7 +162,7 @@ func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq
 
 // EventsFrom returns the number before that of the first event, of any account,
 // whose id was made at that time or later. It goes by the ids, which sort by time but
-// not within a millisecond, and so looks at those of a second.
+// not within a millisecond, and so reads those of a second.
 func (s *Store) EventsFrom(ctx context.Context, at time.Time) (int64, error) {
 	const (
 		q      = `SELECT created_at FROM events WHERE id >= $1 ORDER BY id LIMIT 1`

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// ttl is how long a row is remembered, in case another process could not tell of
+	// ttl is how long a row is remembered, in case another process could not report
 	// its changes.
 	ttl = time.Second
 	// maxRows bounds the rows of a kind.
