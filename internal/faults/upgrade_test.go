@@ -429,8 +429,8 @@ func (u *upgrade) finish(in *installation) {
 	t := u.t
 	u.open.Store(true)
 	u.hooks.respondWith(nil)
+	in.hurry(t.Context()) // before the start: what is being delivered must not become due again
 	in.start()
-	in.hurry(t.Context())
 	in.auditBoth(u.sent, u.received, u.to, false)
 	in.settleHooks()
 	sent := map[string]int{}
