@@ -4746,7 +4746,7 @@ export interface components {
         /** @description Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter. */
         From: string;
         /** @description Only emails or sent messages with this recipient in to, cc or bcc: an address, `*@domain` or `*@*.domain`. Case does not matter. */
-        Recipient: string;
+        RecipientFilter: string;
         /** @description Only emails created at or after this time. */
         CreatedSince: string;
         /** @description Only those created or received before this time. */
@@ -5247,7 +5247,7 @@ export interface operations {
                 /** @description Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter. */
                 from?: components["parameters"]["From"];
                 /** @description Only emails or sent messages with this recipient in to, cc or bcc: an address, `*@domain` or `*@*.domain`. Case does not matter. */
-                to?: components["parameters"]["Recipient"];
+                to?: components["parameters"]["RecipientFilter"];
                 /** @description Only messages whose subject contains this text. Case does not matter. */
                 subject?: components["parameters"]["Subject"];
                 /** @description Only messages of this thread. */
@@ -7187,7 +7187,7 @@ export interface operations {
                 /** @description Only emails of this batch. */
                 batch_id?: components["parameters"]["BatchIdFilter"];
                 /** @description Only emails or sent messages with this recipient in to, cc or bcc: an address, `*@domain` or `*@*.domain`. Case does not matter. */
-                to?: components["parameters"]["Recipient"];
+                to?: components["parameters"]["RecipientFilter"];
                 /** @description Only emails created at or after this time. */
                 since?: components["parameters"]["CreatedSince"];
                 /** @description Only those created or received before this time. */
