@@ -3,7 +3,7 @@ package handlers
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -352,8 +352,12 @@ func objectOf(text string) (gen.FreeObject, error) {
 	return object, object.UnmarshalJSON([]byte(text))
 }
 
-// submissionOperation is the scope of the idempotency keys of submissions.
-const submissionOperation = "SUBMIT"
+const (
+	// submissionOperation is the scope of the idempotency keys of submissions.
+	submissionOperation = "SUBMIT"
+	// submissionKeyBytes are the bytes of the hash in the key of a submission.
+	submissionKeyBytes = 16
+)
 
 // onceOf returns what identifies a submission, and whether anything does. A client
 // that repeats one composes it again or not, so with a key the content is compared,
@@ -374,8 +378,10 @@ func onceOf(k store.Key, m RawMail, raw *rawMail, o rawOptions) (store.Once, boo
 	case o.key != "":
 		once.BodyHash = hashOf(append(envelope, raw.From.Email, p.Subject, p.Text, p.HTML)...)
 	case raw.HeaderID != "":
-		once.BodyHash = hashOf(append(envelope, raw.HeaderID)...)
-		once.Key = "\x01" + k.ID + " " + hex.EncodeToString(once.BodyHash) // no client can choose it
+		// No client can choose this key. A short one keeps the index small, in which each
+		// submission writes at another place.
+		sum := hashOf(append(envelope, raw.HeaderID, k.ID)...)
+		once.Key, once.BodyHash = "\x01"+base64.RawStdEncoding.EncodeToString(sum[:submissionKeyBytes]), []byte{}
 	default:
 		return once, false
 	}

@@ -64,7 +64,7 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions batch.Insert
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions, responses batch.Insert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
@@ -95,6 +95,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		events: st.Insert(ctx, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at", ""),
 		suppressions: st.Insert(ctx, "suppressions", suppressionWritten, widen),
+		responses:    responses(ctx, st),
 		deliveries: st.Insert(ctx, "webhook_deliveries",
 			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at", ""),
 		counts: st.Insert(ctx, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
@@ -379,12 +380,8 @@ func (b *hotBatch) finish(ctx context.Context) error {
 	}
 	slices.SortStableFunc(responses, func(i, j int) int { return b.writes[i].once.compare(b.writes[j].once) })
 	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(b.writes[i].approval.DraftSeq, b.writes[j].approval.DraftSeq) })
-	for _, i := range responses {
-		id, row := b.writes[i].stored()
-		if err := b.store.cacheResponse(ctx, b.tx, b.writes[i].once, id, row); err != nil {
-			return itemState(i, err)
-		}
-		crashpoint.Reach(crashpoint.Accept)
+	if err := b.cacheResponses(ctx, responses); err != nil {
+		return err
 	}
 	for _, i := range approvals {
 		if err := b.approve(ctx, b.writes[i].approval, &b.writes[i].messages[0].msg); err != nil {

@@ -22,9 +22,10 @@ const (
 	maxLineBuffer = 64 << 10
 )
 
-// newLineReader returns a reader with the smallest sufficient buffer for r.
+// newLineReader returns a reader with the smallest sufficient buffer for r, or a
+// small one that grows if r does not say its length.
 func newLineReader(r io.Reader) *lineReader {
-	size := maxLineBuffer
+	size := minLineBuffer
 	if l, ok := r.(interface{ Len() int }); ok {
 		size = min(max(l.Len()+1, minLineBuffer), maxLineBuffer)
 	}
@@ -41,7 +42,7 @@ func (l *lineReader) next() (line []byte, first bool, err error) {
 			return l.take(searched + n + 1)
 		}
 		searched = l.end - l.start
-		if searched == len(l.buf) || l.err != nil {
+		if searched == maxLineBuffer || l.err != nil {
 			if searched == 0 {
 				return nil, false, l.err
 			}
@@ -77,12 +78,18 @@ func (l *lineReader) take(n int) (line []byte, first bool, err error) {
 // maxEmptyReads is the number of empty reads before an error, as in bufio.
 const maxEmptyReads = 100
 
+// growBy is how much larger the next buffer is.
+const growBy = 4
+
+// fill reads more. A full buffer is replaced by a larger one: the message or a line
+// is longer than it.
 func (l *lineReader) fill() {
-	if l.start > 0 {
-		copy(l.buf, l.buf[l.start:l.end])
-		l.end -= l.start
-		l.start = 0
+	to := l.buf
+	if l.end == len(l.buf) && len(l.buf) < maxLineBuffer {
+		to = make([]byte, min(growBy*len(l.buf), maxLineBuffer))
 	}
+	l.end = copy(to, l.buf[l.start:l.end])
+	l.buf, l.start = to, 0
 	for range maxEmptyReads {
 		n, err := l.r.Read(l.buf[l.end:])
 		l.end += n

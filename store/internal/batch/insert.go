@@ -55,14 +55,20 @@ func (s *Statements) Insert(ctx context.Context, table, columns, conflict string
 
 // Exec inserts args, which holds the rows one after the other.
 func (in *Insert) Exec(ctx context.Context, tx *sqlx.Tx, args []any) error {
+	_, err := in.Count(ctx, tx, args)
+	return err
+}
+
+// Count is Exec that returns the number of rows that were inserted or updated.
+func (in *Insert) Count(ctx context.Context, tx *sqlx.Tx, args []any) (int64, error) {
 	if in.arrays == nil {
-		return in.rows.Exec(ctx, tx, args)
+		return in.rows.Count(ctx, tx, args)
 	}
 	w := NewWriter(tx)
 	if err := w.Insert(ctx, in, args); err != nil {
-		return err
+		return 0, err
 	}
-	return w.Flush(ctx)
+	return w.flush(ctx)
 }
 
 // Writer inserts rows into several tables in one transaction. On SQLite it does so
@@ -100,8 +106,14 @@ func (w *Writer) Insert(ctx context.Context, in *Insert, args []any) error {
 
 // Flush writes what was collected.
 func (w *Writer) Flush(ctx context.Context) error {
+	_, err := w.flush(ctx)
+	return err
+}
+
+// flush returns the number of rows of the last table that were inserted or updated.
+func (w *Writer) flush(ctx context.Context) (int64, error) {
 	if len(w.pending) == 0 {
-		return nil
+		return 0, nil
 	}
 	slices.SortFunc(w.pending, func(a, b pendingRows) int { return a.into.number - b.into.number })
 	var args []any
@@ -111,7 +123,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 		for col, typ := range p.into.types {
 			array, err := appendArray(nil, typ, p.args, col, p.into.Columns)
 			if err != nil {
-				return fmt.Errorf("insert %s: %w", p.into.table, err)
+				return 0, fmt.Errorf("insert %s: %w", p.into.table, err)
 			}
 			args = append(args, array)
 		}
@@ -119,13 +131,10 @@ func (w *Writer) Flush(ctx context.Context) error {
 	all := w.pending[0].into.arrays
 	st, text := all.statement(tables, w.pending)
 	w.pending = w.pending[:0]
-	var err error
 	if st != nil {
-		_, err = w.tx.StmtContext(ctx, st).ExecContext(ctx, args...)
-	} else {
-		_, err = w.tx.ExecContext(ctx, text, args...)
+		return affected(w.tx.StmtContext(ctx, st).ExecContext(ctx, args...))
 	}
-	return err
+	return affected(w.tx.ExecContext(ctx, text, args...))
 }
 
 // arrays are the statements that insert arrays, by the set of their tables. A

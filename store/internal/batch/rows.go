@@ -110,10 +110,25 @@ func Values(d engine.Dialect, rows int, types []string) string {
 
 // Exec runs the statement for args, which holds the rows one after the other.
 func (r *Rows) Exec(ctx context.Context, tx *sqlx.Tx, args []any) error {
-	return r.split(args, func(st *sql.Stmt, args []any) error {
-		_, err := tx.StmtContext(ctx, st).ExecContext(ctx, args...)
+	_, err := r.Count(ctx, tx, args)
+	return err
+}
+
+// Count is Exec that returns the number of rows that were inserted or updated.
+func (r *Rows) Count(ctx context.Context, tx *sqlx.Tx, args []any) (changed int64, err error) {
+	err = r.split(args, func(st *sql.Stmt, args []any) error {
+		n, err := affected(tx.StmtContext(ctx, st).ExecContext(ctx, args...))
+		changed += n
 		return err
 	})
+	return changed, err
+}
+
+func affected(res sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
 }
 
 // Each is Exec for a statement that returns rows: it calls scan for each.
