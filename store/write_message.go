@@ -195,7 +195,7 @@ func (h *hotMessage) encode() error {
 		h.attachments = text(c.Attachments.V)
 	}
 	if c.Body != nil {
-		h.body = text(c.Body.V)
+		h.body = c.Body.V.encode()
 	}
 	if c.Extracted != nil {
 		h.extracted = text(c.Extracted.V)

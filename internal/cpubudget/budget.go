@@ -40,7 +40,7 @@ func (b *Budget) Run(work func()) {
 }
 
 // lookEvery is how many calls of Spent share one reading of the clock.
-const lookEvery = 16
+const lookEvery = 64
 
 // Spent reports whether the budget has run out. It is cheap enough for every
 // line, word or element of a message.

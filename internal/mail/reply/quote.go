@@ -232,15 +232,30 @@ func isSignature(line string) bool {
 			return true
 		}
 	}
-	// Most lines are not, so check the first byte before comparing.
-	line = strings.TrimLeft(line, " *_<[(")
-	for _, start := range signatureStarts {
-		if len(line) >= len(start) && plaintext.LowerASCII(line[0]) == start[0] && strings.EqualFold(line[:len(start)], start) {
+	for line != "" && strings.IndexByte(beforeSignature, line[0]) >= 0 {
+		line = line[1:]
+	}
+	if line == "" {
+		return false
+	}
+	for _, start := range signaturesByFirst[plaintext.LowerASCII(line[0])] {
+		if len(line) >= len(start) && strings.EqualFold(line[:len(start)], start) {
 			return true
 		}
 	}
 	return false
 }
+
+// beforeSignature are the characters that may stand before the words of a signature.
+const beforeSignature = " *_<[("
+
+// signaturesByFirst are signatureStarts by their first byte. Few lines begin with one.
+var signaturesByFirst = func() (by [256][]string) {
+	for _, start := range signatureStarts {
+		by[start[0]] = append(by[start[0]], start)
+	}
+	return by
+}()
 
 // isDeviceLine reports whether a line after an empty line looks like one that a
 // mobile client adds in any language: a few words, including one for sending

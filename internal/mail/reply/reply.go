@@ -24,7 +24,7 @@ func Text(text string, budget *cpubudget.Budget) string {
 	var kept []string
 	switch above := cutSignature(dropQuoted(r.lines[:start])); {
 	case kind == noQuote:
-		kept = cutSignature(dropQuoted(r.lines))
+		kept = above
 	case !isBlank(above):
 		kept = append(trimLines(above), r.interleaved(end)...)
 	case kind == forwardQuote:
