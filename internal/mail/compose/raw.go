@@ -52,7 +52,7 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := &Raw{body: r, at: int64(len(block))}
+	raw := &Raw{body: r, at: int64(len(block)), header: make([]byte, 0, len(block)+2)}
 	header, _ := bytes.CutSuffix(block, []byte("\r\n"))
 	if !bytes.HasSuffix(block, []byte("\r\n\r\n")) && string(block) != "\r\n" { // no body
 		header = block
@@ -100,11 +100,11 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 // line of a message without a body. It leaves r somewhere in the body.
 func readHeader(r io.Reader, limit int) ([]byte, error) {
 	var block []byte
-	part := make([]byte, 4<<10)
 	for {
-		n, err := r.Read(part)
+		block = slices.Grow(block, 2<<10)
+		n, err := r.Read(block[len(block):cap(block)])
 		from := max(0, len(block)-3)
-		block = append(block, part[:n]...)
+		block = block[:len(block)+n]
 		if bytes.HasPrefix(block, []byte("\r\n")) {
 			return block[:2], nil
 		}
@@ -177,9 +177,16 @@ func (r *Raw) Reader() (io.Reader, error) {
 
 // WriteTo writes the message as it is sent.
 func (r *Raw) WriteTo(w io.Writer) (int64, error) {
-	all, err := r.Reader()
-	if err != nil {
-		return 0, err
+	if _, err := r.body.Seek(r.at, io.SeekStart); err != nil {
+		return 0, fmt.Errorf("read the message: %w", err)
 	}
-	return io.Copy(w, all)
+	written := int64(0)
+	for _, part := range [][]byte{r.trace, r.header} {
+		n, err := w.Write(part)
+		if written += int64(n); err != nil {
+			return written, err
+		}
+	}
+	n, err := io.Copy(w, r.body)
+	return written + n, err
 }
