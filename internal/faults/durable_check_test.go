@@ -12,11 +12,13 @@ import (
 const (
 	traceMail    = `11 read(9<TCP:[127.0.0.1:25->127.0.0.1:4000]>, "Subject: durable-000001-end\r\n", 4096) = 29`
 	traceCall    = `11 read(9<TCP:[127.0.0.1:80->127.0.0.1:4001]>, "once-000001-end {\"name\":\"durable-000001-end\"}", 4096) = 45`
-	traceHeader  = `12 pwrite64(7</data/x.db-wal>, "\0\0\0\3\0\0\0\0\333\322\364\276\233\214o\"nc\342\233V\225\374\34", 24, 0) = 24`
-	traceCommit  = `12 pwrite64(7</data/x.db-wal>, "\0\0\0%\0\0\0(\333\322\364\276\233\214o\"\25\302\v\366>\317'\200", 24, 0) = 24`
-	tracePage    = `12 pwrite64(7</data/x.db-wal>, "\r\0\0\0\4\17durable-000001-end once-000001-end\0\17", 4096, 24) = 4096`
-	traceOther   = `12 pwrite64(7</data/x.db-wal>, "\r\0\0\0\4\17 once-000001-end and what is on every page", 4096, 24) = 4096`
-	traceMark    = `12 pwrite64(7</data/x.db-wal>, "\r\0\0\0\4\17 durable-000001-end alone on its page", 4096, 24) = 4096`
+	traceHeader  = `12 pwrite64(7</data/x.db-wal>, "\0\0\0\3\0\0\0\0\333\322\364\276\233\214o\"nc\342\233V\225\374\34", 24, 32) = 24`
+	traceCommit  = `12 pwrite64(7</data/x.db-wal>, "\0\0\0%\0\0\0(\333\322\364\276\233\214o\"\25\302\v\366>\317'\200", 24, 32) = 24`
+	tracePage    = `12 pwrite64(7</data/x.db-wal>, "\r\0\0\0\4\17durable-000001-end once-000001-end\0\17", 4096, 56) = 4096`
+	traceWhole   = `12 pwrite64(7</data/x.db-wal>, "\0\0\0%\0\0\0(\333\322\364\276\233\214o\"\25\302\v\366>\317'\200\r\0\0\0\4\17durable-000001-end", 4120, 32) = 4120`
+	traceMany    = `12 pwrite64(7</data/x.db-wal>, "\0\0\0\3\0\0\0\0\333\322\364\276\233\214o\"nc\342\233V\225\374\34\r\0\0\0\4\17durable-000001-end", 4120, 32) = 4120`
+	traceOther   = `12 pwrite64(7</data/x.db-wal>, "\r\0\0\0\4\17 once-000001-end and what is on every page", 4096, 56) = 4096`
+	traceMark    = `12 pwrite64(7</data/x.db-wal>, "\r\0\0\0\4\17 durable-000001-end alone on its page", 4096, 56) = 4096`
 	traceSync    = `12 fsync(7</data/x.db-wal>) = 0`
 	traceSyncEIO = `12 fsync(7</data/x.db-wal>) = -1 EIO (Input/output error)`
 	traceBegins  = `13 fsync(7</data/x.db-wal> <unfinished ...>`
@@ -50,6 +52,9 @@ func TestDurabilityFindsFaults(t *testing.T) {
 		want  []string
 	}{
 		{"mail on the disk", newWALTrace(), []string{traceMail, traceHeader, tracePage, traceCommit, traceOther, traceSync, trace250}, nil},
+		{"mail whose transaction is one write", newWALTrace(), []string{traceMail, traceWhole, traceSync, trace250}, nil},
+		{"a write that does not end its transaction", newWALTrace(), []string{traceMail, traceMany, traceSync, trace250}, []string{"[durable-000001-end] got 250, and the transaction has not been written to its end"}},
+		{"mail in one write that is not synced", newWALTrace(), []string{traceMail, traceWhole, trace250, traceSync}, []string{notOnDisk}},
 		{"mail not synced", newWALTrace(), []string{traceMail, traceCommit, tracePage, trace250, traceSync}, []string{notOnDisk}},
 		{"a sync that failed", newWALTrace(), []string{traceMail, traceCommit, tracePage, traceSyncEIO, trace250}, []string{notOnDisk}},
 		{

@@ -50,7 +50,7 @@ func (p *promises) run(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace")
 	// The program stays our child; strace is a grandchild that keeps our end of
 	// its output open until the trace is whole. Strings of SQLite are pages.
-	n := p.in.start(findStrace(t), "-D", "-f", "-yy", "-s", "65536", "--seccomp-bpf", "-o", file, "-e", "trace="+traced)
+	n := p.in.start(findStrace(t), "-D", "-f", "-yy", "-s", "131072", "--seccomp-bpf", "-o", file, "-e", "trace="+traced)
 	p.box = p.in.createInboxes("box")[0]
 	working, ctx := errgroup.WithContext(t.Context())
 	for range clients {

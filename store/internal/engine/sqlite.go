@@ -50,7 +50,12 @@ func (d *sqliteEngine) Open(ctx context.Context) (write, read *sqlx.DB, err erro
 	// A larger cache costs more than it saves: a commit that moved pages about
 	// walks through all of it. What is deleted is overwritten, also on pages that
 	// become free, which secure_delete(FAST) does not overwrite.
-	if write, err = d.connect(ctx, append(common, "cache_size(-8192)", "secure_delete(1)"), "&_txlock=immediate"); err != nil {
+	more := "&_txlock=immediate"
+	connectionMutexesOff() // before the first use
+	if name := logVFS(); name != "" {
+		more += "&vfs=" + name
+	}
+	if write, err = d.connect(ctx, append(common, "cache_size(-8192)", "secure_delete(1)"), more); err != nil {
 		return nil, nil, err
 	}
 	write.SetMaxOpenConns(1)
