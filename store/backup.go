@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -225,6 +226,95 @@ func (s *Store) CheckDatabase(ctx context.Context) ([]string, error) {
 		found = append(found, rows...)
 	}
 	return found, nil
+}
+
+// Accounts is how much mail is in which state.
+type Accounts struct {
+	Messages   map[string]int64 // by direction and status, as in "in received"
+	Recipients map[string]int64 // by status
+	Queued     map[string]int64 // recipients that are queued, by what they wait for; never "nothing"
+	Deliveries map[string]int64 // of webhooks, by status
+	// Unaccounted has a sentence about each message that nothing will move on, and about
+	// each that is overdue: at most unaccountedShown of a kind.
+	Unaccounted []string
+}
+
+const (
+	unaccountedShown = 100
+	// overdueAfter is how long mail may be due before it is unaccounted for: the time
+	// of a node to die and of another one to notice.
+	overdueAfter = 2 * time.Minute
+)
+
+// AccountForAll counts all mail by its state, and finds what is in none from which it
+// moves on: each message that was accepted is received, or each of its recipients has a
+// result or something that it waits for.
+func (s *Store) AccountForAll(ctx context.Context) (a Accounts, err error) {
+	tx, err := s.read.BeginTxx(ctx, &sql.TxOptions{Isolation: s.engine.SnapshotLevel(), ReadOnly: true})
+	if err != nil {
+		return a, s.wrap(err, "account for all mail")
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }() // nothing was written
+	clock, err := s.serverClock(ctx, tx)
+	if err != nil {
+		return a, err
+	}
+	now := strconv.FormatInt(clock.UnixMicro(), 10)
+	for _, c := range []struct {
+		into *map[string]int64
+		rows string
+	}{
+		{&a.Messages, `SELECT direction || ' ' || status AS name FROM messages`},
+		{&a.Recipients, `SELECT status AS name FROM recipients`},
+		{&a.Queued, `SELECT CASE WHEN r.leased AND r.next_attempt_at IS NOT NULL THEN 'the end of an attempt'
+				WHEN r.next_attempt_at <= ` + now + ` THEN 'a connection' WHEN r.next_attempt_at IS NOT NULL THEN 'the next attempt'
+				WHEN r.held_due IS NOT NULL OR e.held_due IS NOT NULL THEN 'postroom held' WHEN r.stopped_due IS NOT NULL THEN 'postroom resume'
+				WHEN e.due_at IS NOT NULL THEN 'the scheduled time' ELSE 'nothing' END AS name
+			FROM recipients r LEFT JOIN emails e ON e.message_seq = r.message_seq WHERE r.status = 'queued'`},
+		{&a.Deliveries, `SELECT status AS name FROM webhook_deliveries`},
+	} {
+		var rows []struct {
+			Name  string `db:"name"`
+			Count int64  `db:"n"`
+		}
+		if err := tx.SelectContext(ctx, &rows, `SELECT name, count(*) AS n FROM (`+c.rows+`) AS states GROUP BY name`); err != nil {
+			return a, s.wrap(err, "account for all mail")
+		}
+		*c.into = map[string]int64{}
+		for _, r := range rows {
+			(*c.into)[r.Name] = r.Count
+		}
+	}
+	for _, q := range unaccounted(clock) {
+		var rows []string
+		if err := tx.SelectContext(ctx, &rows, q+` LIMIT `+strconv.Itoa(unaccountedShown)); err != nil {
+			return a, s.wrap(err, "account for all mail")
+		}
+		a.Unaccounted = append(a.Unaccounted, rows...)
+	}
+	return a, nil
+}
+
+// unaccounted are queries for sentences about mail that nothing will move on. The
+// database itself refuses a status that does not exist.
+func unaccounted(now time.Time) []string {
+	const (
+		ofRecipient = ` FROM recipients r JOIN messages m ON m.seq = r.message_seq LEFT JOIN emails e ON e.message_seq = r.message_seq`
+		is          = `SELECT 'message ' || m.id || ' to ' || r.email || `
+	)
+	overdue := strconv.FormatInt(now.Add(-overdueAfter).UnixMicro(), 10)
+	return []string{
+		`SELECT 'message ' || m.id || ' is sent to no recipient' FROM messages m WHERE m.direction = 'out'
+			AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq)`,
+		`SELECT 'message ' || m.id || ' is queued, and none of its recipients is' FROM messages m WHERE m.direction = 'out' AND m.status = 'queued'
+			AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq AND r.status = 'queued')`,
+		is + `' is queued and waits for nothing'` + ofRecipient + ` WHERE r.status = 'queued' AND r.next_attempt_at IS NULL
+			AND r.held_due IS NULL AND r.stopped_due IS NULL AND e.due_at IS NULL AND e.held_due IS NULL`,
+		is + `' is ' || r.status || ' and would be sent again'` + ofRecipient + ` WHERE r.status <> 'queued' AND r.next_attempt_at IS NOT NULL`,
+		is + `' has been due for more than 2 minutes'` + ofRecipient + ` WHERE r.status = 'queued' AND r.next_attempt_at < ` + overdue,
+		`SELECT 'webhook delivery ' || d.id || ' is pending and waits for nothing' FROM webhook_deliveries d
+			WHERE d.status = 'pending' AND d.next_attempt_at IS NULL AND d.held_due IS NULL`,
+	}
 }
 
 // Portable describes the rows of an export, which either engine can import.

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,21 +179,62 @@ func (p program) importAll(ctx context.Context, cfg Config, dir string) (err err
 }
 
 func (p program) verifyCommand() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "verify [FOLDER]",
 		Short: "Read everything that is stored, and name what is damaged or missing",
 		Long: "Read all pages, rows, messages and blobs of the installation, while the service runs, and compare them\n" +
 			"with their checksums. Each damage is a line. With FOLDER, verify a backup or an export instead.\n\n" +
+			"With --account-for-all, count all mail by its state too, and name what is overdue or what nothing will\n" +
+			"move on.\n\n" +
 			"PostgreSQL verifies its own pages if the cluster was created with `initdb --data-checksums`.",
-		Example: "  postroom verify\n  postroom verify /backup/2026-03-01",
+		Example: "  postroom verify\n  postroom verify --account-for-all\n  postroom verify /backup/2026-03-01",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			switch {
+			case len(args) == 1 && all:
+				return cli.UsageError{Err: fmt.Errorf("--account-for-all is for an installation, not for the folder %q", args[0])}
+			case len(args) == 1:
 				return p.verifyFolder(cmd.Context(), args[0])
 			}
-			return p.withOpenStore(cmd, true, p.verify)
+			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
+				err := p.verify(ctx, cfg, s)
+				if all {
+					err = errors.Join(err, p.accountForAll(ctx, s))
+				}
+				return err
+			})
 		},
 	}
+	cmd.Flags().BoolVar(&all, "account-for-all", false, "count all mail by its state, and name what is overdue or what nothing will move on")
+	return cmd
+}
+
+// accountForAll prints how much mail is in which state, and what is in none from which
+// it moves on.
+func (p program) accountForAll(ctx context.Context, s *store.Store) error {
+	a, err := s.AccountForAll(ctx)
+	if err != nil {
+		return err
+	}
+	for _, line := range a.Unaccounted {
+		_, _ = fmt.Fprintln(p.Stdout, line)
+	}
+	for _, part := range []struct {
+		name   string
+		counts map[string]int64
+	}{{"Messages", a.Messages}, {"Recipients", a.Recipients}, {"Queued recipients wait for", a.Queued}, {"Webhook deliveries", a.Deliveries}} {
+		counts := []string{}
+		for _, name := range slices.Sorted(maps.Keys(part.counts)) {
+			counts = append(counts, fmt.Sprintf("%s %d", name, part.counts[name]))
+		}
+		_, _ = fmt.Fprintf(p.Stdout, "%s: %s.\n", part.name, cmp.Or(strings.Join(counts, ", "), "none"))
+	}
+	if n := len(a.Unaccounted); n > 0 {
+		return fmt.Errorf("%d messages are not accounted for", n)
+	}
+	_, err = fmt.Fprintln(p.Stdout, "All mail is accounted for.")
+	return err
 }
 
 func (p program) verify(ctx context.Context, cfg Config, s *store.Store) (err error) {

@@ -61,9 +61,9 @@ func TestSoakLeavesNothingStuck(t *testing.T) {
 	s.from, s.to = boxes[0], boxes[1]
 	s.run(lasts)
 	again := s.audit(s.kills + s.freezes + s.crashes*len(s.nodes))
-	out, err := s.nodes[0].command(t.Context(), program, "verify").CombinedOutput()
+	out, err := s.nodes[0].command(t.Context(), program, "verify", "--account-for-all").CombinedOutput()
 	if err != nil {
-		t.Errorf("verify: %v: %s", err, out)
+		t.Errorf("verify --account-for-all: %v: %s", err, out)
 	}
 	s.report(lasts, again)
 }
