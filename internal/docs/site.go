@@ -32,9 +32,9 @@ var guideGroups = []struct {
 	{"Start", []string{"install", "quickstart", "tour", "concepts", "clients", "mcp", "testing-signup", "webhooks", "errors"}},
 	{"Receive and send", []string{"agents", "domains", "deliverability", "submission", "feedback", "bounce-codes"}},
 	{"Run", []string{
-		"operations", "configuration", "dashboard", "accounts", "storage", "nodes", "scale", "security", "limits", "doctor", "troubleshooting",
+		"operations", "configuration", "backup", "upgrade", "proxies", "dashboard", "accounts", "storage", "postgresql", "nodes", "scale", "security", "limits", "doctor", "troubleshooting",
 	}},
-	{"Measured", []string{"reliability", "performance", "benchmark"}},
+	{"Measured", []string{"reliability", "performance", "benchmark", "comparison", "roadmap"}},
 }
 
 // unlisted are the guides for contributors, which the menu leaves out.
