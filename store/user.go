@@ -200,11 +200,21 @@ type Session struct {
 	Hash       []byte `db:"hash"` // of its token
 	CreatedAt  Time   `db:"created_at"`
 	LastUsedAt Time   `db:"last_used_at"`
+	Address    string `db:"address"` // that it began from, or empty
+	Browser    string `db:"browser"` // such as "Firefox on Linux", or empty
+}
+
+// DescribeSession records which address and browser the session began with.
+func (s *Store) DescribeSession(ctx context.Context, hash []byte, address, browser string) error {
+	return s.inTx(ctx, "describe session", func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE user_sessions SET address = $2, browser = $3 WHERE hash = $1`, hash, address, browser)
+		return err
+	})
 }
 
 // Sessions returns the sessions of a user, the last used ones first, at most limit.
 func (s *Store) Sessions(ctx context.Context, userSeq int64, limit int) ([]Session, error) {
-	const q = `SELECT hash, created_at, last_used_at FROM user_sessions
+	const q = `SELECT hash, created_at, last_used_at, address, browser FROM user_sessions
 		WHERE user_seq = $1 AND expires_at > $2 AND last_used_at > $3 ORDER BY last_used_at DESC, created_at DESC LIMIT $4`
 	now := s.now()
 	var all []Session

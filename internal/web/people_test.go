@@ -185,8 +185,9 @@ func TestOwnSettings(t *testing.T) {
 		const old, next = "the first password", "another password"
 		v, elsewhere := s.visit(t), s.visit(t)
 		v.post("/setup/"+token, []string{"password", old, "again", old}).want(t, http.StatusSeeOther)
-		elsewhere.post("/sign-in", []string{"name", s.user.Name, "password", old}).want(t, http.StatusSeeOther)
-		v.get("/settings").want(t, http.StatusOK).has(t, "this session", "Limits of the account")
+		const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+		elsewhere.post("/sign-in", []string{"name", s.user.Name, "password", old}, "User-Agent", firefox).want(t, http.StatusSeeOther)
+		v.get("/settings").want(t, http.StatusOK).has(t, "this session", "Limits of the account", "Firefox on Linux", "127.0.0.1")
 		change := func(current, password, again string) answer {
 			return v.post("/settings/password", []string{"current", current, "password", password, "again", again})
 		}

@@ -41,9 +41,29 @@ func (p *page) session() []byte {
 	return hashToken(c.Value)
 }
 
-// keepSession sets the session cookie.
-func (p *page) keepSession(token string) {
+// keepSession sets the cookie of a new session, and records who began it.
+func (p *page) keepSession(token string) error {
 	p.setCookie(p.d.sessionCookie(), token, int(store.SessionTTL.Seconds()))
+	return p.d.store.DescribeSession(p.ctx(), hashToken(token), httpapi.ClientIP(p.r, p.d.cfg.TrustedProxies).String(), browserName(p.r.UserAgent()))
+}
+
+// browserName is what a person calls the browser of a User-Agent, such as "Firefox on
+// Linux"; empty if it has none of the names that we know.
+func browserName(agent string) string {
+	find := func(names [][2]string) string {
+		for _, n := range names { // those that use the names of others come first
+			if strings.Contains(agent, n[0]) {
+				return n[1]
+			}
+		}
+		return ""
+	}
+	browser := find([][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"}, {"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}})
+	system := find([][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Macintosh", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}})
+	if browser == "" || system == "" {
+		return browser + system
+	}
+	return browser + " on " + system
 }
 
 // signedIn wraps f so that it runs as the signed-in user, whose role must include

@@ -89,6 +89,8 @@ func (d *Dashboard) setPassword(p *page) error {
 		return err
 	}
 	d.log.InfoContext(p.ctx(), "password set by a one-time link", "user_id", u.ID, "client", p.client())
-	p.keepSession(token)
+	if err := p.keepSession(token); err != nil {
+		return err
+	}
 	return p.done("/", "Password set. You are signed in.")
 }

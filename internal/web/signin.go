@@ -75,7 +75,9 @@ func (d *Dashboard) signIn(p *page) error {
 		return err
 	}
 	d.log.InfoContext(p.ctx(), "signed in", "user_id", u.ID, "client", p.client())
-	p.keepSession(token)
+	if err := p.keepSession(token); err != nil {
+		return err
+	}
 	return p.goTo(again.Next)
 }
 
