@@ -1,14 +1,20 @@
 package faults_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -66,13 +72,27 @@ func (c *crashing) send(ctx context.Context) <-chan error {
 	return done
 }
 
-// atPage kills the program when one of its threads writes a page for the nth time.
+// atPage kills the program when one of its threads writes pages, or syncs them, for the
+// nth time after the call began.
 func (c *crashing) atPage(t *testing.T, i int) bool {
 	t.Helper()
-	const atStart, apart = 24, 4 // pages that a start may write, and pages between two points
-	c.in.stop()
-	n := c.in.start(findStrace(t), "-D", "-f", "-o", os.DevNull, "-e", "trace=pwrite64",
-		"-e", fmt.Sprintf("inject=pwrite64:signal=KILL:when=%d", atStart+apart*i))
+	n := c.in.current()
+	step := []string{"pwrite64", "fsync"}[i%2]
+	tracer := exec.CommandContext(t.Context(), findStrace(t), "-f", "-p", strconv.Itoa(n.cmd.Process.Pid), "-o", os.DevNull, "-e", "trace="+step,
+		"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", step, 1+i/2%4))
+	said, err := tracer.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tracer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(said).ReadString('\n'); !strings.Contains(line, "attached") {
+		_ = tracer.Wait()
+		skiptest.OutsideCI(t, fmt.Sprintf("strace cannot attach here: %s, %v", line, err))
+		return false
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }()
 	done := c.send(t.Context())
 	struck := false
 	idle := time.NewTimer(pick(2*time.Second, 10*time.Second))
@@ -80,9 +100,10 @@ func (c *crashing) atPage(t *testing.T, i int) bool {
 	select {
 	case <-n.exited:
 		struck = true
-	case <-idle.C: // another thread wrote the remaining pages
+	case <-idle.C: // the threads share the steps, and none came so far
 	}
 	c.in.crash()
+	_ = tracer.Wait() // it ends with the program, by the same signal
 	c.note(<-done)
 	c.in.start()
 	return struck
