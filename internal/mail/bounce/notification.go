@@ -76,7 +76,6 @@ func (m *reportMail) notification() (rep Report) {
 		rep.OriginalID = ids[0]
 	}
 	n.read(&rep)
-	rep.Recipients = rep.Recipients[:min(len(rep.Recipients), maxReported)]
 	return rep
 }
 
@@ -145,7 +144,7 @@ func (n *sesNotification) read(rep *Report) {
 	}
 	switch n.Type {
 	case "Bounce":
-		for _, b := range n.Bounce.Recipients {
+		for _, b := range n.Bounce.Recipients[:min(len(n.Bounce.Recipients), maxReported)] {
 			_, diagnostic, _ := cutType(b.Diagnostic)
 			v := interpret(diagnostic, "", "", findStatus(b.Status))
 			add(b.Email, Recipient{
@@ -155,11 +154,11 @@ func (n *sesNotification) read(rep *Report) {
 		}
 	case "Complaint":
 		rep.FeedbackType = strings.ToLower(plaintext.Truncate(plaintext.OneLine(n.Complaint.Type), maxDiagnostic))
-		for _, c := range n.Complaint.Recipients {
+		for _, c := range n.Complaint.Recipients[:min(len(n.Complaint.Recipients), maxReported)] {
 			add(c.Email, Recipient{Outcome: Complained})
 		}
 	case "Delivery":
-		for _, email := range n.Delivery.Recipients {
+		for _, email := range n.Delivery.Recipients[:min(len(n.Delivery.Recipients), maxReported)] {
 			add(email, Recipient{Outcome: Delivered})
 		}
 	}

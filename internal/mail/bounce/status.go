@@ -27,8 +27,11 @@ func (m *reportMail) readStatus(fields string) (rep Report) {
 		if g["final-recipient"] == "" && g["original-recipient"] == "" {
 			continue
 		}
-		if r, ok := m.reportedBy(g); ok && len(rep.Recipients) < maxReported {
+		if r, ok := m.reportedBy(g); ok {
 			rep.Recipients = append(rep.Recipients, r)
+		}
+		if len(rep.Recipients) == maxReported {
+			break
 		}
 	}
 	return rep

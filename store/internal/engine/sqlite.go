@@ -51,7 +51,6 @@ func (d *sqliteEngine) Open(ctx context.Context) (write, read *sqlx.DB, err erro
 	// walks through all of it. What is deleted is overwritten, also on pages that
 	// become free, which secure_delete(FAST) does not overwrite.
 	more := "&_txlock=immediate"
-	connectionMutexesOff() // before the first use
 	if name := logVFS(); name != "" {
 		more += "&vfs=" + name
 	}

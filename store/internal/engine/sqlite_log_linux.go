@@ -18,6 +18,7 @@ import (
 // still in memory. Until then nobody else knows of these pages, and a crash loses what
 // nobody was told of. All other calls on the log write first, too.
 var logVFS = sync.OnceValue(func() string {
+	connectionMutexesOff() // must be the first use of SQLite
 	tls := libc.NewTLS()
 	defer tls.Close()
 	own := sqlite3.Xsqlite3_vfs_find(tls, 0)
