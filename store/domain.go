@@ -147,7 +147,7 @@ func (s *Store) ListDomains(ctx context.Context, accountID int64, p Page) (List[
 		return List[Domain]{}, err
 	}
 	var rows []Domain
-	err = s.read.SelectContext(ctx, &rows, q, accountID, before, p.Limit+1)
+	err = s.reads.All(ctx, &rows, q, accountID, before, p.Limit+1)
 	if err == nil {
 		err = readDomainKeys(ctx, s.read, rows)
 	}

@@ -171,7 +171,7 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	}
 	q := `SELECT ` + draftColumns + draftTables + w.sql() + ` ORDER BY d.seq DESC LIMIT ` + w.arg(p.Limit+1)
 	var rows []Draft
-	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
 		return List[Draft]{}, s.wrap(err, "list drafts")
 	}
 	most, err := s.draftsInPage(ctx, rows[:min(len(rows), p.Limit)])
@@ -193,8 +193,22 @@ func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []s
 		w.in("i.id", inboxIDs)
 	}
 	const q = `SELECT count(*) FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
-	err = s.read.GetContext(ctx, &n, q+w.sql(), w.args...)
+	err = s.reads.One(ctx, &n, q+w.sql(), w.args...)
 	return n, s.wrap(err, "count drafts")
+}
+
+// Waiting returns how many drafts of the account wait for approval, and whether sending
+// is stopped, both in one query.
+func (s *Store) Waiting(ctx context.Context, accountID int64) (drafts int, stopped bool, err error) {
+	const q = `SELECT (SELECT count(*) FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq
+			WHERE i.status <> 'deleted' AND d.account_id = $1 AND d.status = 'pending') AS drafts,
+		EXISTS (SELECT 1 FROM stops WHERE account_id = $1 AND scope = $2) AS stopped`
+	var row struct {
+		Drafts  int  `db:"drafts"`
+		Stopped bool `db:"stopped"`
+	}
+	err = s.reads.One(ctx, &row, q, accountID, StopAccount)
+	return row.Drafts, row.Stopped, s.wrap(err, "what waits")
 }
 
 // draftsInPage returns how many of the first drafts go into one page, by the size of

@@ -390,20 +390,20 @@ func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, b
 	return after, before, nil
 }
 
-// countedEmails is how many of the latest emails or messages CountStatuses reads.
+// countedEmails is how many of the latest emails or sent messages CountStatuses reads.
 const countedEmails = 1000
 
 // CountStatuses returns how many of the account's latest emails have each status,
-// or of the sent ones among the latest messages of its inboxes. all is false if
-// there are older ones that are not counted.
+// or of the latest messages that its inboxes sent. all is false if there are older
+// ones that are not counted.
 func (s *Store) CountStatuses(ctx context.Context, accountID int64, messages bool) (counts map[MessageStatus]int, all bool, err error) {
 	const (
 		ofEmails = `SELECT CASE WHEN m.status = 'queued' AND EXISTS (SELECT 1 FROM recipients r
 				WHERE r.message_seq = m.seq AND r.status = 'queued' AND r.attempts > 0) THEN 'sending' ELSE m.status END AS status, COUNT(*) AS n
 			FROM (SELECT message_seq FROM emails WHERE account_id = $1 ORDER BY message_seq DESC LIMIT $2) e
 			JOIN messages m ON m.seq = e.message_seq AND m.inbox_seq IS NULL GROUP BY 1`
-		ofMessages = `SELECT CASE WHEN m.direction = 'out' AND i.status <> 'deleted' THEN m.status ELSE '' END AS status, COUNT(*) AS n
-			FROM (SELECT inbox_seq, direction, status FROM messages WHERE account_id = $1 AND inbox_seq IS NOT NULL
+		ofMessages = `SELECT CASE WHEN i.status <> 'deleted' THEN m.status ELSE '' END AS status, COUNT(*) AS n
+			FROM (SELECT inbox_seq, status FROM messages WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL
 				ORDER BY created_at DESC LIMIT $2) m
 			JOIN inboxes i ON i.seq = m.inbox_seq GROUP BY 1`
 	)

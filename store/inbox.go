@@ -233,7 +233,7 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, f InboxFilter,
 	}
 	q := `SELECT ` + inboxColumns + ` FROM inboxes` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
 	var rows []Inbox
-	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
+	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
 		return List[Inbox]{}, s.wrap(err, "list inboxes")
 	}
 	return page(s, scope, p.Limit, rows, func(in Inbox) position { return position{seq: in.Seq} }), nil

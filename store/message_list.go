@@ -225,6 +225,14 @@ func (s *Store) positions(ctx context.Context, limit int, q string, args ...any)
 func (st stream) limit(w *where, f *MessageFilter, before position) (order string) {
 	w.add(st.column+" = ?", st.seq)
 	w.add("m.inbox_seq IS NOT NULL") // the index of an account leaves emails out
+	if st.column == "m.account_id" { // whose sent messages, and those in quarantine, have an index
+		switch {
+		case f.Status == MessageQuarantined:
+			w.add("m.quarantined")
+		case f.Direction == DirectionOut:
+			w.add("m.direction = 'out'")
+		}
+	}
 	if before.at != maxPosition {
 		w.add("(m.created_at, m.seq) < (?, ?)", before.at, before.seq)
 	}

@@ -33,7 +33,7 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 			FROM daily_counts WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted'`
 	)
 	var u Usage
-	if err := s.read.GetContext(ctx, &u.Account, account, accountID); err != nil {
+	if err := s.reads.One(ctx, &u.Account, account, accountID); err != nil {
 		return u, s.wrap(err, "account")
 	}
 	now := s.now()
@@ -43,7 +43,7 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 		Month int64 `db:"month"`
 		Today int64 `db:"today"`
 	}
-	if err := s.read.GetContext(ctx, &row, counts, accountID, first, today); err != nil {
+	if err := s.reads.One(ctx, &row, counts, accountID, first, today); err != nil {
 		return u, s.wrap(err, "usage")
 	}
 	u.Plan, u.Today, u.Month = s.Plan(u.Account), row.Today, row.Month
@@ -105,7 +105,7 @@ func (s *Store) Stats(ctx context.Context, accountID int64, inboxes []int64, day
 		Kind countKind `db:"kind"`
 		N    int64     `db:"n"`
 	}
-	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+	if err := s.reads.All(ctx, &rows, s.read.Rebind(q), args...); err != nil {
 		return nil, s.wrap(err, "stats")
 	}
 	for _, r := range rows {

@@ -184,7 +184,7 @@ func (s *Store) Webhook(ctx context.Context, accountID int64, id string) (Webhoo
 func (s *Store) Webhooks(ctx context.Context, accountID int64) ([]Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 ORDER BY seq DESC`
 	var ws []Webhook
-	err := s.read.SelectContext(ctx, &ws, q, accountID)
+	err := s.reads.All(ctx, &ws, q, accountID)
 	return ws, s.wrap(err, "webhook endpoints")
 }
 

@@ -299,14 +299,18 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
+	p.usage = u
 	kept, err := d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(store.MaxStatsDays)})
 	if err != nil {
 		return err
 	}
 	var start *started // only admins can take the first steps
-	if p.user.Role == store.RoleAdmin {
+	if _, begun := d.begun.Load(p.user.AccountID); p.user.Role == store.RoleAdmin && !begun {
 		if start, err = d.started(p); err != nil {
 			return err
+		}
+		if start.Done() {
+			d.begun.Store(p.user.AccountID, true)
 		}
 	}
 	shown, month := kept.Days[len(kept.Days)-days:], totals(kept.Days[len(kept.Days)-rateDays:])

@@ -23,6 +23,7 @@ type page struct {
 	r         *http.Request
 	requestID string
 	user      store.User // the signed-in user; without an id if there is none
+	usage     *gen.Usage // of a page that reads it anyway
 }
 
 // ctx returns the context for the page's calls. API calls run as the user.
@@ -127,11 +128,14 @@ func (p *page) pending() (drafts int, stopped bool) {
 	if p.user.ID == "" {
 		return 0, false
 	}
-	u, err := p.d.api.GetUsage(p.ctx())
+	if u := p.usage; u != nil {
+		return u.PendingDrafts, u.Stopped
+	}
+	drafts, stopped, err := p.d.store.Waiting(p.ctx(), p.user.AccountID)
 	if err != nil {
 		return 0, false
 	}
-	return u.PendingDrafts, u.Stopped
+	return drafts, stopped
 }
 
 // done redirects to another page after a successful form, and shows the notice

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,10 +18,14 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// With 100,000 messages the median response time of every page is below 50 ms.
+// With 100,000 messages 95 % of the responses of every page take less than 50 ms, also with
+// eight connections.
 func TestPagesAreFastWithMuchMail(t *testing.T) {
 	const messages, batch, most = 100_000, 200, 50 * time.Millisecond
+	var alone sync.Mutex // one database at a time is measured
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		alone.Lock()
+		defer alone.Unlock()
 		s := newSite(t, cfg)
 		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
 		for range messages / batch {
@@ -47,20 +52,34 @@ func TestPagesAreFastWithMuchMail(t *testing.T) {
 		l, err := s.api.ListEmails(s.asUser(t), gen.ListEmailsParams{})
 		must(t, err)
 		paths = append(paths, "/emails/"+l.Data[0].ID)
-		v := s.visitAsUser(t)
+		measure := func(path string, visitors []*visitor, each int) {
+			took := make([][]time.Duration, len(visitors))
+			var group sync.WaitGroup
+			for i, v := range visitors {
+				group.Go(func() {
+					for range each {
+						s.clock.Add(time.Second) // and so no more than are let through in a minute
+						start := time.Now()
+						v.get(path).want(t, http.StatusOK)
+						took[i] = append(took[i], time.Since(start))
+					}
+				})
+			}
+			group.Wait()
+			all := slices.Sorted(slices.Values(slices.Concat(took...)))
+			p95 := all[len(all)*95/100]
+			t.Logf("%-20s connections %d median %v, p95 %v", path, len(visitors), all[len(all)/2], p95)
+			if p95 > most {
+				t.Errorf("%s with %d connections takes %v, want %v or less", path, len(visitors), p95, most)
+			}
+		}
+		var visitors []*visitor
+		for range 8 {
+			visitors = append(visitors, s.visitAsUser(t))
+		}
 		for _, path := range paths {
-			var took []time.Duration
-			for range 21 {
-				s.clock.Add(time.Second) // and so no more than are let through in a minute
-				start := time.Now()
-				v.get(path).want(t, http.StatusOK)
-				took = append(took, time.Since(start))
-			}
-			slices.Sort(took)
-			t.Logf("%-20s median %v, p95 %v", path, took[10], took[19])
-			if took[10] > most {
-				t.Errorf("%s takes %v, want %v or less", path, took[10], most)
-			}
+			measure(path, visitors[:1], 21)
+			measure(path, visitors, 40)
 		}
 	})
 }

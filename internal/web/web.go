@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -88,6 +89,7 @@ type Dashboard struct {
 	// previewing limits the files whose text is read at the same time.
 	previewing *semaphore.Weighted
 	checkup    checkup
+	begun      sync.Map // the accounts whose list of first steps is done, by number
 }
 
 // maxPreviewing is how many files are read for their text at the same time.
