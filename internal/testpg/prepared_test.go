@@ -75,9 +75,9 @@ func TestPreparedDatabaseIsRestored(t *testing.T) {
 			if err := c.close(); err != nil {
 				t.Fatal(err)
 			}
-			waitForLock(t, server, preparedDatabases, 1)
 		} else if err := c.restore(t.Context()); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
+		waitForLock(t, server, preparedDatabases, 1) // which ends a moment after its session
 	}
 }
