@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -39,12 +38,18 @@ func (in *installation) withStore(do func(s *store.Store)) {
 // index adds all messages to the full-text index.
 func (in *installation) index(s *store.Store) {
 	in.t.Helper()
-	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	const holder = "idx_test"
 	for n := 1; n > 0; {
 		var err error
-		if n, err = indexer.RunOnce(in.t.Context()); err != nil {
+		if n, err = s.Index(in.t.Context(), holder, 64, search.Text); err != nil {
 			in.t.Fatal(err)
 		}
+		if _, err := s.MergeIndexSome(in.t.Context()); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	if err := s.ReleaseIndex(in.t.Context(), holder); err != nil { // else the next indexer waits
+		in.t.Fatal(err)
 	}
 }
 
