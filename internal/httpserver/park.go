@@ -5,6 +5,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -161,11 +163,21 @@ func Resumed(r *http.Request) any {
 	return state
 }
 
+// What a request needed before it was parked, above all its deep stack, is released only
+// by the next collections. With many requests that wait, and nothing else to do, these
+// would not come for minutes.
+const (
+	collectEvery = 1000        // more parked connections
+	collectAfter = time.Second // until those that began together are parked
+)
+
 // parkedConns are the connections that are parked.
 type parkedConns struct {
-	mu      sync.Mutex
-	stopped bool
-	open    map[*parked]struct{}
+	mu         sync.Mutex
+	stopped    bool
+	open       map[*parked]struct{}
+	collected  int // how many were open when memory was collected
+	collecting bool
 }
 
 // add returns false if the server shuts down.
@@ -179,6 +191,10 @@ func (c *parkedConns) add(p *parked) bool {
 		c.open = map[*parked]struct{}{}
 	}
 	c.open[p] = struct{}{}
+	if len(c.open) >= c.collected+collectEvery && !c.collecting {
+		c.collecting = true
+		time.AfterFunc(collectAfter, c.collect)
+	}
 	return true
 }
 
@@ -186,6 +202,28 @@ func (c *parkedConns) remove(p *parked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, p)
+	if len(c.open)+collectEvery < c.collected {
+		c.collected = len(c.open)
+	}
+}
+
+// collect returns the memory of requests that are parked. A collection halves a stack
+// that is mostly empty.
+func (c *parkedConns) collect() {
+	c.mu.Lock()
+	n := len(c.open)
+	c.mu.Unlock()
+	for range 4 {
+		runtime.GC()
+	}
+	debug.FreeOSMemory()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.collecting, c.collected = false, n
+	if len(c.open) > n+collectEvery/10 { // they began meanwhile
+		c.collecting = true
+		time.AfterFunc(collectAfter, c.collect)
+	}
 }
 
 func (c *parkedConns) stop() {
