@@ -198,7 +198,7 @@ func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []s
 }
 
 // Waiting returns how many drafts of the account wait for approval, and whether sending
-// is stopped, both in one query.
+// is stopped, with one query.
 func (s *Store) Waiting(ctx context.Context, accountID int64) (drafts int, stopped bool, err error) {
 	const q = `SELECT (SELECT count(*) FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq
 			WHERE i.status <> 'deleted' AND d.account_id = $1 AND d.status = 'pending') AS drafts,

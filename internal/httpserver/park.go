@@ -163,12 +163,14 @@ func Resumed(r *http.Request) any {
 	return state
 }
 
-// What a request needed before it was parked, above all its deep stack, is released only
-// by the next collections. With many requests that wait, and nothing else to do, these
-// would not come for minutes.
+// A request that is parked no longer needs its deep stack and its buffers, but only
+// garbage collections free them. A server whose requests all wait would not collect for
+// minutes, so many new ones start a collection.
 const (
-	collectEvery = 1000        // more parked connections
-	collectAfter = time.Second // until those that began together are parked
+	collectEvery = 1000 // more parked connections than at the last collection
+	// collectAfter is the delay of a collection. Requests that arrive together are parked
+	// by then.
+	collectAfter = time.Second
 )
 
 // parkedConns are the connections that are parked.
@@ -176,8 +178,8 @@ type parkedConns struct {
 	mu         sync.Mutex
 	stopped    bool
 	open       map[*parked]struct{}
-	collected  int // how many were open when memory was collected
-	collecting bool
+	collected  int  // how many were open at the last collection, or the fewest since then
+	collecting bool // a collection is due or running
 }
 
 // add returns false if the server shuts down.
@@ -202,13 +204,11 @@ func (c *parkedConns) remove(p *parked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, p)
-	if len(c.open)+collectEvery < c.collected {
-		c.collected = len(c.open)
-	}
+	c.collected = min(c.collected, len(c.open))
 }
 
-// collect returns the memory of requests that are parked. A collection halves a stack
-// that is mostly empty.
+// collect frees the memory that parked requests no longer need. Each collection halves a
+// stack that is mostly empty, so there are several.
 func (c *parkedConns) collect() {
 	c.mu.Lock()
 	n := len(c.open)
@@ -216,11 +216,11 @@ func (c *parkedConns) collect() {
 	for range 4 {
 		runtime.GC()
 	}
-	debug.FreeOSMemory()
+	debug.FreeOSMemory() // once more, and returns it to the system
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.collecting, c.collected = false, n
-	if len(c.open) > n+collectEvery/10 { // they began meanwhile
+	if len(c.open) > n+collectEvery/10 { // many were parked meanwhile
 		c.collecting = true
 		time.AfterFunc(collectAfter, c.collect)
 	}

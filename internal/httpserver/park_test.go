@@ -291,3 +291,40 @@ func inUse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // far below the limit
 }
+
+// Memory is collected when many more requests are parked than at the last collection, also
+// after those have gone and others have come.
+func TestManyParkedRequestsStartACollection(t *testing.T) {
+	t.Parallel()
+	c := &parkedConns{}
+	state := func() (collected int, collecting bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.collected, c.collecting
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for round := range 2 {
+		var all []*parked
+		for i := range collectEvery {
+			if _, collecting := state(); collecting {
+				t.Fatalf("round %d: a collection is due with %d parked", round, i)
+			}
+			all = append(all, &parked{})
+			c.add(all[i])
+		}
+		for collected, collecting := 0, true; collecting; collected, collecting = state() {
+			select {
+			case <-tick.C:
+			case <-t.Context().Done():
+				t.Fatalf("round %d: collected is %d", round, collected)
+			}
+		}
+		if collected, _ := state(); collected != collectEvery {
+			t.Fatalf("round %d: memory was collected with %d parked, want %d", round, collected, collectEvery)
+		}
+		for _, p := range all {
+			c.remove(p)
+		}
+	}
+}

@@ -89,7 +89,7 @@ type Dashboard struct {
 	// previewing limits the files whose text is read at the same time.
 	previewing *semaphore.Weighted
 	checkup    checkup
-	begun      sync.Map // the accounts whose list of first steps is done, by number
+	begun      sync.Map // numbers of the accounts whose "Get started" list is done
 }
 
 // maxPreviewing is how many files are read for their text at the same time.

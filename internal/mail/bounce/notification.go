@@ -53,7 +53,7 @@ func (m *reportMail) notification() (rep Report) {
 	if strings.HasPrefix(text, "[") {
 		var list []serviceEvent
 		decodeJSON(text, &list)
-		for i := range list[:min(len(list), maxReported)] {
+		for i := range reported(list) {
 			list[i].read(&rep)
 		}
 		return rep
@@ -78,6 +78,9 @@ func (m *reportMail) notification() (rep Report) {
 	n.read(&rep)
 	return rep
 }
+
+// reported returns the first entries of a list: as many as a Report may hold.
+func reported[T any](list []T) []T { return list[:min(len(list), maxReported)] }
 
 // decodeJSON decodes the JSON at the start of text. It skips values of other
 // types than those of v.
@@ -144,7 +147,7 @@ func (n *sesNotification) read(rep *Report) {
 	}
 	switch n.Type {
 	case "Bounce":
-		for _, b := range n.Bounce.Recipients[:min(len(n.Bounce.Recipients), maxReported)] {
+		for _, b := range reported(n.Bounce.Recipients) {
 			_, diagnostic, _ := cutType(b.Diagnostic)
 			v := interpret(diagnostic, "", "", findStatus(b.Status))
 			add(b.Email, Recipient{
@@ -154,11 +157,11 @@ func (n *sesNotification) read(rep *Report) {
 		}
 	case "Complaint":
 		rep.FeedbackType = strings.ToLower(plaintext.Truncate(plaintext.OneLine(n.Complaint.Type), maxDiagnostic))
-		for _, c := range n.Complaint.Recipients[:min(len(n.Complaint.Recipients), maxReported)] {
+		for _, c := range reported(n.Complaint.Recipients) {
 			add(c.Email, Recipient{Outcome: Complained})
 		}
 	case "Delivery":
-		for _, email := range n.Delivery.Recipients[:min(len(n.Delivery.Recipients), maxReported)] {
+		for _, email := range reported(n.Delivery.Recipients) {
 			add(email, Recipient{Outcome: Delivered})
 		}
 	}
