@@ -127,7 +127,8 @@ func TestCodeViewShowsNoTextOfTheSender(t *testing.T) {
 				if res.str(t, "code.otp") == code && res.str(t, "next.after") == m.ID {
 					shown++
 				}
-				body := strings.ToLower(string(res.body))
+				// Letters of an ID can happen to be a word.
+				body := strings.ToLower(strings.ReplaceAll(string(res.body), m.ID, ""))
 				for _, w := range words {
 					if strings.Contains(body, strings.ToLower(w)) {
 						leaked++

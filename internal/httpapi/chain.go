@@ -182,7 +182,7 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		r = NormalizeQuery(headAsGet(sw, r))
 		defer func() {
 			if !sw.muted { // otherwise the response comes later
-				c.report(ctx, info, sw.status)
+				c.report(ctx, info.response(), info.start, sw.status)
 			}
 		}()
 		defer info.resumed.drop()
@@ -241,17 +241,25 @@ func isMailLink(path string) bool {
 }
 
 // report counts and logs a response, including that of a panic.
-func (c *Chain) report(ctx context.Context, info *requestInfo, status int) {
-	took, path := c.now().Sub(info.start), loggedPath(info.r.URL.Path)
+func (c *Chain) report(ctx context.Context, r Response, start time.Time, status int) {
+	r.Took, r.Status = c.now().Sub(start), status
 	if c.cfg.OnResponse != nil {
-		c.cfg.OnResponse(Response{info.operation, status, took, info.r.Method, path, info.id, info.account, info.caller, info.ip})
+		c.cfg.OnResponse(r)
 	}
 	level := slog.LevelDebug
 	if c.cfg.AccessLog {
 		level = slog.LevelInfo
 	}
-	c.log.Log(ctx, level, "request", "method", info.r.Method, "path", path, "operation", info.operation,
-		"status", status, "duration_ms", took.Milliseconds(), "remote_ip", info.ip, "request_id", info.id)
+	c.log.Log(ctx, level, "request", "method", r.Method, "path", r.Path, "operation", r.Operation,
+		"status", status, "duration_ms", r.Took.Milliseconds(), "remote_ip", r.IP, "request_id", r.RequestID)
+}
+
+// response describes the response to the request, before its status is known.
+func (i *requestInfo) response() Response {
+	return Response{
+		Operation: i.operation, Method: i.r.Method, Path: loggedPath(i.r.URL.Path),
+		RequestID: i.id, AccountID: i.account, Caller: i.caller, IP: i.ip,
+	}
 }
 
 // setDeadlines limits the time for the body and the response. Socket deadlines

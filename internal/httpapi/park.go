@@ -87,13 +87,14 @@ func (c *Chain) park(ctx context.Context, info *requestInfo) {
 	for n, name := range rateHeaders {
 		again.rate[n] = info.w.Header().Get(name)
 	}
-	ended := info.pause.Ended
+	// What outlives the handler holds neither the request nor its buffers.
+	ended, response, start := info.pause.Ended, info.response(), info.start
 	err := httpserver.Park(info.w, info.r, httpserver.Pause{
 		Left: info.pause.Left, OnWake: info.pause.OnWake, State: again,
 		Ended: func(status int) {
 			ended()
 			if status != 0 {
-				c.report(ctx, info, status)
+				c.report(context.Background(), response, start, status)
 			}
 		},
 	})
