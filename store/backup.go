@@ -441,8 +441,8 @@ func (h Held) None() bool { return h == Held{} }
 // hold is run by PostgreSQL's own tools too, at the end of a restore. What a node
 // had claimed is due since it was created.
 const hold = `
-	UPDATE recipients SET held_due = CASE WHEN leased THEN created_at ELSE next_attempt_at END, next_attempt_at = NULL,
-		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
+	UPDATE recipients SET held_due = CASE WHEN leased THEN created_at ELSE coalesce(next_attempt_at, stopped_due) END, next_attempt_at = NULL,
+		stopped_due = NULL, leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL OR stopped_due IS NOT NULL;
 	UPDATE webhook_deliveries SET held_due = CASE WHEN leased THEN created_at ELSE next_attempt_at END, next_attempt_at = NULL,
 		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
 	UPDATE emails SET held_due = due_at, due_at = NULL WHERE due_at IS NOT NULL;`

@@ -910,26 +910,88 @@ func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, 
 	return at, err
 }
 
-// Resume ends a stop. What waited for it is due at once.
+// Resume ends a stop. What waited for it becomes due, the first of it at once and the
+// rest by ReleaseResumed.
 func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time, error) {
-	// A claim that stops rows holds the row of the stop: after the deletion there are
-	// no more.
 	const (
 		end  = `DELETE FROM stops WHERE account_id = $1 AND scope = $2`
-		wake = `UPDATE recipients SET next_attempt_at = stopped_due, stopped_due = NULL WHERE account_id = $1 AND stopped_due IS NOT NULL`
+		// A later time than that of an earlier resumption, by one millisecond at least.
+		note = `UPDATE accounts SET resumed_at = CASE WHEN resumed_at >= $2 THEN resumed_at + 1000 ELSE $2 END WHERE seq = $1`
 	)
+	now := NewTime(s.now())
 	err := s.inTx(ctx, "resume sending", func(tx *sqlx.Tx) error {
+		// This waits for each claim that stops recipients, so that after it there are no more.
 		if _, err := tx.ExecContext(ctx, end, accountID, scope); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, wake, accountID) // those of other stops are stopped again
+		_, err := tx.ExecContext(ctx, note, accountID, now)
 		return err
 	})
 	s.stops.forget()
 	if err == nil {
-		s.changed([]topic{{kind: topicQueue}}, 1)
+		_, err = s.ReleaseResumed(ctx)
 	}
-	return NewTime(s.now()), err
+	return now, err
+}
+
+// resumedBatch is how many recipients one transaction makes due after a stop.
+const resumedBatch = 500
+
+// resuming is how far this node has come with an account that was resumed.
+type resuming struct {
+	mu    sync.Mutex
+	of    resumedAccount
+	after int64 // seq of a recipient
+}
+
+type resumedAccount struct {
+	Seq       int64 `db:"seq"`
+	ResumedAt Time  `db:"resumed_at"`
+}
+
+// ReleaseResumed makes some of the recipients due that waited for a stop that has
+// ended, and returns how many. Those of other stops are stopped again when they are
+// claimed. Their time for retries starts again.
+func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
+	const (
+		next  = `SELECT seq, resumed_at FROM accounts WHERE resumed_at IS NOT NULL ORDER BY seq LIMIT 1`
+		found = `SELECT seq FROM recipients WHERE account_id = $1 AND stopped_due IS NOT NULL AND seq > $2 ORDER BY seq LIMIT $3`
+		wake  = `UPDATE recipients SET next_attempt_at = CASE WHEN status = 'queued' THEN stopped_due END, stopped_due = NULL, created_at = ?
+			WHERE stopped_due IS NOT NULL AND seq IN (?)`
+		done = `UPDATE accounts SET resumed_at = NULL WHERE seq = $1 AND resumed_at = $2`
+	)
+	r := &s.resuming
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []resumedAccount
+	if err := s.reads.All(ctx, &all, next); err != nil || len(all) == 0 {
+		return 0, s.wrap(err, "resumed accounts")
+	}
+	if a := all[0]; a != r.of {
+		r.of, r.after = a, 0
+	}
+	var seqs []int64
+	err := s.inTx(ctx, "release what was stopped", func(tx *sqlx.Tx) error {
+		seqs = nil
+		if err := tx.SelectContext(ctx, &seqs, found, r.of.Seq, r.after, resumedBatch); err != nil {
+			return err
+		}
+		if len(seqs) == 0 {
+			_, err := tx.ExecContext(ctx, done, r.of.Seq, r.of.ResumedAt)
+			return err
+		}
+		return execIn(ctx, tx, wake, NewTime(s.now()), seqs)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(seqs) == 0 {
+		r.of = resumedAccount{}
+		return 0, nil
+	}
+	r.after = seqs[len(seqs)-1]
+	s.changed([]topic{{kind: topicQueue}}, 1)
+	return len(seqs), nil
 }
 
 // Stops returns the scopes of an account that are stopped.
@@ -985,8 +1047,12 @@ func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed
 	if err != nil || len(known) == 0 {
 		return claimed, err
 	}
+	accounts := make([]int64, len(claimed))
+	for i := range claimed {
+		accounts[i] = claimed[i].Message.AccountID
+	}
 	var all []stop
-	if err := tx.SelectContext(ctx, &all, `SELECT account_id, scope FROM stops ORDER BY account_id, scope`+s.engine.LockRow()); err != nil {
+	if err := selectIn(ctx, tx, &all, `SELECT account_id, scope FROM stops WHERE account_id IN (?)`+s.engine.KeepRow(), accounts); err != nil {
 		return nil, errIn("stops", err)
 	}
 	var seqs []int64

@@ -396,7 +396,7 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	if err != nil {
 		return Draft{}, err
 	}
-	d := (&preparedDraft{n, files}).row(NewTime(s.now()))
+	d := (&preparedDraft{NewDraft: n, files: files}).row(NewTime(s.now()))
 	err = s.inTx(ctx, "create draft", func(tx *sqlx.Tx) error {
 		in, err := s.lockInbox(ctx, tx, d.AccountID, d.InboxID)
 		if err != nil {

@@ -143,7 +143,7 @@ func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, 
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", what, err)
 			}
-			h.draft = &preparedDraft{*n.Draft, files}
+			h.draft = &preparedDraft{NewDraft: *n.Draft, files: files}
 		}
 		w.emails = append(w.emails, h)
 	}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -145,4 +146,45 @@ func wantDue(t *testing.T, s *store.Store, name string, e store.Email, why strin
 	if got.Status != want || response != why {
 		t.Errorf("%s: the email is %s, %q; want %s, %q", name, got.Status, response, want, why)
 	}
+}
+
+// A scheduled email that cannot become a draft fails if its content is lost, and else waits.
+// No other email waits for it.
+func TestAnEmailWithoutADraftDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in, other := storetest.Inbox(t, s), storetest.Account(t, s)
+		due := at(begin.Add(time.Hour))
+		fromInbox := func(e *store.NewEmail) { e.FromInbox, e.FromEmail = &in.Seq, in.Address }
+		lost := storetest.Email(t, s, in.AccountID, []string{"a@out.example"}, due, fromInbox)
+		unread := storetest.Email(t, s, in.AccountID, []string{"b@out.example"}, due, fromInbox)
+		storetest.Email(t, s, other.Seq, []string{"c@out.example"}, due)
+		if _, err := s.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error { in.SendPolicy = store.PolicyApproval; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		rules := dueRules
+		rules.Draft = func(_ context.Context, e store.Email) (store.NewDraft, error) {
+			if e.ID == lost.ID {
+				return store.NewDraft{}, store.ErrDamaged
+			}
+			return store.NewDraft{}, errors.New("the bucket does not respond")
+		}
+		clock.Add(2 * time.Hour)
+		for range 3 {
+			if _, err := s.ReleaseScheduled(t.Context(), rules); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if cs := claim(t, s, 10, time.Minute); len(cs) != 1 || cs[0].Email != "c@out.example" {
+			t.Errorf("claimed %v", cs)
+		}
+		for id, want := range map[string]store.MessageStatus{lost.ID: store.MessageFailed, unread.ID: store.EmailScheduled} {
+			if e, err := s.Email(t.Context(), in.AccountID, nil, id); err != nil || e.Status != want {
+				t.Errorf("%s is %s, %v, want %s", id, e.Status, err, want)
+			}
+		}
+	})
 }

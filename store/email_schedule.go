@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -408,11 +409,16 @@ func (s *Store) whoHasNotWritten(ctx context.Context, tx *sqlx.Tx, e *dueEmail, 
 	return "", nil
 }
 
-// preparedDraft is a draft that a due email becomes, with its files stored.
+// preparedDraft is a draft that a due email becomes, with its files stored, or why there
+// is none.
 type preparedDraft struct {
 	NewDraft
 	files draftFiles
+	err   error
 }
+
+// draftRetry is how long an email waits whose draft could not be made.
+const draftRetry = time.Minute
 
 // prepareDrafts makes the drafts of those due emails that may need approval. It
 // runs before the transaction, which checks again.
@@ -459,15 +465,14 @@ func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, now Time) (ma
 			out[seq] = &preparedDraft{}
 			continue
 		}
-		n, err := rules.Draft(ctx, e)
-		if err != nil {
-			return nil, fmt.Errorf("draft of email %s: %w", e.ID, err)
+		p := &preparedDraft{}
+		if p.NewDraft, p.err = rules.Draft(ctx, e); p.err == nil {
+			p.files, p.err = s.keepDraftFiles(ctx, p.Files)
 		}
-		files, err := s.keepDraftFiles(ctx, n.Files)
-		if err != nil {
-			return nil, fmt.Errorf("draft of email %s: %w", e.ID, err)
+		if p.err != nil { // the other emails do not wait for this one
+			s.log.WarnContext(ctx, "a scheduled email cannot become a draft", "email_id", e.ID, "error", p.err)
 		}
-		out[seq] = &preparedDraft{n, files}
+		out[seq] = p
 	}
 	return out, nil
 }
@@ -559,7 +564,7 @@ func (e *dueEmail) message() Message {
 
 // draftDue makes a draft of an email whose inbox has come to need approval, and
 // cancels the email. Without a draft, which is made before the transaction, the email
-// waits for the next round.
+// waits.
 func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules, p *preparedDraft) error {
 	const (
 		wait   = `UPDATE emails SET due_at = $2 WHERE message_seq = $1`
@@ -568,6 +573,11 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Du
 	)
 	now := NewTime(s.now())
 	switch {
+	case p != nil && (errors.Is(p.err, ErrDamaged) || errors.Is(p.err, ErrNotFound)):
+		return s.failDue(ctx, tx, e, "Not sent: the email has come to need approval, and its content is damaged")
+	case p != nil && p.err != nil:
+		_, err := tx.ExecContext(ctx, wait, e.Seq, NewTime(now.Add(draftRetry)))
+		return err
 	case rules.Draft == nil, e.FromInbox == nil, p != nil && p.Content == nil:
 		return s.failDue(ctx, tx, e, "Not sent: the email has come to need approval")
 	case p == nil:

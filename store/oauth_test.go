@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -13,10 +14,13 @@ import (
 // and the oldest first.
 func TestRegisteredApplicationsAreBounded(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		ctx := t.Context()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s, ctx := storetest.OpenConfig(t, cfg), t.Context()
 		register := func(name string) string {
 			t.Helper()
+			clock.Add(time.Second)
 			c, err := s.RegisterClient(ctx, name, []string{"https://client.example/"})
 			if err != nil {
 				t.Fatal(err)

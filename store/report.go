@@ -41,7 +41,7 @@ const (
 	reportedRecipient = `SELECT status, email, engagements FROM recipients WHERE seq = $1 AND message_seq = $2`
 	updateReported    = `
 	UPDATE recipients
-	   SET leased = false, next_attempt_at = NULL, held_due = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
+	   SET leased = false, next_attempt_at = NULL, held_due = NULL, stopped_due = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
 	       sent_at = coalesce(sent_at, cast($4 AS bigint)), delivered_at = coalesce(delivered_at, cast($5 AS bigint)),
 	       bounced_at = coalesce(bounced_at, cast($6 AS bigint)), engagements = engagements + $7
 	 WHERE seq = $1`

@@ -137,7 +137,7 @@ const (
 	oldColumns = `m.seq, m.id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(m.thread_seq, 0) AS thread_seq, m.size`
 	// notWaiting leaves out what the queue still has to send.
 	notWaiting = ` AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq
-		AND (r.next_attempt_at IS NOT NULL OR r.held_due IS NOT NULL))`
+		AND (r.next_attempt_at IS NOT NULL OR r.held_due IS NOT NULL OR r.stopped_due IS NOT NULL))`
 )
 
 // expireContent deletes old content of an inbox that is locked.

@@ -105,6 +105,7 @@ type Store struct {
 
 	agentLimits *Limits // nil: none
 	stops       stops
+	resuming    resuming
 
 	rates     rateCounter
 	stmts     *batch.Statements

@@ -87,8 +87,8 @@ func TestProgramsOfThePageVerify(t *testing.T) {
 		changed("no signature", false, func(l *look) { l.Signature = "" })
 		changed("a signature of another version", false, func(l *look) { l.Signature = "v2," + strings.TrimPrefix(l.Signature, "v1,") })
 	}
-	old := signedAt(t, secret, time.Now().Add(-6*time.Minute))
-	early := signedAt(t, secret, time.Now().Add(6*time.Minute))
+	old := signedAt(t, secret, time.Now().Add(-time.Hour))
+	early := signedAt(t, secret, time.Now().Add(time.Hour))
 	looks = append(looks, old, early)
 	input, err := json.Marshal(looks)
 	if err != nil {

@@ -155,6 +155,9 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	} else if n > 0 {
 		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)
 	}
+	if _, err := q.store.ReleaseResumed(work); err != nil {
+		q.log.WarnContext(ctx, "mail of a resumed sender cannot be queued", "error", err)
+	}
 	room := q.jobs.room()
 	if room <= 0 {
 		return 0, pollEvery, nil

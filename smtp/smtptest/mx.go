@@ -126,7 +126,7 @@ func (m *MX) Mails() []Mail {
 // after 20 seconds.
 func (m *MX) Wait(t testing.TB, n int) []Mail {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		m.mu.Lock()
 		mails, arrived := slices.Clone(m.mails), m.arrived

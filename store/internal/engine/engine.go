@@ -120,6 +120,9 @@ type Dialect interface {
 	// LockRow is the clause that makes SELECT lock its rows until the transaction
 	// ends.
 	LockRow() string
+	// KeepRow is the clause that makes SELECT keep its rows from deletion until the
+	// transaction ends. Many transactions can keep a row.
+	KeepRow() string
 	// SkipLocked is the clause that makes SELECT lock its rows and skip those that
 	// are locked.
 	SkipLocked() string

@@ -183,6 +183,7 @@ func (*postgresEngine) OneOf(column, param string) string {
 func (*postgresEngine) List(seqs []int64) string { return "{" + Numbers(seqs) + "}" }
 
 func (*postgresEngine) LockRow() string    { return " FOR NO KEY UPDATE" }
+func (*postgresEngine) KeepRow() string    { return " FOR KEY SHARE" }
 func (*postgresEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 func (*postgresEngine) Text(query string) string { return query }

@@ -198,6 +198,7 @@ func (*sqliteEngine) OneOf(column, param string) string {
 func (*sqliteEngine) List(seqs []int64) string { return "[" + Numbers(seqs) + "]" }
 
 func (*sqliteEngine) LockRow() string    { return "" }
+func (*sqliteEngine) KeepRow() string    { return "" }
 func (*sqliteEngine) SkipLocked() string { return "" }
 
 func (*sqliteEngine) ShortLocks() string { return "" }
