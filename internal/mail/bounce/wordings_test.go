@@ -34,8 +34,8 @@ func TestWordings(t *testing.T) {
 			}
 		}
 	}
-	if count["hard"] < 190 || count["soft"] < 115 {
-		t.Errorf("%v, want 190 hard and 115 soft", count)
+	if count["hard"] < 215 || count["soft"] < 117 {
+		t.Errorf("%v, want 215 hard and 117 soft", count)
 	}
 }
 
