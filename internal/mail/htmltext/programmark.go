@@ -1,6 +1,10 @@
 package htmltext
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
+)
 
 // programMark returns the marker for the class, id or name of an element with
 // which email clients wrap a quotation or a signature, or "".
@@ -17,11 +21,23 @@ func programMark(name []byte) string {
 		}
 	}
 	for word := range bytes.FieldsSeq(name) {
-		if n := len(word) - len("signature"); n >= 0 && bytes.EqualFold(word[n:], []byte("signature")) {
-			return SignatureMark // "Signature", "composer_signature", "AppleMailSignature"
+		if endsWithSignature(word) {
+			return SignatureMark
 		}
 	}
 	return ""
+}
+
+// endsWithSignature reports whether the last word of an identifier is
+// "signature", as in "composer_signature" and "AppleMailSignature", but not in
+// "esignature".
+func endsWithSignature(name []byte) bool {
+	rest, ok := bytes.CutSuffix(name, []byte("ignature"))
+	if !ok || len(rest) == 0 {
+		return false
+	}
+	before, first := rest[:len(rest)-1], rest[len(rest)-1]
+	return first == 'S' || first == 's' && (len(before) == 0 || !plaintext.IsAlnum(before[len(before)-1]))
 }
 
 // Marker lines in the text of a page where an email client put a quotation or a
