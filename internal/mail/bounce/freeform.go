@@ -61,15 +61,23 @@ func (m *reportMail) mayBeReport() bool {
 		return false
 	}
 	subject, words := containsAny(m.subject, phrases().subject), containsAny(m.head, phrases().text)
-	returns := m.original != "" || m.tail != ""
-	told := returns || findCode(plaintext.Truncate(m.head, maxSaid)) > 0 || findFailure(plaintext.Truncate(m.head, maxSaid)) != ""
+	returns, told := m.original != "" || m.tail != "", m.showsFailure()
 	switch {
 	case m.byDaemon() || m.isReport:
 		return len(m.failed) > 0 || subject || words && (told || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
+	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"): // a person writes about a bounce
+		return false
 	case m.nullPath:
 		return len(m.failed) > 0 || told && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
 	}
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
+}
+
+// showsFailure reports whether the message contains the returned message, a
+// reply code or a status.
+func (m *reportMail) showsFailure() bool {
+	head := plaintext.Truncate(m.head, maxSaid)
+	return m.original != "" || m.tail != "" || findCode(head) > 0 || findFailure(head) != ""
 }
 
 // byDaemon reports whether the message is from an address or name that mail

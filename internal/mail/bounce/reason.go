@@ -51,7 +51,7 @@ func reasonOf(text string) Reason {
 }
 
 // inOrder reports whether text contains the pieces of pattern, split at "*", in
-// order.
+// order. A space may belong to two pieces, so that "box * full" is in "box full".
 func inOrder(text, pattern string) bool {
 	for {
 		piece, more, ok := strings.Cut(pattern, "*")
@@ -62,7 +62,7 @@ func inOrder(text, pattern string) bool {
 		if !ok {
 			return true
 		}
-		text, pattern = text[at+len(piece):], more
+		text, pattern = text[at+len(strings.TrimSuffix(piece, " ")):], more
 	}
 }
 

@@ -49,6 +49,9 @@ func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 		found = nil
 	}
 	if len(servers) > 0 {
+		if !m.showsFailure() { // a notice about the mailbox that it went to
+			servers = slices.DeleteFunc(servers, func(f foundRecipient) bool { return m.isAddressee(f.email) })
+		}
 		return servers, whole
 	}
 	if email := m.soleAddress(); email != "" {
@@ -78,7 +81,12 @@ func (m *reportMail) isOther(email string) bool {
 	local := localPart(email)
 	return strings.EqualFold(email, m.from.Email) || local == "postmaster" || local == "mailer-daemon" || local == "abuse" || local == "support" ||
 		strings.HasSuffix(local, "-owner") || strings.HasSuffix(local, "-request") || strings.HasSuffix(local, "-bounces") ||
-		slices.ContainsFunc(m.to, func(a mail.Address) bool { return strings.EqualFold(a.Email, email) })
+		m.isAddressee(email)
+}
+
+// isAddressee reports whether the message went to an address.
+func (m *reportMail) isAddressee(email string) bool {
+	return slices.ContainsFunc(m.to, func(a mail.Address) bool { return strings.EqualFold(a.Email, email) })
 }
 
 // lineOf returns the index of the first line that contains an address, or 0.

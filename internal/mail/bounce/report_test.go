@@ -185,6 +185,14 @@ func TestOrdinaryMailIsNoReport(t *testing.T) {
 			"--x\n\n550 sessions failed, mail was not delivered to ann@a.example\n--x--\n",
 		},
 		{"a list of what was held back", "From: Postmaster <postmaster@b.example>\nSubject: Quarantine summary\n", "These messages were not delivered to you:\n\neve@spam.example\n  Buy now\n"},
+		{
+			"a reply about a bounce", "Return-Path: <>\nFrom: Bob <bob@b.example>\nSubject: RE: Undelivered Mail Returned to Sender\n",
+			"Hi, I got this:\n\n<you@c.example>: 550 5.1.1 User unknown\n\nMy other address works.\n",
+		},
+		{
+			"a warning about the reader's own mailbox", "Return-Path: <>\nFrom: postmaster@a.example\nSubject: Your mailbox is almost full\n",
+			"Your mailbox ann@a.example has reached 95% of its quota.\n",
+		},
 		{"an empty mail", "Return-Path: <>\nFrom: MAILER-DAEMON@c.example\nSubject: failure notice\n", ""},
 		{"a mail from nobody", "Subject: failure notice\n", "you@c.example: user unknown\n"},
 	}

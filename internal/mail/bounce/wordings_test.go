@@ -34,8 +34,8 @@ func TestWordings(t *testing.T) {
 			}
 		}
 	}
-	if count["hard"] < 190 || count["soft"] < 115 {
-		t.Errorf("%v, want 190 hard and 115 soft", count)
+	if count["hard"] < 221 || count["soft"] < 119 {
+		t.Errorf("%v, want 221 hard and 119 soft", count)
 	}
 }
 

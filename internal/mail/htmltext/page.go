@@ -173,7 +173,8 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 	case atom.Pre:
 		r.pre++
 	case atom.Blockquote:
-		if attr.quoted || r.w.endsWithColon() {
+		// With marks, "The manual says:" introduces a quotation that belongs to the text.
+		if attr.quoted || r.w.endsWithColon() && (r.mode != WithMarks || r.w.endsWithDate()) {
 			r.quotes = append(r.quotes, below)
 			r.w.quote++
 		}
@@ -215,7 +216,7 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 			}
 		case "value":
 			a.value = strings.TrimSpace(string(val))
-		case "type", "class", "id":
+		case "type", "class", "id", "name":
 			if tag == atom.Blockquote {
 				val = bytes.ToLower(val)
 				a.quoted = a.quoted || bytes.Contains(val, []byte("cite")) || bytes.Contains(val, []byte("quote"))

@@ -140,3 +140,15 @@ func (w *pageWriter) mark(m string) {
 func (w *pageWriter) endsWithColon() bool {
 	return len(w.buf) > 0 && w.buf[len(w.buf)-1] == ':'
 }
+
+// maxAttribution is the maximum length of the line before a quotation that may
+// contain its date, in bytes.
+const maxAttribution = 200
+
+// endsWithDate reports whether the last paragraph contains a digit or an
+// address, as in "On 2 May, X wrote:".
+func (w *pageWriter) endsWithDate() bool {
+	end := w.buf[max(0, len(w.buf)-maxAttribution):]
+	end = end[bytes.LastIndex(end, []byte("\n\n"))+1:]
+	return bytes.ContainsAny(end, "@0123456789")
+}

@@ -29,6 +29,12 @@ func separatorKind(line string) quoteKind {
 	return noQuote
 }
 
+// isDashed reports whether a line has dashes at both ends. Above a header, it
+// separates the quoted message in any language: "----- Mail original -----".
+func isDashed(line string) bool {
+	return strings.HasPrefix(line, "--") && strings.HasSuffix(line, "--") && len(line) <= 100
+}
+
 // dropInvisible drops invisible characters, such as direction marks, with
 // strings.Map.
 func dropInvisible(r rune) rune {

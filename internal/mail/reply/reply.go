@@ -67,6 +67,9 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 		if kind := separatorKind(line); kind != noQuote {
 			return i, i + 1, kind
 		}
+		if isDashed(line) && i+1 < len(r.lines) && r.headerBlock(i+1) > 0 {
+			return i, i + 1, replyQuote
+		}
 		if n := r.attribution(i); n > 0 {
 			return i, i + n, replyQuote
 		}
