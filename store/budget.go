@@ -914,7 +914,7 @@ func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, 
 // rest by ReleaseResumed.
 func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time, error) {
 	const (
-		end  = `DELETE FROM stops WHERE account_id = $1 AND scope = $2`
+		end = `DELETE FROM stops WHERE account_id = $1 AND scope = $2`
 		// A later time than that of an earlier resumption, by one millisecond at least.
 		note = `UPDATE accounts SET resumed_at = CASE WHEN resumed_at >= $2 THEN resumed_at + 1000 ELSE $2 END WHERE seq = $1`
 	)

@@ -141,18 +141,21 @@ func TestBusyDomainsAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestClaimTakesTheLongestDueFirst(t *testing.T) {
+func TestClaimsTakeTheLongestDueAndTheNewest(t *testing.T) {
 	t.Parallel()
 	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
-		var want []string
 		for i := range 5 {
-			to := fmt.Sprintf("r%d@out.example", i)
-			storetest.Sent(t, s, in, []string{to})
-			want = append(want, to)
+			storetest.Sent(t, s, in, []string{fmt.Sprintf("r%d@out.example", i)})
 			clock.Add(time.Second)
 		}
-		got := slices.Concat(emails(claim(t, s, 2, time.Hour)), emails(claim(t, s, 2, time.Hour)), emails(claim(t, s, 2, time.Hour)))
+		var got [][]string
+		for range 3 {
+			es := emails(claim(t, s, 2, time.Hour))
+			slices.Sort(es)
+			got = append(got, es)
+		}
+		want := [][]string{{"r0@out.example", "r4@out.example"}, {"r1@out.example", "r3@out.example"}, {"r2@out.example"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("claimed (-want +got):\n%s", diff)
 		}
@@ -295,6 +298,45 @@ func TestRetryDeferredSendsOnce(t *testing.T) {
 		retry(store.ErrState)
 		if more := claim(t, s, 10, time.Hour); len(more) != 0 {
 			t.Errorf("claimed %v after the delivery", emails(more))
+		}
+	})
+}
+
+// New mail of one account does not wait for the backlog of another, and the backlog is
+// not left behind either, also if there is room for one recipient at a time.
+func TestClaimsAreFair(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		big, small := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		for range 20 {
+			storetest.Sent(t, s, big, []string{"a@relay.example", "b@relay.example", "c@relay.example", "d@relay.example", "e@relay.example"})
+		}
+		for _, limit := range []int{10, 1} {
+			clock.Add(time.Second)
+			storetest.Sent(t, s, small, []string{"code@relay.example"})
+			firsts, others := 0, 0
+			for range 2 {
+				for _, c := range claim(t, s, limit, time.Hour) {
+					if c.Message.AccountID == small.AccountID {
+						firsts++
+					} else {
+						others++
+					}
+				}
+			}
+			if firsts != 1 || others != 2*limit-1 {
+				t.Errorf("two claims of %d took %d new and %d of the backlog", limit, firsts, others)
+			}
+		}
+		rest := 0
+		for cs := claim(t, s, 10, time.Hour); len(cs) > 0; cs = claim(t, s, 10, time.Hour) {
+			rest += len(cs)
+		}
+		if want := 100 - 19 - 1; rest != want {
+			t.Errorf("%d are claimed at the end, want %d", rest, want)
 		}
 	})
 }

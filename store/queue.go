@@ -40,8 +40,10 @@ const (
 
 // ClaimRecipients takes up to limit recipients that are due and not for one of
 // the domains in busy. Pushing their next attempt to the end of the lease is
-// the claim, so that one whose process dies becomes due again by itself. A node
-// that is paused claims none.
+// the claim, so that one whose process dies becomes due again by itself. Half of them
+// are those that are due for longest, and half those that have become due last: new
+// mail does not wait behind the backlog of another account. A node that is paused
+// claims none.
 func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string) ([]Claimed, error) {
 	if s.Paused() != nil {
 		return nil, nil
@@ -54,10 +56,13 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	}
 	// Materialized, or a plan may run the choice once for each row and take more
 	// than limit.
-	q := `WITH due AS MATERIALIZED (
-			SELECT seq FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT ` + w.arg(limit) + s.engine.SkipLocked() + `)
+	due, oldest := w.sql(), (limit+int(s.claims.Add(1)%2))/2
+	q := `WITH oldest AS MATERIALIZED (
+			SELECT seq FROM recipients` + due + ` ORDER BY next_attempt_at LIMIT ` + w.arg(oldest) + s.engine.SkipLocked() + `),
+		newest AS MATERIALIZED (
+			SELECT seq FROM recipients` + due + ` ORDER BY next_attempt_at DESC LIMIT ` + w.arg(limit-oldest) + s.engine.SkipLocked() + `)
 		UPDATE recipients SET next_attempt_at = ` + now + ` + ` + w.arg(lease.Microseconds()) + `, leased = true, fence = fence + 1, attempts = attempts + 1
-		WHERE seq IN (SELECT seq FROM due)
+		WHERE seq IN (SELECT seq FROM oldest UNION ALL SELECT seq FROM newest)
 		RETURNING ` + recipientColumns
 	// A claim that no one hears of would last to the end of the lease. So
 	// the messages are read in the same transaction, and a commit without an

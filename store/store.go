@@ -106,6 +106,7 @@ type Store struct {
 	agentLimits *Limits // nil: none
 	stops       stops
 	resuming    resuming
+	claims      atomic.Uint64 // calls of ClaimRecipients
 
 	rates     rateCounter
 	stmts     *batch.Statements
