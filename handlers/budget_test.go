@@ -186,8 +186,12 @@ func TestOverTheBudgetNeedsApproval(t *testing.T) {
 		for path, want := range map[string]string{"category": `"marketing"`, "tags.flow": `"receipt"`, "metadata.order": "1", "from.name": `"Desk"`, "html": `"<p>t</p>"`} {
 			d.wantAt(t, path, want)
 		}
-		b := s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+in.Address+`","recipients":[{"to":"a@out.example","tags":{"n":1}},{"to":"b@out.example"}],
-			"subject":"s","text":"t"}`, limited).want(t, http.StatusCreated)
+		batch := `{"from":"` + in.Address + `","recipients":[{"to":"a@out.example","tags":{"n":1}},{"to":"b@out.example"}],"subject":"s","text":"t"}`
+		b := s.do(t, http.MethodPost, "/v1/emails/batch", batch, limited, with("Idempotency-Key", "all drafts")).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/emails/batch", batch, limited, with("Idempotency-Key", "all drafts")).wantSame(t, b)
+		never := as(s.newKey(t, limitedKey(`{"sends_per_hour":0,"on_limit":"approval"}`, t), onlyInboxes(in.ID)))
+		ofInbox := s.do(t, http.MethodPost, "/v1/emails/batch", batch, never, with("Idempotency-Key", "of an inbox")).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/emails/batch", batch, never, with("Idempotency-Key", "of an inbox")).wantSame(t, ofInbox)
 		b.wantAt(t, "count", "0")
 		b.wantAt(t, "drafts.1.index", "1")
 		held := s.do(t, http.MethodGet, "/v1/drafts/"+b.str(t, "drafts.0.draft_id"), "").want(t, http.StatusOK)

@@ -222,8 +222,11 @@ func (c *Chain) seesCached(ctx context.Context, answer any) bool {
 		return slices.Contains(ids, v.InboxID)
 	case *gen.EmailCreated:
 		return c.seesEmail(ctx, v.ID)
-	case *gen.EmailBatch:
-		return c.seesEmail(ctx, v.Emails[0].ID) // all have the same sender
+	case *gen.EmailBatch: // all have the same sender
+		if len(v.Emails) > 0 {
+			return c.seesEmail(ctx, v.Emails[0].ID)
+		}
+		return len(v.Drafts) > 0 && c.seesDraft(ctx, v.Drafts[0].DraftID)
 	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // belong to no inbox
 		return true
 	}
@@ -234,6 +237,12 @@ func (c *Chain) seesEmail(ctx context.Context, id string) bool {
 	k := Caller(ctx)
 	_, err := c.store.Email(ctx, k.AccountID, Visible(k), id)
 	return err == nil
+}
+
+func (c *Chain) seesDraft(ctx context.Context, id string) bool {
+	k := Caller(ctx)
+	d, err := c.store.Draft(ctx, k.AccountID, id)
+	return err == nil && slices.Contains(Visible(k), d.InboxID)
 }
 
 // bodyHash is equal for bodies with the same meaning, regardless of field
