@@ -186,6 +186,9 @@ type ListError struct {
 	Approval bool
 	// NeedsOther reports that someone else has to approve the message.
 	NeedsOther bool
+	// Temporary reports that the sender may be allowed: only a failed DNS lookup keeps it
+	// from being authenticated.
+	Temporary bool
 }
 
 // blockedCopy is the copy of a received message for one inbox that blocks it.
@@ -344,6 +347,14 @@ func (h *hotMessage) authenticated() bool {
 	return h.msg.TestMode
 }
 
+// mayBeAuthentic reports whether the sender of a received message was not authenticated
+// because a DNS lookup failed.
+func (h *hotMessage) mayBeAuthentic() bool {
+	const failed = "temperror" // RFC 8601
+	a := h.msg.Content.Auth
+	return a != nil && (a.V.DMARC == failed || a.V.SPF == failed || a.V.DKIM == failed)
+}
+
 // checkSenders decides by lists about the received messages: they are refused, or put
 // into quarantine, as are the blocked copies of a message that other inboxes take.
 func (b *hotBatch) checkSenders(ctx context.Context) error {
@@ -373,6 +384,9 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 				blocked = append(blocked, h)
 				if why == nil {
 					why = &ListError{Entry: by.ID, InboxID: h.inbox.id}
+				}
+				if trusted, _ := l.Of(h.msg.FromEmail, true); trusted != mail.ListBlock && h.mayBeAuthentic() {
+					why.Temporary = true
 				}
 				why.blocked = append(why.blocked, blockedCopy{
 					h.msg.AccountID, h.inbox.seq, BlockedEventData{From: h.msg.FromEmail, ListID: by.ID}, h.msg.TestMode,

@@ -170,6 +170,18 @@ func TestMailIsAcceptedWithoutDNS(t *testing.T) {
 			if diff := cmp.Diff(none, got); diff != "" {
 				t.Error(diff)
 			}
+
+			// An inbox that takes mail only from this sender cannot refuse it for good.
+			if _, err := s.CreateListEntry(t.Context(), store.ListEntry{
+				AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.ListInbound, Action: mail.ListAllow, Pattern: "ann@out.example", CreatedBy: "key_test",
+			}, true, nil); err != nil {
+				t.Fatal(err)
+			}
+			for from, want := range map[string]string{"ann@out.example": "451 4.7.0", "bob@out.example": "550 5.7.1"} {
+				c.begin(from, in.Address)
+				c.send(strings.ReplaceAll(rawMail("Hi."), "ann@out.example", from) + ".\r\n")
+				c.want(want)
+			}
 		})
 	}
 }

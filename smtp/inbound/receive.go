@@ -165,14 +165,19 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 	}
 }
 
-// refuse refuses a message that a list blocks, and records that. A report still counts,
-// and is then accepted.
+// refuse refuses a message that a list blocks, and records that unless the client shall
+// try again. A report still counts, and is then accepted.
 func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, news told) ([]store.Message, error) {
+	reports := len(news.reports)+len(news.optOuts) > 0
+	if listed.Temporary && !reports {
+		r.log.InfoContext(ctx, "message deferred: its sender may be allowed by a list, and cannot be authenticated now", "inbox_id", listed.InboxID, "remote_ip", env.RemoteAddr)
+		return nil, replyListedLater
+	}
 	r.log.InfoContext(ctx, "message refused by a list", "inbox_id", listed.InboxID, "list_id", listed.Entry, "remote_ip", env.RemoteAddr)
 	if err := r.store.RecordBlocked(ctx, listed); err != nil {
 		return nil, err
 	}
-	if len(news.reports)+len(news.optOuts) > 0 {
+	if reports {
 		return nil, r.keep(ctx, news, false)
 	}
 	return nil, replyListed
