@@ -62,7 +62,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
 		case otherThing:
-			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) {
+			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) && !(s.isPointedAt(tok) && s.isUnit(word)) {
 				e.other = true
 				return e
 			}
@@ -74,6 +74,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case softThing:
 			// "account 4711", but not "code number 4711" or "your account: 4711".
 			ofCode := w > 0 && words[w-1].kind.isNoun() && words[w-1].kind != weakNoun && word.start-words[w-1].end <= 2
+			ofCode = ofCode || s.isSaid(tok) && s.hasNoun(words[:w], word.start) // "the code for your card is 4711"
 			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.Contains(s.t.text[word.end:tok.start], ":") {
 				e.other = true
 				return e
@@ -81,6 +82,24 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		}
 	}
 	return e
+}
+
+// hasNoun reports whether the last noun of words is in the sentence of pos and no
+// number is between.
+func (s *codeScorer) hasNoun(words []codeWord, pos int) bool {
+	for w := len(words) - 1; w >= 0 && pos-words[w].end <= maxGap/2; w-- {
+		if words[w].kind.isNoun() {
+			return !plaintext.HasDigit(s.t.text[words[w].end:pos]) && !s.endsSentence(words[w].end, pos)
+		}
+	}
+	return false
+}
+
+// isUnit reports whether a word is the unit of the number before it: in "the
+// code for the payment of 124.90 EUR: 902417", the code is not in euros.
+func (s *codeScorer) isUnit(word codeWord) bool {
+	before := strings.TrimSuffix(s.t.text[:word.start], " ")
+	return before != "" && plaintext.IsDigit(before[len(before)-1]) && knownUnits().match(strings.ToLower(s.t.text[word.start:word.end]), false) != nil
 }
 
 // maxAsked and maxVerbNext are the maximum lengths, in bytes, of the text
@@ -262,6 +281,9 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 		}
 		if verb && up == 1 && (e.qualified || s.colonAbove(tok.line)) {
 			e.score = 4
+			if s.isSole(i) {
+				e.score++
+			}
 		}
 	}
 	if !alone {
