@@ -147,8 +147,7 @@ func (s *codeScorer) hasEnded(i int) bool {
 		case gap > maxGap/2 || w.kind.isNoun() || strings.ContainsAny(s.t.text[tok.end:w.start], ",;()") || s.endsSentence(tok.end, w.start):
 			return false
 		case w.kind == oldWord:
-			l := s.t.lines[tok.line]
-			rest := strings.TrimSpace(s.t.text[w.end:l.end])
+			rest := strings.TrimLeft(plaintext.Truncate(s.t.text[w.end:s.t.lines[tok.line].end], maxCopula), " \r")
 			return (rest == "" || strings.IndexByte(".!", rest[0]) >= 0 || strings.HasPrefix(rest, "。")) && !s.lookBefore(i).asked
 		}
 	}
@@ -528,7 +527,7 @@ func (s *codeScorer) beginsSentence(tok *codeToken) bool {
 	case '.', '!', '?', ':', ']', '>', '|':
 		return true
 	}
-	return !hasLetter(before)
+	return strings.HasSuffix(before, "—") || strings.HasSuffix(before, " -") || !hasLetter(before)
 }
 
 func (s *codeScorer) beginsLine(tok *codeToken) bool {
