@@ -54,7 +54,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 			e.verb = e.verb || gap <= 24
 			e.asked = e.asked || (gap <= maxAsked || gap <= maxGap/4 && plaintext.EndsWithColon(s.before(tok))) && !s.takenBefore(i, word.end)
 		case codeNoun, weakNoun, openNoun:
-			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) {
+			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) && !(gap > maxCopula && s.nextSaid(i)) {
 				e.take(word.kind, gap)
 				e.weak = e.weak && !(word.kind == weakNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1)
 				e.close = gap <= maxCopula
@@ -62,7 +62,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
 		case otherThing:
-			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) {
+			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) && !s.isAside(tok, words[:w+1]) {
 				e.other = true
 				return e
 			}
@@ -74,6 +74,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case softThing:
 			// "account 4711", but not "code number 4711" or "your account: 4711".
 			ofCode := w > 0 && words[w-1].kind.isNoun() && words[w-1].kind != weakNoun && word.start-words[w-1].end <= 2
+			ofCode = ofCode || s.isSaid(tok) && s.hasNoun(words[:w], word.start) || s.inParentheses(tok, word) // "the code for your card is 4711"
 			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.Contains(s.t.text[word.end:tok.start], ":") {
 				e.other = true
 				return e
@@ -81,6 +82,58 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		}
 	}
 	return e
+}
+
+// isAside reports whether the last of words, which names something else, does
+// not name token tok after all.
+func (s *codeScorer) isAside(tok *codeToken, words []codeWord) bool {
+	word := words[len(words)-1]
+	switch {
+	case s.inParentheses(tok, word): // "your code (case sensitive): K7Q2X9"
+		return true
+	case s.isPointedAt(tok) && s.isUnit(word):
+		return true
+	case s.isSaid(tok) && s.hint.noun && s.hasNoun(words[:len(words)-1], word.start): // "the code for your order is 4711"
+		return true
+	}
+	return strings.TrimSpace(s.t.text[word.end:tok.start]) == "," && s.isFollowed(tok) // "dear customer, 4711 is"
+}
+
+// inParentheses reports whether a word is in parentheses that end before a
+// token.
+func (s *codeScorer) inParentheses(tok *codeToken, word codeWord) bool {
+	at := strings.IndexAny(s.t.text[word.end:tok.start], "()")
+	return at >= 0 && s.t.text[word.end+at] == ')'
+}
+
+// nextSaid reports whether "is" precedes the next possible code after token i in
+// its sentence: "the code for contract 4417 is 8820". A code noun then describes
+// that one.
+func (s *codeScorer) nextSaid(i int) bool {
+	if i+1 == len(s.tokens) || s.isPointedAt(&s.tokens[i]) {
+		return false
+	}
+	tok, next := &s.tokens[i], &s.tokens[i+1]
+	return next.line == tok.line && next.value != "" && next.start-tok.end <= maxGap/4 && s.isSaid(next) && !s.endsSentence(tok.end, next.start) &&
+		!strings.ContainsAny(s.t.text[tok.end:next.start], ",;")
+}
+
+// hasNoun reports whether the last noun of words is in the sentence of pos and no
+// number is between.
+func (s *codeScorer) hasNoun(words []codeWord, pos int) bool {
+	for w := len(words) - 1; w >= 0 && pos-words[w].end <= maxGap/2; w-- {
+		if words[w].kind.isNoun() {
+			return !plaintext.HasDigit(s.t.text[words[w].end:pos]) && !s.endsSentence(words[w].end, pos)
+		}
+	}
+	return false
+}
+
+// isUnit reports whether a word is the unit of the number before it: in "the
+// code for the payment of 124.90 EUR: 902417", the code is not in euros.
+func (s *codeScorer) isUnit(word codeWord) bool {
+	before := strings.TrimSuffix(s.t.text[:word.start], " ")
+	return before != "" && plaintext.IsDigit(before[len(before)-1]) && knownUnits().match(strings.ToLower(s.t.text[word.start:word.end]), false) != nil
 }
 
 // maxAsked and maxVerbNext are the maximum lengths, in bytes, of the text
@@ -231,7 +284,7 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 				return e
 			}
 			e.take(word.kind, gap)
-			if !s.beginsSentence(tok) {
+			if !s.beginsSentence(tok) && !(s.isFollowed(tok) && strings.HasSuffix(s.before(tok), ",")) { // "Dear Ann, 4711 is"
 				e.score -= 3
 			}
 		case useVerb:
@@ -262,6 +315,9 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 		}
 		if verb && up == 1 && (e.qualified || s.colonAbove(tok.line)) {
 			e.score = 4
+			if s.isSole(i) {
+				e.score++
+			}
 		}
 	}
 	if !alone {

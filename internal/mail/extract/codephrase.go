@@ -108,10 +108,18 @@ var plainNames = plaintext.WordSet(`fresh|current|updated|replacement|door|gate|
 // either order, as "is" does.
 func isCopula(word string) bool { return wordSets().copula[word] }
 
+// isArticle reports whether an article may stand between "is" and a code.
+func isArticle(word string) bool { return wordSets().article[word] }
+
 // endsInCopula reports whether a text ends in "is". In Chinese and Japanese, no
 // space precedes it.
 func endsInCopula(text string) bool {
-	if word := lastLetters(text); isCopula(word) {
+	word := lastLetters(text)
+	if isArticle(word) { // "est le 482913"
+		text = strings.TrimRight(text[:len(text)-len(word)], " ")
+		word = lastLetters(text)
+	}
+	if isCopula(word) {
 		return true
 	}
 	r, n := utf8.DecodeLastRuneInString(text)

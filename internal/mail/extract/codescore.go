@@ -22,7 +22,8 @@ type scoredCode struct {
 
 // subjectHint is what the subject says about numbers in the text.
 type subjectHint struct {
-	noun, qualifier, elsewhere, shop bool
+	noun, qualifier, elsewhere, shop, thing bool
+	answer                                  bool // the message is a reply
 }
 
 // codeScorer scores the tokens of one text.
@@ -55,7 +56,7 @@ func (s *codeScorer) codes() []scoredCode {
 		score := s.score(i)
 		s.why.code(s.tokens[i].value, s.where, score, s.evidence)
 		s.evidence = nil
-		if score >= codeScore && score <= otpScore && s.isNamedElse(i) {
+		if score >= codeScore && (score <= otpScore && s.isNamedElse(i) || s.hasEnded(i)) {
 			continue
 		}
 		if score >= codeScore {
@@ -80,12 +81,13 @@ func (s *codeScorer) current(found []scoredCode, at []int, almost bool) []scored
 		}
 		for _, w := range s.t.wordsOf(line) {
 			if w.kind == oldWord {
-				if n := s.nearest(at[k:end], w); n >= 0 && (len(found) > 1 || almost || s.callsOld(w, at[k])) {
+				if n := s.nearest(at[k:end], w); n >= 0 && !s.isAskedBefore(at[k+n], w) && (len(found) > 1 || almost || s.callsOld(w, at[k])) {
 					stale[k+n] = true
 				}
 			}
 		}
-		if len(found) > 1 && end == k+1 && line > 0 && s.standsAlone(&s.tokens[at[k]]) {
+		heads := k == 0 || s.tokens[at[k-1]].line < line-1 // the line above has no code that its words may describe
+		if len(found) > 1 && end == k+1 && line > 0 && heads && s.standsAlone(&s.tokens[at[k]]) {
 			for _, w := range s.t.wordsOf(line - 1) {
 				stale[k] = stale[k] || w.kind == oldWord
 			}
@@ -125,6 +127,33 @@ func (s *codeScorer) isNamedElse(i int) bool {
 	return false
 }
 
+// isAskedBefore reports whether the text asks for token i before an old word:
+// "use 482913 instead of the earlier code".
+func (s *codeScorer) isAskedBefore(i int, w codeWord) bool {
+	return w.start >= s.tokens[i].end && s.lookBefore(i).asked
+}
+
+// hasEnded reports whether the sentence of token i says that it is old and no
+// more: "The code 118203 that we sent at 09:02 has expired." It is not a
+// condition or about another code, which a comma or a noun would show.
+func (s *codeScorer) hasEnded(i int) bool {
+	tok := &s.tokens[i]
+	words := s.t.wordsOf(tok.line)
+	for _, w := range words[lastBefore(words, tok.start)+1:] {
+		gap := w.start - tok.end
+		switch {
+		case gap < 0:
+			continue
+		case gap > maxGap/2 || w.kind.isNoun() || strings.ContainsAny(s.t.text[tok.end:w.start], ",;()") || s.endsSentence(tok.end, w.start):
+			return false
+		case w.kind == oldWord:
+			rest := strings.TrimLeft(plaintext.Truncate(s.t.text[w.end:s.t.lines[tok.line].end], maxCopula), " \r")
+			return (rest == "" || strings.IndexByte(".!", rest[0]) >= 0 || strings.HasPrefix(rest, "。")) && !s.lookBefore(i).asked
+		}
+	}
+	return false
+}
+
 // maxCalled is the maximum length, in bytes, of the text between "previous" and
 // the code that it describes.
 const maxCalled = 32
@@ -159,6 +188,9 @@ func (s *codeScorer) score(i int) int {
 	if s.isAmount(tok) {
 		return s.ruledOut("an amount, with a unit")
 	}
+	if s.isExample(tok) {
+		return s.ruledOut("an example, in quotation marks")
+	}
 	before := s.lookBefore(i)
 	if before.other || s.isNumbered(tok) && !before.asked && !before.close {
 		return s.ruledOut("the words before name something else")
@@ -178,6 +210,9 @@ func (s *codeScorer) score(i int) int {
 	asks := before.open && before.verb && s.hint.qualifier // "enter the confirmation code", and the subject is about sign-in
 	if weak && !asks && s.opensElse(tok.line) {
 		return s.ruledOut("a PIN or password of something else")
+	}
+	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier {
+		return s.ruledOut("a card's authorization code, under a subject such as receipt")
 	}
 	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
 	if before.verb {
@@ -240,6 +275,19 @@ func (s *codeScorer) score(i int) int {
 		s.note("its shape and place", shape)
 	}
 	return best + shape
+}
+
+// isExample reports whether a token is in a quotation after a word such as
+// "like": `messages like "Your code is 118203"`.
+func (s *codeScorer) isExample(tok *codeToken) bool {
+	start := max(s.t.lines[tok.line].start, tok.start-maxGap)
+	quoted := s.t.text[start:tok.start]
+	open := strings.LastIndexAny(quoted, "\"“”„«»")
+	if open < 0 {
+		return false
+	}
+	before := strings.TrimRight(quoted[:open], " \"“”„«»:")
+	return len(before) < open && wordSets().example[lastLetters(before)]
 }
 
 // isTrivial reports whether a number counts up from one, as in articles about
@@ -437,8 +485,8 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 		switch text[i] {
 		case '.', '!', '?':
 			if i+2 <= len(text) && text[i+1] == ' ' {
-				next := s.t.text[from+i+2]
-				if 'A' <= next && next <= 'Z' || next >= utf8.RuneSelf || plaintext.IsDigit(next) && s.endsWord(from+i) {
+				next, _ := utf8.DecodeRuneInString(s.t.text[from+i+2:])
+				if next >= utf8.RuneSelf && !unicode.IsLower(next) || 'A' <= next && next <= 'Z' || unicode.IsDigit(next) && s.endsWord(from+i) {
 					return true
 				}
 			}
@@ -479,7 +527,7 @@ func (s *codeScorer) beginsSentence(tok *codeToken) bool {
 	case '.', '!', '?', ':', ']', '>', '|':
 		return true
 	}
-	return !hasLetter(before)
+	return strings.HasSuffix(before, "—") || strings.HasSuffix(before, " -") || !hasLetter(before)
 }
 
 func (s *codeScorer) beginsLine(tok *codeToken) bool {

@@ -156,10 +156,13 @@ func (t *codeText) splitToken(r codeRun, l codeLine) (tok codeToken, ok bool) {
 		return tok, false
 	}
 	mixed, groups, end := r.upper > 0 && r.digits > 0, 1, r.end
-	for groups < maxSplit && end+1 < l.end && t.text[end] == ' ' && plaintext.IsAlnum(t.text[end+1]) {
+	for end+1 < l.end && t.text[end] == ' ' && plaintext.IsAlnum(t.text[end+1]) {
 		next := t.run(end+1, l.end)
 		if next.end-next.start != size || !t.isSplit(next) {
 			break
+		}
+		if groups == maxSplit {
+			return tok, false // an account number
 		}
 		mixed = mixed || next.upper > 0 && next.digits > 0
 		groups, end = groups+1, next.end

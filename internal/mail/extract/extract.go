@@ -63,7 +63,7 @@ func extract(subject, text, html string, lim mail.Limits, why *Explanation) (mai
 
 // codesOf returns the unique codes of a message, best first.
 func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Explanation) []scoredCode {
-	var hint subjectHint
+	hint := subjectHint{answer: reply.IsAnswer(subject)}
 	head := newCodeText(subject)
 	for i := range head.lines {
 		for _, w := range head.wordsOf(i) {
@@ -76,6 +76,8 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Expla
 				hint.qualifier = true
 			case ofShop:
 				hint.shop = true
+			case otherThing:
+				hint.thing = true
 			}
 			hint.elsewhere = hint.elsewhere || w.opens
 		}
@@ -92,18 +94,18 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Expla
 	return mergeCodes(all, len(inSubject))
 }
 
-// codesIn returns the codes of a text. If there are several, it prefers those
-// outside quoted messages.
+// codesIn returns the codes of a text. It prefers those outside quoted messages,
+// and ignores the others in an answer.
 func codesIn(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
 	codes := scanCodes(body, where, hint, budget, why)
-	if len(codes) < 2 {
+	if len(codes) == 0 || len(codes) == 1 && !hint.answer {
 		return codes
 	}
 	reply := reply.Text(body, budget)
 	if len(reply) == len(strings.TrimSpace(body)) {
 		return codes // no quoted text
 	}
-	if own := scanCodes(reply, where, hint, budget, nil); len(own) > 0 {
+	if own := scanCodes(reply, where, hint, budget, nil); len(own) > 0 || hint.answer {
 		return own
 	}
 	return codes

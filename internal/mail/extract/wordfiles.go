@@ -46,7 +46,9 @@ var (
 // wordSets are the sections that are matched as whole words.
 var wordSets = sync.OnceValue(func() (sets struct {
 	copula   map[string]bool // "is"
+	article  map[string]bool // "the", between "is" and a code
 	comparer map[string]bool // "than", before an amount
+	example  map[string]bool // "such as", before a quotation
 	refusal  map[string]bool // "not", before a verb
 }) {
 	set := func(section string) map[string]bool {
@@ -56,6 +58,7 @@ var wordSets = sync.OnceValue(func() (sets struct {
 		}
 		return words
 	}
-	sets.copula, sets.comparer, sets.refusal = set("copula"), set("comparer"), set("refusal")
+	sets.copula, sets.article, sets.refusal = set("copula"), set("article"), set("refusal")
+	sets.comparer, sets.example = set("comparer"), set("example")
 	return sets
 })

@@ -15,6 +15,7 @@ func linearReaders() []lineartest.Reader {
 		{Name: "TextOfHTML", Units: html, Read: func(s string) { TextOfHTML(s, nil) }},
 		{Name: "NormalizeSubject", Units: []string{"Re: ", "Re[2]:", "Fwd: ", "[", "]", " ", "a", "回复："}, Read: func(s string) { NormalizeSubject(s) }},
 		{Name: "HasReplyMark", Units: []string{"Re: ", "Re[2]:", "[", " ", "a", "回复："}, Read: func(s string) { HasReplyMark(s) }},
+		{Name: "IsAnswer", Units: []string{"Re: ", "Re[2]:", "Fwd: ", "[", " ", "a", "回复："}, Read: func(s string) { IsAnswer(s) }},
 		{Name: "ReplySubject", Units: []string{"Re: ", "a", " "}, Read: func(s string) { ReplySubject(s) }},
 		{Name: "ForwardSubject", Units: []string{"Fwd: ", "a", " "}, Read: func(s string) { ForwardSubject(s) }},
 	}

@@ -7,29 +7,38 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
+// subjectMark is what a prefix of a subject says about the message.
+type subjectMark uint8
+
+const (
+	noMark subjectMark = iota
+	answer
+	forward
+)
+
 // subjectMarks are the prefixes that email clients add to the subject of a
 // reply or a forward, in lower case and without the colon.
-var subjectMarks = map[string]bool{
-	"re": true, "fw": true, "fwd": true,
-	"aw": true, "wg": true, "antwort": true, "weitergeleitet": true, // German
-	"sv": true, "vs": true, "vb": true, "vl": true, "fs": true, // Nordic, Estonian
-	"tr": true, "rép": true, "réf": true, "réponse": true, // French
-	"rv": true, "res": true, "resp": true, "enc": true, "reenv": true, // Spanish, Portuguese
-	"r": true, "i": true, "rif": true, "inoltra": true, // Italian
-	"antw": true, "doorst": true, // Dutch
-	"odp": true, "pd": true, "odg": true, "odpověď": true, // Polish, Croatian, Slovenian, Czech
-	"ynt": true, "ilt": true, "i̇lt": true, "yan": true, // Turkish; İ in lower case is i and a dot
-	"vá": true, "továbbítás": true, // Hungarian
-	"ats": true, "atb": true, "yml": true, // Lithuanian, Welsh
-	"bls": true, "trs": true, "balas": true, // Indonesian
-	"απ": true, "πρθ": true, "σχετ": true, // Greek
-	"ha": true, "на": true, "ответ": true, "отв": true, "пересл": true, "відп": true, "пер": true, // Russian, Ukrainian
-	"השב": true, "הועבר": true, // Hebrew
-	"رد": true, "إعادة توجيه": true, // Arabic
-	"回复": true, "回覆": true, "转发": true, "轉寄": true, "答复": true, "转寄": true, "答覆": true, "轉發": true, // Chinese
-	"返信": true, "転送": true, // Japanese
-	"회신": true, "답장": true, "전달": true, // Korean
-	"ตอบ": true, "ส่งต่อ": true, // Thai
+var subjectMarks = map[string]subjectMark{
+	"re": answer, "fw": forward, "fwd": forward,
+	"aw": answer, "wg": forward, "antwort": answer, "weitergeleitet": forward, // German
+	"sv": answer, "vs": answer, "vb": forward, "vl": forward, "fs": forward, // Nordic, Estonian
+	"tr": forward, "rép": answer, "réf": answer, "réponse": answer, // French
+	"rv": forward, "res": answer, "resp": answer, "enc": forward, "reenv": forward, // Spanish, Portuguese
+	"r": answer, "i": forward, "rif": answer, "inoltra": forward, // Italian
+	"antw": answer, "doorst": forward, // Dutch
+	"odp": answer, "pd": forward, "odg": answer, "odpověď": answer, // Polish, Croatian, Slovenian, Czech
+	"ynt": answer, "ilt": forward, "i̇lt": forward, "yan": answer, // Turkish; İ in lower case is i and a dot
+	"vá": answer, "továbbítás": forward, // Hungarian
+	"ats": answer, "atb": answer, "yml": forward, // Lithuanian, Welsh
+	"bls": answer, "trs": forward, "balas": answer, // Indonesian
+	"απ": answer, "πρθ": forward, "σχετ": answer, // Greek
+	"ha": answer, "на": answer, "ответ": answer, "отв": answer, "пересл": forward, "відп": answer, "пер": forward, // Russian, Ukrainian
+	"השב": answer, "הועבר": forward, // Hebrew
+	"رد": answer, "إعادة توجيه": forward, // Arabic
+	"回复": answer, "回覆": answer, "转发": forward, "轉寄": forward, "答复": answer, "转寄": forward, "答覆": answer, "轉發": forward, // Chinese
+	"返信": answer, "転送": forward, // Japanese
+	"회신": answer, "답장": answer, "전달": forward, // Korean
+	"ตอบ": answer, "ส่งต่อ": forward, // Thai
 }
 
 // maxMark is the maximum length of a mark with its counter, as in
@@ -42,8 +51,8 @@ const maxMark = 16
 func NormalizeSubject(s string) string {
 	s = plaintext.FoldSpace(s)
 	for {
-		rest, ok := cutMark(s)
-		if !ok {
+		rest, mark := cutMark(s)
+		if mark == noMark {
 			return s
 		}
 		s = rest
@@ -53,8 +62,15 @@ func NormalizeSubject(s string) string {
 // HasReplyMark reports whether a subject begins with a reply or forward mark,
 // such as "Re:" or "WG:".
 func HasReplyMark(s string) bool {
-	_, ok := cutMark(plaintext.FoldSpace(s))
-	return ok
+	_, mark := cutMark(plaintext.FoldSpace(s))
+	return mark != noMark
+}
+
+// IsAnswer reports whether a subject begins with a reply mark, such as "Re:",
+// and not with a forward mark.
+func IsAnswer(s string) bool {
+	_, mark := cutMark(plaintext.FoldSpace(s))
+	return mark == answer
 }
 
 // ReplySubject returns the subject of a reply to a message with subject s. It
@@ -77,20 +93,21 @@ func ForwardSubject(s string) string {
 }
 
 // cutMark removes one leading mark such as "Re:", "AW:", "RE(2):" or "Re[3]:".
-func cutMark(s string) (rest string, ok bool) {
+func cutMark(s string) (rest string, kind subjectMark) {
 	end := strings.IndexAny(plaintext.Truncate(s, maxMark*utf8.UTFMax), ":：")
 	if end <= 0 {
-		return s, false
+		return s, noMark
 	}
 	mark := strings.TrimRight(s[:end], " ")
 	if open := strings.IndexAny(mark, "([^"); open > 0 && isCounter(mark[open:]) {
 		mark = mark[:open]
 	}
-	if utf8.RuneCountInString(mark) > maxMark || !subjectMarks[strings.ToLower(strings.TrimSpace(mark))] {
-		return s, false
+	kind = subjectMarks[strings.ToLower(strings.TrimSpace(mark))]
+	if kind == noMark || utf8.RuneCountInString(mark) > maxMark {
+		return s, noMark
 	}
 	_, size := utf8.DecodeRuneInString(s[end:])
-	return strings.TrimLeft(s[end+size:], " "), true
+	return strings.TrimLeft(s[end+size:], " "), kind
 }
 
 // isCounter reports whether s is "(2)", "[2]" or "^2".
