@@ -34,20 +34,15 @@ func (s *Store) serverClock(ctx context.Context, from sqlx.QueryerContext) (time
 	if s.clock.Alone {
 		return s.now(), nil
 	}
-	before := s.clock.Node()
+	begun, node := time.Now(), s.clock.Node()
 	var us int64
 	if err := sqlx.GetContext(ctx, from, &us, `SELECT `+s.engine.Clock("NULL")); err != nil {
 		return time.Time{}, s.wrap(err, "clock of the server")
 	}
 	server := time.UnixMicro(us)
-	s.noteClock(ctx, before, server)
-	return server, nil
-}
-
-// noteClock notes the server's time, which was asked for at before.
-func (s *Store) noteClock(ctx context.Context, before, server time.Time) {
-	s.clock.Measured(before, server, s.clock.Node())
+	s.clock.Measured(begun, node, server)
 	s.notePause(ctx)
+	return server, nil
 }
 
 // sharedNow is the parameter for engine.Clock: nil when the server's clock

@@ -6,12 +6,32 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
+
+// A step of a node's clock does not change what it takes for now, not even before the
+// difference is measured again.
+func TestAStepOfTheNodesClock(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	var ahead atomic.Int64
+	cfg.Now, cfg.TrustNow = func() time.Time { return time.Now().Round(0).Add(time.Duration(ahead.Load())) }, false
+	s := storetest.OpenConfig(t, cfg)
+	in := storetest.Inbox(t, s)
+	storetest.Email(t, s, in.AccountID, []string{"late@out.example"}, at(time.Now().Add(3*time.Hour)))
+	ahead.Store(int64(200 * time.Hour))
+	if n, err := s.ReleaseScheduled(t.Context(), dueRules); n != 0 || err != nil {
+		t.Errorf("%d emails that are due in 3 hours were queued, %v", n, err)
+	}
+	if m := storetest.Received(t, s, in); time.Until(m.CreatedAt.Time).Abs() > time.Minute {
+		t.Errorf("a message was received %v from now", time.Until(m.CreatedAt.Time))
+	}
+}
 
 // nodeAhead opens a further node whose clock is ahead of that of the server.
 func nodeAhead(t *testing.T, cfg store.Config, ahead time.Duration) *store.Store {

@@ -20,24 +20,34 @@ type Clock struct {
 	Node  func() time.Time
 	Alone bool // no server has a clock of its own: the node's is right
 
-	correction atomic.Int64 // nanoseconds that are added to the node's time
-	ahead      atomic.Int64 // nanoseconds by which the server is ahead of the node
+	last  atomic.Pointer[reading] // nil before the first
+	ahead atomic.Int64            // nanoseconds by which the server is ahead of the node
 }
 
-// Now is the time of the server, to within minCorrection.
-func (c *Clock) Now() time.Time { return c.Node().Add(time.Duration(c.correction.Load())) }
+// reading is what the server's clock showed at a moment of this process.
+type reading struct{ server, at time.Time }
 
-// Measured notes that the server's clock showed a time, between two moments of
-// the node's.
-func (c *Clock) Measured(before, server, after time.Time) {
+// Now is the time of the server, to within minCorrection. Between the measurements it
+// follows the monotonic clock of the node, so that a change of the node's time has no
+// effect.
+func (c *Clock) Now() time.Time {
+	if r := c.last.Load(); r != nil {
+		return r.server.Add(time.Since(r.at))
+	}
+	return c.Node()
+}
+
+// Measured notes that the server's clock showed a time, between begun and now. node is
+// what the node's clock showed at begun.
+func (c *Clock) Measured(begun, node, server time.Time) {
 	if c.Alone {
 		return
 	}
-	took := after.Sub(before)
-	ahead := server.Sub(before.Round(0)) - took/2
-	c.ahead.Store(int64(surely(ahead, took/2)))
-	if diff := ahead - time.Duration(c.correction.Load()); surely(diff, took/2).Abs() > minCorrection {
-		c.correction.Store(int64(ahead))
+	took := time.Since(begun)
+	c.ahead.Store(int64(surely(server.Sub(node.Round(0))-took/2, took/2)))
+	now := server.Add(took / 2)
+	if c.last.Load() == nil || surely(now.Sub(c.Now()), took/2).Abs() > minCorrection {
+		c.last.Store(&reading{now, begun.Add(took)})
 	}
 }
 
