@@ -26,9 +26,10 @@ PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 RACE := -race -gcflags=modernc.org/...=-race=false
 
 # The packages whose goroutines share memory. The others have nothing for the race
-# detector to find.
-CONCURRENT := ./store/... ./smtp/... ./handlers/... ./internal/httpapi/... ./internal/httpserver ./internal/work/... ./internal/webhook \
-	./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./client ./cmd/postroom
+# detector to find. Those that reach the databases only through the store run on one.
+CONCURRENT := ./store/... ./smtp/... ./internal/httpserver ./internal/work/... ./client
+ABOVE_STORE := ./handlers/... ./internal/httpapi/... ./internal/webhook ./internal/stream ./internal/maintenance ./internal/mailauth \
+	./internal/mcp ./cmd/postroom
 
 # The program that tests run, built once for all packages.
 TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
@@ -76,7 +77,8 @@ test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERI
 	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 $(PARALLEL) -timeout 30m $(ARGS) -- $(PKG)
 
 race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
-	exec env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
+	env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
+	exec env CGO_ENABLED=1 $(TEST_PROGRAM) POSTROOM_TEST_ENGINE=postgresql bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(ABOVE_STORE)
 
 check: format vet lint check-contract ## check format, vet, lint and the contract
 

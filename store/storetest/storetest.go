@@ -9,6 +9,7 @@ package storetest
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,8 +27,14 @@ const (
 	PostgreSQL Engine = "postgresql"
 )
 
-// Engines are all engines that a test has to pass on.
-func Engines() []Engine { return []Engine{SQLite, PostgreSQL} }
+// Engines are the engines that a test has to pass on: both, or the one in
+// POSTROOM_TEST_ENGINE.
+func Engines() []Engine {
+	if one := os.Getenv("POSTROOM_TEST_ENGINE"); one != "" {
+		return []Engine{Engine(one)}
+	}
+	return []Engine{SQLite, PostgreSQL}
+}
 
 // Option changes how a store is opened.
 type Option func(*settings)
