@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 // EventTail follows the event log of all accounts. Events get their number before
@@ -92,6 +94,40 @@ func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limi
 	return events, s.wrap(err, "events of the account")
 }
 
+// eventsSince returns the oldest events of the account at a time or later, in the order
+// of their times: at most limit.
+func (s *Store) eventsSince(ctx context.Context, accountID int64, since Time, limit int) ([]Event, error) {
+	const (
+		first = `SELECT count(*) AS n, coalesce(max(created_at), 0) AS newest FROM (
+			SELECT created_at FROM events WHERE account_id = $1 AND seq > $2 AND created_at >= $3 ORDER BY seq LIMIT $4) e`
+		q = `SELECT ` + eventColumns + eventTables + ` WHERE e.seq IN (
+			SELECT seq FROM events WHERE account_id = $1 AND seq > $2 AND seq <= $3 AND created_at >= $4
+			 ORDER BY created_at, seq LIMIT $5) ORDER BY e.created_at, e.seq`
+	)
+	after, err := s.EventsFrom(ctx, since.Add(-searchSkew))
+	if err != nil {
+		return nil, err
+	}
+	// The log is in the order of numbers. The oldest events are not newer than the first
+	// ones, so their numbers are not much higher.
+	var row struct {
+		N      int  `db:"n"`
+		Newest Time `db:"newest"`
+	}
+	if err := s.reads.One(ctx, &row, first, accountID, after, since, limit); err != nil {
+		return nil, s.wrap(err, "events since a time")
+	}
+	upTo := int64(math.MaxInt64)
+	if row.N == limit {
+		if upTo, err = s.EventsFrom(ctx, row.Newest.Add(searchSkew)); err != nil {
+			return nil, err
+		}
+	}
+	var events []Event
+	err = s.reads.All(ctx, &events, q, accountID, after, upTo, since, limit)
+	return events, s.wrap(err, "events since a time")
+}
+
 // EventFilter selects events of an account. Nil and empty fields match all.
 type EventFilter struct {
 	InboxIDs []string // not nil: only events of these inboxes
@@ -107,7 +143,8 @@ func (f *EventFilter) matches(e Event) bool {
 
 // ListEvents returns a page of the log of the account, oldest first. It reads only so
 // many events for one page that the page may hold fewer than the limit, or none, and
-// yet not be the last.
+// yet not be the last. A page that comes to events that are not settled waits for
+// them, and ends before them if that takes long.
 func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, p Page) (List[Event], error) {
 	var since int64
 	if f.Since != nil {
@@ -118,22 +155,47 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 	if err != nil {
 		return List[Event]{}, err
 	}
-	most := max(p.Limit, s.limits.listScan)
+	tail := s.TailEvents()
+	var waited time.Duration
+	for pause := time.Millisecond; ; pause *= 2 {
+		upTo, known, _, err := tail.Settle(ctx)
+		if err != nil {
+			return List[Event]{}, err
+		}
+		if !known { // some transactions are still open
+			upTo = s.settled.Load()
+		}
+		l, unsettled, err := s.eventPage(ctx, accountID, f, scope, p.Limit, after, upTo)
+		if err != nil || known || !unsettled || waited >= s.limits.settle {
+			return l, err
+		}
+		if !work.Pause(ctx, pause, nil) {
+			return List[Event]{}, s.wrap(ctx.Err(), "list events")
+		}
+		waited += pause
+	}
+}
+
+// eventPage returns the page of the log after one number and up to another. unsettled
+// reports that the page is short because events above upTo follow.
+func (s *Store) eventPage(ctx context.Context, accountID int64, f EventFilter, scope string, limit int, after, upTo int64) (l List[Event], unsettled bool, err error) {
+	most := max(limit, s.limits.listScan)
 	events, err := s.EventsOf(ctx, accountID, after, math.MaxInt64, most+1)
 	if err != nil {
-		return List[Event]{}, err
+		return List[Event]{}, false, err
 	}
-	var l List[Event]
 	for i, e := range events {
-		if i == most || len(l.Rows) == p.Limit {
-			l.Cursor = s.cursors.make(scope, position{seq: events[i-1].Seq})
-			break
+		full := i == most || len(l.Rows) == limit
+		if full || e.Seq > upTo {
+			l.Cursor = s.cursors.make(scope, position{seq: after})
+			return l, !full, nil
 		}
 		if f.matches(e) {
 			l.Rows = append(l.Rows, e)
 		}
+		after = e.Seq
 	}
-	return l, nil
+	return l, false, nil
 }
 
 // eventsAfter returns the number of the event after which a page begins.
@@ -210,6 +272,7 @@ func (f *follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.store.settled.Store(settled)
 	if f.epoch != f.tail.Epoch() { // the numbers have gone back
 		f.known, f.epoch = false, f.tail.Epoch()
 	}

@@ -53,8 +53,15 @@ func (s *Store) Unindex(ctx context.Context, seqs ...int64) error {
 // Narrow makes the bounds of a page of a list so small that a test comes to
 // them.
 func (s *Store) Narrow(listScan, searchLook, searchRead, searchBuckets int, bucketSize int64) {
-	s.limits = pageLimits{listScan, searchLook, searchRead, s.limits.searchReadBytes, searchBuckets, bucketSize}
+	l := &s.limits
+	l.listScan, l.searchLook, l.searchRead, l.searchBuckets, l.bucketSize = listScan, searchLook, searchRead, searchBuckets, bucketSize
 }
+
+// NarrowReplay sets how many events one replay considers.
+func (s *Store) NarrowReplay(n int) { s.limits.replay = n }
+
+// DoNotWaitToSettle makes a page of the event log end before unsettled events at once.
+func (s *Store) DoNotWaitToSettle() { s.limits.settle = 0 }
 
 // NarrowBytes bounds how many bytes of mail a page of a search reads.
 func (s *Store) NarrowBytes(n int) { s.limits.searchReadBytes = n }

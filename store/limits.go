@@ -114,10 +114,15 @@ type pageLimits struct {
 	// full-text index. A search reads the buckets from the newest on: larger ones
 	// slow a search for a common word down, smaller ones that for a rare word.
 	bucketSize int64
+	// replay is MaxReplay.
+	replay int
+	// settle is about how long a page of the event log waits for open transactions.
+	settle time.Duration
 }
 
 var defaultLimits = pageLimits{
 	listScan: 20_000, searchLook: 10_000, searchRead: 1000, searchReadBytes: 8 << 20, searchBuckets: 256, bucketSize: 4096,
+	replay: MaxReplay, settle: time.Second,
 }
 
 const day = 24 * time.Hour

@@ -88,6 +88,7 @@ type Store struct {
 	results *batch.Committer[*DeliveryResult]
 	newest  atomic.Int64 // microseconds; of all messages, where engine.Alone
 	stored  atomic.Int64 // messages, by this process
+	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
 
 	emailRetention time.Duration
 

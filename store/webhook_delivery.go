@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,24 +189,22 @@ type Replayed struct {
 
 // ReplayDeliveries makes new deliveries to the endpoint of the events since a time
 // that it wants, oldest first, of these types or, if types is nil, of all. It
-// considers at most MaxReplay events of the log. It returns ErrState if the endpoint
-// is off.
+// considers the MaxReplay oldest events of the log by their times, so that Until is
+// the time to continue from. It returns ErrState if the endpoint is off.
 func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time, types []EventType) (Replayed, error) {
 	from := NewTime(since)
-	f := EventFilter{Since: &from, Types: types}
-	after, err := s.eventsAfter(ctx, "", f, "")
+	f := EventFilter{Types: types}
+	events, err := s.eventsSince(ctx, w.AccountID, from, s.limits.replay+1)
 	if err != nil {
 		return Replayed{}, err
 	}
-	events, err := s.EventsOf(ctx, w.AccountID, after, math.MaxInt64, MaxReplay+1)
-	if err != nil {
-		return Replayed{}, err
-	}
-	out := Replayed{More: len(events) > MaxReplay, Until: from}
-	events = events[:min(len(events), MaxReplay)]
+	out := Replayed{More: len(events) > s.limits.replay, Until: from}
+	events = events[:min(len(events), s.limits.replay)]
 	if n := len(events); n > 0 {
 		out.Until = events[n-1].CreatedAt
 	}
+	// The order of the log is that in which the events of a message happened.
+	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	err = s.inTx(ctx, "replay deliveries", func(tx *sqlx.Tx) error {
 		at, err := s.lockWebhook(ctx, tx, w.AccountID, w.ID)
 		if err != nil {
