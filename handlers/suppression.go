@@ -22,7 +22,7 @@ func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate,
 		return nil, httpapi.Invalid("email", "%s", err)
 	}
 	sup := store.Suppression{
-		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: mail.FoldAddress(email), Reason: store.SuppressedManual,
+		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: mail.CanonicalAddress(email), Reason: store.SuppressedManual,
 		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
 	}
 	toAPI := func(sup store.Suppression) (any, error) { return suppressionToAPI(sup), nil }
@@ -48,7 +48,7 @@ func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams
 
 // DeleteSuppression implements DELETE /v1/suppressions/{email}.
 func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionParams) (*gen.DeletedSuppression, error) {
-	sup, err := a.store.DeleteSuppression(ctx, httpapi.Caller(ctx).AccountID, mail.FoldAddress(p.Email))
+	sup, err := a.store.DeleteSuppression(ctx, httpapi.Caller(ctx).AccountID, mail.AddressSpellings(p.Email)...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,21 +61,31 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 // the category, which is empty for messages of inboxes. It returns an error if
 // every recipient of all the messages is suppressed.
 func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails ...*submission) error {
+	spellings := map[string][]string{} // of each folded address
 	var all []string
 	for _, s := range mails {
 		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
-			all = append(all, mail.FoldAddress(to.Email))
+			if email := mail.FoldAddress(to.Email); spellings[email] == nil {
+				spellings[email] = mail.AddressSpellings(email)
+				all = append(all, spellings[email]...)
+			}
 		}
 	}
 	found, err := a.store.Suppressed(ctx, mails[0].account, all, category)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	suppressed := make(map[string]bool, len(found))
+	listed := make(map[string]bool, len(found))
 	for _, email := range found {
-		suppressed[email] = true
+		listed[email] = true
 	}
-	if !slices.ContainsFunc(all, func(email string) bool { return !suppressed[email] }) {
+	suppressed := map[string]bool{}
+	for email, all := range spellings {
+		if slices.ContainsFunc(all, func(s string) bool { return listed[s] }) {
+			suppressed[email] = true
+		}
+	}
+	if len(suppressed) == len(spellings) {
 		return errSuppressed(mails)
 	}
 	for _, s := range mails {

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -69,6 +70,36 @@ func TestSuppressedAreNotSentTo(t *testing.T) {
 		s.do(t, http.MethodPost, path, all, test).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
 		s.do(t, http.MethodDelete, "/v1/suppressions/gone@out.example", "").want(t, http.StatusOK)
 		s.do(t, http.MethodPost, path, all, once).want(t, http.StatusCreated) // errors are not cached
+	})
+}
+
+// An address is suppressed in all of its spellings. Older entries have the domain as
+// it was written.
+func TestSuppressedInAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		path := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
+		for _, tt := range []struct{ listed, to string }{
+			{"gone@out.example", `\"Gone\"@out.example`},
+			{`\"G\\one\"@out.example`, "gone@out.example"},
+			{"gone@bücher.example", "gone@xn--bcher-kva.example"},
+			{"gone@xn--bcher-kva.example", `\"gone\"@BÜCHER.example`},
+		} {
+			s.do(t, http.MethodPost, "/v1/suppressions", `{"email":"`+tt.listed+`"}`).want(t, http.StatusCreated)
+			s.do(t, http.MethodPost, path, `{"to":"`+tt.to+`","subject":"s","text":"t"}`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+			some := s.do(t, http.MethodPost, path, `{"to":["`+tt.to+`","bob@out.example"],"subject":"s","text":"t"}`)
+			some.want(t, http.StatusCreated).wantAt(t, "recipients.0.status", `"suppressed"`)
+			some.wantAt(t, "recipients.1.status", `"queued"`)
+			s.do(t, http.MethodDelete, "/v1/suppressions/"+url.PathEscape(strings.ReplaceAll(tt.to, `\"`, `"`)), "").want(t, http.StatusOK)
+			s.do(t, http.MethodPost, path, `{"to":"`+tt.to+`","subject":"s","text":"t"}`).want(t, http.StatusCreated)
+		}
+		old := store.Suppression{AccountID: s.account, Email: "old@bücher.example", EmailFold: "old@bücher.example", Reason: store.SuppressedManual, Category: store.SuppressAll}
+		if _, err := s.store.Suppress(t.Context(), old, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []string{"old@bücher.example", "OLD@xn--bcher-kva.example"} {
+			s.do(t, http.MethodPost, path, `{"to":"`+to+`","subject":"s","text":"t"}`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
+		}
 	})
 }
 

@@ -51,7 +51,7 @@ func (a *API) unsubscribe(w http.ResponseWriter, r *http.Request, token string) 
 			Title: "Unsubscribe?", Text: "You will get no more marketing mail from this sender at", Email: sub.Email, Button: "Unsubscribe",
 		})
 	case r.Method == http.MethodPost:
-		if err := a.store.Unsubscribe(ctx, sub.Account, sub.Message, sub.Email, mail.FoldAddress(sub.Email)); err != nil {
+		if err := a.store.Unsubscribe(ctx, sub.Account, sub.Message, sub.Email, mail.CanonicalAddress(sub.Email)); err != nil {
 			a.WriteError(ctx, w, a.Classify(ctx, err))
 			return
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,7 +52,7 @@ type Suppression struct {
 	AccountID int64               `db:"account_id"`
 	ID        string              `db:"id"`
 	Email     string              `db:"email"`
-	EmailFold string              `db:"email_fold"` // the address without regard to case
+	EmailFold string              `db:"email_fold"` // one of mail.AddressSpellings; new ones have mail.CanonicalAddress
 	Reason    SuppressionReason   `db:"reason"`
 	Category  SuppressionCategory `db:"category"`
 	Source    *string             `db:"source"` // id of the message, email or key that added it
@@ -123,7 +124,7 @@ func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[i
 	return b.store.hot.suppressions.Exec(ctx, b.tx, rows)
 }
 
-// Suppressed returns those of the addresses, folded, that the account does not
+// Suppressed returns those of the addresses, in any of their spellings, that the account does not
 // send mail of the category to. It is empty for messages of inboxes.
 func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []string, mail Category) ([]string, error) {
 	var w where
@@ -142,7 +143,7 @@ func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []str
 // Addressee is a recipient of an account's mail.
 type Addressee struct {
 	AccountID int64
-	EmailFold string   // the address without regard to case
+	EmailFold string   // one of mail.AddressSpellings
 	Category  Category // of the email; empty for a message of an inbox
 }
 
@@ -185,16 +186,30 @@ func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (
 	return page(s, scope, p.Limit, rows, func(sup Suppression) position { return position{seq: sup.Seq} }), nil
 }
 
-// DeleteSuppression takes an address, folded, off the account's list, and returns
-// the entry that it had. It returns ErrNotFound if it was not there.
-func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, emailFold string) (Suppression, error) {
-	const q = `DELETE FROM suppressions WHERE account_id = $1 AND email_fold = $2 RETURNING ` + suppressionColumns
-	var sup Suppression
+// DeleteSuppression takes an address, in all of its spellings, off the account's list,
+// and returns an entry that it had. It returns ErrNotFound if it was not there.
+func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spellings ...string) (Suppression, error) {
+	var w where
+	w.add("account_id = ?", accountID)
+	w.in("email_fold", spellings)
+	var deleted []Suppression
 	err := s.inTx(ctx, "delete suppression", func(tx *sqlx.Tx) error {
-		if err := tx.GetContext(ctx, &sup, q, accountID, emailFold); err != nil {
+		deleted = nil
+		if err := tx.SelectContext(ctx, &deleted, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...); err != nil {
 			return err
 		}
-		return s.dropCachedResponses(ctx, tx, sup.ID)
+		for _, sup := range deleted {
+			if err := s.dropCachedResponses(ctx, tx, sup.ID); err != nil {
+				return err
+			}
+		}
+		if len(deleted) == 0 {
+			return sql.ErrNoRows
+		}
+		return nil
 	})
-	return sup, err
+	if err != nil {
+		return Suppression{}, err
+	}
+	return deleted[0], nil
 }

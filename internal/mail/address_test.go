@@ -2,6 +2,7 @@ package mail
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -130,6 +131,35 @@ func TestFoldAddress(t *testing.T) {
 	} {
 		if got := FoldAddress(email); got != want {
 			t.Errorf("%q: got %q, want %q", email, got, want)
+		}
+	}
+}
+
+func TestCanonicalAddress(t *testing.T) {
+	t.Parallel()
+	const ascii = "ann@xn--bcher-kva.example"
+	for _, tt := range []struct {
+		email string
+		want  []string // the spellings
+	}{
+		{"Ann+News@Out.example", []string{"ann+news@out.example"}},
+		{`"Ann"@out.example`, []string{"ann@out.example", `"ann"@out.example`}},
+		{`"a\nn"@out.example`, []string{"ann@out.example", `"a\nn"@out.example`}},
+		{`"a\ \"b@c"@out.example`, []string{`"a \"b@c"@out.example`, `"a\ \"b@c"@out.example`}},
+		{`"a..b"@out.example`, []string{`"a..b"@out.example`}},
+		{`"\"a\""@out.example`, []string{`"\"a\""@out.example`}},
+		{`"a"b"@out.example`, []string{`"a"b"@out.example`}},
+		{`""@out.example`, []string{`""@out.example`}},
+		{"ann@BÜCHER.example", []string{ascii, "ann@bücher.example"}},
+		{"ann@XN--Bcher-KVA.example", []string{ascii, "ann@bücher.example"}},
+		{`"ann"@bücher.example`, []string{ascii, `"ann"@bücher.example`, "ann@bücher.example"}},
+		{"\u212aay@out.example", []string{"\u212aay@out.example"}}, // the Kelvin sign
+		{"a@exa_mple.example", []string{"a@exa_mple.example"}},
+		{"ann", []string{"ann"}},
+		{"", []string{""}},
+	} {
+		if got := AddressSpellings(tt.email); !slices.Equal(got, tt.want) || CanonicalAddress(tt.email) != tt.want[0] {
+			t.Errorf("%q: got %q, want %q", tt.email, got, tt.want)
 		}
 	}
 }

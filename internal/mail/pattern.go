@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +22,64 @@ func FoldAddress(email string) string {
 		}
 		return r
 	}, email)
+}
+
+// CanonicalAddress returns an address in one form for comparison: folded as by
+// FoldAddress, without needless quotes, and with the domain in ASCII. Unlike Mailbox,
+// it keeps the tag. A plain ASCII address is only folded.
+func CanonicalAddress(email string) string {
+	email = FoldAddress(email)
+	at := strings.LastIndexByte(email, '@')
+	if at < 0 {
+		return email
+	}
+	return plainLocalPart(email[:at]) + "@" + asciiDomain(email[at+1:])
+}
+
+// AddressSpellings returns the forms under which an address may be stored:
+// CanonicalAddress, which is the first and for most addresses the only one, FoldAddress,
+// and the form with the domain in Unicode.
+func AddressSpellings(email string) []string {
+	all := []string{CanonicalAddress(email)}
+	add := func(spelling string) {
+		if !slices.Contains(all, spelling) {
+			all = append(all, spelling)
+		}
+	}
+	add(FoldAddress(email))
+	at := strings.LastIndexByte(all[0], '@')
+	if local, domain := all[0][:at+1], all[0][at+1:]; len(domain) <= maxDomain {
+		if text, err := idna.Lookup.ToUnicode(domain); err == nil {
+			add(local + FoldAddress(text))
+		}
+	}
+	return all
+}
+
+// plainLocalPart returns a folded local part without quotes if it needs none, and
+// otherwise with as few backslashes as possible.
+func plainLocalPart(local string) string {
+	if !strings.HasPrefix(local, `"`) || !validQuoted(local) {
+		return local
+	}
+	text := plaintext.Unquote(local)
+	if text[0] != '"' && validLocalPart(text) {
+		return text
+	}
+	return `"` + quoter.Replace(text) + `"`
+}
+
+var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// asciiDomain returns a folded domain in ASCII, or as it is if it has no such form.
+func asciiDomain(domain string) string {
+	// A longer domain is in no DNS, and its conversion takes more than linear time.
+	if len(domain) <= maxDomainText {
+		if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+			return ascii
+		}
+	}
+	return domain
 }
 
 // MatchAddress reports whether an address matches a pattern: an address, or one
@@ -83,12 +142,5 @@ func Mailbox(email string) string {
 	if tag := strings.IndexByte(local, '+'); tag > 0 {
 		local = local[:tag]
 	}
-	domain = strings.TrimSuffix(FoldAddress(domain), ".")
-	// A longer domain is in no DNS, and its conversion takes more than linear time.
-	if len(domain) <= maxDomainText {
-		if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
-			domain = ascii
-		}
-	}
-	return local + "@" + domain
+	return local + "@" + asciiDomain(strings.TrimSuffix(FoldAddress(domain), "."))
 }

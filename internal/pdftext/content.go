@@ -3,6 +3,7 @@ package pdftext
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"math"
 	"unicode/utf16"
 
@@ -61,7 +62,7 @@ func (f *file) readWidths(t *font, d dict) {
 	if w, ok := f.resolve(d["DW"]).(float64); ok {
 		t.other = w
 	}
-	for i := 0; i+1 < len(list); {
+	for i := 0; i+1 < len(list) && f.mapped > 0; f.mapped-- {
 		from, _ := list[i].(float64)
 		switch to := f.resolve(list[i+1]).(type) {
 		case []any: // each character from here on
@@ -85,8 +86,10 @@ func (f *file) readWidths(t *font, d dict) {
 // readRun reads the widths of characters that follow each other.
 func (f *file) readRun(t *font, first float64, widths []any) {
 	for i, v := range widths {
-		if c := first + float64(i); c >= 0 && c <= math.MaxUint16 && f.mapped > 0 {
-			f.mapped--
+		if f.mapped--; f.mapped < 0 {
+			return
+		}
+		if c := first + float64(i); c >= 0 && c <= math.MaxUint16 {
 			t.advance[uint32(c)], _ = v.(float64)
 		}
 	}
@@ -156,7 +159,7 @@ func (f *file) mapRange(t *font, from, to uint32, first string) {
 		return
 	}
 	for c := uint64(from); c <= uint64(to) && f.mapped > 0; c++ {
-		f.mapped--
+		f.mapped -= len(start)
 		t.to[uint32(c)] = string(start) //nolint:gosec // at most to
 		start[len(start)-1]++
 	}
@@ -179,17 +182,18 @@ func utf16Text(s string) string {
 	return string(utf16.Decode(units))
 }
 
-// decode returns the text of a string. Codes that the font does not explain are left
-// out, unless they are single bytes.
-func (t *font) decode(s string) string {
+// decode returns the text of a string, up to left bytes, and takes it off left. Codes
+// that the font does not explain are left out, unless they are single bytes.
+func (t *font) decode(s string, left *int) string {
 	var out []byte
-	for i := 0; i+t.width <= len(s); i += t.width {
+	for i := 0; i+t.width <= len(s) && len(out) < *left; i += t.width {
 		if text, ok := t.to[code(s[i:i+t.width])]; ok {
 			out = append(out, text...)
 		} else if t.width == 1 {
 			out = append(out, string(charmap.Windows1252.DecodeByte(s[i]))...)
 		}
 	}
+	*left -= len(out)
 	return string(out)
 }
 
@@ -203,6 +207,7 @@ const wordGap = 200
 // line is where the text of a page is written.
 type line struct {
 	out      *writer
+	left     *int // bytes that may still be written
 	font     *font
 	size     float64
 	x, y     float64 // of the last matrix
@@ -213,7 +218,7 @@ type line struct {
 // shows writes a string.
 func (n *line) shows(v any) {
 	if s, ok := v.(string); ok {
-		n.out.write(n.font.decode(s))
+		n.out.write(n.font.decode(s, n.left))
 		n.advanced += n.font.moves(s) * n.size / 1000
 	}
 }
@@ -254,9 +259,12 @@ func (n *line) matrix(scale, x, y float64) {
 
 // show follows the instructions of a page, or of a form within it, and writes the text
 // that they show.
-func (f *file) show(out *writer, b []byte, resources dict, forms int) {
+func (f *file) show(ctx context.Context, out *writer, b []byte, resources dict, forms int) {
+	if ctx.Err() != nil {
+		return
+	}
 	fonts, objects := f.dict(resources["Font"]), f.dict(resources["XObject"])
-	at := &line{out: out, font: &font{width: 1}, y: math.Inf(1)}
+	at := &line{out: out, left: &f.bytes, font: &font{width: 1}, y: math.Inf(1)}
 	var operands []any
 	last := func(fromEnd int) any {
 		if i := len(operands) - fromEnd; i >= 0 {
@@ -320,7 +328,7 @@ func (f *file) show(out *writer, b []byte, resources dict, forms int) {
 				if own == nil {
 					own = resources
 				}
-				f.show(out, f.inflate(s), own, forms+1)
+				f.show(ctx, out, f.inflate(s), own, forms+1)
 			}
 		}
 		operands = operands[:0]

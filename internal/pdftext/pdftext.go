@@ -1,15 +1,17 @@
 // Package pdftext reads the text of PDF files that strangers sent. It runs nothing
 // that a file contains, follows no links and opens no other files.
 //
-// The work is bounded, whatever the file is: how many bytes are decompressed, how
-// many values are parsed, how deep they nest, and how much text is returned. A
-// damaged file gives the text that can be read. Text in images is not read, nor are
+// The work is bounded, whatever the file is: how many bytes of streams are read and
+// decoded, how many values are parsed or visited, how deep they nest, and how much
+// text is returned. What is read again counts again. A damaged file, or one beyond
+// the bounds, gives the text that can be read. Text in images is not read, nor are
 // encrypted files.
 package pdftext
 
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"errors"
 	"io"
 	"slices"
@@ -22,7 +24,8 @@ const (
 	// MaxBytes is the size of the largest file that is read.
 	MaxBytes = 4 << 20
 
-	maxInflated = 16 << 20
+	maxBytes    = 16 << 20 // of streams, and of the strings that they show
+	streamBytes = 1 << 10  // what each use of a stream costs besides
 	maxValues   = 600_000
 	maxObjects  = 50_000
 	maxPages    = 100
@@ -36,12 +39,13 @@ const (
 // large or encrypted, or consists of images.
 var ErrNoText = errors.New("the PDF has no text that can be read")
 
-// Text returns the text of a file, a line for each line, or ErrNoText.
-func Text(b []byte) (string, error) {
+// Text returns the text of a file, a line for each line, or ErrNoText. When ctx ends,
+// it stops and returns the error of ctx.
+func Text(ctx context.Context, b []byte) (string, error) {
 	if len(b) > MaxBytes || !bytes.Contains(b[:min(len(b), 1024)], []byte("%PDF-")) {
 		return "", ErrNoText
 	}
-	f := &file{objects: map[ref]any{}, fonts: map[ref]*font{}, values: maxValues, inflated: maxInflated, mapped: maxMapped}
+	f := &file{objects: map[ref]any{}, fonts: map[ref]*font{}, values: maxValues, bytes: maxBytes, mapped: maxMapped}
 	f.scan(b)
 	if f.encrypted {
 		return "", ErrNoText
@@ -50,7 +54,10 @@ func Text(b []byte) (string, error) {
 	out := &writer{}
 	for _, page := range f.pages() {
 		out.page()
-		f.show(out, f.contents(page.dict["Contents"]), page.resources, 0)
+		f.show(ctx, out, f.contents(page.dict["Contents"]), page.resources, 0)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
 	}
 	text := out.String()
 	if strings.TrimSpace(text) == "" {
@@ -65,9 +72,9 @@ type file struct {
 	fonts     map[ref]*font
 	encrypted bool
 
-	values   int // still to be parsed
-	inflated int // bytes still to be decompressed
-	mapped   int // characters of fonts still to be mapped
+	values int // still to be parsed or visited
+	bytes  int // of streams and shown strings still to be read
+	mapped int // characters of fonts still to be mapped
 }
 
 // scan finds the objects of the file by their keyword, so that damaged tables of
@@ -191,7 +198,7 @@ func (f *file) unpack() {
 		for range int(min(count, maxObjects)) {
 			n, ok1 := head.number()
 			at, ok2 := head.number()
-			if !ok1 || !ok2 || first+at < 0 || first+at >= float64(len(data)) || len(f.objects) >= maxObjects {
+			if !ok1 || !ok2 || first+at < 0 || first+at >= float64(len(data)) || len(f.objects) >= maxObjects || f.values <= 0 {
 				break
 			}
 			l := &lexer{b: data, i: int(first + at), left: &f.values}
@@ -236,8 +243,8 @@ func (f *file) dict(v any) dict {
 	return nil
 }
 
-// inflate returns the bytes of a stream: as far as they can be decompressed, and nil
-// for other encodings.
+// inflate returns the bytes of a stream: as far as they can be decompressed and may
+// still be read, and nil for other encodings.
 func (f *file) inflate(s stream) []byte {
 	filter := f.resolve(s.dict["Filter"])
 	if list, ok := filter.([]any); ok {
@@ -249,21 +256,27 @@ func (f *file) inflate(s stream) []byte {
 			filter = f.resolve(list[0])
 		}
 	}
-	if filter == nil {
-		return s.raw
+	if f.bytes -= streamBytes; f.bytes <= 0 {
+		return nil
 	}
-	if filter != name("FlateDecode") && filter != name("Fl") || f.inflated <= 0 {
+	if filter == nil {
+		b := s.raw[:min(len(s.raw), f.bytes)]
+		f.bytes -= len(b)
+		return b
+	}
+	if filter != name("FlateDecode") && filter != name("Fl") {
 		return nil
 	}
 	if p, ok := f.dict(s.dict["DecodeParms"])["Predictor"].(float64); ok && p > 1 {
 		return nil
 	}
-	r, err := zlib.NewReader(bytes.NewReader(s.raw))
+	raw := bytes.NewReader(s.raw)
+	r, err := zlib.NewReader(raw)
 	if err != nil {
 		return nil
 	}
-	b, _ := io.ReadAll(io.LimitReader(r, int64(f.inflated))) // the beginning of a damaged stream is of use
-	f.inflated -= len(b) + 64
+	b, _ := io.ReadAll(io.LimitReader(r, int64(f.bytes))) // the beginning of a damaged stream is of use
+	f.bytes -= len(b) + len(s.raw) - raw.Len()            // compressed bytes may give none
 	return b
 }
 
@@ -276,6 +289,9 @@ func (f *file) pages() (all []page) {
 	seen := map[ref]bool{}
 	var walk func(v any, resources dict, depth int)
 	walk = func(v any, resources dict, depth int) {
+		if f.values--; f.values < 0 { // many nodes may share their children
+			return
+		}
 		if r, ok := v.(ref); ok {
 			if seen[r] {
 				return
@@ -291,6 +307,9 @@ func (f *file) pages() (all []page) {
 		}
 		if kids, ok := f.resolve(d["Kids"]).([]any); ok {
 			for _, kid := range kids {
+				if f.values < 0 || len(all) >= maxPages {
+					return
+				}
 				walk(kid, resources, depth+1)
 			}
 			return
@@ -320,7 +339,10 @@ func (f *file) contents(v any) []byte {
 	case []any:
 		var b []byte
 		for _, part := range v {
-			if s, ok := f.resolve(part).(stream); ok && len(b) < maxInflated {
+			if f.values--; f.values < 0 {
+				break
+			}
+			if s, ok := f.resolve(part).(stream); ok {
 				b = append(append(b, f.inflate(s)...), '\n')
 			}
 		}

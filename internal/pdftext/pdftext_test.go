@@ -3,6 +3,7 @@ package pdftext_test
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,7 @@ func TestTextOfABrowsersFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := pdftext.Text(b)
+	text, err := pdftext.Text(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestTextOfInstructions(t *testing.T) {
 		"controls":    {onePage("BT (a\x01b\x1bc) Tj ET"), "abc"},
 		"cut in half": {bytes.SplitAfter(onePage(`BT (Kept) Tj ET BT (Lost) Tj ET`), []byte("(Kept) Tj"))[0], "Kept"},
 	} {
-		if got, err := pdftext.Text(tt.file); err != nil || got != tt.want {
+		if got, err := pdftext.Text(t.Context(), tt.file); err != nil || got != tt.want {
 			t.Errorf("%s: %q, %v, want %q", what, got, err, tt.want)
 		}
 	}
@@ -100,7 +101,7 @@ func TestFilesWithoutText(t *testing.T) {
 		"encrypted": append(onePage("BT (x) Tj ET"), "trailer << /Encrypt 9 0 R >>"...),
 		"too large": append(onePage("BT (x) Tj ET"), make([]byte, pdftext.MaxBytes)...),
 	} {
-		if got, err := pdftext.Text(file); !errors.Is(err, pdftext.ErrNoText) {
+		if got, err := pdftext.Text(t.Context(), file); !errors.Is(err, pdftext.ErrNoText) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
@@ -130,14 +131,37 @@ func TestHostileFilesAreBounded(t *testing.T) {
 		"forms":     onePage(strings.Repeat("/X1 Do ", 1000), "<< /Subtype /Form >> stream\n"+strings.Repeat("/X1 Do ", 1000)+"\nendstream"),
 		"a map": onePage("BT /F1 1 Tf (x) Tj ET", "null", "<< >> stream\n"+strings.Repeat("<00000000> <ffffffff> <0041> endbfrange ", 1000)+"\nendstream",
 			"<< /Type /Page /Contents 4 0 R /Resources << /Font << /F1 << /ToUnicode 7 0 R >> >> >> >>"),
-		"a packed lie": onePage("", "<< /Type /ObjStm /N 1000000 /First 0 >> stream\n"+strings.Repeat("1 0 ", 200_000)+"\nendstream"),
+		"kids that share their kids": []byte("%PDF-1.4\n1 0 obj\n[<</Kids 1 0 R>><</Kids 1 0 R>><</Kids 1 0 R>>]\nendobj\n2 0 obj\n<</Type /Catalog /Pages <</Kids 1 0 R>> >>\nendobj"),
+		"a form of spaces":           onePage(strings.Repeat("/X1 Do ", 1000), "<< /Subtype /Form >> stream\n"+strings.Repeat(" ", 3<<20)+"\nendstream"),
+		"a form of empty blocks": onePage(strings.Repeat("/X1 Do ", 1000), "<< /Subtype /Form /Filter /FlateDecode >> stream\n\x78\x01"+
+			strings.Repeat("\x00\x00\x00\xff\xff", 600_000)+"\nendstream"),
+		"pages of one stream": pdf("<< /Type /Catalog /Pages 2 0 R >>", "<< /Kids ["+strings.Repeat("<< /Contents ["+strings.Repeat("3 0 R ", 100)+"] >> ", 100)+"] >>",
+			"<< >> stream\n"+strings.Repeat(" ", 3<<20)+"\nendstream"),
+		"a font in each use": onePage(strings.Repeat("/F1 1 Tf ", 100_000), "null", "["+strings.Repeat("1 ", 20_000)+"]",
+			"<< /Type /Page /Contents 4 0 R /Resources << /Font << /F1 << /FirstChar 99999 /Widths 7 0 R >> >> >> >>"),
+		"a map to long text": onePage("BT /F1 1 Tf (x) Tj ET", "null", "<< >> stream\n<0000> <ffff> <"+strings.Repeat("0041", 500_000)+"> endbfrange\nendstream",
+			"<< /Type /Page /Contents 4 0 R /Resources << /Font << /F1 << /ToUnicode 7 0 R >> >> >> >>"),
+		"codes of long text": onePage("BT /F1 1 Tf ("+strings.Repeat("x", 1<<20)+") Tj ET", "null", "<< >> stream\n<78> <"+strings.Repeat("0020", 100_000)+"> endbfchar\nendstream",
+			"<< /Type /Page /Contents 4 0 R /Resources << /Font << /F1 << /ToUnicode 7 0 R >> >> >> >>"),
+		"packed spaces": onePage("", "<< /Type /ObjStm /N 50000 /First 0 >> stream\n"+strings.Repeat("1 300000 ", 30_000)+strings.Repeat(" ", 3<<20)+"\nendstream"),
+		"a packed lie":  onePage("", "<< /Type /ObjStm /N 1000000 /First 0 >> stream\n"+strings.Repeat("1 0 ", 200_000)+"\nendstream"),
 	} {
 		start := time.Now()
-		text, _ := pdftext.Text(file) // some have text
-		if took := time.Since(start); took > 10*time.Second || len(text) > 1<<20 {
+		text, _ := pdftext.Text(t.Context(), file) // some have text
+		if took := time.Since(start); took > 5*time.Second || len(text) > 1<<20 {
 			t.Errorf("%s: %d bytes of text after %s", what, len(text), took)
 		}
 		t.Logf("%s: %s", what, time.Since(start))
+	}
+}
+
+// A reader who leaves ends the work.
+func TestTextStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if text, err := pdftext.Text(ctx, onePage(`BT (Hello) Tj ET`)); text != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 
@@ -145,7 +169,7 @@ func FuzzText(f *testing.F) {
 	f.Add(onePage(`BT /F1 12 Tf (Hello) Tj ET`))
 	f.Add(onePage(`/X1 Do`, "<< /Subtype /Form >> stream\nBT (x) Tj ET /X1 Do\nendstream"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if text, err := pdftext.Text(b); err == nil && strings.ContainsAny(text, "\x00\x1b\r") {
+		if text, err := pdftext.Text(t.Context(), b); err == nil && strings.ContainsAny(text, "\x00\x1b\r") {
 			t.Errorf("the text has controls: %q", text)
 		}
 	})

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/url"
 	"strings"
@@ -97,9 +98,12 @@ func (d *Dashboard) showText(p *page) error {
 	}
 	text := strings.ToValidUTF8(string(b), "\ufffd")
 	if pdf {
-		if text, err = pdftext.Text(b); err != nil {
+		if text, err = pdftext.Text(p.ctx(), b); errors.Is(err, pdftext.ErrNoText) {
 			v.Problem = "No text was found in this PDF: it may be too large, encrypted, or consist of images."
 			return p.show("file", v)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	v.Text, v.Cut = cutSource(text)

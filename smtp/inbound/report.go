@@ -151,9 +151,9 @@ func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Repor
 
 // names reports whether a report names an address.
 func names(about bounce.Recipient, email string) bool {
-	email = mail.FoldAddress(email)
-	return about.Email != "" && mail.FoldAddress(about.Email) == email ||
-		about.Original != "" && mail.FoldAddress(about.Original) == email
+	email = mail.CanonicalAddress(email)
+	return about.Email != "" && mail.CanonicalAddress(about.Email) == email ||
+		about.Original != "" && mail.CanonicalAddress(about.Original) == email
 }
 
 // add adds the report's result for a recipient.
@@ -162,7 +162,7 @@ func (t *told) add(rep bounce.Report, sent store.SentTo) {
 	if !ok {
 		return
 	}
-	r := store.Report{RecipientSeq: sent.RecipientSeq, MessageSeq: sent.MessageSeq, EmailFold: mail.FoldAddress(sent.Email)}
+	r := store.Report{RecipientSeq: sent.RecipientSeq, MessageSeq: sent.MessageSeq, EmailFold: mail.CanonicalAddress(sent.Email)}
 	switch about.Outcome {
 	case bounce.Bounced:
 		r.Status, r.Soft = store.RecipientBounced, !about.Hard
@@ -216,7 +216,7 @@ func (r *Receiver) keep(ctx context.Context, all told, stored bool) error {
 		}
 	}
 	for _, sent := range all.optOuts {
-		if err := r.store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, mail.FoldAddress(sent.Email)); err != nil {
+		if err := r.store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, mail.CanonicalAddress(sent.Email)); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v result) *store.Attempt {
 	}
 	if v.status != store.RecipientQueued {
 		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
-			a.EmailFold, a.SuppressFor = mail.FoldAddress(c.Email), smtp.SuppressedMail(enhancedOf(v.response))
+			a.EmailFold, a.SuppressFor = mail.CanonicalAddress(c.Email), smtp.SuppressedMail(enhancedOf(v.response))
 		}
 		return a
 	}

@@ -55,15 +55,21 @@ func enhancedOf(response string) string {
 // that bounced, complained or unsubscribed after the message was accepted receive
 // nothing more, even if it was scheduled or is retried.
 func (q *Queue) splitSuppressed(ctx context.Context, claimed []store.Claimed) (send, skip []store.Claimed, err error) {
-	about := make([]store.Addressee, len(claimed))
+	about := make([]store.Addressee, 0, len(claimed))
+	of := make([]int, 0, len(claimed)) // the index in claimed of each in about
 	for i, c := range claimed {
-		about[i] = store.Addressee{
-			AccountID: c.AccountID, EmailFold: mail.FoldAddress(c.Email), Category: c.Category,
+		for _, email := range mail.AddressSpellings(c.Email) {
+			about = append(about, store.Addressee{AccountID: c.AccountID, EmailFold: email, Category: c.Category})
+			of = append(of, i)
 		}
 	}
-	suppressed, err := q.store.SuppressedAmong(ctx, about)
-	if err != nil || !slices.Contains(suppressed, true) {
+	found, err := q.store.SuppressedAmong(ctx, about)
+	if err != nil || !slices.Contains(found, true) {
 		return claimed, nil, err
+	}
+	suppressed := make([]bool, len(claimed))
+	for i, is := range found {
+		suppressed[of[i]] = suppressed[of[i]] || is
 	}
 	for i, c := range claimed {
 		if suppressed[i] {

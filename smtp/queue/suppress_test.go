@@ -100,9 +100,10 @@ func TestSuppressedMeanwhile(t *testing.T) {
 		tried := storetest.Email(t, w.store, account, gone)
 		scheduled := storetest.Email(t, w.store, account, gone, func(e *store.NewEmail) { e.ScheduledAt = &due })
 		marketing := storetest.Email(t, w.store, account, quiet, func(e *store.NewEmail) { e.Category = store.CategoryMarketing })
+		other := storetest.Email(t, w.store, account, []string{`"Gone"@out.bücher.example`}, func(e *store.NewEmail) { e.ScheduledAt = &due })
 		plain := storetest.Email(t, w.store, account, quiet)
 		round(t, q, 3)
-		for fold, category := range map[string]store.SuppressionCategory{"gone@out.example": store.SuppressAll, "quiet@out.example": store.SuppressMarketing} {
+		for fold, category := range map[string]store.SuppressionCategory{"gone@out.example": store.SuppressAll, "quiet@out.example": store.SuppressMarketing, "gone@out.xn--bcher-kva.example": store.SuppressAll} {
 			_, err := w.store.Suppress(t.Context(), store.Suppression{
 				AccountID: account, Email: fold, EmailFold: fold, Reason: store.SuppressedManual, Category: category,
 			}, nil)
@@ -112,7 +113,7 @@ func TestSuppressedMeanwhile(t *testing.T) {
 		}
 		busy = false
 		w.clock.Add(2 * time.Hour)
-		round(t, q, 4)
+		round(t, q, 5)
 		for _, tt := range []struct {
 			name string
 			of   store.Email
@@ -120,6 +121,7 @@ func TestSuppressedMeanwhile(t *testing.T) {
 		}{
 			{"tried before", tried, store.RecipientSuppressed},
 			{"scheduled", scheduled, store.RecipientSuppressed},
+			{"another spelling", other, store.RecipientSuppressed},
 			{"marketing", marketing, store.RecipientSuppressed},
 			{"not marketing", plain, store.RecipientDelivered},
 		} {

@@ -136,14 +136,40 @@ func author(from string) (mail.Address, error) {
 	if err := mail.ValidAddress(a.Email); err != nil {
 		return mail.Address{}, &FieldError{"from", err.Error()}
 	}
-	before, bracketed := strings.CutSuffix(strings.TrimSpace(from), "<"+a.Email+">")
-	if bracketed && (!strings.ContainsAny(before, "<>@") || strings.HasPrefix(before, `"`)) {
+	from = strings.TrimSpace(from)
+	if name, ok := strings.CutSuffix(from, "<"+a.Email+">"); ok && isPlainName(name) {
 		return a, nil
 	}
-	if _, comment, _ := strings.Cut(from, a.Email); bracketed || !strings.HasPrefix(from, a.Email) || comment != "" && !strings.HasPrefix(comment, " (") {
-		return mail.Address{}, &FieldError{"from", "must have the form name <address> or address"}
+	if comment, ok := strings.CutPrefix(from, a.Email); ok && (comment == "" || isPlainComment(comment)) {
+		return a, nil
 	}
-	return a, nil
+	return mail.Address{}, &FieldError{"from", "must have the form name <address> or address; put a name with special characters in quotes"}
+}
+
+// isPlainName reports whether s, which stands before an address in angle brackets,
+// is nothing, one quoted string, or words without special characters.
+func isPlainName(s string) bool {
+	s = strings.Trim(s, " \t")
+	if !strings.HasPrefix(s, `"`) {
+		return !strings.ContainsAny(s, `<>@,;:"()`)
+	}
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i == len(s)-1
+		}
+	}
+	return false
+}
+
+// isPlainComment reports whether s, which follows an address, is one comment that
+// no program reads as another address.
+func isPlainComment(s string) bool {
+	s, opened := strings.CutPrefix(s, " (")
+	s, closed := strings.CutSuffix(s, ")")
+	return opened && closed && !strings.ContainsAny(s, `<>@()\`)
 }
 
 // Trace is what a server adds to a submitted message.
