@@ -31,7 +31,8 @@ func (c *Client) CancelEmail(ctx context.Context, params gen.CancelEmailParams, 
 // CreateApiKey calls POST /v1/api-keys.
 //
 // Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
-// Not idempotent.
+// A key with `limits` cannot create keys: 403 `insufficient_scope`. A key without the scope `admin` is
+// revoked and stopped together with the keys that it created. Not idempotent.
 func (c *Client) CreateApiKey(ctx context.Context, request *gen.ApiKeyCreate, options ...gen.RequestOption) (*gen.ApiKeyCreated, error) {
 	return unwrap(c.api.CreateApiKey(ctx, request, options...))
 }
@@ -518,7 +519,10 @@ func (c *Client) RetryWebhookDelivery(ctx context.Context, params gen.RetryWebho
 
 // RevokeApiKey calls DELETE /v1/api-keys/{api_key_id}.
 //
-// Revokes a key. From then on, requests with it get 401.
+// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
+// also revokes the keys that it created, and those that these created. Webhook endpoints that a
+// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
+// `admin` has changed them since.
 func (c *Client) RevokeApiKey(ctx context.Context, params gen.RevokeApiKeyParams, options ...gen.RequestOption) (*gen.DeletedApiKey, error) {
 	return unwrap(c.api.RevokeApiKey(ctx, params, options...))
 }
@@ -526,7 +530,10 @@ func (c *Client) RevokeApiKey(ctx context.Context, params gen.RevokeApiKeyParams
 // RotateWebhookSecret calls POST /v1/webhooks/{webhook_id}/rotate-secret.
 //
 // Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
-// Not idempotent.
+// For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
+// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
+// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
+// idempotent.
 func (c *Client) RotateWebhookSecret(ctx context.Context, params gen.RotateWebhookSecretParams, options ...gen.RequestOption) (*gen.WebhookEndpointRotated, error) {
 	return unwrap(c.api.RotateWebhookSecret(ctx, params, options...))
 }
@@ -569,7 +576,8 @@ func (c *Client) SimulateMessage(ctx context.Context, request *gen.MessageSimula
 //
 // Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
 // get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
-// changes nothing.
+// changes nothing. A stop of a key without the scope `admin` also holds for the keys that it created,
+// and those that these created.
 func (c *Client) StopSending(ctx context.Context, request *gen.StopScope, options ...gen.RequestOption) (*gen.Stop, error) {
 	return unwrap(c.api.StopSending(ctx, request, options...))
 }
@@ -651,7 +659,10 @@ func (c *Client) UpdateTemplate(ctx context.Context, request *gen.TemplateUpdate
 
 // UpdateWebhook calls PATCH /v1/webhooks/{webhook_id}.
 //
-// Changes the given fields only.
+// Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
+// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
+// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
+// the endpoint since.
 func (c *Client) UpdateWebhook(ctx context.Context, request *gen.WebhookUpdate, params gen.UpdateWebhookParams, options ...gen.RequestOption) (*gen.WebhookEndpoint, error) {
 	return unwrap(c.api.UpdateWebhook(ctx, request, params, options...))
 }

@@ -181,7 +181,8 @@ type AgentsInvoker interface {
 	//
 	// Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
 	// get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
-	// changes nothing.
+	// changes nothing. A stop of a key without the scope `admin` also holds for the keys that it created,
+	// and those that these created.
 	//
 	// POST /v1/stop
 	StopSending(ctx context.Context, request *StopScope, options ...RequestOption) (*Stop, error)
@@ -434,7 +435,8 @@ type KeysInvoker interface {
 	// CreateApiKey invokes createApiKey operation.
 	//
 	// Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
-	// Not idempotent.
+	// A key with `limits` cannot create keys: 403 `insufficient_scope`. A key without the scope `admin` is
+	// revoked and stopped together with the keys that it created. Not idempotent.
 	//
 	// POST /v1/api-keys
 	CreateApiKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error)
@@ -464,7 +466,10 @@ type KeysInvoker interface {
 	ListKeys(ctx context.Context, params ListKeysParams, options ...RequestOption) (*ApiKeyList, error)
 	// RevokeApiKey invokes revokeApiKey operation.
 	//
-	// Revokes a key. From then on, requests with it get 401.
+	// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
+	// also revokes the keys that it created, and those that these created. Webhook endpoints that a
+	// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
+	// `admin` has changed them since.
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error)
@@ -771,7 +776,10 @@ type WebhooksInvoker interface {
 	// RotateWebhookSecret invokes rotateWebhookSecret operation.
 	//
 	// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
-	// Not idempotent.
+	// For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
+	// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
+	// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
+	// idempotent.
 	//
 	// POST /v1/webhooks/{webhook_id}/rotate-secret
 	RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams, options ...RequestOption) (*WebhookEndpointRotated, error)
@@ -784,7 +792,10 @@ type WebhooksInvoker interface {
 	TestWebhook(ctx context.Context, params TestWebhookParams, options ...RequestOption) (*WebhookTestResult, error)
 	// UpdateWebhook invokes updateWebhook operation.
 	//
-	// Changes the given fields only.
+	// Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
+	// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
+	// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
+	// the endpoint since.
 	//
 	// PATCH /v1/webhooks/{webhook_id}
 	UpdateWebhook(ctx context.Context, request *WebhookUpdate, params UpdateWebhookParams, options ...RequestOption) (*WebhookEndpoint, error)
@@ -1046,7 +1057,8 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 // CreateApiKey invokes createApiKey operation.
 //
 // Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
-// Not idempotent.
+// A key with `limits` cannot create keys: 403 `insufficient_scope`. A key without the scope `admin` is
+// revoked and stopped together with the keys that it created. Not idempotent.
 //
 // POST /v1/api-keys
 func (c *Client) CreateApiKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error) {
@@ -9032,7 +9044,10 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 
 // RevokeApiKey invokes revokeApiKey operation.
 //
-// Revokes a key. From then on, requests with it get 401.
+// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
+// also revokes the keys that it created, and those that these created. Webhook endpoints that a
+// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
+// `admin` has changed them since.
 //
 // DELETE /v1/api-keys/{api_key_id}
 func (c *Client) RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error) {
@@ -9145,7 +9160,10 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 // RotateWebhookSecret invokes rotateWebhookSecret operation.
 //
 // Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
-// Not idempotent.
+// For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
+// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
+// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
+// idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/rotate-secret
 func (c *Client) RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams, options ...RequestOption) (*WebhookEndpointRotated, error) {
@@ -9889,7 +9907,8 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 //
 // Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
 // get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
-// changes nothing.
+// changes nothing. A stop of a key without the scope `admin` also holds for the keys that it created,
+// and those that these created.
 //
 // POST /v1/stop
 func (c *Client) StopSending(ctx context.Context, request *StopScope, options ...RequestOption) (*Stop, error) {
@@ -11062,7 +11081,10 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 
 // UpdateWebhook invokes updateWebhook operation.
 //
-// Changes the given fields only.
+// Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
+// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
+// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
+// the endpoint since.
 //
 // PATCH /v1/webhooks/{webhook_id}
 func (c *Client) UpdateWebhook(ctx context.Context, request *WebhookUpdate, params UpdateWebhookParams, options ...RequestOption) (*WebhookEndpoint, error) {

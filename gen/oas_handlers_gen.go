@@ -324,7 +324,8 @@ func (s *Server) handleCancelEmailRequest(args [1]string, argsEscaped bool, w ht
 // handleCreateApiKeyRequest handles createApiKey operation.
 //
 // Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
-// Not idempotent.
+// A key with `limits` cannot create keys: 403 `insufficient_scope`. A key without the scope `admin` is
+// revoked and stopped together with the keys that it created. Not idempotent.
 //
 // POST /v1/api-keys
 func (s *Server) handleCreateApiKeyRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9366,7 +9367,10 @@ func (s *Server) handleRetryWebhookDeliveryRequest(args [2]string, argsEscaped b
 
 // handleRevokeApiKeyRequest handles revokeApiKey operation.
 //
-// Revokes a key. From then on, requests with it get 401.
+// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
+// also revokes the keys that it created, and those that these created. Webhook endpoints that a
+// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
+// `admin` has changed them since.
 //
 // DELETE /v1/api-keys/{api_key_id}
 func (s *Server) handleRevokeApiKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9508,7 +9512,10 @@ func (s *Server) handleRevokeApiKeyRequest(args [1]string, argsEscaped bool, w h
 // handleRotateWebhookSecretRequest handles rotateWebhookSecret operation.
 //
 // Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
-// Not idempotent.
+// For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
+// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
+// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
+// idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/rotate-secret
 func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10450,7 +10457,8 @@ func (s *Server) handleSimulateMessageRequest(args [1]string, argsEscaped bool, 
 //
 // Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
 // get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
-// changes nothing.
+// changes nothing. A stop of a key without the scope `admin` also holds for the keys that it created,
+// and those that these created.
 //
 // POST /v1/stop
 func (s *Server) handleStopSendingRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -11960,7 +11968,10 @@ func (s *Server) handleUpdateTemplateRequest(args [1]string, argsEscaped bool, w
 
 // handleUpdateWebhookRequest handles updateWebhook operation.
 //
-// Changes the given fields only.
+// Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
+// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
+// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
+// the endpoint since.
 //
 // PATCH /v1/webhooks/{webhook_id}
 func (s *Server) handleUpdateWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -117,7 +117,8 @@ type AgentsHandler interface {
 	//
 	// Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends
 	// get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again
-	// changes nothing.
+	// changes nothing. A stop of a key without the scope `admin` also holds for the keys that it created,
+	// and those that these created.
 	//
 	// POST /v1/stop
 	StopSending(ctx context.Context, req *StopScope) (*Stop, error)
@@ -370,7 +371,8 @@ type KeysHandler interface {
 	// CreateApiKey implements createApiKey operation.
 	//
 	// Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
-	// Not idempotent.
+	// A key with `limits` cannot create keys: 403 `insufficient_scope`. A key without the scope `admin` is
+	// revoked and stopped together with the keys that it created. Not idempotent.
 	//
 	// POST /v1/api-keys
 	CreateApiKey(ctx context.Context, req *ApiKeyCreate) (*ApiKeyCreated, error)
@@ -400,7 +402,10 @@ type KeysHandler interface {
 	ListKeys(ctx context.Context, params ListKeysParams) (*ApiKeyList, error)
 	// RevokeApiKey implements revokeApiKey operation.
 	//
-	// Revokes a key. From then on, requests with it get 401.
+	// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
+	// also revokes the keys that it created, and those that these created. Webhook endpoints that a
+	// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
+	// `admin` has changed them since.
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams) (*DeletedApiKey, error)
@@ -707,7 +712,10 @@ type WebhooksHandler interface {
 	// RotateWebhookSecret implements rotateWebhookSecret operation.
 	//
 	// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
-	// Not idempotent.
+	// For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
+	// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
+	// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
+	// idempotent.
 	//
 	// POST /v1/webhooks/{webhook_id}/rotate-secret
 	RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams) (*WebhookEndpointRotated, error)
@@ -720,7 +728,10 @@ type WebhooksHandler interface {
 	TestWebhook(ctx context.Context, params TestWebhookParams) (*WebhookTestResult, error)
 	// UpdateWebhook implements updateWebhook operation.
 	//
-	// Changes the given fields only.
+	// Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
+	// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
+	// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
+	// the endpoint since.
 	//
 	// PATCH /v1/webhooks/{webhook_id}
 	UpdateWebhook(ctx context.Context, req *WebhookUpdate, params UpdateWebhookParams) (*WebhookEndpoint, error)

@@ -334,7 +334,7 @@ func TestLimitsOfInboxesAndKeys(t *testing.T) {
 		s.do(t, http.MethodPatch, key, `{"limits":null}`, self).wantError(t, http.StatusForbidden, "insufficient_scope limits")
 		s.do(t, http.MethodPatch, key, `{"limits":{"sends_per_day":6},"name":"Agent"}`, self).want(t, http.StatusOK).wantAt(t, "limits.sends_per_day", "6")
 		s.do(t, http.MethodPost, "/v1/keys", `{"name":"more","scopes":["send"]}`, self).wantError(t, http.StatusForbidden, "insufficient_scope")
-		s.do(t, http.MethodPost, "/v1/keys", `{"name":"less","scopes":["send"],"limits":{"sends_per_day":6}}`, self).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/keys", `{"name":"less","scopes":["send"],"limits":{"sends_per_day":1}}`, self).wantError(t, http.StatusForbidden, "insufficient_scope")
 		s.do(t, http.MethodPatch, "/v1/api-keys/"+k.str(t, "id"), `{"limits":null}`).want(t, http.StatusOK).wantAt(t, "limits", `null`)
 		s.do(t, http.MethodPatch, "/v1/keys/key_none", `{"name":"x"}`).want(t, http.StatusNotFound)
 		bound := as(s.newKey(t, onlyInboxes(in.str(t, "id")), scopes("keys:manage")))

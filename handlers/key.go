@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -20,12 +21,20 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseWider(httpapi.Caller(ctx), k); err != nil {
+	by := httpapi.Caller(ctx)
+	if err := refuseWider(by, k); err != nil {
 		return nil, err
+	}
+	if !isAdmin(by) {
+		k.CreatedBy = ownerOf(by)
 	}
 	secret := apikey.New(string(k.Mode), a.cfg.KeyPrefix)
 	k.Hash, k.Prefix, k.Hint = store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
-	if k, err = a.store.CreateKey(ctx, k); err != nil {
+	k, err = a.store.CreateKey(ctx, k)
+	if errors.Is(err, store.ErrState) { // the caller's key was revoked after the request began
+		return nil, httpapi.ErrUnauthorized
+	}
+	if err != nil {
 		return nil, err
 	}
 	v := keyToAPI(k)
@@ -151,10 +160,14 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	return k, nil
 }
 
-// refuseWider prevents a key from creating a key with more access than its own.
+// refuseWider prevents a key from creating a key with more access than its own. A key
+// with limits creates none, because each key has a budget of its own.
 func refuseWider(by, k store.Key) error {
 	wider := func(what string) error {
 		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key cannot make a key that reaches further than itself: "+what)
+	}
+	if !by.Bounds().None() {
+		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has limits, and a key with limits cannot create keys: use a key without limits")
 	}
 	for _, s := range k.Scopes.V {
 		if !mayGrant(by.Scopes.V, s) {
@@ -170,9 +183,6 @@ func refuseWider(by, k store.Key) error {
 		return wider("allowed_ips")
 	case by.ExpiresAt != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(by.ExpiresAt.Time)):
 		return wider("expires_at")
-	}
-	if limit := by.Bounds().Looser(k.Bounds()); limit != "" {
-		return wider("limits." + limit)
 	}
 	return nil
 }

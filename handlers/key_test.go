@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -195,6 +196,96 @@ func TestRevokeKey(t *testing.T) {
 			if slices.Contains(s.do(t, http.MethodGet, door, "").want(t, http.StatusOK).strs(t, "data", "id"), id) {
 				t.Errorf("%s still lists it", door)
 			}
+		}
+	})
+}
+
+// Each key has a budget of its own, so that a key with limits must not create keys.
+func TestKeyWithLimitsCreatesNoKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		one := limitedKey(`{"sends_per_day":1}`, t)
+		for name, secret := range map[string]string{
+			"a key that manages keys": s.newKey(t, one, scopes("emails:send", "keys:manage")),
+			"an admin key":            s.newKey(t, one),
+		} {
+			send := func() response {
+				path, body := sendDoors["email"](in, store.Message{}, "ann@out.example")
+				return s.do(t, http.MethodPost, path, body, as(secret))
+			}
+			send().want(t, http.StatusCreated)
+			send().wantError(t, http.StatusTooManyRequests, "budget_exceeded limits.sends_per_day")
+			for _, door := range doors {
+				for _, limits := range []string{`{"sends_per_day":1}`, `{"sends_per_day":0}`, `null`} {
+					res := s.do(t, http.MethodPost, door, `{"name":"n","scopes":["emails:send"],"limits":`+limits+`}`, as(secret))
+					res.wantError(t, http.StatusForbidden, "insufficient_scope")
+					if m := res.str(t, "error.message"); !strings.Contains(m, "a key with limits cannot create keys") {
+						t.Errorf("%s: the message is %q", name, m)
+					}
+				}
+			}
+		}
+	})
+}
+
+// family is a key without the scope admin, a key that it created, and one that this key
+// created.
+type family struct{ secrets, ids [3]string }
+
+func (s *server) newFamily(t *testing.T) family {
+	t.Helper()
+	f := family{}
+	f.secrets[0] = s.newKey(t, scopes("emails:send", "keys:manage", "webhooks:manage"))
+	f.ids[0] = s.keyID(t, f.secrets[0])
+	for i := range 2 {
+		f.secrets[i+1], f.ids[i+1] = s.createKey(t, as(f.secrets[i]))
+	}
+	return f
+}
+
+// createKey creates a key over the API.
+func (s *server) createKey(t *testing.T, opts ...option) (secret, id string) {
+	t.Helper()
+	made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"n","scopes":["emails:send","keys:manage","webhooks:manage"]}`, opts...).want(t, http.StatusCreated)
+	return made.str(t, "key"), made.str(t, "id")
+}
+
+func TestRevokedKeyTakesTheKeysItCreated(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		works := func(secret string, want int) {
+			t.Helper()
+			s.do(t, http.MethodGet, "/v1/keys", "", as(secret)).want(t, want)
+		}
+		f, apart := s.newFamily(t), s.newFamily(t)
+		hook := "/v1/webhooks/" + s.newWebhook(t, ``, as(f.secrets[2])).str(t, "id")
+		s.do(t, http.MethodDelete, "/v1/keys/"+f.ids[1], "").want(t, http.StatusOK)
+		works(f.secrets[0], http.StatusOK)
+		works(f.secrets[1], http.StatusUnauthorized)
+		works(f.secrets[2], http.StatusUnauthorized)
+		s.do(t, http.MethodGet, hook, "").want(t, http.StatusOK).wantAt(t, "active", `false`)
+		s.do(t, http.MethodDelete, "/v1/keys/"+f.ids[2], "").wantError(t, http.StatusNotFound, "not_found")
+
+		// Its children of before are revoked already, and a new one goes with it.
+		late, _ := s.createKey(t, as(f.secrets[0]))
+		s.do(t, http.MethodDelete, "/v1/api-keys/"+f.ids[0], "").want(t, http.StatusOK)
+		works(f.secrets[0], http.StatusUnauthorized)
+		works(late, http.StatusUnauthorized)
+		for _, secret := range apart.secrets {
+			works(secret, http.StatusOK)
+		}
+
+		// A key that an admin key created stays, so that an admin key can be replaced.
+		admin := s.newKey(t, scopes("admin"))
+		next, _ := s.createKey(t, as(admin))
+		s.do(t, http.MethodDelete, "/v1/keys/"+s.keyID(t, admin), "").want(t, http.StatusOK)
+		works(next, http.StatusOK)
+
+		// A key revoked while it creates a key leaves none behind.
+		k := store.Key{AccountID: s.account, Name: "n", Hash: store.HashKey("late"), Mode: store.KeyLive, CreatedBy: &f.ids[0]}
+		if _, err := s.store.CreateKey(t.Context(), k); !errors.Is(err, store.ErrState) {
+			t.Errorf("a revoked key created a key: %v", err)
 		}
 	})
 }

@@ -127,3 +127,42 @@ func TestStopHoldsOnAllNodesAndDoors(t *testing.T) {
 		}
 	})
 }
+
+// A stop of a key holds for the keys that it created, before the stop and after it.
+func TestStopOfAKeyHoldsForTheKeysItCreated(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in, f := s.newInbox(t), s.newFamily(t)
+		send := func(secret string) response {
+			path, body := sendDoors["email"](in, store.Message{}, "ann@out.example")
+			return s.do(t, http.MethodPost, path, body, as(secret))
+		}
+		stop := func(path, id string) {
+			t.Helper()
+			s.do(t, http.MethodPost, path, `{"key_id":"`+id+`"}`).want(t, http.StatusOK)
+		}
+		stop("/v1/stop", f.ids[0])
+		late, _ := s.createKey(t, as(f.secrets[2]))
+		for i, secret := range []string{f.secrets[0], f.secrets[1], f.secrets[2], late} {
+			res := send(secret)
+			res.wantError(t, http.StatusForbidden, "sending_stopped")
+			if m := res.str(t, "error.message"); !strings.Contains(m, f.ids[0]) {
+				t.Errorf("key %d: the message %q does not name the key to resume", i, m)
+			}
+		}
+		send(s.key).want(t, http.StatusCreated)
+		apart := s.newFamily(t)
+		send(apart.secrets[2]).want(t, http.StatusCreated)
+
+		stop("/v1/stop", f.ids[1])
+		stop("/v1/resume", f.ids[0])
+		send(f.secrets[0]).want(t, http.StatusCreated)
+		for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
+			send(secret).wantError(t, http.StatusForbidden, "sending_stopped")
+		}
+		stop("/v1/resume", f.ids[1])
+		for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
+			send(secret).want(t, http.StatusCreated)
+		}
+	})
+}

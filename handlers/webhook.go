@@ -140,11 +140,20 @@ func (a *API) GetWebhook(ctx context.Context, p gen.GetWebhookParams) (*gen.Webh
 
 // UpdateWebhook implements PATCH /v1/webhooks/{webhook_id}.
 func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.UpdateWebhookParams) (*gen.WebhookEndpoint, error) {
-	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
+	current, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
 		return nil, err
 	}
+	adminOwned, err := a.ownedByAdmin(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	k := httpapi.Caller(ctx)
 	url, given := req.URL.Get()
 	if given {
+		if string(url) != current.URL && adminOwned && !isAdmin(k) {
+			return nil, errNeedsAdmin("url", "url: a person or a key with the scope admin owns this endpoint, so that changing its URL needs the scope admin")
+		}
 		if err := a.checkWebhookURL(ctx, string(url)); err != nil {
 			return nil, err
 		}
@@ -153,11 +162,10 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 	if err != nil {
 		return nil, err
 	}
-	k := httpapi.Caller(ctx)
-	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, func(w *store.Webhook) error {
+	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), func(w *store.Webhook) error {
 		wasActive := w.Active
-		if given {
-			w.URL = string(url)
+		if given && w.URL != string(url) {
+			w.URL, w.URLBy = string(url), ownerOf(k)
 		}
 		if req.Events.IsSet() {
 			w.Events = eventTypes(req.Events)
@@ -167,22 +175,37 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		}
 		patch(&w.Active, req.Active)
 		switch {
-		case adopts(k):
-			w.OwnerKey = nil
-		case w.Active && !wasActive: // its former key may be revoked
+		case isAdmin(k): // it stays when the key that created it is revoked
+			w.OwnerKey, w.URLBy, w.SecretBy = nil, nil, nil
+		case w.Active && !wasActive && !adminOwned: // its former key may be revoked
 			w.OwnerKey = ownerOf(k)
 		}
 		return nil
 	})
+	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
+		return nil, httpapi.ErrUnauthorized
+	}
 	if err != nil {
 		return nil, err
 	}
 	return webhookToAPI(w), nil
 }
 
-// adopts reports whether a change by the key removes the endpoint's owner, so
-// that it stays when the key that created it is revoked.
-func adopts(k store.Key) bool { return httpapi.HasScope(k.Scopes.V, "admin") }
+// isAdmin reports whether the caller has the scope admin.
+func isAdmin(k store.Key) bool { return httpapi.HasScope(k.Scopes.V, "admin") }
+
+// ownedByAdmin reports whether the endpoint belongs to a person or to an admin key that
+// is not revoked.
+func (a *API) ownedByAdmin(ctx context.Context, w store.Webhook) (bool, error) {
+	if w.OwnerKey == nil {
+		return true, nil
+	}
+	owner, err := a.store.Key(ctx, w.AccountID, *w.OwnerKey)
+	if errors.Is(err, store.ErrNotFound) { // it is revoked
+		return false, nil
+	}
+	return isAdmin(owner), err
+}
 
 // DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
 func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*gen.DeletedWebhook, error) {
@@ -197,10 +220,23 @@ func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*ge
 
 // RotateWebhookSecret implements POST /v1/webhooks/{webhook_id}/rotate-secret.
 func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecretParams) (*gen.WebhookEndpointRotated, error) {
-	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
+	current, err := a.webhookOf(ctx, p.WebhookID)
+	if err != nil {
 		return nil, err
 	}
-	w, secret, err := a.store.RotateWebhook(ctx, httpapi.Caller(ctx).AccountID, p.WebhookID, adopts(httpapi.Caller(ctx)))
+	adminOwned, err := a.ownedByAdmin(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	k := httpapi.Caller(ctx)
+	if adminOwned && !isAdmin(k) {
+		return nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
+			"a person or a key with the scope admin owns this endpoint, so that rotating its secret needs the scope admin")
+	}
+	w, secret, err := a.store.RotateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), isAdmin(k))
+	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
+		return nil, httpapi.ErrUnauthorized
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -380,3 +380,106 @@ func TestRevokedKeyTurnsItsWebhooksOff(t *testing.T) {
 		}
 	})
 }
+
+// An endpoint is turned off with the key that chose its URL or knows its secret, even if
+// another key created it.
+func TestRevokedKeyTurnsOffWebhooksThatItChanged(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		patch := func(t *testing.T, path, body string, by option) {
+			s.do(t, http.MethodPatch, path, body, by).want(t, http.StatusOK)
+		}
+		rotate := func(t *testing.T, path string, by option) {
+			s.do(t, http.MethodPost, path+"/rotate-secret", "", by).want(t, http.StatusOK)
+		}
+		secret := s.newKey(t, scopes("webhooks:manage"))
+		revoked, owner, other := as(secret), as(s.newKey(t, scopes("webhooks:manage"))), as(s.newKey(t, scopes("webhooks:manage")))
+		admin := as(s.newKey(t, scopes("admin")))
+		const another = `{"url":"https://hooks.example/two"}`
+		tests := []struct {
+			name   string
+			change func(t *testing.T, path string)
+			active bool
+		}{
+			{"another URL", func(t *testing.T, path string) { patch(t, path, another, revoked) }, false},
+			{"another secret", func(t *testing.T, path string) { rotate(t, path, revoked) }, false},
+			{"the same URL", func(t *testing.T, path string) { patch(t, path, `{"url":"https://hooks.example/mail"}`, revoked) }, true},
+			{"other events", func(t *testing.T, path string) { patch(t, path, `{"events":["message.received"]}`, revoked) }, true},
+			{"another URL, and another secret by another key", func(t *testing.T, path string) {
+				patch(t, path, another, revoked)
+				rotate(t, path, other)
+			}, false},
+			{"another URL, replaced by another key", func(t *testing.T, path string) {
+				patch(t, path, another, revoked)
+				patch(t, path, `{"url":"https://hooks.example/three"}`, other)
+			}, true},
+			{"another URL, kept by an admin key", func(t *testing.T, path string) {
+				patch(t, path, another, revoked)
+				patch(t, path, `{}`, admin)
+			}, true},
+			{"another secret, replaced by an admin key", func(t *testing.T, path string) {
+				rotate(t, path, revoked)
+				rotate(t, path, admin)
+			}, true},
+		}
+		paths := make([]string, len(tests))
+		for i, tt := range tests {
+			paths[i] = "/v1/webhooks/" + s.newWebhook(t, ``, owner).str(t, "id")
+			tt.change(t, paths[i])
+		}
+		id := s.keyID(t, secret)
+		s.do(t, http.MethodDelete, "/v1/keys/"+id, "").want(t, http.StatusOK)
+		for i, tt := range tests {
+			got := s.do(t, http.MethodGet, paths[i], "").want(t, http.StatusOK)
+			if got.at(t, "active") != tt.active {
+				t.Errorf("%s: active %v, want %v", tt.name, got.at(t, "active"), tt.active)
+			}
+			if !tt.active {
+				got.wantAt(t, "disabled_reason", `"the key that changed its URL or secret was revoked"`)
+			}
+		}
+
+		// A key revoked while it changes an endpoint changes nothing.
+		w := strings.TrimPrefix(paths[2], "/v1/webhooks/")
+		_, err := s.store.UpdateWebhook(t.Context(), s.account, w, &id, func(w *store.Webhook) error { w.URLBy = &id; return nil })
+		if !errors.Is(err, store.ErrState) {
+			t.Errorf("a revoked key changed an endpoint: %v", err)
+		}
+		if _, _, err := s.store.RotateWebhook(t.Context(), s.account, w, &id, false); !errors.Is(err, store.ErrState) {
+			t.Errorf("a revoked key rotated a secret: %v", err)
+		}
+	})
+}
+
+// The URL and the secret of an endpoint of a person or an admin key need the scope admin.
+func TestWebhooksOfAdminsKeepTheirURLAndSecret(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		adminSecret := s.newKey(t, scopes("admin"))
+		admin, other := as(adminSecret), as(s.newKey(t, scopes("webhooks:manage")))
+		created := "/v1/webhooks/" + s.newWebhook(t, ``, admin).str(t, "id")
+		adopted := "/v1/webhooks/" + s.newWebhook(t, ``, other).str(t, "id")
+		s.do(t, http.MethodPatch, adopted, `{}`, admin).want(t, http.StatusOK)
+		const another = `{"url":"https://hooks.example/two"}`
+		refused := func(path string) {
+			t.Helper()
+			s.do(t, http.MethodPatch, path, another, other).wantError(t, http.StatusForbidden, "insufficient_scope url")
+			s.do(t, http.MethodPost, path+"/rotate-secret", "", other).wantError(t, http.StatusForbidden, "insufficient_scope")
+			s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "url", `"https://hooks.example/mail"`)
+		}
+		for _, path := range []string{created, adopted} {
+			refused(path)
+			for _, body := range []string{`{"active":false}`, `{"active":true,"url":"https://hooks.example/mail","events":["message.received"]}`} {
+				s.do(t, http.MethodPatch, path, body, other).want(t, http.StatusOK)
+			}
+			refused(path) // turning it off and on has not made it the key's
+		}
+		s.do(t, http.MethodPatch, adopted, another, admin).want(t, http.StatusOK)
+
+		// An endpoint that is off because its key is revoked has no owner.
+		orphan := "/v1/webhooks/" + s.newWebhook(t, ``, admin).str(t, "id")
+		s.do(t, http.MethodDelete, "/v1/keys/"+s.keyID(t, adminSecret), "").want(t, http.StatusOK)
+		s.do(t, http.MethodGet, orphan, "").want(t, http.StatusOK).wantAt(t, "active", `false`)
+		s.do(t, http.MethodPatch, orphan, `{"url":"https://hooks.example/two","active":true}`, other).want(t, http.StatusOK)
+	})
+}

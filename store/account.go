@@ -499,8 +499,7 @@ func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]
 		return nil, err
 	}
 	for _, seq := range stopped {
-		const q = `SELECT account_id, scope FROM stops WHERE account_id = $1`
-		if err := b.tx.SelectContext(ctx, &all[seq].stops, q, seq); err != nil {
+		if err := b.tx.SelectContext(ctx, &all[seq].stops, stopsWhere("account_id = $1"), seq); err != nil {
 			return nil, err
 		}
 	}

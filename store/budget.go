@@ -878,7 +878,17 @@ const stopsEvery = 200 * time.Millisecond
 // stop is an account, inbox or key that sends nothing.
 type stop struct {
 	AccountID int64  `db:"account_id"`
-	Scope     string `db:"scope"`
+	Scope     string `db:"scope"`  // what was stopped
+	Sender    string `db:"sender"` // Scope, or a key that descends from it
+}
+
+// stopsWhere returns the query for the stops with a condition. A stop of a key is also
+// one of each key that descends from it.
+func stopsWhere(condition string) string {
+	return `WITH RECURSIVE own AS (SELECT account_id, scope FROM stops WHERE ` + condition + `),
+		held (account_id, scope, sender) AS (SELECT account_id, scope, scope FROM own
+			UNION SELECT h.account_id, h.scope, k.id FROM held h JOIN api_keys k ON k.created_by = h.sender WHERE k.account_id = h.account_id)
+		SELECT account_id, scope, sender FROM held`
 }
 
 // stops remembers what is stopped for a moment, so that delivering many messages
@@ -901,6 +911,7 @@ func (e *StoppedError) Error() string {
 }
 
 // Stop stops an account, or one of its inboxes or keys, from sending, on all nodes.
+// A stop of a key also stops the keys that descend from it.
 // What is queued waits. It returns when it was stopped.
 func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, error) {
 	const q = `INSERT INTO stops (account_id, scope, at) VALUES ($1, $2, $3) ON CONFLICT (account_id, scope) DO UPDATE SET at = stops.at RETURNING at`
@@ -1017,7 +1028,7 @@ func (s *Store) knownStops(ctx context.Context) ([]stop, error) {
 	}
 	began := time.Now()
 	var all []stop
-	if err := s.reads.All(ctx, &all, `SELECT account_id, scope FROM stops`); err != nil {
+	if err := s.reads.All(ctx, &all, stopsWhere("true")); err != nil {
 		return nil, s.wrap(err, "stops")
 	}
 	s.stops.read, s.stops.all = began, all
@@ -1036,7 +1047,7 @@ func (c *Claimed) stoppedBy(s stop) bool {
 
 // stops reports whether the stop holds for what a key or person sends from an inbox.
 func (s stop) stops(account int64, inbox, by string) bool {
-	return s.AccountID == account && (s.Scope == StopAccount || s.Scope == inbox || s.Scope == by)
+	return s.AccountID == account && (s.Sender == StopAccount || s.Sender == inbox || s.Sender == by)
 }
 
 // leaveStopped makes the claimed recipients of stopped senders wait for Resume, and
@@ -1052,7 +1063,7 @@ func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed
 		accounts[i] = claimed[i].Message.AccountID
 	}
 	var all []stop
-	if err := selectIn(ctx, tx, &all, `SELECT account_id, scope FROM stops WHERE account_id IN (?)`+s.engine.KeepRow(), accounts); err != nil {
+	if err := selectIn(ctx, tx, &all, stopsWhere("account_id IN (?)"+s.engine.KeepRow()), accounts); err != nil {
 		return nil, errIn("stops", err)
 	}
 	var seqs []int64

@@ -41,13 +41,16 @@ type Key struct {
 	RevokedAt  *Time           `db:"revoked_at"`
 	CreatedAt  Time            `db:"created_at"`
 	Limits     *JSON[Limits]   `db:"limits"` // nil: none
+	// CreatedBy is the id of the key that created it and that it is revoked and stopped
+	// with. It is nil for a key of a person or of an admin key.
+	CreatedBy *string `db:"created_by"`
 }
 
 // Bounds returns the limits of the key, or nil.
 func (k Key) Bounds() *Limits { return bounds(k.Limits) }
 
 const keyColumns = `seq, account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids,
-	expires_at, last_used_at, revoked_at, created_at, limits`
+	expires_at, last_used_at, revoked_at, created_at, limits, created_by`
 
 // HashKey returns the hash under which a key's secret is stored.
 func HashKey(secret string) []byte {
@@ -55,25 +58,56 @@ func HashKey(secret string) []byte {
 	return h[:]
 }
 
-// CreateKey stores k, which carries AccountID, Name, Hash, Prefix, Hint, Mode
-// and what limits it, and returns it with its id.
+// CreateKey stores k, which carries AccountID, Name, Hash, Prefix, Hint, Mode,
+// CreatedBy and what limits it, and returns it with its id. It returns ErrState when
+// CreatedBy has been revoked.
 func (s *Store) CreateKey(ctx context.Context, k Key) (Key, error) {
+	var out Key
 	err := s.inTx(ctx, "create key", func(tx *sqlx.Tx) error {
+		if k.CreatedBy != nil {
+			if err := s.lockAccountFor(ctx, tx, k.AccountID, k.CreatedBy); err != nil {
+				return err
+			}
+		}
 		var err error
-		k, err = s.insertKey(ctx, tx, k)
+		out, err = s.insertKey(ctx, tx, k)
 		return err
 	})
-	return k, err
+	return out, err
+}
+
+// lockAccountFor locks the account, so that none of its keys is revoked until the
+// transaction ends. It returns ErrState when the key by, which may be nil, has been
+// revoked.
+func (s *Store) lockAccountFor(ctx context.Context, tx *sqlx.Tx, accountID int64, by *string) error {
+	const (
+		lock = `SELECT seq FROM accounts WHERE seq = $1`
+		live = `SELECT count(*) FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+	)
+	var n int64
+	if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), accountID); err != nil {
+		return errIn("lock the account", err)
+	}
+	if by == nil {
+		return nil
+	}
+	if err := tx.GetContext(ctx, &n, live, accountID, *by); err != nil {
+		return errIn("read the key", err)
+	}
+	if n == 0 {
+		return fmt.Errorf("key %s is revoked: %w", *by, ErrState)
+	}
+	return nil
 }
 
 func (s *Store) insertKey(ctx context.Context, tx *sqlx.Tx, k Key) (Key, error) {
 	const q = `
-		INSERT INTO api_keys (account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at, limits)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		INSERT INTO api_keys (account_id, id, name, hash, prefix, hint, mode, scopes, allowed_ips, inbox_ids, expires_at, created_at, limits, created_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		RETURNING ` + keyColumns
 	now := s.now()
 	err := tx.GetContext(ctx, &k, q, k.AccountID, NewID("key_", now), k.Name, k.Hash, k.Prefix, k.Hint, k.Mode,
-		k.Scopes, k.AllowedIPs, k.InboxIDs, k.ExpiresAt, NewTime(now), k.Limits)
+		k.Scopes, k.AllowedIPs, k.InboxIDs, k.ExpiresAt, NewTime(now), k.Limits, k.CreatedBy)
 	return k, err
 }
 
@@ -170,29 +204,41 @@ func (s *Store) UpdateKey(ctx context.Context, accountID int64, id string, edit 
 	return k, err
 }
 
-// RevokeKey revokes the key at once and disables its webhook endpoints. It
-// returns ErrNotFound if the account has no active key with this id.
+// RevokeKey revokes the key and the keys that descend from it at once, and disables
+// their webhook endpoints. It returns ErrNotFound if the account has no active key
+// with this id.
 func (s *Store) RevokeKey(ctx context.Context, accountID int64, id string) error {
 	return s.inTx(ctx, "revoke key", func(tx *sqlx.Tx) error { return s.revokeKey(ctx, tx, accountID, id) })
 }
 
 func (s *Store) revokeKey(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) error {
 	const (
-		lock   = `SELECT seq FROM accounts WHERE seq = $1` // CreateWebhook locks it too
 		revoke = `UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
-		off    = `UPDATE webhook_endpoints SET active = false, disabled_reason = 'the key that created it was revoked'
-			WHERE account_id = $1 AND owner_key = $2 AND active`
+		// The key and the keys that descend from it.
+		family = `WITH RECURSIVE family (id) AS (
+			SELECT id FROM api_keys WHERE account_id = $1 AND id = $2
+			UNION SELECT k.id FROM family f JOIN api_keys k ON k.created_by = f.id WHERE k.account_id = $1) `
+		rest = family + `UPDATE api_keys SET revoked_at = $3
+			WHERE account_id = $1 AND revoked_at IS NULL AND id IN (SELECT id FROM family)`
+		off = family + `UPDATE webhook_endpoints SET active = false, disabled_reason =
+				CASE WHEN owner_key IN (SELECT id FROM family) THEN 'the key that created it was revoked'
+				ELSE 'the key that changed its URL or secret was revoked' END
+			WHERE account_id = $1 AND active AND (owner_key IN (SELECT id FROM family)
+				OR url_by IN (SELECT id FROM family) OR secret_by IN (SELECT id FROM family))`
 	)
-	var n int64
-	if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), accountID); err != nil {
-		return errIn("lock the account", err)
+	if err := s.lockAccountFor(ctx, tx, accountID, nil); err != nil {
+		return err
 	}
-	res, err := tx.ExecContext(ctx, revoke, accountID, id, NewTime(s.now()))
+	now := NewTime(s.now())
+	res, err := tx.ExecContext(ctx, revoke, accountID, id, now)
 	if err != nil {
 		return err
 	}
 	if err := one(res, "key "+id, ErrNotFound); err != nil {
 		return err
+	}
+	if _, err := tx.ExecContext(ctx, rest, accountID, id, now); err != nil {
+		return errIn("revoke the keys that it created", err)
 	}
 	_, err = tx.ExecContext(ctx, off, accountID, id)
 	return errIn("turn off webhook endpoints", err)

@@ -32,6 +32,11 @@ type Webhook struct {
 	// OwnerKey is the id of the key whose revocation turns the endpoint off. It is nil
 	// for an endpoint of a person, or that an admin key has changed.
 	OwnerKey *string `db:"owner_key"`
+	// URLBy and SecretBy are the ids of the keys that last changed the URL and the
+	// secret. Revoking one of them turns the endpoint off too. They are nil when no key
+	// has changed them since the endpoint was created or an admin key changed it.
+	URLBy    *string `db:"url_by"`
+	SecretBy *string `db:"secret_by"`
 	// DisabledReason is why the service disabled the endpoint.
 	DisabledReason *string `db:"disabled_reason"`
 	// OldUntil is until when the secret before the last rotation signs too.
@@ -52,7 +57,7 @@ type InboxRef struct {
 }
 
 const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
-	secret, old_secret, owner_key`
+	secret, old_secret, owner_key, url_by, secret_by`
 
 // Wants reports whether the endpoint is notified of events of this type that are
 // about this inbox, or about none (0).
@@ -120,9 +125,7 @@ func (s *Store) WebhookKeys(w Webhook, at time.Time) ([][]byte, error) {
 // has been revoked.
 func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string) (Webhook, string, error) {
 	const (
-		lock  = `SELECT seq FROM accounts WHERE seq = $1`
 		count = `SELECT count(*) FROM webhook_endpoints WHERE account_id = $1`
-		owner = `SELECT count(*) FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
 		q     = `
 		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at, owner_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -132,18 +135,10 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 	id := NewID("wh_", now)
 	var out Webhook
 	err := s.inTx(ctx, "create webhook endpoint", func(tx *sqlx.Tx) error {
+		if err := s.lockAccountFor(ctx, tx, w.AccountID, w.OwnerKey); err != nil {
+			return err
+		}
 		var n int64
-		if err := tx.GetContext(ctx, &n, lock+s.engine.LockRow(), w.AccountID); err != nil {
-			return errIn("lock the account", err)
-		}
-		if w.OwnerKey != nil {
-			if err := tx.GetContext(ctx, &n, owner, w.AccountID, *w.OwnerKey); err != nil {
-				return errIn("read the key", err)
-			}
-			if n == 0 {
-				return fmt.Errorf("key %s is revoked: %w", *w.OwnerKey, ErrState)
-			}
-		}
 		if err := tx.GetContext(ctx, &n, count, w.AccountID); err != nil {
 			return err
 		}
@@ -218,17 +213,23 @@ func (s *Store) InboxRefs(ctx context.Context, accountID int64, ids []string) (*
 	return refs, nil
 }
 
-// UpdateWebhook lets edit change URL, events, inboxes, active and owner key. An endpoint that
-// is turned on starts anew: why it was off and since when it failed is forgotten,
-// and what was left pending is due. An error of edit changes nothing and is returned unchanged.
-func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, edit func(*Webhook) error) (Webhook, error) {
+// UpdateWebhook lets edit change URL, events, inboxes, active, and the keys that the
+// endpoint is turned off with. An endpoint that is turned on starts anew: why it was off
+// and since when it failed is forgotten, and what was left pending is due. An error of
+// edit changes nothing and is returned unchanged. It returns ErrState when the key by,
+// which is nil for a person, has been revoked.
+func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, by *string, edit func(*Webhook) error) (Webhook, error) {
 	const save = `
-		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7, inboxes = $8
+		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7, inboxes = $8,
+			url_by = $9, secret_by = $10
 		 WHERE seq = $1`
 	var w Webhook
 	var refused error
 	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
-		var err error
+		err := s.lockAccountFor(ctx, tx, accountID, by)
+		if err != nil {
+			return err
+		}
 		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
 			return err
 		}
@@ -239,7 +240,8 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, e
 		if w.Active && !was {
 			w.DisabledReason, w.FailingSince = nil, nil
 		}
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey, w.Inboxes)
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey, w.Inboxes,
+			w.URLBy, w.SecretBy)
 		return err
 	})
 	switch {
@@ -254,22 +256,27 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, e
 
 // RotateWebhook gives the endpoint a new secret and returns both. The one before
 // goes on to sign for OldSecretTTL; one that was before that ends at once. adopt
-// takes the endpoint away from its owner key.
-func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, adopt bool) (Webhook, string, error) {
-	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4, owner_key = $5 WHERE seq = $1`
+// takes the endpoint away from its keys. It returns ErrState when the key by, which is
+// nil for a person, has been revoked.
+func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, by *string, adopt bool) (Webhook, string, error) {
+	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4, owner_key = $5, url_by = $6, secret_by = $7 WHERE seq = $1`
 	secret := newSecret()
 	var w Webhook
 	err := s.inTx(ctx, "rotate secret", func(tx *sqlx.Tx) error {
-		var err error
+		err := s.lockAccountFor(ctx, tx, accountID, by)
+		if err != nil {
+			return err
+		}
 		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
 			return err
 		}
 		until := NewTime(s.now().Add(OldSecretTTL))
 		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.Seal(webhookLabel(id), []byte(secret))
+		w.SecretBy = by
 		if adopt {
-			w.OwnerKey = nil
+			w.OwnerKey, w.URLBy, w.SecretBy = nil, nil, nil
 		}
-		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil, w.OwnerKey)
+		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil, w.OwnerKey, w.URLBy, w.SecretBy)
 		return err
 	})
 	return w, secret, err

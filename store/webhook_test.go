@@ -71,7 +71,7 @@ func TestTwoRotationsEndTheFirstSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, false); err != nil {
+			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, nil, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,7 +96,7 @@ func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
 		all, _ := newHook(t, s, in.AccountID)
 		some, _ := newHook(t, s, in.AccountID, store.EventDraftCreated, store.EventMessageDelivered)
 		off, _ := newHook(t, s, in.AccountID)
-		if _, err := s.UpdateWebhook(t.Context(), in.AccountID, off.ID, func(w *store.Webhook) error { w.Active = false; return nil }); err != nil {
+		if _, err := s.UpdateWebhook(t.Context(), in.AccountID, off.ID, nil, func(w *store.Webhook) error { w.Active = false; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		storetest.Received(t, s, in)

@@ -202,6 +202,7 @@ func (p program) keyRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a key",
+		Long:  "Revoke a key. Unless it has the scope admin, the keys that it created are revoked too.",
 		Args:  cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {

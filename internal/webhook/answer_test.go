@@ -180,7 +180,7 @@ func TestFiveDaysOfFailuresTurnTheEndpointOff(t *testing.T) { // W10
 	if active() {
 		t.Fatal("it is still on")
 	}
-	if _, err := s.UpdateWebhook(t.Context(), in.AccountID, w.ID, func(w *store.Webhook) error { w.Active = true; return nil }); err != nil {
+	if _, err := s.UpdateWebhook(t.Context(), in.AccountID, w.ID, nil, func(w *store.Webhook) error { w.Active = true; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	attempt()

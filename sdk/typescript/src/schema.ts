@@ -578,7 +578,7 @@ export interface paths {
         head?: never;
         /**
          * Update a webhook endpoint
-         * @description Changes the given fields only.
+         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -620,7 +620,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate the signing secret
-         * @description Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret. Not idempotent.
+         * @description Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret. For an endpoint that a person or a key with the scope `admin` created or has changed, this needs `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not idempotent.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -791,7 +791,7 @@ export interface paths {
         put?: never;
         /**
          * Stop sending
-         * @description Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again changes nothing.
+         * @description Stops the account, one inbox or one key. Within a second nothing more leaves, on all nodes. Sends get 403 `sending_stopped`; queued and scheduled mail waits. Receiving continues. Stopping again changes nothing. A stop of a key without the scope `admin` also holds for the keys that it created, and those that these created.
          */
         post: operations["stopSending"];
         delete?: never;
@@ -902,7 +902,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description Creates a key and returns its secret, once. A key cannot create a key that may do more than itself. Not idempotent.
+         * @description Creates a key and returns its secret, once. A key cannot create a key that may do more than itself. A key with `limits` cannot create keys: 403 `insufficient_scope`. A key without the scope `admin` is revoked and stopped together with the keys that it created. Not idempotent.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -926,7 +926,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description Revokes a key. From then on, requests with it get 401.
+         * @description Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this also revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has changed them since.
          */
         delete: operations["revokeApiKey"];
         options?: never;
