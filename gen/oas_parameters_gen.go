@@ -12057,8 +12057,8 @@ type WaitForMessageParams struct {
 	// Only messages after the one with this ID, which may have been deleted since. Pass the ID of the last
 	// match to chain calls without losing or repeating a message.
 	After OptString `json:",omitempty,omitzero"`
-	// Only messages with an extracted code or link. With `code` the newest match is returned instead of
-	// the oldest: a service that sends a second code no longer accepts the first.
+	// Only messages with an extracted code or link. The newest match is returned instead of the oldest: a
+	// service that sends a second code no longer accepts the first.
 	Has OptWaitHas `json:",omitempty,omitzero"`
 	// `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that
 	// the sender wrote. A wait in this view implies `has=code` unless `has` is given.

@@ -13264,7 +13264,7 @@ type WaitResult struct {
 	Object string `json:"object"`
 	// Whether the time passed without a matching message.
 	TimedOut bool `json:"timed_out"`
-	// The oldest matching message, with `has=code` the newest, or null on a timeout.
+	// The oldest matching message, with `has` the newest, or null on a timeout.
 	Message NilMessage `json:"message"`
 	// The cut-off time used. Older messages were ignored.
 	Since time.Time `json:"since"`

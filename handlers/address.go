@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -80,6 +81,9 @@ func addressFromAPI(field string, a gen.Address) (mail.Address, error) {
 	if name != "" {
 		addr.Name = name
 	}
+	if utf8.RuneCountInString(addr.Name) > maxRecipientName {
+		return mail.Address{}, httpapi.Invalid(field, "has a name of more than %d characters", maxRecipientName)
+	}
 	return addr, nil
 }
 
@@ -88,7 +92,8 @@ func addressFromAPI(field string, a gen.Address) (mail.Address, error) {
 func isOwn(in store.Inbox, email string) bool {
 	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
 	name, _, _ := strings.Cut(local, "+")
-	return name+"@"+domain == in.Address
+	own, at, _ := strings.Cut(in.Address, "@")
+	return domain == at && (name == own || slices.Contains(in.Aliases.V, name))
 }
 
 // others returns the addresses that do not belong to the inbox itself.

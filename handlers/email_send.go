@@ -351,7 +351,11 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 				Status: http.StatusBadRequest, Code: gen.ErrorCodeTemplateConflict, Param: "template", Message: "template and html cannot be combined: send one of them",
 			}
 		}
-		t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, id)
+		k := httpapi.Caller(ctx)
+		if httpapi.Visible(k) != nil { // as for the operations of templates
+			return s, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key is limited to inboxes, and templates belong to none")
+		}
+		t, err := a.store.Template(ctx, k.AccountID, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return s, httpapi.Invalid("template", "%s", cmp.Or(ids.Typo(id), "not found in this account"))
 		}

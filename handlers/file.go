@@ -204,6 +204,9 @@ func (a *API) openFile(ctx context.Context, f file) (io.ReadSeekCloser, string, 
 	if err != nil {
 		return nil, "", err
 	}
+	if m.ExpiredAt != nil {
+		return nil, "", fmt.Errorf("content of %s: %w", m.ID, store.ErrNotFound)
+	}
 	if f.attachmentID == "" {
 		raw, err := a.store.Raw(ctx, m.Seq)
 		if err != nil {

@@ -2,6 +2,10 @@ package handlers
 
 import "time"
 
+// maxRecipientName is the most characters of a name beside an address, as in the
+// contract.
+const maxRecipientName = 100
+
 // Batches of emails.
 const (
 	// maxBatchBytes limits the texts of a batch with their variables filled in.

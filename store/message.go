@@ -136,15 +136,15 @@ func (s *Store) AnyMessage(ctx context.Context, accountID int64, id string) (Mes
 }
 
 // FirstMessage returns the oldest message of one inbox that matches, with its
-// content, or ErrNotFound. With HasCode it returns the newest, because a new code
-// replaces the ones before. It does not look for text.
+// content, or ErrNotFound. With HasCode or HasLink it returns the newest, because a new
+// code or link replaces the ones before. It does not look for text.
 func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, error) {
 	w := &where{}
 	w.add("i.status <> 'deleted'")
 	w.add("m.inbox_seq = ?", f.InboxSeq)
 	f.add(w)
 	order := ` ORDER BY m.created_at, m.seq LIMIT 1`
-	if f.HasCode {
+	if f.HasCode || f.HasLink {
 		order = ` ORDER BY m.created_at DESC, m.seq DESC LIMIT 1`
 	}
 	q := wholeMessage + w.sql() + order

@@ -176,7 +176,7 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 	}
 	for i, c := range cs {
 		m := bySeq[c.seq]
-		if m == nil {
+		if m == nil || m.ExpiredAt != nil {
 			continue
 		}
 		if c.read {

@@ -118,7 +118,7 @@ export interface paths {
         };
         /**
          * Wait for a message
-         * @description Waits until a matching message arrives (long polling). Start waiting before or after the message arrives: a message received at or after `since` is returned at once: the oldest match, or with `has=code` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as `after` to wait for the next message. When the server shuts down the response is 503 with `Retry-After`: send the request again. Counts as one request. With `view=code` the response has only the code, the link and where they come from, and the scope `codes:read` is enough.
+         * @description Waits until a matching message arrives (long polling). Start waiting before or after the message arrives: a message received at or after `since` is returned at once: the oldest match, or with `has` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as `after` to wait for the next message. When the server shuts down the response is 503 with `Retry-After`: send the request again. Counts as one request. With `view=code` the response has only the code, the link and where they come from, and the scope `codes:read` is enough.
          */
         get: operations["waitForMessage"];
         put?: never;
@@ -2589,7 +2589,7 @@ export interface components {
             object: "wait_result";
             /** @description Whether the time passed without a matching message. */
             timed_out: boolean;
-            /** @description The oldest matching message, with `has=code` the newest, or null on a timeout. */
+            /** @description The oldest matching message, with `has` the newest, or null on a timeout. */
             message: components["schemas"]["Message"] | null;
             /**
              * Format: date-time
@@ -4763,7 +4763,7 @@ export interface components {
         WaitTimeout: number;
         /** @description Only messages after the one with this ID, which may have been deleted since. Pass the ID of the last match to chain calls without losing or repeating a message. */
         WaitAfter: string;
-        /** @description Only messages with an extracted code or link. With `code` the newest match is returned instead of the oldest: a service that sends a second code no longer accepts the first. */
+        /** @description Only messages with an extracted code or link. The newest match is returned instead of the oldest: a service that sends a second code no longer accepts the first. */
         WaitHas: "code" | "link";
         /** @description `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that the sender wrote. A wait in this view implies `has=code` unless `has` is given. */
         MessageView: "code";
@@ -5199,7 +5199,7 @@ export interface operations {
                 direction?: components["parameters"]["WaitDirection"];
                 /** @description Only messages after the one with this ID, which may have been deleted since. Pass the ID of the last match to chain calls without losing or repeating a message. */
                 after?: components["parameters"]["WaitAfter"];
-                /** @description Only messages with an extracted code or link. With `code` the newest match is returned instead of the oldest: a service that sends a second code no longer accepts the first. */
+                /** @description Only messages with an extracted code or link. The newest match is returned instead of the oldest: a service that sends a second code no longer accepts the first. */
                 has?: components["parameters"]["WaitHas"];
                 /** @description `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that the sender wrote. A wait in this view implies `has=code` unless `has` is given. */
                 view?: components["parameters"]["MessageView"];
