@@ -48,12 +48,40 @@ func TestUndoApproval(t *testing.T) {
 		}
 
 		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Better."}`).want(t, http.StatusOK)
-		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", with("Idempotency-Key", "one")).want(t, http.StatusCreated).wantAt(t, "text", `"Better."`)
+		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", with("Idempotency-Key", "two")).want(t, http.StatusCreated).wantAt(t, "text", `"Better."`)
 		s.clock.Add(10 * time.Second)
 		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
 		s.clock.Add(store.UndoMargin)
 		if n := due(); n != 1 {
 			t.Errorf("%d recipients are due at the end, want 1", n)
+		}
+	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+}
+
+// A retry of an approval that was undone gets the response of the first call. It does not
+// approve the draft again, whether it names a version or not.
+func TestRetriedApprovalDoesNotRedoAnUndoneOne(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		for key, body := range map[string]string{"any": "", "version": `{"version":1}`} {
+			d := s.newDraft(t, in, plainSend)
+			approve := func() response {
+				t.Helper()
+				return s.do(t, http.MethodPost, draftPath(t, d, "/send"), body, with(idempotencyKey, key)).want(t, http.StatusCreated)
+			}
+			first := approve()
+			s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").want(t, http.StatusOK)
+			again := approve()
+			again.wantSame(t, first)
+			if again.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("%s: the retry was not replayed", key)
+			}
+			s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+			s.do(t, http.MethodPost, draftPath(t, d, "/send"), body).want(t, http.StatusCreated)
+		}
+		if n := s.outbound(t); n != 2 {
+			t.Errorf("%d messages are to be sent, want 2", n)
 		}
 	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
 }

@@ -3,10 +3,12 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -637,48 +639,39 @@ const UndoMargin = time.Second
 
 // UndoDraft makes a draft pending again that was approved less than within ago, and
 // deletes its message, which then counts against no budget. The draft then waits
-// without expiry. It returns ErrState if the draft is not approved, or if that
-// was earlier.
+// without expiry. It returns ErrState if the draft is not approved, if that was
+// earlier, or if a node has claimed the message.
 func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (Draft, error) {
 	const (
 		undo = `UPDATE drafts SET status = 'pending', message_id = NULL, decided_by = NULL, decided_at = NULL, updated_at = $4, expires_at = NULL,
 			thread_seq = CASE WHEN kind = 'new' THEN NULL ELSE thread_seq END, thread_id = CASE WHEN kind = 'new' THEN NULL ELSE thread_id END
 			WHERE seq = $1 AND status = 'sent' AND message_id = $2 AND decided_at > $3 AND expired_at IS NULL`
-		find    = `SELECT m.seq, m.inbox_seq FROM messages m WHERE m.account_id = $1 AND m.id = $2`
-		claimed = `SELECT count(*) FROM recipients WHERE message_seq = $1 AND fence > 0`
+		keep = `UPDATE idempotency SET resource_id = $2 WHERE resource_id = $1`
 	)
 	if d.Status != DraftSent || d.MessageID == nil {
 		return Draft{}, fmt.Errorf("draft is %s: %w", d.Status, ErrState)
 	}
 	var blobs []string
 	err := s.inTx(ctx, "undo approval", func(tx *sqlx.Tx) error {
+		m, err := s.lockApprovedMessage(ctx, tx, d)
+		if err != nil {
+			return err
+		}
 		counted, err := s.lockApproved(ctx, tx, d.Seq)
 		if err != nil {
 			return err
 		}
+		// A retry of the approval gets its response, and does not approve again.
+		if _, err := tx.ExecContext(ctx, keep, m.ID, d.ID); err != nil {
+			return errIn("keep the cached response", err)
+		}
 		now := s.now()
-		res, err := tx.ExecContext(ctx, undo, d.Seq, *d.MessageID, NewTime(now.Add(-within)), NewTime(now))
+		res, err := tx.ExecContext(ctx, undo, d.Seq, m.ID, NewTime(now.Add(-within)), NewTime(now))
 		if err != nil {
 			return err
 		}
 		if err := one(res, "draft "+d.ID, ErrState); err != nil {
 			return err
-		}
-		m := Message{AccountID: d.AccountID, ID: *d.MessageID, InboxID: d.InboxID}
-		var at struct {
-			Seq      int64 `db:"seq"`
-			InboxSeq int64 `db:"inbox_seq"`
-		}
-		if err := tx.GetContext(ctx, &at, find, d.AccountID, *d.MessageID); err != nil {
-			return s.wrap(err, "message "+*d.MessageID)
-		}
-		m.Seq, m.InboxSeq = at.Seq, at.InboxSeq
-		var n int
-		if err := tx.GetContext(ctx, &n, claimed, m.Seq); err != nil {
-			return err
-		}
-		if n > 0 {
-			return fmt.Errorf("message %s is leaving: %w", m.ID, ErrState)
 		}
 		if blobs, err = s.deleteMessage(ctx, tx, m); err != nil {
 			return err
@@ -697,6 +690,33 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 		s.log.WarnContext(ctx, "blob left to be swept", "draft_id", d.ID, "error", err)
 	}
 	return s.Draft(ctx, d.AccountID, d.ID)
+}
+
+// lockApprovedMessage locks the message of an approved draft, its recipients and its
+// inbox, in the order of hot writes, so that no node can claim the message. It returns
+// ErrState if one has, or if the message is deleted.
+func (s *Store) lockApprovedMessage(ctx context.Context, tx *sqlx.Tx, d Draft) (Message, error) {
+	const (
+		message    = `SELECT seq, inbox_seq FROM messages WHERE account_id = $1 AND id = $2`
+		recipients = `SELECT fence FROM recipients WHERE message_seq = $1 ORDER BY seq`
+	)
+	m := Message{AccountID: d.AccountID, ID: *d.MessageID, InboxID: d.InboxID}
+	err := tx.GetContext(ctx, &m, message+s.engine.LockRow(), d.AccountID, m.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, fmt.Errorf("message %s is deleted: %w", m.ID, ErrState)
+	}
+	if err != nil {
+		return m, errIn("lock the message", err)
+	}
+	var fences []int64
+	if err := tx.SelectContext(ctx, &fences, recipients+s.engine.LockRow(), m.Seq); err != nil {
+		return m, errIn("lock the recipients", err)
+	}
+	if slices.ContainsFunc(fences, func(fence int64) bool { return fence > 0 }) {
+		return m, fmt.Errorf("message %s is claimed: %w", m.ID, ErrState)
+	}
+	_, err = s.lockInbox(ctx, tx, d.AccountID, d.InboxID)
+	return m, err
 }
 
 // lockPendingDraft reads a draft with its content and keeps others from changing

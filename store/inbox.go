@@ -92,6 +92,9 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 	var out []Inbox
 	err := s.inTx(ctx, "create inbox", func(tx *sqlx.Tx) error {
 		out = nil
+		if err := s.lockAddresses(ctx, tx, len(in.Aliases.V) > 0 || in.CatchAll); err != nil {
+			return err
+		}
 		if in.OnOwnDomain {
 			if err := s.lockDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
 				return err
@@ -304,23 +307,39 @@ func (in Inbox) owner() int64 {
 // CatchAllOf is the address that stands for all other addresses on a domain.
 func CatchAllOf(domain string) string { return "*@" + domain }
 
+// lockAddresses lets one transaction at a time claim further addresses, and none create
+// an inbox meanwhile. To avoid deadlocks, it comes before the locks of domains, accounts
+// and addresses. A transaction may lock an inbox before it, but none after it.
+func (s *Store) lockAddresses(ctx context.Context, tx *sqlx.Tx, further bool) error {
+	const (
+		create = `SELECT pg_advisory_xact_lock_shared(cast(cast('inbox_addresses' AS regclass) AS bigint))`
+		claim  = `SELECT pg_advisory_xact_lock(cast(cast('inbox_addresses' AS regclass) AS bigint))`
+	)
+	if s.engine.Alone() {
+		return nil
+	}
+	q := create
+	if further {
+		q = claim
+	}
+	_, err := tx.ExecContext(ctx, q)
+	return errIn("lock addresses", err)
+}
+
 // saveAddresses replaces the further addresses of an inbox. Its error is a
 // TakenError if another inbox has one of them, or had one as its address.
 func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
 	const (
-		lock   = `LOCK TABLE inboxes IN SHARE ROW EXCLUSIVE MODE` // no inbox is created until the commit
 		remove = `DELETE FROM inbox_addresses WHERE inbox_seq = $1`
 		exists = `SELECT count(*) FROM inboxes WHERE address = $1`
 		add    = `INSERT INTO inbox_addresses (owner, address, inbox_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 		holder = `SELECT i.id, i.address FROM inbox_addresses a JOIN inboxes i ON i.seq = a.inbox_seq WHERE a.owner = $1 AND a.address = $2`
 	)
+	if err := s.lockAddresses(ctx, tx, true); err != nil {
+		return err
+	}
 	if in.OnOwnDomain {
 		if err := s.lockDomain(ctx, tx, in.AccountID, in.Domain); err != nil {
-			return err
-		}
-	}
-	if !s.engine.Alone() {
-		if _, err := tx.ExecContext(ctx, lock); err != nil {
 			return err
 		}
 	}
