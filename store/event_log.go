@@ -104,12 +104,12 @@ func (s *Store) eventsSince(ctx context.Context, accountID int64, since Time, li
 			SELECT seq FROM events WHERE account_id = $1 AND seq > $2 AND seq <= $3 AND created_at >= $4
 			 ORDER BY created_at, seq LIMIT $5) ORDER BY e.created_at, e.seq`
 	)
-	after, err := s.EventsFrom(ctx, since.Add(-searchSkew))
+	after, err := s.eventsBefore(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	// The log is in the order of numbers. The oldest events are not newer than the first
-	// ones, so their numbers are not much higher.
+	// The oldest events are not newer than the newest of as many others. This bounds
+	// their numbers, so that the query need not read the rest of the log.
 	var row struct {
 		N      int  `db:"n"`
 		Newest Time `db:"newest"`
@@ -205,9 +205,18 @@ func (s *Store) eventsAfter(ctx context.Context, scope string, f EventFilter, cu
 		at, err := s.cursors.read(scope, cursor)
 		return at.seq, err
 	case f.Since != nil:
-		return s.EventsFrom(ctx, f.Since.Add(-searchSkew)) // the id may be older than the event
+		return s.eventsBefore(ctx, *f.Since)
 	}
 	return 0, nil
+}
+
+// eventsBefore returns a number below those of all events of that time or later. It
+// goes by the ids, and an id may be older than its event.
+func (s *Store) eventsBefore(ctx context.Context, at Time) (int64, error) {
+	const q = `SELECT coalesce((SELECT seq FROM events WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)`
+	var seq int64
+	err := s.reads.One(ctx, &seq, q, firstID("evt_", at.Add(-searchSkew)))
+	return seq, s.wrap(err, "last event before a time")
 }
 
 // EventPlace returns the number and the time of an event of the account. It

@@ -188,6 +188,100 @@ func TestTailDoesNotWaitForOtherWork(t *testing.T) {
 	}
 }
 
+// listed are the ids of the events of the log, read in pages of two from a cursor on.
+func listed(t *testing.T, s *store.Store, account int64, cursor string) (ids []string) {
+	t.Helper()
+	for first := true; first || cursor != ""; first = false {
+		l, err := s.ListEvents(t.Context(), account, store.EventFilter{}, store.Page{Limit: 2, Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range l.Rows {
+			ids = append(ids, e.ID)
+		}
+		cursor = l.Cursor
+	}
+	return ids
+}
+
+func TestPagesOfTheLogHoldItsEvents(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+		account := storetest.Account(t, s).Seq
+		want := insertEventsAt(t, db, account, []time.Time{begin, begin.Add(time.Second), begin, begin.Add(time.Hour), begin})
+		if diff := cmp.Diff(want, listed(t, s, account, "")); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A page of the log ends before an event that may still be preceded by one of an open
+// transaction. It is not the last page, and the next ones hold both.
+func TestPagesOfTheLogDoNotPassOpenTransactions(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+	account, other := storetest.Account(t, s).Seq, storetest.Account(t, s).Seq
+	s.WaitToSettle(0)
+	first := insertEventsAt(t, db, account, []time.Time{begin})
+	open := db.MustBegin()
+	t.Cleanup(func() { _ = open.Rollback() }) // after a commit this does nothing
+	open.MustExec(`INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, 'evt_open', 'draft.created', false, '{}', 1)`, account)
+	later := insertEventsAt(t, db, account, []time.Time{begin, begin, begin})
+
+	l, err := s.ListEvents(t.Context(), account, store.EventFilter{}, store.Page{Limit: 3})
+	if err != nil || l.Cursor == "" || len(l.Rows) > 1 {
+		t.Fatalf("while the transaction is open: %d events, cursor %q, %v", len(l.Rows), l.Cursor, err)
+	}
+	if l, err := s.ListEvents(t.Context(), other, store.EventFilter{}, store.Page{Limit: 3}); err != nil || l.Cursor != "" {
+		t.Errorf("an account without events: cursor %q, %v", l.Cursor, err)
+	}
+	var got []string
+	for _, e := range l.Rows {
+		got = append(got, e.ID)
+	}
+	if err := open.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, listed(t, s, account, l.Cursor)...)
+	if diff := cmp.Diff(slices.Concat(first, []string{"evt_open"}, later), got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A page of the log waits for transactions that are open, and then holds their events.
+func TestPageOfTheLogWaitsForOpenTransactions(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+	account := storetest.Account(t, s).Seq
+	s.WaitToSettle(tooLong)
+	open := db.MustBegin()
+	t.Cleanup(func() { _ = open.Rollback() }) // after a commit this does nothing
+	open.MustExec(`INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, 'evt_open', 'draft.created', false, '{}', 1)`, account)
+	later := insertEventsAt(t, db, account, []time.Time{begin})
+	pages := make(chan store.List[store.Event], 1)
+	go func() {
+		l, err := s.ListEvents(t.Context(), account, store.EventFilter{}, store.Page{Limit: 3})
+		if err != nil {
+			t.Error(err)
+		}
+		pages <- l
+	}()
+	if err := open.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	l := <-pages
+	for _, e := range l.Rows {
+		got = append(got, e.ID)
+	}
+	if diff := cmp.Diff(append([]string{"evt_open"}, later...), got); diff != "" || l.Cursor != "" {
+		t.Errorf("cursor %q, events (-want +got):\n%s", l.Cursor, diff)
+	}
+}
+
 func TestEventsOfATime(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {

@@ -60,8 +60,8 @@ func (s *Store) Narrow(listScan, searchLook, searchRead, searchBuckets int, buck
 // NarrowReplay sets how many events one replay considers.
 func (s *Store) NarrowReplay(n int) { s.limits.replay = n }
 
-// DoNotWaitToSettle makes a page of the event log end before unsettled events at once.
-func (s *Store) DoNotWaitToSettle() { s.limits.settle = 0 }
+// WaitToSettle sets how long a page of the event log waits for open transactions.
+func (s *Store) WaitToSettle(d time.Duration) { s.limits.settle = d }
 
 // NarrowBytes bounds how many bytes of mail a page of a search reads.
 func (s *Store) NarrowBytes(n int) { s.limits.searchReadBytes = n }
