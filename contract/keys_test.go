@@ -62,6 +62,10 @@ func everyOperationWantsItsScope(t *testing.T, w *world) {
 			if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
 				c = c.saying(`{"name":"narrower","scopes":["` + scope + `"]}`) // than the creating key
 			}
+			if op.OperationID == "rotateWebhookSecret" && scope != "admin" {
+				w.hook = w.newWebhookOf(t, keys[scope], `{"url":"`+w.receiver+`"}`).ID // that of firstKey needs admin
+				c = c.at("/v1/webhooks/" + w.hook + "/rotate-secret")
+			}
 			if scope == "codes:read" {
 				c = c.asking("view", "code") // all that this scope permits
 			}

@@ -47,8 +47,14 @@ func (w *world) makeRoom(t *testing.T) {
 
 func (w *world) newWebhook(t *testing.T, body string) webhookEndpoint {
 	t.Helper()
+	return w.newWebhookOf(t, firstKey, body)
+}
+
+// newWebhookOf creates an endpoint with a key.
+func (w *world) newWebhookOf(t *testing.T, key, body string) webhookEndpoint {
+	t.Helper()
 	w.makeRoom(t)
-	return read[webhookEndpoint](t, w.send(t, w.call("createWebhook").saying(body)).want(t, http.StatusCreated))
+	return read[webhookEndpoint](t, w.send(t, w.call("createWebhook").saying(body).as(key)).want(t, http.StatusCreated))
 }
 
 // newDelivery creates a delivery with a test event.
