@@ -171,7 +171,7 @@ func TestMailIsAcceptedWithoutDNS(t *testing.T) {
 				t.Error(diff)
 			}
 
-			// An inbox that takes mail only from this sender cannot refuse it for good.
+			// An inbox that takes mail only from this sender cannot refuse it permanently.
 			if _, err := s.CreateListEntry(t.Context(), store.ListEntry{
 				AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.ListInbound, Action: mail.ListAllow, Pattern: "ann@out.example", CreatedBy: "key_test",
 			}, true, nil); err != nil {

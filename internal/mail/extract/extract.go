@@ -95,7 +95,7 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Expla
 }
 
 // codesIn returns the codes of a text. It prefers those outside quoted messages,
-// and ignores the others in an answer.
+// and ignores the others in a reply.
 func codesIn(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
 	codes := scanCodes(body, where, hint, budget, why)
 	if len(codes) == 0 || len(codes) == 1 && !hint.answer {
