@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -138,5 +139,17 @@ func TestForeignMessagesCannotBeAnswered(t *testing.T) {
 			body := map[string]string{"/reply": `{"text":"t"}`, "/forward": `{"to":"a@b.example"}`}[action]
 			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+action, body).wantError(t, http.StatusNotFound, "not_found")
 		}
+	})
+}
+
+// A reply to all goes to no address of the inbox itself.
+func TestReplyToAllLeavesOutAliases(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, func(in *store.Inbox) { in.Aliases.V = []string{"sales"} })
+		_, domain, _ := strings.Cut(in.Address, "@")
+		m := s.receive(t, in, "From: ann@out.example\nTo: Sales@"+domain+", ben@out.example\nSubject: q\n\nHello\n")
+		res := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t","reply_all":true}`).want(t, http.StatusCreated)
+		res.wantAt(t, "cc", `[{"email":"ben@out.example","name":null}]`)
 	})
 }

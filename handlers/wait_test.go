@@ -457,3 +457,16 @@ func (s *server) countWaits(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// A new link replaces the ones before, as a new code does.
+func TestAWaitForALinkReturnsTheNewest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		for n := range 2 {
+			s.receive(t, in, fmt.Sprintf("From: shop@out.example\nSubject: Reset your password\n\nReset your password: https://shop.example/reset?token=%d\n", n))
+		}
+		res := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1&has=link", "").want(t, http.StatusOK)
+		res.wantAt(t, "message.extracted.action_link", `"https://shop.example/reset?token=1"`)
+	})
+}
