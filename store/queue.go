@@ -60,7 +60,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	q := `WITH oldest AS MATERIALIZED (
 			SELECT seq FROM recipients` + due + ` ORDER BY next_attempt_at LIMIT ` + w.arg(oldest) + s.engine.SkipLocked() + `),
 		newest AS MATERIALIZED (
-			SELECT seq FROM recipients` + due + ` ORDER BY next_attempt_at DESC LIMIT ` + w.arg(limit-oldest) + s.engine.SkipLocked() + `)
+			SELECT seq FROM recipients` + due + ` AND seq NOT IN (SELECT seq FROM oldest) ORDER BY next_attempt_at DESC LIMIT ` + w.arg(limit-oldest) + s.engine.SkipLocked() + `)
 		UPDATE recipients SET next_attempt_at = ` + now + ` + ` + w.arg(lease.Microseconds()) + `, leased = true, fence = fence + 1, attempts = attempts + 1
 		WHERE seq IN (SELECT seq FROM oldest UNION ALL SELECT seq FROM newest)
 		RETURNING ` + recipientColumns
