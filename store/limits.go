@@ -34,6 +34,15 @@ const (
 	maxResponse = 1000
 )
 
+// Migrations.
+const (
+	// migrateTimeout is how long a step waits for the locks of other nodes. A step that
+	// fails is rolled back.
+	migrateTimeout = 5 * time.Minute
+	// migratePause is the time between two attempts, in which the other nodes work.
+	migratePause = 200 * time.Millisecond
+)
+
 // Results of attempts.
 const (
 	// recordTries is how often a result is written when the database is up, and
@@ -224,6 +233,8 @@ const (
 	// lockedInboxTTL is how long writes to a locked inbox are refused before one of
 	// them tries again.
 	lockedInboxTTL = 5 * time.Second
+	// maxTries is how often a transaction is tried that conflicts with others.
+	maxTries = 3
 	// The outcome of a commit whose connection broke is asked for this long, while a
 	// caller waits and when no caller does, with this pause between two questions.
 	outcomeTimeout     = 5 * time.Second

@@ -201,3 +201,47 @@ func count(t testing.TB, cfg store.Config, table string) int {
 	}
 	return n
 }
+
+// A step that waits for a table lets the statements pass that came after it, and is
+// repeated until the table is free.
+func TestMigrationDoesNotHoldUpOtherNodes(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	db := openRaw(t, cfg)
+	db.MustExec(`DELETE FROM goose_db_version WHERE version_id = 74`)
+	db.MustExec(`ALTER TABLE webhook_endpoints DROP COLUMN url_by, DROP COLUMN secret_by`)
+	node := db.MustBegin()
+	defer func() { _ = node.Rollback() }()
+	node.MustExec(`LOCK TABLE webhook_endpoints IN ROW SHARE MODE`)
+
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := store.Migrate(t.Context(), cfg)
+		migrated <- err
+	}()
+	const waiting = `SELECT count(*) > 0 FROM pg_locks
+		WHERE relation = 'webhook_endpoints'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted`
+	for waits := false; !waits; {
+		if err := db.Get(&waits, waiting); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-migrated:
+			t.Fatalf("migrate returned %v while a node had the table", err)
+		default:
+		}
+	}
+	reader := db.MustBegin()
+	defer func() { _ = reader.Rollback() }()
+	reader.MustExec(`SET LOCAL lock_timeout = '3s'`)
+	var n int
+	if err := reader.Get(&n, `SELECT count(*) FROM webhook_endpoints`); err != nil {
+		t.Errorf("a read behind the waiting migration: %v", err)
+	}
+	if err := errors.Join(reader.Rollback(), node.Rollback()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Errorf("migrate: %v", err)
+	}
+}

@@ -27,6 +27,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
@@ -258,10 +259,6 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
 }
 
-// maxTries bounds how often a transaction that others got in the way of is
-// tried.
-const maxTries = 3
-
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
@@ -462,7 +459,7 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 	if err := refuseNewer(ctx, p); err != nil {
 		return 0, err
 	}
-	for try := 1; ; try++ {
+	for began := time.Now(); ; {
 		done, err := p.Up(ctx)
 		steps += len(done)
 		if err == nil {
@@ -471,15 +468,13 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			steps += len(partial.Applied)
 		}
-		if fault := s.engine.Fault(err); try == migrateTries || fault != engine.Conflict && fault != engine.Locked {
+		fault := s.engine.Fault(err)
+		waits := fault == engine.Conflict || fault == engine.Locked
+		if !waits || time.Since(began) > migrateTimeout || !work.Pause(ctx, migratePause, nil) {
 			return steps, fmt.Errorf("migrate: %w", err)
 		}
 	}
 }
-
-// migrateTries bounds how often a step is tried that waits for the locks of nodes with an
-// older version for too long, or in a circle with them. A step that fails is rolled back.
-const migrateTries = 20
 
 func (s *Store) migrator() (*goose.Provider, error) {
 	name, files, opts, err := s.engine.Migrations()
@@ -615,6 +610,8 @@ func (s *Store) wrap(err error, what string) error {
 		return fmt.Errorf("%s: %w: %w", what, ErrNotFound, err)
 	case engine.Locked:
 		return fmt.Errorf("%s: %w: %w: %w", what, ErrUnavailable, errLocked, err)
+	case engine.Conflict:
+		return fmt.Errorf("%s: %w: %w: %w", what, ErrUnavailable, errConflict, err)
 	case engine.Unavailable:
 		return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 	case engine.Full:

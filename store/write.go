@@ -37,7 +37,7 @@ type hotWrite struct {
 
 // itemAtFault reports whether one item of a batch may be why the batch failed.
 func itemAtFault(err error) bool {
-	if errors.Is(err, errLocked) || errors.Is(err, errStaleBlob) {
+	if errors.Is(err, errLocked) || errors.Is(err, errConflict) || errors.Is(err, errStaleBlob) {
 		return true
 	}
 	return !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrFull)
@@ -473,9 +473,13 @@ func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout 
 	}
 }
 
-// errLocked means that another transaction holds a row for longer than
-// lock_timeout. It comes with ErrUnavailable.
-var errLocked = errors.New("another transaction holds the row")
+// Why a transaction was rolled back. Both come with ErrUnavailable.
+var (
+	// errLocked means that another transaction holds a row for longer than lock_timeout.
+	errLocked = errors.New("another transaction holds the row")
+	// errConflict means that each of maxTries attempts conflicted with other transactions.
+	errConflict = errors.New("other transactions conflict with this one")
+)
 
 // lockedInboxes are inboxes whose row another transaction locks, for example one
 // of a node that stopped in the middle. Their messages are refused at once, so

@@ -87,7 +87,22 @@ func (*postgresEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOptio
 		return "", nil, nil, err
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // look every second, for 5 minutes
-	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
+	return goose.DialectPostgres, sub, []goose.ProviderOption{goose.WithSessionLocker(impatient{locker})}, err
+}
+
+// impatient limits how long a migration waits for the lock of a table. All statements that
+// come later wait behind it. The limit is below PostgreSQL's deadlock_timeout (1 s by
+// default), so that the migration, which is repeated, gives way in a deadlock and not the
+// transaction of another node.
+type impatient struct{ lock.SessionLocker }
+
+// SessionLock implements lock.SessionLocker on the connection that runs the migrations.
+func (l impatient) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := l.SessionLocker.SessionLock(ctx, conn); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "SET lock_timeout = '500ms'")
+	return err
 }
 
 func (*postgresEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelRepeatableRead }

@@ -4,5 +4,3 @@
 -- When sending was resumed, until all mail that waited for it is due.
 ALTER TABLE accounts ADD COLUMN resumed_at BIGINT;
 CREATE INDEX accounts_resumed ON accounts (seq) WHERE resumed_at IS NOT NULL;
-DROP INDEX recipients_stopped;
-CREATE INDEX recipients_stopped ON recipients (account_id, seq) WHERE stopped_due IS NOT NULL;
