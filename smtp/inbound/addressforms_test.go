@@ -13,7 +13,7 @@ import (
 
 // M10 for SMTP: what the API takes as an address is one here too, and mail from
 // it is stored with that sender; what the API refuses is never a recipient.
-func TestSMTPTakesTheAddressesOfTheAPI(t *testing.T) {
+func TestSMTPAcceptsTheAddressesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../internal/mail/testdata/addresses.json")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestSMTPTakesTheAddressesOfTheAPI(t *testing.T) {
 		c.cmd("250", "MAIL FROM:<%s> SMTPUTF8", f.Address)
 		local := f.Address[:strings.LastIndexByte(f.Address, '@')]
 		if ours := c.cmd("550", "RCPT TO:<%s@in.example>", local); !strings.HasPrefix(ours, "550 5.1.1") && !strings.ContainsAny(local, "@%!") {
-			t.Errorf("%s: %q of ours is answered %q", f.Why, local, ours)
+			t.Errorf("%s: reply to %q at our domain: %q", f.Why, local, ours)
 		}
 		c.cmd("550 5.7.1", "RCPT TO:<%s>", f.Address)
 		c.cmd("250", "RCPT TO:<%s>", bot)
@@ -66,10 +66,10 @@ func TestSMTPTakesTheAddressesOfTheAPI(t *testing.T) {
 			// The local part is wrong, whosever it is.
 			got := c.cmd("5", "RCPT TO:<%s@in.example>", local)
 			if !slices.Contains([]string{"500", "501", "553", "555"}, got[:3]) && !strings.HasPrefix(got, "550 5.7.1") {
-				t.Errorf("%s: %q of ours is answered %q", f.Why, local, got)
+				t.Errorf("%s: reply to %q at our domain: %q", f.Why, local, got)
 			}
 		} else if got := c.cmd("5", "RCPT TO:<%s>", f.Address); strings.HasPrefix(got, "550 5.1.1") {
-			t.Errorf("%s: %q is answered %q", f.Why, f.Address, got)
+			t.Errorf("%s: reply to %q: %q", f.Why, f.Address, got)
 		}
 		c.cmd("221", "QUIT")
 	}

@@ -69,7 +69,7 @@ func TestReceivedMailIsAuthenticated(t *testing.T) {
 			{"signed, by another way", "list@other.example", signed, mail.AuthResult{SPF: "fail", DKIM: "pass", DMARC: "pass"}},
 			{"changed", "ann@out.example", signed + "PS.\r\n", mail.AuthResult{SPF: "pass", DKIM: "fail", DMARC: "pass"}},
 			{"forged", "list@other.example", rawMail("Hi."), mail.AuthResult{SPF: "fail", DKIM: "none", DMARC: "fail"}},
-			{"from nobody", "", rawMail("Hi."), mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "fail"}},
+			{"without a From", "", rawMail("Hi."), mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "fail"}},
 			{"large", "ann@out.example", rawMail(strings.Repeat("x\r\n", 200<<10)), mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "pass"}},
 		}
 		_, addr := serve(t, newReceiver(t, s, authenticatedWith(t, zones, 0)))
@@ -90,7 +90,7 @@ func TestReceivedMailIsAuthenticated(t *testing.T) {
 				t.Errorf("%s: %s", tt.name, diff)
 			}
 			if raw := readRaw(t, s, m); raw != tt.raw {
-				t.Errorf("%s: the stored mail is not what came in", tt.name)
+				t.Errorf("%s: the stored message differs from the received one", tt.name)
 			}
 		}
 	})
@@ -141,12 +141,12 @@ func TestMailIsAcceptedWithoutDNS(t *testing.T) {
 
 	none := mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "temperror"}
 	for name, resolver := range map[string]dns.Resolver{
-		"no answer":   outbound.NewResolver(silent.LocalAddr().String()),
-		"no server":   outbound.NewResolver(closed.LocalAddr().String()),
-		"SERVFAIL":    outbound.NewResolver(broken),
-		"it panics":   panicking{},
-		"it lasts":    lasting{},
-		"a cache too": mailauth.NewCache(panicking{}, nil),
+		"no response":            outbound.NewResolver(silent.LocalAddr().String()),
+		"no server":              outbound.NewResolver(closed.LocalAddr().String()),
+		"SERVFAIL":               outbound.NewResolver(broken),
+		"a panic":                panicking{},
+		"a timeout":              lasting{},
+		"a panic behind a cache": mailauth.NewCache(panicking{}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,24 +224,24 @@ func TestHeaderTooLargeIsRefusedWithAuthenticationToo(t *testing.T) {
 type slowDNS struct {
 	dns.Resolver
 	policies chan struct{}
-	answer   chan struct{}
+	response chan struct{}
 }
 
 func (d slowDNS) LookupTXT(_ context.Context, name string) ([]string, error) {
 	if strings.HasPrefix(name, "_dmarc.") {
 		d.policies <- struct{}{}
 	}
-	<-d.answer
+	<-d.response
 	return nil, nil
 }
 
 // The content of large messages is not kept in memory while waiting for DNS: a
 // slow DNS server could fill the memory. The test runs alone to measure it.
 func TestLargeMailWaitsForItsResultsOnTheDisk(t *testing.T) { //nolint:paralleltest // as it says
-	const mails = 12
+	const messages = 12
 	s := storetest.OpenSQLite(t)
 	in := botInbox(t, s)
-	dns := slowDNS{policies: make(chan struct{}, mails), answer: make(chan struct{})}
+	dns := slowDNS{policies: make(chan struct{}, messages), response: make(chan struct{})}
 	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Auth = mailauth.NewChecker(dns, time.Minute, nil) })
 	raw := rawMail(strings.Repeat(strings.Repeat("word ", 15)+"\r\n", 2<<20/77))
 	heap := func() uint64 {
@@ -251,8 +251,8 @@ func TestLargeMailWaitsForItsResultsOnTheDisk(t *testing.T) { //nolint:parallelt
 		return m.HeapAlloc
 	}
 	before := heap()
-	failed := make(chan error, mails)
-	for range mails {
+	failed := make(chan error, messages)
+	for range messages {
 		go func() {
 			spool := r.NewSpool()
 			defer r.close(t.Context(), spool)
@@ -263,25 +263,25 @@ func TestLargeMailWaitsForItsResultsOnTheDisk(t *testing.T) { //nolint:parallelt
 			failed <- err
 		}()
 	}
-	for range mails {
+	for range messages {
 		<-dns.policies
 	}
 	for range cap(r.reading) { // all parsers are free
 		r.reading <- struct{}{}
 	}
 	if held := int64(heap()) - int64(before); held > 8<<20 { //nolint:gosec // far from the limits
-		t.Errorf("%d mails of %d MiB hold %d MiB while they wait", mails, len(raw)>>20, held>>20)
+		t.Errorf("%d messages of %d MiB use %d MiB while they wait", messages, len(raw)>>20, held>>20)
 	}
 	for range cap(r.reading) {
 		<-r.reading
 	}
-	close(dns.answer)
-	for range mails {
+	close(dns.response)
+	for range messages {
 		if err := <-failed; err != nil {
 			t.Error(err)
 		}
 	}
-	if n := len(list(t, s, in)); n != mails {
-		t.Errorf("%d messages stored, want %d", n, mails)
+	if n := len(list(t, s, in)); n != messages {
+		t.Errorf("%d messages stored, want %d", n, messages)
 	}
 }

@@ -60,14 +60,14 @@ func TestInboxIsDeletedUnderOpenSessions(t *testing.T) {
 		t.Logf("%d sessions were refused within %v", sessions, time.Since(deleted))
 		_, err := s.CreateInbox(t.Context(), storetest.NewInbox(func(again *store.Inbox) { again.AccountID, again.Address = in.AccountID, bot }), nil)
 		if !errors.Is(err, store.ErrAddressTaken) {
-			t.Errorf("the address is given out again: %v", err)
+			t.Errorf("the address was reassigned: %v", err)
 		}
 	})
 }
 
 // S22: without its database the server puts mail and recipients off, and says
 // nothing of why.
-func TestDatabaseIsAway(t *testing.T) {
+func TestDatabaseIsUnreachable(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -112,8 +112,8 @@ func TestNoSpaceLeft(t *testing.T) {
 	})
 }
 
-// S22: a folder of large mail that cannot be written to is our trouble: the
-// client may try again, and is never told that its mail is stored.
+// S22: if the folder of large messages cannot be written to, the client gets a
+// transient failure, and never a reply that its message is stored.
 func TestLargeMailCannotBeStored(t *testing.T) {
 	t.Parallel()
 	onPorts(t, func(t *testing.T, p port) {

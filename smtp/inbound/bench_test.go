@@ -42,7 +42,7 @@ func newBenchMail() *benchMail {
 		"Content-Type: text/plain; charset=utf-8\r\n\r\n" +
 		"Your code is 482913.\r\n\r\nhttps://out.example/verify?token=" + place + "\r\n\r\n"
 	for i := 0; len(text) < size; i++ {
-		text += fmt.Sprintf("This is line %d of a mail that has something to say to its reader.\r\n", i)
+		text += fmt.Sprintf("This is line %d of a message with something to say to its reader.\r\n", i)
 	}
 	m := &benchMail{text: []byte(text + ".\r\n")}
 	for at := range m.text {
@@ -88,7 +88,7 @@ func BenchmarkReceive(b *testing.B) {
 			}
 		}
 	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mails/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
 
 // benchClients is how many clients send to the server at once.
@@ -177,11 +177,11 @@ func BenchmarkServer(b *testing.B) {
 			}
 		}
 	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mails/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
 
 // The server of BenchmarkServer takes mail from all its clients at once.
-func TestServerTakesAllClientsOfTheBenchmark(t *testing.T) {
+func TestServerAcceptsAllClientsOfTheBenchmark(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)

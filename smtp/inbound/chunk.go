@@ -19,7 +19,7 @@ type chunks struct {
 
 // bdat reads a chunk, which follows whether the command is accepted or not. It
 // ends the connection when the size of the chunk is malformed, since commands
-// cannot be told from data then, and when the chunk is too large to skip.
+// cannot be distinguished from data then, and when the chunk is too large to skip.
 func (g *guard) bdat(cmd command) {
 	size, last, ok := chunkSize(cmd.args)
 	s := g.session

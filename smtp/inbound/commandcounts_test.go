@@ -20,7 +20,7 @@ func restless(t *testing.T, srv *Server) *[]time.Duration {
 	return &rests
 }
 
-// S16: the hundredth command that leads to nothing ends the session.
+// S16: the hundredth command without effect ends the session.
 func TestJunkCommandsEndTheSession(t *testing.T) {
 	t.Parallel()
 	onPorts(t, func(t *testing.T, p port) {
@@ -29,7 +29,7 @@ func TestJunkCommandsEndTheSession(t *testing.T) {
 			got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(junk+"\r\n", 10_000))))
 			want := append([]string{"220", "250"}, slices.Repeat([]string{code}, maxJunk-2)...)
 			if want = append(want, "421"); !slices.Equal(got, want) {
-				t.Errorf("%s: %d answers: %v", junk, len(got), got)
+				t.Errorf("%s: %d replies: %v", junk, len(got), got)
 			}
 		}
 	})
@@ -48,7 +48,7 @@ func TestErrorsEndTheSession(t *testing.T) {
 			said := codes(converse(t, srv, &slowly{begin, wrong + "\r\n", 50}))
 			got := said[3:]
 			if len(got) != maxErrors || got[maxErrors-1] != "421" || got[maxErrors-2][0] != '5' {
-				t.Errorf("%q: %d answers: %v", wrong, len(got), got)
+				t.Errorf("%q: %d replies: %v", wrong, len(got), got)
 			}
 			if n := maxErrors - slowErrors + 1; len(*rests) != n || (*rests)[0] != errorPause {
 				t.Errorf("%q: %v, want %d times %v", wrong, *rests, n, errorPause)
@@ -86,7 +86,7 @@ func TestAcceptedMailResetsTheCounts(t *testing.T) {
 			"MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n" + fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw)
 		got := codes(converse(t, srv, strings.NewReader("EHLO x\r\n"+strings.Repeat(round, 5)+"QUIT\r\n")))
 		if got[len(got)-1] != "221" || len(k.kept) != 5 || len(*rests) != 0 {
-			t.Errorf("the last answer is %s, %d mails, rests %v", got[len(got)-1], len(k.kept), *rests)
+			t.Errorf("the last reply is %s, %d messages, pauses %v", got[len(got)-1], len(k.kept), *rests)
 		}
 	})
 }
@@ -102,12 +102,12 @@ func TestTinyChunksAreNotJunk(t *testing.T) {
 		}
 		got := codes(converse(t, srv, strings.NewReader(say+"BDAT 0 LAST\r\nQUIT\r\n")))
 		if len(got) != 4+10_000+2 || got[len(got)-1] != "221" || len(k.kept) != 1 || len(k.kept[0]) != 10_000 {
-			t.Errorf("%d answers, the last %s, %d mails", len(got), got[len(got)-1], len(k.kept))
+			t.Errorf("%d replies, the last %s, %d messages", len(got), got[len(got)-1], len(k.kept))
 		}
 	})
 }
 
-// The rests are real ones, and end when the server shuts down (S16).
+// The server really pauses, and a shutdown ends the pauses (S16).
 func TestErrorsTakeTime(t *testing.T) {
 	t.Parallel()
 	_, addr := serve(t, newReceiver(t, storetest.OpenSQLite(t)))
@@ -119,7 +119,7 @@ func TestErrorsTakeTime(t *testing.T) {
 	began := time.Now()
 	c.cmd("500", "FOO")
 	if took := time.Since(began); took < errorPause {
-		t.Errorf("error %d was answered after %v", slowErrors, took)
+		t.Errorf("the reply to error %d came after %v", slowErrors, took)
 	}
 	srv := newServer(t, newReceiver(t, storetest.OpenSQLite(t)))
 	srv.rest = func(w *wire, _ time.Duration) { w.rest(time.Hour) }

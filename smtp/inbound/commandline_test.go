@@ -31,7 +31,7 @@ func TestBareLineFeedInCommandsIsRefused(t *testing.T) {
 			"EHLO x\r\nMAIL FROM:<a@out.example>\r\r\nRCPT TO:<" + bot + ">\r\n":     {"220", "250", "501", "503"},
 		} {
 			if got := codes(talk(t, addr, say)); !slices.Equal(got, want) {
-				t.Errorf("%q is answered with %v, want %v", say, got, want)
+				t.Errorf("replies to %q: %v, want %v", say, got, want)
 			}
 		}
 		if n := len(list(t, s, in)); n != 0 {
@@ -188,7 +188,7 @@ func TestProxyAndXCLIENTAreRefused(t *testing.T) {
 		}
 		text := talk(t, addr, "PROXY TCP4 192.0.2.7 192.0.2.8 1000 25\r\nEHLO x\r\nXCLIENT ADDR=192.0.2.7\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<"+bot+">\r\nDATA\r\n"+rawMail("Hi.")+".\r\n")
 		if got := strings.Join(codes(text), " "); got != "220 500 250 500 250 250 354 250" {
-			t.Errorf("answers %s", got)
+			t.Errorf("replies %s", got)
 		}
 		only(t, s, in)
 		if !strings.Contains(log.String(), "remote_ip=127.0.0.1") || strings.Contains(log.String(), "192.0.2.7") {

@@ -148,7 +148,7 @@ func age(srv *Server, d time.Duration) {
 }
 
 // A client that is shed while its command arrives gets the reply first.
-func TestShedClientIsAnswered(t *testing.T) {
+func TestShedClientGetsItsReply(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
 	ours, theirs := net.Pipe()
@@ -251,7 +251,7 @@ func TestClientsThatHoldOnMakeRoom(t *testing.T) {
 			go func() { _, _ = holding.conn.Write([]byte(say)) }() // the server stops reading
 			var c *client
 			began := time.Now()
-			for answer := ""; !strings.HasPrefix(answer, "220"); answer = c.want("") {
+			for reply := ""; !strings.HasPrefix(reply, "220"); reply = c.want("") {
 				if time.Since(began) > 20*time.Second { // less than it could stay for otherwise
 					t.Fatal("it keeps its place")
 				}

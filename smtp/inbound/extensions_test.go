@@ -69,7 +69,7 @@ func TestExtensionsWork(t *testing.T) {
 			{"CHUNKING: over it in the second", to + chunkOf(sized(limit), "") + chunkOf("x\r\n", "") + chunkOf("QUIT\r\n", last), "250 250 250 552 503", 0},
 			{"CHUNKING: exactly the limit", to + chunkOf(sized(limit), "") + "BDAT 0 LAST\r\n", "250 250 250 250", 1},
 			{"CHUNKING: a size too small leaves commands", to + "BDAT 4 LAST\r\nab\r\nNOOP\r\n", "250 250 250 250", 1},
-			{"CHUNKING: two mails", to + chunkOf(hi, last) + to + chunkOf(hi, last), "250 250 250 250 250 250", 2},
+			{"CHUNKING: two messages", to + chunkOf(hi, last) + to + chunkOf(hi, last), "250 250 250 250 250 250", 2},
 			{"CHUNKING: and DATA after it", to + chunkOf(hi, last) + to + "DATA\r\n", "250 250 250 250 250 354", 1},
 			{"ENHANCEDSTATUSCODES and PIPELINING: all at once", "NOOP\r\nVRFY x\r\nHELP\r\nEXPN x\r\nRSET\r\n" + to + chunkOf(hi, last), "250 252 214 502 250 250 250 250", 1},
 			{"DSN is not offered", "MAIL FROM:<a@out.example> RET=HDRS\r\n" + from + "RCPT TO:<bot@in.example> NOTIFY=NEVER\r\n", "555 250 555", 0},
@@ -81,12 +81,12 @@ func TestExtensionsWork(t *testing.T) {
 		}
 		total := 0
 		for _, tt := range cases {
-			end, answer := "QUIT\r\n", "221"
+			end, reply := "QUIT\r\n", "221"
 			if strings.HasSuffix(tt.want, "354") {
-				end, answer = "A: b\r\n.\r\nQUIT\r\n", "250 221"
+				end, reply = "A: b\r\n.\r\nQUIT\r\n", "250 221"
 				tt.stored++
 			}
-			want := append(strings.Fields(tt.want), strings.Fields(answer)...)
+			want := append(strings.Fields(tt.want), strings.Fields(reply)...)
 			if got := codes(talk(t, addr, "EHLO x\r\n"+tt.say+end))[2:]; !slices.Equal(got, want) {
 				t.Errorf("%s: %v, want %v", tt.name, got, want)
 			}
@@ -107,8 +107,8 @@ func bytewise(raw string) string {
 	return b.String()
 }
 
-// A size that is a lie, or none, ends the session: nothing can be told from the
-// chunk (S11).
+// A wrong or missing size ends the session: the end of the chunk is unknown
+// (S11).
 func TestInvalidChunkSizesEndTheSession(t *testing.T) {
 	t.Parallel()
 	onPorts(t, func(t *testing.T, p port) {
@@ -142,7 +142,7 @@ func TestInternationalizedDomain(t *testing.T) {
 	say := "EHLO x\r\nMAIL FROM:<ännä@out.example> SMTPUTF8\r\nRCPT TO:<bot+ä@BÜCHER.example>\r\nRCPT TO:<bot@xn--bcher-kva.example>\r\n" +
 		"RCPT TO:<bot@bucher.example>\r\nRCPT TO:<bot@büchеr.example>\r\n" + chunkOf(rawMail("Hi."), " LAST") // the second е is Cyrillic
 	if got := strings.Join(codes(talk(t, addr, say)), " "); got != "220 250 250 250 250 550 550 250" {
-		t.Errorf("answers %s", got)
+		t.Errorf("replies %s", got)
 	}
 	if m := only(t, s, in); m.Tag == nil || *m.Tag != "ä" {
 		t.Errorf("tag %v", m.Tag)

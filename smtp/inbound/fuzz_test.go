@@ -39,7 +39,7 @@ func (k *keeper) close(_ context.Context, raw *Spool) { _ = raw.Close() }
 
 func (k *keeper) deliver(_ context.Context, _ smtp.Envelope, to []target, raw *Spool, _ []*store.Attempt) ([]store.Message, error) {
 	if len(to) == 0 {
-		panic("a mail for nobody")
+		panic("a message without recipients")
 	}
 	if k.fault != nil {
 		return nil, k.fault
@@ -130,15 +130,15 @@ func FuzzSession(f *testing.F) {
 		}
 	}
 	strict, kept := keeping(f)
-	mending, mended := keeping(f, func(c *ServerConfig) { c.Normalize = true })
+	normalizing, normalized := keeping(f, func(c *ServerConfig) { c.Normalize = true })
 	f.Fuzz(func(t *testing.T, state byte, in []byte) {
 		say := states[int(state)%len(states)] + string(in)
-		for srv, k := range map[*Server]*keeper{strict: kept, mending: mended} {
+		for srv, k := range map[*Server]*keeper{strict: kept, normalizing: normalized} {
 			for _, r := range []io.Reader{strings.NewReader(say), iotest.OneByteReader(strings.NewReader(say))} {
 				k.kept = nil
 				said := converse(t, srv, r)
 				if n := strings.Count(said, replyStored.Text); n != len(k.kept) {
-					t.Errorf("%d mails kept, %d times said so", len(k.kept), n)
+					t.Errorf("%d messages kept, %d replies that one is stored", len(k.kept), n)
 				}
 				for _, m := range k.kept {
 					if strings.ContainsAny(strings.ReplaceAll(m, "\r\n", ""), "\r\n\x00") || int64(len(m)) > srv.cfg.MaxSize {
@@ -180,10 +180,10 @@ func FuzzBDAT(f *testing.F) {
 			want := slices.Repeat([]string{"250"}, len(cuts)+4)
 			want = append(append([]string{"220"}, want...), "252")
 			if good && (!slices.Equal(got, want) || len(k.kept) != 1 || k.kept[0] != string(raw)) {
-				t.Errorf("answers %v, kept %q; want %v", got, k.kept, want)
+				t.Errorf("replies %v, kept %q; want %v", got, k.kept, want)
 			}
 			if !good && (len(k.kept) != 0 || got[len(got)-1] != "554") {
-				t.Errorf("answers %v, kept %q; want it refused", got, k.kept)
+				t.Errorf("replies %v, kept %q; want it refused", got, k.kept)
 			}
 		}
 	})

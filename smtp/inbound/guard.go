@@ -106,9 +106,9 @@ func (g *guard) Close() error {
 	g.over = true
 	g.session.Reset()
 	g.wire.close()
-	if told := g.server.cfg.OnRefused; told != nil && g.refused.Count > 0 {
+	if onRefused := g.server.cfg.OnRefused; onRefused != nil && g.refused.Count > 0 {
 		g.refused.IP, g.refused.HELO = g.wire.ip.String(), g.helo
-		told(g.refused)
+		onRefused(g.refused)
 	}
 	g.server.running.Done()
 	g.server = nil

@@ -28,7 +28,7 @@ func TestLongTextLines(t *testing.T) {
 			c.want("250")
 			stored++
 			if got := readRaw(t, s, list(t, s, in)[0]); got != raw {
-				t.Errorf("a line of %d bytes is not stored as it came", n)
+				t.Errorf("a line of %d bytes was changed", n)
 			}
 		}
 		for _, n := range []int{64<<10 + 1, 10 << 20} {
@@ -67,7 +67,7 @@ func TestNULAndEightBit(t *testing.T) {
 			{"NUL in a chunk", begin + "BDAT 3 LAST\r\n\x00\r\n", "220 250 250 250 554"},
 			{"8-bit sender without SMTPUTF8", "EHLO x\r\nMAIL FROM:<änn@out.example>\r\n", "220 250 553"},
 			{"8-bit recipient without SMTPUTF8", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bót@in.example>\r\n", "220 250 250 553"},
-			{"what is no UTF-8 with SMTPUTF8", "EHLO x\r\nMAIL FROM:<\xe4nn@out.example> SMTPUTF8\r\n", "220 250 501"},
+			{"invalid UTF-8 with SMTPUTF8", "EHLO x\r\nMAIL FROM:<\xe4nn@out.example> SMTPUTF8\r\n", "220 250 501"},
 			{"8-bit sender with SMTPUTF8", "EHLO x\r\nMAIL FROM:<änn@bücher.example> SMTPUTF8\r\nRCPT TO:<" + bot + ">\r\nBDAT 2 LAST\r\n\r\n", "220 250 250 250 250"},
 			{"8-bit header", begin + "DATA\r\nSubject: Grüße 日本\r\nFrom: Jörg <j@out.example>\r\n\r\nHallo.\r\n.\r\n", "220 250 250 250 354 250"},
 		}
@@ -128,10 +128,10 @@ func TestFloodIsCutOff(t *testing.T) {
 			ours, theirs := net.Pipe() // what is written has been read
 			conn := &countingConn{Conn: ours}
 			run(t, srv, newWire(srv, conn))
-			answers := make(chan string)
+			replies := make(chan string)
 			go func() {
 				b, _ := io.ReadAll(theirs)
-				answers <- string(b)
+				replies <- string(b)
 			}()
 			_, err := fmt.Fprintf(theirs, "EHLO x\r\nMAIL FROM:<a@out.example> SIZE=100\r\nRCPT TO:<%s>\r\n%s\r\n", bot, way)
 			for sent := 0; err == nil && sent < flood; sent += len(piece) {
@@ -139,7 +139,7 @@ func TestFloodIsCutOff(t *testing.T) {
 			}
 			_ = theirs.Close()
 			srv.running.Wait()
-			if said := <-answers; !strings.HasSuffix(said, "552 5.3.4 Message too large\r\n") {
+			if said := <-replies; !strings.HasSuffix(said, "552 5.3.4 Message too large\r\n") {
 				t.Errorf("%s: %q", way, said)
 			}
 			if n := conn.read.Load(); n > limit+1<<20 {
@@ -187,7 +187,7 @@ func TestRecipientsAreLimited(t *testing.T) {
 			count[code]++
 		}
 		if count["250"] != 100 || count["452"] != maxOverRcpts || count["421"] != 1 || len(got) != 3+201 {
-			t.Errorf("5,000 recipients are answered with %v", count)
+			t.Errorf("replies to 5,000 recipients: %v", count)
 		}
 	})
 }
@@ -200,7 +200,7 @@ func TestUnknownRecipientsAreLimited(t *testing.T) {
 	in := botInbox(t, s)
 	clock := storetest.NewClock(time.Now())
 	_, addr := serve(t, newReceiver(t, s), func(c *ServerConfig) { c.Now = clock.Now })
-	guess := func(n int) (answers []string) {
+	guess := func(n int) (replies []string) {
 		say := "EHLO x\r\nMAIL FROM:<a@out.example>\r\n"
 		for i := range n {
 			say += fmt.Sprintf("RCPT TO:<guess%d@in.example>\r\n", i)
@@ -211,14 +211,14 @@ func TestUnknownRecipientsAreLimited(t *testing.T) {
 	for refused < maxGuesses {
 		for _, code := range guess(5) {
 			if code != "550" {
-				t.Fatalf("unknown recipient %d is answered with %s", refused+1, code)
+				t.Fatalf("reply to unknown recipient %d: %s", refused+1, code)
 			}
 			refused++
 		}
 	}
 	for range 3 {
 		if got := strings.Join(guess(5), " "); got != "421" {
-			t.Errorf("the next ones are answered with %s", got)
+			t.Errorf("replies to further recipients: %s", got)
 		}
 	}
 	c := hello(t, addr)

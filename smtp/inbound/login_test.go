@@ -24,11 +24,11 @@ const goodKey = "sk_live_good"
 
 // submissions records what was submitted.
 type submissions struct {
-	mu     sync.Mutex
-	mails  []string
-	envs   []smtp.Envelope
-	logins int
-	refuse error
+	mu       sync.Mutex
+	messages []string
+	envs     []smtp.Envelope
+	logins   int
+	refuse   error
 }
 
 func (s *submissions) login(_ context.Context, key string, _ netip.Addr) (Submit, error) {
@@ -58,8 +58,8 @@ func (s *submissions) submit(_ context.Context, env smtp.Envelope, raw *Spool) (
 	if s.refuse != nil {
 		return "", s.refuse
 	}
-	s.mails, s.envs = append(s.mails, string(b)), append(s.envs, env)
-	return fmt.Sprintf("queued as em_%d", len(s.mails)), nil
+	s.messages, s.envs = append(s.messages, string(b)), append(s.envs, env)
+	return fmt.Sprintf("queued as em_%d", len(s.messages)), nil
 }
 
 // submission serves submission on loopback.
@@ -108,8 +108,8 @@ func TestSubmission(t *testing.T) {
 		t.Errorf("the reply has the cause: %s", r)
 	}
 	c.cmd("221", "QUIT")
-	if len(got.mails) != 2 || got.mails[0] != raw || got.mails[1] != raw || fmt.Sprint(got.envs[0].RcptTo) != "[bob@far.example eve@far.example]" {
-		t.Errorf("submitted %q %v", got.mails, got.envs)
+	if len(got.messages) != 2 || got.messages[0] != raw || got.messages[1] != raw || fmt.Sprint(got.envs[0].RcptTo) != "[bob@far.example eve@far.example]" {
+		t.Errorf("submitted %q %v", got.messages, got.envs)
 	}
 }
 

@@ -25,10 +25,10 @@ func TestRingOfForwardersEnds(t *testing.T) {
 		in := boxes[hops%2]
 		c.begin("a@in.example", in.Address)
 		c.send(raw + ".\r\n")
-		answer := c.want("")
-		if answer[:3] != "250" {
-			if answer[:9] != "554 5.4.6" {
-				t.Errorf("hop %d: %s", hops, answer)
+		reply := c.want("")
+		if reply[:3] != "250" {
+			if reply[:9] != "554 5.4.6" {
+				t.Errorf("hop %d: %s", hops, reply)
 			}
 			break
 		}
@@ -39,7 +39,7 @@ func TestRingOfForwardersEnds(t *testing.T) {
 			readRaw(t, s, list(t, s, in)[0])
 	}
 	if hops != maxReceived+1 { // the first one had passed no server
-		t.Errorf("it ended after %d mails, want %d", hops, maxReceived+1)
+		t.Errorf("the loop ended after %d messages, want %d", hops, maxReceived+1)
 	}
 	nothingLeaves(t, s)
 }

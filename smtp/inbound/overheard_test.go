@@ -78,7 +78,7 @@ func checkReplies(t testing.TB, b []byte) {
 		words := bytes.ReplaceAll(line, storedWord, nil)
 		switch {
 		case m == nil:
-			t.Errorf("S23: %q is no reply", line)
+			t.Errorf("S23: %q is not a reply", line)
 		case len(m[2]) > 0 && m[2][0] != m[3][0]:
 			t.Errorf("S23: the codes of %q disagree", line)
 		case inside.Match(words) && !bytes.HasPrefix(line, []byte("334 ")), len(line) > 512: // RFC 5321 section 4.5.3.1.5

@@ -66,7 +66,7 @@ func TestOneRecipientOfFiveIsRefused(t *testing.T) {
 			want = append(want, "250")
 		}
 		if got := codes(talk(t, addr, say)); !slices.Equal(got[2:], want) {
-			t.Errorf("answers %v, want %v", got[2:], want)
+			t.Errorf("replies %v, want %v", got[2:], want)
 		}
 		if n := len(list(t, s, in)); n != 10 {
 			t.Errorf("%d messages, want 10", n)
@@ -89,7 +89,7 @@ func TestBodyIsNeverRunAsCommands(t *testing.T) {
 			"RSET\r\n":                      "220 250 250 503",
 		} {
 			if got := strings.Join(codes(talk(t, addr, "EHLO x\r\n"+envelope+"DATA\r\n"+body)), " "); got != want {
-				t.Errorf("%q and a mail: %s, want %s", envelope, got, want)
+				t.Errorf("%q and a message: %s, want %s", envelope, got, want)
 			}
 		}
 		// One that waits may go on.
@@ -188,7 +188,7 @@ func TestSecondMailChangesNothing(t *testing.T) {
 		c.send(rawMail("Hi.") + ".\r\n")
 		c.want("250")
 		if m := only(t, s, in); m.Automated {
-			t.Error("the second sender, which is the null one, was taken")
+			t.Error("a second MAIL FROM with the null reverse-path was accepted")
 		}
 	})
 }

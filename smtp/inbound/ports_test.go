@@ -21,7 +21,7 @@ type port struct {
 // is submitted as the former does, so that tests see what a submission contains. Its
 // clients need not log in.
 var ports = []port{
-	{name: "receiving", kind: func(*ServerConfig) {}, no: "nobody@in.example", noCode: "550"},
+	{name: "receiving", kind: func(*ServerConfig) {}, no: "missing@in.example", noCode: "550"},
 	{name: "submission", kind: submitsToReceiver, no: "nowhere", noCode: "501", submits: true},
 }
 

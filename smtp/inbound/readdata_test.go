@@ -92,7 +92,7 @@ func TestReadData(t *testing.T) {
 
 // Bytes that do not end the data when they arrive at once do not end it in pieces
 // either. The sender controls the pieces (S1).
-func TestNormalizedDataEndsAlikeInAllPieces(t *testing.T) {
+func TestNormalizedDataEndsAtTheSamePlaceInPieces(t *testing.T) {
 	t.Parallel()
 	for _, end := range ends {
 		if strings.Contains(end, "\x00") {

@@ -54,7 +54,7 @@ const codeMail = "From: \"Sign Up\" <No-Reply@Out.example>\r\n" +
 	"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nYour verification code is 482913.\r\n" +
 	"--b\r\nContent-Type: text/csv; name=a.csv\r\nContent-Disposition: attachment\r\n\r\n1,2\r\n--b--\r\n"
 
-func TestReceiveStoresWhatTheMailSays(t *testing.T) {
+func TestReceiveStoresTheParsedMessage(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -99,8 +99,8 @@ func TestReceiveStoresWhatTheMailSays(t *testing.T) {
 	})
 }
 
-// Who only looks like another in lower case is another.
-func TestReceiveTellsWhoWroteApart(t *testing.T) {
+// A sender whose address only looks the same in lower case is another sender.
+func TestSimilarSendersAreDistinct(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -110,7 +110,7 @@ func TestReceiveTellsWhoWroteApart(t *testing.T) {
 		}
 		got, err := s.HaveWritten(t.Context(), in.Seq, []string{"kay@out.example", "\u212aay@out.example"}, false)
 		if diff := cmp.Diff([]string{"\u212aay@out.example"}, got); err != nil || diff != "" {
-			t.Errorf("who has written, error %v (-want +got):\n%s", err, diff)
+			t.Errorf("senders of the inbox, error %v (-want +got):\n%s", err, diff)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestResolve(t *testing.T) {
 		{"bot@in.example", nil, ""},
 		{"BOT+Tag@IN.example", nil, "tag"},
 		{"young@in.example", nil, ""},
-		{"nobody@in.example", replyNoInbox, ""},
+		{"missing@in.example", replyNoInbox, ""},
 		{"gone@in.example", replyNoInbox, ""},
 		{"postmaster@in.example", replyNoInbox, ""},
 		{"old@in.example", replyInboxClosed, ""},
@@ -251,7 +251,7 @@ func TestReceiveRefuses(t *testing.T) {
 		{"Received fields in the body pass", rawMail(hops(60)), nil, nil},
 		{"a header over the limit", strings.Repeat(padding, 14) + rawMail("Hi."), nil, replyHeaderTooLarge},
 		{"no recipient", rawMail("Hi."), []string{}, replyNoRecipients},
-		{"one recipient of two unknown", rawMail("Hi."), []string{in.Address, "nobody@in.example"}, replyNoInbox},
+		{"one recipient of two unknown", rawMail("Hi."), []string{in.Address, "missing@in.example"}, replyNoInbox},
 	}
 	stored := 0
 	for _, tt := range tests {
@@ -274,7 +274,7 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 }
 
-func TestReceiveWhenAnInboxGoesMeanwhile(t *testing.T) {
+func TestReceiveWhenAnInboxIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
@@ -328,9 +328,9 @@ func TestDeliverLocal(t *testing.T) {
 		if err := deliver(env, attempt, len(raw)+1); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("DeliverLocal() of less than its size = %v", err)
 		}
-		unknown := smtp.Envelope{MailFrom: from.Address, RcptTo: []string{"nobody@in.example"}}
+		unknown := smtp.Envelope{MailFrom: from.Address, RcptTo: []string{"missing@in.example"}}
 		if err := deliver(unknown, attempt, len(raw)); !errors.Is(err, replyNoInbox) {
-			t.Errorf("DeliverLocal() to nobody = %v, want %v", err, replyNoInbox)
+			t.Errorf("DeliverLocal() to an unknown address = %v, want %v", err, replyNoInbox)
 		}
 		if err := deliver(env, attempt, len(raw)); err != nil {
 			t.Fatalf("DeliverLocal() = %v", err)
@@ -370,17 +370,17 @@ func TestReceiveErrorsOfTheStore(t *testing.T) {
 	_, resolveErr := receive(t, r, smtp.Envelope{RcptTo: []string{in.Address}}, rawMail("Hi."))
 	_, storeErr := r.deliver(t.Context(), smtp.Envelope{}, to, raw, nil)
 	for _, err := range []error{resolveErr, storeErr} {
-		if answer, ours := replyTo(err); answer != replyTryLater || !ours {
-			t.Errorf("%v is answered with %v, ours %t", err, answer, ours)
+		if reply, ours := replyTo(err); reply != replyTryLater || !ours {
+			t.Errorf("reply to %v: %v, ours %t", err, reply, ours)
 		}
 	}
 	full := fmt.Errorf("x: %w", store.ErrFull)
-	if answer, ours := replyTo(full); answer != replyFull || !ours {
-		t.Errorf("a full disk is answered with %v", answer)
+	if reply, ours := replyTo(full); reply != replyFull || !ours {
+		t.Errorf("reply for a full disk: %v", reply)
 	}
 }
 
-func TestReceiveReadsFewMailsAtATime(t *testing.T) {
+func TestReceiveReadsFewMessagesAtATime(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
@@ -393,7 +393,7 @@ func TestReceiveReadsFewMailsAtATime(t *testing.T) {
 	raw := r.NewSpool()
 	defer func() { _ = raw.Close() }()
 	if _, err := r.read(ctx, smtp.Envelope{}, raw, r.messageLimits()); !errors.Is(err, context.Canceled) {
-		t.Errorf("read() = %v while all places are taken", err)
+		t.Errorf("read() = %v while all slots are in use", err)
 	}
 	<-r.reading
 	if _, err := receive(t, r, smtp.Envelope{RcptTo: []string{in.Address}}, rawMail("Hi.")); err != nil {
@@ -401,7 +401,7 @@ func TestReceiveReadsFewMailsAtATime(t *testing.T) {
 	}
 }
 
-func TestCountReceivedTellsReadErrors(t *testing.T) {
+func TestCountReceivedReturnsReadErrors(t *testing.T) {
 	t.Parallel()
 	broken := io.MultiReader(bytes.NewReader([]byte("Received: x\r\n")), errorReader{})
 	if _, err := countReceived(broken); !errors.Is(err, errBroken) {

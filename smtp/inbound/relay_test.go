@@ -10,7 +10,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// S17: a client learns nothing about who has an inbox that it could not learn by
+// S17: a client learns nothing about inboxes that it could not learn by
 // sending mail, and nothing at all about those that were deleted.
 func TestNoHintsAboutInboxes(t *testing.T) {
 	t.Parallel()
@@ -24,13 +24,13 @@ func TestNoHintsAboutInboxes(t *testing.T) {
 	_, addr := serve(t, newReceiver(t, s))
 	c := hello(t, addr)
 	for _, verb := range []string{"VRFY", "EXPN", "HELP"} {
-		var answers []string
+		var replies []string
 		for _, who := range []string{"bot", "gone", "never", bot, "gone@in.example", "never@in.example", "<" + bot + ">", "postmaster"} {
-			answers = append(answers, c.cmd(map[string]string{"VRFY": "252", "EXPN": "502", "HELP": "214"}[verb], "%s %s", verb, who))
+			replies = append(replies, c.cmd(map[string]string{"VRFY": "252", "EXPN": "502", "HELP": "214"}[verb], "%s %s", verb, who))
 		}
-		for _, a := range answers {
-			if a != answers[0] || strings.Contains(a, "bot") {
-				t.Errorf("%s tells %q from %q", verb, a, answers[0])
+		for _, a := range replies {
+			if a != replies[0] || strings.Contains(a, "bot") {
+				t.Errorf("%s distinguishes %q and %q", verb, a, replies[0])
 			}
 		}
 	}

@@ -114,9 +114,9 @@ var (
 
 // replyTo returns the reply to an error of the receive path. ours reports that
 // the fault is ours, so that the cause is logged.
-func replyTo(err error) (answer *smtp.Reply, ours bool) {
-	if errors.As(err, &answer) {
-		return answer, false
+func replyTo(err error) (out *smtp.Reply, ours bool) {
+	if errors.As(err, &out) {
+		return out, false
 	}
 	switch {
 	case errors.Is(err, mime.ErrHeaderTooLarge):

@@ -45,7 +45,7 @@ func TestServerLimitsConnections(t *testing.T) {
 				want = "421"
 			}
 			if b := make([]byte, 3); readFull(t, conn, b) != want {
-				t.Errorf("another address is answered with %s, want %s", b, want)
+				t.Errorf("reply to another address: %s, want %s", b, want)
 			}
 			_ = conn.Close()
 
@@ -139,13 +139,13 @@ func TestServerServesManyAtOnce(t *testing.T) {
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	_, addr := serve(t, newReceiver(t, s))
-	const clients, mails = 20, 5
+	const clients, messages = 20, 5
 	t.Run("clients", func(t *testing.T) {
 		for i := range clients {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
 				c := hello(t, addr)
-				for n := range mails {
+				for n := range messages {
 					c.begin("a@out.example", in.Address)
 					c.send(fmt.Sprintf("Subject: %d of %d\r\n\r\n.\r\n", n, i))
 					c.want("250")
@@ -154,7 +154,7 @@ func TestServerServesManyAtOnce(t *testing.T) {
 			})
 		}
 	})
-	if n := len(list(t, s, in)); n != clients*mails {
-		t.Errorf("%d messages, want %d", n, clients*mails)
+	if n := len(list(t, s, in)); n != clients*messages {
+		t.Errorf("%d messages, want %d", n, clients*messages)
 	}
 }

@@ -77,7 +77,7 @@ func TestSessionOffers(t *testing.T) {
 }
 
 // go-smtp alone takes the end of the connection for the end of the chunk.
-func TestSessionNeverStoresHalfAMail(t *testing.T) {
+func TestSessionNeverStoresAnIncompleteMessage(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
@@ -92,7 +92,7 @@ func TestSessionNeverStoresHalfAMail(t *testing.T) {
 		}
 		rest, err := io.ReadAll(c.r)
 		if err != nil || !strings.HasSuffix(string(rest), "421 4.4.2 Message transfer was cut short, closing connection\r\n") {
-			t.Errorf("%q is answered with %q, %v", say, rest, err)
+			t.Errorf("reply to %q: %q, %v", say, rest, err)
 		}
 	}
 	if n := len(list(t, s, in)); n != 0 {
@@ -108,7 +108,7 @@ func TestSessionPipelining(t *testing.T) {
 	c := hello(t, addr)
 	const rounds = 20
 	for i := range rounds {
-		c.send(fmt.Sprintf("RSET\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<nobody@in.example>\r\nRCPT TO:<%s>\r\nDATA\r\n", in.Address))
+		c.send(fmt.Sprintf("RSET\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<missing@in.example>\r\nRCPT TO:<%s>\r\nDATA\r\n", in.Address))
 		for _, want := range []string{"250", "250", "550", "250", "354"} {
 			c.want(want)
 		}
@@ -173,6 +173,6 @@ func TestSessionContextEndsWithTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !errors.Is(srv.ctx.Err(), context.Canceled) {
-		t.Error("the context of the sessions goes on")
+		t.Error("the context of the sessions is not cancelled")
 	}
 }

@@ -36,7 +36,7 @@ func TestServerShutdown(t *testing.T) {
 	idle.wantClosed()
 	between.want("421 4.3.2")
 	if _, err := net.Dial("tcp", addr); err == nil {
-		t.Error("a new connection is taken")
+		t.Error("a new connection is accepted")
 	}
 	select {
 	case err := <-done:

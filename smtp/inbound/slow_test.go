@@ -28,7 +28,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		begin := "MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n"
 		slow := map[string]struct {
 			say     string
-			answers int
+			replies int
 			then    string
 		}{
 			"in the first command": {"E", 0, ""},
@@ -44,11 +44,11 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			for range each {
 				c := dial(t, addr)
 				c.want("220")
-				if attack.answers > 0 {
+				if attack.replies > 0 {
 					c.cmd("250", "EHLO x")
 				}
 				c.send(attack.say)
-				for range attack.answers {
+				for range attack.replies {
 					c.want("")
 				}
 				c.send(attack.then)
@@ -67,7 +67,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 					defer close(stop)
 					if where == "in a TLS hello" { // a plain-text reply would be useless
 						if _, err := c.r.ReadByte(); err == nil {
-							t.Errorf("%s: answered", where)
+							t.Errorf("%s: got a reply", where)
 						}
 						return
 					}

@@ -53,11 +53,11 @@ func TestSmugglingIsRefused(t *testing.T) {
 			for _, end := range ends {
 				c := hello(t, addr)
 				say(c, smuggled(end))
-				answer := c.want("554 5.6.0")
+				reply := c.want("554 5.6.0")
 				c.wantClosed()
 				_ = c.conn.Close()
-				if !strings.Contains(answer, "bare <CR> or <LF>") && !strings.Contains(answer, "NUL") {
-					t.Errorf("%s, %q: %s", way, end, answer)
+				if !strings.Contains(reply, "bare <CR> or <LF>") && !strings.Contains(reply, "NUL") {
+					t.Errorf("%s, %q: %s", way, end, reply)
 				}
 				refused++
 			}

@@ -31,7 +31,7 @@ func TestServerStartTLS(t *testing.T) {
 	c.send(raw + ".\r\n")
 	c.want("250")
 	if m := only(t, s, in); readRaw(t, s, m) != raw {
-		t.Error("what came over TLS is not what is stored")
+		t.Error("the message that arrived over TLS is not the stored one")
 	}
 	c.cmd("221", "QUIT")
 	c.wantClosed()
@@ -69,7 +69,7 @@ func TestServerHandshakeThatFails(t *testing.T) {
 	c.cmd("220", "STARTTLS")
 	c.send("EHLO in clear\r\n")
 	if b, err := io.ReadAll(c.r); err == nil && strings.Contains(string(b), "250") {
-		t.Errorf("commands in clear are answered after STARTTLS: %q", b)
+		t.Errorf("the server replies to commands in clear after STARTTLS: %q", b)
 	}
 	hello(t, addr)
 }

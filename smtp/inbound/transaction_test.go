@@ -88,10 +88,10 @@ func TestSessionTransactions(t *testing.T) {
 	const noInbox = "550 5.1.1 No such inbox here"
 	hi := data(rawMail("Hi."), "250")
 	play(t, []script{
-		{"one recipient of two is unknown", join(mailTo(), "RCPT TO:<nobody@in.example>", noInbox, "RCPT TO:<Bot@IN.example>", "250", hi), 1, false},
+		{"one recipient of two is unknown", join(mailTo(), "RCPT TO:<missing@in.example>", noInbox, "RCPT TO:<Bot@IN.example>", "250", hi), 1, false},
 		{
-			"unknown and deleted inboxes are told apart by nothing",
-			join(mailTo(), "RCPT TO:<nobody@in.example>", noInbox, "RCPT TO:<gone@in.example>", noInbox), 0, false,
+			"unknown and deleted inboxes get the same reply",
+			join(mailTo(), "RCPT TO:<missing@in.example>", noInbox, "RCPT TO:<gone@in.example>", noInbox), 0, false,
 		},
 		{"no relaying", join(mailTo(), "RCPT TO:<x@out.example>", "550 5.7.1 Relaying denied", "DATA", "503"), 0, false},
 		{"no relaying by a source route", join(mailTo(), "RCPT TO:<@in.example:x@out.example>", "550 5.7.1"), 0, false},
@@ -103,11 +103,11 @@ func TestSessionTransactions(t *testing.T) {
 		{"MAIL in a transaction", join(mailTo(bot), "MAIL FROM:<b@out.example>", "503", hi, mailTo()), 1, false},
 		{"RSET forgets the recipients", join(mailTo(bot), "RSET", "250", "DATA", "503", mailTo(), "DATA", "503"), 0, false},
 		{"EHLO forgets the recipients", join(mailTo(bot), "EHLO again", "250", "DATA", "503"), 0, false},
-		{"a mail does not leave its recipients behind", join(mailTo(bot), hi, mailTo(), "DATA", "503"), 1, false},
+		{"the next message needs its own recipients", join(mailTo(bot), hi, mailTo(), "DATA", "503"), 1, false},
 		{"an address with SMTPUTF8", join("MAIL FROM:<änn@out.example> SMTPUTF8", "250", "RCPT TO:<bot@in.example>", "250", hi), 1, false},
 		{"a sender that is too long", join("MAIL FROM:<"+strings.Repeat("x", 250)+"@out.example>", "501 5.1.7"), 0, false},
 		{"a bare LF in the data", join(mailTo(bot), data("a\n.\nMAIL FROM:<b@out.example>\r\n", "554 5.6.0")), 0, true},
-		{"a mail loop", join(mailTo(bot), data(strings.Repeat("Received: x\r\n", 51)+rawMail("Hi."), "554 5.4.6"), mailTo()), 0, false},
+		{"a loop", join(mailTo(bot), data(strings.Repeat("Received: x\r\n", 51)+rawMail("Hi."), "554 5.4.6"), mailTo()), 0, false},
 	})
 }
 
@@ -116,9 +116,9 @@ func TestSessionSizeLimit(t *testing.T) {
 	play(t, []script{
 		{"exactly the limit", join("MAIL FROM:<a@out.example> SIZE=10000", "250", "RCPT TO:<bot@in.example>", "250", data(sized(10_000), "250")), 1, false},
 		{"a byte more", join(mailTo(bot), data(sized(10_001), "552 5.3.4"), mailTo()), 0, false},
-		{"a mail far over it", join(mailTo(bot), data(sized(700_000), "552 5.3.4")), 0, true},
+		{"a message far over the limit", join(mailTo(bot), data(sized(700_000), "552 5.3.4")), 0, true},
 		{"a SIZE over it", join("MAIL FROM:<a@out.example> SIZE=10001", "552 5.3.4", mailTo()), 0, false},
-		{"a SIZE that is no number", join("MAIL FROM:<a@out.example> SIZE=-1", "501"), 0, false},
+		{"a SIZE that is not a number", join("MAIL FROM:<a@out.example> SIZE=-1", "501"), 0, false},
 		{"chunks over it", join(mailTo(bot), "BDAT 6\r\nA: b\r\n", "250", "BDAT 9995 LAST\r\n"+strings.Repeat("x", 9995), "552 5.3.4", "NOOP", "250", "BDAT 0", "503"), 0, false},
 		{"a chunk over it", join(mailTo(bot), "BDAT 4000000000", "552 5.3.4"), 0, true},
 	})

@@ -40,9 +40,9 @@ const (
 
 // Probes, whose caller waits for the result.
 const (
-	// probeConnect and probeAnswer are the time limits to connect and for each reply.
+	// probeConnect and probeReply are the time limits to connect and for each reply.
 	probeConnect = 3 * time.Second
-	probeAnswer  = 6 * time.Second
+	probeReply   = 6 * time.Second
 	// probeTries is how many addresses of a domain are called.
 	probeTries = 3
 )

@@ -28,8 +28,8 @@ func linearReaders() []lineartest.Reader {
 		{Name: "FaultOf", Units: reply, Read: func(m string) {
 			FaultOf(context.Background(), Endpoint{}, &ResponseError{Response{Code: 550, lines: []string{m}}})
 		}},
-		{Name: "Peer.MostMails", Units: []string{" ", "a", "MAILMAX=", "1", ","}, Read: func(m string) {
-			(&Peer{ext: map[string]string{"LIMITS": m}}).MostMails(1)
+		{Name: "Peer.MaxTransactions", Units: []string{" ", "a", "MAILMAX=", "1", ","}, Read: func(m string) {
+			(&Peer{ext: map[string]string{"LIMITS": m}}).MaxTransactions(1)
 		}},
 	}
 }

@@ -55,9 +55,10 @@ type Peer struct {
 	name     string            // server's name in its greeting
 	ext      map[string]string // EHLO keywords, in upper case
 	secure   bool
-	Mails    int // transactions so far
-	Broken   bool
-	TimedOut bool // a timeout broke the connection
+	// Transactions is their number so far.
+	Transactions int
+	Broken       bool
+	TimedOut     bool // a timeout broke the connection
 
 	until time.Time   // deadline of the current attempt
 	watch func() bool // stops watching the attempt's context
@@ -170,9 +171,9 @@ func (p *Peer) Offers(extension string) bool {
 	return ok
 }
 
-// MostMails returns how many transactions the connection may have: ours, or fewer
+// MaxTransactions returns how many transactions the connection may have: ours, or fewer
 // if the server says so (RFC 9422).
-func (p *Peer) MostMails(ours int) int {
+func (p *Peer) MaxTransactions(ours int) int {
 	for limit := range strings.FieldsSeq(p.ext["LIMITS"]) {
 		if n, is := strings.CutPrefix(strings.ToUpper(limit), "MAILMAX="); is {
 			if most, err := strconv.Atoi(n); err == nil && most > 0 {

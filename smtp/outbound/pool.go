@@ -11,8 +11,9 @@ import (
 // at most max connections and closes the oldest first. It does not keep a
 // connection that has reached its message limit.
 type Pool struct {
-	Max   int
-	Mails int
+	Max int
+	// PerConn is the maximum number of transactions of a connection.
+	PerConn int
 
 	mu      sync.Mutex
 	idle    []*idlePeer // oldest first
@@ -67,7 +68,7 @@ func (l *Pool) remove(i int) bool {
 
 // Put returns a connection to the pool, or closes it if it cannot be reused.
 func (l *Pool) Put(p *Peer) {
-	if p.Broken || p.Mails >= p.MostMails(l.Mails) || !p.detach() {
+	if p.Broken || p.Transactions >= p.MaxTransactions(l.PerConn) || !p.detach() {
 		p.quit()
 		return
 	}

@@ -42,7 +42,7 @@ type Prober struct {
 // NewProber returns a Prober.
 func NewProber(cfg ProberConfig) *Prober {
 	cfg.MXPort = cmp.Or(cfg.MXPort, 25)
-	t := Timeouts{Connect: probeConnect, Banner: probeAnswer, Command: probeAnswer}
+	t := Timeouts{Connect: probeConnect, Banner: probeReply, Command: probeReply}
 	return &Prober{
 		cfg:    cfg,
 		dialer: Dialer{HELO: cfg.HELO, Timeouts: t.OrDefault(), Guard: cfg.Guard, Roots: cfg.RootCAs},

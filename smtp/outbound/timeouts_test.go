@@ -74,7 +74,7 @@ func TestStepsHaveTheTimeOfTheRFC(t *testing.T) {
 		near("sending "+word, got, 3*time.Minute)
 	}
 	if c.read["250 rset"] > time.Minute {
-		t.Errorf("a server that should be idle has %v to answer RSET", c.read["250 rset"])
+		t.Errorf("an idle server has %v to reply to RSET", c.read["250 rset"])
 	}
 	if d := (Timeouts{}).OrDefault().Connect; d != 30*time.Second {
 		t.Errorf("a connection has %v", d)

@@ -20,8 +20,8 @@ type Transaction struct {
 	Notify bool
 }
 
-// ErrNoAnswer means that a server received the whole message but did not reply.
-var ErrNoAnswer = errors.New("no reply to the message")
+// ErrNoReply means that a server received the whole message but did not reply.
+var ErrNoReply = errors.New("no reply to the message")
 
 // ErrBody means that the message could not be read. The server is not at fault.
 var ErrBody = errors.New("mail cannot be read")
@@ -30,7 +30,7 @@ var ErrBody = errors.New("mail cannot be read")
 // 2920). If MAIL is refused, to is nil. If the connection breaks, to holds the
 // replies so far and err is the cause.
 func (p *Peer) Envelope(tx Transaction) (mail Response, to []Response, err error) {
-	p.Mails++
+	p.Transactions++
 	pipelining := p.Offers("PIPELINING")
 	lines := make([]string, 0, len(tx.To)+1)
 	lines = append(lines, p.mailCommand(tx))
@@ -128,7 +128,7 @@ func (p *Peer) Data(mail io.Reader, ready func() error) (Response, error) {
 	crashpoint.Reach(crashpoint.Dot)
 	r, err = p.receive(p.timeouts.Done)
 	if err != nil {
-		return Response{}, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		return Response{}, fmt.Errorf("%w: %w", ErrNoReply, err)
 	}
 	crashpoint.Reach(crashpoint.Reply)
 	p.Broken = !r.Positive()

@@ -100,7 +100,7 @@ func FuzzReadResponse(f *testing.F) {
 	})
 }
 
-func TestLookupsAreKeptForAWhile(t *testing.T) {
+func TestLookupsAreCached(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	l := newLookups[int](func() time.Time { return now }, dnsTTL)
@@ -122,7 +122,7 @@ func TestLookupsAreKeptForAWhile(t *testing.T) {
 		}
 	}
 	if n := len(l.kept); n > maxLookups {
-		t.Errorf("%d answers are kept", n)
+		t.Errorf("%d results are cached", n)
 	}
 }
 

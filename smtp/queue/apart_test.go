@@ -21,7 +21,7 @@ func TestEachRecipientIsRecordedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var m store.Message
 		taken := 0
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			known := func() (n int) {
 				for _, r := range w.message(t, m).Recipients {
 					if r.Status == store.RecipientDelivered {
@@ -41,19 +41,19 @@ func TestEachRecipientIsRecordedAtOnce(t *testing.T) {
 		}})
 		m = w.send(t, "ann@out.example", "bob@out.example", "cid@out.example")
 		round(t, w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()), withFeedback(t)), 3)
-		if n := len(mx.Mails()); n != 3 {
-			t.Errorf("%d mails arrived", n)
+		if n := len(mx.Messages()); n != 3 {
+			t.Errorf("%d messages arrived", n)
 		}
 	})
 }
 
-// A recipient whom the connection was over for has not been tried: the pauses
-// between attempts begin with the first.
-func TestWhoWasNotServedWasNotTried(t *testing.T) {
+// A recipient that a connection did not reach before its limit was not tried: the
+// delays between attempts start with the first attempt.
+func TestUnservedRecipientIsNotCountedAsTried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		mx := smtptest.NewMX(t, smtptest.MXConfig{})
 		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()), withFeedback(t),
-			func(c *queue.Config) { c.MailsPerConn = 1 })
+			func(c *queue.Config) { c.MessagesPerConn = 1 })
 		m := w.send(t, "ann@out.example", "bob@out.example", "cid@out.example")
 		for left := 3; left > 0; left-- {
 			round(t, q, left)

@@ -74,9 +74,9 @@ type Config struct {
 	// MaxConns is the number of concurrent transactions with other servers, and
 	// the number of idle connections in addition; 0 means 50.
 	MaxConns int
-	// MailsPerConn is the number of messages per connection; 0 means 100. A
+	// MessagesPerConn is the number of messages per connection; 0 means 100. A
 	// server may set a lower limit (RFC 9422).
-	MailsPerConn int
+	MessagesPerConn int
 	// Lease is how long a claim lasts; 0 means 90 seconds. Run renews it while
 	// the recipient waits or is being delivered. After a crash, messages wait for
 	// the rest of the lease. The clocks of nodes must differ by less than half of
@@ -99,7 +99,7 @@ func (c *Config) setDefaults() {
 	c.MXPort = cmp.Or(c.MXPort, 25)
 	c.MaxPerDomain = cmp.Or(c.MaxPerDomain, 5)
 	c.MaxConns = cmp.Or(c.MaxConns, 50)
-	c.MailsPerConn = cmp.Or(c.MailsPerConn, 100)
+	c.MessagesPerConn = cmp.Or(c.MessagesPerConn, 100)
 	c.Lease = cmp.Or(c.Lease, 90*time.Second)
 	c.Grace = cmp.Or(c.Grace, 15*time.Second)
 	if c.Resolver == nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Mail for a domain that was found dead is put off without a call for a while;
+// Mail for a domain that was found dead is deferred for a while without a connection;
 // after that one mail at a time finds out, and when the domain is back the others
 // follow (O5).
-func TestDeadDomainIsLeftAloneForAWhile(t *testing.T) {
+func TestDeadDomainIsDeferred(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		var calls, now, most atomic.Int64
@@ -59,7 +59,7 @@ func TestDeadDomainIsLeftAloneForAWhile(t *testing.T) {
 		most.Store(0)
 		round(t, q, 10)
 		if n := calls.Load() - before; n != 1 || most.Load() != 1 {
-			t.Errorf("%d calls, %d at a time, for ten mails to a dead domain", n, most.Load())
+			t.Errorf("%d connections, %d at a time, for ten messages to a dead domain", n, most.Load())
 		}
 
 		back.Store(true)
@@ -73,7 +73,7 @@ func TestDeadDomainIsLeftAloneForAWhile(t *testing.T) {
 
 // A server that stops responding during a transaction delays only its own domain,
 // for one timeout; further messages to it are deferred (O5).
-func TestServerThatFallsSilentIsLeftAlone(t *testing.T) {
+func TestSilentServerIsDeferred(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		calls := &atomic.Int64{}
@@ -96,7 +96,7 @@ func TestServerThatFallsSilentIsLeftAlone(t *testing.T) {
 }
 
 // A server that takes fewer connections than we make is not dead.
-func TestServerThatTakesFewConnectionsIsNotDead(t *testing.T) {
+func TestServerWithFewConnectionsIsNotDead(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		var open atomic.Int64
@@ -132,14 +132,14 @@ func TestServerThatTakesFewConnectionsIsNotDead(t *testing.T) {
 			}
 		}
 		if queued != 1 {
-			t.Errorf("%d of 6 mails are put off, want the one that was refused", queued)
+			t.Errorf("%d of 6 messages are queued, want the one that was refused", queued)
 		}
 	})
 }
 
 // A crowd of mail for domains that are dead, one that refuses connections and one
 // that says nothing, does not hold up the mail for others (O5).
-func TestDeadDomainsDoNotHoldUpGoodOnes(t *testing.T) {
+func TestDeadDomainsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		w := &world{store: storetest.OpenConfig(t, cfg)}
@@ -163,7 +163,7 @@ func TestDeadDomainsDoNotHoldUpGoodOnes(t *testing.T) {
 		good.Wait(t, amongDead)
 		stop()
 		p99 := book.percentile(99)
-		t.Logf("%d mails beside %d for dead domains: p50 %v, p99 %v", amongDead, crowdOfDead, book.percentile(50), p99)
+		t.Logf("%d messages beside %d for dead domains: p50 %v, p99 %v", amongDead, crowdOfDead, book.percentile(50), p99)
 		if p99 > 5*time.Second {
 			t.Errorf("p99 is %v, want less than 5 s", p99)
 		}
@@ -196,7 +196,7 @@ func (a *arrivals) send(to string) {
 	a.sent[to] = time.Now()
 }
 
-func (a *arrivals) arrived(m smtptest.Mail) error {
+func (a *arrivals) arrived(m smtptest.Message) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, to := range m.To {

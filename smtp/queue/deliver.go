@@ -31,7 +31,7 @@ func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), c
 
 // attempt returns a result for each recipient of the job.
 func (q *Queue) attempt(ctx context.Context, j *job) []result {
-	if j.dest.kind == toNobody {
+	if j.dest.kind == toTestMode {
 		return each(j, simulate)
 	}
 	if q.stopped(ctx, j) {

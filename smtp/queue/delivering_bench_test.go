@@ -36,7 +36,7 @@ func BenchmarkQueue(b *testing.B) {
 			raw := make([]byte, 0, 4096)
 			raw = append(raw, "From: "+w.inbox.Address+"\r\nSubject: bench\r\n\r\n"...)
 			for len(raw) < 4000 {
-				raw = append(raw, "A line of text as people write it in their mails, more or less.\r\n"...)
+				raw = append(raw, "A line of text as people write it in a message, more or less.\r\n"...)
 			}
 			last := w.fill(b, raw, tt.domain)
 
@@ -49,7 +49,7 @@ func BenchmarkQueue(b *testing.B) {
 				}
 				n += got
 			}
-			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "mails/s")
+			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "messages/s")
 			w.wantRecipient(b, last, store.RecipientDelivered, "250")
 		})
 	}
@@ -60,17 +60,17 @@ func BenchmarkQueue(b *testing.B) {
 func BenchmarkConnections(b *testing.B) {
 	cfg, _ := smtptest.NewTLS(b, "mx.out0.example")
 	for _, tt := range []struct {
-		name  string
-		tls   *tls.Config
-		mails int
-	}{{"clear, 100 mails each", nil, 100}, {"clear, one mail each", nil, 1}, {"TLS, 100 mails each", cfg, 100}, {"TLS, one mail each", cfg, 1}} {
+		name     string
+		tls      *tls.Config
+		messages int
+	}{{"clear, 100 messages each", nil, 100}, {"clear, one message each", nil, 1}, {"TLS, 100 messages each", cfg, 100}, {"TLS, one message each", cfg, 1}} {
 		b.Run(tt.name, func(b *testing.B) {
 			quiet := slog.New(slog.DiscardHandler)
 			w := &world{store: storetest.Open(b, storetest.SQLite, storetest.WithLog(quiet))}
 			w.inbox = storetest.Inbox(b, w.store)
 			mx := smtptest.NewMX(b, smtptest.MXConfig{TLS: tt.tls})
 			q := w.benchQueue(b, mx.Port(), smtptest.Zones{}.Domain("out0.example", mx.IP()), quiet, false,
-				func(c *queue.Config) { c.MailsPerConn = tt.mails })
+				func(c *queue.Config) { c.MessagesPerConn = tt.messages })
 			for range b.N {
 				w.send(b, "bob@out0.example")
 			}
@@ -84,7 +84,7 @@ func BenchmarkConnections(b *testing.B) {
 				}
 				n += got
 			}
-			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "mails/s")
+			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "messages/s")
 			b.ReportMetric(float64(mx.Conns()), "conns")
 		})
 	}

@@ -60,8 +60,8 @@ func TestPausesOfADeadDestination(t *testing.T) {
 	}
 }
 
-// Domains that were found dead have half of the network's places at most.
-func TestDeadDestinationsLeaveRoom(t *testing.T) {
+// Dead domains use at most half of the slots of the network.
+func TestDeadDestinationsTakeHalfOfTheSlots(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	d := newDispatcher(dispatchLimits{domain: 5, network: 4, claimed: 1000}, func() time.Time { return now })

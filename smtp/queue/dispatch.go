@@ -11,10 +11,10 @@ import (
 type destKind int
 
 const (
-	toMX     destKind = iota // the MX hosts of a domain
-	toRelay                  // the relay
-	toInbox                  // our own inboxes
-	toNobody                 // test mode
+	toMX       destKind = iota // the MX hosts of a domain
+	toRelay                    // the relay
+	toInbox                    // our own inboxes
+	toTestMode                 // simulated
 )
 
 // dest is a destination. Jobs with the same destination share its connection

@@ -50,9 +50,8 @@ func TestPlacesAreNotHeldWhileOutcomesAreRecorded(t *testing.T) {
 	}
 }
 
-// More is claimed when there is room for a good number, and then the queue hears
-// of it.
-func TestRoomIsForAGoodNumber(t *testing.T) {
+// The queue claims more when enough slots are free, and it is woken at that moment.
+func TestRefillWaitsForEnoughFreeSlots(t *testing.T) {
 	t.Parallel()
 	d := newDispatcher(dispatchLimits{relay: 100, network: 100, claimed: 100}, time.Now)
 	ends := make([]chan struct{}, 99)

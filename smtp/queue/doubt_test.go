@@ -13,7 +13,7 @@ import (
 
 // A message that a server accepts without a reply is sent once more, with the
 // same bytes, so that the server can detect the duplicate. It is counted (O4).
-func TestNoAnswerToAMailIsARepeatAtMost(t *testing.T) {
+func TestMessageWithoutAReplyIsSentOnceMore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, end := range []string{smtptest.Hang, smtptest.Close} {
 			l := smtptest.Listen(t, "127.0.0.1")[0]
@@ -48,7 +48,7 @@ func TestNoAnswerToAMailIsARepeatAtMost(t *testing.T) {
 
 			mu.Lock()
 			if len(taken) != 2 || taken[0] != taken[1] || !strings.Contains(taken[0], m.HeaderID) {
-				t.Errorf("the server has %d mails, the same: %v", len(taken), len(taken) == 2 && taken[0] == taken[1])
+				t.Errorf("the server has %d messages, the same: %v", len(taken), len(taken) == 2 && taken[0] == taken[1])
 			}
 			mu.Unlock()
 			if n := q.Tally().InDoubt; n != 1 {

@@ -19,7 +19,7 @@ func (w *world) email(t *testing.T, e store.Email) store.Email {
 	return got
 }
 
-// A scheduled email goes out when its time has come, from the address in its
+// A scheduled email is sent when it is due, from the address in its
 // header, and not before (O13).
 func TestScheduledEmailIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -29,16 +29,16 @@ func TestScheduledEmailIsSent(t *testing.T) {
 		e := storetest.Email(t, w.store, w.inbox.AccountID, []string{"bob@out.example"}, func(e *store.NewEmail) { e.ScheduledAt = &due })
 		w.clock.Add(time.Hour - time.Second)
 		round(t, q, 0)
-		if got := w.email(t, e); got.Status != store.EmailScheduled || len(mx.Mails()) != 0 {
-			t.Fatalf("%s before its time, %d mails", got.Status, len(mx.Mails()))
+		if got := w.email(t, e); got.Status != store.EmailScheduled || len(mx.Messages()) != 0 {
+			t.Fatalf("%s before its time, %d messages", got.Status, len(mx.Messages()))
 		}
 		w.clock.Add(time.Second)
 		round(t, q, 1)
 		if got := w.email(t, e); got.Status != store.MessageDelivered || got.DeliveredAt == nil {
 			t.Errorf("%s in the end, delivered at %v", got.Status, got.DeliveredAt)
 		}
-		if mails := mx.Mails(); len(mails) != 1 || mails[0].From != "hello@"+storetest.Domain {
-			t.Errorf("mails: %+v", mails)
+		if messages := mx.Messages(); len(messages) != 1 || messages[0].From != "hello@"+storetest.Domain {
+			t.Errorf("messages: %+v", messages)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestGreylisting(t *testing.T) {
 	}{
 		{"at RCPT", func(c *smtptest.MXConfig, ask func(string) error) { c.Rcpt = ask }},
 		{"at the mail", func(c *smtptest.MXConfig, ask func(string) error) {
-			c.Data = func(m smtptest.Mail) error { return ask(m.To[0]) }
+			c.Data = func(m smtptest.Message) error { return ask(m.To[0]) }
 		}},
 	}
 	inSQLite(t, func(t *testing.T, w *world) {
@@ -60,8 +60,8 @@ func TestGreylisting(t *testing.T) {
 				known := w.send(t, "bob@out.example")
 				round(t, q, 1)
 				w.wantRecipient(t, known, store.RecipientDelivered, "250")
-				if r.Attempts != 3 || len(mx.Mails()) != 3 {
-					t.Errorf("%d attempts, %d mails", r.Attempts, len(mx.Mails()))
+				if r.Attempts != 3 || len(mx.Messages()) != 3 {
+					t.Errorf("%d attempts, %d messages", r.Attempts, len(mx.Messages()))
 				}
 			})
 		}

@@ -53,14 +53,14 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 		message int64
 		dest    dest
 	}
-	mails := map[int64]*outgoing{}
+	messages := map[int64]*outgoing{}
 	open := map[key]*job{}
 	var jobs []*job
 	for _, c := range claimed {
-		m, fields := mails[c.MessageSeq], q.fieldsOf(c)
+		m, fields := messages[c.MessageSeq], q.fieldsOf(c)
 		if m == nil || fields != "" {
 			m = &outgoing{message: c.Message, from: c.From, fields: fields}
-			mails[c.MessageSeq] = m
+			messages[c.MessageSeq] = m
 		}
 		k := key{c.MessageSeq, q.destOf(c)}
 		j := open[k]
@@ -77,7 +77,7 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 func (q *Queue) destOf(c store.Claimed) dest {
 	switch {
 	case c.Message.TestMode:
-		return dest{kind: toNobody}
+		return dest{kind: toTestMode}
 	case q.allLocal, strings.EqualFold(c.Domain, q.domain):
 		return dest{kind: toInbox}
 	case q.relay != nil:

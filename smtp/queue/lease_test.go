@@ -19,7 +19,7 @@ func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
 		w := &world{store: storetest.OpenConfig(t, cfg)}
 		w.inbox = storetest.Inbox(t, w.store)
 		begun, finish := make(chan struct{}), make(chan struct{})
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			close(begun) // a second call would panic
 			<-finish
 			return nil
@@ -45,8 +45,8 @@ func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
 		for _, stop := range stops {
 			stop()
 		}
-		if r := w.message(t, m).Recipients[0]; r.Attempts != 1 || len(mx.Mails()) != 1 {
-			t.Errorf("%d attempts, %d mails", r.Attempts, len(mx.Mails()))
+		if r := w.message(t, m).Recipients[0]; r.Attempts != 1 || len(mx.Messages()) != 1 {
+			t.Errorf("%d attempts, %d messages", r.Attempts, len(mx.Messages()))
 		}
 	})
 }
@@ -94,11 +94,11 @@ func TestDeliveryIsBrokenOffWhenTheLeaseIsLost(t *testing.T) {
 		select {
 		case <-ended:
 		case <-time.After(10 * time.Second): // the grace is 15 s
-			t.Error("the delivery that was lost goes on")
+			t.Error("the lost delivery continues")
 		}
 		r := slow.wantRecipient(t, m, store.RecipientDelivered, "250")
-		if r.Attempts != 2 || len(mx.Mails()) != 1 {
-			t.Errorf("%d attempts, %d mails", r.Attempts, len(mx.Mails()))
+		if r.Attempts != 2 || len(mx.Messages()) != 1 {
+			t.Errorf("%d attempts, %d messages", r.Attempts, len(mx.Messages()))
 		}
 	})
 }

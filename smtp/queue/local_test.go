@@ -52,7 +52,7 @@ func TestMailBetweenOurInboxes(t *testing.T) {
 		third := storetest.Inbox(t, w.store)
 		q := w.queue(t, 25, nil, func(c *queue.Config) { c.Resolver = noDNS{t}; c.Signer = w.signer(t, storetest.Domain) })
 		tagged := strings.Replace(other.Address, "@", "+Orders@", 1)
-		m := w.send(t, tagged, third.Address, "nobody@"+storetest.Domain)
+		m := w.send(t, tagged, third.Address, "missing@"+storetest.Domain)
 
 		round(t, q, 3)
 
@@ -67,7 +67,7 @@ func TestMailBetweenOurInboxes(t *testing.T) {
 		for _, in := range []store.Inbox{other, third} {
 			arrived := w.received(t, in)
 			if len(arrived) != 1 {
-				t.Fatalf("%s got %d mails", in.Address, len(arrived))
+				t.Fatalf("%s got %d messages", in.Address, len(arrived))
 			}
 			if _, there := w.rawOf(t, arrived[0]); there != signature+raw || signature == "" {
 				t.Errorf("%s got\n%s\nnot the signed mail\n%s", in.Address, there, signature+raw)
@@ -123,7 +123,7 @@ func TestMailToTwoTagsOfAnInbox(t *testing.T) {
 			t.Errorf("arrived: %+v", arrived)
 		}
 		if n := len(w.received(t, other)); n != 1 {
-			t.Errorf("the other inbox got %d mails", n)
+			t.Errorf("the other inbox got %d messages", n)
 		}
 		round(t, q, 0)
 	})
@@ -132,7 +132,7 @@ func TestMailToTwoTagsOfAnInbox(t *testing.T) {
 // A message to an inbox that does not exist bounces, but the address is not
 // suppressed: mail arrives once the inbox exists. The same holds on an account's
 // own domain.
-func TestMailToAnInboxThatIsMadeLater(t *testing.T) {
+func TestMailToAnInboxCreatedLater(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		own := w.ownDomain(t, w.inbox.AccountID, "team.example")
 		q := w.queue(t, 25, smtptest.Zones{"team.example.": smtptest.MXRecords(net.MX{Host: "mail.in.example.", Pref: 10})})
@@ -147,13 +147,13 @@ func TestMailToAnInboxThatIsMadeLater(t *testing.T) {
 			round(t, q, 1)
 			w.wantRecipient(t, late, store.RecipientDelivered, "250")
 			if n := len(w.received(t, in)); n != 1 {
-				t.Errorf("%s got %d mails, want the second one", address, n)
+				t.Errorf("%s got %d messages, want the second one", address, n)
 			}
 		}
 	})
 }
 
-func TestMailToAnInboxThatIsGone(t *testing.T) {
+func TestMailToADeletedInbox(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		expired, deleted := storetest.Inbox(t, w.store), storetest.Inbox(t, w.store)
 		q := w.queue(t, 25, nil)
@@ -212,11 +212,11 @@ func TestFaultOfTheReceivePath(t *testing.T) {
 		status   store.RecipientStatus
 		response string
 	}{
-		{"the database is away", store.ErrUnavailable, store.RecipientQueued, "451 4.3.0"},
-		{"something else", errors.New("secret detail"), store.RecipientQueued, "451 4.3.0 Local error, will be tried again"},
-		{"refused for now", &smtp.Reply{Code: 452, Enhanced: "4.3.1", Text: "full"}, store.RecipientQueued, "452 4.3.1 full"},
-		{"refused for good", &smtp.Reply{Code: 554, Enhanced: "5.4.6", Text: "loop"}, store.RecipientBounced, "554 5.4.6 loop"},
-		{"the inbox went away", store.ErrNotFound, store.RecipientBounced, "550 5.1.1"},
+		{"the database is unreachable", store.ErrUnavailable, store.RecipientQueued, "451 4.3.0"},
+		{"another error", errors.New("secret detail"), store.RecipientQueued, "451 4.3.0 Local error, will be tried again"},
+		{"transient failure", &smtp.Reply{Code: 452, Enhanced: "4.3.1", Text: "full"}, store.RecipientQueued, "452 4.3.1 full"},
+		{"permanent failure", &smtp.Reply{Code: 554, Enhanced: "5.4.6", Text: "loop"}, store.RecipientBounced, "554 5.4.6 loop"},
+		{"the inbox was deleted", store.ErrNotFound, store.RecipientBounced, "550 5.1.1"},
 	}
 	inSQLite(t, func(t *testing.T, w *world) {
 		for _, tt := range tests {
@@ -237,7 +237,7 @@ func TestFaultOfTheReceivePath(t *testing.T) {
 func TestEveryAttemptSendsTheSameBytes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var sent []string
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(m smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(m smtptest.Message) error {
 			sent = append(sent, string(m.Data))
 			if len(sent) < 3 {
 				return smtptest.Refuse(451, [3]int{4, 3, 0}, "later")

@@ -42,7 +42,7 @@ func TestMailToAndFromAnAccountsDomain(t *testing.T) {
 		zones := smtptest.Zones{}.Domain("bob.example", "127.0.0.1")
 		zones["bob.example."] = smtptest.MXRecords(net.MX{Host: "mail.in.example.", Pref: 10})
 		q := w.queue(t, 25, zones, func(c *queue.Config) { c.Signer = queue.NewSigner(w.store, w.clock.Now) })
-		m := storetest.Sent(t, w.store, from, []string{to.Address, stray.Address, "nobody@bob.example"})
+		m := storetest.Sent(t, w.store, from, []string{to.Address, stray.Address, "missing@bob.example"})
 
 		round(t, q, 3)
 
@@ -51,7 +51,7 @@ func TestMailToAndFromAnAccountsDomain(t *testing.T) {
 		wantState(t, got[1], store.RecipientBounced, "550 5.1.1") // an inbox of another account on it
 		wantState(t, got[2], store.RecipientBounced, "550 5.1.1")
 		if n := len(w.received(t, to)); n != 1 {
-			t.Errorf("%d mails arrived", n)
+			t.Errorf("%d messages arrived", n)
 		}
 		if signature, _ := w.rawOf(t, m); signature == "" {
 			t.Error("the mail is not signed by the key of its domain")

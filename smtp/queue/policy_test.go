@@ -112,9 +112,9 @@ func TestPolicyOfADomain(t *testing.T) {
 				round(t, s.queue(t, mx.Port()), 1)
 
 				w.wantRecipient(t, m, tt.status, tt.response)
-				mails := mx.Mails()
-				if len(mails) > 0 != (tt.status == delivered) || len(mails) > 0 && mails[0].TLS != tt.tls {
-					t.Errorf("mails: %+v", mails)
+				messages := mx.Messages()
+				if len(messages) > 0 != (tt.status == delivered) || len(messages) > 0 && messages[0].TLS != tt.tls {
+					t.Errorf("messages: %+v", messages)
 				}
 				want := queue.Tally{UnmetEnforced: tt.unmet}
 				if strings.HasPrefix(tt.name, "testing") {
@@ -156,9 +156,9 @@ func (s *strict) signed(t *testing.T, until time.Time, name string) *tls.Config 
 	return cfg
 }
 
-// A host that the policy does not name is passed over for one that it does, and
-// so is one whose TLS is not as it must be (O2).
-func TestPolicyLeavesTheGoodHosts(t *testing.T) {
+// The queue skips a host that the policy does not name, and a host whose TLS does
+// not satisfy it (O2).
+func TestPolicySkipsHostsThatDoNotMatch(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		s := newStrict(t, w, policy("enforce", "mx.out.example", "plain.out.example"))
 		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2", "127.0.0.3")
@@ -173,8 +173,8 @@ func TestPolicyLeavesTheGoodHosts(t *testing.T) {
 		round(t, s.queue(t, goodMX.Port()), 1)
 
 		w.wantRecipient(t, m, store.RecipientDelivered, "250")
-		if len(goodMX.Mails()) != 1 || plain.Conns() != 1 || len(plain.Mails()) != 0 || foreign.Conns() != 0 || s.q.Tally().UnmetEnforced != 2 {
-			t.Errorf("%d mails; %d and %d connections to the others", len(goodMX.Mails()), plain.Conns(), foreign.Conns())
+		if len(goodMX.Messages()) != 1 || plain.Conns() != 1 || len(plain.Messages()) != 0 || foreign.Conns() != 0 || s.q.Tally().UnmetEnforced != 2 {
+			t.Errorf("%d messages; %d and %d connections to the others", len(goodMX.Messages()), plain.Conns(), foreign.Conns())
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestPolicyLeavesTheGoodHosts(t *testing.T) {
 // An announced policy that cannot be fetched does not apply (O2).
 func TestPolicyThatCannotBeFetched(t *testing.T) {
 	text := policy("enforce", "mail.out.example") // would stop the mail
-	answer := func(status int, kind, body string) http.HandlerFunc {
+	respond := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Location", "/")
@@ -195,11 +195,11 @@ func TestPolicyThatCannotBeFetched(t *testing.T) {
 		change func(t *testing.T, s *strict)
 		calls  int
 	}{
-		{"404", func(_ *testing.T, s *strict) { s.host.Set(answer(404, "text/plain", text)) }, 1},
-		{"a redirect", func(_ *testing.T, s *strict) { s.host.Set(answer(302, "text/plain", text)) }, 1},
-		{"another type", func(_ *testing.T, s *strict) { s.host.Set(answer(200, "text/html", text)) }, 1},
+		{"404", func(_ *testing.T, s *strict) { s.host.Set(respond(404, "text/plain", text)) }, 1},
+		{"a redirect", func(_ *testing.T, s *strict) { s.host.Set(respond(302, "text/plain", text)) }, 1},
+		{"another type", func(_ *testing.T, s *strict) { s.host.Set(respond(200, "text/html", text)) }, 1},
 		{"too long", func(_ *testing.T, s *strict) {
-			s.host.Set(answer(200, "text/plain", text+"x: "+strings.Repeat("y", 64<<10)))
+			s.host.Set(respond(200, "text/plain", text+"x: "+strings.Repeat("y", 64<<10)))
 		}, 1},
 		{"a certificate of another name", func(t *testing.T, s *strict) {
 			cfg, _ := smtptest.NewTLS(t, "out.example")
@@ -257,7 +257,7 @@ func TestPolicyIsKept(t *testing.T) {
 		try(store.RecipientQueued) // the record is gone
 		s.announce("2")
 		s.host.Set(down)
-		try(store.RecipientQueued) // another id, and no policy to be had
+		try(store.RecipientQueued) // another id, and no policy available
 		s.announce("1")
 		calls := s.host.Calls()
 		try(store.RecipientQueued)

@@ -13,7 +13,7 @@ import (
 )
 
 // realMail is one mail and what a real Postfix makes of it for each recipient.
-type realMail struct {
+type realMessage struct {
 	name string
 	body string // after the header
 	subj string
@@ -22,16 +22,16 @@ type realMail struct {
 
 const postfixMaxSize = 3 << 20
 
-func realMails(domain string) []realMail {
+func realMessages(domain string) []realMessage {
 	line := strings.Repeat("0123456789", 7) + "\r\n"
-	mails := []realMail{
+	messages := []realMessage{
 		{"accepted", "Hello.\r\n", "plain", map[string]string{"ann@DOMAIN": "250 2.0.0"}},
-		{"refused", "Hello.\r\n", "plain", map[string]string{"gone@DOMAIN": "550 5.1.1 <gone@DOMAIN>: Recipient address rejected: gone for good"}},
-		{"unknown", "Hello.\r\n", "plain", map[string]string{"nobody@DOMAIN": "550 5.1.1 <nobody@DOMAIN>"}},
-		{"put off", "Hello.\r\n", "plain", map[string]string{"busy@DOMAIN": "450 4.2.1 <busy@DOMAIN>: Recipient address rejected: come again"}},
+		{"refused", "Hello.\r\n", "plain", map[string]string{"gone@DOMAIN": "550 5.1.1 <gone@DOMAIN>: Recipient address rejected: mailbox closed"}},
+		{"unknown", "Hello.\r\n", "plain", map[string]string{"missing@DOMAIN": "550 5.1.1 <missing@DOMAIN>"}},
+		{"deferred", "Hello.\r\n", "plain", map[string]string{"busy@DOMAIN": "450 4.2.1 <busy@DOMAIN>: Recipient address rejected: come again"}},
 		{"one of each", "Hello.\r\n", "plain", map[string]string{
 			"ann@DOMAIN": "250 2.0.0", "gone@DOMAIN": "550 5.1.1", "busy@DOMAIN": "450 4.2.1", "bob@DOMAIN": "250 2.0.0",
-			"nobody@DOMAIN": "550 5.1.1",
+			"missing@DOMAIN": "550 5.1.1",
 		}},
 		{"refused after the mail", "Hello.\r\n", "a virus", map[string]string{"ann@DOMAIN": "550 5.7.1 bad subject", "bob@DOMAIN": "550 5.7.1 bad subject"}},
 		{"large", strings.Repeat(line, 30_000), "large", map[string]string{"bob@DOMAIN": "250 2.0.0"}},
@@ -40,17 +40,17 @@ func realMails(domain string) []realMail {
 		{"long lines", strings.Repeat("x", 900) + "\r\n" + strings.Repeat("é", 498) + "\r\n", "long", map[string]string{"ann@DOMAIN": "250 2.0.0"}},
 		{"an international address", "Привет.\r\n", "привет", map[string]string{"дима@DOMAIN": "250 2.0.0"}},
 	}
-	for i, m := range mails {
-		mails[i].to = map[string]string{}
-		for rcpt, answer := range m.to {
-			mails[i].to[strings.ReplaceAll(rcpt, "DOMAIN", domain)] = strings.ReplaceAll(answer, "DOMAIN", domain)
+	for i, m := range messages {
+		messages[i].to = map[string]string{}
+		for rcpt, reply := range m.to {
+			messages[i].to[strings.ReplaceAll(rcpt, "DOMAIN", domain)] = strings.ReplaceAll(reply, "DOMAIN", domain)
 		}
 	}
-	return mails
+	return messages
 }
 
 // A real Postfix as the MX of a domain and as the relay for everything: every
-// recipient has the state that Postfix gave it, and what lies in the mailboxes is
+// recipient has the state that Postfix replied, and what is in the mailboxes is
 // what was sent, signatures included.
 func TestPostfix(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestPostfix(t *testing.T) {
 		})
 		w.exchange(t, p, q, "relayed.example", store.RecipientSent)
 	})
-	t.Run("many mails", func(t *testing.T) { postfixTakesMany(t, p) })
+	t.Run("many messages", func(t *testing.T) { postfixTakesMany(t, p) })
 }
 
 func newPostfix(t *testing.T) *smtptest.Postfix {
@@ -81,8 +81,8 @@ func newPostfix(t *testing.T) *smtptest.Postfix {
 			"ann@relayed.example", "bob@relayed.example", "дима@relayed.example",
 		},
 		Access: map[string]string{
-			"gone@out.example": "550 5.1.1 gone for good", "busy@out.example": "450 4.2.1 come again",
-			"gone@relayed.example": "550 5.1.1 gone for good", "busy@relayed.example": "450 4.2.1 come again",
+			"gone@out.example": "550 5.1.1 mailbox closed", "busy@out.example": "450 4.2.1 come again",
+			"gone@relayed.example": "550 5.1.1 mailbox closed", "busy@relayed.example": "450 4.2.1 come again",
 		},
 	})
 }
@@ -93,14 +93,14 @@ func (w *world) exchange(t *testing.T, p *smtptest.Postfix, q *queue.Queue, doma
 	arrive := map[string][][]byte{} // by mailbox
 	sent := map[string]store.Message{}
 	n := 0
-	for _, tt := range realMails(domain) {
+	for _, tt := range realMessages(domain) {
 		raw := []byte("From: Ann <" + w.inbox.Address + ">\r\nTo: undisclosed-recipients:;\r\nSubject: " + tt.subj +
 			"\r\nMessage-ID: <" + strings.ReplaceAll(tt.name, " ", "-") + "@in.example>\r\nDate: Mon, 02 Mar 2026 10:00:00 +0000\r\n" +
 			"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n" + tt.body)
 		var to []string
-		for rcpt, answer := range tt.to {
+		for rcpt, reply := range tt.to {
 			to = append(to, rcpt)
-			if strings.HasPrefix(answer, "2") {
+			if strings.HasPrefix(reply, "2") {
 				arrive[rcpt] = append(arrive[rcpt], raw)
 			}
 		}
@@ -112,7 +112,7 @@ func (w *world) exchange(t *testing.T, p *smtptest.Postfix, q *queue.Queue, doma
 
 	round(t, q, n)
 
-	for _, tt := range realMails(domain) {
+	for _, tt := range realMessages(domain) {
 		for _, r := range w.message(t, sent[tt.name]).Recipients {
 			want := map[byte]store.RecipientStatus{'2': taken, '4': store.RecipientQueued, '5': store.RecipientBounced}[tt.to[r.Email][0]]
 			if r.Status != want || r.LastResponse == nil || !strings.HasPrefix(*r.LastResponse, tt.to[r.Email]) {
@@ -121,21 +121,21 @@ func (w *world) exchange(t *testing.T, p *smtptest.Postfix, q *queue.Queue, doma
 		}
 	}
 	for box, raws := range arrive {
-		mails := p.Mails(t, box, len(raws))
-		if len(mails) != len(raws) {
-			t.Errorf("%s has %d mails, want %d", box, len(mails), len(raws))
+		messages := p.Mails(t, box, len(raws))
+		if len(messages) != len(raws) {
+			t.Errorf("%s has %d messages, want %d", box, len(messages), len(raws))
 		}
 		for _, raw := range raws {
-			w.wantIntact(t, box, mails, raw)
+			w.wantIntact(t, box, messages, raw)
 		}
 	}
 }
 
 // wantIntact fails the test unless one of the messages is the original, below the
 // fields that Postfix and our signer added, and the signatures verify.
-func (w *world) wantIntact(t *testing.T, box string, mails [][]byte, raw []byte) {
+func (w *world) wantIntact(t *testing.T, box string, messages [][]byte, raw []byte) {
 	t.Helper()
-	for _, mail := range mails {
+	for _, mail := range messages {
 		if !bytes.HasSuffix(mail, raw) {
 			continue
 		}
@@ -177,11 +177,11 @@ func postfixTakesMany(t *testing.T, p *smtptest.Postfix) {
 			wantState(t, r, store.RecipientDelivered, "250 2.0.0")
 		}
 	}
-	if mails := p.Mails(t, "one@out.example", n); len(mails) != n {
-		t.Errorf("%d mails arrived, want %d", len(mails), n)
+	if messages := p.Mails(t, "one@out.example", n); len(messages) != n {
+		t.Errorf("%d messages arrived, want %d", len(messages), n)
 	}
 	q.Close() // then Postfix says what the connection was used for
-	poll(t, "one connection was used for all mails", func() bool {
+	poll(t, "one connection was used for all messages", func() bool {
 		return strings.Contains(p.Log(t), fmt.Sprintf(" starttls=1 mail=%d rcpt=%d data=%d rset=%d quit=1", n, 2*n, n, n-1))
 	})
 	if strings.Contains(p.Log(t), "improper command pipelining") {

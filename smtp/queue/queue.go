@@ -86,7 +86,7 @@ func New(cfg Config) (*Queue, error) {
 		log:       cfg.Log,
 		dir:       outbound.NewDirectory(cfg.Resolver, cfg.Now),
 		dialer:    &outbound.Dialer{HELO: cfg.HELO, Timeouts: cfg.Timeouts.OrDefault(), Guard: cfg.Guard, Roots: cfg.RootCAs},
-		conns:     &outbound.Pool{Max: cfg.MaxConns, Mails: cfg.MailsPerConn},
+		conns:     &outbound.Pool{Max: cfg.MaxConns, PerConn: cfg.MessagesPerConn},
 		batch:     2 * cfg.MaxConns,
 	}
 	q.policies = outbound.NewPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)

@@ -75,7 +75,7 @@ func TestLostClaimIsNotRecorded(t *testing.T) {
 		zones := smtptest.Zones{}
 		var second *queue.Queue
 		var calls atomic.Int64
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			if calls.Add(1) > 1 {
 				return nil
 			}
@@ -104,9 +104,9 @@ func TestLostClaimIsNotRecorded(t *testing.T) {
 	})
 }
 
-// A process that slept through its lease does not hand over the mail: whoever
-// claimed it next does (N1).
-func TestMailIsNotHandedOverAfterTheLease(t *testing.T) {
+// A process that slept through its lease does not send the message. The node that
+// claims it next does (N1).
+func TestMessageIsNotSentAfterTheLease(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		var slept sync.Once
 		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(string) error {
@@ -117,8 +117,8 @@ func TestMailIsNotHandedOverAfterTheLease(t *testing.T) {
 		m := w.send(t, "bob@out.example")
 
 		round(t, q, 1)
-		if n := len(mx.Mails()); n != 0 {
-			t.Fatalf("%d mails were handed over after the lease", n)
+		if n := len(mx.Messages()); n != 0 {
+			t.Fatalf("%d messages were sent after the lease", n)
 		}
 		w.wantRecipient(t, m, store.RecipientQueued, "")
 
@@ -129,10 +129,10 @@ func TestMailIsNotHandedOverAfterTheLease(t *testing.T) {
 }
 
 // A message whose lease expires before its turn is left for another claim.
-func TestClaimThatComesTooLateLapses(t *testing.T) {
+func TestExpiredClaimIsNotDelivered(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		var slow sync.Once
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			slow.Do(func() { w.clock.Add(85 * time.Second) })
 			return nil
 		}})
@@ -181,7 +181,7 @@ func TestTwoQueuesDeliverEachMailOnce(t *testing.T) {
 		}
 
 		got := map[string]int{}
-		for _, mail := range mx.Mails() {
+		for _, mail := range mx.Messages() {
 			got[mail.To[0]]++
 		}
 		for to, n := range got {
@@ -196,7 +196,7 @@ func TestTwoQueuesDeliverEachMailOnce(t *testing.T) {
 }
 
 // One domain never has more transactions than it may, and while they hang the
-// mail for another domain goes out (O5).
+// mail for another domain is sent (O5).
 func TestOneDomainDoesNotHoldUpAnother(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2")
@@ -216,8 +216,8 @@ func TestOneDomainDoesNotHoldUpAnother(t *testing.T) {
 		stop := run(t, q)
 
 		good.Wait(t, 30)
-		if n := len(slow.Mails()); n != 0 {
-			t.Errorf("the slow server has taken %d mails", n)
+		if n := len(slow.Messages()); n != 0 {
+			t.Errorf("the slow server accepted %d messages", n)
 		}
 		release()
 		slow.Wait(t, 100)
@@ -229,9 +229,9 @@ func TestOneDomainDoesNotHoldUpAnother(t *testing.T) {
 	})
 }
 
-// When a domain cannot be reached, what was claimed for it with the failed mail
-// is put off with it, and not tried one by one.
-func TestUnreachableDomainIsNotTriedForEachMail(t *testing.T) {
+// When a domain is unreachable, recipients that were claimed with the failed one
+// are deferred with it, without an attempt for each.
+func TestUnreachableDomainIsTriedOnceForAllMessages(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		var calls atomic.Int64
@@ -247,7 +247,7 @@ func TestUnreachableDomainIsNotTriedForEachMail(t *testing.T) {
 		round(t, q, 50)
 
 		if n := calls.Load(); n > 4 { // two at a time; the second may begin before the first has noted it
-			t.Errorf("%d calls for 50 mails", n)
+			t.Errorf("%d connections for 50 messages", n)
 		}
 		for _, m := range sent {
 			w.wantRecipient(t, m, store.RecipientQueued, "421 4.3.2 overloaded")
@@ -283,7 +283,7 @@ func TestTestModeTouchesNoNetwork(t *testing.T) {
 			status  store.RecipientStatus
 			message store.MessageStatus
 		}{
-			{"anybody@out.example", store.RecipientDelivered, store.MessageDelivered},
+			{"anyone@out.example", store.RecipientDelivered, store.MessageDelivered},
 			{"bounced@out.example", store.RecipientBounced, store.MessageBounced},
 			{"hardbounce@out.example", store.RecipientBounced, store.MessageBounced},
 			{"softbounce@out.example", store.RecipientBounced, store.MessageBounced},
@@ -296,7 +296,7 @@ func TestTestModeTouchesNoNetwork(t *testing.T) {
 			{"Ann+Bounced@out.example", store.RecipientBounced, store.MessageBounced},
 			{"ann+bounced+failed@out.example", store.RecipientFailed, store.MessageFailed},
 			{"bounced+x@out.example", store.RecipientDelivered, store.MessageDelivered},
-			{"nobody@" + storetest.Domain, store.RecipientDelivered, store.MessageDelivered},
+			{"missing@" + storetest.Domain, store.RecipientDelivered, store.MessageDelivered},
 		}
 		var sent []store.Message
 		for _, tt := range tests {
@@ -352,18 +352,18 @@ func TestDeletedContentFailsTheMail(t *testing.T) {
 		round(t, q, 1)
 
 		w.wantRecipient(t, m, store.RecipientFailed, "554 5.6.0")
-		if len(mx.Mails()) != 0 {
+		if len(mx.Messages()) != 0 {
 			t.Error("something was sent")
 		}
 	})
 }
 
-// Told to end, the queue finishes the transaction that is under way and begins
+// When it stops, the queue finishes the current transaction and begins
 // no other.
-func TestRunFinishesWhatItHasBegun(t *testing.T) {
+func TestRunFinishesStartedDeliveries(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		begun, finish := make(chan struct{}), make(chan struct{})
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			close(begun)
 			<-finish
 			return nil
@@ -392,7 +392,7 @@ func TestRunFinishesWhatItHasBegun(t *testing.T) {
 
 // A server that does not respond delays the shutdown by at most the grace period;
 // the message is due again at once.
-func TestRunBreaksOffWhatHangs(t *testing.T) {
+func TestRunCancelsHangingWork(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		hangs := make(chan struct{}, 1)
@@ -429,10 +429,10 @@ func TestRunLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see above
 		w.send(t, "bob@out.example", other.Address)
 	}
 	stop := run(t, q)
-	mails := mx.Wait(t, 20)
+	messages := mx.Wait(t, 20)
 	stop()
-	if len(mails) != 20 {
-		t.Errorf("%d mails", len(mails))
+	if len(messages) != 20 {
+		t.Errorf("%d messages", len(messages))
 	}
 	// The fake MX notices that its connections are closed a moment later.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/emersion/go-smtp.(*Server).handleConn"))

@@ -25,7 +25,7 @@ func relay(t testing.TB, format string, args ...any) *outbound.Relay {
 
 // The relay gets one transaction for all recipients, and what it took is sent,
 // not delivered. No MX is looked up, and the guard is for strangers' hosts.
-func TestRelayTakesAllMail(t *testing.T) {
+func TestRelayGetsAllMail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		mx := smtptest.NewMX(t, smtptest.MXConfig{Users: map[string]string{"me": "p@ss word"}})
 		q := w.queue(t, 25, nil, func(c *queue.Config) {
@@ -35,9 +35,9 @@ func TestRelayTakesAllMail(t *testing.T) {
 
 		round(t, q, 3)
 
-		mails := mx.Mails()
-		if len(mails) != 1 || !cmp.Equal(mails[0].To, []string{"ann@a.example", "bob@b.example", "eve@c.example"}) || mails[0].User != "me" {
-			t.Errorf("transactions: %+v", mails)
+		messages := mx.Messages()
+		if len(messages) != 1 || !cmp.Equal(messages[0].To, []string{"ann@a.example", "bob@b.example", "eve@c.example"}) || messages[0].User != "me" {
+			t.Errorf("transactions: %+v", messages)
 		}
 		got := w.message(t, m)
 		for _, r := range got.Recipients {
@@ -86,7 +86,7 @@ func TestHowTheRelayIsReached(t *testing.T) {
 				round(t, q, 1)
 
 				w.wantRecipient(t, m, tt.status, tt.response)
-				for _, mail := range mx.Mails() {
+				for _, mail := range mx.Messages() {
 					if mail.TLS != tt.tls {
 						t.Errorf("TLS %v, want %v", mail.TLS, tt.tls)
 					}
@@ -98,7 +98,7 @@ func TestHowTheRelayIsReached(t *testing.T) {
 
 // A relay that requires credentials that are not configured is the operator's
 // fault, not the message's.
-func TestRelayThatWantsAPassword(t *testing.T) {
+func TestRelayWithAPassword(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		smtptest.Script{Banner: "220 hi", Reply: smtptest.Replies(map[string]string{"MAIL": "530 5.7.0 log in first"})}.Serve(t, l)
@@ -143,14 +143,14 @@ func TestParseRelay(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ in, want, err string }{
 		{in: "smtp://mail.example", want: "smtp://mail.example:587"},
-		{in: "smtps://me:secret@mail.example", want: "smtps://me:xxxxx@mail.example:465"},              //nolint:gosec // nobody's password
-		{in: "smtp://me:secret@mail.example:2525/?tls=off", want: "smtp://me:xxxxx@mail.example:2525"}, //nolint:gosec // nobody's password
+		{in: "smtps://me:secret@mail.example", want: "smtps://me:xxxxx@mail.example:465"},              //nolint:gosec // not a real password
+		{in: "smtp://me:secret@mail.example:2525/?tls=off", want: "smtp://me:xxxxx@mail.example:2525"}, //nolint:gosec // not a real password
 		{in: "smtp://[::1]:25", want: "smtp://[::1]:25"},
 		{in: "mail.example:25", err: "smtp:// or smtps://"},
 		{in: "http://mail.example", err: "smtp:// or smtps://"},
 		{in: "smtp://", err: "not an address"},
 		{in: "smtp://mail.example/path", err: "not an address"},
-		{in: "smtp://me:se%cret@mail.example", err: "not an address"}, //nolint:gosec // nobody's password
+		{in: "smtp://me:se%cret@mail.example", err: "not an address"}, //nolint:gosec // not a real password
 		{in: "smtp://mail.example:0", err: `"0" is not a port`},
 		{in: "smtp://mail.example:99999", err: `"99999" is not a port`},
 		{in: "smtp://mail.example?tls=yes", err: "tls is verify, insecure, maybe or off"},

@@ -179,7 +179,7 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 		return resultLost
 	case errors.Is(err, errStopped):
 		return resultUntried
-	case errors.Is(err, outbound.ErrNoAnswer):
+	case errors.Is(err, outbound.ErrNoReply):
 		q.tally.inDoubt.Add(1)
 		q.log.WarnContext(ctx, "no reply after the message, which may arrive twice", "mx_host", p.At.Name(),
 			"message_id", j.mail.message.ID, "error", err)

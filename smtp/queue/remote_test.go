@@ -53,12 +53,12 @@ func TestMXHostsAreTriedInOrder(t *testing.T) {
 		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")
 		var order []string
 		var mu sync.Mutex
-		note := func(name, answer string) func(string) string {
+		note := func(name, reply string) func(string) string {
 			return func(string) string {
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, name)
-				return answer
+				return reply
 			}
 		}
 		_ = l[0].Close() // refused
@@ -103,8 +103,8 @@ func TestEqualPreferencesShareTheMail(t *testing.T) {
 		round(t, q, 40)
 
 		// By chance all go one way in one of 2^39 runs.
-		if len(a.Mails()) == 0 || len(b.Mails()) == 0 || len(a.Mails())+len(b.Mails()) != 40 {
-			t.Errorf("the hosts got %d and %d mails", len(a.Mails()), len(b.Mails()))
+		if len(a.Messages()) == 0 || len(b.Messages()) == 0 || len(a.Messages())+len(b.Messages()) != 40 {
+			t.Errorf("the hosts got %d and %d messages", len(a.Messages()), len(b.Messages()))
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestDNSDecidesWithoutAServer(t *testing.T) {
 			}, store.RecipientDelivered, "250", 1,
 		},
 		{
-			"an address in place of a host name is none", func(ip string) smtptest.Zones {
+			"an IP address instead of a host name is ignored", func(ip string) smtptest.Zones {
 				return smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: ip + ".", Pref: 1})}
 			}, store.RecipientQueued, "451 4.4.1", 0,
 		},
@@ -237,7 +237,7 @@ func TestNoMoreThanFiveAddressesAreCalled(t *testing.T) {
 
 func TestSTARTTLSIsUsedWhenOffered(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
-		cfg, _ := smtptest.NewTLS(t, "somebody.else.example")
+		cfg, _ := smtptest.NewTLS(t, "another.example")
 		mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: cfg})
 		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
 		w.send(t, "bob@out.example")
@@ -256,30 +256,30 @@ func TestSTARTTLSIsUsedWhenOffered(t *testing.T) {
 func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 	tests := []struct {
 		name    string
-		answers map[string]string
+		replies map[string]string
 		hellos  int
 	}{
 		{"the handshake fails", map[string]string{"STARTTLS": "220 go ahead", "\x16": smtptest.Close}, 2},
-		{"it hangs up", map[string]string{"STARTTLS": "220 go ahead\n550 surprise"}, 2},
-		{"it refuses", map[string]string{"STARTTLS": "454 4.7.0 TLS not available"}, 1},
+		{"the server hangs up", map[string]string{"STARTTLS": "220 go ahead\n550 surprise"}, 2},
+		{"the server refuses", map[string]string{"STARTTLS": "454 4.7.0 TLS not available"}, 1},
 	}
 	inSQLite(t, func(t *testing.T, w *world) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				l := smtptest.Listen(t, "127.0.0.1")[0]
-				var hellos, mails atomic.Int64
-				tt.answers["EHLO"] = "250-mx.test\n250 STARTTLS"
-				replies := smtptest.Replies(tt.answers)
+				var hellos, messages atomic.Int64
+				tt.replies["EHLO"] = "250-mx.test\n250 STARTTLS"
+				scripted := smtptest.Replies(tt.replies)
 				smtptest.Script{Banner: "220 hello", Reply: func(line string) string {
 					switch {
 					case strings.HasPrefix(line, "EHLO"):
 						hellos.Add(1)
 					case strings.Contains(line, "Subject:"):
-						mails.Add(1)
+						messages.Add(1)
 					case strings.HasPrefix(line, "\x16"): // the handshake
 						return smtptest.Close
 					}
-					return replies(line)
+					return scripted(line)
 				}}.Serve(t, l)
 				q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
 					func(c *queue.Config) { c.Timeouts.Command = 2 * time.Second })
@@ -288,8 +288,8 @@ func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 				round(t, q, 1)
 
 				w.wantRecipient(t, m, store.RecipientDelivered, "250")
-				if int(hellos.Load()) != tt.hellos || mails.Load() != 1 {
-					t.Errorf("%d hellos and %d mails, want %d and 1", hellos.Load(), mails.Load(), tt.hellos)
+				if int(hellos.Load()) != tt.hellos || messages.Load() != 1 {
+					t.Errorf("%d EHLOs and %d messages, want %d and 1", hellos.Load(), messages.Load(), tt.hellos)
 				}
 			})
 		}
@@ -298,7 +298,7 @@ func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
 
 // Each recipient gets the reply that was meant for it. The accepted recipients
 // share one transaction.
-func TestEachRecipientHasItsOwnAnswer(t *testing.T) {
+func TestEachRecipientHasItsOwnReply(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(rcpt string) error {
 			switch {
@@ -314,9 +314,9 @@ func TestEachRecipientHasItsOwnAnswer(t *testing.T) {
 
 		round(t, q, 4)
 
-		mails := mx.Wait(t, 1)
-		if len(mails) != 1 || !cmp.Equal(mails[0].To, []string{"ann@out.example", "bob@out.example"}) {
-			t.Errorf("%d transactions, to %q", len(mails), mails[0].To)
+		messages := mx.Wait(t, 1)
+		if len(messages) != 1 || !cmp.Equal(messages[0].To, []string{"ann@out.example", "bob@out.example"}) {
+			t.Errorf("%d transactions, to %q", len(messages), messages[0].To)
 		}
 		got := w.message(t, m)
 		wantState(t, got.Recipients[0], store.RecipientDelivered, "250 2.0.0")
@@ -342,17 +342,17 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 
 		round(t, q, 10)
 
-		if len(mx.Mails()) != 10 || mx.Conns() != 1 {
-			t.Errorf("%d mails over %d connections, want 10 over 1", len(mx.Mails()), mx.Conns())
+		if len(mx.Messages()) != 10 || mx.Conns() != 1 {
+			t.Errorf("%d messages over %d connections, want 10 over 1", len(mx.Messages()), mx.Conns())
 		}
 	})
 }
 
 // A connection is closed after 100 messages, and not reused after an error.
-func TestConnectionIsNotUsedForEver(t *testing.T) {
+func TestConnectionIsNotUsedForever(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		var n atomic.Int64
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			if n.Add(1) == 150 {
 				return smtptest.Refuse(451, [3]int{4, 3, 0}, "later")
 			}
@@ -367,14 +367,14 @@ func TestConnectionIsNotUsedForEver(t *testing.T) {
 
 		round(t, q, 160)
 
-		if len(mx.Mails()) != 159 || mx.Conns() != 3 {
-			t.Errorf("%d mails over %d connections, want 159 over 3", len(mx.Mails()), mx.Conns())
+		if len(mx.Messages()) != 159 || mx.Conns() != 3 {
+			t.Errorf("%d messages over %d connections, want 159 over 3", len(mx.Messages()), mx.Conns())
 		}
 	})
 }
 
 // A server's limit on the messages per connection is respected (RFC 9422).
-func TestServerLimitsTheMailsOfAConnection(t *testing.T) {
+func TestServerLimitsTheMessagesOfAConnection(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		for limits, conns := range map[string]int64{"LIMITS MAILMAX=3 RCPTMAX=100": 4, "LIMITS RCPTMAX=100 mailmax=0": 1} {
 			l := smtptest.Listen(t, "127.0.0.1")[0]
@@ -389,13 +389,13 @@ func TestServerLimitsTheMailsOfAConnection(t *testing.T) {
 			round(t, q, 10)
 
 			if calls.Load() != conns {
-				t.Errorf("%s: %d connections for 10 mails, want %d", limits, calls.Load(), conns)
+				t.Errorf("%s: %d connections for 10 messages, want %d", limits, calls.Load(), conns)
 			}
 		}
 	})
 }
 
-func TestServerThatHangsUpBetweenMailsIsCalledAgain(t *testing.T) {
+func TestConnectionClosedBetweenMessagesIsReplaced(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1")[0]
 		smtptest.Script{Banner: "220 hello", Reply: smtptest.Replies(map[string]string{"RSET": smtptest.Close})}.Serve(t, l)
@@ -431,7 +431,7 @@ func TestAddressesOutsideASCII(t *testing.T) {
 
 				w.wantRecipient(t, m, tt.status, tt.response)
 				var wire string
-				for _, mail := range mx.Mails() {
+				for _, mail := range mx.Messages() {
 					wire = mail.To[0]
 				}
 				if wire != tt.wire {
@@ -460,7 +460,7 @@ func TestHeadersOutsideASCII(t *testing.T) {
 				round(t, q, 1)
 
 				w.wantRecipient(t, m, want, map[bool]string{true: "250", false: "553 5.6.7"}[utf8])
-				for _, mail := range mx.Mails() {
+				for _, mail := range mx.Messages() {
 					if !mail.UTF8 {
 						t.Errorf("%s: MAIL did not say SMTPUTF8", name)
 					}

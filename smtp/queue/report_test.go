@@ -33,18 +33,18 @@ func newFeedback(t testing.TB, key string) *feedback.Signer {
 	return s
 }
 
-// answering is a world with replies: sent messages arrive at an MX, and its
+// reporting is a world with reports: sent messages arrive at an MX, and its
 // reports arrive at a receiver.
-type answering struct {
+type reporting struct {
 	*world
 	mx       *smtptest.MX
 	queue    *queue.Queue
 	receiver *inbound.Receiver
 }
 
-func newAnswering(t *testing.T, w *world, edits ...func(*queue.Config)) *answering {
+func newReporting(t *testing.T, w *world, edits ...func(*queue.Config)) *reporting {
 	t.Helper()
-	a := &answering{world: w, mx: smtptest.NewMX(t, smtptest.MXConfig{})}
+	a := &reporting{world: w, mx: smtptest.NewMX(t, smtptest.MXConfig{})}
 	edits = append([]func(*queue.Config){func(c *queue.Config) { c.Feedback = &queue.Feedback{Signer: newFeedback(t, "k")} }}, edits...)
 	a.queue = w.queue(t, a.mx.Port(), smtptest.Zones{}.Domain("out.example", a.mx.IP()), edits...)
 	var err error
@@ -58,16 +58,16 @@ func newAnswering(t *testing.T, w *world, edits ...func(*queue.Config)) *answeri
 }
 
 // delivered sends an email to Ann and returns it with its return path.
-func (a *answering) delivered(t *testing.T, edits ...func(*store.NewEmail)) (e store.Email, path string) {
+func (a *reporting) delivered(t *testing.T, edits ...func(*store.NewEmail)) (e store.Email, path string) {
 	t.Helper()
 	e = storetest.Email(t, a.store, a.inbox.AccountID, []string{"Ann@out.example"}, edits...)
 	round(t, a.queue, 1)
-	mails := a.mx.Mails()
-	return e, mails[len(mails)-1].From
+	messages := a.mx.Messages()
+	return e, messages[len(messages)-1].From
 }
 
-// answer receives a message, given with LF line ends.
-func (a *answering) answer(t *testing.T, from, to, mail string) error {
+// receive receives a message, given with LF line ends.
+func (a *reporting) receive(t *testing.T, from, to, mail string) error {
 	t.Helper()
 	raw := a.receiver.NewSpool()
 	defer func() { _ = raw.Close() }()
@@ -78,19 +78,19 @@ func (a *answering) answer(t *testing.T, from, to, mail string) error {
 	return err
 }
 
-func (a *answering) wantAnswer(t *testing.T, from, to, mail, want string) {
+func (a *reporting) wantReply(t *testing.T, from, to, mail, want string) {
 	t.Helper()
 	got := "250"
-	if err := a.answer(t, from, to, mail); err != nil {
+	if err := a.receive(t, from, to, mail); err != nil {
 		got = err.Error()
 	}
 	if !strings.HasPrefix(got, want) {
-		t.Errorf("a mail to %s is answered %q, want %q", to, got, want)
+		t.Errorf("reply to a message to %s: %q, want %q", to, got, want)
 	}
 }
 
-// told are the types of all events of the world's account.
-func (a *answering) told(t *testing.T) []string {
+// eventTypes returns the types of all events of the world's account.
+func (a *reporting) eventTypes(t *testing.T) []string {
 	t.Helper()
 	all, err := a.store.EventsOf(t.Context(), a.inbox.AccountID, 0, math.MaxInt64, 1000)
 	if err != nil {
@@ -149,7 +149,7 @@ Content-Type: multipart/report; report-type=feedback-report; boundary=b
 --b
 Content-Type: text/plain
 
-Somebody objects.
+A recipient objects.
 
 --b
 Content-Type: message/feedback-report
@@ -175,11 +175,11 @@ Hello.
 // through a relay asks for news of success too.
 func TestReturnPaths(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		m := w.send(t, "ann@out.example", "bob@out.example", "carl@out.example")
 		round(t, a.queue, 3)
 		seen := map[string]bool{}
-		for _, mail := range a.mx.Mails() {
+		for _, mail := range a.mx.Messages() {
 			to, ok := newFeedback(t, "k").FindReturnPath(mail.From)
 			if len(mail.To) != 1 || !ok || !strings.HasSuffix(mail.From, "@in.example") || seen[mail.From] {
 				t.Fatalf("from %s to %v", mail.From, mail.To)
@@ -192,16 +192,16 @@ func TestReturnPaths(t *testing.T) {
 			}
 		}
 		if len(seen) != 3 {
-			t.Errorf("%d mails", len(seen))
+			t.Errorf("%d messages", len(seen))
 		}
 	})
 }
 
-// Recipients with a transaction each share a connection, whatever comes of the one
-// before; and a server that has had enough gets the others on the next one.
-func TestTransactionsApart(t *testing.T) {
+// Recipients with separate transactions share a connection, whatever the result of
+// the previous one. After the limit of a connection, the next one continues.
+func TestSeparateTransactionsShareAConnection(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		a.mx = smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(to string) error {
 			switch {
 			case strings.HasPrefix(to, "gone"):
@@ -224,8 +224,8 @@ func TestTransactionsApart(t *testing.T) {
 				t.Errorf("%s is %s", r.Email, r.Status)
 			}
 		}
-		if a.mx.Conns() != 1 || len(a.mx.Mails()) != 3 {
-			t.Errorf("%d connections for %d mails", a.mx.Conns(), len(a.mx.Mails()))
+		if a.mx.Conns() != 1 || len(a.mx.Messages()) != 3 {
+			t.Errorf("%d connections for %d messages", a.mx.Conns(), len(a.mx.Messages()))
 		}
 		m = w.send(t, "ann@out.example", "enough@out.example", "bob@out.example")
 		round(t, a.queue, 3)
@@ -240,30 +240,30 @@ func TestTransactionsApart(t *testing.T) {
 
 // A bounce to its reverse-path ends the recipient once, and suppresses it: no
 // connection is made again (O6, O7).
-func TestBounceComesBack(t *testing.T) {
+func TestBounceIsRecorded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		e, path := a.delivered(t)
 		if got := w.email(t, e); got.Status != store.MessageDelivered {
 			t.Fatalf("the email is %s", got.Status)
 		}
 		bounce := dsn("ann@out.example", "failed", "5.1.1", "550 5.1.1 no such user", e.HeaderID)
 		for range 2 { // the second says nothing new
-			a.wantAnswer(t, "", strings.ToUpper(path), bounce, "250")
+			a.wantReply(t, "", strings.ToUpper(path), bounce, "250")
 		}
 		got := w.email(t, e)
 		if r := got.Recipients[0]; got.Status != store.MessageBounced || r.BouncedAt == nil || *r.LastResponse != "550 5.1.1 no such user" {
 			t.Errorf("%s, %+v", got.Status, r)
 		}
 		want := []string{"email.queued", "email.sent", "email.delivered", "email.bounced"}
-		if d := cmp.Diff(want, a.told(t)); d != "" {
+		if d := cmp.Diff(want, a.eventTypes(t)); d != "" {
 			t.Error(d)
 		}
 		a.wantListed(t, "ann@out.example", store.SuppressedHardBounce)
 		conns := a.mx.Conns()
 		e = storetest.Email(t, w.store, w.inbox.AccountID, []string{"ANN@out.example"})
 		round(t, a.queue, 1)
-		if got := w.email(t, e); got.Recipients[0].Status != store.RecipientSuppressed || a.mx.Conns() != conns || len(a.mx.Mails()) != 1 {
+		if got := w.email(t, e); got.Recipients[0].Status != store.RecipientSuppressed || a.mx.Conns() != conns || len(a.mx.Messages()) != 1 {
 			t.Errorf("the next email is %s, after %d more connections", got.Recipients[0].Status, a.mx.Conns()-conns)
 		}
 		if len(w.received(t, w.inbox)) != 0 {
@@ -293,27 +293,27 @@ func TestReportsOfMailServers(t *testing.T) {
 		listed     store.SuppressionReason
 	}{
 		{"hard", dsn("ann@out.example", "failed", "5.1.1", "550 5.1.1 no such user", ""), bounced, hard},
-		{"passed on to a dead address", dsn("ann@new.example", "failed", "5.1.1", "550 5.1.1 no such user", ""), bounced, hard},
+		{"forwarded to a dead address", dsn("ann@new.example", "failed", "5.1.1", "550 5.1.1 no such user", ""), bounced, hard},
 		{"mailbox full", dsn("ann@out.example", "failed", "5.2.2", "552 5.2.2 mailbox full", ""), bounced, ""},
-		{"delayed", dsn("ann@out.example", "delayed", "4.4.1", "451 4.4.1 no answer", ""), delivered, ""},
+		{"delayed", dsn("ann@out.example", "delayed", "4.4.1", "451 4.4.1 no response", ""), delivered, ""},
 		{"success", dsn("ann@out.example", "delivered", "2.0.0", "250 OK", ""), delivered, ""},
 		{"Postfix", file("bounce-postfix"), bounced, hard},
 		{"qmail", file("bounce-qmail"), bounced, hard},
 		{"Exchange Online", file("bounce-exchange-online"), bounced, hard},
 		{"Exim, mailbox full", file("bounce-exim-mailbox-full"), bounced, ""},
 		{"content refused", file("bounce-content-refused"), bounced, ""},
-		{"an answer of a machine", file("auto-reply"), delivered, ""},
+		{"an automatic reply", file("auto-reply"), delivered, ""},
 		{"complaint", arf("abuse", "", ""), complained, store.SuppressedComplaint},
 		{"complaint about fraud", arf("fraud", "", ""), complained, store.SuppressedComplaint},
-		{"praise", arf("not-spam", "", ""), delivered, ""},
+		{"not spam", arf("not-spam", "", ""), delivered, ""},
 		{"a check that failed", arf("auth-failure", "", ""), delivered, ""},
 		{"opt-out", arf("opt-out", "", ""), delivered, store.SuppressedUnsubscribe},
 	}
 	inSQLite(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		for _, tt := range tests {
 			e, path := a.delivered(t)
-			_ = a.answer(t, "", path, tt.mail) // what tells nothing may be refused
+			_ = a.receive(t, "", path, tt.mail) // a message that reports nothing may be refused
 			if got := w.email(t, e).Recipients[0].Status; got != tt.want {
 				t.Errorf("%s: the recipient is %s, want %s", tt.name, got, tt.want)
 			}
@@ -327,11 +327,11 @@ func TestReportsOfMailServers(t *testing.T) {
 	})
 }
 
-// A relay that says later that it has delivered.
+// A relay reports later that it has delivered.
 func TestSuccessThroughARelay(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		var relay *outbound.Relay
-		a := newAnswering(t, w, func(c *queue.Config) {
+		a := newReporting(t, w, func(c *queue.Config) {
 			var err error
 			if relay, err = outbound.ParseRelay(fmt.Sprintf("smtp://127.0.0.1:%d", c.MXPort)); err != nil {
 				t.Fatal(err)
@@ -342,7 +342,7 @@ func TestSuccessThroughARelay(t *testing.T) {
 		if got := w.email(t, e).Status; got != store.MessageSent {
 			t.Fatalf("the email is %s", got)
 		}
-		a.wantAnswer(t, "", path, dsn("ann@out.example", "relayed", "2.0.0", "250 OK", ""), "250")
+		a.wantReply(t, "", path, dsn("ann@out.example", "relayed", "2.0.0", "250 OK", ""), "250")
 		if got := w.email(t, e); got.Status != store.MessageDelivered || got.DeliveredAt == nil {
 			t.Errorf("the email is %s", got.Status)
 		}
@@ -353,7 +353,7 @@ func TestSuccessThroughARelay(t *testing.T) {
 // nothing (O6).
 func TestForgedReports(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		e, path := a.delivered(t)
 		_, otherPath := a.delivered(t)
 		fromInbox := func(n *store.NewEmail) { n.FromInbox = &w.inbox.Seq }
@@ -361,7 +361,7 @@ func TestForgedReports(t *testing.T) {
 		toTwo := w.send(t, "ann@out.example", "bob@out.example")
 		round(t, a.queue, 2)
 		stranger := storetest.Inbox(t, w.store) // of another account
-		before := a.told(t)
+		before := a.eventTypes(t)
 		bounce := func(id string) string { return dsn("ann@out.example", "failed", "5.1.1", "550 5.1.1 no such user", id) }
 		local, _, _ := strings.Cut(path, "@")
 		changed := strings.Replace(path, local[20:21], map[bool]string{true: "b", false: "a"}[local[20] == 'a'], 1)
@@ -369,28 +369,28 @@ func TestForgedReports(t *testing.T) {
 		deleted := newFeedback(t, "k").ReturnPath(feedback.Sent{Account: e.AccountID, Message: e.Seq, Recipient: 1 << 40}, "in.example")
 		mixed := newFeedback(t, "k").ReturnPath(feedback.Sent{Account: e.AccountID + 1, Message: e.Seq, Recipient: 1}, "in.example")
 		for _, forged := range []string{changed, foreign, deleted, mixed, strings.Replace(path, "@in.example", "a@in.example", 1)} {
-			a.wantAnswer(t, "", forged, bounce(e.HeaderID), "550 5.1.1")
+			a.wantReply(t, "", forged, bounce(e.HeaderID), "550 5.1.1")
 		}
-		a.wantAnswer(t, "", path, "From: a@b.example\nSubject: Hi\n\nHello.\n", "550 5.7.1")
-		a.wantAnswer(t, "a@b.example", path, "From: a@b.example\nSubject: Hi\n\nHello.\n", "550 5.7.1")
+		a.wantReply(t, "", path, "From: a@b.example\nSubject: Hi\n\nHello.\n", "550 5.7.1")
+		a.wantReply(t, "a@b.example", path, "From: a@b.example\nSubject: Hi\n\nHello.\n", "550 5.7.1")
 		// By Message-ID, to another inbox than the sender, or about another
 		// recipient.
-		a.wantAnswer(t, "", stranger.Address, bounce(mine.HeaderID), "250")
-		a.wantAnswer(t, "", w.inbox.Address, bounce(e.HeaderID), "250") // of this account, but not of this inbox
-		a.wantAnswer(t, "", w.inbox.Address, bounce("<unknown@in.example>"), "250")
-		a.wantAnswer(t, "", w.inbox.Address, dsn("bob@out.example", "failed", "5.1.1", "550 no", mine.HeaderID), "250")
-		a.wantAnswer(t, "", w.inbox.Address, bounce(toTwo.HeaderID), "250") // bob knows that it is to ann
-		a.wantAnswer(t, "", w.inbox.Address, arf("abuse", changed, "<unknown@in.example>"), "250")
-		a.wantAnswer(t, "", w.inbox.Address, arf("abuse", "", mine.HeaderID), "250")
+		a.wantReply(t, "", stranger.Address, bounce(mine.HeaderID), "250")
+		a.wantReply(t, "", w.inbox.Address, bounce(e.HeaderID), "250") // of this account, but not of this inbox
+		a.wantReply(t, "", w.inbox.Address, bounce("<unknown@in.example>"), "250")
+		a.wantReply(t, "", w.inbox.Address, dsn("bob@out.example", "failed", "5.1.1", "550 no", mine.HeaderID), "250")
+		a.wantReply(t, "", w.inbox.Address, bounce(toTwo.HeaderID), "250") // bob knows that it is to ann
+		a.wantReply(t, "", w.inbox.Address, arf("abuse", changed, "<unknown@in.example>"), "250")
+		a.wantReply(t, "", w.inbox.Address, arf("abuse", "", mine.HeaderID), "250")
 		// A bounce from a stranger arrives as an ordinary message.
-		a.wantAnswer(t, "a@b.example", w.inbox.Address, "From: a@b.example\nSubject: Undelivered\n\nann@out.example: 550 5.1.1 no such user\n", "250")
+		a.wantReply(t, "a@b.example", w.inbox.Address, "From: a@b.example\nSubject: Undelivered\n\nann@out.example: 550 5.1.1 no such user\n", "250")
 
 		for _, email := range []store.Email{e, mine} {
 			if got := w.email(t, email); got.Status != store.MessageDelivered {
 				t.Errorf("the email is %s", got.Status)
 			}
 		}
-		after := a.told(t)
+		after := a.eventTypes(t)
 		arrived := 0
 		for _, typ := range after[len(before):] {
 			if typ != "message.received" {
@@ -402,10 +402,10 @@ func TestForgedReports(t *testing.T) {
 			t.Errorf("the message to two is %s", got.Status)
 		}
 		if arrived != 7 || len(w.received(t, stranger)) != 1 {
-			t.Errorf("%d mails arrived, and %d at the other account's inbox", arrived, len(w.received(t, stranger)))
+			t.Errorf("%d messages arrived, and %d at the other account's inbox", arrived, len(w.received(t, stranger)))
 		}
 		a.wantListed(t, "ann@out.example", "")
-		a.wantAnswer(t, "", otherPath, bounce(""), "250") // the real one still works
+		a.wantReply(t, "", otherPath, bounce(""), "250") // the real one still works
 		a.wantListed(t, "ann@out.example", store.SuppressedHardBounce)
 	})
 }
@@ -415,7 +415,7 @@ func TestForgedReports(t *testing.T) {
 // Message-ID and recipient (O6).
 func TestBounceOfAnInbox(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		for i, tt := range []struct {
 			name  string
 			alone bool // the mail has one recipient
@@ -436,14 +436,14 @@ func TestBounceOfAnInbox(t *testing.T) {
 			m := w.send(t, rcpts...)
 			round(t, a.queue, len(rcpts))
 			var path string
-			for _, mail := range a.mx.Mails() {
+			for _, mail := range a.mx.Messages() {
 				if mail.To[0] == "ann@out.example" {
 					path = mail.From // the latest
 				}
 			}
 			to, mail := tt.by(path, m.HeaderID)
 			for range 2 {
-				a.wantAnswer(t, "", to, mail, "250")
+				a.wantReply(t, "", to, mail, "250")
 			}
 			got := w.message(t, m)
 			for _, r := range got.Recipients {
@@ -452,9 +452,9 @@ func TestBounceOfAnInbox(t *testing.T) {
 				}
 			}
 			if n := len(w.received(t, w.inbox)); n != 2*(i+1) {
-				t.Errorf("%s: %d mails arrived in the inbox", tt.name, n)
+				t.Errorf("%s: %d messages arrived in the inbox", tt.name, n)
 			}
-			events := strings.Join(a.told(t), " ")
+			events := strings.Join(a.eventTypes(t), " ")
 			if n := strings.Count(events, "message.bounced") + strings.Count(events, "message.complained"); n != i+1 {
 				t.Errorf("%s: %d events", tt.name, n)
 			}
@@ -465,13 +465,13 @@ func TestBounceOfAnInbox(t *testing.T) {
 		// The inbox is gone: the bounce is still known.
 		m, path := w.send(t, "carl@out.example"), ""
 		round(t, a.queue, 1)
-		for _, mail := range a.mx.Mails() {
+		for _, mail := range a.mx.Messages() {
 			path = mail.From
 		}
 		if _, err := w.store.DeleteInbox(t.Context(), w.inbox.AccountID, w.inbox.ID); err != nil {
 			t.Fatal(err)
 		}
-		a.wantAnswer(t, "", path, dsn("carl@out.example", "failed", "5.1.1", "550 5.1.1 no such user", m.HeaderID), "250")
+		a.wantReply(t, "", path, dsn("carl@out.example", "failed", "5.1.1", "550 5.1.1 no such user", m.HeaderID), "250")
 		a.wantListed(t, "carl@out.example", store.SuppressedHardBounce)
 	})
 }
@@ -485,8 +485,8 @@ func TestMarketingCanBeUnsubscribed(t *testing.T) {
 			t.Fatal(err)
 		}
 		refuse := true
-		a := &answering{world: w}
-		a.mx = smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		a := &reporting{world: w}
+		a.mx = smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			if refuse {
 				return smtptest.Refuse(451, [3]int{4, 3, 0}, "later")
 			}
@@ -502,11 +502,11 @@ func TestMarketingCanBeUnsubscribed(t *testing.T) {
 		refuse = false
 		w.clock.Add(2 * time.Minute)
 		round(t, a.queue, 2)
-		mails := a.mx.Mails()
-		if len(mails) != 2 {
-			t.Fatalf("%d mails", len(mails))
+		messages := a.mx.Messages()
+		if len(messages) != 2 {
+			t.Fatalf("%d messages", len(messages))
 		}
-		for _, mail := range mails {
+		for _, mail := range messages {
 			header, _, _ := strings.Cut(string(mail.Data), "\r\n\r\n")
 			want := "\r\n" + newFeedback(t, "k").UnsubscribeFields(base, feedback.Subscription{Account: e.AccountID, Message: e.Seq, Email: mail.To[0]})
 			if !strings.Contains(header+"\r\n", want) || strings.Count(header, "\r\nList-Unsubscribe:") != 1 {
@@ -524,16 +524,16 @@ func TestMarketingCanBeUnsubscribed(t *testing.T) {
 		}
 		storetest.Email(t, w.store, w.inbox.AccountID, to[:1])
 		round(t, a.queue, 1)
-		if mails := a.mx.Mails(); bytes.Contains(mails[2].Data, []byte("List-Unsubscribe")) {
-			t.Errorf("transactional mail has a link:\n%s", mails[2].Data)
+		if messages := a.mx.Messages(); bytes.Contains(messages[2].Data, []byte("List-Unsubscribe")) {
+			t.Errorf("transactional mail has a link:\n%s", messages[2].Data)
 		}
 	})
 }
 
-// A domain has return paths of its own once its records say so.
+// A domain has its own return paths once its records are published.
 func TestReturnPathOnAnAccountsDomain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a := newAnswering(t, w)
+		a := newReporting(t, w)
 		account := w.inbox.AccountID
 		d := w.ownDomain(t, account, "ann.example")
 		from := func(e *store.NewEmail) { e.FromEmail = "hello@ann.example" }
@@ -559,10 +559,10 @@ func TestReturnPathOnAnAccountsDomain(t *testing.T) {
 		record(store.RecordVerified, store.RecordVerified)
 		want("bounces.ann.example")
 		e, path := a.delivered(t, from)
-		a.wantAnswer(t, "", path, dsn("ann@out.example", "failed", "5.2.2", "552 5.2.2 full", ""), "250")
+		a.wantReply(t, "", path, dsn("ann@out.example", "failed", "5.2.2", "552 5.2.2 full", ""), "250")
 		if got := w.email(t, e).Status; got != store.MessageBounced {
 			t.Errorf("the email is %s", got)
 		}
-		a.wantAnswer(t, "", "bounce+newsletter@bounces.ann.example", "Subject: Hi\n\nHello.\n", "550 5.7.1")
+		a.wantReply(t, "", "bounce+newsletter@bounces.ann.example", "Subject: Hi\n\nHello.\n", "550 5.7.1")
 	})
 }

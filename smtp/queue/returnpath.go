@@ -29,7 +29,7 @@ func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]result, 
 	var recording sync.WaitGroup
 	defer recording.Wait()
 	for i := range j.rcpts {
-		if i > 0 && (p.Broken || p.Mails >= p.MostMails(q.conns.Mails) || p.Reset() != nil) {
+		if i > 0 && (p.Broken || p.Transactions >= p.MaxTransactions(q.conns.PerConn) || p.Reset() != nil) {
 			break
 		}
 		one := *j

@@ -25,7 +25,7 @@ func TestKeysChangeUnderTheQueue(t *testing.T) {
 		in := storetest.Inbox(t, w.store, func(in *store.Inbox) { in.AccountID, in.Address = account, "desk@ann.example" })
 		first := d.Keys[0].Selector
 		var defers atomic.Bool
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			if defers.Load() {
 				return smtptest.Refuse(451, [3]int{4, 2, 0}, "later")
 			}
@@ -36,8 +36,8 @@ func TestKeysChangeUnderTheQueue(t *testing.T) {
 		send := func() { n++; storetest.Sent(t, w.store, in, []string{fmt.Sprintf("r%d@out.example", n)}) }
 		arrives := func(when, selector string) {
 			t.Helper()
-			mails := mx.Wait(t, 1)
-			mail := mails[len(mails)-1]
+			messages := mx.Wait(t, 1)
+			mail := messages[len(messages)-1]
 			got := w.selectorOf(t, account, d.ID, mail.Data)
 			if got != selector {
 				t.Errorf("%s: %v is signed by %s, want %s", when, mail.To, got, selector)
@@ -78,11 +78,11 @@ func TestKeysChangeUnderTheQueue(t *testing.T) {
 		}
 		w.clock.Add(store.KeyRetireTTL - 2*time.Minute - time.Second)
 		w.looksUp(t, account, d.ID, first, second)
-		for _, mail := range mx.Mails() {
+		for _, mail := range mx.Messages() {
 			w.selectorOf(t, account, d.ID, mail.Data)
 		}
-		if len(mx.Mails()) != n {
-			t.Errorf("%d mails arrived, want %d", len(mx.Mails()), n)
+		if len(mx.Messages()) != n {
+			t.Errorf("%d messages arrived, want %d", len(mx.Messages()), n)
 		}
 	})
 }

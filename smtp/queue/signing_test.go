@@ -51,11 +51,11 @@ func TestMailIsSignedWithBothKeys(t *testing.T) {
 
 		round(t, q, 2)
 
-		mails := mx.Wait(t, 2)
-		if !bytes.Equal(mails[0].Data, mails[1].Data) {
+		messages := mx.Wait(t, 2)
+		if !bytes.Equal(messages[0].Data, messages[1].Data) {
 			t.Error("the recipients got different bytes")
 		}
-		vs := w.verify(t, storetest.Domain, bytes.NewReader(mails[0].Data))
+		vs := w.verify(t, storetest.Domain, bytes.NewReader(messages[0].Data))
 		if len(vs) != 2 {
 			t.Fatalf("%d signatures", len(vs))
 		}
@@ -65,7 +65,7 @@ func TestMailIsSignedWithBothKeys(t *testing.T) {
 			}
 		}
 		for _, algorithm := range []string{"a=rsa-sha256", "a=ed25519-sha256"} {
-			if !bytes.Contains(mails[0].Data, []byte(algorithm)) {
+			if !bytes.Contains(messages[0].Data, []byte(algorithm)) {
 				t.Errorf("no signature with %s", algorithm)
 			}
 		}
@@ -170,7 +170,7 @@ func TestDamagedKeyStopsTheMail(t *testing.T) {
 		round(t, q, 1)
 
 		w.wantRecipient(t, m, store.RecipientQueued, "451 4.3.0")
-		if len(mx.Mails()) != 0 {
+		if len(mx.Messages()) != 0 {
 			t.Error("the mail went out unsigned")
 		}
 	})
@@ -182,7 +182,7 @@ func (damagedKeys) DKIMKeys(context.Context, int64, string) ([]store.DKIMKey, er
 	return []store.DKIMKey{{Domain: storetest.Domain, Selector: "s", Algorithm: "rsa", Private: []byte("nothing")}}, nil
 }
 
-func TestKeysAreMadeOnce(t *testing.T) {
+func TestKeysAreCreatedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for range 2 {
 			if err := queue.EnsureKeys(t.Context(), w.store, "In.Example"); err != nil {
@@ -213,7 +213,7 @@ func TestKeysAreMadeOnce(t *testing.T) {
 
 // The signature covers the bytes that the remote server receives, whatever line
 // ends the stored message has and wherever a line begins with a dot.
-func TestSignatureHoldsOnTheWire(t *testing.T) {
+func TestSignatureIsValidAfterDelivery(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		for name, raw := range map[string]string{
 			"dots":                "From: a@in.example\r\nSubject: s\r\n\r\n.\r\n..\r\n.a\r\n \r\n.",

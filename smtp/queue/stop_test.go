@@ -17,7 +17,7 @@ import (
 
 // A stop holds back the message whose delivery has begun, and what is queued and
 // scheduled, until sending resumes.
-func TestStopHoldsBackWhatIsUnderWay(t *testing.T) {
+func TestStopHoldsStartedDeliveries(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		w := newWorld(t, cfg)
@@ -43,7 +43,7 @@ func TestStopHoldsBackWhatIsUnderWay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if n := len(mx.Mails()); n != 0 {
+			if n := len(mx.Messages()); n != 0 {
 				t.Errorf("%s: %d messages left after the stop", name, n)
 			}
 			_, err := w.store.Enqueue(t.Context(), storetest.NewSent(w.inbox, []string{"late@out.example"}, func(m *store.NewMessage) {
@@ -57,16 +57,16 @@ func TestStopHoldsBackWhatIsUnderWay(t *testing.T) {
 				other := storetest.Inbox(t, w.store, func(in *store.Inbox) { in.AccountID = w.inbox.AccountID })
 				storetest.Sent(t, w.store, other, []string{"other@out.example"})
 				round(t, q, 1)
-				if n := len(mx.Mails()); n != 1 {
+				if n := len(mx.Messages()); n != 1 {
 					t.Errorf("%s: %d messages of another inbox left, want 1", name, n)
 				}
 			}
-			before := len(mx.Mails())
+			before := len(mx.Messages())
 			if _, err := w.store.Resume(t.Context(), w.inbox.AccountID, scope); err != nil {
 				t.Fatal(err)
 			}
 			round(t, q, 3)
-			if n := len(mx.Mails()) - before; n != 3 {
+			if n := len(mx.Messages()) - before; n != 3 {
 				t.Errorf("%s: %d messages left after resuming, want 3", name, n)
 			}
 			for _, m := range ms {
@@ -79,14 +79,14 @@ func TestStopHoldsBackWhatIsUnderWay(t *testing.T) {
 }
 
 // Nothing leaves any node later than a second after a stop.
-func TestStopHoldsOnAllNodes(t *testing.T) {
+func TestStopAppliesToAllNodes(t *testing.T) {
 	t.Parallel()
 	const each = 120
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		w := newWorld(t, cfg)
 		var stopped atomic.Int64 // nanoseconds; 0 while sending goes on
 		var left, late atomic.Int64
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			left.Add(1)
 			if at := stopped.Load(); at != 0 && time.Now().UnixNano()-at > int64(time.Second) {
 				late.Add(1)

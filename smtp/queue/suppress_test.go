@@ -37,7 +37,7 @@ func (w *world) wantListed(t *testing.T, email string, want store.SuppressionRea
 // records the result; other failures do not (O7).
 func TestHardBounceIsSuppressed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		answers := map[string]error{
+		replies := map[string]error{
 			"gone@out.example":    smtptest.Refuse(550, [3]int{5, 1, 1}, "no such user"),
 			"plain@out.example":   smtptest.Refuse(550, [3]int{}, "no"),
 			"policy@out.example":  smtptest.Refuse(550, [3]int{5, 7, 1}, "we do not like you"),
@@ -48,10 +48,10 @@ func TestHardBounceIsSuppressed(t *testing.T) {
 			"full@out.example":    smtptest.Refuse(552, [3]int{5, 2, 2}, "over quota"),
 			"later@out.example":   smtptest.Refuse(450, [3]int{4, 2, 0}, "later"),
 		}
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(to string) error { return answers[strings.ToLower(to)] }})
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(to string) error { return replies[strings.ToLower(to)] }})
 		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
-		m := w.send(t, slices.Collect(maps.Keys(answers))...)
-		round(t, q, len(answers))
+		m := w.send(t, slices.Collect(maps.Keys(replies))...)
+		round(t, q, len(replies))
 		w.clock.Add(25 * time.Hour)
 		round(t, q, 1)
 		for _, r := range w.message(t, m).Recipients {
@@ -134,8 +134,8 @@ func TestSuppressedMeanwhile(t *testing.T) {
 				t.Errorf("%s: %s, its recipient %s", tt.name, e.Status, r.Status)
 			}
 		}
-		if mails := mx.Mails(); len(mails) != 1 || mails[0].To[0] != "quiet@out.example" {
-			t.Errorf("the server has %+v", mails)
+		if messages := mx.Messages(); len(messages) != 1 || messages[0].To[0] != "quiet@out.example" {
+			t.Errorf("the server has %+v", messages)
 		}
 	})
 }

@@ -61,8 +61,8 @@ func (d *ChangingDNS) pass(question []byte, from net.Addr) {
 	if _, err := conn.Write(question); err != nil {
 		return
 	}
-	answer := make([]byte, 1<<16)
-	if n, err := conn.Read(answer); err == nil {
-		_, _ = d.conn.WriteTo(answer[:n], from) // the client may have disconnected
+	response := make([]byte, 1<<16)
+	if n, err := conn.Read(response); err == nil {
+		_, _ = d.conn.WriteTo(response[:n], from) // the client may have disconnected
 	}
 }

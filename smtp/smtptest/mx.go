@@ -1,4 +1,4 @@
-// Package smtptest provides the other hosts of a mail system for tests: SMTP
+// Package smtptest provides the other hosts of the mail system for tests: SMTP
 // servers that store messages, servers with scripted replies, and a DNS server.
 // They listen on loopback addresses and stop at the end of the test.
 package smtptest
@@ -21,8 +21,8 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 )
 
-// Mail is a message that an MX accepted.
-type Mail struct {
+// Message is a message that an MX accepted.
+type Message struct {
 	From string
 	To   []string // accepted recipients
 	Data []byte   // as received, with CRLF
@@ -52,7 +52,7 @@ type MXConfig struct {
 	// becomes the reply.
 	Mail func(from string) error
 	Rcpt func(rcpt string) error
-	Data func(m Mail) error
+	Data func(m Message) error
 }
 
 // Refuse returns an error for a reply such as 550 5.1.1.
@@ -68,9 +68,9 @@ type MX struct {
 	open  atomic.Int64
 	most  atomic.Int64
 
-	mu      sync.Mutex
-	mails   []Mail
-	arrived chan struct{} // closed and replaced with each message
+	mu       sync.Mutex
+	messages []Message
+	arrived  chan struct{} // closed and replaced with each message
 }
 
 // NewMX starts an MX.
@@ -115,37 +115,37 @@ func (m *MX) Conns() int { return int(m.conns.Load()) }
 // MostConns returns the maximum number of simultaneous connections.
 func (m *MX) MostConns() int { return int(m.most.Load()) }
 
-// Mails returns the accepted messages, oldest first.
-func (m *MX) Mails() []Mail {
+// Messages returns the accepted messages, oldest first.
+func (m *MX) Messages() []Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.mails)
+	return slices.Clone(m.messages)
 }
 
 // Wait waits until n messages have arrived and returns them. It fails the test
 // after 20 seconds.
-func (m *MX) Wait(t testing.TB, n int) []Mail {
+func (m *MX) Wait(t testing.TB, n int) []Message {
 	t.Helper()
 	timeout := time.After(time.Minute)
 	for {
 		m.mu.Lock()
-		mails, arrived := slices.Clone(m.mails), m.arrived
+		messages, arrived := slices.Clone(m.messages), m.arrived
 		m.mu.Unlock()
-		if len(mails) >= n {
-			return mails
+		if len(messages) >= n {
+			return messages
 		}
 		select {
 		case <-arrived:
 		case <-timeout:
-			t.Fatalf("the fake MX has %d mails, not %d", len(mails), n)
+			t.Fatalf("the fake MX has %d messages, want %d", len(messages), n)
 		}
 	}
 }
 
-func (m *MX) keep(mail Mail) {
+func (m *MX) keep(message Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mails = append(m.mails, mail)
+	m.messages = append(m.messages, message)
 	close(m.arrived)
 	m.arrived = make(chan struct{})
 }
@@ -155,10 +155,10 @@ func (m *MX) newSession(c *gosmtp.Conn) (gosmtp.Session, error) {
 }
 
 type session struct {
-	mx   *MX
-	conn *gosmtp.Conn
-	user string
-	mail Mail
+	mx      *MX
+	conn    *gosmtp.Conn
+	user    string
+	message Message
 }
 
 func (s *session) AuthMechanisms() []string {
@@ -183,7 +183,7 @@ func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 		return gosmtp.ErrAuthRequired
 	}
 	_, secure := s.conn.TLSConnectionState()
-	s.mail = Mail{From: from, HELO: s.conn.Hostname(), TLS: secure, UTF8: opts.UTF8, User: s.user, Peer: s.conn.Conn().RemoteAddr().String()}
+	s.message = Message{From: from, HELO: s.conn.Hostname(), TLS: secure, UTF8: opts.UTF8, User: s.user, Peer: s.conn.Conn().RemoteAddr().String()}
 	if s.mx.cfg.Mail != nil {
 		return s.mx.cfg.Mail(from)
 	}
@@ -196,7 +196,7 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 			return err
 		}
 	}
-	s.mail.To = append(s.mail.To, rcpt)
+	s.message.To = append(s.message.To, rcpt)
 	return nil
 }
 
@@ -205,17 +205,17 @@ func (s *session) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.mail.Data = data
+	s.message.Data = data
 	if s.mx.cfg.Data != nil {
-		if err := s.mx.cfg.Data(s.mail); err != nil {
+		if err := s.mx.cfg.Data(s.message); err != nil {
 			return err
 		}
 	}
-	s.mx.keep(s.mail)
+	s.mx.keep(s.message)
 	return nil
 }
 
-func (s *session) Reset()        { s.mail = Mail{} }
+func (s *session) Reset()        { s.message = Message{} }
 func (s *session) Logout() error { return nil }
 
 // counter counts connections.

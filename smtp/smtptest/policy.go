@@ -16,9 +16,9 @@ import (
 type PolicyHost struct {
 	port uint16
 
-	mu     sync.Mutex
-	answer http.HandlerFunc
-	calls  int
+	mu      sync.Mutex
+	handler http.HandlerFunc
+	calls   int
 }
 
 // NewPolicyHost starts a host that serves the policy.
@@ -39,13 +39,13 @@ func NewPolicyHost(t testing.TB, cfg *tls.Config, policy string) *PolicyHost {
 func (h *PolicyHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.calls++
-	answer := h.answer
+	handler := h.handler
 	h.mu.Unlock()
 	if r.URL.Path != "/.well-known/mta-sts.txt" {
 		http.NotFound(w, r)
 		return
 	}
-	answer(w, r)
+	handler(w, r)
 }
 
 // Port returns the listening port.
@@ -59,10 +59,10 @@ func (h *PolicyHost) Calls() int {
 }
 
 // Set replaces the handler.
-func (h *PolicyHost) Set(answer http.HandlerFunc) {
+func (h *PolicyHost) Set(handler http.HandlerFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.answer = answer
+	h.handler = handler
 }
 
 // SetPolicy replaces the policy.

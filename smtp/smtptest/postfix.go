@@ -129,8 +129,8 @@ func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
 		fmt.Fprintf(&boxes, "%s %s/\n", box, box)
 		domains[box[strings.LastIndexByte(box, '@')+1:]] = true
 	}
-	for rcpt, answer := range cfg.Access {
-		fmt.Fprintf(&access, "%s %s\n", rcpt, answer)
+	for rcpt, reply := range cfg.Access {
+		fmt.Fprintf(&access, "%s %s\n", rcpt, reply)
 	}
 	var names []string
 	for name := range domains {
@@ -250,20 +250,20 @@ func (p *Postfix) Mails(t testing.TB, box string, n int) [][]byte {
 			t.Fatal(err)
 		}
 		if len(files) >= n {
-			var mails [][]byte
+			var messages [][]byte
 			for _, f := range files {
 				mail, err := os.ReadFile(f)
 				if err != nil {
 					t.Fatal(err)
 				}
-				mails = append(mails, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
+				messages = append(messages, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
 			}
-			return mails
+			return messages
 		}
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("%s has %d mails, want %d", box, len(files), n)
+			t.Fatalf("%s has %d messages, want %d", box, len(files), n)
 		}
 	}
 }

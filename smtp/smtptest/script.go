@@ -66,11 +66,11 @@ func (s Script) talk(conn net.Conn) {
 			return
 		}
 		line = strings.TrimRight(line, "\r\n")
-		answer := s.Reply(line)
-		if !say(conn, answer) {
+		reply := s.Reply(line)
+		if !say(conn, reply) {
 			return
 		}
-		if line != "DATA" || !strings.HasPrefix(answer, "354") {
+		if line != "DATA" || !strings.HasPrefix(reply, "354") {
 			continue
 		}
 		data, ok := readData(r)
@@ -82,15 +82,15 @@ func (s Script) talk(conn net.Conn) {
 
 // say sends a reply. It returns false when the dialog ends. A hanging connection
 // is closed at the end of the test.
-func say(conn net.Conn, answer string) bool {
-	switch answer {
+func say(conn net.Conn, reply string) bool {
+	switch reply {
 	case Hang:
 		return false
 	case Close:
 		_ = conn.Close()
 		return false
 	}
-	_, err := conn.Write([]byte(strings.ReplaceAll(answer, "\n", "\r\n") + "\r\n"))
+	_, err := conn.Write([]byte(strings.ReplaceAll(reply, "\n", "\r\n") + "\r\n"))
 	return err == nil
 }
 
@@ -110,14 +110,14 @@ func readData(r *bufio.Reader) (string, bool) {
 
 // Replies returns a function that selects the reply by verb: the first word of a
 // line, or "." for the data. Other verbs get 250.
-func Replies(answers map[string]string) func(line string) string {
+func Replies(replies map[string]string) func(line string) string {
 	return func(line string) string {
 		verb, _, _ := strings.Cut(line, " ")
 		if strings.Contains(line, "\r\n") {
 			verb = "."
 		}
-		if answer, ok := answers[strings.ToUpper(verb)]; ok {
-			return answer
+		if reply, ok := replies[strings.ToUpper(verb)]; ok {
+			return reply
 		}
 		switch verb {
 		case "DATA":
