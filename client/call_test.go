@@ -24,16 +24,16 @@ import (
 // and records the requests.
 type testServer struct {
 	*httptest.Server
-	answers []http.HandlerFunc
-	rest    http.HandlerFunc // handles all further requests
-	mu      sync.Mutex
-	asked   []*http.Request
-	bodies  []string
+	responses []http.HandlerFunc
+	rest      http.HandlerFunc // handles all further requests
+	mu        sync.Mutex
+	asked     []*http.Request
+	bodies    []string
 }
 
-func newTestServer(t *testing.T, answers ...http.HandlerFunc) *testServer {
+func newTestServer(t *testing.T, responses ...http.HandlerFunc) *testServer {
 	t.Helper()
-	s := &testServer{answers: answers, rest: answer(http.StatusTeapot, `{}`)}
+	s := &testServer{responses: responses, rest: respond(http.StatusTeapot, `{}`)}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.Config.SetKeepAlivesEnabled(false) // otherwise net/http would retry
 	t.Cleanup(s.Close)
@@ -46,11 +46,11 @@ func (s *testServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
 	n := len(s.asked) - 1
 	s.mu.Unlock()
-	if n >= len(s.answers) {
+	if n >= len(s.responses) {
 		s.rest(w, r)
 		return
 	}
-	s.answers[n](w, r)
+	s.responses[n](w, r)
 }
 
 // requests returns the requests so far.
@@ -60,9 +60,9 @@ func (s *testServer) requests() []*http.Request {
 	return slices.Clone(s.asked)
 }
 
-// answer returns a handler with a JSON response. header contains pairs of name
+// respond returns a handler that sends a JSON response. header contains pairs of name
 // and value.
-func answer(status int, body string, header ...string) http.HandlerFunc {
+func respond(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for i := 0; i+1 < len(header); i += 2 {
@@ -74,7 +74,7 @@ func answer(status int, body string, header ...string) http.HandlerFunc {
 }
 
 func refusal(status int, code Code, header ...string) http.HandlerFunc {
-	return answer(status, `{"error":{"code":"`+string(code)+`","message":"no","request_id":"req_1"}}`, header...)
+	return respond(status, `{"error":{"code":"`+string(code)+`","message":"no","request_id":"req_1"}}`, header...)
 }
 
 // hangUp closes the connection before a response or after its header.
@@ -144,35 +144,35 @@ func makeKey(c *Client) error {
 
 func TestCallsAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	ok, made := answer(http.StatusOK, inboxJSON), answer(http.StatusCreated, inboxJSON)
+	ok, made := respond(http.StatusOK, inboxJSON), respond(http.StatusCreated, inboxJSON)
 	tests := []struct {
-		name    string
-		call    func(*Client) error
-		answers []http.HandlerFunc
-		tries   int
-		want    error // nil if it finally succeeds
+		name      string
+		call      func(*Client) error
+		responses []http.HandlerFunc
+		tries     int
+		want      error // nil if it finally succeeds
 	}{
 		{"after too many requests", getInbox, []http.HandlerFunc{refusal(429, ErrRateLimited, "Retry-After", "17"), ok}, 2, nil},
 		{"while the server starts", getInbox, []http.HandlerFunc{refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), ok}, 3, nil},
-		{"while a proxy does not reach it", getInbox, []http.HandlerFunc{answer(502, "<h1>Bad Gateway</h1>", "Content-Type", "text/html"), ok}, 2, nil},
+		{"while a proxy cannot reach the server", getInbox, []http.HandlerFunc{respond(502, "<h1>Bad Gateway</h1>", "Content-Type", "text/html"), ok}, 2, nil},
 		{"after a reset", getInbox, []http.HandlerFunc{hangUp(""), ok}, 2, nil},
-		{"after an answer that broke off", getInbox, []http.HandlerFunc{hangUp("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"), ok}, 2, nil},
+		{"after an incomplete response", getInbox, []http.HandlerFunc{hangUp("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"), ok}, 2, nil},
 		{"a send after a reset", makeInbox, []http.HandlerFunc{hangUp(""), made}, 2, nil},
-		{"a send whose first try is still being done", makeInbox, []http.HandlerFunc{hangUp(""), refusal(409, ErrIdempotencyInProgress, "Retry-After", "1"), made}, 3, nil},
-		{"but not without end", getInbox, []http.HandlerFunc{refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), ok}, 4, ErrUnavailable},
-		{"but not for longer than the bound", getInbox, []http.HandlerFunc{refusal(429, ErrRateLimited, "Retry-After", "91"), ok}, 1, ErrRateLimited},
-		{"but not over the day's limit", makeInbox, []http.HandlerFunc{refusal(429, ErrDailyLimitReached, "Retry-After", "1"), made}, 1, ErrDailyLimitReached},
-		{"but not over the month's limit", makeInbox, []http.HandlerFunc{refusal(429, ErrMonthlyLimitReached, "Retry-After", "1"), made}, 1, ErrMonthlyLimitReached},
-		{"but not over a limit that is new", makeInbox, []http.HandlerFunc{refusal(429, "weekly_limit_reached", "Retry-After", "1"), made}, 1, Code("weekly_limit_reached")},
-		{"but not over the plan's limit", makeInbox, []http.HandlerFunc{refusal(403, ErrPlanLimitReached), made}, 1, ErrPlanLimitReached},
-		{"but not after a fault", getInbox, []http.HandlerFunc{refusal(500, ErrInternalError), ok}, 1, ErrInternalError},
-		{"but not a POST that takes no key", makeKey, []http.HandlerFunc{refusal(503, ErrUnavailable), ok}, 1, ErrUnavailable},
-		{"but not a POST that takes no key, after a reset", makeKey, []http.HandlerFunc{hangUp(""), ok}, 1, errAny},
+		{"a send whose first attempt is in progress", makeInbox, []http.HandlerFunc{hangUp(""), refusal(409, ErrIdempotencyInProgress, "Retry-After", "1"), made}, 3, nil},
+		{"at most four attempts", getInbox, []http.HandlerFunc{refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), refusal(503, ErrUnavailable), ok}, 4, ErrUnavailable},
+		{"not if Retry-After is too long", getInbox, []http.HandlerFunc{refusal(429, ErrRateLimited, "Retry-After", "91"), ok}, 1, ErrRateLimited},
+		{"not after the daily limit", makeInbox, []http.HandlerFunc{refusal(429, ErrDailyLimitReached, "Retry-After", "1"), made}, 1, ErrDailyLimitReached},
+		{"not after the monthly limit", makeInbox, []http.HandlerFunc{refusal(429, ErrMonthlyLimitReached, "Retry-After", "1"), made}, 1, ErrMonthlyLimitReached},
+		{"not after an unknown limit", makeInbox, []http.HandlerFunc{refusal(429, "weekly_limit_reached", "Retry-After", "1"), made}, 1, Code("weekly_limit_reached")},
+		{"not after the limit of the plan", makeInbox, []http.HandlerFunc{refusal(403, ErrPlanLimitReached), made}, 1, ErrPlanLimitReached},
+		{"not after an internal error", getInbox, []http.HandlerFunc{refusal(500, ErrInternalError), ok}, 1, ErrInternalError},
+		{"not a POST without an idempotency key", makeKey, []http.HandlerFunc{refusal(503, ErrUnavailable), ok}, 1, ErrUnavailable},
+		{"not a POST without an idempotency key, after a reset", makeKey, []http.HandlerFunc{hangUp(""), ok}, 1, errAny},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newTestServer(t, tt.answers...)
+			s := newTestServer(t, tt.responses...)
 			c, _ := newTestClient(t, s.URL)
 			err := tt.call(c)
 			if !isWanted(err, tt.want) {
@@ -203,7 +203,7 @@ func isWanted(err, want error) bool {
 // pause.
 func TestPauses(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "17"), refusal(503, ErrUnavailable), hangUp(""), answer(200, inboxJSON))
+	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "17"), refusal(503, ErrUnavailable), hangUp(""), respond(200, inboxJSON))
 	c, n := newTestClient(t, s.URL)
 	if err := getInbox(c); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestRetryAfter(t *testing.T) {
 
 // An unreachable server causes an error with its address after a few attempts;
 // an unknown host name does so at once.
-func TestNobodyAnswers(t *testing.T) {
+func TestUnreachableServerIsReported(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	s.Close()
@@ -238,24 +238,24 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 	unknown := &url.Error{Err: &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}}
 	if lost(unknown) {
-		t.Error("a name that is nowhere is looked for again")
+		t.Error("an unknown host name is retried")
 	}
 	if lost(&url.Error{Err: context.Canceled}) {
-		t.Error("what the caller stops is tried again")
+		t.Error("a cancelled call is retried")
 	}
 }
 
 // The client does not wait beyond the end of the context.
 func TestContextEndsTries(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "60"), answer(200, inboxJSON))
+	s := newTestServer(t, refusal(429, ErrRateLimited, "Retry-After", "60"), respond(200, inboxJSON))
 	c, n := newTestClient(t, s.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if _, err := c.GetInbox(ctx, gen.GetInboxParams{InboxID: "ibx_1"}); !errors.Is(err, ErrRateLimited) || len(n.naps) != 0 {
 		t.Errorf("%v after pauses of %v", err, n.naps)
 	}
-	s = newTestServer(t, refusal(503, ErrUnavailable), answer(200, inboxJSON))
+	s = newTestServer(t, refusal(503, ErrUnavailable), respond(200, inboxJSON))
 	c, _ = newTestClient(t, s.URL)
 	ctx, cancel = context.WithCancel(t.Context())
 	c.caller.sleep = func(ctx context.Context, _ time.Duration) error {
@@ -271,8 +271,8 @@ func TestContextEndsTries(t *testing.T) {
 // accepts one, and keeps the caller's own key.
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
-	made := answer(http.StatusCreated, inboxJSON)
-	s := newTestServer(t, made, made, made, answer(http.StatusCreated, `{}`), answer(http.StatusCreated, `{}`))
+	made := respond(http.StatusCreated, inboxJSON)
+	s := newTestServer(t, made, made, made, respond(http.StatusCreated, `{}`), respond(http.StatusCreated, `{}`))
 	c, _ := newTestClient(t, s.URL+"/below")
 	for range 2 {
 		if err := makeInbox(c); err != nil {
@@ -310,11 +310,11 @@ func TestIdempotentPathsAreTheContracts(t *testing.T) {
 		filled := strings.NewReplacer("{inbox_id}", "ibx_1", "{message_id}", "msg_1", "{draft_id}", "drf_1", "{webhook_id}", "wh_1",
 			"{delivery_id}", "dlv_1", "{id}", "x_1", "{api_key_id}", "key_1").Replace(path)
 		if takesIdempotencyKey(http.MethodPost, filled) != takes || takesIdempotencyKey(http.MethodGet, filled) {
-			t.Errorf("POST %s takes a key: %t", path, takes)
+			t.Errorf("POST %s accepts an idempotency key: %t", path, takes)
 		}
 	}
 	if n != len(idempotent) {
-		t.Errorf("%d POSTs take a key, and %d are known", n, len(idempotent))
+		t.Errorf("%d POSTs accept an idempotency key, but %d are listed", n, len(idempotent))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestNewChecksWhatItIsGiven(t *testing.T) {
+func TestNewChecksItsConfig(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, address, key, want string }{
 		{"an address", "https://mail.example.com", "sk_live_1", ""},
@@ -18,9 +18,9 @@ func TestNewChecksWhatItIsGiven(t *testing.T) {
 		{"with a query", "http://mail.example.com?a=b", "sk_live_1", "is not the address"},
 		{"with the version", "http://mail.example.com/v1", "sk_live_1", "leave /v1 out"},
 		{"with a password, which is not shown", "http://ana:secret@mail.example.com", "sk_live_1", "has a user in it"},
-		{"not an address, and not shown", "http://ana:secret@%zz", "sk_live_1", "is not a URL"},
+		{"an invalid address, which is not shown", "http://ana:secret@%zz", "sk_live_1", "is not a URL"},
 		{"no key", "http://mail.example.com", " ", "the key is empty"},
-		{"not a key", "http://mail.example.com", "sk_live\r\nX: y", "characters that no key has"},
+		{"an invalid key", "http://mail.example.com", "sk_live\r\nX: y", "characters that no key has"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestNewChecksWhatItIsGiven(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, refusal(503, ErrUnavailable), answer(200, inboxJSON))
+	s := newTestServer(t, refusal(503, ErrUnavailable), respond(200, inboxJSON))
 	own := &http.Client{Timeout: time.Minute}
 	c, _ := newTestClient(t, s.URL+"/below", WithUserAgent("shop/1"), WithRetries(1, time.Hour), WithHTTPClient(own))
 	if err := getInbox(c); err == nil || len(s.requests()) != 1 {
@@ -51,10 +51,10 @@ func TestOptions(t *testing.T) {
 }
 
 // The client sends the key only to its own server.
-func TestTheKeyStaysAtHome(t *testing.T) {
+func TestKeyIsSentToItsOwnServerOnly(t *testing.T) {
 	t.Parallel()
 	store := newTestServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("Subject: x\r\n")) })
-	s := newTestServer(t, answer(302, "", "Location", store.URL+"/bucket/key?sig=1"), answer(301, "", "Location", store.URL+"/v1/inboxes/ibx_1"))
+	s := newTestServer(t, respond(302, "", "Location", store.URL+"/bucket/key?sig=1"), respond(301, "", "Location", store.URL+"/v1/inboxes/ibx_1"))
 	c, _ := newTestClient(t, s.URL)
 	raw, err := c.Raw(t.Context(), "msg_1")
 	if err != nil {
@@ -67,6 +67,6 @@ func TestTheKeyStaysAtHome(t *testing.T) {
 		t.Errorf("a server that has moved: %v", err)
 	}
 	if len(store.requests()) != 1 || store.requests()[0].Header.Get("Authorization") != "" {
-		t.Errorf("the other server was asked %d times, with %v", len(store.requests()), store.requests()[0].Header)
+		t.Errorf("the other server got %d requests, with %v", len(store.requests()), store.requests()[0].Header)
 	}
 }

@@ -80,7 +80,7 @@ const maxErrorBody = 1 << 20
 func errorOf(res *http.Response, now time.Time) *Error {
 	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), RetryAfter: retryAfter(res.Header, now)}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // a truncated body still helps
-	var answer struct {
+	var response struct {
 		Error struct {
 			Code      Code    `json:"code"`
 			Message   string  `json:"message"`
@@ -89,10 +89,10 @@ func errorOf(res *http.Response, now time.Time) *Error {
 			Details   []Fault `json:"details"`
 		} `json:"error"`
 	}
-	if err := json.Unmarshal(body, &answer); err == nil && answer.Error.Code != "" {
-		e.Code, e.Message, e.Param, e.Details = answer.Error.Code, answer.Error.Message, answer.Error.Param, slices.Clip(answer.Error.Details)
-		if answer.Error.RequestID != "" {
-			e.RequestID = answer.Error.RequestID
+	if err := json.Unmarshal(body, &response); err == nil && response.Error.Code != "" {
+		e.Code, e.Message, e.Param, e.Details = response.Error.Code, response.Error.Message, response.Error.Param, slices.Clip(response.Error.Details)
+		if response.Error.RequestID != "" {
+			e.RequestID = response.Error.RequestID
 		}
 		return e
 	}

@@ -33,17 +33,17 @@ func pageJSON(more bool, cursor string, ids ...string) http.HandlerFunc {
 	if more {
 		text = strings.Replace(text, `false,"cursor":null`, `true,"cursor":"`+cursor+`"`, 1)
 	}
-	return answer(http.StatusOK, text)
+	return respond(http.StatusOK, text)
 }
 
 func TestListsGoOverTheirPages(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name    string
-		answers []http.HandlerFunc
-		ids     []string
-		asked   []string // queries
-		want    error
+		name      string
+		responses []http.HandlerFunc
+		ids       []string
+		asked     []string // queries
+		want      error
 	}{
 		{"one page", []http.HandlerFunc{pageJSON(false, "", "ibx_1", "ibx_2")}, []string{"ibx_1", "ibx_2"}, []string{"limit=2"}, nil},
 		{"nothing", []http.HandlerFunc{pageJSON(false, "")}, nil, []string{"limit=2"}, nil},
@@ -72,7 +72,7 @@ func TestListsGoOverTheirPages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newTestServer(t, tt.answers...)
+			s := newTestServer(t, tt.responses...)
 			c, _ := newTestClient(t, s.URL)
 			var ids, asked []string
 			var failed error
@@ -95,7 +95,7 @@ func TestListsGoOverTheirPages(t *testing.T) {
 }
 
 // A loop over a list can stop early and start again from the first page.
-func TestListsCanBeLeftAndBegunAgain(t *testing.T) {
+func TestListLoopCanStopAndRestart(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, pageJSON(true, "a", "ibx_1"), pageJSON(true, "b", "ibx_2"), pageJSON(true, "a", "ibx_1"))
 	c, _ := newTestClient(t, s.URL)
@@ -111,7 +111,7 @@ func TestListsCanBeLeftAndBegunAgain(t *testing.T) {
 		}
 	}
 	if len(s.requests()) != 3 || s.requests()[2].URL.RawQuery != "" {
-		t.Errorf("%d pages were asked for, the last with %q", len(s.requests()), s.requests()[2].URL.RawQuery)
+		t.Errorf("%d pages were requested, the last with %q", len(s.requests()), s.requests()[2].URL.RawQuery)
 	}
 }
 

@@ -34,14 +34,14 @@ func (s *newerServer) Do(*http.Request) (*http.Response, error) {
 	for _, ops := range s.doc.Paths {
 		for _, op := range ops {
 			if strings.EqualFold(op.OperationID, s.op) {
-				return s.answer(op)
+				return s.respond(op)
 			}
 		}
 	}
 	return nil, fmt.Errorf("no operation %s", s.op)
 }
 
-func (s *newerServer) answer(op contractOp) (*http.Response, error) {
+func (s *newerServer) respond(op contractOp) (*http.Response, error) {
 	for _, status := range []int{200, 201, 202} {
 		res := s.deref(op.Responses[fmt.Sprint(status)])
 		media, ok := at(res, "content", "application/json").(map[string]any)
@@ -58,7 +58,7 @@ func (s *newerServer) answer(op contractOp) (*http.Response, error) {
 	return nil, errNoExample
 }
 
-var errNoExample = fmt.Errorf("no example of an answer")
+var errNoExample = fmt.Errorf("no example of a response")
 
 func at(v any, keys ...string) any {
 	for _, key := range keys {
@@ -145,7 +145,7 @@ func (s *newerServer) change(value, schema any) any {
 }
 
 // The client can read the response of a newer server to every operation.
-func TestServersThatAreNewer(t *testing.T) {
+func TestResponsesOfNewerServersAreRead(t *testing.T) {
 	t.Parallel()
 	s := &newerServer{doc: contractOf(t), changes: map[string]int{}}
 	api, err := gen.NewClient("http://127.0.0.1", s, gen.WithClient(s))
@@ -174,13 +174,13 @@ func TestServersThatAreNewer(t *testing.T) {
 		}
 	}
 	if read < 60 || s.changes["enum"] < 50 || s.changes["field"] < 100 || s.changes["fields"] == 0 || s.changes["number"] == 0 || s.changes["text"] == 0 {
-		t.Errorf("%d answers were read, with %v changes", read, s.changes)
+		t.Errorf("read %d responses with %v changes", read, s.changes)
 	}
-	t.Logf("%d answers read, with changes %v", read, s.changes)
+	t.Logf("read %d responses with changes %v", read, s.changes)
 }
 
 // The client passes on a newer event with all its fields.
-func TestEventsThatAreNewer(t *testing.T) {
+func TestUnknownEventTypesAreKept(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{"id":"evt_1","type":"inbox.renamed","created_at":"2026-01-02T03:04:05Z","data":{"object":"inbox","new":[1]},"why":"x"}`)
 	e, err := parseEvent(text)

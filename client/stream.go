@@ -195,13 +195,13 @@ func (l *listener) open(ctx context.Context) (*http.Response, error) {
 		p.LastEventID.SetTo(unknownEvent)
 		l.quiet = !l.opened.IsZero()
 	}
-	answer, err := l.client.StreamEvents(ctx, p)
+	response, err := l.client.StreamEvents(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	raw, ok := answer.(*gen.StreamEventsOKRawTextEventStream)
+	raw, ok := response.(*gen.StreamEventsOKRawTextEventStream)
 	if !ok {
-		return nil, fmt.Errorf("postroom: unexpected response to the event stream: %T", answer)
+		return nil, fmt.Errorf("postroom: unexpected response to the event stream: %T", response)
 	}
 	if !l.began {
 		l.began = true

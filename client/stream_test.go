@@ -32,7 +32,7 @@ func streamed(text string) http.HandlerFunc {
 
 const gapFrom = "event: stream.gap\ndata: {\"object\":\"stream_gap\",\"last_event_id\":\"evt_0\",\"replayed_from\":\"%s\"}\n\n"
 
-func TestStreamGoesOnWhereItBroke(t *testing.T) {
+func TestStreamResumesWhereItBroke(t *testing.T) {
 	t.Parallel()
 	early, late := fmt.Sprintf(gapFrom, "2026-01-01T03:04:05.000Z"), fmt.Sprintf(gapFrom, "2026-01-03T00:00:00.000Z")
 	end := refusal(401, ErrUnauthorized)
@@ -86,7 +86,7 @@ func TestStreamGoesOnWhereItBroke(t *testing.T) {
 			[]string{"evt_old", "evt_1"},
 		},
 		{
-			"while the server is away",
+			"while the server is unreachable",
 			Stream{},
 			[]http.HandlerFunc{streamed(eventAt(1, 1)), hangUp(""), hangUp(""), hangUp(""), hangUp(""), refusal(503, ErrUnavailable), streamed(eventAt(2, 2)), end},
 			[]string{"evt_1", "evt_2"},
@@ -128,13 +128,13 @@ func TestStreamEnds(t *testing.T) {
 		want  string
 		naps  int
 	}{
-		{"one that is refused", []http.HandlerFunc{refusal(404, ErrNotFound)}, "not_found", 0},
-		{"nobody there", []http.HandlerFunc{hangUp(""), hangUp(""), hangUp(""), hangUp("")}, "follow events", 3},
-		{"nobody there any more", []http.HandlerFunc{streamed(eventAt(1, 1)), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp("")}, "follow events", 1 + 3 + 1 + 3 + 1 + 3},
-		{"what is no event", []http.HandlerFunc{streamed("data: {\n\n")}, errBadEvent.Error(), 0},
-		{"what is no end of a line", []http.HandlerFunc{streamed("data: " + strings.Repeat("x", maxFrame+64<<10))}, "longer than 4 MB", 0},
-		{"an event that does not end", []http.HandlerFunc{endless}, "longer than 4 MB", 0},
-		{"what is no end of an event", []http.HandlerFunc{streamed(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 5))}, "longer than 4 MB", 0},
+		{"a refused request", []http.HandlerFunc{refusal(404, ErrNotFound)}, "not_found", 0},
+		{"no server", []http.HandlerFunc{hangUp(""), hangUp(""), hangUp(""), hangUp("")}, "follow events", 3},
+		{"a server that went away", []http.HandlerFunc{streamed(eventAt(1, 1)), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp(""), hangUp("")}, "follow events", 1 + 3 + 1 + 3 + 1 + 3},
+		{"data that is not an event", []http.HandlerFunc{streamed("data: {\n\n")}, errBadEvent.Error(), 0},
+		{"a line without an end", []http.HandlerFunc{streamed("data: " + strings.Repeat("x", maxFrame+64<<10))}, "longer than 4 MB", 0},
+		{"an endless event", []http.HandlerFunc{endless}, "longer than 4 MB", 0},
+		{"an event without an end", []http.HandlerFunc{streamed(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 5))}, "longer than 4 MB", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 
 // A silent stream counts as broken. The end of the context or of the loop
 // closes an open one.
-func TestStreamIsLeft(t *testing.T) {
+func TestSilentStreamIsReplaced(t *testing.T) {
 	t.Parallel()
 	left := make(chan struct{}, 3)
 	hold := func(w http.ResponseWriter, r *http.Request) {

@@ -26,13 +26,13 @@ func messageJSON(id, at, otp string) string {
 
 // waited returns a response of the wait operation.
 func waited(message string, waitedMs int) http.HandlerFunc {
-	return answer(http.StatusOK, fmt.Sprintf(`{"object":"wait_result","timed_out":%t,"message":%s,"since":"2026-01-02T03:04:05.006Z","waited_ms":%d,
+	return respond(http.StatusOK, fmt.Sprintf(`{"object":"wait_result","timed_out":%t,"message":%s,"since":"2026-01-02T03:04:05.006Z","waited_ms":%d,
 		"next":{"after":null,"since":"2026-01-02T03:04:05.006Z"}}`, message == "null", message, waitedMs))
 }
 
 // code returns a response of the wait operation with view=code. otp is JSON.
 func code(id, at, otp string) http.HandlerFunc {
-	return answer(http.StatusOK, `{"object":"code_result","timed_out":false,"code":{"otp":`+otp+`,"codes":["1234"],"action_link":null,"same_site":false,
+	return respond(http.StatusOK, `{"object":"code_result","timed_out":false,"code":{"otp":`+otp+`,"codes":["1234"],"action_link":null,"same_site":false,
 		"from":"a@b.example","auth":null,"message_id":"`+id+`","received_at":"`+at+`"},"next":{"after":"`+id+`","since":"2026-01-02T03:04:05.006Z"}}`)
 }
 
@@ -58,7 +58,7 @@ func queries(s *testServer) (all []string) {
 }
 
 // All calls of a wait use the cut-off from the first response.
-func TestWaitGoesOnFromCallToCall(t *testing.T) {
+func TestWaitContinuesFromCallToCall(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited("null", 15000), waited("null", 120000), waited(messageJSON("msg_1", at1, `"1234"`), 3))
 	c, n := newTestClient(t, s.URL)
@@ -74,7 +74,7 @@ func TestWaitGoesOnFromCallToCall(t *testing.T) {
 }
 
 // WaitForCode skips a message with an ambiguous code.
-func TestWaitForCodePassesOverDoubt(t *testing.T) {
+func TestWaitForCodeSkipsAmbiguousCodes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, code("msg_1", at1, "null"), code("msg_2", at2, `"9999"`))
 	c, _ := newTestClient(t, s.URL)
@@ -91,7 +91,7 @@ func TestWaitForCodePassesOverDoubt(t *testing.T) {
 func TestWaitForCodeRemembers(t *testing.T) {
 	t.Parallel()
 	again := code("msg_1", at1, `"1111"`)
-	s := newTestServer(t, again, again, answer(http.StatusOK, `{"object":"code_result","timed_out":true,"code":null,"next":{"after":"msg_1","since":"2026-01-02T03:04:05.006Z"}}`),
+	s := newTestServer(t, again, again, respond(http.StatusOK, `{"object":"code_result","timed_out":true,"code":null,"next":{"after":"msg_1","since":"2026-01-02T03:04:05.006Z"}}`),
 		code("msg_2", at2, `"2222"`), code("msg_3", at2, `"3333"`), code("msg_4", at2, `"4444"`))
 	c, n := newTestClient(t, s.URL)
 	c.SkipCodes("msg_3")
@@ -110,7 +110,7 @@ func TestWaitForCodeRemembers(t *testing.T) {
 	}
 }
 
-// A server that does not know the view returns a message, which is no code.
+// A server that does not know the view returns a message instead of a code.
 func TestWaitForCodeOfAnOlderServer(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, waited(messageJSON("msg_1", at1, `"1234"`), 3))
@@ -123,7 +123,7 @@ func TestWaitForCodeOfAnOlderServer(t *testing.T) {
 // Messages may be deleted during the loop. All others come once.
 func TestNewMessagesWhileTheyAreDeleted(t *testing.T) {
 	t.Parallel()
-	gone := answer(400, `{"error":{"code":"invalid_request","message":"is not a message of this inbox","param":"after","request_id":"req_1"}}`)
+	gone := respond(400, `{"error":{"code":"invalid_request","message":"is not a message of this inbox","param":"after","request_id":"req_1"}}`)
 	s := newTestServer(t, waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_2", at1, "null"), 3), gone,
 		waited(messageJSON("msg_1", at1, "null"), 3), waited(messageJSON("msg_3", at1, "null"), 3), refusal(404, ErrNotFound))
 	c, _ := newTestClient(t, s.URL)
@@ -161,7 +161,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// The client gives up soon if the server never responded, and later if it does
+// The client stops soon if the server never responded, and later if it does
 // not come back.
 func TestWaitDoesNotGoOnForever(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if asked, err := strconv.Atoi(s.requests()[0].URL.Query().Get("timeout")); err != nil || asked < 1 || asked >= int(patience/time.Second) {
-		t.Errorf("it asks for %d seconds of less than %v: %v", asked, patience, err)
+		t.Errorf("the request has a timeout of %d seconds, longer than %v: %v", asked, patience, err)
 	}
 }
 
