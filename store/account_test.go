@@ -16,7 +16,7 @@ func firstKey(secret string) store.Key {
 	}
 }
 
-func TestBootstrapRacedByManyNodesMakesOneAccount(t *testing.T) {
+func TestConcurrentBootstrapsCreateOneAccount(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		stores := []*store.Store{storetest.OpenConfig(t, cfg)}
@@ -52,7 +52,7 @@ func TestBootstrapRacedByManyNodesMakesOneAccount(t *testing.T) {
 	})
 }
 
-func TestBootstrapGivesTheAccountAndItsKey(t *testing.T) {
+func TestBootstrapReturnsTheAccountAndItsKey(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		if _, err := s.FirstAccount(t.Context()); !errors.Is(err, store.ErrNotFound) {

@@ -354,7 +354,7 @@ func deadlocks(t *testing.T, cfg store.Config) int {
 	return n
 }
 
-// Who complains has got the mail, and its times say so as its events do.
+// A recipient that complains has received the message. Its times and events show that.
 func TestComplaintSetsTheTimes(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

@@ -89,7 +89,7 @@ func benchAddReceived(b *testing.B, s *store.Store, inboxes []store.Inbox, calle
 			}
 		})
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mails/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(b.N), "cpu-µs/mail")
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")

@@ -42,9 +42,9 @@ type Blobs interface {
 // themselves.
 type BlobLinker interface {
 	// Link returns a URL from which anyone can download the blob, saved as a file
-	// with this name, until life has passed. It is empty if the storage is not
+	// with this name, until ttl has passed. It is empty if the storage is not
 	// reachable by clients.
-	Link(ctx context.Context, key, name string, life time.Duration) (string, error)
+	Link(ctx context.Context, key, name string, ttl time.Duration) (string, error)
 }
 
 // BlobRestorer is implemented by storage that takes a blob back under the key that

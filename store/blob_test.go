@@ -12,7 +12,7 @@ import (
 
 // A folder that someone removes by hand is made again, if what holds it is
 // still there.
-func TestBlobFolderMakesARemovedFolderAgain(t *testing.T) {
+func TestBlobFolderRecreatesARemovedFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
 	b, err := store.OpenBlobFolder(dir, time.Now)
@@ -24,7 +24,7 @@ func TestBlobFolderMakesARemovedFolderAgain(t *testing.T) {
 	for again := 0; again < 3; { // keys choose among 1024 folders
 		key, err := b.Put(t.Context(), strings.NewReader("mail"), 4)
 		if err != nil {
-			t.Fatalf("after %d removed folders, %d of which come again: %v", len(used), again, err)
+			t.Fatalf("after %d removed folders, %d of them created again: %v", len(used), again, err)
 		}
 		folder := filepath.Dir(filepath.FromSlash(key))
 		if got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(key))); err != nil || string(got) != "mail" {
@@ -42,6 +42,6 @@ func TestBlobFolderMakesARemovedFolderAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if key, err := b.Put(t.Context(), strings.NewReader("mail"), 4); err == nil {
-		t.Errorf("kept %s in a folder that is not there", key)
+		t.Errorf("stored %s in a folder that does not exist", key)
 	}
 }

@@ -18,9 +18,9 @@ func TestPagesThatAreCut(t *testing.T) {
 		in := storetest.Inbox(t, s)
 		other := storetest.Inbox(t, s, func(n *store.Inbox) { n.AccountID = in.AccountID })
 		s.Narrow(20, 30, 9, 2, 11)
-		const mails = 200
+		const messages = 200
 		var all []*store.NewMessage
-		for i := range mails {
+		for i := range messages {
 			to := in
 			if i%4 == 0 {
 				to = other
@@ -38,7 +38,7 @@ func TestPagesThatAreCut(t *testing.T) {
 		}
 		everyNth := func(n, from int) []string {
 			var want []string
-			for i := mails - 1; i >= 0; i-- {
+			for i := messages - 1; i >= 0; i-- {
 				if i%n == from {
 					want = append(want, fmt.Sprintf("red %d of%d", i, i%50))
 				}
@@ -69,7 +69,7 @@ func TestPagesThatAreCut(t *testing.T) {
 			t.Helper()
 			for _, tt := range tests {
 				tt.f.Subject, tt.f.Text = tt.subject, tt.text
-				got, pages := walk(t, s, tt.f, 50, 10*mails)
+				got, pages := walk(t, s, tt.f, 50, 10*messages)
 				if d := cmp.Diff(tt.want, got); d != "" {
 					t.Errorf("%s, %s (-want +got):\n%s", when, tt.name, d)
 				}
@@ -79,7 +79,7 @@ func TestPagesThatAreCut(t *testing.T) {
 			}
 		}
 		check("nothing indexed")
-		if _, err := s.Index(t.Context(), "test", mails/2, subjectText); err != nil {
+		if _, err := s.Index(t.Context(), "test", messages/2, subjectText); err != nil {
 			t.Fatal(err)
 		}
 		check("half of it indexed")

@@ -254,7 +254,7 @@ func TestBatchOverBudget(t *testing.T) {
 	})
 }
 
-// An inbox that comes to limit new recipients knows those that it wrote to.
+// When an inbox starts to limit new recipients, earlier recipients are known.
 func TestInboxKnowsItsRecipients(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

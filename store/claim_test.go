@@ -31,7 +31,7 @@ func emails(cs []store.Claimed) []string {
 	return es
 }
 
-func TestClaimGivesWhatDeliveryNeeds(t *testing.T) {
+func TestClaimReturnsWhatDeliveryNeeds(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock(begin)
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -123,7 +123,7 @@ func TestLeaseLapsesByItself(t *testing.T) {
 	})
 }
 
-func TestBusyDomainsAreLeftAlone(t *testing.T) {
+func TestBusyDomainsAreSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

@@ -9,7 +9,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// H9: whoever pages while messages come and go, and are indexed, sees none
+// H9: a client that pages while messages are added, deleted and indexed sees none
 // twice, and all that were there from the beginning to the end.
 func TestPagesWhileMessagesComeAndGo(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,7 @@ func TestBatchesAtTheSameTime(t *testing.T) {
 
 // A contact that is deleted while a batch changes it is created again and counted
 // as created: no input is lost.
-func TestBatchMakesAgainWhoIsDeletedMeanwhile(t *testing.T) {
+func TestBatchRecreatesAContactDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.PostgreSQL) // on SQLite nothing comes between
 	account := storetest.Account(t, s).Seq

@@ -42,7 +42,7 @@ func readRaw(t *testing.T, s *store.Store, m store.Message) []byte {
 	return b
 }
 
-func TestRawComesBackByteForByte(t *testing.T) {
+func TestRawIsReadByteForByte(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -169,7 +169,7 @@ func TestBlobsArePutByManyAtOnce(t *testing.T) {
 
 type brokenReader struct{}
 
-func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("the sender went away") }
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("the sender disconnected") }
 
 func TestBlobThatCannotBeReadLeavesNothing(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Only who has written to this inbox counts, and what we sent does not.
+// Only senders of this inbox count. Sent messages do not.
 func TestHaveWritten(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

@@ -170,7 +170,7 @@ func (d *domainOf) wantEvents(kinds ...string) {
 		}
 	}
 	if diff := cmp.Diff(kinds, got); diff != "" {
-		d.t.Errorf("records that events tell of:\n%s", diff)
+		d.t.Errorf("records in events:\n%s", diff)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestKeysRotate(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.looks("v", false, published)
-		wantKeys("verified, and the new keys are not there", []string{"ar", "ae"}, []string{"ar", "ae", "br", "be"})
+		wantKeys("verified without the new keys", []string{"ar", "ae"}, []string{"ar", "ae", "br", "be"})
 		d.want("new keys wait", store.DomainVerified, time.Hour)
 		if _, err := d.RotateKeys(t.Context(), d.AccountID, d.ID, keysOf("c")); !errors.Is(err, store.ErrState) {
 			t.Errorf("a second rotation at the same time: %v", err)

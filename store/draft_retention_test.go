@@ -9,7 +9,7 @@ import (
 
 // What a draft says goes when its inbox keeps it no longer, which is decided
 // when it is deleted, not when it was looked for.
-func TestDraftGoesWhenItsInboxKeepsItNoLonger(t *testing.T) {
+func TestDraftIsDeletedAfterTheRetentionOfItsInbox(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s, keeping(2))

@@ -52,7 +52,7 @@ func TestDraftWritersNeverMeetALock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := count(t, cfg, "drafts"); n != 4*3*10 || sent == 0 || messages != sent {
-			t.Errorf("%d drafts, of which %d are sent, as %d messages", n, sent, messages)
+			t.Errorf("%d drafts, %d of them sent, as %d messages", n, sent, messages)
 		}
 		if n := deadlocks(t, cfg) - before; n > 0 {
 			t.Errorf("%d deadlocks", n)
@@ -122,7 +122,7 @@ func atOnce(all ...func() error) error {
 
 // A draft is in the thread that its message is in when the draft is stored, not
 // in one that has become part of another meanwhile, or is deleted.
-func TestDraftIsInAThreadThatIsThere(t *testing.T) {
+func TestDraftThreadExists(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -149,7 +149,7 @@ func TestDraftIsInAThreadThatIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d, err = s.CreateDraft(t.Context(), reply, nil); err != nil || d.ThreadID != nil || d.ThreadSeq != nil {
-			t.Errorf("the draft is in thread %v, which is not there, error %v", d.ThreadID, err)
+			t.Errorf("the draft is in thread %v, which does not exist, error %v", d.ThreadID, err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // While a snapshot is held open, the index of the queue keeps what was sent
 // since. The search for the next due recipient does not read it.
-func TestQueueLooksDoNotGrowWithWhatWasSent(t *testing.T) {
+func TestNextDueDoesNotReadSentRecipients(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	s := storetest.OpenConfig(t, cfg)
@@ -75,7 +75,7 @@ func buffersOf(t *testing.T, db *sqlx.DB, q string, args []any) int {
 
 // Mail that becomes due earlier than what the queue has seen is found too, a
 // little later.
-func TestQueueFindsWhatIsDueEarlierThanBefore(t *testing.T) {
+func TestQueueNoticesAnEarlierDueTime(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(time.Now())
@@ -113,7 +113,7 @@ func TestQueueFindsWhatIsDueEarlierThanBefore(t *testing.T) {
 // While a snapshot is held open, the index of the webhook deliveries keeps what
 // was posted since. The search for endpoints does not read it, not even when
 // another endpoint has an old backlog.
-func TestEndpointLooksDoNotGrowWithWhatWasPosted(t *testing.T) {
+func TestDueEndpointsDoNotReadEndedDeliveries(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	clock := storetest.NewClock(time.Now())

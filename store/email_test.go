@@ -63,7 +63,7 @@ func TestEmailIsReadAsItWasAccepted(t *testing.T) {
 	}, storetest.WithNow(clock.Now))
 }
 
-func TestEmailGoesThroughItsStates(t *testing.T) {
+func TestStatesOfAnEmail(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		account := storetest.Account(t, s).Seq
@@ -223,7 +223,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		}
 		ans, err := s.CachedResponse(t.Context(), account.Seq, once.Operation, once.Key)
 		if err != nil || string(ans.Body) != b.ID+"60" {
-			t.Errorf("answer %q, %v", ans.Body, err)
+			t.Errorf("cached response %q, %v", ans.Body, err)
 		}
 		if _, err := s.EnqueueBatch(t.Context(), batch(1), once); !errors.Is(err, store.ErrIdempotencyRaced) {
 			t.Errorf("under the same key: %v", err)

@@ -30,8 +30,8 @@ func settled(t *testing.T, tail *store.EventTail) (seq int64, pending bool) {
 	return seq, pending
 }
 
-// told are the ids of the events above a number, which must be settled.
-func told(t *testing.T, s *store.Store, after, upTo int64) (ids []string) {
+// eventIDs returns the ids of the events above a number, which must be settled.
+func eventIDs(t *testing.T, s *store.Store, after, upTo int64) (ids []string) {
 	t.Helper()
 	events, err := s.EventsBetween(t.Context(), after, upTo, 1000)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestTailFollowsTheLog(t *testing.T) {
 		for n := range 3 {
 			storetest.Received(t, s, in)
 			seq, pending := settled(t, tail)
-			if got := told(t, s, 0, seq); len(got) != n+1 || pending {
+			if got := eventIDs(t, s, 0, seq); len(got) != n+1 || pending {
 				t.Errorf("after %d messages there are the events %q, pending %t", n+1, got, pending)
 			}
 		}
@@ -95,7 +95,7 @@ func TestTailDoesNotPassOpenTransactions(t *testing.T) {
 	look := func(when string, wantPending bool, want ...string) {
 		t.Helper()
 		seq, pending := settled(t, tail)
-		if got := told(t, s, start, seq); !cmp.Equal(got, want) || pending != wantPending {
+		if got := eventIDs(t, s, start, seq); !cmp.Equal(got, want) || pending != wantPending {
 			t.Errorf("%s: events %q, pending %t, want %q, %t", when, got, pending, want, wantPending)
 		}
 	}
@@ -119,7 +119,7 @@ func TestTailDoesNotPassOpenTransactions(t *testing.T) {
 
 // Writers that overlap, so that there is never a moment without one, do not keep
 // the log from being settled.
-func TestTailGoesOnWhileThereAreAlwaysWriters(t *testing.T) {
+func TestTailAdvancesWithConstantWriters(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
@@ -141,10 +141,10 @@ func TestTailGoesOnWhileThereAreAlwaysWriters(t *testing.T) {
 			open = open[1:]
 		}
 		seq, _ := settled(t, tail)
-		behind = n - len(told(t, s, start, seq))
+		behind = n - len(eventIDs(t, s, start, seq))
 	}
 	if behind > 6 { // two are open, and a mark waits for two more
-		t.Errorf("the log is settled but for the last %d", behind)
+		t.Errorf("the last %d events of the log are not settled", behind)
 	}
 	for _, tx := range open {
 		if err := tx.Commit(); err != nil {
@@ -152,7 +152,7 @@ func TestTailGoesOnWhileThereAreAlwaysWriters(t *testing.T) {
 		}
 	}
 	seq, pending := settled(t, tail)
-	if got := told(t, s, start, seq); len(got) != 20 || pending || !slices.IsSorted(got) {
+	if got := eventIDs(t, s, start, seq); len(got) != 20 || pending || !slices.IsSorted(got) {
 		t.Errorf("at the end: %q, pending %t", got, pending)
 	}
 }
@@ -183,7 +183,7 @@ func TestTailDoesNotWaitForOtherWork(t *testing.T) {
 	tail := s.TailEvents()
 	storetest.Received(t, s, storetest.Inbox(t, s))
 	seq, pending := settled(t, tail)
-	if got := told(t, s, 0, seq); len(got) != 1 || pending {
+	if got := eventIDs(t, s, 0, seq); len(got) != 1 || pending {
 		t.Errorf("events %q, pending %t", got, pending)
 	}
 }

@@ -35,16 +35,16 @@ func ownServer(t *testing.T) (*testpg.Server, store.Config) {
 	return server, cfg
 }
 
-// While connections to the database are cut repeatedly, each message is stored
-// exactly as often as its sender was told: once, or not at all.
-func TestCutConnectionsTellTheTruth(t *testing.T) {
+// While connections to the database are cut repeatedly, a message is stored once
+// if the call succeeds, and not at all if it fails.
+func TestResultIsTrueWhenConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	s := storetest.OpenConfig(t, cfg)
 	in := storetest.Inbox(t, s)
 	var senders sync.WaitGroup
 	var mu sync.Mutex
-	told := map[string]error{}
+	results := map[string]error{}
 	for sender := range 16 {
 		senders.Go(func() {
 			for n := range 60 {
@@ -55,7 +55,7 @@ func TestCutConnectionsTellTheTruth(t *testing.T) {
 					t.Errorf("got %v, want ErrUnavailable", err)
 				}
 				mu.Lock()
-				told[subject] = err
+				results[subject] = err
 				mu.Unlock()
 			}
 		})
@@ -86,21 +86,21 @@ func TestCutConnectionsTellTheTruth(t *testing.T) {
 		stored[m.Subject]++
 	}
 	passed := 0
-	for subject, err := range told {
+	for subject, err := range results {
 		want := 0
 		if err == nil {
 			want, passed = 1, passed+1
 		}
 		if stored[subject] != want {
-			t.Errorf("mail %s is stored %d times, its sender was told %v", subject, stored[subject], err)
+			t.Errorf("message %s is stored %d times, but the call returned %v", subject, stored[subject], err)
 		}
 	}
-	t.Logf("%d of %d messages passed", passed, len(told))
-	storetest.Received(t, s, in) // all is well again
+	t.Logf("%d of %d messages passed", passed, len(results))
+	storetest.Received(t, s, in) // the store has recovered
 }
 
 // A server that is restarted under the store is found again; until then callers
-// hear that the database is away.
+// get an error that the database is unavailable.
 func TestRestartedServerIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	server, cfg := ownServer(t)

@@ -74,8 +74,8 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	defer func() { _ = server.Close() }()
 	var swallow atomic.Bool
-	var answers sync.WaitGroup
-	answers.Go(func() {
+	var replies sync.WaitGroup
+	replies.Go(func() {
 		defer func() { _ = client.Close() }()
 		buf := make([]byte, 64<<10)
 		for {
@@ -88,7 +88,7 @@ func (p *proxy) serve(client net.Conn) {
 			}
 		}
 	})
-	defer answers.Wait()
+	defer replies.Wait()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(buf)
@@ -112,7 +112,7 @@ func (p *proxy) serve(client net.Conn) {
 }
 
 // If the reply to a commit is lost, the caller still gets the correct result.
-func TestCommitWhoseAnswerIsLost(t *testing.T) {
+func TestCommitWhoseReplyIsLost(t *testing.T) {
 	t.Parallel()
 	direct := storetest.Config(t, storetest.PostgreSQL)
 	p, cfg := newProxy(t, direct)
@@ -134,7 +134,7 @@ func TestCommitWhoseAnswerIsLost(t *testing.T) {
 				t.Fatalf("%s: the proxy saw no commit", name)
 			}
 			if (err == nil) != (tt.want == 1) || err != nil && !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: told %v", name, err)
+				t.Errorf("%s: got %v", name, err)
 			}
 			if n := len(every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10)); n != tt.want {
 				t.Errorf("%s: stored %d times, want %d", name, n, tt.want)
@@ -145,7 +145,7 @@ func TestCommitWhoseAnswerIsLost(t *testing.T) {
 
 // A claim whose commit got no reply is ours if it was committed; otherwise it can
 // be claimed again.
-func TestClaimWhoseAnswerIsLost(t *testing.T) {
+func TestClaimWhoseReplyIsLost(t *testing.T) {
 	t.Parallel()
 	p, cfg := newProxy(t, storetest.Config(t, storetest.PostgreSQL))
 	s := storetest.OpenConfig(t, cfg)
@@ -159,7 +159,7 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 		}
 		if cut == cutBeforeCommit {
 			if !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: told %v", name, err)
+				t.Errorf("%s: got %v", name, err)
 			}
 			claimed, err = s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
 		}

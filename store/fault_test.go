@@ -169,7 +169,7 @@ func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
 		}
 	}
 	if n := count(t, cfg, "messages"); int64(n) != stored.Load() {
-		t.Errorf("%d messages are stored, %d were told so", n, stored.Load())
+		t.Errorf("%d messages are stored, but %d calls succeeded", n, stored.Load())
 	}
 }
 
@@ -188,9 +188,9 @@ func writeKeys(t *testing.T, path string) {
 	}
 }
 
-// A full disk refuses mail for now; nothing else breaks, and mail comes in again
-// when there is room.
-func TestFullDatabaseIsToldApart(t *testing.T) {
+// A full disk defers mail; nothing else fails, and mail is received again
+// when there is space.
+func TestFullDatabaseIsErrFull(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)

@@ -21,8 +21,8 @@ func writeElsewhere(t *testing.T) {
 }
 
 // A transaction in another database of the server, however long it takes, does
-// not make a node wake its sleepers again and again.
-func TestWorkInAnotherDatabaseWakesNobody(t *testing.T) {
+// not make a node wake its waiting calls repeatedly.
+func TestWorkInAnotherDatabaseWakesNoOne(t *testing.T) {
 	t.Parallel()
 	a, b, _ := nodes(t)
 	writeElsewhere(t)
@@ -59,7 +59,7 @@ func TestWorkInAnotherDatabaseWakesNobody(t *testing.T) {
 
 // When a standby takes over that lacks the end of the log, the numbers of events
 // go back. The tail starts again, and other nodes hear of what comes.
-func TestTailBeginsAnewWhenNumbersGoBack(t *testing.T) {
+func TestTailRestartsWhenNumbersGoBack(t *testing.T) {
 	t.Parallel()
 	a, b, cfg := nodes(t)
 	in := storetest.Inbox(t, a)

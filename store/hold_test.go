@@ -19,7 +19,7 @@ type waiting struct {
 	s         *store.Store
 	clock     *storetest.Clock
 	hook      store.Webhook
-	inHand    store.Claimed
+	claimed   store.Claimed
 	waits     store.Message
 	scheduled store.Email
 }
@@ -30,7 +30,7 @@ func holdWaiting(t *testing.T, s *store.Store, clock *storetest.Clock) *waiting 
 	in := storetest.Inbox(t, s)
 	w.hook, _ = newHook(t, s, in.AccountID)
 	storetest.Sent(t, s, in, []string{"hand@out.example"})
-	w.inHand = claim(t, s, 1, time.Minute)[0]
+	w.claimed = claim(t, s, 1, time.Minute)[0]
 	w.waits = storetest.Sent(t, s, in, []string{"ann@out.example", "bob@out.example"})
 	w.scheduled = storetest.Email(t, s, in.AccountID, []string{"late@out.example"}, at(begin.Add(time.Hour)))
 	if err := s.Hold(t.Context()); err != nil {
@@ -50,12 +50,12 @@ func (w *waiting) wantHeld(t *testing.T, want store.Held) {
 	}
 }
 
-// due is what may be sent and posted now.
-func (w *waiting) due(t *testing.T) (mails, posts int) {
+// due claims what is due and returns the numbers of recipients and deliveries.
+func (w *waiting) due(t *testing.T) (recipients, posts int) {
 	t.Helper()
 	release(t, w.s)
-	mails = len(claim(t, w.s, 100, time.Millisecond))
-	return mails, len(claimQueues(t, w.s, w.hook))
+	recipients = len(claim(t, w.s, 100, time.Millisecond))
+	return recipients, len(claimQueues(t, w.s, w.hook))
 }
 
 // allHeld is what holdWaiting holds: three recipients, an email, and an event of
@@ -71,17 +71,17 @@ func runHeld(t *testing.T, test func(t *testing.T, w *waiting)) {
 	})
 }
 
-// What is held is not due, however long one waits; what comes later is (C12).
-func TestNothingHeldGoesOut(t *testing.T) {
+// Held recipients and deliveries are never due; later ones are (C12).
+func TestHeldIsNotSent(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
 		w.wantHeld(t, allHeld)
 		w.clock.Add(48 * time.Hour)
-		if mails, posts := w.due(t); mails != 0 || posts != 0 {
-			t.Errorf("%d recipients and %d deliveries are due", mails, posts)
+		if recipients, posts := w.due(t); recipients != 0 || posts != 0 {
+			t.Errorf("%d recipients and %d deliveries are due", recipients, posts)
 		}
 		next := store.NewTime(w.clock.Now())
-		a := store.Attempt{RecipientSeq: w.inHand.Seq, MessageSeq: w.inHand.MessageSeq, Fence: w.inHand.Fence, Status: store.RecipientQueued, Next: &next}
+		a := store.Attempt{RecipientSeq: w.claimed.Seq, MessageSeq: w.claimed.MessageSeq, Fence: w.claimed.Fence, Status: store.RecipientQueued, Next: &next}
 		if err := w.s.RecordAttempt(t.Context(), a); !errors.Is(err, store.ErrState) {
 			t.Errorf("an attempt from before the hold is recorded: %v", err)
 		}
@@ -89,15 +89,16 @@ func TestNothingHeldGoesOut(t *testing.T) {
 			t.Errorf("%d leases released, %v", n, err)
 		}
 		storetest.Sent(t, w.s, storetest.Inbox(t, w.s), []string{"new@out.example"})
-		if mails, _ := w.due(t); mails != 1 {
-			t.Errorf("%d recipients of new mail are due, want 1", mails)
+		if recipients, _ := w.due(t); recipients != 1 {
+			t.Errorf("%d recipients of new mail are due, want 1", recipients)
 		}
 		w.wantHeld(t, allHeld)
 	})
 }
 
-// What the old install cannot have sent, as it was not due then, goes alone (C12).
-func TestHeldIsLetGo(t *testing.T) {
+// ReleaseHeld with a time releases only what was not due at that time, and so was
+// not sent by the old installation (C12).
+func TestReleaseHeld(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
 		w.clock.Add(10 * time.Minute)
@@ -105,25 +106,25 @@ func TestHeldIsLetGo(t *testing.T) {
 		if want := (store.Held{Scheduled: 1}); err != nil || got != want {
 			t.Fatalf("released %+v, %v, want %+v", got, err, want)
 		}
-		if mails, posts := w.due(t); mails != 0 || posts != 0 {
-			t.Errorf("%d recipients and %d deliveries are due before their time", mails, posts)
+		if recipients, posts := w.due(t); recipients != 0 || posts != 0 {
+			t.Errorf("%d recipients and %d deliveries are due before their time", recipients, posts)
 		}
 		got, err = w.s.ReleaseHeld(t.Context(), time.Time{})
 		if want := (store.Held{Recipients: 3, Deliveries: 3}); err != nil || got != want {
 			t.Fatalf("released %+v, %v, want %+v", got, err, want)
 		}
-		if mails, posts := w.due(t); mails != 3 || posts != 3 {
-			t.Errorf("%d recipients and %d deliveries are due, want 3 and 3", mails, posts)
+		if recipients, posts := w.due(t); recipients != 3 || posts != 3 {
+			t.Errorf("%d recipients and %d deliveries are due, want 3 and 3", recipients, posts)
 		}
 		w.wantHeld(t, store.Held{})
 		w.clock.Add(time.Hour)
-		if mails, _ := w.due(t); mails != 4 { // the claims are over too
-			t.Errorf("%d recipients are due, want 4 with the one of the scheduled email", mails)
+		if recipients, _ := w.due(t); recipients != 4 { // the claims are over too
+			t.Errorf("%d recipients are due, want 4 with the one of the scheduled email", recipients)
 		}
 	})
 }
 
-func TestHeldIsGivenUp(t *testing.T) {
+func TestDiscardHeld(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
 		got, err := w.s.DiscardHeld(t.Context(), "discarded")
@@ -132,15 +133,15 @@ func TestHeldIsGivenUp(t *testing.T) {
 		}
 		w.wantHeld(t, store.Held{})
 		if m, err := w.s.Message(t.Context(), w.waits.AccountID, w.waits.ID); err != nil || m.Status != store.MessageFailed {
-			t.Errorf("the mail is %s, %v", m.Status, err)
+			t.Errorf("the message is %s, %v", m.Status, err)
 		}
 		if e := email(t, w.s, w.scheduled); e.Status != store.EmailCancelled {
 			t.Errorf("the scheduled email is %s", e.Status)
 		}
 		w.clock.Add(2 * time.Hour)
-		mails, posts := w.due(t)
-		if want := 4; mails != 0 || posts != want { // three recipients failed, an email was cancelled
-			t.Errorf("%d recipients and %d deliveries are due, want none and %d of what was given up", mails, posts, want)
+		recipients, posts := w.due(t)
+		if want := 4; recipients != 0 || posts != want { // three recipients failed, an email was cancelled
+			t.Errorf("%d recipients and %d deliveries are due, want none and the %d of what was discarded", recipients, posts, want)
 		}
 		if failed := hookDeliveries(t, w.s, w.hook, store.DeliveryFilter{Status: store.DeliveryFailed}); len(failed) != 3 || *failed[0].LastError != "discarded" {
 			t.Errorf("%d deliveries have failed", len(failed))
@@ -148,13 +149,13 @@ func TestHeldIsGivenUp(t *testing.T) {
 	})
 }
 
-// Who says what is to become of one thing is heard while it is held.
+// A single held recipient, email or delivery can be changed while it is held.
 func TestHeldOneByOne(t *testing.T) {
 	t.Parallel()
 	runHeld(t, func(t *testing.T, w *waiting) {
 		d := hookDeliveries(t, w.s, w.hook, store.DeliveryFilter{})[0]
 		if err := w.s.RescheduleEmail(t.Context(), w.scheduled.AccountID, w.scheduled.ID, store.NewTime(begin), dueRules); !errors.Is(err, store.ErrState) {
-			t.Errorf("an email that may have been sent is scheduled anew: %v", err)
+			t.Errorf("an email that may have been sent was rescheduled: %v", err)
 		}
 		if err := w.s.CancelEmail(t.Context(), w.scheduled.AccountID, w.scheduled.ID); err != nil {
 			t.Error(err)
@@ -162,13 +163,13 @@ func TestHeldOneByOne(t *testing.T) {
 		if _, err := w.s.RetryDelivery(t.Context(), w.hook, d.ID); err != nil {
 			t.Error(err)
 		}
-		report := store.Report{RecipientSeq: w.inHand.Seq, MessageSeq: w.inHand.MessageSeq, Status: store.RecipientBounced, Response: "550 Nobody"}
-		if err := w.s.RecordReport(t.Context(), report); err != nil { // the old install had sent it
+		report := store.Report{RecipientSeq: w.claimed.Seq, MessageSeq: w.claimed.MessageSeq, Status: store.RecipientBounced, Response: "550 No such user"}
+		if err := w.s.RecordReport(t.Context(), report); err != nil { // the old installation had sent it
 			t.Error(err)
 		}
 		w.wantHeld(t, store.Held{Recipients: 2, Deliveries: 2})
-		if mails, _ := w.due(t); mails != 0 {
-			t.Errorf("%d recipients are due", mails)
+		if recipients, _ := w.due(t); recipients != 0 {
+			t.Errorf("%d recipients are due", recipients)
 		}
 	})
 }

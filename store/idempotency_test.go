@@ -76,13 +76,13 @@ func TestOneKeyIsOneEffect(t *testing.T) {
 			"named":  func() store.Inbox { return named },
 		} {
 			id := twenty(t, stores, create(key, in))
-			answer, err := s.CachedResponse(t.Context(), account, operation, key)
+			cached, err := s.CachedResponse(t.Context(), account, operation, key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var stored store.Inbox
-			if err := json.Unmarshal(answer.Body, &stored); err != nil || stored.ID != id || answer.Status != 201 {
-				t.Errorf("%s: the stored answer is %+v, %v, want %s", key, answer, err, id)
+			if err := json.Unmarshal(cached.Body, &stored); err != nil || stored.ID != id || cached.Status != 201 {
+				t.Errorf("%s: the cached response is %+v, %v, want %s", key, cached, err, id)
 			}
 		}
 		if n := count(t, cfg, "inboxes"); n != 2 {
@@ -99,18 +99,18 @@ func TestOneKeyIsOneEffect(t *testing.T) {
 				t.Errorf("%s holds %d rows, want %d", table, n, want)
 			}
 		}
-		answer, err := s.CachedResponse(t.Context(), account, operation, "send")
+		cached, err := s.CachedResponse(t.Context(), account, operation, "send")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var stored store.Message
-		if err := json.Unmarshal(answer.Body, &stored); err != nil || stored.ID != id || stored.ThreadID == "" || stored.CreatedAt.IsZero() {
+		if err := json.Unmarshal(cached.Body, &stored); err != nil || stored.ID != id || stored.ThreadID == "" || stored.CreatedAt.IsZero() {
 			t.Errorf("the cached response is %+v, %v, want %s", stored, err, id)
 		}
 	})
 }
 
-func TestAnswerIsOfItsAccountOperationAndKey(t *testing.T) {
+func TestCachedResponseBelongsToAccountOperationAndKey(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		a, b := storetest.Account(t, s).Seq, storetest.Account(t, s).Seq
@@ -132,7 +132,7 @@ func TestAnswerIsOfItsAccountOperationAndKey(t *testing.T) {
 	})
 }
 
-func TestAnswerHoldsForADay(t *testing.T) {
+func TestCachedResponseExpiresAfterADay(t *testing.T) {
 	t.Parallel()
 	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		account := storetest.Account(t, s).Seq
@@ -157,12 +157,12 @@ func TestAnswerHoldsForADay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := s.CachedResponse(t.Context(), account, operation, "key")
+		cached, err := s.CachedResponse(t.Context(), account, operation, "key")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var stored store.Inbox
-		if err := json.Unmarshal(answer.Body, &stored); err != nil || stored.ID != second.ID {
+		if err := json.Unmarshal(cached.Body, &stored); err != nil || stored.ID != second.ID {
 			t.Errorf("the response was not replaced: %s, want %s", stored.ID, second.ID)
 		}
 		clock.Add(store.CachedResponseTTL)
@@ -172,7 +172,7 @@ func TestAnswerHoldsForADay(t *testing.T) {
 	})
 }
 
-func TestRefusedCallStoresNoAnswer(t *testing.T) {
+func TestRefusedCallCachesNoResponse(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -190,13 +190,13 @@ func TestRefusedCallStoresNoAnswer(t *testing.T) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
 		if ms := every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10); len(ms) != 0 {
-			t.Errorf("stored %v without its answer", subjects(ms))
+			t.Errorf("stored %v without the cached response", subjects(ms))
 		}
 	})
 }
 
-// What reports mail must go with the inbox.
-func TestDeletedInboxTakesItsAnswersAlong(t *testing.T) {
+// Cached responses about mail are deleted with the inbox.
+func TestDeletedInboxDeletesItsCachedResponses(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		account := storetest.Account(t, s).Seq

@@ -51,7 +51,7 @@ func TestInboxOfAnotherAccountIsNotFound(t *testing.T) {
 		_, update := s.UpdateInbox(t.Context(), other, in.ID, edit)
 		_, del := s.DeleteInbox(t.Context(), other, in.ID)
 		_, odd := s.Inbox(t.Context(), in.AccountID, "ibx_\x00\xff")
-		for what, err := range map[string]error{"get": get, "update": update, "delete": del, "an id that is no text": odd} {
+		for what, err := range map[string]error{"get": get, "update": update, "delete": del, "an id that is not text": odd} {
 			if !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: got %v, want ErrNotFound", what, err)
 			}
@@ -261,19 +261,19 @@ func TestInboxShowsItsLastMessage(t *testing.T) {
 	})
 }
 
-// Every way to interrupt a call is allowed, but not to be told a lie.
-func TestCancelledCallDidWhatItSays(t *testing.T) {
+// A call may be interrupted at any time, but its result must be true.
+func TestResultOfACancelledCallIsTrue(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		account := storetest.Account(t, s).Seq
 		for i := range 200 {
 			in := storetest.NewInbox(func(in *store.Inbox) { in.AccountID = account })
 			ctx, cancel := contextEndingAfter(t, time.Duration(i)*20*time.Microsecond)
-			_, told := s.CreateInbox(ctx, in, nil)
+			_, created := s.CreateInbox(ctx, in, nil)
 			cancel()
 			_, there := s.MailboxByAddress(t.Context(), 0, in.Address, "")
-			if (told == nil) != (there == nil) {
-				t.Fatalf("round %d: told %v, then found %v", i, told, there)
+			if (created == nil) != (there == nil) {
+				t.Fatalf("round %d: got %v, then found %v", i, created, there)
 			}
 		}
 	})

@@ -460,12 +460,12 @@ func checkRaw(r io.ReadSeeker, sum int64) error {
 }
 
 // BlobLink returns a URL of the blob storage from which anyone can download the
-// raw message, without signature, until life has passed. It is empty if the
+// raw message, without signature, until ttl has passed. It is empty if the
 // message is stored elsewhere or clients cannot reach the storage.
-func (s *Store) BlobLink(ctx context.Context, c Content, name string, life time.Duration) (string, error) {
+func (s *Store) BlobLink(ctx context.Context, c Content, name string, ttl time.Duration) (string, error) {
 	linker, ok := s.blobs.(BlobLinker)
 	if !ok || c.BlobKey == nil || c.Signature != nil {
 		return "", nil
 	}
-	return linker.Link(ctx, *c.BlobKey, name, life)
+	return linker.Link(ctx, *c.BlobKey, name, ttl)
 }

@@ -16,12 +16,12 @@ import (
 func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		const mails, each = 11, 2 << 20
+		const messages, each = 11, 2 << 20
 		in := storetest.Inbox(t, s)
 		text := strings.Repeat("word ", each/5)
 		key := "elsewhere"
 		var want []string
-		for range mails {
+		for range messages {
 			m := storetest.Received(t, s, in, func(m *store.NewMessage) {
 				m.Size, m.Content.Raw, m.Content.BlobKey, m.Content.Body = each, nil, &key, &store.JSON[store.Body]{V: store.Body{Text: text, HTML: text}}
 			})
@@ -50,7 +50,7 @@ func TestListIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID}, store.Page{Limit: 100})
-		if err != nil || len(l.Rows) != mails || l.Cursor != "" {
+		if err != nil || len(l.Rows) != messages || l.Cursor != "" {
 			t.Fatalf("a page of summaries has %d messages, %v", len(l.Rows), err)
 		}
 		for _, m := range l.Rows {
@@ -103,12 +103,12 @@ func TestListOfDraftsIsCutWhereTextsAreTooMuchToHold(t *testing.T) {
 }
 
 // The contents of a batch that is indexed are not all held at once.
-func TestIndexHoldsFewContents(t *testing.T) {
+func TestIndexKeepsFewContentsInMemory(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		const mails = 12
+		const messages = 12
 		in, key := storetest.Inbox(t, s), "elsewhere"
-		for range mails {
+		for range messages {
 			storetest.Received(t, s, in, func(m *store.NewMessage) {
 				m.Size, m.Content.Raw, m.Content.BlobKey, m.Content.Body = 4<<20, nil, &key, &store.JSON[store.Body]{V: store.Body{Text: "word"}}
 			})
@@ -116,7 +116,7 @@ func TestIndexHoldsFewContents(t *testing.T) {
 		var read []weak.Pointer[store.Content]
 		held := 0
 		n, err := s.Index(t.Context(), "test", 64, func(m store.Message) (string, error) {
-			if read = append(read, weak.Make(m.Content)); len(read) == mails {
+			if read = append(read, weak.Make(m.Content)); len(read) == messages {
 				runtime.GC()
 				for _, c := range read {
 					if c.Value() != nil {
@@ -126,7 +126,7 @@ func TestIndexHoldsFewContents(t *testing.T) {
 			}
 			return m.Content.Body.V.Text, nil
 		})
-		if n != mails || err != nil || held > 4 {
+		if n != messages || err != nil || held > 4 {
 			t.Errorf("indexed %d messages, error %v, and held %d contents at the end", n, err, held)
 		}
 	})

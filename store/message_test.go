@@ -67,9 +67,9 @@ func testMessageFilters(t *testing.T, e storetest.Engine) {
 		{"an escaped wildcard is itself", store.MessageFilter{FromLike: `a\_b@shop.example`}, []string{off}},
 		{"subject in part", store.MessageFilter{InboxSeq: a.Seq, Subject: "code"}, []string{code}},
 		{"subject beyond ASCII", store.MessageFilter{Subject: "ärger"}, []string{anger}},
-		{"% is no wildcard", store.MessageFilter{InboxSeq: a.Seq, Subject: "0%"}, []string{off}},
+		{"% is not a wildcard", store.MessageFilter{InboxSeq: a.Seq, Subject: "0%"}, []string{off}},
 		{"% alone is itself", store.MessageFilter{Subject: "%"}, []string{off}},
-		{"_ is no wildcard", store.MessageFilter{Subject: "f_n"}, []string{off}},
+		{"_ is not a wildcard", store.MessageFilter{Subject: "f_n"}, []string{off}},
 		{"_ is not a space", store.MessageFilter{Subject: "your_code"}, nil},
 		{`\ is itself`, store.MessageFilter{Subject: `k\s`}, []string{slash}},
 		{`a lone \ is itself`, store.MessageFilter{InboxSeq: a.Seq, Subject: `\`}, []string{slash}},
@@ -160,7 +160,7 @@ func TestPagesCutAmongMessagesOfOneTime(t *testing.T) {
 }
 
 // A wait that has looked up to NewestIn finds what comes later, and only that.
-func TestNewestInSplitsWhatIsThereFromWhatComes(t *testing.T) {
+func TestNewestInSeparatesOldMessagesFromNew(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

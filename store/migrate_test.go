@@ -46,7 +46,7 @@ func eachEngineEmpty(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 	}
 }
 
-func TestMigrateTakesEveryStepOnce(t *testing.T) {
+func TestMigrateRunsEveryStepOnce(t *testing.T) {
 	t.Parallel()
 	eachEngineEmpty(t, func(t *testing.T, cfg store.Config) {
 		if _, err := store.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "postroom migrate") {

@@ -136,13 +136,13 @@ func (h *hole) open() {
 	h.lost = false
 }
 
-// answerWithin is the response timeout of the server in these tests.
-const answerWithin = time.Second
+// replyTimeout is the timeout for replies of the server in these tests.
+const replyTimeout = time.Second
 
 func holeStore(t *testing.T) (*hole, *store.Store, store.Inbox) {
 	t.Helper()
 	h, cfg := newHole(t, storetest.Config(t, storetest.PostgreSQL))
-	cfg.StatementTimeout = answerWithin
+	cfg.StatementTimeout = replyTimeout
 	s := storetest.OpenConfig(t, cfg)
 	in := storetest.Inbox(t, s)
 	storetest.Received(t, s, in)
@@ -169,7 +169,7 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 	begin := time.Now()
 	for took, err := receive(t, s, in); err != nil; took, err = receive(t, s, in) {
 		if time.Since(begin) > tooLong {
-			t.Fatalf("no mail is stored on a new connection; the last try took %v: %v", took, err)
+			t.Fatalf("no message is stored on a new connection; the last attempt took %v: %v", took, err)
 		}
 	}
 	t.Logf("stored a message %v after the connections were lost", time.Since(begin))
@@ -177,7 +177,7 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 		t.Error(err)
 	}
 	for range 20 { // those that were idle are replaced too
-		if took, err := receive(t, s, in); err != nil || took > answerWithin/2 {
+		if took, err := receive(t, s, in); err != nil || took > replyTimeout/2 {
 			t.Errorf("a message took %v: %v", took, err)
 		}
 		if err := s.Ping(t.Context()); err != nil {
@@ -186,8 +186,8 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// While nothing gets through every caller hears so in time, however many there
-// are, and as soon as something does they are served.
+// While the server is unreachable, every caller gets an error in time, however many
+// there are. They are served as soon as it is reachable again.
 func TestLostServerIsReportedToAllCallers(t *testing.T) {
 	t.Parallel()
 	h, s, in := holeStore(t)
@@ -201,15 +201,15 @@ func TestLostServerIsReportedToAllCallers(t *testing.T) {
 				t.Errorf("a read ended after %v with %v", took, read)
 			}
 			if took, err := receive(t, s, in); err == nil || took > 15*time.Second {
-				t.Errorf("a mail ended after %v with %v", took, err)
+				t.Errorf("a message ended after %v with %v", took, err)
 			}
 		})
 	}
 	calls.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), answerWithin/2)
+	ctx, cancel := context.WithTimeout(t.Context(), replyTimeout/2)
 	defer cancel()
 	if err := s.Healthy(ctx); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("the store calls itself healthy: %v", err)
+		t.Errorf("the store reports that it is healthy: %v", err)
 	}
 	h.open()
 	begin := time.Now()
@@ -228,7 +228,7 @@ func TestLostListenerIsReplaced(t *testing.T) {
 	t.Parallel()
 	direct := storetest.Config(t, storetest.PostgreSQL)
 	h, cfg := newHole(t, direct)
-	cfg.StatementTimeout = answerWithin
+	cfg.StatementTimeout = replyTimeout
 	s := storetest.OpenConfig(t, cfg)
 	db := openRaw(t, direct)
 	listeners := func() (pids []int) {
@@ -271,9 +271,9 @@ func TestSessionsHaveLimits(t *testing.T) {
 	check(cfg, map[string]string{"idle_in_transaction_session_timeout": "8s", "lock_timeout": "7s"})
 }
 
-// A node that stands still in the middle of a transaction loses it, and hears
-// that the database is away.
-func TestTransactionThatStandsStillIsEnded(t *testing.T) {
+// A node that stalls in the middle of a transaction loses the transaction, and gets an
+// error that the database is unavailable.
+func TestStalledTransactionIsEnded(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	slow := cfg

@@ -75,7 +75,7 @@ func TestNewMessageIsNotChangedByStoringIt(t *testing.T) {
 }
 
 // Text that PostgreSQL refuses must not cost a message.
-func TestTextThatNoDatabaseHoldsIsMended(t *testing.T) {
+func TestTextThatDatabasesRefuseIsRepaired(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -185,7 +185,7 @@ func TestBadMailInABatchFailsAlone(t *testing.T) {
 		}
 		for i, err := range errs {
 			if bad := i%16 == 7; (err != nil) != bad || stored[fmt.Sprint(i)] == bad {
-				t.Errorf("mail %d: stored %v, told %v", i, stored[fmt.Sprint(i)], err)
+				t.Errorf("message %d: stored %v, got %v", i, stored[fmt.Sprint(i)], err)
 			}
 		}
 	})

@@ -45,7 +45,7 @@ func TestReports(t *testing.T) {
 	)
 	tests := []struct {
 		before, report, after store.RecipientStatus
-		told                  string
+		wanted                string
 	}{
 		{queued, bounced, bounced, "bounced"},
 		{sent, bounced, bounced, "bounced"},
@@ -78,14 +78,14 @@ func TestReports(t *testing.T) {
 			e := storetest.Email(t, s, account, []string{"Ann@out.example"})
 			r := attempted(t, s, tt.before)
 			r.Status = tt.report
-			told := len(events(t, cfg, e.Seq))
+			earlier := len(events(t, cfg, e.Seq))
 			if tt.report == opened || tt.report == clicked {
 				r.Bot = true // which moves nothing
 				if err := s.RecordReport(t.Context(), r); err != nil {
 					t.Fatal(err)
 				}
 				wantRecipient(t, s, e, tt.before)
-				told, r.Bot = len(events(t, cfg, e.Seq)), false
+				earlier, r.Bot = len(events(t, cfg, e.Seq)), false
 			}
 			for range 2 {
 				if err := s.RecordReport(t.Context(), r); err != nil {
@@ -96,11 +96,11 @@ func TestReports(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, ev := range events(t, cfg, e.Seq)[told:] {
+			for _, ev := range events(t, cfg, e.Seq)[earlier:] {
 				got = append(got, strings.TrimPrefix(ev.Type, "email."))
 			}
-			if d := cmp.Diff(tt.told, strings.Join(got, " ")); d != "" {
-				t.Errorf("%s when %s: told %s", tt.report, tt.before, d)
+			if d := cmp.Diff(tt.wanted, strings.Join(got, " ")); d != "" {
+				t.Errorf("%s when %s: events %s", tt.report, tt.before, d)
 			}
 			wantRecipient(t, s, e, tt.after)
 			if tt.after == queued {
@@ -204,7 +204,7 @@ func TestOpensAreBounded(t *testing.T) {
 			}
 		}
 		if n != 100 {
-			t.Errorf("%d opens were told", n)
+			t.Errorf("%d events of opens, want 100", n)
 		}
 	})
 }
@@ -245,7 +245,7 @@ func TestReportOnOneOfSeveral(t *testing.T) {
 		}
 		all := events(t, cfg, m.Seq)
 		if last := all[len(all)-1]; last != (event{"message.bounced", "b@out.example", "delivered"}) {
-			t.Errorf("told %v", last)
+			t.Errorf("the last event is %v", last)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func hasContent(t *testing.T, s *store.Store, m store.Message) bool {
 	return got.Content != nil
 }
 
-func TestContentGoesWhenItsInboxKeepsItNoLonger(t *testing.T) {
+func TestContentIsDeletedAfterTheRetentionOfItsInbox(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		short, long := storetest.Inbox(t, s, keeping(1)), storetest.Inbox(t, s, keeping(30))
@@ -100,11 +100,11 @@ func TestContentGoesWhenItsInboxKeepsItNoLonger(t *testing.T) {
 		clock.Add(time.Millisecond)
 		wantRemoved(t, expire(t, s), store.Removed{Contents: 1})
 		if hasContent(t, s, a) || !hasContent(t, s, b) {
-			t.Error("the wrong content went")
+			t.Error("the wrong content was deleted")
 		}
 		got, err := s.Message(t.Context(), a.AccountID, a.ID)
 		if err != nil || got.Subject != a.Subject || got.Addresses.V.From.Email != a.FromEmail || got.HasCode || got.HasLink {
-			t.Errorf("what is left: %+v, %v", got, err)
+			t.Errorf("remaining: %+v, %v", got, err)
 		}
 		clock.Add(29*day - time.Millisecond)
 		wantRemoved(t, expire(t, s), store.Removed{})
@@ -124,7 +124,7 @@ func TestContentGoesWhenItsInboxKeepsItNoLonger(t *testing.T) {
 	})
 }
 
-func TestChangedRetentionHoldsForStoredMail(t *testing.T) {
+func TestChangedRetentionAppliesToStoredMail(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s, keeping(2))
@@ -145,7 +145,7 @@ func TestChangedRetentionHoldsForStoredMail(t *testing.T) {
 		clock.Add(10 * day)
 		wantRemoved(t, expire(t, s), store.Removed{})
 		if hasContent(t, s, first) || !hasContent(t, s, second) {
-			t.Error("the wrong content went")
+			t.Error("the wrong content was deleted")
 		}
 		set(11)
 		wantRemoved(t, expire(t, s), store.Removed{})
@@ -167,7 +167,7 @@ func TestContentOfQueuedMailWaitsForItsDelivery(t *testing.T) {
 		clock.Add(3 * day)
 		wantRemoved(t, expire(t, s), store.Removed{Contents: 2})
 		if hasContent(t, s, before) || !hasContent(t, s, queued) || hasContent(t, s, after) {
-			t.Error("the wrong content went")
+			t.Error("the wrong content was deleted")
 		}
 		for i, c := range claim(t, s, 2, time.Minute) {
 			if i == 1 {
@@ -191,7 +191,7 @@ func deliver(t *testing.T, s *store.Store, c store.Claimed) {
 	}
 }
 
-func TestBlobGoesWithTheLastMessageThatNamesIt(t *testing.T) {
+func TestBlobIsDeletedWithItsLastMessage(t *testing.T) {
 	t.Parallel()
 	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
@@ -242,11 +242,11 @@ func TestDeletedInboxIsEmptied(t *testing.T) {
 			}
 		}
 		if due, _, err := s.InboxesToExpire(t.Context(), 0); err != nil || len(due) != 0 {
-			t.Errorf("looked at again: %v, %v", due, err)
+			t.Errorf("the inbox is listed again: %v, %v", due, err)
 		}
 		again := storetest.NewInbox(func(n *store.Inbox) { n.AccountID, n.Address = in.AccountID, in.Address })
 		if _, err := s.CreateInbox(t.Context(), again, nil); !errors.Is(err, store.ErrAddressTaken) {
-			t.Errorf("the address can be had again: %v", err)
+			t.Errorf("the address was reassigned: %v", err)
 		}
 		if err := s.Ping(t.Context()); err != nil || queued.ID == "" {
 			t.Error(err)

@@ -36,7 +36,7 @@ func indexAll(t *testing.T, s *store.Store, batch int) {
 }
 
 // A search finds the same whether the index holds nothing, a part or all.
-func TestSearchFindsWhatIsIndexedAndWhatIsNot(t *testing.T) {
+func TestSearchFindsIndexedAndUnindexedMessages(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -104,7 +104,7 @@ func TestSearchFindsWhatIsIndexedAndWhatIsNot(t *testing.T) {
 }
 
 // What leaves the index with its content is found no more, indexed or not.
-func TestWhatIsTakenOutOfTheIndexIsNotFound(t *testing.T) {
+func TestMessageRemovedFromTheIndexIsNotFound(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

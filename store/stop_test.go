@@ -219,7 +219,7 @@ func TestAStopDoesNotSerializeClaims(t *testing.T) {
 }
 
 // Queued mail of keys that descend from a stopped key waits too.
-func TestStopHoldsMailOfDescendants(t *testing.T) {
+func TestStopAppliesToDescendants(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

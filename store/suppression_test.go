@@ -99,7 +99,7 @@ func TestSuppressedRecipientIsNotTried(t *testing.T) {
 
 // Every recipient of an email gets a final event, also one that is suppressed
 // from the start. An email without remaining recipients has failed.
-func TestSuppressedRecipientsOfAnEmailAreTold(t *testing.T) {
+func TestSuppressedRecipientsOfAnEmailAreReported(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		s := storetest.OpenConfig(t, cfg)

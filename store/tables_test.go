@@ -28,7 +28,7 @@ func TestEveryTableIsExportedOrLeft(t *testing.T) {
 		}
 		for _, table := range tables.All {
 			if !slices.Contains(names, table.Name) {
-				t.Errorf("the table %s is not there", table.Name)
+				t.Errorf("the table %s does not exist", table.Name)
 			}
 		}
 	})

@@ -23,7 +23,7 @@ func newTemplate(t *testing.T, s *store.Store, accountID int64, name, html strin
 	return made
 }
 
-func TestTemplateIsChangedAndDeletedByItsAccountAlone(t *testing.T) {
+func TestTemplateIsChangedByItsAccountOnly(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock(begin)
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

@@ -453,16 +453,16 @@ func shrinkThreads(ctx context.Context, tx *sqlx.Tx, gone []oldMessage) error {
 		if left == 0 {
 			continue
 		}
-		if err := mendThread(ctx, tx, seq, left <= maxRefreshed); err != nil {
+		if err := refreshThread(ctx, tx, seq, left <= maxRefreshed); err != nil {
 			return errIn("update a thread", err)
 		}
 	}
 	return errIn("delete empty threads", execIn(ctx, tx, empty, threads))
 }
 
-// mendThread makes a thread report the messages that it has left alone, after
-// others were deleted from it; of their people only if asked to.
-func mendThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people bool) error {
+// refreshThread updates a thread after messages were deleted from it. It updates
+// the participants only if people is true.
+func refreshThread(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people bool) error {
 	const update = `
 		UPDATE threads
 		   SET last_message_at = (SELECT max(m.created_at) FROM messages m WHERE m.thread_seq = $1),

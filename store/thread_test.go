@@ -176,17 +176,17 @@ func TestThreadsNeverSpanInboxes(t *testing.T) {
 	})
 }
 
-func TestSentMailJoinsTheThreadItIsGiven(t *testing.T) {
+func TestSentMessageJoinsTheGivenThread(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
 		question := storetest.Received(t, s, in, threadMail{id: "<q@x>"}.edit)
-		answer := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
+		reply := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
 			m.NewThread, m.JoinThread, m.HeaderID = false, question.ThreadSeq, "<a@in.example>"
 		})
 		again := storetest.Received(t, s, in, threadMail{reply: "<a@in.example>"}.edit)
-		if answer.ThreadID != question.ThreadID || again.ThreadID != question.ThreadID {
-			t.Errorf("threads %s, %s, %s, want one", question.ThreadID, answer.ThreadID, again.ThreadID)
+		if reply.ThreadID != question.ThreadID || again.ThreadID != question.ThreadID {
+			t.Errorf("threads %s, %s, %s, want one", question.ThreadID, reply.ThreadID, again.ThreadID)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func permutations(n int) (all [][]int) {
 	return all
 }
 
-func TestAnswersToOneMailThatNeverCameAreOneThread(t *testing.T) {
+func TestRepliesToAMissingMessageAreOneThread(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
@@ -84,12 +84,12 @@ func TestAnswersToOneMailThatNeverCameAreOneThread(t *testing.T) {
 			t.Error("a reply in another inbox joined")
 		}
 		if m := storetest.Received(t, s, other, threadMail{id: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
-			t.Error("the mail itself joined in another inbox")
+			t.Error("the message itself joined in another inbox")
 		}
 	})
 }
 
-// Whoever knows a Message-ID of another account gains nothing by naming it.
+// A reference to a Message-ID of another account has no effect.
 func TestForgedReferencesReachNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -97,12 +97,12 @@ func TestForgedReferencesReachNoOtherAccount(t *testing.T) {
 		secret := storetest.Received(t, s, victim, threadMail{id: "<secret@x>", from: "ann@out.example", subject: "Deal"}.edit)
 		storetest.Received(t, s, victim, threadMail{reply: "<next@x>"}.edit)
 		for name, m := range map[string]threadMail{
-			"in reply":        {from: "ann@out.example", reply: "<secret@x>", subject: "Re: Deal"},
-			"by reference":    {refs: []string{"<secret@x>"}},
-			"by its own name": {id: "<secret@x>", from: "ann@out.example", subject: "Deal"},
-			"by its subject":  {from: "ann@out.example", subject: "Re: Deal"},
-			"by what is due":  {id: "<next@x>"},
-			"by number":       {join: secret.ThreadSeq},
+			"in reply":         {from: "ann@out.example", reply: "<secret@x>", subject: "Re: Deal"},
+			"by reference":     {refs: []string{"<secret@x>"}},
+			"by its own name":  {id: "<secret@x>", from: "ann@out.example", subject: "Deal"},
+			"by its subject":   {from: "ann@out.example", subject: "Re: Deal"},
+			"by an awaited id": {id: "<next@x>"},
+			"by number":        {join: secret.ThreadSeq},
 		} {
 			if got := storetest.Received(t, s, own, m.edit); got.ThreadID == secret.ThreadID {
 				t.Errorf("%s: joined the thread of another account", name)
@@ -147,8 +147,8 @@ func TestLongReferencesKeepTheRootAndTheNewest(t *testing.T) {
 	})
 }
 
-// TestThreadsAreAsTheModelSays runs random mail on both databases.
-func TestThreadsAreAsTheModelSays(t *testing.T) {
+// TestThreadsMatchTheModel runs random mail on both databases.
+func TestThreadsMatchTheModel(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		s := storetest.OpenConfig(t, cfg)
@@ -164,21 +164,21 @@ func TestThreadsAreAsTheModelSays(t *testing.T) {
 	})
 }
 
-// TestAnswerToAThreadThatBecamePartOfAnother asks for a thread by the number
-// that it had before.
-func TestAnswerToAThreadThatBecamePartOfAnother(t *testing.T) {
+// A reply joins a thread by the number that the thread had before it was merged
+// into another.
+func TestReplyToAMergedThread(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
 		first := storetest.Received(t, s, in, threadMail{id: "<1@x>", subject: "One"}.edit)
 		third := storetest.Received(t, s, in, threadMail{id: "<3@x>", subject: "Three", reply: "<2@x>"}.edit)
 		second := storetest.Received(t, s, in, threadMail{id: "<2@x>", subject: "Two", reply: "<1@x>"}.edit)
-		answer := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
+		reply := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
 			m.NewThread, m.JoinThread = false, third.ThreadSeq
 			m.Refs.V.InReplyTo = []string{"<3@x>"}
 		})
-		if second.ThreadID != first.ThreadID || answer.ThreadID != first.ThreadID || third.ThreadID == first.ThreadID {
-			t.Errorf("threads %s, %s, %s and %s", first.ThreadID, second.ThreadID, third.ThreadID, answer.ThreadID)
+		if second.ThreadID != first.ThreadID || reply.ThreadID != first.ThreadID || third.ThreadID == first.ThreadID {
+			t.Errorf("threads %s, %s, %s and %s", first.ThreadID, second.ThreadID, third.ThreadID, reply.ThreadID)
 		}
 		if m, err := s.Message(t.Context(), in.AccountID, third.ID); err != nil || m.ThreadID != first.ThreadID {
 			t.Errorf("the third mail is in thread %s, %v", m.ThreadID, err)

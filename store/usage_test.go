@@ -111,7 +111,7 @@ func TestStatsCountEventsOnTheirDay(t *testing.T) {
 }
 
 // Many callers at once get exactly what the plan has, and not one recipient
-// more; who is refused has changed nothing.
+// more; a refused send changes nothing.
 func TestLimitsOfAPlanAreExact(t *testing.T) {
 	t.Parallel()
 	const callers, each = 8, 10
@@ -153,7 +153,7 @@ func TestLimitsOfAPlanAreExact(t *testing.T) {
 	}, onPlan(store.Plan{Daily: 51}, clock.Now))
 }
 
-func TestDaysAndMonthsBeginAnew(t *testing.T) {
+func TestCountsRestartEachDayAndMonth(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(time.Date(2026, 9, 29, 23, 59, 59, 0, time.UTC))
@@ -187,7 +187,7 @@ func TestDaysAndMonthsBeginAnew(t *testing.T) {
 }
 
 // A repeated call must not return success if the first one was refused.
-func TestRefusedSendStoresNoAnswer(t *testing.T) {
+func TestRefusedSendCachesNoResponse(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
@@ -281,14 +281,14 @@ func TestPausedAccountSendsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.PauseAccount(t.Context(), "acc_none", "unpaid"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("an account that there is not: %v", err)
+			t.Errorf("an unknown account: %v", err)
 		}
 		if err := s.PauseAccount(t.Context(), a.ID, "still unpaid"); err != nil {
 			t.Errorf("paused twice: %v", err)
 		}
 		_, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example"}), nil)
 		if p, ok := errors.AsType[*store.PausedError](err); !ok || p.Reason != "still unpaid" {
-			t.Errorf("a send is answered %v", err)
+			t.Errorf("result of a send: %v", err)
 		}
 		storetest.Received(t, s, in)
 		storetest.Sent(t, s, in, []string{"a@out.example"}, func(m *store.NewMessage) { m.TestMode = true })
@@ -389,7 +389,7 @@ func TestComplaintsPauseAnAccount(t *testing.T) {
 
 // O10: the operator hears of complaints at more than 0.1 %, before 0.3 % stop the
 // account.
-func TestComplaintsAreWarnedOfBeforeTheyPause(t *testing.T) {
+func TestComplaintsWarnBeforeTheyPause(t *testing.T) {
 	t.Parallel()
 	const warning = "complaints come near"
 	for _, e := range storetest.Engines() {
@@ -417,7 +417,7 @@ func TestComplaintsAreWarnedOfBeforeTheyPause(t *testing.T) {
 	}
 }
 
-func TestNothingIsPausedUnwatched(t *testing.T) {
+func TestNoAccountIsPausedIfPausingIsOff(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

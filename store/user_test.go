@@ -76,14 +76,14 @@ func TestNamesOfUsersAreTakenUntilTheyAreRemoved(t *testing.T) {
 			t.Errorf("a name in use: %v, want ErrNameTaken", err)
 		}
 		_, err := s.LinkUser(t.Context(), store.HashKey("x"))
-		wantNotFound(t, "the link of who was not made", err)
+		wantNotFound(t, "the link of a user that was not created", err)
 		if _, err := s.RemoveUser(t.Context(), "Ann"); err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.RemoveUser(t.Context(), "ann")
 		wantNotFound(t, "removing twice", err)
 		if _, err := s.CreateUser(t.Context(), other, "ann", store.RoleAdmin, newLink(clock, "x")); err != nil {
-			t.Errorf("the name of one who was removed: %v", err)
+			t.Errorf("the name of a removed user: %v", err)
 		}
 		l, err := s.ListUsers(t.Context(), other, store.Page{Limit: 10})
 		if err != nil || len(l.Rows) != 1 {
@@ -142,7 +142,7 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-func TestNoSessionForWhoWasReset(t *testing.T) {
+func TestPasswordBeforeAResetOpensNoSession(t *testing.T) {
 	t.Parallel()
 	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		u := person(t, s, clock, "ann")
@@ -154,14 +154,14 @@ func TestNoSessionForWhoWasReset(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantNotFound(t, "a session by the password before", s.StartSession(t.Context(), u, store.HashKey("late")))
+		wantNotFound(t, "a session with the previous password", s.StartSession(t.Context(), u, store.HashKey("late")))
 		if err := s.StartSession(t.Context(), now, store.HashKey("in time")); err != nil {
-			t.Errorf("a session by the password now: %v", err)
+			t.Errorf("a session with the new password: %v", err)
 		}
 	})
 }
 
-func TestBootstrapMakesTheFirstUser(t *testing.T) {
+func TestBootstrapCreatesTheFirstUser(t *testing.T) {
 	t.Parallel()
 	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		a, _, err := s.Bootstrap(t.Context(), "home", firstKey("secret"), &store.FirstUser{Name: "admin", Link: newLink(clock, "x")})

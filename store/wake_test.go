@@ -113,7 +113,7 @@ func TestWakesAreForTheirOwnTopic(t *testing.T) {
 	want("a message was sent", false, true, true, true)
 }
 
-func TestCloseWakesEverybodyAndLeavesNobody(t *testing.T) {
+func TestCloseWakesAllWaits(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

@@ -38,7 +38,7 @@ func (b breakable) breakTable(table string) {
 	b.MustExec(`CREATE TRIGGER broken BEFORE INSERT ON ` + table + ` BEGIN SELECT RAISE(ABORT, 'broken'); END`)
 }
 
-func (b breakable) mendTable(table string) {
+func (b breakable) repairTable(table string) {
 	if b.postgres {
 		b.MustExec(`DROP TRIGGER broken ON ` + table)
 		return
@@ -113,7 +113,7 @@ func TestAFaultBetweenAChangeAndItsEventUndoesBoth(t *testing.T) {
 				if err := change.make(t.Context()); err == nil {
 					t.Errorf("%s with broken %s: no error", change.name, table)
 				}
-				db.mendTable(table)
+				db.repairTable(table)
 				if after := db.happened(t); after != before {
 					t.Errorf("%s with broken %s: before %+v, after %+v", change.name, table, before, after)
 				}

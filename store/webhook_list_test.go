@@ -30,7 +30,7 @@ func TestPagesOfRareDeliveries(t *testing.T) {
 		}{
 			{"all", store.DeliveryFilter{}, 100, 15},
 			{"of a common type", store.DeliveryFilter{EventType: store.EventMessageReceived}, 100, 15},
-			{"of a status that none has", store.DeliveryFilter{Status: store.DeliveryFailed}, 0, 5},
+			{"of a status without deliveries", store.DeliveryFilter{Status: store.DeliveryFailed}, 0, 5},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {

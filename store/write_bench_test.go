@@ -74,7 +74,7 @@ func benchCommit(b *testing.B, s *store.Store, inboxes []store.Inbox, size int, 
 	} else {
 		b.ReportMetric(per((bytesWritten(b)-written)/1000), "kB/mail")
 	}
-	b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "mails/s")
+	b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "messages/s")
 }
 
 // BenchmarkEnqueueEmail accepts one email of 4 KB after the other, alone and with a

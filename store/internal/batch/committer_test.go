@@ -88,7 +88,7 @@ func TestCommitterWritesAllThatWaitsAtOnce(t *testing.T) {
 	})
 }
 
-func TestCommitterLetsABadItemFailAlone(t *testing.T) {
+func TestCommitterFailsOnlyTheBadItem(t *testing.T) {
 	t.Parallel()
 	w := &memoryWork{}
 	var running sync.WaitGroup
@@ -128,7 +128,7 @@ func TestCommitterDoesNotTryOneByOneWhenNoItemIsAtFault(t *testing.T) {
 
 // An error means "not written" and nil "written", also for calls in progress when
 // the store closes or stops waiting.
-func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
+func TestCommitterResultIsTrueWhenClosedInFlight(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		w := &memoryWork{}
@@ -163,7 +163,7 @@ func TestCommitterTellsTheTruthWhenClosedInFlight(t *testing.T) {
 	}
 }
 
-func TestCommitterStopsWaitingForAPlaceWhenTheCallerGoes(t *testing.T) {
+func TestCommitterStopsWaitingWhenTheCallerCancels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var running, callers sync.WaitGroup

@@ -15,8 +15,9 @@ import (
 //
 // The layer is for a connection with synchronous=FULL, and for no other: SQLite syncs
 // the log before other connections may read what it wrote, and the sync writes what is
-// still in memory. Until then nobody else knows of these pages, and a crash loses what
-// nobody was told of. All other calls on the log write first, too.
+// still in memory. Until then no other connection can read these pages, and a crash
+// loses only transactions that were not reported as committed. All other calls on the
+// log write first, too.
 var logVFS = sync.OnceValue(func() string {
 	connectionMutexesOff() // must be the first use of SQLite
 	tls := libc.NewTLS()
@@ -50,8 +51,8 @@ const (
 var (
 	ownVFS uintptr // of SQLite
 
-	// logs are the open logs, by the address of SQLite's file. They share one set of
-	// methods, which is that of SQLite but for those below.
+	// logs are the open logs, by the address of SQLite's file. They share one set of methods:
+	// that of SQLite, except those below.
 	logs struct {
 		sync.RWMutex
 		open    map[uintptr]*logFile

@@ -37,7 +37,7 @@ func TestGetReadsAgainAfterAChange(t *testing.T) {
 }
 
 // A change while a row is read makes the row outdated.
-func TestGetDistrustsWhatItReadDuringAChange(t *testing.T) {
+func TestGetDoesNotCacheARowThatChanges(t *testing.T) {
 	t.Parallel()
 	var c recent.Changes
 	var rows recent.Rows[string, int]

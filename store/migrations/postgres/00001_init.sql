@@ -491,7 +491,7 @@ CREATE TABLE daily_counts (
 ) WITH (fillfactor = 50);
 CREATE INDEX daily_counts_age ON daily_counts (day);
 
--- Calls by who made them. After a crash of the server every window begins anew.
+-- Calls by caller. After a crash of the server every window starts again.
 CREATE UNLOGGED TABLE rate_limits (
     who     TEXT PRIMARY KEY,
     n       BIGINT NOT NULL,
