@@ -223,7 +223,7 @@ func TestImportsFindsFaults(t *testing.T) {
 			want: []string{"handlers has 41 files without tests: split it, since a folder may hold 40"},
 		},
 		{
-			name: "a package that nobody thought about",
+			name: "a package without a row",
 			pkg:  goPackage{name: "internal/util"},
 			want: []string{"internal/util is not in the import table: add a row to layers in imports_test.go"},
 		},
@@ -239,8 +239,8 @@ func TestImportsFindsFaults(t *testing.T) {
 }
 
 // readPackages reads the imports out of the files themselves. `go list` would
-// leave out files of other platforms and tags, and `go test` would not see that
-// its answer changed, and repeat an old result.
+// leave out files of other platforms and tags, and `go test` would repeat an old
+// result because it cannot see that the output of `go list` changed.
 func readPackages(t *testing.T) []goPackage {
 	t.Helper()
 	byDir := map[string]*goPackage{}
@@ -326,7 +326,7 @@ func faultsOf(p goPackage) []string {
 	return faults
 }
 
-// forbidden tells of each import of ours that is not among the allowed ones.
+// forbidden reports each import of this module that is not among the allowed ones.
 func forbidden(name, where string, imports, allowed []string) []string {
 	var faults []string
 	slices.Sort(imports)

@@ -1,6 +1,6 @@
 // Package acmecert obtains and renews the certificates of a node with ACME (RFC
 // 8555). Certificates and pending orders are stored in the database: all nodes
-// use the same certificates, and each can answer the challenges of another
+// use the same certificates, and each can respond to the challenges of another
 // node's order, over HTTP on port 80 (RFC 8555 section 8.3) or TLS on port 443
 // (RFC 8737).
 //
@@ -113,7 +113,7 @@ func (m *Manager) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 	return m.unnamed, nil
 }
 
-// HTTPHandler answers HTTP challenges and passes other requests to next. Call
+// HTTPHandler responds to HTTP challenges and passes other requests to next. Call
 // it before Run.
 func (m *Manager) HTTPHandler(next http.Handler) http.Handler {
 	inner := m.acme.HTTPHandler(next)

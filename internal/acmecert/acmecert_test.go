@@ -84,11 +84,11 @@ func serve(t *testing.T, s *httptest.Server, start func()) (port int) {
 func TestTwoNodesGetOneCertificate(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		var answering http.Handler
+		var handler http.Handler
 		var mu sync.Mutex
 		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
-			h := answering
+			h := handler
 			mu.Unlock()
 			h.ServeHTTP(w, r)
 		}))
@@ -99,7 +99,7 @@ func TestTwoNodesGetOneCertificate(t *testing.T) {
 		first, second := manager(t, s, server, hosts...), manager(t, storetest.OpenConfig(t, cfg), server, hosts...)
 		first.HTTPHandler(nil)
 		mu.Lock()
-		answering = second.HTTPHandler(http.NotFoundHandler())
+		handler = second.HTTPHandler(http.NotFoundHandler())
 		mu.Unlock()
 		if got := present(t, first, host); got.Issuer.String() != got.Subject.String() {
 			t.Errorf("before there is one, the certificate is of %s", got.Issuer)
@@ -190,7 +190,7 @@ func TestFailedOrder(t *testing.T) {
 		m := manager(t, s, server, host)
 		m.HTTPHandler(nil)
 		if err := m.RunOnce(t.Context()); err == nil {
-			t.Error("a certificate without an answer to a challenge")
+			t.Error("got a certificate without a response to a challenge")
 		}
 		if got := present(t, m, host); got.Issuer.String() != got.Subject.String() {
 			t.Errorf("the certificate is of %s", got.Issuer)

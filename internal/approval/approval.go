@@ -57,7 +57,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		running.Go(func() {
 			work.Every(ctx, noticesEvery, func(ctx context.Context) {
 				if _, err := w.Notify(ctx); err != nil && ctx.Err() == nil {
-					w.cfg.Log.WarnContext(ctx, "approvers could not be told about drafts", "error", err)
+					w.cfg.Log.WarnContext(ctx, "approvers could not be notified of drafts", "error", err)
 				}
 			})
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-const secret = "an install secret of 32 characters" //nolint:gosec // of the tests
+const secret = "a secret of at least 32 characters" //nolint:gosec // of the tests
 
 // source returns an installation with a small and a large message, and the blob
 // key of the latter.
@@ -74,9 +74,9 @@ func TestRestoreEndsSessions(t *testing.T) {
 	}
 }
 
-// TestThereAndBack restores a backup from a blob directory to a bucket, and
+// TestRestoreBetweenFolderAndBucket restores a backup from a blob directory to a bucket, and
 // back.
-func TestThereAndBack(t *testing.T) {
+func TestRestoreBetweenFolderAndBucket(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
 	s, key := source(t, cfg)

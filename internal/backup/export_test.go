@@ -17,10 +17,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestExportGoesRoundBothEngines exports 1,000 mixed messages, imports them into the
+// TestExportRoundTripsBetweenEngines exports 1,000 mixed messages, imports them into the
 // other engine, and back: the second and third exports are equal byte for byte, and the
 // first differs from them only in what an import holds.
-func TestExportGoesRoundBothEngines(t *testing.T) {
+func TestExportRoundTripsBetweenEngines(t *testing.T) {
 	t.Parallel()
 	for _, from := range storetest.Engines() {
 		t.Run(string(from), func(t *testing.T) {

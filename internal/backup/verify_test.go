@@ -19,7 +19,7 @@ import (
 )
 
 // A whole installation has no findings.
-func TestVerifyFindsNothingInAWholeInstallation(t *testing.T) {
+func TestVerifyFindsNothingInAnIntactInstallation(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		s := storetest.OpenConfig(t, cfg)
@@ -83,7 +83,7 @@ func TestVerifyFindsFlippedBits(t *testing.T) {
 	}
 	t.Logf("%d flips: %d found, %d without effect, %d missed outside of mail, %d missed in mail", flips, found, harmless, elsewhere, len(missed))
 	if len(missed) > 0 {
-		t.Errorf("damaged mail is read as if it was whole: %s", strings.Join(missed, "; "))
+		t.Errorf("damaged messages are read as intact: %s", strings.Join(missed, "; "))
 	}
 }
 

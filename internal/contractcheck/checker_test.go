@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTableCountsWhatWasSeen(t *testing.T) {
+func TestTableCountsSeenCases(t *testing.T) {
 	t.Parallel()
 
 	c := newChecker(t)

@@ -220,7 +220,7 @@ func exchange(t *testing.T, c *contractcheck.Checker, r contractcheck.Reporter, 
 }
 
 // A stream continues: the transport must not wait for its end.
-func TestTransportLetsStreamsFlow(t *testing.T) {
+func TestTransportDoesNotBufferStreams(t *testing.T) {
 	t.Parallel()
 
 	var got reports

@@ -87,7 +87,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestDMARCOfADomainAboveWillDo(t *testing.T) {
+func TestDMARCOfAParentDomainCounts(t *testing.T) {
 	t.Parallel()
 	d := ann
 	d.Name = "a.b.ann.example"
@@ -124,7 +124,7 @@ func TestCheckEnds(t *testing.T) { // A6
 		began := time.Now()
 		for i, f := range dnsrec.Check(t.Context(), silent{}, dnsrec.Records(ann)) {
 			if f != dnsrec.Unknown {
-				t.Errorf("record %d is %v without an answer", i, f)
+				t.Errorf("record %d is %v without a response", i, f)
 			}
 		}
 		if took := time.Since(began); took != dnsrec.Timeout {

@@ -23,12 +23,12 @@ func TestCheckHost(t *testing.T) {
 		want  dnsrec.Finding
 		ptr   string
 	}{
-		{"all is there", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{host}}}, dnsrec.Found, "mx.agents.example"},
-		{"another name leads back", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"h7.isp.example."}}, "h7.isp.example.": forward}, dnsrec.Found, "h7.isp.example"},
-		{"of two names the own one", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"h7.isp.example.", host}}, "h7.isp.example.": forward}, dnsrec.Found, "mx.agents.example"},
-		{"of two names one leads back", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"gone.isp.example.", "h7.isp.example."}}, "h7.isp.example.": forward}, dnsrec.Found, "h7.isp.example"},
+		{"forward and reverse match", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{host}}}, dnsrec.Found, "mx.agents.example"},
+		{"another name resolves to the address", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"h7.isp.example."}}, "h7.isp.example.": forward}, dnsrec.Found, "h7.isp.example"},
+		{"one of two names is our own", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"h7.isp.example.", host}}, "h7.isp.example.": forward}, dnsrec.Found, "mx.agents.example"},
+		{"one of two names resolves to the address", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"gone.isp.example.", "h7.isp.example."}}, "h7.isp.example.": forward}, dnsrec.Found, "h7.isp.example"},
 		{"no name", map[string]mockdns.Zone{host: forward}, dnsrec.Missing, ""},
-		{"a name that is nobody's", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"gone.isp.example."}}}, dnsrec.Missing, "gone.isp.example"},
+		{"a name without an address", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"gone.isp.example."}}}, dnsrec.Missing, "gone.isp.example"},
 		{"a name of another address", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"h8.isp.example."}}, "h8.isp.example.": {A: []string{"192.0.2.8"}}}, dnsrec.Missing, "h8.isp.example"},
 		{"the DNS does not say the name", map[string]mockdns.Zone{host: forward, reverse: broken}, dnsrec.Unknown, ""},
 		{"the DNS does not say the way back", map[string]mockdns.Zone{host: forward, reverse: {PTR: []string{"h7.isp.example."}}, "h7.isp.example.": broken}, dnsrec.Unknown, "h7.isp.example"},

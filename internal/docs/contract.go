@@ -244,7 +244,8 @@ func indented(text json.RawMessage) string {
 	return out.String()
 }
 
-// scopes are those of which a key needs one, or nil if the operation needs no key.
+// scopes returns the scopes of the operation. A key needs one of them; with none, the
+// operation needs no key.
 func (op *operation) scopes() (scopes []string) {
 	for _, one := range op.Security {
 		for _, of := range one {

@@ -11,8 +11,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestWhatIsWrongWithTheDisk has small disks of its own.
-func TestWhatIsWrongWithTheDisk(t *testing.T) {
+// TestFaultsOfTheDisk has small disks of its own.
+func TestFaultsOfTheDisk(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount the small disks of this test")

@@ -47,26 +47,26 @@ func (r *recorder) LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 	return hosts, err
 }
 
-func (r *recorder) note(question string, answers []string, err error) {
+func (r *recorder) note(question string, records []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(answers) == 0 && err != nil {
-		answers = []string{"(" + err.Error() + ")"}
+	if len(records) == 0 && err != nil {
+		records = []string{"(" + err.Error() + ")"}
 	}
-	r.said[question] = answers
+	r.said[question] = records
 }
 
 // saw describes the records that were found instead of rec.
 func (r *recorder) saw(rec dnsrec.Record) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	answers := r.said[rec.Name+". "+rec.Type]
-	if len(answers) == 0 {
+	records := r.said[rec.Name+". "+rec.Type]
+	if len(records) == 0 {
 		return "nothing"
 	}
 	const most = 3
 	shown := make([]string, 0, most)
-	for _, a := range answers[:min(len(answers), most)] {
+	for _, a := range records[:min(len(records), most)] {
 		shown = append(shown, fmt.Sprintf("%.120q", a))
 	}
 	return strings.Join(shown, ", ")

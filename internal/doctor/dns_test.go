@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func TestWhatIsWrongWithTheDNS(t *testing.T) {
+func TestFaultsOfTheDNS(t *testing.T) {
 	t.Parallel()
 	broken := smtptest.Zone{Err: errors.New("SERVFAIL")}
 	other := func(w *world, z smtptest.Zone) { w.zones[mailDomain+"."] = z }
@@ -48,7 +48,7 @@ func TestWhatIsWrongWithTheDNS(t *testing.T) {
 		{"another's RSA key", func(w *world) { w.zones[rsa] = txt("v=DKIM1; k=rsa; p=AAAA") }, "dkim", doctor.Fail, `"v=DKIM1; k=rsa; p=AAAA"`, "publish:"},
 		{"no Ed25519 key", func(w *world) { delete(w.zones, ed) }, "dkim", doctor.Warn, "is missing", "k=ed25519"},
 		{"no DMARC", func(w *world) { delete(w.zones, "_dmarc.agents.example.") }, "dmarc", doctor.Warn, "is missing", "v=DMARC1"},
-		{"an MTA-STS record that is none", func(w *world) { w.zones["_mta-sts.agents.example."] = txt("v=STSv1 id=1") }, "mta-sts", doctor.Fail, "not a valid policy record", "id=1"},
+		{"an invalid MTA-STS record", func(w *world) { w.zones["_mta-sts.agents.example."] = txt("v=STSv1 id=1") }, "mta-sts", doctor.Fail, "not a valid policy record", "id=1"},
 		{"a policy that is not served", func(w *world) { delete(w.zones, "mta-sts.agents.example.") }, "mta-sts", doctor.Fail, "cannot fetch", "mta-sts.txt"},
 		{"a policy that names another host", func(w *world) {
 			w.policy.SetPolicy("version: STSv1\nmode: enforce\nmx: old.agents.example\nmax_age: 86400\n")
@@ -57,7 +57,7 @@ func TestWhatIsWrongWithTheDNS(t *testing.T) {
 			w.policy.SetPolicy("version: STSv1\nmode: testing\nmx: old.agents.example\nmax_age: 86400\n")
 		}, "mta-sts", doctor.Warn, "does not name", ""},
 		{"a policy and no certificate", func(w *world) { w.cfg.TLSCert = "" }, "mta-sts", doctor.Fail, "requires TLS", "POSTROOM_TLS_CERT"},
-		{"a domain of nobody", func(w *world) { w.cfg.Domain = "nobody.example" }, "dns", doctor.Fail, "no account has the domain", "POST /v1/domains"},
+		{"a domain without an account", func(w *world) { w.cfg.Domain = "unused.example" }, "dns", doctor.Fail, "no account has the domain", "POST /v1/domains"},
 		{"a domain that this machine alone knows", func(w *world) { w.cfg.MailDomain = "postroom.localhost" }, "dns", doctor.Skipped, "only known on this machine", "POSTROOM_MAIL_DOMAIN"},
 	}
 	for _, tt := range tests {
@@ -70,8 +70,8 @@ func TestWhatIsWrongWithTheDNS(t *testing.T) {
 	}
 }
 
-// TestDomainsOfAccountsAreLookedAt breaks the records of one of two.
-func TestDomainsOfAccountsAreLookedAt(t *testing.T) {
+// TestDomainsOfAccountsAreChecked breaks the records of one of two domains.
+func TestDomainsOfAccountsAreChecked(t *testing.T) {
 	t.Parallel()
 	storetestEngines(t, func(t *testing.T, w *world) {
 		w.accountDomain(t, "shop.example")
@@ -89,15 +89,15 @@ func TestDomainsOfAccountsAreLookedAt(t *testing.T) {
 		r = w.run(t)
 		for _, one := range r.Results {
 			if one.Subject == "shop.example" || one.Subject == mailDomain {
-				t.Errorf("one domain was named, and %s of %s was looked at", one.Check, one.Subject)
+				t.Errorf("only one domain was requested, but %s checked %s", one.Check, one.Subject)
 			}
 		}
 		wantResult(t, r, "ownership", doctor.OK, "_postroom.news.example", "")
 	})
 }
 
-// TestTheRelaysHostsAreItsOwnMatter asks for an SPF record all the same.
-func TestTheRelaysHostsAreItsOwnMatter(t *testing.T) {
+// With a relay, doctor skips the PTR record but still checks SPF.
+func TestRelayNeedsNoPTRRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})

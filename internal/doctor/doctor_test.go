@@ -28,9 +28,9 @@ func prefixes(t *testing.T, s string) []netip.Prefix {
 	return all
 }
 
-// TestNothingIsWrong shows that what the other tests find comes from what they
-// break.
-func TestNothingIsWrong(t *testing.T) {
+// The faults that the other tests find come from what they break: without faults, all
+// checks pass.
+func TestHealthyInstallationPassesAllChecks(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestNothingIsWrong(t *testing.T) {
 				t.Errorf("%s %s is %s: %s", one.Check, one.Subject, one.Status, one.Saw)
 			}
 			if r.Count(doctor.OK) < 25 {
-				t.Errorf("only so much was looked at:\n%s", text(t, r))
+				t.Errorf("fewer than 25 checks passed:\n%s", text(t, r))
 			}
 		})
 	}
@@ -72,8 +72,8 @@ func (hanging) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, erro
 	return nil, ctx.Err()
 }
 
-// TestNoCheckTakesLonger uses a resolver and a disk that hang.
-func TestNoCheckTakesLonger(t *testing.T) {
+// TestChecksEndInTime uses a resolver and a disk that hang.
+func TestChecksEndInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)
 	w.cfg.Resolver = hanging{w.zones.Resolver()}
@@ -93,7 +93,7 @@ func TestNoCheckTakesLonger(t *testing.T) {
 }
 
 // An agent can have an inbox at each domain that the installation receives for.
-func TestApproversAreElsewhere(t *testing.T) {
+func TestApproversMustBeOutsideOwnDomains(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {

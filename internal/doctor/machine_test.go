@@ -31,7 +31,7 @@ func openRaw(t *testing.T, cfg store.Config) *sqlx.DB {
 	return db
 }
 
-func TestWhatIsWrongWithTheDatabase(t *testing.T) {
+func TestFaultsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	schema := func(t *testing.T, w *world, statement string) {
 		t.Helper()
@@ -49,23 +49,23 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		advice string
 	}{
 		{"its schema is older", func(t *testing.T, w *world) { schema(t, w, older) }, "database", doctor.Fail, "older than this program", "postroom migrate"},
-		{"its schema is older, and the next start mends that", func(t *testing.T, w *world) {
+		{"its schema is older, and the next start updates it", func(t *testing.T, w *world) {
 			schema(t, w, older)
 			w.cfg.Migrates = true
 		}, "database", doctor.Warn, "older than this program", "postroom migrate"},
 		{"its schema is newer", func(t *testing.T, w *world) {
 			schema(t, w, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 		}, "database", doctor.Fail, "newer than", "newer program"},
-		{"the server is away", func(t *testing.T, w *world) {
-			w.storeCfg.Database = "postgres://nobody@" + shut(t, "127.0.0.1").String() + "/none?sslmode=disable"
+		{"the server is unreachable", func(t *testing.T, w *world) {
+			w.storeCfg.Database = "postgres://user@" + shut(t, "127.0.0.1").String() + "/none?sslmode=disable"
 		}, "database", doctor.Fail, "connection refused", "POSTROOM_DATABASE"},
-		{"the file is none", func(t *testing.T, w *world) {
+		{"the file is not a database", func(t *testing.T, w *world) {
 			w.storeCfg.Database = filepath.Join(t.TempDir(), "postroom.db")
 			if err := os.WriteFile(w.storeCfg.Database, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, "database", doctor.Fail, "not a database", "POSTROOM_DATABASE"},
-		{"there is none", func(_ *testing.T, w *world) { w.cfg.NoDatabase = true }, "database", doctor.Warn, "no database yet", "postroom serve"},
+		{"there is no database", func(_ *testing.T, w *world) { w.cfg.NoDatabase = true }, "database", doctor.Warn, "no database yet", "postroom serve"},
 		{"the secret is another's", func(t *testing.T, w *world) {
 			if err := w.store.ProveSecret(t.Context()); err != nil {
 				t.Fatal(err)
@@ -143,7 +143,7 @@ func TestWebhooksThatFailAreNamed(t *testing.T) {
 				r := store.DeliveryResult{Seq: claimed[0].Seq, EndpointSeq: h.Seq, Fence: claimed[0].Fence, Status: store.DeliveryFailed, Counts: true}
 				switch i {
 				case 1:
-					r.Gone = "it answered 410"
+					r.Gone = "it returned 410"
 				case 2:
 					r.Status = store.DeliverySucceeded
 				}
@@ -154,7 +154,7 @@ func TestWebhooksThatFailAreNamed(t *testing.T) {
 			w.cfg.Now = time.Now
 			r := w.run(t)
 			wantResult(t, r, "webhooks", doctor.Warn, "no successful delivery to https://failing.example/hook since", hooks[0].ID)
-			wantResult(t, r, "webhooks", doctor.Warn, "https://gone.example/hook is off: it answered 410", hooks[1].ID)
+			wantResult(t, r, "webhooks", doctor.Warn, "https://gone.example/hook is off: it returned 410", hooks[1].ID)
 			if n := len(find(r, "webhooks")); n != 2 {
 				t.Errorf("%d webhooks are named, want 2", n)
 			}
@@ -162,11 +162,11 @@ func TestWebhooksThatFailAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
+func TestFaultsOfNodeAndAPI(t *testing.T) {
 	t.Parallel()
 	node := func(body string) func(*testing.T, *world) {
 		return func(t *testing.T, w *world) {
-			srv := httptest.NewServer(answers(body))
+			srv := httptest.NewServer(respondWith(body))
 			t.Cleanup(srv.Close)
 			w.cfg.Listens = strings.TrimPrefix(srv.URL, "http://")
 		}
@@ -203,7 +203,7 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 		{"the mail certificate is for another", func(t *testing.T, w *world) {
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, w.certificate(t, time.Now().Add(2000*time.Hour), "old.example"))
 		}, "certificate", doctor.Fail, "is for \"old.example\"", "POSTROOM_HOSTNAME"},
-		{"nobody knows who signed the mail certificate", func(t *testing.T, w *world) {
+		{"the mail certificate has an unknown issuer", func(t *testing.T, w *world) {
 			stranger, _ := smtptest.NewTLSUntil(t, time.Now().Add(2000*time.Hour), hostname)
 			w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, stranger)
 		}, "certificate", doctor.Warn, "unknown authority", "chain"},
@@ -219,7 +219,7 @@ func TestWhatIsWrongWithNodeAndAPI(t *testing.T) {
 				return b, err
 			}
 		}, "blobs", doctor.Fail, "cannot store large messages", "POSTROOM_BLOBS"},
-		{"the data folder is not there", func(_ *testing.T, w *world) { w.cfg.Data = filepath.Join(w.cfg.Data, "none") }, "disk", doctor.Warn, "does not exist yet", "postroom serve"},
+		{"the data folder does not exist", func(_ *testing.T, w *world) { w.cfg.Data = filepath.Join(w.cfg.Data, "none") }, "disk", doctor.Warn, "does not exist yet", "postroom serve"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (w *world) script(t *testing.T, ip, banner string, replies map[string]strin
 	w.cfg.MXPort = portOf(l.Addr())
 }
 
-func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
+func TestFaultsOfMailTransport(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -52,9 +52,9 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		saw    string
 		advice string
 	}{
-		{"nobody listens for mail", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, hostIP)) }, "inbound", doctor.Fail, "connection refused", "POSTROOM_SMTP"},
-		{"another server answers", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `responds as "mail.hoster.example"`, "stop that server"},
-		{"what answers is no SMTP", func(t *testing.T, w *world) { w.script(t, hostIP, "SSH-2.0-OpenSSH_9.6", nil) }, "inbound", doctor.Fail, "not SMTP", "firewall"},
+		{"the mail port is closed", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, hostIP)) }, "inbound", doctor.Fail, "connection refused", "POSTROOM_SMTP"},
+		{"another server responds", func(t *testing.T, w *world) { w.script(t, hostIP, "220 mail.hoster.example ESMTP Exim", nil) }, "inbound", doctor.Fail, `responds as "mail.hoster.example"`, "stop that server"},
+		{"the port does not speak SMTP", func(t *testing.T, w *world) { w.script(t, hostIP, "SSH-2.0-OpenSSH_9.6", nil) }, "inbound", doctor.Fail, "not SMTP", "firewall"},
 		{"our server does not encrypt", func(t *testing.T, w *world) { w.script(t, hostIP, "220 "+hostname+" ESMTP", nil) }, "inbound", doctor.Warn, "without encryption", "POSTROOM_TLS_CERT"},
 		{"our server offers a certificate that is out of date", func(t *testing.T, w *world) {
 			l := smtptest.Listen(t, hostIP)[0]
@@ -69,7 +69,7 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 		{"no node runs", func(t *testing.T, w *world) { w.cfg.Listens = shut(t, "127.0.0.1").String() }, "inbound", doctor.Skipped, "no node is running", "postroom serve"},
 
 		{"port 25 is closed", func(t *testing.T, w *world) { w.cfg.MXPort = portOf(shut(t, outsideIP)) }, "outbound", doctor.Fail, "no connection", "POSTROOM_RELAY"},
-		{"no such domain", func(_ *testing.T, w *world) { w.cfg.To = "nowhere.example" }, "outbound", doctor.Fail, "no mail server found", "POSTROOM_RESOLVER"},
+		{"an unknown domain", func(_ *testing.T, w *world) { w.cfg.To = "nowhere.example" }, "outbound", doctor.Fail, "no mail server found", "POSTROOM_RESOLVER"},
 		{"the server refuses us", func(t *testing.T, w *world) {
 			w.script(t, outsideIP, "554 5.7.1 your address is listed", nil)
 		}, "outbound", doctor.Fail, "554 5.7.1 your address is listed", "see the reply"},
@@ -77,9 +77,9 @@ func TestWhatIsWrongOnTheWaysOfMail(t *testing.T) {
 			w.script(t, outsideIP, "220 mx.outside.example", map[string]string{"RCPT": "550 5.7.25 no PTR record"})
 		}, "outbound", doctor.Warn, "550 5.7.25 no PTR record", "PTR record"},
 		{"the server is private", func(t *testing.T, w *world) { w.cfg.Allow = prefixes(t, hostIP+"/32") }, "outbound", doctor.Fail, "not public", "POSTROOM_MX_ALLOW"},
-		{"nobody is named", func(_ *testing.T, w *world) { w.cfg.To = "" }, "outbound", doctor.Skipped, "no server given", "--to"},
+		{"no server is given", func(_ *testing.T, w *world) { w.cfg.To = "" }, "outbound", doctor.Skipped, "no server given", "--to"},
 
-		{"the relay is not there", func(t *testing.T, w *world) { w.cfg.Relay = parseRelay(t, "smtp://"+shut(t, "127.0.0.1").String()) }, "relay", doctor.Fail, "connection refused", "host and port"},
+		{"the relay is unreachable", func(t *testing.T, w *world) { w.cfg.Relay = parseRelay(t, "smtp://"+shut(t, "127.0.0.1").String()) }, "relay", doctor.Fail, "connection refused", "host and port"},
 		{"the relay does not know the password", func(t *testing.T, w *world) {
 			mx := smtptest.NewMX(t, smtptest.MXConfig{Users: map[string]string{"ann": "right"}})
 			w.cfg.Relay = parseRelay(t, "smtp://ann:wrong@"+mx.Addr()+"?tls=off")
@@ -125,15 +125,15 @@ func TestNoMailIsSent(t *testing.T) {
 	w.cfg.Relay = parseRelay(t, "smtp://"+relay.Addr())
 	w.run(t)
 	if w.host.Conns() == 0 || relay.Conns() == 0 {
-		t.Errorf("%d calls to ourselves, %d to the relay", w.host.Conns(), relay.Conns())
+		t.Errorf("%d connections to our own port, %d to the relay", w.host.Conns(), relay.Conns())
 	}
-	if n := len(w.host.Mails()) + len(relay.Mails()); n != 0 {
-		t.Errorf("%d mails were sent", n)
+	if n := len(w.host.Messages()) + len(relay.Messages()); n != 0 {
+		t.Errorf("%d messages were sent", n)
 	}
 }
 
-// TestAResolverThatDoesNotAnswerIsNamed as the settings name it.
-func TestAResolverThatDoesNotAnswerIsNamed(t *testing.T) {
+// The report names the resolver as the settings do.
+func TestSilentResolverIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite, time.Now)
 	w.cfg.ResolverAddr = shut(t, "127.0.0.1").String()

@@ -59,7 +59,7 @@ func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 	w.host = smtptest.NewMX(t, smtptest.MXConfig{Listener: doors[0], Name: hostname, TLS: cert})
 	smtptest.NewMX(t, smtptest.MXConfig{Listener: doors[1], TLS: cert})
 	w.policy = smtptest.NewPolicyHost(t, cert, "version: STSv1\nmode: enforce\nmx: "+hostname+"\nmax_age: 86400\n")
-	node := httptest.NewServer(answers(`{"status":"ok","version":"` + version + `"}`))
+	node := httptest.NewServer(respondWith(`{"status":"ok","version":"` + version + `"}`))
 	t.Cleanup(node.Close)
 	w.cfg = doctor.Config{
 		To: "bob@outside.example", MailDomain: mailDomain, Hostname: hostname,
@@ -127,7 +127,7 @@ func (w *world) secureAPI(t *testing.T, cfg *tls.Config) string {
 
 func secureServer(t *testing.T, cfg *tls.Config, body string) string {
 	t.Helper()
-	srv := httptest.NewUnstartedServer(answers(body))
+	srv := httptest.NewUnstartedServer(respondWith(body))
 	srv.TLS = cfg.Clone()
 	srv.Config.ErrorLog = quietLog
 	srv.StartTLS()
@@ -135,7 +135,7 @@ func secureServer(t *testing.T, cfg *tls.Config, body string) string {
 	return srv.URL
 }
 
-func answers(body string) http.HandlerFunc {
+func respondWith(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
 }
 

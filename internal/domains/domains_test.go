@@ -47,7 +47,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// publish sets the DNS to what the domain needs, but for these kinds.
+// publish sets the records of the domain in the DNS, except these kinds.
 func (w *world) publish(without ...string) {
 	w.dns.Zones = map[string]mockdns.Zone{}
 	for _, r := range w.all.Records(w.domain) {
@@ -91,7 +91,7 @@ func TestRounds(t *testing.T) {
 		}
 		w.later(t, 23*time.Hour, 1, store.DomainVerified)
 		if w.domain.DegradedAt != nil {
-			t.Error("a DNS that does not answer counts as one without the records (A6)")
+			t.Error("failed lookups count as missing records (A6)")
 		}
 		w.publish("OWNERSHIP")
 		w.later(t, 24*time.Hour, 1, store.DomainVerified)

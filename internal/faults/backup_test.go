@@ -102,7 +102,7 @@ func newBackingUp(t *testing.T, in *installation) *backingUp {
 		old: in, gate: &gate{}, folder: filepath.Join(t.TempDir(), "backups", "first"),
 		made: map[string]span{}, deleted: map[string]span{},
 	}
-	b.relay = smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error { b.gate.pass(); return nil }})
+	b.relay = smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error { b.gate.pass(); return nil }})
 	b.hook = newHookReceiver(t)
 	b.hook.respondWith(func(string, int) int { b.gate.pass(); return http.StatusOK })
 	t.Cleanup(b.gate.unlock) // before the servers that wait at the gate are closed
@@ -334,7 +334,7 @@ func (b *backingUp) auditPoint(t *testing.T) {
 		err = json.Unmarshal(text, &manifest)
 	}
 	if n := b.in.count(`SELECT count(*) FROM messages`); err != nil || n != manifest.Messages {
-		t.Errorf("%d messages are there, and the backup says %d: %v", n, manifest.Messages, err)
+		t.Errorf("%d messages are stored, but the backup has %d: %v", n, manifest.Messages, err)
 	}
 	t.Logf("%d of the %d messages are in the backup", kept, len(b.made))
 }
@@ -375,7 +375,7 @@ const (
 // relayed counts how often each subject reached the relay.
 func (b *backingUp) relayed() map[string]int {
 	got := map[string]int{}
-	for _, m := range b.relay.Mails() {
+	for _, m := range b.relay.Messages() {
 		_, subject, _ := strings.Cut(string(m.Data), "Subject: ")
 		subject, _, _ = strings.Cut(subject, "\r\n")
 		got[subject]++

@@ -19,11 +19,11 @@ func useBucket(t *testing.T, in *installation) *s3test.Server {
 	return s3
 }
 
-// TestLargeMailIsDeferredWhileTheBucketIsAway stops the object storage and starts it
+// TestLargeMailIsDeferredWhileTheBucketIsUnreachable stops the object storage and starts it
 // again. Meanwhile large mail is deferred with 451 and 503, and small mail is not
 // affected. Afterwards the service recovers by itself, and everything it accepted
 // can be read byte for byte. Row S22 of docs/testing.md.
-func TestLargeMailIsDeferredWhileTheBucketIsAway(t *testing.T) {
+func TestLargeMailIsDeferredWhileTheBucketIsUnreachable(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, in *installation) {
 		s3 := useBucket(t, in)

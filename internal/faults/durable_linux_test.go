@@ -139,7 +139,7 @@ func (p *promises) check(t *testing.T, n *node, file string) {
 func (p *promises) checkServer(t *testing.T, trace *pgTrace) {
 	t.Helper()
 	for _, text := range trace.weakened {
-		t.Errorf("the program said to the server: %q", text)
+		t.Errorf("the program wrote: %q", text)
 	}
 	db, err := p.in.openDatabase()
 	if err != nil {

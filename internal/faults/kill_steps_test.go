@@ -155,8 +155,8 @@ func (s *stepwise) audit(t *testing.T, step killStep, id string) {
 			t.Errorf("%s: %d events %s, want 1", step.at, n, typ)
 		}
 	}
-	var copies []smtptest.Mail
-	for _, m := range s.sink.Mails() {
+	var copies []smtptest.Message
+	for _, m := range s.sink.Messages() {
 		if strings.Contains(string(m.Data), "Subject: "+id) {
 			copies = append(copies, m)
 		}

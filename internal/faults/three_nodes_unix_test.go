@@ -158,7 +158,7 @@ func (c *cluster) audit(deaths int) (again []string) {
 	in.settle()
 	in.auditBoth(c.sent, c.received, c.to, true)
 	got := map[string]int{}
-	for _, m := range c.relay.Mails() {
+	for _, m := range c.relay.Messages() {
 		for _, to := range m.To {
 			id, _, _ := strings.Cut(to, "@")
 			got[id]++

@@ -434,7 +434,7 @@ func (u *upgrade) finish(in *installation) {
 	in.auditBoth(u.sent, u.received, u.to, false)
 	in.settleHooks()
 	sent := map[string]int{}
-	for _, m := range u.relay.Mails() {
+	for _, m := range u.relay.Messages() {
 		for _, to := range m.To {
 			sent[to]++
 		}

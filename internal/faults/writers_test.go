@@ -17,7 +17,7 @@ import (
 
 // TestFiftyWritersNeverSeeABusySQLite runs fifty clients on one SQLite file, most of
 // them writing, and other processes of the program beside the service. No client is
-// ever told that the database is busy, and the write-ahead log stays small. Row C8 of
+// ever gets an error that the database is busy, and the write-ahead log stays small. Row C8 of
 // docs/testing.md.
 func TestFiftyWritersNeverSeeABusySQLite(t *testing.T) {
 	t.Parallel()

@@ -145,6 +145,6 @@ func TestUnsubscribeFields(t *testing.T) {
 func TestShortKey(t *testing.T) {
 	t.Parallel()
 	if _, err := NewSigner(make([]byte, 31)); err == nil {
-		t.Error("a key of 31 bytes is taken")
+		t.Error("a key of 31 bytes is accepted")
 	}
 }

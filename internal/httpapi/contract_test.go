@@ -66,7 +66,7 @@ func TestFaultsAreInTheOrderOfTheBody(t *testing.T) {
 }
 
 // Handlers check and explain the rules about several fields.
-func TestRulesAboutSeveralFieldsAreLeftOut(t *testing.T) {
+func TestRulesAboutSeveralFieldsAreOmitted(t *testing.T) {
 	t.Parallel()
 	for operation, body := range map[string]string{
 		"sendEmail":       `{"from":"a@b.example","to":"a@b.example","subject":"s","template":"","html":"h"}`,

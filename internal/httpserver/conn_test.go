@@ -56,7 +56,7 @@ func TestHeadsThatAreRefused(t *testing.T) {
 			}
 			if res.StatusCode != tt.status || e.Error.Code != tt.code || e.Error.Message == "" || res.Header.Get("X-Request-Id") != e.Error.RequestID ||
 				!res.Close || !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-				t.Errorf("answered %d %v %+v", res.StatusCode, res.Header, e.Error)
+				t.Errorf("got %d %v %+v", res.StatusCode, res.Header, e.Error)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestHeadsThatAreRefused(t *testing.T) {
 
 // The content of a response is never replaced, even if it is a message that
 // repeats the words of net/http.
-func TestAnswersThatLookLikeRefusalsStay(t *testing.T) {
+func TestResponsesThatLookLikeRefusalsStay(t *testing.T) {
 	t.Parallel()
 	mail := "Subject: a" + string(plainError) + "400 Bad Request"
 	c := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, mail) }).dial(t)
@@ -76,7 +76,7 @@ func TestAnswersThatLookLikeRefusalsStay(t *testing.T) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK || string(body) != mail {
-		t.Errorf("answered %d %q, %v; want the mail", res.StatusCode, body, err)
+		t.Errorf("got %d %q, %v; want the message", res.StatusCode, body, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 	used := serveHTTP(t, handled, func(s *http.Server) { s.IdleTimeout = 50 * time.Millisecond }).dial(t)
 	send(t, used, "/")
 	if res := receive(t, used); res.StatusCode != http.StatusOK {
-		t.Errorf("answered %d", res.StatusCode)
+		t.Errorf("status %d", res.StatusCode)
 	}
 	for _, c := range []*bufio.ReadWriter{fresh, used} {
 		if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && string(rest) != "handled" {
@@ -100,7 +100,7 @@ func TestIdleConnectionsAreClosedInSilence(t *testing.T) {
 
 // H6: many connections that send nothing, or one byte at a time, neither block
 // other clients nor slow them down measurably.
-func TestIdleConnectionsSlowNobody(t *testing.T) {
+func TestIdleConnectionsDoNotSlowOthers(t *testing.T) {
 	t.Parallel()
 	const idle, calls = 1000, 100
 	d := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "handled") })

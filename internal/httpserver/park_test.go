@@ -191,7 +191,7 @@ func TestShutdownEndsParkedRequests(t *testing.T) {
 	for _, c := range conns {
 		res := receive(t, c)
 		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || !res.Close {
-			t.Errorf("answered %d %v", res.StatusCode, res.Header)
+			t.Errorf("got %d %v", res.StatusCode, res.Header)
 		}
 		if status := <-b.ended; status != http.StatusServiceUnavailable {
 			t.Errorf("ended with %d", status)

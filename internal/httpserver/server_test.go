@@ -125,7 +125,7 @@ func TestShutdownServesARequestThatIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestShutdownBreaksOffWhatTakesTooLong(t *testing.T) {
+func TestShutdownCancelsSlowRequests(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})
 	d := serveHTTP(t, func(_ http.ResponseWriter, r *http.Request) { close(entered); <-r.Context().Done() })

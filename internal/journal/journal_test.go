@@ -99,7 +99,7 @@ func TestRefusedSessionsAreRecorded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, j *journal.Journal, s *store.Store, _ *storetest.Clock) {
 		for range 2 * journal.Burst {
-			j.AddRefusal(store.SMTPRefusal{IP: "192.0.2.9", HELO: "bad\xff.example", To: "nobody@example.com", Reply: "550 5.1.1 No such inbox here", Count: 2})
+			j.AddRefusal(store.SMTPRefusal{IP: "192.0.2.9", HELO: "bad\xff.example", To: "missing@example.com", Reply: "550 5.1.1 No such inbox here", Count: 2})
 		}
 		if err := j.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestRefusedSessionsAreRecorded(t *testing.T) {
 		if err != nil || len(l.Rows) != journal.Burst {
 			t.Fatalf("%d rows, %v, want %d", len(l.Rows), err, journal.Burst)
 		}
-		if r := l.Rows[0]; r.HELO != "bad.example" || r.To != "nobody@example.com" || r.Count != 2 {
+		if r := l.Rows[0]; r.HELO != "bad.example" || r.To != "missing@example.com" || r.Count != 2 {
 			t.Errorf("recorded %+v", r)
 		}
 	})

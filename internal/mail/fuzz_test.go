@@ -60,9 +60,9 @@ func FuzzParse(f *testing.F) {
 			fuzzPart(t, raw, a, lim)
 		}
 		if again, err := mime.Parse(iotest.HalfReader(bytes.NewReader(raw)), lim); err != nil || !reflect.DeepEqual(m, again) {
-			t.Errorf("read in other pieces, %v:\n%+v\n%+v", err, m, again)
+			t.Errorf("different result when read in other pieces, %v:\n%+v\n%+v", err, m, again)
 		}
-		answer(t, m)
+		composeReply(t, m)
 	})
 }
 
@@ -83,8 +83,8 @@ func fuzzPart(t *testing.T, raw []byte, a mail.Attachment, lim mail.Limits) {
 	}
 }
 
-// answer composes a reply to a message: whatever Parse returns can be written.
-func answer(t *testing.T, m *mime.Message) {
+// composeReply composes a reply to a message: whatever Parse returns can be written.
+func composeReply(t *testing.T, m *mime.Message) {
 	t.Helper()
 	o := simpleMail()
 	o.Subject = reply.ReplySubject(m.Subject)
@@ -95,7 +95,7 @@ func answer(t *testing.T, m *mime.Message) {
 		o.InReplyTo = []string{m.HeaderID}
 	}
 	if _, err := o.WriteTo(io.Discard); err != nil {
-		t.Errorf("cannot be answered: %v", err)
+		t.Errorf("cannot compose a reply: %v", err)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 // golden is what the API returns for a fixture: the message, the content of its
 // attachments, the extracted values, and the report if it is one.

@@ -19,10 +19,10 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-// TestHostileMails reads messages built to cost processor time or memory. A
+// TestHostileMessages reads messages built to cost processor time or memory. A
 // quadratic algorithm would take minutes. Memory counts all allocations, even
 // if freed.
-func TestHostileMails(t *testing.T) {
+func TestHostileMessages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
@@ -35,8 +35,8 @@ func TestHostileMails(t *testing.T) {
 		max  time.Duration
 	}{
 		{"M1: 10,000 nested multiparts", mailtest.Nested(10_000, "\r\n", "text"), 500 * time.Millisecond},
-		{"M1: 10,000 nested mails", strings.Repeat("Content-Type: message/rfc822\r\n\r\n", 10_000) + "text", 500 * time.Millisecond},
-		{"M1: 10,000 nested mails in multiparts", strings.Repeat("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n", 10_000) + "text", 500 * time.Millisecond},
+		{"M1: 10,000 nested messages", strings.Repeat("Content-Type: message/rfc822\r\n\r\n", 10_000) + "text", 500 * time.Millisecond},
+		{"M1: 10,000 nested messages in multiparts", strings.Repeat("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n", 10_000) + "text", 500 * time.Millisecond},
 		{"M2: 10,000 parts", mixed + strings.Repeat("--b\r\n\r\nx\r\n", 10_000) + "--b--\r\n", time.Second},
 		{"M2: 100,000 parts", mixed + strings.Repeat("--b\r\n\r\nx\r\n", 100_000) + "--b--\r\n", time.Second},
 		{"M2: 100,000 attachments", mixed + strings.Repeat("--b\r\nContent-Type: a/b\r\n\r\nx\r\n", 100_000) + "--b--\r\n", time.Second},
@@ -220,6 +220,6 @@ func TestParseTakesLittleMemory(t *testing.T) {
 		t.Errorf("got %+v, want one of %d bytes", m.Attachments, want)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
-		t.Errorf("a mail of %d bytes took %d bytes of memory", len(raw), used)
+		t.Errorf("a message of %d bytes took %d bytes of memory", len(raw), used)
 	}
 }

@@ -23,7 +23,7 @@ func TestParseReadsPiecewise(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.HTML != want.HTML || got.Text != want.Text || got.Attachments[0] != want.Attachments[0] {
-		t.Error("a reader that gives single bytes changes what is read")
+		t.Error("a reader that returns single bytes changes the result")
 	}
 }
 

@@ -17,10 +17,10 @@ const (
 	resultTTL = time.Minute
 	// failureTTL is the TTL of a cached lookup failure.
 	failureTTL = 5 * time.Second
-	// maxAnswers is the maximum number of cached results, and maxAnswerBytes
+	// maxResults is the maximum number of cached results, and maxResultBytes
 	// the maximum size of one.
-	maxAnswers     = 8192
-	maxAnswerBytes = 4 << 10
+	maxResults     = 8192
+	maxResultBytes = 4 << 10
 	// questionTimeout limits one lookup.
 	questionTimeout = 5 * time.Second
 	// maxQuestions limits the concurrent lookups.
@@ -45,7 +45,7 @@ type Cache struct {
 	slots    chan struct{}
 
 	mu       sync.Mutex
-	answers  map[question]*answer
+	results  map[question]*cached
 	timeouts int       // consecutive
 	downTill time.Time // lookups use downTimeout until then
 }
@@ -54,7 +54,7 @@ var _ dns.Resolver = (*Cache)(nil)
 
 type question struct{ kind, name string }
 
-type answer struct {
+type cached struct {
 	done  chan struct{} // closed when the other fields are set
 	value any
 	err   error
@@ -66,7 +66,7 @@ func NewCache(r dns.Resolver, now func() time.Time) *Cache {
 	if now == nil {
 		now = time.Now
 	}
-	return &Cache{resolver: r, now: now, slots: make(chan struct{}, maxQuestions), answers: map[question]*answer{}}
+	return &Cache{resolver: r, now: now, slots: make(chan struct{}, maxQuestions), results: map[question]*cached{}}
 }
 
 // LookupTXT implements Resolver.
@@ -117,35 +117,35 @@ func lookup[T any](ctx context.Context, c *Cache, q question, ask func(context.C
 
 // find returns the entry for q. If mine is true, the entry is new and the
 // caller must start the lookup.
-func (c *Cache) find(q question) (a *answer, mine bool) {
+func (c *Cache) find(q question) (a *cached, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if a := c.answers[q]; a != nil && (a.until.IsZero() || now.Before(a.until)) {
+	if a := c.results[q]; a != nil && (a.until.IsZero() || now.Before(a.until)) {
 		return a, false
 	}
-	if len(c.answers) >= maxAnswers {
+	if len(c.results) >= maxResults {
 		c.drop(now)
 	}
-	a = &answer{done: make(chan struct{})}
-	c.answers[q] = a
+	a = &cached{done: make(chan struct{})}
+	c.results[q] = a
 	return a, true
 }
 
 // drop removes expired entries. If the cache is still more than three quarters
 // full, it removes other entries too. Lookups in progress stay.
 func (c *Cache) drop(now time.Time) {
-	for q, a := range c.answers {
+	for q, a := range c.results {
 		if !a.until.IsZero() && !now.Before(a.until) {
-			delete(c.answers, q)
+			delete(c.results, q)
 		}
 	}
-	for q, a := range c.answers {
-		if len(c.answers) <= maxAnswers*3/4 {
+	for q, a := range c.results {
+		if len(c.results) <= maxResults*3/4 {
 			return
 		}
 		if !a.until.IsZero() {
-			delete(c.answers, q)
+			delete(c.results, q)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (c *Cache) patience() time.Duration {
 }
 
 // ask calls ask with a timeout and stores its result in a.
-func (c *Cache) ask(ctx context.Context, q question, a *answer, ask func(context.Context) (any, error)) {
+func (c *Cache) ask(ctx context.Context, q question, a *cached, ask func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
 	var value any
@@ -181,7 +181,7 @@ func (c *Cache) ask(ctx context.Context, q question, a *answer, ask func(context
 	}
 }
 
-func (c *Cache) keep(q question, a *answer, value any, err error) {
+func (c *Cache) keep(q question, a *cached, value any, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.value, a.err = value, err
@@ -198,8 +198,8 @@ func (c *Cache) keep(q question, a *answer, value any, err error) {
 	} else {
 		c.timeouts, c.downTill = 0, time.Time{}
 	}
-	if bytesOf(value) > maxAnswerBytes {
-		delete(c.answers, q)
+	if bytesOf(value) > maxResultBytes {
+		delete(c.results, q)
 	}
 	close(a.done)
 }

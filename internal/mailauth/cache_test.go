@@ -41,15 +41,15 @@ func TestCacheRemembers(t *testing.T) {
 		asked string
 		life  time.Duration // TTL of the result
 	}{
-		{"an answer", "txt.example.", time.Minute},
-		{"that there is none", "nothing.example.", time.Minute},
-		{"trouble, for a short while", "trouble.example.", 5 * time.Second},
-		{"nothing of an answer that is too large", "large.example.", 0},
+		{"a result", "txt.example.", time.Minute},
+		{"that a name does not exist", "nothing.example.", time.Minute},
+		{"a failure, for a short time", "trouble.example.", 5 * time.Second},
+		{"no result that is too large", "large.example.", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			z := parseZone(t, "txt.example TXT hello\ntrouble.example FAIL\nlarge.example TXT "+strings.Repeat("x", maxAnswerBytes))
+			z := parseZone(t, "txt.example TXT hello\ntrouble.example FAIL\nlarge.example TXT "+strings.Repeat("x", maxResultBytes))
 			clock := newClock()
 			c := NewCache(z, clock.now)
 			first, err := c.LookupTXT(t.Context(), tt.asked)
@@ -100,7 +100,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who left got %v", err)
+		t.Errorf("the cancelled call got %v", err)
 	}
 	close(r.release)
 	all.Wait()
@@ -131,17 +131,17 @@ func (h *held) LookupTXT(ctx context.Context, _ string) ([]string, error) {
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	c := NewCache(parseZone(t, "kept.example TXT hello"), newClock().now)
-	for i := range 3 * maxAnswers {
+	for i := range 3 * maxResults {
 		_, _ = c.LookupTXT(t.Context(), fmt.Sprintf("n%d.example.", i))
 	}
-	if n := len(c.answers); n > maxAnswers {
-		t.Errorf("%d answers are kept", n)
+	if n := len(c.results); n > maxResults {
+		t.Errorf("%d results are cached", n)
 	}
 }
 
 // When the DNS is down, messages do not wait long for it. Normal timeouts
 // return when it is up again.
-func TestCacheIsImpatientWithADeadServer(t *testing.T) {
+func TestCacheShortensTimeoutsOfADeadServer(t *testing.T) {
 	t.Parallel()
 	r := &deaf{dead: "."}
 	c := NewCache(r, newClock().now)
@@ -154,11 +154,11 @@ func TestCacheIsImpatientWithADeadServer(t *testing.T) {
 	r.dead = "slow"
 	for _, name := range []string{"a.example.", "b.example."} {
 		if got, err := c.LookupTXT(t.Context(), name); err != nil || len(got) != 1 {
-			t.Errorf("%v, %v when it answers again", got, err)
+			t.Errorf("%v, %v after recovery", got, err)
 		}
 	}
 	if r.patience <= downTimeout {
-		t.Errorf("waits for %s when it answers again", r.patience)
+		t.Errorf("waits for %s after recovery", r.patience)
 	}
 }
 

@@ -123,7 +123,7 @@ var changes = []struct {
 	{"empty lines after the end", func(s string) string { return s + "\r\n\r\n" }, always(Pass)},
 	{"spaces within lines of the body", func(s string) string { return strings.Replace(s, "inner\t \tspace", "inner space", 1) }, byBody},
 	{"a signed field", func(s string) string { return strings.Replace(s, "ann@signer", "eve@signer", 1) }, always(Fail)},
-	{"a field that is folded anew", func(s string) string { return strings.Replace(s, " \r\n and a", "\r\n  and a", 1) }, byHeader},
+	{"a field that is folded differently", func(s string) string { return strings.Replace(s, " \r\n and a", "\r\n  and a", 1) }, byHeader},
 	{"a name in other letters", func(s string) string { return strings.Replace(s, "SUBJECT:", "Subject:", 1) }, byHeader},
 	{"a field that is not signed", func(s string) string { return "X-Seen: yes\r\n" + s }, always(Pass)},
 }

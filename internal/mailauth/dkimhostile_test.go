@@ -49,7 +49,7 @@ func TestDKIMKeyRecords(t *testing.T) {
 		{name: "in testing, and of another signer", records: "v=DKIM1; k=ed25519; t=y:s; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", want: None},
 		{name: "for a subdomain", records: ed(""), identity: "ann@news.signer.example", want: Pass},
 		{name: "not for a subdomain", records: ed("t=s; "), identity: "ann@news.signer.example", want: PermError},
-		{name: "not for a subdomain, and it is none", records: ed("t=s; "), identity: "ann@SIGNER.example", want: Pass},
+		{name: "not for subdomains, and the identity is not one", records: ed("t=s; "), identity: "ann@SIGNER.example", want: Pass},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestDKIMSignatureTags(t *testing.T) {
 		{name: "From is not signed", change: swap("h=From:", "h=X-From:"), want: PermError},
 		{name: "a foreign identity", change: swap("v=1", "v=1; i=ann@other.example"), want: PermError},
 		{name: "an identity that only ends alike", change: swap("v=1", "v=1; i=ann@xsigner.example"), want: PermError},
-		{name: "a length that is none", change: swap("v=1", "v=1; l=-1"), want: PermError},
+		{name: "an invalid length", change: swap("v=1", "v=1; l=-1"), want: PermError},
 		{name: "a length that is beyond the mail", change: swap("v=1", "v=1; l=99999999999999999999"), want: Fail},
 		{name: "not base64", change: swap("bh=", "bh=!"), want: PermError},
 		{name: "the key is elsewhere", change: swap("s=rsa", "s=ed"), want: PermError},

@@ -71,7 +71,7 @@ func TestDMARC(t *testing.T) {
 		{name: "t=y lowers reject", zone: "_dmarc.a.example.com TXT v=DMARC1; p=reject; t=y", want: Fail, policy: "quarantine", record: "a.example.com"},
 		{name: "t=y lowers quarantine", zone: "_dmarc.example.com TXT v=DMARC1; p=none; sp=quarantine; t=y", want: Fail, policy: "none", record: "example.com"},
 		{name: "t=y leaves a pass", zone: "_dmarc.a.example.com TXT v=DMARC1; p=reject; t=y", signed: "a.example.com", want: Pass, record: "a.example.com"},
-		{name: "missing p is none", zone: "_dmarc.a.example.com TXT v=DMARC1;", want: Fail, policy: "none", record: "a.example.com"},
+		{name: "a missing p means none", zone: "_dmarc.a.example.com TXT v=DMARC1;", want: Fail, policy: "none", record: "a.example.com"},
 		{name: "unreadable p", zone: "_dmarc.a.example.com TXT v=DMARC1; p=yes", signed: "a.example.com", want: None, record: "a.example.com"},
 		{name: "unreadable p with an address for reports", zone: "_dmarc.a.example.com TXT v=DMARC1; p=yes; rua=mailto:d@example.com", want: Fail, policy: "none", record: "a.example.com"},
 		{name: "unreadable sp", zone: "_dmarc.example.com TXT v=DMARC1; p=reject; sp=no", want: None, record: "example.com"},

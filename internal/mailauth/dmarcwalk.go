@@ -15,10 +15,10 @@ const maxWalk = 7
 // looks up each name once.
 type walker struct {
 	resolver dns.Resolver
-	asked    map[string]dmarcAnswer
+	asked    map[string]dmarcLookup
 }
 
-type dmarcAnswer struct {
+type dmarcLookup struct {
 	record dmarcRecord
 	ok     bool
 	err    error
@@ -27,19 +27,19 @@ type dmarcAnswer struct {
 // at returns the record of domain itself, or false if there is none. The error
 // is a DNS failure.
 func (w *walker) at(ctx context.Context, domain string) (dmarcRecord, bool, error) {
-	answer, known := w.asked[domain]
+	lookup, known := w.asked[domain]
 	if !known {
 		if name := "_dmarc." + domain; isQueryable(name) {
 			var texts []string
-			texts, answer.err = lookupTXT(ctx, w.resolver, name)
-			answer.record, answer.ok = chooseDMARC(texts, domain)
+			texts, lookup.err = lookupTXT(ctx, w.resolver, name)
+			lookup.record, lookup.ok = chooseDMARC(texts, domain)
 		}
 		if w.asked == nil {
-			w.asked = map[string]dmarcAnswer{}
+			w.asked = map[string]dmarcLookup{}
 		}
-		w.asked[domain] = answer
+		w.asked[domain] = lookup
 	}
-	return answer.record, answer.ok, answer.err
+	return lookup.record, lookup.ok, lookup.err
 }
 
 // walk returns the records found between domain and the root, longest name

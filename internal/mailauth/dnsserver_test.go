@@ -30,8 +30,8 @@ func startDNS(t *testing.T, text string) *net.Resolver {
 			if err != nil {
 				return
 			}
-			if answer := s.answer(buf[:n], 512); answer != nil {
-				_, _ = udp.WriteTo(answer, from)
+			if response := s.respond(buf[:n], 512); response != nil {
+				_, _ = udp.WriteTo(response, from)
 			}
 		}
 	}()
@@ -79,20 +79,20 @@ func (s dnsServer) serveTCP(conn net.Conn) {
 		if _, err := io.ReadFull(conn, query); err != nil {
 			return
 		}
-		answer := s.answer(query, 1<<16-1)
-		if answer == nil {
+		response := s.respond(query, 1<<16-1)
+		if response == nil {
 			continue
 		}
-		size := uint16(len(answer)) //nolint:gosec // it was made to fit
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, size), answer...)); err != nil {
+		size := uint16(len(response)) //nolint:gosec // it was made to fit
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, size), response...)); err != nil {
 			return
 		}
 	}
 }
 
-// answer returns the response to a query, or nil for none. A response longer
+// respond returns the response to a query, or nil for none. A response longer
 // than limit is truncated.
-func (s dnsServer) answer(query []byte, limit int) []byte {
+func (s dnsServer) respond(query []byte, limit int) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)
 	if err != nil {

@@ -38,7 +38,7 @@ func (r *recall) LookupAddr(_ context.Context, addr string) ([]string, error) {
 func remembered[T any](r *recall, q question) (T, error) {
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
-	a := r.cache.answers[q]
+	a := r.cache.results[q]
 	if a == nil || a.until.IsZero() || !r.cache.now().Before(a.until) {
 		var none T
 		r.missed = true

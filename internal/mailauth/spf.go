@@ -206,8 +206,8 @@ func (c *spfCheck) spend(term string) error {
 }
 
 // void counts a lookup without a result.
-func (c *spfCheck) void(answers int) error {
-	if answers > 0 {
+func (c *spfCheck) void(results int) error {
+	if results > 0 {
 		return nil
 	}
 	if c.voids++; c.voids > maxSPFVoids {

@@ -97,7 +97,7 @@ func storeMail(b *testing.B, s *store.Store, inboxes []store.Inbox) {
 	parallel(b.N, func(i int) { took[i] = storeOne(b, s, inboxes, i) })
 	b.StopTimer()
 	slices.Sort(took)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "mails/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 	for name, d := range map[string]time.Duration{
 		"p50-µs": took[len(took)/2], "p99-µs": took[len(took)*99/100], "max-µs": took[len(took)-1],
 	} {

@@ -57,7 +57,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		sweep func(context.Context) (int, error)
 	}{
 		{"blobs", st.SweepBlobs},
-		{"answers", inSteps(st.SweepCachedResponses)},
+		{"cached_responses", inSteps(st.SweepCachedResponses)},
 		{"codes", inSteps(st.SweepTakenCodes)},
 		{"events", inSteps(st.SweepEvents)},
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},

@@ -34,18 +34,18 @@ func orphan(t *testing.T, s *store.Store) {
 	}
 }
 
-func TestRunOnceRemovesOnlyWhatNobodyNeeds(t *testing.T) {
+func TestRunOnceRemovesOnlyWhatHasExpired(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines() {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			var c clock
-			removesOnlyWhatNobodyNeeds(t, storetest.Open(t, e, storetest.WithNow(c.now)), &c)
+			removesOnlyWhatHasExpired(t, storetest.Open(t, e, storetest.WithNow(c.now)), &c)
 		})
 	}
 }
 
-func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
+func removesOnlyWhatHasExpired(t *testing.T, s *store.Store, c *clock) {
 	t.Helper()
 	ctx := t.Context()
 	in := storetest.Inbox(t, s)
@@ -67,19 +67,19 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 	sweeper := newSweeper(t, s, 0)
 
 	if n, err := sweeper.RunOnce(ctx); n != 0 || err != nil {
-		t.Fatalf("a round at once removed %d things, error %v: want none", n, err)
+		t.Fatalf("the first round removed %d items, error %v: want none", n, err)
 	}
 	c.move(25 * time.Hour)
 	if n, err := sweeper.RunOnce(ctx); n != 2 || err != nil {
-		t.Fatalf("a round a day later removed %d things, error %v: want the blob and the answer", n, err)
+		t.Fatalf("a round a day later removed %d items, error %v: want the blob and the cached response", n, err)
 	}
 	if n, err := sweeper.RunOnce(ctx); n != 0 || err != nil {
-		t.Fatalf("one more round removed %d things, error %v: want none", n, err)
+		t.Fatalf("another round removed %d items, error %v: want none", n, err)
 	}
 
 	raw, err := s.Raw(ctx, m.Seq)
 	if err != nil {
-		t.Fatalf("the message's own mail is gone: %v", err)
+		t.Fatalf("the content of the message was deleted: %v", err)
 	}
 	if err := raw.Close(); err != nil {
 		t.Error(err)
@@ -89,7 +89,7 @@ func removesOnlyWhatNobodyNeeds(t *testing.T, s *store.Store, c *clock) {
 	}
 }
 
-func TestRunOnceSaysWhatFailed(t *testing.T) {
+func TestRunOnceReportsFailures(t *testing.T) {
 	t.Parallel()
 	var c clock
 	s := storetest.OpenSQLite(t, storetest.WithNow(c.now))
@@ -104,7 +104,7 @@ func TestRunOnceSaysWhatFailed(t *testing.T) {
 	}
 }
 
-func TestRunGoesOnAfterAFailureAndEnds(t *testing.T) {
+func TestRunContinuesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)
 	if err := s.Close(); err != nil {

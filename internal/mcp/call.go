@@ -125,10 +125,10 @@ func (a api) call(ctx context.Context, op *operation, args arguments, key string
 		ctx = httpapi.OnceWithin(ctx, sameCall)
 	}
 	for tries := 0; ; tries++ {
-		answer, err := a.try(ctx, op, args, key)
+		response, err := a.try(ctx, op, args, key)
 		r, refused := err.(*refusal) //nolint:errorlint // try's own, unwrapped
 		if !refused || r.code != gen.ErrorCodeIdempotencyInProgress || key != "" || !once || tries == inProgressTries {
-			return answer, err
+			return response, err
 		}
 		select {
 		case <-time.After(inProgressPause):
@@ -154,13 +154,13 @@ func (a api) try(ctx context.Context, op *operation, args arguments, key string)
 	if res.StatusCode >= http.StatusBadRequest {
 		return nil, refusalOf(res)
 	}
-	var answer map[string]any
+	var response map[string]any
 	d := json.NewDecoder(res.Body)
 	d.UseNumber()
-	if err := d.Decode(&answer); err != nil {
+	if err := d.Decode(&response); err != nil {
 		return nil, fmt.Errorf("read the response of %s: %w", op.name, err)
 	}
-	return answer, nil
+	return response, nil
 }
 
 // refusalOf parses an error response.

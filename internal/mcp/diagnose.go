@@ -92,9 +92,9 @@ func (d *diagnosis) get(op gen.OperationName, args map[string]string) (map[strin
 
 // look is like get, for data that a diagnosis can do without.
 func (d *diagnosis) look(what string, op gen.OperationName, args map[string]string) map[string]any {
-	answer, err := d.get(op, args)
+	response, err := d.get(op, args)
 	if err == nil {
-		return answer
+		return response
 	}
 	why := "not available"
 	if r, refused := err.(*refusal); refused { //nolint:errorlint // this package's, and never wrapped

@@ -134,14 +134,14 @@ func TestArgumentsBecomeTheCall(t *testing.T) {
 		{"create_inbox", `null`, call{Method: "POST", Path: "/v1/inboxes", Body: `{}`}},
 	} {
 		got = call{}
-		if answer, err := post(t.Context(), url, tt.tool, tt.arguments); err != nil || got != tt.want {
-			t.Errorf("%s %s: called %+v, want %+v (%s, %v)", tt.tool, tt.arguments, got, tt.want, answer, err)
+		if response, err := post(t.Context(), url, tt.tool, tt.arguments); err != nil || got != tt.want {
+			t.Errorf("%s %s: called %+v, want %+v (%s, %v)", tt.tool, tt.arguments, got, tt.want, response, err)
 		}
 	}
 }
 
 // A repeated send waits for the result of the first.
-func TestRepeatWaitsForTheAnswer(t *testing.T) {
+func TestRepeatWaitsForTheResponse(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	url := serve(t, io.Discard, func(*http.Request) (*http.Response, error) {
@@ -164,7 +164,7 @@ func TestRepeatWaitsForTheAnswer(t *testing.T) {
 }
 
 // Without a caller nothing is listed.
-func TestNobodyIsShownNothing(t *testing.T) {
+func TestNoToolsWithoutACaller(t *testing.T) {
 	t.Parallel()
 	url := serve(t, io.Discard, nil)
 	res, err := http.Post(url, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))

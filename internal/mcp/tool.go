@@ -32,9 +32,9 @@ type tool struct {
 	// mail reports that the response holds text from outside. Then show formats
 	// it; other tools return JSON.
 	mail bool
-	show func(f fence, answer map[string]any) string
+	show func(f fence, response map[string]any) string
 	// trim removes what an agent does not need from a response.
-	trim func(answer map[string]any)
+	trim func(response map[string]any)
 	// codes reports that the scope codes:read is enough for the tool.
 	codes bool
 	// run replaces the plain call of the operation.
@@ -51,7 +51,7 @@ type tool struct {
 	listed, listedWithInbox *sdk.Tool // second: with a default inbox
 }
 
-// allowedBy returns the operations of which a key needs at least one to use the
+// allowedBy returns operations. A key needs at least one of them to use the
 // tool.
 func (t *tool) allowedBy() []gen.OperationName {
 	return append([]gen.OperationName{t.operation}, t.others...)
@@ -176,22 +176,22 @@ func shownName(name string) string {
 
 // result returns a response as structured data and as text, for clients that read
 // only text.
-func (t *tool) result(answer map[string]any) (*sdk.CallToolResult, error) {
+func (t *tool) result(response map[string]any) (*sdk.CallToolResult, error) {
 	if t.trim != nil {
-		t.trim(answer)
+		t.trim(response)
 	}
 	f := newFence()
 	shown := ""
 	if t.show != nil {
-		shown = t.show(f, answer)
+		shown = t.show(f, response)
 	}
 	if t.mail {
-		answer = object(f.guard("", answer))
+		response = object(f.guard("", response))
 	}
 	var data bytes.Buffer
 	enc := json.NewEncoder(&data)
 	enc.SetEscapeHTML(false) // keep the tags readable
-	if err := enc.Encode(answer); err != nil {
+	if err := enc.Encode(response); err != nil {
 		return nil, err
 	}
 	structured := json.RawMessage(bytes.TrimSpace(data.Bytes()))

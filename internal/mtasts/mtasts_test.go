@@ -34,7 +34,7 @@ func TestParseRecord(t *testing.T) {
 		{"the version in lower case", []string{"v=stsv1; id=1;"}, ""},
 		{"the version not first", []string{"id=1; v=STSv1;"}, ""},
 		{"an empty field", []string{"v=STSv1;; id=1;"}, ""},
-		{"a field that is none", []string{"v=STSv1; id=1; what;"}, ""},
+		{"an invalid field", []string{"v=STSv1; id=1; what;"}, ""},
 	}
 	for _, tt := range tests {
 		id, ok := mtasts.ParseRecord(tt.records)
@@ -77,10 +77,10 @@ func TestParsePolicy(t *testing.T) {
 		{"no mode", "version: STSv1\nmax_age: 5\nmx: a.example", mtasts.Policy{}, "mode"},
 		{"another mode", "version: STSv1\nmode: report\nmax_age: 5\nmx: a.example", mtasts.Policy{}, "mode"},
 		{"no age", "version: STSv1\nmode: none", mtasts.Policy{}, "max_age"},
-		{"an age that is no number", "version: STSv1\nmode: none\nmax_age: 1d", mtasts.Policy{}, "max_age"},
+		{"an age that is not a number", "version: STSv1\nmode: none\nmax_age: 1d", mtasts.Policy{}, "max_age"},
 		{"a negative age", "version: STSv1\nmode: none\nmax_age: -1", mtasts.Policy{}, "max_age"},
 		{"no mx", "version: STSv1\nmode: enforce\nmax_age: 5", mtasts.Policy{}, "no mx"},
-		{"an mx that is no name", "version: STSv1\nmode: enforce\nmax_age: 5\nmx: a b", mtasts.Policy{}, "mx"},
+		{"an mx that is not a name", "version: STSv1\nmode: enforce\nmax_age: 5\nmx: a b", mtasts.Policy{}, "mx"},
 		{"an mx that is an address", "version: STSv1\nmode: enforce\nmax_age: 5\nmx: 192.0.2.1", mtasts.Policy{}, "mx"},
 		{"a wildcard inside", "version: STSv1\nmode: enforce\nmax_age: 5\nmx: a.*.example", mtasts.Policy{}, "mx"},
 		{"a wildcard alone", "version: STSv1\nmode: enforce\nmax_age: 5\nmx: *.", mtasts.Policy{}, "mx"},

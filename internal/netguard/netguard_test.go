@@ -84,8 +84,8 @@ func TestAllowedRangesPass(t *testing.T) {
 	}
 }
 
-// A name may resolve to one address when it is looked at and to another when it
-// is dialled: what counts is the second (W2).
+// A name may resolve to one address when it is checked and to another when it
+// is dialled. The second one decides (W2).
 func TestControlChecksTheAddressThatIsDialled(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig

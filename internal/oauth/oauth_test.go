@@ -105,7 +105,7 @@ func TestDiscovery(t *testing.T) {
 }
 
 // A code works once, for its application, with its verifier, within a minute.
-func TestCodesAreBound(t *testing.T) {
+func TestCodeIsBoundToClientAndVerifier(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *install) {
 		mine, other := in.register(t, "mine"), in.register(t, "other")
@@ -294,7 +294,7 @@ func TestTokensAreForMCPOnly(t *testing.T) {
 }
 
 // What the person chose are the rights of the key.
-func TestConsentGivesWhatWasChosen(t *testing.T) {
+func TestKeyHasTheConsentedRights(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *install) {
 		client := in.register(t, "client")
@@ -513,7 +513,7 @@ func TestRegistrationIsBounded(t *testing.T) {
 
 // Maintenance deletes codes that were not used, ended connections and the
 // applications that are not connected.
-func TestMaintenanceDeletesWhatHasEnded(t *testing.T) {
+func TestMaintenanceDeletesExpiredRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *install) {
 		log := slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))

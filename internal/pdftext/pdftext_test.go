@@ -16,7 +16,7 @@ import (
 )
 
 // A file that a browser printed has compressed streams and parts of fonts.
-func TestTextOfABrowsersFile(t *testing.T) {
+func TestTextOfAPDFFromABrowser(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(filepath.Join("testdata", "browser.pdf"))
 	if err != nil {

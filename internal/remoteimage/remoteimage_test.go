@@ -112,14 +112,14 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func TestRequestTellsNothing(t *testing.T) {
+func TestRequestRevealsNothing(t *testing.T) {
 	t.Parallel()
 	pixel := encoded(t, asPNG, 1, 1)
 	header := make(chan http.Header, 5)
 	var srv *httptest.Server
 	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header <- r.Header
-		http.SetCookie(w, &http.Cookie{Name: "id", Value: "1"}) //nolint:gosec // of a test: nobody keeps it
+		http.SetCookie(w, &http.Cookie{Name: "id", Value: "1"}) //nolint:gosec // only for this test
 		if r.URL.Path == "/a" {
 			http.Redirect(w, r, srv.URL+"/b", http.StatusFound)
 			return

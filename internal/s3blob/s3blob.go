@@ -28,8 +28,8 @@ import (
 const (
 	// putTimeout limits the upload of one message, while its sender waits.
 	putTimeout = 2 * time.Minute
-	// answerTimeout limits the time to the first byte of a response.
-	answerTimeout = 30 * time.Second
+	// responseTimeout limits the time to the first byte of a response.
+	responseTimeout = 30 * time.Second
 	// deleteTimeout limits one deletion.
 	deleteTimeout = 30 * time.Second
 	// tries is the number of attempts for a request with transient failures.
@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach %s: %w", cfg.Endpoint, err)
 	}
-	conns.ResponseHeaderTimeout = answerTimeout
+	conns.ResponseHeaderTimeout = responseTimeout
 	server, err := newClient(cfg, cfg.Endpoint, conns)
 	if err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	there, err := server.BucketExists(ctx, cfg.Bucket)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("bucket %s at %s: %w", cfg.Bucket, cfg.Endpoint, fault(err))
 	case !there:
-		return nil, fmt.Errorf("there is no bucket %s at %s", cfg.Bucket, cfg.Endpoint)
+		return nil, fmt.Errorf("bucket %s not found at %s", cfg.Bucket, cfg.Endpoint)
 	}
 	return b, nil
 }
@@ -166,18 +166,18 @@ func (b *Blobs) Each(ctx context.Context, before time.Time, f func(key string) e
 	return ctx.Err()
 }
 
-// Link returns a signed URL of the object, valid for life. Browsers save it as
+// Link returns a signed URL of the object, valid for ttl. Browsers save it as
 // a file, whatever its media type.
-func (b *Blobs) Link(ctx context.Context, key, name string, life time.Duration) (string, error) {
+func (b *Blobs) Link(ctx context.Context, key, name string, ttl time.Duration) (string, error) {
 	if b.links == nil {
 		return "", nil
 	}
-	answer := url.Values{
+	headers := url.Values{
 		"response-content-disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": name})},
 		"response-content-type":        {"application/octet-stream"},
 		"response-cache-control":       {"private, no-store"},
 	}
-	u, err := b.links.PresignedGetObject(ctx, b.cfg.Bucket, b.object(key), life, answer)
+	u, err := b.links.PresignedGetObject(ctx, b.cfg.Bucket, b.object(key), ttl, headers)
 	if err != nil {
 		return "", fmt.Errorf("sign a link: %w", fault(err))
 	}
@@ -196,10 +196,10 @@ func fault(err error) error {
 		return nil
 	}
 	kind := store.ErrUnavailable
-	switch answer := minio.ToErrorResponse(err); {
-	case answer.Code == minio.NoSuchKey || answer.StatusCode == http.StatusNotFound && answer.Code == "NotFound":
+	switch response := minio.ToErrorResponse(err); {
+	case response.Code == minio.NoSuchKey || response.StatusCode == http.StatusNotFound && response.Code == "NotFound":
 		kind = store.ErrNotFound
-	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
+	case response.StatusCode == http.StatusInsufficientStorage || strings.Contains(response.Code, "Quota") || strings.Contains(response.Code, "StorageFull"):
 		kind = store.ErrFull
 	}
 	return fmt.Errorf("blob storage: %w: %w", kind, err)

@@ -74,7 +74,7 @@ func read(t *testing.T, b store.Blobs, key string) []byte {
 	return content
 }
 
-func TestBlobsComeBackByteForByte(t *testing.T) {
+func TestBlobsAreReadByteForByte(t *testing.T) {
 	t.Parallel()
 	b := open(t, config(t, s3test.Start(t)))
 	for _, size := range []int{0, 1, 256<<10 + 1, 5 << 20, 30 << 20} {
@@ -199,7 +199,7 @@ func TestLinksAreTheBucketsOwn(t *testing.T) {
 	}
 	for name, forged := range map[string]string{
 		"another object":    strings.Replace(link, key, strings.Repeat("0", len(key)), 1),
-		"a longer life":     strings.Replace(link, "X-Amz-Expires=900", "X-Amz-Expires=9000", 1),
+		"a longer TTL":      strings.Replace(link, "X-Amz-Expires=900", "X-Amz-Expires=9000", 1),
 		"another signature": strings.Replace(link, "X-Amz-Signature=", "X-Amz-Signature=0", 1),
 		"another type":      strings.Replace(link, "octet-stream", "html", 1),
 		"no signature":      u.Scheme + "://" + u.Host + u.Path,
@@ -224,7 +224,7 @@ func fetch(t *testing.T, link string) (*http.Response, []byte) {
 	return res, body
 }
 
-func TestStorageThatIsAway(t *testing.T) {
+func TestUnreachableStorage(t *testing.T) {
 	t.Parallel()
 	s := s3test.Start(t)
 	b := open(t, config(t, s))
@@ -250,7 +250,7 @@ func TestStorageThatIsAway(t *testing.T) {
 	}
 }
 
-func TestCallerThatGivesUp(t *testing.T) {
+func TestCallerThatCancels(t *testing.T) {
 	t.Parallel()
 	b := open(t, config(t, s3test.Start(t)))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -264,10 +264,10 @@ func TestWrongBucketOrCredentials(t *testing.T) {
 	t.Parallel()
 	s := s3test.Start(t)
 	for name, edit := range map[string]func(*s3blob.Config){
-		"no such bucket":       func(c *s3blob.Config) { c.Bucket = "another" },
-		"a wrong secret":       func(c *s3blob.Config) { c.Credentials.SecretKey = "wrong" },
-		"an unknown key":       func(c *s3blob.Config) { c.Credentials.AccessKey = "NOBODY" },
-		"nobody listens there": func(c *s3blob.Config) { c.Endpoint = &url.URL{Scheme: "http", Host: "127.0.0.1:1"} },
+		"no such bucket": func(c *s3blob.Config) { c.Bucket = "another" },
+		"a wrong secret": func(c *s3blob.Config) { c.Credentials.SecretKey = "wrong" },
+		"an unknown key": func(c *s3blob.Config) { c.Credentials.AccessKey = "UNKNOWN" },
+		"a closed port":  func(c *s3blob.Config) { c.Endpoint = &url.URL{Scheme: "http", Host: "127.0.0.1:1"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

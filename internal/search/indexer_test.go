@@ -20,8 +20,8 @@ func TestRunOnceIndexesInBatches(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		const mails = batch + 6
-		for range mails {
+		const messages = batch + 6
+		for range messages {
 			storetest.Received(t, s, in)
 		}
 		x := newIndexer(s, time.Now)
@@ -35,7 +35,7 @@ func TestRunOnceIndexesInBatches(t *testing.T) {
 
 // Run indexes what comes while it runs, and at its end lets another node index
 // at once.
-func TestRunIndexesAndLetsGo(t *testing.T) {
+func TestRunIndexesAndReleasesItsLease(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -126,10 +126,10 @@ type Hub struct {
 // receives all events after that position.
 type question struct {
 	stream *Stream
-	answer chan answer // buffer of one
+	result chan result // buffer of one
 }
 
-type answer struct {
+type result struct {
 	settled int64
 	err     error
 }
@@ -201,7 +201,7 @@ func (r *rounds) report(ctx context.Context, err error) {
 	r.failing = err != nil
 }
 
-// RunOnce sends new events and answers pending questions. pending reports that
+// RunOnce sends new events and resolves pending questions. pending reports that
 // there are further events that are not settled yet.
 func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
 	asked := h.takeQuestions()
@@ -221,7 +221,7 @@ func (h *Hub) RunOnce(ctx context.Context) (pending bool, err error) {
 		err = h.handOut(ctx, settled)
 	}
 	for _, q := range asked {
-		h.reply(q, answer{settled, err})
+		h.reply(q, result{settled, err})
 	}
 	return pending, err
 }
@@ -261,7 +261,7 @@ func (h *Hub) usable(ctx context.Context, r Rendered) ([]byte, error) {
 	case errors.Is(r.Err, store.ErrUnavailable) || ctx.Err() != nil:
 		return nil, r.Err
 	}
-	h.cfg.Log.ErrorContext(ctx, "an event cannot be told", "event_id", r.ID, "error", r.Err)
+	h.cfg.Log.ErrorContext(ctx, "an event cannot be rendered", "event_id", r.ID, "error", r.Err)
 	return nil, nil
 }
 
@@ -328,7 +328,7 @@ func (h *Hub) stop() {
 	h.asked = nil
 	h.mu.Unlock()
 	for _, q := range asked {
-		q.answer <- answer{err: ErrStopped}
+		q.result <- result{err: ErrStopped}
 	}
 	for _, key := range h.keys() {
 		h.end(ErrStopped, h.streamsOf(key)...)

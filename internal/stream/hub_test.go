@@ -146,7 +146,7 @@ func wantEnd(t *testing.T, s *stream.Stream, why error) {
 	}
 }
 
-func TestEachEventIsMadeOnceForAll(t *testing.T) {
+func TestEventIsRenderedOnceForAllStreams(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {
 		const listeners, events = 50, 20
@@ -159,7 +159,7 @@ func TestEachEventIsMadeOnceForAll(t *testing.T) {
 			wantIDs(t, read(t, s, events), h.log(t))
 		}
 		if n := h.renders.Load(); n != events {
-			t.Errorf("%d events were made %d times", events, n)
+			t.Errorf("%d events were rendered %d times", events, n)
 		}
 	}, func(c *stream.Config) { c.MaxPerKey = 50 })
 }
@@ -188,7 +188,7 @@ func TestSlowListenerIsEndedAndResumes(t *testing.T) {
 				}
 				wantEnd(t, slow, stream.ErrSlow)
 				if broken.Load() != 1 {
-					t.Errorf("the listener was told %d times", broken.Load())
+					t.Errorf("the listener was notified %d times", broken.Load())
 				}
 				wantIDs(t, got, h.log(t))
 				start := h.log(t)[0].Seq - 1
@@ -237,9 +237,9 @@ func TestOpeningRacesWithEvents(t *testing.T) {
 	})
 }
 
-// A listener that arrives after a time without listeners gets events from then
+// A listener that joins after a time without listeners gets events from then
 // on, even if a transaction with an event is open at that moment.
-func TestListenerAfterAPauseHearsNothingOld(t *testing.T) {
+func TestListenerAfterAPauseGetsNoOldEvents(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	h := newHouse(t, storetest.OpenConfig(t, cfg))
@@ -364,7 +364,7 @@ func TestStopEndsEverything(t *testing.T) {
 
 // An event that cannot be rendered now is sent later, in order. One that can
 // never be rendered does not block the others.
-func TestEventsThatCannotBeTold(t *testing.T) {
+func TestEventsThatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, h *house) {
 		s := h.open(t)
@@ -373,7 +373,7 @@ func TestEventsThatCannotBeTold(t *testing.T) {
 		h.receive(t, 2)
 		for h.renders.Load() == 0 {
 			if frames, err := s.Next(t.Context(), time.Millisecond); err != nil || len(frames) > 0 {
-				t.Fatalf("while the database is away: %d events, %v", len(frames), err)
+				t.Fatalf("while the database is unreachable: %d events, %v", len(frames), err)
 			}
 		}
 		h.failing.Store(nil)
@@ -420,7 +420,7 @@ func TestNodesHearEachOther(t *testing.T) {
 	one, two := read(t, here, 2*each), read(t, there, 2*each)
 	wantIDs(t, one, a.log(t))
 	if strings.Join(one, " ") != strings.Join(two, " ") {
-		t.Error("the nodes tell the events in another order")
+		t.Error("the nodes send the events in another order")
 	}
 }
 

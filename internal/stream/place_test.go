@@ -55,7 +55,7 @@ func TestNewStreamReplacesTheOldestThatDoesNotRead(t *testing.T) {
 		})
 		h.openLate(t)
 		if !errors.Is(stuck.Err(), stream.ErrReplaced) || broken.Load() != 1 || stuckLater.Err() != nil {
-			t.Errorf("the first ended with %v, told %d times; the second with %v", stuck.Err(), broken.Load(), stuckLater.Err())
+			t.Errorf("the first ended with %v, notified %d times; the second with %v", stuck.Err(), broken.Load(), stuckLater.Err())
 		}
 		h.openLate(t)
 		wantEnd(t, stuckLater, stream.ErrReplaced)

@@ -95,7 +95,7 @@ func (h *Hub) forget(s *Stream) {
 // ask returns the settled position of the log at some moment after the call. If
 // s is not nil, it receives all events after that position.
 func (h *Hub) ask(ctx context.Context, s *Stream) (int64, error) {
-	q := question{s, make(chan answer, 1)}
+	q := question{s, make(chan result, 1)}
 	h.mu.Lock()
 	if h.stopped {
 		h.mu.Unlock()
@@ -108,7 +108,7 @@ func (h *Hub) ask(ctx context.Context, s *Stream) (int64, error) {
 	default: // already signalled
 	}
 	select {
-	case a := <-q.answer:
+	case a := <-q.result:
 		return a.settled, a.err
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -129,8 +129,8 @@ func (h *Hub) putBack(asked []question) {
 	h.asked = append(asked, h.asked...)
 }
 
-// reply answers a question and joins its stream, unless the stream is closed.
-func (h *Hub) reply(q question, a answer) {
+// reply resolves a question and joins its stream, unless the stream is closed.
+func (h *Hub) reply(q question, a result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := q.stream; s != nil && a.err == nil {
@@ -139,7 +139,7 @@ func (h *Hub) reply(q question, a answer) {
 			add(h.joined, s.want.AccountID, s)
 		}
 	}
-	q.answer <- a
+	q.result <- a
 }
 
 func add(sets map[int64]map[*Stream]struct{}, key int64, s *Stream) {

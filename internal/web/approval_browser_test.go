@@ -112,7 +112,7 @@ func TestBrowserTwoApprovers(t *testing.T) {
 		}
 		one.shoot("conflict")
 		if sent := s.sentFrom(t, in); sent != 0 {
-			t.Fatalf("%d mails were sent", sent)
+			t.Fatalf("%d messages were sent", sent)
 		}
 		one.click("button.wide") // as it is now
 		one.shows("is queued for delivery")
@@ -120,10 +120,10 @@ func TestBrowserTwoApprovers(t *testing.T) {
 		two.loads(409, chromedp.Click(chromedp.CSS("button.wide")))
 		two.shows("Approved by")
 		if strings.Contains(two.text("main"), "Approve and send") {
-			t.Error("what is decided can be decided again")
+			t.Error("a decided draft can be decided again")
 		}
 		if sent := s.sentFrom(t, in); sent != 1 {
-			t.Errorf("%d mails were sent, want 1", sent)
+			t.Errorf("%d messages were sent, want 1", sent)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestTwoEditors(t *testing.T) {
 		d := s.hold(t, s.newInbox(t, "buyer", gen.SendPolicyApproval), mailTo("ann@out.example", "Order", "20 chairs"))
 		v := s.visitAsUser(t)
 		path := "/approvals/" + d.ID + "/edit"
-		edit := func(version, text string) answer {
+		edit := func(version, text string) response {
 			return v.post(path, []string{"version", version, "subject", "Order", "text", text, "seen_subject", "=Order", "seen_text", "=20 chairs", "seen_html", "="})
 		}
 		edit("1", "30 chairs").want(t, 303)

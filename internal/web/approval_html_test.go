@@ -41,7 +41,7 @@ var droppedHTML = []struct{ what, source string }{
 
 // What a preview cannot show is not sent: it is gone from the draft, the person who
 // approves it reads what is gone, and the bytes that arrive are those of the draft.
-func TestWhatIsNotShownIsNotSent(t *testing.T) {
+func TestHiddenTextIsNotSent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
 		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
@@ -60,7 +60,7 @@ func TestWhatIsNotShownIsNotSent(t *testing.T) {
 			page := v.get("/approvals/"+d.ID).want(t, 200)
 			page.has(t, html.EscapeString("Not sent: "+kind.what), "SECRET")
 			if at, button := strings.Index(page.body, "Not sent: "), strings.Index(page.body, "Approve and send"); button < at || strings.Contains(page.body[at:button], "</aside>") {
-				t.Errorf("%s: the warning does not stand beside the button", kind.what)
+				t.Errorf("%s: the warning is not beside the button", kind.what)
 			}
 			if frame := v.get("/approvals/"+d.ID+"/view").want(t, 200); !strings.Contains(frame.body, "<body>"+clean+"</body>") || strings.Contains(frame.body, "SECRET") {
 				t.Errorf("%s: the preview is %s", kind.what, frame.body)
@@ -73,8 +73,8 @@ func TestWhatIsNotShownIsNotSent(t *testing.T) {
 				t.Errorf("%s: what arrived is %s", kind.what, raw)
 			}
 		}
-		if n := len(mx.Mails()); n != len(droppedHTML) || n != 13 {
-			t.Errorf("%d mails arrived", n)
+		if n := len(mx.Messages()); n != len(droppedHTML) || n != 13 {
+			t.Errorf("%d messages arrived", n)
 		}
 	})
 }

@@ -15,11 +15,11 @@ func TestBrowserWorksThroughTheQueue(t *testing.T) {
 	oneEngine(t, func(t *testing.T, s *site) {
 		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
 		m := s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Your offer\r\nMessage-ID: <1@out.example>\r\n\r\nWhat do twenty chairs cost?\r\n")
-		answer, err := s.api.ReplyToMessage(s.asUser(t), &gen.MessageReply{Text: gen.NewOptNilString("They cost $1,200.50 in all.")}, gen.ReplyToMessageParams{MessageID: m.ID})
+		response, err := s.api.ReplyToMessage(s.asUser(t), &gen.MessageReply{Text: gen.NewOptNilString("They cost $1,200.50 in all.")}, gen.ReplyToMessageParams{MessageID: m.ID})
 		must(t, err)
-		reply, ok := answer.(*gen.Draft)
+		reply, ok := response.(*gen.Draft)
 		if !ok {
-			t.Fatalf("the reply was not held: %T", answer)
+			t.Fatalf("the reply was not held: %T", response)
 		}
 		second := s.hold(t, in, mailTo("carl@out.example", "Second", "Second text"))
 		third := s.hold(t, in, mailTo("carl@out.example", "Third", "Third text"))

@@ -39,7 +39,7 @@ func (s *site) notices(t *testing.T, mx *smtptest.MX) []notice {
 	t.Helper()
 	s.deliverTo(t, mx)
 	var out []notice
-	for _, m := range mx.Mails() {
+	for _, m := range mx.Messages() {
 		parsed, err := mail.ReadMessage(strings.NewReader(string(m.Data)))
 		must(t, err)
 		if parsed.Header.Get("Auto-Submitted") != "auto-generated" {
@@ -71,7 +71,7 @@ var linkForm = regexp.MustCompile(`(?m)^http://\S+/approve/\S+$`)
 func notify(t *testing.T, w *approval.Worker, want int) {
 	t.Helper()
 	if n, err := w.Notify(t.Context()); err != nil || n != want {
-		t.Fatalf("told %d times, want %d: %v", n, want, err)
+		t.Fatalf("%d notifications, want %d: %v", n, want, err)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestApproversGetOneEmailPerVersion(t *testing.T) {
 			for range 2 {
 				for _, w := range nodes {
 					running.Go(func() {
-						told, err := w.Notify(t.Context())
+						sent, err := w.Notify(t.Context())
 						if err != nil {
 							t.Error(err)
 						}
-						n.Add(int64(told))
+						n.Add(int64(sent))
 					})
 				}
 			}
@@ -332,13 +332,13 @@ func TestAgentsDoNotSeeNotices(t *testing.T) {
 			t.Errorf("%d are counted", usage.SendsToday.Used)
 		}
 		if _, err := s.api.SendDraft(s.asUser(t), gen.OptDraftSend{}, gen.SendDraftParams{DraftID: d.ID}); err == nil {
-			t.Error("the limit of the account does not hold for its own messages")
+			t.Error("the limit of the account does not apply to its own messages")
 		}
 	})
 }
 
-// An approver at a domain where agents can have inboxes is not told.
-func TestApproversAreElsewhere(t *testing.T) {
+// An approver at a domain where agents can have inboxes gets no notification.
+func TestApproversMustBeOutsideOwnDomains(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
 		s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))

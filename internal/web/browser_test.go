@@ -83,7 +83,7 @@ type tab struct {
 	bytes    float64  // that came over the network
 	expected []string
 
-	elsewhere bool // the page is none of ours, and may ask for what it wants
+	elsewhere bool // not our page: it may request anything
 }
 
 // browse opens a tab in which the site's user is signed in. Console errors and
@@ -114,7 +114,7 @@ func (s *site) browseSignedOut(t *testing.T) *tab {
 	must(t, chromedp.Do(ctx)) // opens the tab, which a context with an end would close
 	watching := b.watch(ctx)
 	t.Cleanup(func() {
-		_, _ = chromedp.Run(timed, chromedp.Evaluate[int]("0")) // what was said before has come by then
+		_, _ = chromedp.Run(timed, chromedp.Evaluate[int]("0")) // earlier messages have arrived by then
 		closeTab()
 		cancel()
 		watching.Wait()
@@ -123,7 +123,7 @@ func (s *site) browseSignedOut(t *testing.T) *tab {
 		}
 		for _, url := range b.asked() {
 			if !b.elsewhere && !strings.HasPrefix(url, s.url+"/") && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "about:") {
-				t.Errorf("the page asked somebody else: %s", url)
+				t.Errorf("the page requested another origin: %s", url)
 			}
 		}
 	})
@@ -257,7 +257,7 @@ func (b *tab) loads(status int64, steps ...chromedp.Action[chromedp.Void]) {
 	}
 	b.sound()
 	if res.Status != status {
-		b.t.Fatalf("%s answers %d, want %d:\n%s", res.URL, res.Status, status, b.text("main"))
+		b.t.Fatalf("%s: status %d, want %d:\n%s", res.URL, res.Status, status, b.text("main"))
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 const (
 	// maxForm is the maximum size of a form in bytes.
 	maxForm = 4 << 20
-	// formTimeout bounds reading a form, answerTimeout writing a page.
-	formTimeout   = 30 * time.Second
-	answerTimeout = time.Minute
+	// formTimeout bounds reading a form, responseTimeout writing a page.
+	formTimeout     = 30 * time.Second
+	responseTimeout = time.Minute
 )
 
 // policy allows only what the dashboard itself serves. Inline scripts and styles
@@ -30,8 +30,8 @@ func (d *Dashboard) chain(f func(*page) error) http.Handler {
 		secure(w.Header())
 		w.Header().Set("X-Request-Id", p.requestID)
 		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(time.Now().Add(formTimeout))    // socket deadline, so wall clock; test writers do not support it
-		_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout)) // as above
+		_ = rc.SetReadDeadline(time.Now().Add(formTimeout))      // socket deadline, so wall clock; test writers do not support it
+		_ = rc.SetWriteDeadline(time.Now().Add(responseTimeout)) // as above
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		defer p.recovered()
 		if err := d.crossSite.Check(r); err != nil {

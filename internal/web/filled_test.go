@@ -38,7 +38,7 @@ var outcomes = map[string]store.Attempt{
 	"":      {Status: store.RecipientDelivered, Response: "250 2.0.0 Ok: queued as 4F2B81C03A"},
 }
 
-// handOver delivers what is due, to servers that say what outcomes holds.
+// handOver delivers what is due, to servers that reply with outcomes.
 func (s *site) handOver(t *testing.T) {
 	t.Helper()
 	claimed, err := s.store.ClaimRecipients(t.Context(), 100, time.Minute, nil)

@@ -98,20 +98,20 @@ func TestBrowserSharedOriginGivesHostileMailNothing(t *testing.T) {
 func (s *site) framesAsTheyCame(t *testing.T, policy, sandbox string) []string {
 	t.Helper()
 	tr := newTrap(t)
-	mails := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > 10_000 })
+	messages := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > 10_000 })
 	const probe = `<script>parent.ran = 1; localStorage.ran = 1; document.cookie = 'ran=1'</script><img src=x onerror="parent.ran=1;document.cookie='ran=1'">` +
 		`<svg onload="parent.ran=1"></svg><a id=self href="javascript:parent.ran=1">x</a><form id=f action="/ran" method=get><button>x</button></form>`
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		var i int
 		if _, err := fmt.Sscanf(r.URL.Path, "/mail/%d", &i); err != nil {
-			for i := range mails {
+			for i := range messages {
 				_, _ = fmt.Fprintf(w, "<iframe sandbox='%s' src='/mail/%d'></iframe>", sandbox, i) // the client may be gone
 			}
 			return
 		}
 		w.Header().Set("Content-Security-Policy", policy)
-		_, _ = io.WriteString(w, probe+mails[i].HTML) // as above
+		_, _ = io.WriteString(w, probe+messages[i].HTML) // as above
 	}))
 	t.Cleanup(srv.Close)
 	b := s.browseSignedOut(t)
@@ -125,6 +125,6 @@ func (s *site) framesAsTheyCame(t *testing.T, policy, sandbox string) []string {
 		t.Errorf("with the sandbox %q, a message ran a script: %s", sandbox, got)
 	}
 	_, paths := tr.caught()
-	t.Logf("sandbox %q: %d hostile messages requested %v", sandbox, len(mails), paths)
+	t.Logf("sandbox %q: %d hostile messages requested %v", sandbox, len(messages), paths)
 	return paths
 }

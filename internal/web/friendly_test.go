@@ -20,10 +20,10 @@ func TestApprovalShowsAuthorAndEnd(t *testing.T) {
 		must(t, err)
 		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
 		v := s.visitAsUser(t)
-		answer := v.do("POST", "/v1/inboxes/"+in.ID+"/messages",
+		response := v.do("POST", "/v1/inboxes/"+in.ID+"/messages",
 			`{"to":"ann@out.example","subject":"Order","text":"20 chairs","html":"`+strings.Repeat("<p>20 chairs</p>", 150)+`"}`,
 			[]string{"Authorization", "Bearer " + key.Key, "Content-Type", "application/json"}).want(t, 202)
-		id := regexp.MustCompile(`drf_\w+`).FindString(answer.body)
+		id := regexp.MustCompile(`drf_\w+`).FindString(response.body)
 		page := v.get("/approvals/"+id).want(t, 200).has(t, "key <bdi>order bot</bdi>", key.ID, "Scroll inside it to see the rest", "Open in a new tab", `<details class="more text" open>`)
 		m := regexp.MustCompile(`class="document whole" height="(\d+)"`).FindStringSubmatch(page.body)
 		if m == nil {
@@ -58,7 +58,7 @@ func TestFaultsAreInWords(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })
-		page := s.visitAsUser(t).post("/inboxes/"+in.ID+"/write", []string{"to", "ann@out.example, nobody", "subject", "x", "text", "x"}).
+		page := s.visitAsUser(t).post("/inboxes/"+in.ID+"/write", []string{"to", "ann@out.example, bob", "subject", "x", "text", "x"}).
 			want(t, 400).has(t, "The 2nd recipient is not an email address")
 		if strings.Contains(page.body, "to[1]") {
 			t.Error("the page names a place in the request")

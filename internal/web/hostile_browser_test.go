@@ -79,10 +79,10 @@ func (tr *trap) headers() map[string]http.Header {
 const perThread = 10
 
 // putHostile stores the messages in threads of the inbox and returns the threads.
-func (s *site) putHostile(t *testing.T, in *gen.Inbox, mails []hostilemail.Message) []string {
+func (s *site) putHostile(t *testing.T, in *gen.Inbox, messages []hostilemail.Message) []string {
 	t.Helper()
 	var threads []string
-	for i, m := range mails {
+	for i, m := range messages {
 		root := fmt.Sprintf("<root-%d@out.example>", i/perThread)
 		head := "In-Reply-To: " + root + "\r\n"
 		if i%perThread == 0 {
@@ -106,9 +106,9 @@ func TestBrowserHostileMail(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		tr := newTrap(t)
-		mails := some(hostilemail.All(tr.url))
+		messages := some(hostilemail.All(tr.url))
 		in := s.newInbox(t, "victim", gen.SendPolicyOpen)
-		threads := s.putHostile(t, in, mails)
+		threads := s.putHostile(t, in, messages)
 		paths := []string{"/inboxes/" + in.ID, "/inboxes/" + in.ID + "?direction=in"}
 		for _, id := range threads {
 			paths = append(paths, "/inboxes/"+in.ID+"/threads/"+id)
@@ -120,10 +120,10 @@ func TestBrowserHostileMail(t *testing.T) {
 		if conns, paths := tr.caught(); conns != 0 {
 			t.Errorf("%d connections from hostile mail: %v", conns, paths)
 		}
-		if frames != len(mails) {
-			t.Errorf("%d mails were shown, want %d", frames, len(mails))
+		if frames != len(messages) {
+			t.Errorf("%d messages were shown, want %d", frames, len(messages))
 		}
-		t.Logf("%d hostile mails in %d pages: 0 scripts, 0 connections", frames, len(paths))
+		t.Logf("%d hostile messages in %d pages: 0 scripts, 0 connections", frames, len(paths))
 	})
 }
 
@@ -191,7 +191,7 @@ func (b *tab) showFrames() int {
 // The messages are really hostile, and each protection is enough alone: without
 // any, many messages reach the trap; with only the sanitizer, and neither sandbox
 // nor policy, none does.
-func TestBrowserHostileMailWithoutWalls(t *testing.T) {
+func TestBrowserEachProtectionIsEnough(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		for _, tt := range []struct {
@@ -202,17 +202,17 @@ func TestBrowserHostileMailWithoutWalls(t *testing.T) {
 			onlyShort int
 		}{{"as it came", false, 60 / everyMail, 1 << 20, 10_000}, {"made harmless", true, 0, 0, 1 << 20}} {
 			tr := newTrap(t)
-			mails := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > tt.onlyShort })
+			messages := slices.DeleteFunc(some(hostilemail.All(tr.url)), func(m hostilemail.Message) bool { return len(m.HTML) > tt.onlyShort })
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/html; charset=utf-8")
 				var i int
 				if _, err := fmt.Sscanf(r.URL.Path, "/mail/%d", &i); err != nil {
-					for i := range mails {
+					for i := range messages {
 						_, _ = fmt.Fprintf(w, "<iframe src='/mail/%d'></iframe>", i)
 					}
 					return
 				}
-				body := mails[i].HTML
+				body := messages[i].HTML
 				if tt.clean {
 					c := mailhtml.Clean(body, mailhtml.Options{})
 					body = "<!doctype html><style>" + c.Style + "</style><body>" + c.Body
@@ -226,9 +226,9 @@ func TestBrowserHostileMailWithoutWalls(t *testing.T) {
 			b.do(chromedp.Navigate(srv.URL), givingTime)
 			conns, paths := tr.caught()
 			if len(paths) < tt.atLeast || conns > tt.atMost {
-				t.Errorf("%s: %d mails were heard of with %d connections: %v", tt.name, len(paths), conns, paths)
+				t.Errorf("%s: %d URLs were requested over %d connections: %v", tt.name, len(paths), conns, paths)
 			}
-			t.Logf("%s: %d addresses of %d mails were asked for", tt.name, len(paths), len(mails))
+			t.Logf("%s: %d URLs of %d messages were requested", tt.name, len(paths), len(messages))
 		}
 	})
 }
@@ -284,7 +284,7 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	}
 	_, ask, _ := strings.Cut(src, "?")
 	if got := v.get("/messages/"+other.ID+"/view?"+ask).want(t, http.StatusOK); strings.Contains(got.body, "/mail-images/") {
-		t.Error("what asks for the images of one mail shows those of another")
+		t.Error("a URL for the images of one message shows those of another")
 	}
 	var image string
 	for part := range strings.SplitSeq(doc.body, `"`) {
@@ -292,8 +292,8 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 			image = part
 		}
 	}
-	nobody := s.visit(t) // as a document without an origin asks
-	if got := nobody.get(image).want(t, http.StatusOK); got.header.Get("Content-Type") != "image/png" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+	signedOut := s.visit(t) // a document without an origin sends no cookies
+	if got := signedOut.get(image).want(t, http.StatusOK); got.header.Get("Content-Type") != "image/png" || got.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("an image: %v", got.header)
 	}
 	body, mac, _ := strings.Cut(strings.TrimPrefix(image, "/mail-images/"), ".")
@@ -301,17 +301,17 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	must(t, err)
 	elsewhere := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(decoded), "127.0.0.1", "127.0.0.2", 1)))
 	for _, wrong := range []string{elsewhere + "." + mac, body + "." + mac + "A", body, "x.y"} {
-		nobody.get("/mail-images/"+wrong).want(t, http.StatusNotFound)
+		signedOut.get("/mail-images/"+wrong).want(t, http.StatusNotFound)
 	}
 	s.clock.Add(web.ImageTTL)
-	nobody.get(image).want(t, http.StatusNotFound)
+	signedOut.get(image).want(t, http.StatusNotFound)
 	fresh := s.visitAsUser(t)
 	for part := range strings.SplitSeq(fresh.get("/messages/"+m.ID+"/view").want(t, http.StatusOK).body, `"`) {
 		if strings.HasPrefix(part, "/mail-images/") {
 			image = part
 		}
 	}
-	nobody.get(image).want(t, http.StatusOK) // the mail's own
+	signedOut.get(image).want(t, http.StatusOK) // the mail's own
 	fresh.post("/sign-out", nil).want(t, http.StatusSeeOther)
-	nobody.get(image).want(t, http.StatusNotFound)
+	signedOut.get(image).want(t, http.StatusNotFound)
 }

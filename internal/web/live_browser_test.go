@@ -49,7 +49,7 @@ func TestLiveStreams(t *testing.T) {
 			t.Cleanup(cancel)
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/live?events=message.received", nil)
 			must(t, err)
-			req.AddCookie(&http.Cookie{Name: "postroom_session", Value: s.session}) //nolint:gosec // of a test: nobody keeps it
+			req.AddCookie(&http.Cookie{Name: "postroom_session", Value: s.session}) //nolint:gosec // only for this test
 			res, err := http.DefaultTransport.RoundTrip(req)
 			must(t, err)
 			t.Cleanup(func() { _ = res.Body.Close() })

@@ -34,7 +34,7 @@ func TestLogs(t *testing.T) {
 		s.record(t, []store.APIRequest{
 			{ID: "req_good", Caller: key.ID, Method: "GET", Path: "/v1/inboxes", Status: 200, TookMS: 12, IP: "192.0.2.1", OneOf: 20},
 			{ID: "req_bad", Caller: s.user.ID, Method: "POST", Path: "/v1/<b>", Status: 503, TookMS: 7, IP: "2001:db8::1"},
-		}, store.SMTPRefusal{IP: "192.0.2.9", HELO: "spam.example", From: "a@spam.example", To: "nobody@here.example", Reply: "550 5.1.1 No such inbox here", Count: 3})
+		}, store.SMTPRefusal{IP: "192.0.2.9", HELO: "spam.example", From: "a@spam.example", To: "missing@here.example", Reply: "550 5.1.1 No such inbox here", Count: 3})
 		v.get("/logs").want(t, http.StatusOK).has(t, "GET /v1/inboxes", "12 ms", "192.0.2.1", "one of 20 requests", key.Name, "POST /v1/&lt;b&gt;", "ann@example.com")
 		if failed := v.get("/logs?failed=1").want(t, http.StatusOK).has(t, "req_bad", "503"); strings.Contains(failed.body, "req_good") {
 			t.Error("a request that succeeded is among those that failed")
@@ -43,7 +43,7 @@ func TestLogs(t *testing.T) {
 			t.Error("the filter by key shows another caller's request")
 		}
 		v.get("/keys/"+key.ID).want(t, http.StatusOK).has(t, "from <code>192.0.2.1</code>", `href="/logs?caller=`+key.ID+`"`)
-		v.get("/logs/smtp").want(t, http.StatusOK).has(t, "550 5.1.1 No such inbox here", "nobody@here.example", "spam.example", "3 refusals")
+		v.get("/logs/smtp").want(t, http.StatusOK).has(t, "550 5.1.1 No such inbox here", "missing@here.example", "spam.example", "3 refusals")
 		s.sendSome(t)
 		v.get("/logs/events").want(t, http.StatusOK).has(t, "email.delivered", "email.bounced", "550 5.1.1 The email account", "gone@nowhere.example", "Next page")
 		if of := v.get("/logs/events?kind=message").want(t, http.StatusOK).has(t, "message.received", "/messages/msg_"); strings.Contains(of.body, "email.delivered") {
@@ -68,7 +68,7 @@ func TestBrowserReadsLogs(t *testing.T) {
 			{ID: "req_01k5tt9h8yq4n0c3m2v7w6x5zd", Caller: key.ID, Method: "GET", Path: long, Status: 200, TookMS: 12034, IP: "2001:db8:1f:2::3a01", OneOf: 20},
 			{ID: "req_01k5tt9h8yq4n0c3m2v7w6x5ze", Caller: s.user.ID, Method: "POST", Path: "/v1/emails", Status: 422, TookMS: 7, IP: "192.0.2.1"},
 			{ID: "req_01k5tt9h8yq4n0c3m2v7w6x5zf", Caller: "key_01k5tt9h8yq4n0c3m2v7w6x5zf", Method: "POST", Path: "/mcp", Status: 500, TookMS: 3, IP: "192.0.2.1"},
-		}, store.SMTPRefusal{IP: "192.0.2.9", HELO: "mail.spam.example", From: "win@spam.example", To: "nobody@mail.example", Reply: "550 5.1.1 No such inbox here", Count: 3},
+		}, store.SMTPRefusal{IP: "192.0.2.9", HELO: "mail.spam.example", From: "win@spam.example", To: "missing@mail.example", Reply: "550 5.1.1 No such inbox here", Count: 3},
 			store.SMTPRefusal{IP: "198.51.100.7", Reply: "421 4.7.0 Too many connections from your address, try again later", Count: 1})
 		s.sendSome(t)
 		b := s.browse(t)

@@ -40,11 +40,11 @@ func (s *site) put(t *testing.T, in *gen.Inbox, raw string) *gen.Message {
 // hold submits a message that needs approval.
 func (s *site) hold(t *testing.T, in *gen.Inbox, m *gen.MessageSend) *gen.Draft {
 	t.Helper()
-	answer, err := s.api.SendMessage(s.asUser(t), m, gen.SendMessageParams{InboxID: in.ID})
+	response, err := s.api.SendMessage(s.asUser(t), m, gen.SendMessageParams{InboxID: in.ID})
 	must(t, err)
-	d, ok := answer.(*gen.Draft)
+	d, ok := response.(*gen.Draft)
 	if !ok {
-		t.Fatalf("the mail was not held: %T", answer)
+		t.Fatalf("the message was not held: %T", response)
 	}
 	return d
 }

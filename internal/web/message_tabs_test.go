@@ -55,7 +55,7 @@ func TestMessageTabs(t *testing.T) {
 			}
 		}
 		if shown["photo.png"] != http.StatusOK || shown["not.png"] != http.StatusNotFound || shown["active.svg"] != 0 {
-			t.Errorf("the images are answered with %v", shown)
+			t.Errorf("the images return %v", shown)
 		}
 	})
 }

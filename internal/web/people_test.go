@@ -103,7 +103,7 @@ func TestRolesBoundCalls(t *testing.T) {
 	})
 }
 
-// Viewers can open what they may read, and what they may not says so.
+// Viewers can open the pages that they may read. Other pages show an error.
 func TestViewersRead(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
@@ -134,7 +134,7 @@ func TestPeople(t *testing.T) {
 		v.post("/settings/people", []string{"name", "", "role", "viewer"}).want(t, http.StatusBadRequest).has(t, "Use 1 to 100 characters")
 		v.post("/settings/people", []string{"name", "ANN@example.com", "role", "viewer"}).want(t, http.StatusBadRequest).has(t, "Another user has this name")
 		v.post("/settings/people", []string{"name", "ben", "role", "owner"}).want(t, http.StatusBadRequest)
-		link := func(a answer) string {
+		link := func(a response) string {
 			t.Helper()
 			page := v.get(a.want(t, http.StatusSeeOther).header.Get("Location")).want(t, http.StatusOK)
 			return regexp.MustCompile(`/setup/[\w-]+`).FindString(page.body)
@@ -188,7 +188,7 @@ func TestOwnSettings(t *testing.T) {
 		const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
 		elsewhere.post("/sign-in", []string{"name", s.user.Name, "password", old}, "User-Agent", firefox).want(t, http.StatusSeeOther)
 		v.get("/settings").want(t, http.StatusOK).has(t, "this session", "Limits of the account", "Firefox on Linux", "127.0.0.1")
-		change := func(current, password, again string) answer {
+		change := func(current, password, again string) response {
 			return v.post("/settings/password", []string{"current", current, "password", password, "again", again})
 		}
 		change("wrong", next, next).want(t, http.StatusUnprocessableEntity).has(t, `id="current-fault"`, "Wrong password")

@@ -79,7 +79,7 @@ func TestDeletingAsksFirst(t *testing.T) {
 			page, _ := w.fetch(http.MethodGet, f.page, nil)
 			for _, form := range formsOf(w.parse(page.body)) {
 				if key, _ := w.keyOf(form, f.page); key == f.key && !isFolded(form) {
-					t.Errorf("%s: %s asks nothing first", f.page, f.route)
+					t.Errorf("%s: %s does not ask for confirmation", f.page, f.route)
 				}
 			}
 		}

@@ -26,7 +26,7 @@ import (
 
 const password = "four words of mine"
 
-// withPassword makes a user who has that password, cheaply hashed, and is signed
+// withPassword creates a user with that password, cheaply hashed, who is signed
 // in.
 func (s *site) withPassword(t *testing.T, name string) store.User {
 	t.Helper()
@@ -115,7 +115,7 @@ func TestNoPageShowsInAFrame(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		v := s.visitAsUser(t)
-		pages := []answer{v.get("/setup/x"), v.get("/sign-in"), s.visit(t).get("/"), v.post("/sign-out", nil, "Origin", "null")}
+		pages := []response{v.get("/setup/x"), v.get("/sign-in"), s.visit(t).get("/"), v.post("/sign-out", nil, "Origin", "null")}
 		for _, path := range web.NavigationPaths() {
 			pages = append(pages, v.get(path).want(t, http.StatusOK))
 		}
@@ -151,7 +151,7 @@ func TestPasswordGuessesAreLimited(t *testing.T) {
 		}
 		s.withPassword(t, "bob")
 		s.withPassword(t, "cy")
-		try := func(i int, ip, name, pass string) answer {
+		try := func(i int, ip, name, pass string) response {
 			return sites[i%2].visit(t).post("/sign-in", signInAs(name, pass), "X-Forwarded-For", ip)
 		}
 		for i := range 5 {
@@ -163,7 +163,7 @@ func TestPasswordGuessesAreLimited(t *testing.T) {
 		try(0, "198.51.100.9", "bob", password).want(t, http.StatusSeeOther) // from another network
 		try(0, "192.0.2.1", "cy", password).want(t, http.StatusSeeOther)     // another user of the same network
 		for i := range 20 {
-			try(i, "203.0.113.1", fmt.Sprint("nobody", i), password).want(t, http.StatusUnprocessableEntity)
+			try(i, "203.0.113.1", fmt.Sprint("user", i), password).want(t, http.StatusUnprocessableEntity)
 		}
 		try(1, "203.0.113.1", "cy", password).want(t, http.StatusTooManyRequests)
 		s.clock.Add(store.RateWindow)
@@ -179,7 +179,7 @@ func TestSignInHidesWhetherAUserExists(t *testing.T) {
 		one := s.visit(t).post("/sign-in", signInAs("bob", "wrong")).want(t, http.StatusUnprocessableEntity)
 		two := s.visit(t).post("/sign-in", signInAs("eve", "wrong")).want(t, http.StatusUnprocessableEntity)
 		if strings.ReplaceAll(one.body, "bob", "eve") != two.body {
-			t.Errorf("the answers differ:\n%s\n%s", one.body, two.body)
+			t.Errorf("the responses differ:\n%s\n%s", one.body, two.body)
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestSignInStartsANewSession(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {
 		bob := s.withPassword(t, "bob")
-		for _, planted := range []string{"chosen by somebody else", s.session} {
+		for _, planted := range []string{"chosen by an attacker", s.session} {
 			v := s.visit(t)
 			a := v.post("/sign-in", signInAs("bob", password), "Cookie", "postroom_session="+planted).want(t, http.StatusSeeOther)
 			got := cookieOf(t, a, "postroom_session")
@@ -232,7 +232,7 @@ func TestCookiesAreForTheDashboardAlone(t *testing.T) {
 	}
 }
 
-func cookieOf(t *testing.T, a answer, name string) *http.Cookie {
+func cookieOf(t *testing.T, a response, name string) *http.Cookie {
 	t.Helper()
 	for _, line := range a.header.Values("Set-Cookie") {
 		c, err := http.ParseSetCookie(line)
@@ -262,7 +262,7 @@ func TestSignInRedirectsWithinTheSite(t *testing.T) {
 	})
 }
 
-// H3, for people: who was removed is signed out with the next request.
+// H3, for people: a removed user is signed out with the next request.
 func TestRemovedUserIsSignedOut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *site) {

@@ -14,7 +14,7 @@ import (
 // Every page that shows a forged sender name shows the address with it.
 func TestForgedSendersAreSeen(t *testing.T) {
 	t.Parallel()
-	const mark, forged, unproven = "class=\"badge ", "Sender may be forged", "Unverified sender"
+	const mark, forged, unverified = "class=\"badge ", "Sender may be forged", "Unverified sender"
 	tests := []struct {
 		title, name string
 		auth        *mail.AuthResult
@@ -22,36 +22,36 @@ func TestForgedSendersAreSeen(t *testing.T) {
 		without     []string
 	}{
 		{
-			"a name like an address, which DMARC refuses", "security@bank.example", &mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "fail"},
+			"a name like an address, and DMARC fails", "security@bank.example", &mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "fail"},
 			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "displayed as “<bdi>security@bank.example</bdi>”", mark + `bad"`, forged},
 			nil,
 		},
 		{
 			"a wide at sign", "security＠bank.example", nil,
 			[]string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`, "displayed as “<bdi>security＠bank.example</bdi>”"},
-			[]string{forged, unproven},
+			[]string{forged, unverified},
 		},
 		{
 			"a name, and nothing passes", "Your Bank", &mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "none"},
-			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `"`, unproven},
+			[]string{"<bdi>Your Bank</bdi></strong>", `<small class="address"><bdi>evil@evil.example</bdi>`, mark + `"`, unverified},
 			[]string{forged},
 		},
 		{
 			"SPF passes for another domain", "Your Bank", &mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "none"},
-			[]string{`<bdi>evil@evil.example</bdi>`, mark + `warn"`, unproven},
+			[]string{`<bdi>evil@evil.example</bdi>`, mark + `warn"`, unverified},
 			nil,
 		},
 		{
-			"a proven one", "Your Bank", &mail.AuthResult{SPF: "pass", DKIM: "pass", DMARC: "pass"},
+			"a verified sender", "Your Bank", &mail.AuthResult{SPF: "pass", DKIM: "pass", DMARC: "pass"},
 			[]string{"<bdi>Your Bank</bdi>", `<bdi>evil@evil.example</bdi>`},
-			[]string{forged, unproven},
+			[]string{forged, unverified},
 		},
 		{
-			"an internal one", "Your Bank", &mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: "acc_other"},
+			"an internal sender", "Your Bank", &mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: "acc_other"},
 			[]string{`<bdi>evil@evil.example</bdi>`, `title="Sent by the account acc_other of this installation.">Internal</span>`},
-			[]string{forged, unproven},
+			[]string{forged, unverified},
 		},
-		{"no name", "", nil, []string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`}, []string{"with the name", forged, unproven}},
+		{"no name", "", nil, []string{`<strong class="address"><bdi>evil@evil.example</bdi></strong>`}, []string{"with the name", forged, unverified}},
 	}
 	oneEngine(t, func(t *testing.T, s *site) {
 		in := storetest.Inbox(t, s.store, func(in *store.Inbox) { in.AccountID = s.account })

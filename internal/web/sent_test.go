@@ -182,7 +182,7 @@ func TestRetryOfSentMail(t *testing.T) {
 				t.Errorf("the retry leads to %s, want %s", to, page)
 			}
 			if got := v.get(page).want(t, http.StatusOK).has(t, "The next attempt starts now."); strings.Contains(got.body, "Retry now") {
-				t.Error("it can be retried again at once")
+				t.Error("a second retry is possible at once")
 			}
 		}
 		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
@@ -228,7 +228,7 @@ func TestBrowserFollowsAnEmail(t *testing.T) {
 		s.reported(t, id, store.RecipientComplained, "")
 		b.waits("document.querySelector('.timeline').textContent.includes('Reported as spam')")
 		if strings.Contains(before, "Reported as spam") {
-			t.Error("the complaint was shown before it came")
+			t.Error("the complaint was shown before it arrived")
 		}
 		b.open("/emails/messages")
 		b.click("td a")

@@ -193,7 +193,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// newUser makes a user of the site's account who is signed in.
+// newUser creates a signed-in user of the site's account.
 func (s *site) newUser(t *testing.T, name string) (u store.User, session string) {
 	t.Helper()
 	link, token := web.NewLink(s.clock.Now())
@@ -254,21 +254,21 @@ func (s *site) visitWith(t *testing.T, session string) *visitor {
 	return v
 }
 
-// answer is the response that a visitor got.
-type answer struct {
+// response is the response that a visitor got.
+type response struct {
 	status int
 	header http.Header
 	body   string
 }
 
 // get asks for a page; headers are names and values.
-func (v *visitor) get(path string, headers ...string) answer {
+func (v *visitor) get(path string, headers ...string) response {
 	v.t.Helper()
 	return v.do(http.MethodGet, path, "", headers)
 }
 
 // post sends a form of names and values.
-func (v *visitor) post(path string, fields []string, headers ...string) answer {
+func (v *visitor) post(path string, fields []string, headers ...string) response {
 	v.t.Helper()
 	form := url.Values{}
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -277,7 +277,7 @@ func (v *visitor) post(path string, fields []string, headers ...string) answer {
 	return v.do(http.MethodPost, path, form.Encode(), headers)
 }
 
-func (v *visitor) do(method, path, body string, headers []string) answer {
+func (v *visitor) do(method, path, body string, headers []string) response {
 	v.t.Helper()
 	req, err := http.NewRequestWithContext(v.t.Context(), method, v.site.url+path, strings.NewReader(body))
 	must(v.t, err)
@@ -292,11 +292,11 @@ func (v *visitor) do(method, path, body string, headers []string) answer {
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
 	must(v.t, err)
-	return answer{res.StatusCode, res.Header, string(b)}
+	return response{res.StatusCode, res.Header, string(b)}
 }
 
 // want fails the test unless the response has this status.
-func (a answer) want(t *testing.T, status int) answer {
+func (a response) want(t *testing.T, status int) response {
 	t.Helper()
 	if a.status != status {
 		t.Fatalf("status %d, want %d:\n%s", a.status, status, a.body)
@@ -305,7 +305,7 @@ func (a answer) want(t *testing.T, status int) answer {
 }
 
 // has fails unless the page holds all of these.
-func (a answer) has(t *testing.T, texts ...string) answer {
+func (a response) has(t *testing.T, texts ...string) response {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(a.body, text) {

@@ -291,7 +291,7 @@ func (d *Dashboard) testTemplate(p *page) error {
 		return err
 	}
 	from, to := strings.TrimSpace(form.Get("from")), strings.TrimSpace(form.Get("to"))
-	answer, err := d.api.SendEmail(p.ctx(), &gen.EmailSend{
+	response, err := d.api.SendEmail(p.ctx(), &gen.EmailSend{
 		From: gen.NewMailboxAddress(gen.Mailbox(from)), To: gen.NewAddressArrayRecipients(addressesOf(to)), Subject: t.Subject,
 		Template: gen.NewOptNilString(t.ID), Data: gen.NewOptFreeObject(data),
 	}, gen.SendEmailParams{IdempotencyKey: optional(form.Get("once"))})
@@ -300,10 +300,10 @@ func (d *Dashboard) testTemplate(p *page) error {
 			v.From, v.To, v.Problem, v.Once = from, to, pr, d.onceAfter(pr, form.Get("once"))
 		})
 	}
-	if dr, held := answer.(*gen.Draft); held {
+	if dr, held := response.(*gen.Draft); held {
 		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
 	}
-	e, ok := answer.(*gen.EmailCreated)
+	e, ok := response.(*gen.EmailCreated)
 	if !ok {
 		return errFailed
 	}

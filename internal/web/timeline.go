@@ -38,20 +38,20 @@ func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([
 		return nil, err
 	}
 	steps := []step{{At: m.CreatedAt.Time, Title: "Accepted by Postroom"}}
-	told := map[string]bool{} // recipients that an event names
+	named := map[string]bool{} // recipients that an event names
 	for _, e := range events {
 		s, recipient, err := stepOf(e)
 		if err != nil {
 			return nil, err
 		}
-		told[recipient] = true
+		named[recipient] = true
 		if s.Title != "" {
 			steps = append(steps, s)
 		}
 	}
 	var next []step
 	for _, r := range m.Recipients {
-		if !told[r.Email] {
+		if !named[r.Email] {
 			steps = append(steps, stepsOf(r)...)
 		}
 		if n, ok := nextStep(r); ok {

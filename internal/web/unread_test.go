@@ -23,9 +23,9 @@ func TestUnreadIsPerPerson(t *testing.T) {
 		first := s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: First\r\nMessage-ID: <first@out.example>\r\n\r\nHello\r\n")
 		s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Re: First\r\nIn-Reply-To: <first@out.example>\r\n\r\nHello again\r\n")
 		third := s.put(t, in, "From: Bob <bob@out.example>\r\nTo: OWN\r\nSubject: Third\r\n\r\nHello\r\n")
-		answer, err := s.api.SendMessage(s.asUser(t), mailTo("carl@out.example", "Sent", "Hello"), gen.SendMessageParams{InboxID: in.ID})
+		response, err := s.api.SendMessage(s.asUser(t), mailTo("carl@out.example", "Sent", "Hello"), gen.SendMessageParams{InboxID: in.ID})
 		must(t, err)
-		sent := answer.(*gen.Message)
+		sent := response.(*gen.Message)
 		ann, bob := s.visitAsUser(t), s.visitWith(t, later)
 		want := func(v *visitor, path string, n int) {
 			t.Helper()

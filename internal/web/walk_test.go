@@ -245,7 +245,7 @@ func (w *walk) visit(address, page string) {
 
 // fetch makes a request and follows redirects within the site. It returns the last
 // response, and its address.
-func (w *walk) fetch(method, address string, form url.Values) (got answer, at string) {
+func (w *walk) fetch(method, address string, form url.Values) (got response, at string) {
 	w.t.Helper()
 	w.v.site.clock.Add(time.Second) // rate limits are per minute
 	for range 5 {
@@ -273,7 +273,7 @@ func (w *walk) fetch(method, address string, form url.Values) (got answer, at st
 
 // request makes one request as a browser does. Of a stream of events it reads the
 // status only.
-func (w *walk) request(method string, u *url.URL, form url.Values) answer {
+func (w *walk) request(method string, u *url.URL, form url.Values) response {
 	w.t.Helper()
 	if u.Path != "/live" {
 		return w.v.do(method, u.RequestURI(), form.Encode(), []string{"Accept", "text/html,*/*"})
@@ -287,11 +287,11 @@ func (w *walk) request(method string, u *url.URL, form url.Values) answer {
 	cancel()
 	_, _ = io.Copy(io.Discard, res.Body) // ends with the canceled request
 	_ = res.Body.Close()
-	return answer{status: res.StatusCode, header: res.Header}
+	return response{status: res.StatusCode, header: res.Header}
 }
 
 // collect notes the links and forms of a page.
-func (w *walk) collect(a answer, at string) {
+func (w *walk) collect(a response, at string) {
 	w.t.Helper()
 	if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
 		return

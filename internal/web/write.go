@@ -67,7 +67,7 @@ func (d *Dashboard) write(p *page) error {
 	if err != nil {
 		return err
 	}
-	answer, err := d.api.SendMessage(p.ctx(), &gen.MessageSend{
+	response, err := d.api.SendMessage(p.ctx(), &gen.MessageSend{
 		To: gen.NewAddressArrayRecipients(addressesOf(f.To)), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc),
 		Subject: f.Subject, Text: gen.NewOptNilString(f.Text),
 	}, gen.SendMessageParams{InboxID: p.r.PathValue("inbox"), IdempotencyKey: optional(f.Once)})
@@ -78,15 +78,15 @@ func (d *Dashboard) write(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.wrote(answer)
+	return p.wrote(response)
 }
 
 // wrote redirects to the new message: to its thread, or to the approval queue.
-func (p *page) wrote(answer any) error {
-	if dr, held := answer.(*gen.Draft); held {
+func (p *page) wrote(response any) error {
+	if dr, held := response.(*gen.Draft); held {
 		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
 	}
-	m, ok := answer.(*gen.Message)
+	m, ok := response.(*gen.Message)
 	if !ok {
 		return errFailed
 	}
@@ -130,7 +130,7 @@ func (d *Dashboard) reply(p *page) error {
 	if err != nil {
 		return err
 	}
-	answer, err := d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
+	response, err := d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
 		ReplyAll: gen.NewOptBool(f.All), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc), Text: gen.NewOptNilString(f.Text),
 	}, gen.ReplyToMessageParams{MessageID: p.r.PathValue("mail"), IdempotencyKey: optional(f.Once)})
 	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
@@ -140,7 +140,7 @@ func (d *Dashboard) reply(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.wrote(answer)
+	return p.wrote(response)
 }
 
 // addressesOf parses an address field. It passes text that it cannot parse to the

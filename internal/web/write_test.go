@@ -13,7 +13,7 @@ import (
 var onceField = regexp.MustCompile(`name="once" value="([^"]+)"`)
 
 // once is the idempotency key of the form on a page.
-func (a answer) once(t *testing.T) string {
+func (a response) once(t *testing.T) string {
 	t.Helper()
 	m := onceField.FindStringSubmatch(a.body)
 	if m == nil {
@@ -44,7 +44,7 @@ func TestFormThatIsSentAgainSendsOneMail(t *testing.T) {
 		in := s.newInbox(t, "desk", gen.SendPolicyOpen)
 		v := s.visitAsUser(t)
 		path := "/inboxes/" + in.ID + "/write"
-		send := func(once, text string) answer {
+		send := func(once, text string) response {
 			return v.post(path, []string{"to", "bob@out.example", "subject", "Hi", "text", text, "once", once})
 		}
 		first := v.get(path).want(t, http.StatusOK).once(t)
@@ -55,7 +55,7 @@ func TestFormThatIsSentAgainSendsOneMail(t *testing.T) {
 		sent, err := s.api.ListInboxMessages(s.asUser(t), gen.ListInboxMessagesParams{InboxID: in.ID})
 		must(t, err)
 		if len(sent.Data) != 1 {
-			t.Errorf("%d mails were sent, want 1", len(sent.Data))
+			t.Errorf("%d messages were sent, want 1", len(sent.Data))
 		}
 		// Another mail by a key that is used up: the form gets a key that is good.
 		other := send(first, "Something else").want(t, http.StatusUnprocessableEntity).once(t)

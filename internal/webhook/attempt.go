@@ -77,7 +77,7 @@ func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.Claim
 }
 
 // settle converts a response, or the lack of one, to a delivery result.
-func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a answer) store.DeliveryResult {
+func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a response) store.DeliveryResult {
 	if a.status == 0 {
 		return d.again(failed(r, a.fault), c, 0)
 	}

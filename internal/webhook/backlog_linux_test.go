@@ -33,6 +33,6 @@ func newUnconnectable(t *testing.T) string {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	t.Fatal("the system lets everybody wait")
+	t.Fatal("the system delays all connections")
 	return ""
 }

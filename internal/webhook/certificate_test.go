@@ -97,6 +97,6 @@ func TestBadCertificatesAreRefused(t *testing.T) { // W6
 		}
 	}
 	if n := posts.Load(); n != 1 {
-		t.Errorf("%d posts arrived, want the good one alone", n)
+		t.Errorf("%d posts arrived, want only the good one", n)
 	}
 }

@@ -34,9 +34,9 @@ type post struct {
 // receiver is the server of an endpoint. The test sets its responses.
 type receiver struct {
 	*httptest.Server
-	mu     sync.Mutex
-	posts  []post
-	answer http.HandlerFunc
+	mu      sync.Mutex
+	posts   []post
+	handler http.HandlerFunc
 }
 
 func postOf(r *http.Request, body string) post {
@@ -46,25 +46,25 @@ func postOf(r *http.Request, body string) post {
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{answer: func(http.ResponseWriter, *http.Request) {}}
+	r := &receiver{handler: func(http.ResponseWriter, *http.Request) {}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		req.Body = io.NopCloser(bytes.NewReader(body)) // for the response
 		p := postOf(req, string(body))
 		r.mu.Lock()
 		r.posts = append(r.posts, p)
-		answer := r.answer
+		handler := r.handler
 		r.mu.Unlock()
-		answer(w, req)
+		handler(w, req)
 	}))
 	t.Cleanup(r.Close)
 	return r
 }
 
-func (r *receiver) answers(f http.HandlerFunc) {
+func (r *receiver) respond(f http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answer = f
+	r.handler = f
 }
 
 func (r *receiver) got() []post {
@@ -181,7 +181,7 @@ func TestSchedule(t *testing.T) { // W10, W9: the id stays, the timestamp is fre
 		cfg.Now = clock.Now
 		s := storetest.OpenConfig(t, cfg)
 		r := newReceiver(t)
-		r.answers(status(http.StatusInternalServerError))
+		r.respond(status(http.StatusInternalServerError))
 		in := storetest.Inbox(t, s)
 		w, _ := newEndpoint(t, s, in.AccountID, r.URL)
 		d := newDispatcher(t, s, clock.Now)

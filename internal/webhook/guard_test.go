@@ -197,7 +197,7 @@ func TestEveryCallIsGuarded(t *testing.T) { // W12, W1
 		}
 	}
 	if found := address.FindString(log.String()); found != "" || log.Len() == 0 {
-		t.Errorf("%d bytes of log tell %q", log.Len(), found)
+		t.Errorf("%d bytes of log contain %q", log.Len(), found)
 	}
 }
 

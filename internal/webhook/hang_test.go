@@ -40,7 +40,7 @@ func newHanging(t *testing.T, inTheMiddle bool) *receiver {
 	t.Helper()
 	release := make(chan struct{})
 	r := newReceiver(t)
-	r.answers(func(w http.ResponseWriter, req *http.Request) {
+	r.respond(func(w http.ResponseWriter, req *http.Request) {
 		if inTheMiddle {
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
@@ -76,7 +76,7 @@ func queue(t *testing.T, s *store.Store, in store.Inbox, n int) {
 func delays(t *testing.T, s *store.Store, in store.Inbox, r *receiver, n int) []time.Duration {
 	t.Helper()
 	arrived := make(chan time.Time, n)
-	r.answers(func(http.ResponseWriter, *http.Request) { arrived <- time.Now() })
+	r.respond(func(http.ResponseWriter, *http.Request) { arrived <- time.Now() })
 	took := make([]time.Duration, 0, n)
 	for range n {
 		begun := time.Now()
@@ -104,7 +104,7 @@ func wantSoon(t *testing.T, took []time.Duration) {
 
 // Endpoints that hang at any point of the exchange do not delay other
 // endpoints, whatever their backlog.
-func TestHangingEndpointsHoldUpNobody(t *testing.T) { // W4
+func TestHangingEndpointsDelayNoOther(t *testing.T) { // W4
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)

@@ -52,7 +52,7 @@ func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 		}
 		o := &orderly{before: map[string][]string{}, accepted: map[string]bool{}, refused: map[string]int{}}
 		r := newReceiver(t)
-		r.answers(o.take)
+		r.respond(o.take)
 		account := storetest.Account(t, s)
 		w, _ := newEndpoint(t, s, account.Seq, r.URL)
 		for range emails {

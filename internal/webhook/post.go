@@ -61,38 +61,38 @@ func (p *poster) close() {
 	}
 }
 
-// answer is a response: its status and the beginning of its body, or the reason
+// response is the status and the beginning of the body of a response, or the reason
 // why there is none.
-type answer struct {
+type response struct {
 	status     int // 0: no response
 	fault      string
 	body       string
 	retryAfter time.Duration
 }
 
-func (a answer) ok() bool { return a.status/100 == 2 }
+func (a response) ok() bool { return a.status/100 == 2 }
 
 // post sends body to an endpoint and returns its response.
-func (p *poster) post(ctx context.Context, url string, header http.Header, body []byte) answer {
+func (p *poster) post(ctx context.Context, url string, header http.Header, body []byte) response {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return answer{fault: "the URL is not valid"}
+		return response{fault: "the URL is not valid"}
 	}
 	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", p.agent)
 	client := p.clients[req.URL.Scheme]
 	if client == nil {
-		return answer{fault: "the URL is not valid"}
+		return response{fault: "the URL is not valid"}
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return answer{fault: faultOf(err)}
+		return response{fault: faultOf(err)}
 	}
 	defer func() { _ = res.Body.Close() }()
-	a := answer{status: res.StatusCode}
+	a := response{status: res.StatusCode}
 	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		if n, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); err == nil {
 			a.retryAfter = time.Duration(n) * time.Second

@@ -39,7 +39,7 @@ func TestResultsAreRecordedWithRetries(t *testing.T) {
 
 	// While the endpoint handles the request, another transaction locks the delivery.
 	var locked sync.WaitGroup
-	receiver.answers(func(http.ResponseWriter, *http.Request) {
+	receiver.respond(func(http.ResponseWriter, *http.Request) {
 		held, err := db.Beginx()
 		if err != nil {
 			t.Error(err)

@@ -23,7 +23,7 @@ func TestARotationUnderTrafficFailsNothing(t *testing.T) { // W8
 		var known atomic.Value
 		known.Store(before)
 		arrived := make(chan struct{}, 2*events)
-		r.answers(func(w http.ResponseWriter, req *http.Request) {
+		r.respond(func(w http.ResponseWriter, req *http.Request) {
 			body, _ := io.ReadAll(req.Body)
 			if err := verify(postOf(req, string(body)), known.Load().(string)); err != nil { //nolint:forcetypeassert // nothing else is stored
 				t.Error(err)

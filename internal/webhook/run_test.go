@@ -47,7 +47,7 @@ func TestNothingIsLost(t *testing.T) { // W9
 		s := storetest.OpenConfig(t, cfg)
 		var taken atomic.Int64
 		r := newReceiver(t)
-		r.answers(failSome(0.3, func() { taken.Add(1) }))
+		r.respond(failSome(0.3, func() { taken.Add(1) }))
 		in := storetest.Inbox(t, s)
 		w, _ := newEndpoint(t, s, in.AccountID, r.URL)
 		for range events {
@@ -123,7 +123,7 @@ func failSome(share float64, took func()) http.HandlerFunc {
 
 // A delivery that Run cancels at its end is due again at once, without a
 // counted attempt.
-func TestRunGivesBackWhatItBreaksOff(t *testing.T) {
+func TestRunReleasesCancelledDeliveries(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		arrived := make(chan struct{}, 1)
@@ -150,7 +150,7 @@ func TestRunGivesBackWhatItBreaksOff(t *testing.T) {
 	})
 }
 
-func TestWhatIsGoneEndsTheDelivery(t *testing.T) {
+func TestDeliveryOfADeletedEventEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		r := newReceiver(t)

@@ -39,8 +39,8 @@ type look struct {
 	good bool
 }
 
-// verdicts are the errors of the libraries; empty if they accept the request.
-type verdicts map[string]string
+// results are the errors of the libraries; empty if they accept the request.
+type results map[string]string
 
 // Independent libraries accept every unchanged request up to 5 minutes before
 // and after its time, and reject every changed one.
@@ -49,7 +49,7 @@ func TestOthersVerifyWhatIsSent(t *testing.T) { // W7
 	posts, secret := sentPosts(t, verifiedEvents)
 	looks := looksAt(t, posts, secret)
 	taken := map[string]int{}
-	check := func(l look, said verdicts) {
+	check := func(l look, said results) {
 		for library, fault := range said {
 			if l.good != (fault == "") {
 				t.Errorf("%s, %s: %q for %s", library, l.what, fault, l.ID)
@@ -71,9 +71,9 @@ func TestOthersVerifyWhatIsSent(t *testing.T) { // W7
 			good++
 		}
 	}
-	t.Logf("%d posts looked at in %d ways, %d of them right; taken: %v", verifiedEvents, len(looks), good, taken)
+	t.Logf("%d posts verified in %d ways, %d of them valid; accepted: %v", verifiedEvents, len(looks), good, taken)
 	if len(taken) != 3 {
-		t.Errorf("%d libraries took something, want 3", len(taken))
+		t.Errorf("%d libraries accepted a post, want 3", len(taken))
 	}
 }
 
@@ -86,7 +86,7 @@ func sentPosts(t *testing.T, n int) ([]post, string) {
 	in := storetest.Inbox(t, s)
 	_, secret := newEndpoint(t, s, in.AccountID, r.URL)
 	queue(t, s, in, n)
-	d := newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.Body, c.PerEndpoint = anyBody, 100 })
+	d := newDispatcher(t, s, time.Now, func(c *webhook.Config) { c.Body, c.PerEndpoint = hardBody, 100 })
 	for done := 0; done < n; {
 		k, err := d.RunOnce(t.Context())
 		if err != nil || k == 0 {
@@ -101,8 +101,8 @@ func sentPosts(t *testing.T, n int) ([]post, string) {
 	return posts, secret
 }
 
-// anyBody returns a body with characters that are difficult to encode.
-func anyBody(_ context.Context, e store.Event) ([]byte, error) {
+// hardBody returns a body with characters that are difficult to encode.
+func hardBody(_ context.Context, e store.Event) ([]byte, error) {
 	texts := []string{"plain", "Grüße, 世界 🎉", `"quotes" \ and <tags> & more`, "\u2028 line\r\nfeeds\t\x00", strings.Repeat("long ", 1000), ""}
 	n := 0
 	for _, c := range e.ID {
@@ -142,9 +142,9 @@ func looksAt(t *testing.T, posts []post, secret string) []look {
 }
 
 // askGo runs the Go library of Standard Webhooks, which uses the system clock.
-func askGo(t *testing.T, looks []look) []verdicts {
+func askGo(t *testing.T, looks []look) []results {
 	t.Helper()
-	said := make([]verdicts, len(looks))
+	said := make([]results, len(looks))
 	synctest.Test(t, func(t *testing.T) {
 		for i, l := range looks {
 			time.Sleep(time.Until(time.Unix(l.At, 0))) // passes at once
@@ -156,7 +156,7 @@ func askGo(t *testing.T, looks []look) []verdicts {
 			header.Set("webhook-id", l.ID)
 			header.Set("webhook-timestamp", l.Timestamp)
 			header.Set("webhook-signature", l.Signature)
-			said[i] = verdicts{"go": ""}
+			said[i] = results{"go": ""}
 			if err := w.Verify([]byte(l.Body), header); err != nil {
 				said[i]["go"] = err.Error()
 			}
@@ -166,7 +166,7 @@ func askGo(t *testing.T, looks []look) []verdicts {
 }
 
 // askNode runs the two npm packages of testdata/verify.
-func askNode(t *testing.T, looks []look) []verdicts {
+func askNode(t *testing.T, looks []look) []results {
 	t.Helper()
 	dir := filepath.Join("testdata", "verify")
 	node, err := exec.LookPath("node")
@@ -189,11 +189,11 @@ func askNode(t *testing.T, looks []look) []verdicts {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("node: %v\n%s", err, &faults)
 	}
-	said := make([]verdicts, len(looks))
+	said := make([]results, len(looks))
 	dec := json.NewDecoder(&out)
 	for i := range said {
 		if err := dec.Decode(&said[i]); err != nil || len(said[i]) != 2 {
-			t.Fatalf("verdict %d of %d: %v %v", i, len(said), said[i], err)
+			t.Fatalf("result %d of %d: %v %v", i, len(said), said[i], err)
 		}
 	}
 	return said

@@ -8,8 +8,8 @@ func (m *reportMail) isAutoReply() bool {
 	if m.byDaemon() {
 		return false
 	}
-	answers := m.auto == "auto-replied" || m.auto == "auto-notified"
-	if answers && len(m.failed) == 0 || m.vacation {
+	replies := m.auto == "auto-replied" || m.auto == "auto-notified"
+	if replies && len(m.failed) == 0 || m.vacation {
 		return !containsAny(m.subject, phrases().subject)
 	}
 	return beginsWithAny(strings.ToLower(m.subject), phrases().autoReply)

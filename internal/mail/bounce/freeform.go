@@ -61,14 +61,14 @@ func (m *reportMail) mayBeReport() bool {
 		return false
 	}
 	subject, words := containsAny(m.subject, phrases().subject), containsAny(m.head, phrases().text)
-	returns, told := m.original != "" || m.tail != "", m.showsFailure()
+	returns, fails := m.original != "" || m.tail != "", m.showsFailure()
 	switch {
 	case m.byDaemon() || m.isReport:
-		return len(m.failed) > 0 || subject || words && (told || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
+		return len(m.failed) > 0 || subject || words && (fails || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
 	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"): // a person writes about a bounce
 		return false
 	case m.nullPath:
-		return len(m.failed) > 0 || told && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
+		return len(m.failed) > 0 || fails && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
 	}
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 )
 
-var showMisses = flag.Bool("misses", false, "print each record of testdata/notices that is read wrong, but for those held out")
+var showMisses = flag.Bool("misses", false, "print each record of testdata/notices that is read wrong, except those held out")
 
 // notice is one record of testdata/notices; its README.md has the format.
 type notice struct {

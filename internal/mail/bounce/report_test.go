@@ -169,22 +169,22 @@ func TestOrdinaryMailIsNoReport(t *testing.T) {
 			"See below.\n\n---------- Forwarded message ----------\nFrom: MAILER-DAEMON@c.example\n\n<you@c.example>: user unknown\n",
 		},
 		{"a bill from the postmaster", "From: Postmaster <postmaster@host.example>\nSubject: Your invoice\n", "Dear bob@b.example,\nplease pay 550 EUR.\n"},
-		{"a password mail", "Return-Path: <>\nFrom: no-reply@shop.example\nSubject: Your code is 550511\n", "Use 550511 for you@c.example.\n"},
+		{"a message with a code", "Return-Path: <>\nFrom: no-reply@shop.example\nSubject: Your code is 550511\n", "Use 550511 for you@c.example.\n"},
 		{"an out of office note", "Return-Path: <>\nFrom: Ann <ann@c.example>\nSubject: Bob has a question\n", "I am on holiday. Write to bob@c.example.\n"},
 		{
 			"a mailing list about mail", "Precedence: list\nList-Id: <qmail.list.example>\nFrom: Dan <dan@c.example>\nSubject: delivery failure with qmail\n",
 			"I see: <you@c.example>: Sorry, no mailbox here by that name. (#5.1.1)\n--- Below this line is a copy of the message.\n",
 		},
-		{"a mail about full mailboxes", "From: IT <it@c.example>\nSubject: Mailbox full\n", "you@c.example\nYour mailbox is full. Delete something.\n"},
+		{"a message about full mailboxes", "From: IT <it@c.example>\nSubject: Mailbox full\n", "you@c.example\nYour mailbox is full. Delete something.\n"},
 		{
-			"a receipt of a reader", "Return-Path: <>\nFrom: Bob <bob@b.example>\nSubject: Read: Hello\nContent-Type: multipart/report; report-type=disposition-notification; boundary=x\n",
+			"a read receipt", "Return-Path: <>\nFrom: Bob <bob@b.example>\nSubject: Read: Hello\nContent-Type: multipart/report; report-type=disposition-notification; boundary=x\n",
 			"--x\n\nThe message you sent could not be delivered before, and was read by\nbob@b.example\n--x\nContent-Type: message/disposition-notification\n\nFinal-Recipient: rfc822; bob@b.example\nDisposition: manual-action/MDN-sent-manually; displayed\n--x--\n",
 		},
 		{
 			"a report of TLS", "From: postmaster@b.example\nSubject: Report Domain: a.example Submitter: b.example\nContent-Type: multipart/report; report-type=tlsrpt; boundary=x\n",
 			"--x\n\n550 sessions failed, mail was not delivered to ann@a.example\n--x--\n",
 		},
-		{"a list of what was held back", "From: Postmaster <postmaster@b.example>\nSubject: Quarantine summary\n", "These messages were not delivered to you:\n\neve@spam.example\n  Buy now\n"},
+		{"a list of quarantined messages", "From: Postmaster <postmaster@b.example>\nSubject: Quarantine summary\n", "These messages were not delivered to you:\n\neve@spam.example\n  Buy now\n"},
 		{
 			"a reply about a bounce", "Return-Path: <>\nFrom: Bob <bob@b.example>\nSubject: RE: Undelivered Mail Returned to Sender\n",
 			"Hi, I got this:\n\n<you@c.example>: 550 5.1.1 User unknown\n\nMy other address works.\n",
@@ -193,8 +193,8 @@ func TestOrdinaryMailIsNoReport(t *testing.T) {
 			"a warning about the reader's own mailbox", "Return-Path: <>\nFrom: postmaster@a.example\nSubject: Your mailbox is almost full\n",
 			"Your mailbox ann@a.example has reached 95% of its quota.\n",
 		},
-		{"an empty mail", "Return-Path: <>\nFrom: MAILER-DAEMON@c.example\nSubject: failure notice\n", ""},
-		{"a mail from nobody", "Subject: failure notice\n", "you@c.example: user unknown\n"},
+		{"an empty message", "Return-Path: <>\nFrom: MAILER-DAEMON@c.example\nSubject: failure notice\n", ""},
+		{"a message without a From", "Subject: failure notice\n", "you@c.example: user unknown\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestDeliveryStatus(t *testing.T) {
 		{"no action", "", "Final-Recipient: rfc822; you@c.example\nStatus: 5.1.1\n", []string{"you@c.example hard no_mailbox 5.1.1"}},
 		{"no Status", "", "Final-Recipient: rfc822; you@c.example\nAction: failed\n", []string{"you@c.example soft"}},
 		{"no address", "", "Final-Recipient: rfc822;\nAction: failed\nStatus: 5.1.1\n", []string{"you@c.example hard no_mailbox 5.1.1"}}, // of the original
-		{"an IP address is no status", "", "Final-Recipient: rfc822; you@c.example\nAction: failed\nDiagnostic-Code: smtp; 554 5.2.0.1 [4.1.1.7] no\n", []string{"you@c.example soft"}},
+		{"an IP address is not a status", "", "Final-Recipient: rfc822; you@c.example\nAction: failed\nDiagnostic-Code: smtp; 554 5.2.0.1 [4.1.1.7] no\n", []string{"you@c.example soft"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestAutoReply(t *testing.T) {
 		{"a header of its own", "X-Autoreply: yes\nSubject: Hello\n", true},
 		{"a person", "Auto-Submitted: no\nSubject: Re: Hello\n", false},
 		{"a list", "Precedence: bulk\nSubject: News\n", false},
-		{"a machine that answers nothing", "Auto-Submitted: auto-generated\nSubject: Your code\n", false},
+		{"automated mail that is not a reply", "Auto-Submitted: auto-generated\nSubject: Your code\n", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

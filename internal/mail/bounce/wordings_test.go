@@ -26,7 +26,7 @@ func TestWordings(t *testing.T) {
 		for _, form := range []struct{ name, said, status string }{
 			{"alone", said, ""},
 			{"generic status", said, genericStatus(said)},
-			{"answer to RCPT TO", said + " (in reply to RCPT TO command)", genericStatus(said)},
+			{"reply to RCPT TO", said + " (in reply to RCPT TO command)", genericStatus(said)},
 		} {
 			v := interpret(form.said, "", "", form.status)
 			if v.hard() != (kind == "hard") {

@@ -173,9 +173,9 @@ type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// TestComposedMailsReadBack composes messages with any content and reads them
+// TestComposedMessagesReadBack composes messages with any content and reads them
 // with our parser and the standard library.
-func TestComposedMailsReadBack(t *testing.T) {
+func TestComposedMessagesReadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawMail(t)

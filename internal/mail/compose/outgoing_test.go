@@ -30,9 +30,9 @@ import (
 // content: ours, the standard library and go-message.
 func TestAThousandMessagesReadBack(t *testing.T) {
 	t.Parallel()
-	const mails = 1000
+	const messages = 1000
 	examples := rapid.Custom(drawMail)
-	for i := range mails {
+	for i := range messages {
 		o := examples.Example(i)
 		utf8 := i%20 == 0
 		if utf8 {
@@ -40,23 +40,23 @@ func TestAThousandMessagesReadBack(t *testing.T) {
 		}
 		var raw bytes.Buffer
 		if _, err := o.WriteTo(&raw); err != nil {
-			t.Fatalf("mail %d: %v", i, err)
+			t.Fatalf("message %d: %v", i, err)
 		}
 		for _, fault := range wireFaults(raw.Bytes(), utf8) {
-			t.Errorf("mail %d: %s", i, fault)
+			t.Errorf("message %d: %s", i, fault)
 		}
 		want := contentsOf(&o)
 		for name, read := range map[string]func([]byte) (string, []string, error){"ours": readOurs, "net/mail": readStandard, "go-message": readGoMessage} {
 			subject, got, err := read(raw.Bytes())
 			if err != nil {
-				t.Errorf("mail %d, %s: %v\n%s", i, name, err, raw.Bytes())
+				t.Errorf("message %d, %s: %v\n%s", i, name, err, raw.Bytes())
 				continue
 			}
 			if plaintext.FoldSpace(subject) != plaintext.FoldSpace(o.Subject) {
-				t.Errorf("mail %d, %s: subject %q, want %q", i, name, subject, o.Subject)
+				t.Errorf("message %d, %s: subject %q, want %q", i, name, subject, o.Subject)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("mail %d, %s: parts (-want +got)\n%s", i, name, diff)
+				t.Errorf("message %d, %s: parts (-want +got)\n%s", i, name, diff)
 			}
 		}
 		if t.Failed() {

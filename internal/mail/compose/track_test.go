@@ -22,8 +22,8 @@ func TestRewriteLinks(t *testing.T) {
 			"an area and a closed one", `<area href="http://a.example"><a href=http://b.example />`,
 			`<area href="https://mail.example/t?a=1&amp;b=http://a.example"><a href="https://mail.example/t?a=1&amp;b=http://b.example"/>`,
 		},
-		{"what is no web page", `<a href="mailto:a@b.example">x</a><a href='#top'>y</a><a name=z>z</a>`, ""},
-		{"what is no link", `<link href="http://a.example"><img src="http://a.example"><base href="http://a.example"><form action="http://a.example">`, ""},
+		{"links that are not to web pages", `<a href="mailto:a@b.example">x</a><a href='#top'>y</a><a name=z>z</a>`, ""},
+		{"URLs that are not links", `<link href="http://a.example"><img src="http://a.example"><base href="http://a.example"><form action="http://a.example">`, ""},
 		{"text that looks like one", `<!-- <a href="http://a.example"> --><style><a href="http://a.example"></style><title><a href="http://a.example"></title>`, ""},
 		{"two targets", `<a href="#x" href="http://a.example">x</a>`, ""},
 		{"broken", `<p>1 < 2 <a href="http://a.example`, ""},
@@ -39,7 +39,7 @@ func TestRewriteLinks(t *testing.T) {
 	}
 }
 
-func TestPixelStandsAtTheEnd(t *testing.T) {
+func TestPixelIsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const pixel = `<img src="https://mail.example/o?a&amp;b" width="1" height="1" alt="" style="border:0">`
 	none := func(string) string { return "" }

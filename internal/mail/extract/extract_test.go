@@ -20,7 +20,7 @@ func TestExtractCodes(t *testing.T) {
 		{"at the start of a sentence", "Hi", "735120 is your Acme security code. Do not share it.", "735120"},
 		{"on a line of its own", "Sign in", "Enter this code to sign in:\n\n  735120  \n\nIt expires in 15 minutes.", "735120"},
 		{"two lines below", "Sign in", "Your one-time passcode is below.\n\nDo not share it.\n\n7351\n", "7351"},
-		{"above what says so", "Acme", "735120\n\nis your confirmation code.", "735120"},
+		{"above the text that announces it", "Acme", "735120\n\nis your confirmation code.", "735120"},
 		{"in the subject alone", "735120 is your Acme code", "Hello,\n\nsomeone wants to sign in.", "735120"},
 		{"in subject and text", "Your code is 735120", "Use 735120 to continue.", "735120"},
 		{"after a verb", "Confirm your device", "Type 735120 to verify this device.", "735120"},
@@ -72,7 +72,7 @@ func TestExtractCodes(t *testing.T) {
 		{"an older mail", "Re: Code", "Your new code is 735120.\n\nOn Thu, Acme wrote:\n> Your code is 111222.", "735120"},
 		{"an older mail below its header", "Re: Code", "Your new code is 735120.\n\nFrom: Acme\nSent: Friday\nTo: Ann\nSubject: Code\n\nYour code is 111222.", "735120"},
 		{"a web address", "Code", "See https://example.com/code/482133 or use the code 735120.", "735120"},
-		{"the same again", "Code", "Your code: 735120\n\nAgain: 735 120", "735120"},
+		{"the same code twice", "Code", "Your code: 735120\n\nAgain: 735 120", "735120"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestExtractNoCode(t *testing.T) {
 		{"a postal code", "Address", "Our zip code is 94107. Postal code 10117 Berlin."},
 		{"a promotion", "20% off", "Use code SAVE20 at checkout, or the promo code 482133."},
 		{"a discount in German", "Rabatt", "Ihr Gutscheincode: 482133"},
-		{"an error code", "Error", "The server answered with status code 50013 and error code 482133."},
+		{"an error code", "Error", "The server responded with status code 50013 and error code 482133."},
 		{"an amount of time", "Code", "Your code expires in 6000 seconds."},
 		{"a code that is over", "Your code has expired", "The code we sent at 09:14 has expired."},
 		{"backup codes", "New backup codes", "You made 10 new backup codes on 13 Nov 2026."},

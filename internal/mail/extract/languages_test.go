@@ -22,7 +22,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/htmltext"
 )
 
-var showMisses = flag.Bool("misses", false, "print each message of testdata/languages that is read wrong, but for those held out")
+var showMisses = flag.Bool("misses", false, "print each message of testdata/languages that is read wrong, except those held out")
 
 var exportTo = flag.String("export", "", "write the messages of testdata/languages to this file, one JSON object per line")
 

@@ -30,7 +30,7 @@ func TestHTMLToText(t *testing.T) {
 		{"a link that shows its address", `<a href="https://example.com/">https://example.com/</a>`, "https://example.com/"},
 		{"a link that leads nowhere", `<a href="#top">Top</a> <a href="mailto:a@b.c">Mail</a>`, "Top Mail"},
 		{"a quotation", "Yes<div>Ann wrote:</div><blockquote>One<br>Two<blockquote type=cite>Three</blockquote></blockquote>No", "Yes\nAnn wrote:\n>\n> One\n> Two\n> >\n> > Three\n\nNo"},
-		{"an indented block is no quotation", "Yes<blockquote>One</blockquote>", "Yes\n\nOne"},
+		{"an indented block is not a quotation", "Yes<blockquote>One</blockquote>", "Yes\n\nOne"},
 		{"text alone", "a < b", "a < b"},
 		{"a broken tag at the end", "Yes<div", "Yes"},
 		{"stray end tags", "</div></p></table>Yes</b>", "Yes"},

@@ -23,7 +23,7 @@ func TestToUTF8(t *testing.T) {
 		{"no charset, windows-1252", "", "Gr\xfc\xdfe \x80", "Grüße €"},
 		{"ASCII that is UTF-8", "US-ASCII", "Grüße", "Grüße"},
 		{"ASCII that is windows-1252", "us-ascii", "Gr\xfc\xdfe", "Grüße"},
-		{"an unknown charset", "x-nobody", "Gr\xfc\xdfe", "Grüße"},
+		{"an unknown charset", "x-unknown", "Gr\xfc\xdfe", "Grüße"},
 		{"a label in quotes", "\"iso-8859-1\"", "\xfc", "ü"},
 		{"latin 2", "iso-8859-2", "\xb3\xf3d\xbc", "łódź"},
 		{"latin 9", "iso-8859-15", "\xa4", "€"},
@@ -113,7 +113,7 @@ func TestEveryCharsetKeepsTheText(t *testing.T) {
 	for i := range all {
 		all[i] = byte(i)
 	}
-	names := []string{"", "utf-8", "x-nobody", "iso-8859-6", "ibm865", "windows-1255"}
+	names := []string{"", "utf-8", "x-unknown", "iso-8859-6", "ibm865", "windows-1255"}
 	for name := range usualCharsets() {
 		names = append(names, name)
 	}

@@ -21,7 +21,7 @@ func TestReadHeader(t *testing.T) {
 		{"fields with their line breaks", "A: 1\r\nb : 2\r\n\t3\r\n\r\nbody\r\n", []string{"A: 1\r\n", "b : 2\r\n\t3\r\n"}, "body\r\n"},
 		{"no body", "A: 1\r\n", []string{"A: 1\r\n"}, ""},
 		{"empty lines in front", "\r\n\r\nA: 1\r\n\r\nbody", []string{"A: 1\r\n"}, "body"},
-		{"what is no field is left out", "From ann\r\nA: 1\r\nno field\r\nB: 2\r\n\r\n", []string{"A: 1\r\n", "B: 2\r\n"}, ""},
+		{"lines that are not fields are left out", "From ann\r\nA: 1\r\nno field\r\nB: 2\r\n\r\n", []string{"A: 1\r\n", "B: 2\r\n"}, ""},
 		{"no header at all", "just text, and more\r\n", nil, "just text, and more\r\n"},
 		{"nothing", "", nil, ""},
 		{"a body longer than the buffer", "A: 1\r\n\r\n" + strings.Repeat("x", 200<<10), []string{"A: 1\r\n"}, strings.Repeat("x", 200<<10)},
@@ -57,7 +57,7 @@ func TestReadHeaderAgreesWithParse(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
 		"From: a@x.example\r\nFrom: b@y.example\r\n\r\n",
-		"From: nobody\r\nFrom: b@y.example\r\n\r\n",
+		"From: bob\r\nFrom: b@y.example\r\n\r\n",
 		"From : =?utf-8?q?x=40z.example?= <a@x.example>, b@y.example\r\n\r\n",
 		"\r\nFrom: team: a@x.example, b@y.example;\r\n\r\nFrom: c@z.example\r\n",
 		"From: a@\xe1.example\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n",

@@ -26,7 +26,7 @@ func TestDecodeWords(t *testing.T) {
 		{"a space inside, against the rules", "=?utf-8?q?two words?=", "two words"},
 		{"a word without an end stays", "=?utf-8?q?never", "=?utf-8?q?never"},
 		{"an unknown encoding stays", "=?utf-8?x?abc?= =?utf-8?q?d?=", "=?utf-8?x?abc?= d"},
-		{"an unknown charset is guessed", "=?x-nobody?q?caf=E9?=", "café"},
+		{"an unknown charset is guessed", "=?x-unknown?q?caf=E9?=", "café"},
 		{"broken escapes stay", "=?utf-8?q?50=_=Zx?=", "50= =Zx"},
 		{"raw UTF-8", "Grüße", "Grüße"},
 		{"raw windows-1252", "Gr\xfc\xdfe", "Grüße"},
@@ -122,8 +122,8 @@ func TestMessageIDs(t *testing.T) {
 		{"words around it", "Message from Ann of Friday <a@b>", []string{"<a@b>"}},
 		{"without brackets", " a@b ", []string{"<a@b>"}},
 		{"only words", "Your message of Friday", nil},
-		{"what would fold a header is none", "<a\x01b@c> <d e@f> <g\xfc@h>", nil},
-		{"one that is too long is none", long + " <a@b>", []string{"<a@b>"}},
+		{"an id with a control character is ignored", "<a\x01b@c> <d e@f> <g\xfc@h>", nil},
+		{"a long id is ignored", long + " <a@b>", []string{"<a@b>"}},
 		{"brackets without end", "<a@b> <c@d", []string{"<a@b>"}},
 	}
 	for _, tt := range tests {
@@ -164,7 +164,7 @@ func TestParseAddressList(t *testing.T) {
 		{"bytes that are not UTF-8", "\xf1@c.d", []mail.Address{{Email: "ñ@c.d"}}},
 		{"semicolons instead of commas", "a@b.c; d@e.f", []mail.Address{{Email: "a@b.c"}, {Email: "d@e.f"}}},
 		{"nothing but commas", ",, ,", nil},
-		{"words alone are no address", "Mail Delivery System", nil},
+		{"words alone are not an address", "Mail Delivery System", nil},
 		{"empty brackets", "<>", nil},
 		{"spaces about the at sign", "a @ b.c", []mail.Address{{Email: "a@b.c"}}},
 		{"a line break that an encoded word hides", "=?utf-8?q?A=0D=0ABcc:_x@y.z?= <a@b.c>", []mail.Address{{Name: "A Bcc: x@y.z", Email: "a@b.c"}}},

@@ -164,7 +164,7 @@ func TestTransferDecoders(t *testing.T) {
 		{"uuencode", "x-uuencode", "begin 644 a.txt\r\n#0V%T\r\n%\"@H*\"@H\r\n`\r\nend\r\nmore\r\n", "Cat\n\n\n\n\n"},
 		{"uuencode that is cut off", "uuencode", "begin 644 a.txt\n#0V", "C"},
 		{"uuencode without a beginning", "uuencode", "#0V%T\n", ""},
-		{"an unknown encoding is none", "x-zip", "a=3D", "a=3D"},
+		{"an unknown encoding is ignored", "x-zip", "a=3D", "a=3D"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

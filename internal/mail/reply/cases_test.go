@@ -32,7 +32,7 @@ func TestReplyCases(t *testing.T) {
 				name, rest, _ := strings.Cut(block, "\n")
 				text, want, ok := strings.Cut(rest, "\n=====\n")
 				if !ok {
-					t.Fatalf("%s: nothing is said of what is new", name)
+					t.Fatalf("%s: no expected reply text", name)
 				}
 				t.Run(name, func(t *testing.T) {
 					got := Text(text, nil)

@@ -89,21 +89,21 @@ func (r *replyReader) interleaved(from int) []string {
 		last--
 	}
 	var kept []string
-	seenQuote, afterBlank, inAnswer := false, false, false
+	seenQuote, afterBlank, inReply := false, false, false
 	for i, line := range r.lines[from:] {
 		if from+i >= last && (kept == nil || isSignature(line) || isDeviceLine(line)) {
 			break
 		}
 		switch {
 		case isQuoted(line):
-			seenQuote, inAnswer = true, false
+			seenQuote, inReply = true, false
 		case line == "":
-		case seenQuote && (afterBlank || inAnswer):
-			if !inAnswer {
+		case seenQuote && (afterBlank || inReply):
+			if !inReply {
 				kept = append(kept, "")
 			}
 			kept = append(kept, line)
-			inAnswer = true
+			inReply = true
 		}
 		afterBlank = line == "" || isQuoteMark(line)
 	}

@@ -79,9 +79,9 @@ values?.addEventListener('input', () => {
   clearTimeout(typed);
   typed = setTimeout(async () => {
     const to = `${values.action}?${new URLSearchParams(new FormData(values))}`, mine = ++asked;
-    const answer = await fetch(to, { headers: { Accept: 'text/html' } }).catch(() => ({}));
-    if (!answer.ok || answer.redirected || mine !== asked) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const response = await fetch(to, { headers: { Accept: 'text/html' } }).catch(() => ({}));
+    if (!response.ok || response.redirected || mine !== asked) return;
+    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
     for (const part of document.querySelectorAll('[data-preview-part]')) {
       const now = document.adoptNode(fresh.querySelector(`[data-preview-part="${part.dataset.previewPart}"]`));
       part.replaceWith(now);

@@ -34,9 +34,9 @@ function soon() {
 }
 
 async function refresh() {
-  const answer = await fetch(location.href, { headers: { Accept: 'text/html' } });
-  if (!answer.ok || answer.redirected) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const response = await fetch(location.href, { headers: { Accept: 'text/html' } });
+  if (!response.ok || response.redirected) return;
+  const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   for (const part of document.querySelectorAll('[data-live-part]')) {
     const now = fresh.querySelector(`[data-live-part="${part.dataset.livePart}"]`);
     if (!now || now.outerHTML === (shown.get(part) ?? part.outerHTML)) continue;

@@ -8,10 +8,10 @@ let asked = 0;
 // ask shows what the server finds for the text.
 async function ask() {
   const mine = ++asked;
-  const answer = await fetch(`/go?q=${encodeURIComponent(input.value)}`, { headers: { Accept: 'text/html' } });
-  if (!answer.ok || mine !== asked) return;
-  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  if (mine !== asked) return; // a later answer came first
+  const response = await fetch(`/go?q=${encodeURIComponent(input.value)}`, { headers: { Accept: 'text/html' } });
+  if (!response.ok || mine !== asked) return;
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+  if (mine !== asked) return; // a later response came first
   list.replaceChildren(...[...page.querySelectorAll('.go li')].map((li) => document.adoptNode(li)));
   choose(0);
 }

@@ -28,9 +28,9 @@ async function show(path, row) {
   }
   shown = path;
   if (row) mark(row);
-  const answer = await fetch(path, { headers: { Accept: 'text/html' } });
-  if (!answer.ok || answer.redirected) return void location.assign(path);
-  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const response = await fetch(path, { headers: { Accept: 'text/html' } });
+  if (!response.ok || response.redirected) return void location.assign(path);
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html');
   if (shown !== path) return; // another one was opened meanwhile
   const main = page.querySelector('main');
   main.querySelector('.back')?.remove();
@@ -97,7 +97,7 @@ if (reader) {
     mark(rows().find((a) => new URL(a.href).pathname === path));
     const known = pane.querySelector('[data-live-part=latest]')?.textContent;
     if (known === undefined) return;
-    fetch(path, { headers: { Accept: 'text/html' } }).then((answer) => answer.text()).then((text) => {
+    fetch(path, { headers: { Accept: 'text/html' } }).then((response) => response.text()).then((text) => {
       const now = new DOMParser().parseFromString(text, 'text/html').querySelector('[data-live-part=latest]')?.textContent;
       const more = pane?.querySelector('[data-live-more]');
       if (more && now !== undefined && now !== known) more.hidden = false;

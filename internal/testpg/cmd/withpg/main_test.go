@@ -50,7 +50,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestServeWantsACommand(t *testing.T) {
+func TestCommandIsRequired(t *testing.T) {
 	t.Parallel()
 	if _, err := serve(nil, testpg.Options{}, nil); err == nil {
 		t.Error("no error")

@@ -13,11 +13,11 @@ import (
 // unhandled starts the SDK's plain-text error for an unknown method.
 const unhandled = "JSON RPC not handled: "
 
-// answer rewrites the SDK's error for unknown methods into a JSON-RPC error
+// unknownMethod rewrites the SDK's error for unknown methods into a JSON-RPC error
 // (JSON-RPC 2.0 section 5.1) with the id of the call. The SDK does so for
 // protocol version 2026-07-28 and later; for older ones it sends 400 in plain
 // text.
-type answer struct {
+type unknownMethod struct {
 	http.ResponseWriter
 	id     json.RawMessage
 	method string
@@ -25,7 +25,7 @@ type answer struct {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *answer) WriteHeader(status int) {
+func (w *unknownMethod) WriteHeader(status int) {
 	if status == http.StatusBadRequest && len(w.id) > 0 && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		w.held = true
 		return
@@ -35,7 +35,7 @@ func (w *answer) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter. The SDK writes the error text in a single
 // call.
-func (w *answer) Write(text []byte) (int, error) {
+func (w *unknownMethod) Write(text []byte) (int, error) {
 	if !w.held {
 		return w.ResponseWriter.Write(text)
 	}
@@ -60,4 +60,4 @@ func (w *answer) Write(text []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *unknownMethod) Unwrap() http.ResponseWriter { return w.ResponseWriter }

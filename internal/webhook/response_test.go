@@ -15,12 +15,12 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// oneAttempt delivers one event to an endpoint with the handler answer, and
+// oneAttempt delivers one event to an endpoint with this handler, and
 // returns the delivery and the endpoint.
-func oneAttempt(t *testing.T, answer http.HandlerFunc) (store.Delivery, store.Webhook) {
+func oneAttempt(t *testing.T, handler http.HandlerFunc) (store.Delivery, store.Webhook) {
 	t.Helper()
 	r := newReceiver(t)
-	r.answers(answer)
+	r.respond(handler)
 	s := storetest.OpenSQLite(t)
 	in := storetest.Inbox(t, s)
 	w, _ := newEndpoint(t, s, in.AccountID, r.URL)
@@ -47,44 +47,44 @@ func TestRedirectsAreNotFollowed(t *testing.T) { // W3
 	}
 }
 
-func TestLittleOfAnAnswerIsReadAndLessKept(t *testing.T) { // W5
+func TestLongResponsesAreCut(t *testing.T) { // W5
 	t.Parallel()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = io.CopyN(z, zeros{}, 10<<20)
 	_ = z.Close()
 	tests := []struct {
-		name   string
-		answer http.HandlerFunc
-		status store.DeliveryStatus
-		kept   int
+		name    string
+		handler http.HandlerFunc
+		status  store.DeliveryStatus
+		kept    int
 	}{
-		{"a short one", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }, store.DeliverySucceeded, 4},
-		{"an endless one", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, letters{}) }, store.DeliverySucceeded, 1024},
-		{"a packed one", func(w http.ResponseWriter, _ *http.Request) {
+		{"a short response", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }, store.DeliverySucceeded, 4},
+		{"an endless response", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, letters{}) }, store.DeliverySucceeded, 1024},
+		{"a compressed response", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(packed.Bytes())
 		}, store.DeliverySucceeded, -1},
 		{"1 MB of header", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Large", strings.Repeat("x", 1<<20))
 		}, store.DeliveryPending, 0},
-		{"bytes that are no text", func(w http.ResponseWriter, _ *http.Request) {
+		{"bytes that are not text", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("a\x00\xff\xc3b"))
 		}, store.DeliverySucceeded, 2},
 	}
 	for _, tt := range tests {
-		d, _ := oneAttempt(t, tt.answer)
+		d, _ := oneAttempt(t, tt.handler)
 		if d.Status != tt.status {
 			t.Errorf("%s: %+v", tt.name, d)
 		}
 		if d.LastBody == nil {
 			if tt.kept != 0 {
-				t.Errorf("%s: nothing is kept", tt.name)
+				t.Errorf("%s: no body is stored", tt.name)
 			}
 			continue
 		}
 		if n := len(*d.LastBody); n > 1024 || tt.kept >= 0 && n != tt.kept {
-			t.Errorf("%s: %d bytes are kept", tt.name, n)
+			t.Errorf("%s: %d bytes are stored", tt.name, n)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 func (letters) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte("x"), len(b))), nil }
 
-func TestGoneTurnsTheEndpointOff(t *testing.T) { // W10
+func TestStatus410DisablesTheEndpoint(t *testing.T) { // W10
 	t.Parallel()
 	d, w := oneAttempt(t, status(http.StatusGone))
 	if d.Status != store.DeliveryFailed || w.Active || w.DisabledReason == nil {
@@ -126,7 +126,7 @@ func TestRetryAfterIsObeyed(t *testing.T) { // W10
 		clock := storetest.NewClock(begin)
 		s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
 		r := newReceiver(t)
-		r.answers(func(w http.ResponseWriter, _ *http.Request) {
+		r.respond(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", tt.after)
 			w.WriteHeader(tt.code)
 		})
@@ -145,7 +145,7 @@ func TestFiveDaysOfFailuresTurnTheEndpointOff(t *testing.T) { // W10
 	clock := storetest.NewClock(begin)
 	s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
 	r := newReceiver(t)
-	r.answers(status(http.StatusBadGateway))
+	r.respond(status(http.StatusBadGateway))
 	in := storetest.Inbox(t, s)
 	w, _ := newEndpoint(t, s, in.AccountID, r.URL)
 	d := newDispatcher(t, s, clock.Now)
@@ -168,12 +168,12 @@ func TestFiveDaysOfFailuresTurnTheEndpointOff(t *testing.T) { // W10
 	if !active() {
 		t.Fatal("it was turned off too early")
 	}
-	r.answers(status(http.StatusOK)) // one success resets the count
+	r.respond(status(http.StatusOK)) // one success resets the count
 	attempt()
 	for range 5 {
 		attempt()
 	}
-	r.answers(status(http.StatusBadGateway))
+	r.respond(status(http.StatusBadGateway))
 	attempt()
 	clock.Add(5*24*time.Hour + time.Second)
 	attempt()
@@ -185,6 +185,6 @@ func TestFiveDaysOfFailuresTurnTheEndpointOff(t *testing.T) { // W10
 	}
 	attempt()
 	if !active() {
-		t.Error("it was turned off again by what was before")
+		t.Error("earlier failures disabled it again")
 	}
 }
