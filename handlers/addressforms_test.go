@@ -11,7 +11,7 @@ import (
 // M10 for the API and for stored data: each address field accepts and refuses
 // what package message does, and returns, stores and sends the address
 // unchanged.
-func TestAPITakesTheAddressesOfMail(t *testing.T) {
+func TestAPIAcceptsTheAddressesOfSMTP(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../internal/mail/testdata/addresses.json")
 	if err != nil {

@@ -96,7 +96,7 @@ func TestLargeAttachmentsThatAreWrong(t *testing.T) {
 	})
 }
 
-// The same holds for emails.
+// The same applies to emails.
 func TestLargeAttachmentsOfEmails(t *testing.T) {
 	t.Parallel()
 	want := bytes.Repeat([]byte("content\x00\xff"), 200_000)

@@ -15,7 +15,7 @@ import (
 
 // H1: all wrong keys get the same response, even those that share a prefix with
 // a valid key. TestTimeDoesNotTellAKey compares the times.
-func TestWrongKeysAreAnsweredAlike(t *testing.T) {
+func TestWrongKeysGetTheSameResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		first := ""
@@ -47,7 +47,7 @@ func TestMissingAndBadKeys(t *testing.T) {
 			{"the scheme and a space", "Bearer "},
 			{"another scheme", "Basic " + s.key},
 			{"no scheme", s.key},
-			{"an unknown key", "Bearer sk_live_nobody"},
+			{"an unknown key", "Bearer sk_live_unknown"},
 			{"a key with something after it", "Bearer " + s.key + "x"},
 			{"a key without its end", "Bearer " + s.key[:len(s.key)-1]},
 			{"a key in other case", "Bearer " + strings.ToUpper(s.key)},
@@ -55,7 +55,7 @@ func TestMissingAndBadKeys(t *testing.T) {
 			{"a revoked key", "Bearer " + revoked.str(t, "key")},
 			{"an expired key", "Bearer " + s.newKey(t, func(k *store.Key) { k.ExpiresAt = &passed })},
 			{"a key of 10,000 characters", "Bearer " + strings.Repeat("k", 10_000)},
-			{"bytes that are no text", "Bearer \xff\xfe"},
+			{"bytes that are not text", "Bearer \xff\xfe"},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 		in := s.newInbox(t)
 		made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"to be revoked"}`).want(t, http.StatusCreated)
 		key := as(made.str(t, "key"))
-		answers := make(chan response, waits)
+		responses := make(chan response, waits)
 		for i := range waits {
 			n := nodes[i%len(nodes)]
 			go func() {
@@ -249,7 +249,7 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				answers <- res
+				responses <- res
 			}()
 		}
 		for _, n := range nodes {
@@ -262,7 +262,7 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 		}
 		s.receive(t, in, "Subject: for others")
 		for range waits {
-			(<-answers).wantError(t, http.StatusUnauthorized, "unauthorized")
+			(<-responses).wantError(t, http.StatusUnauthorized, "unauthorized")
 		}
 	})
 }

@@ -101,7 +101,7 @@ func limitedKey(limits string, t *testing.T) func(*store.Key) {
 
 // Of many sends at the same time on three nodes exactly as many leave as the budget
 // has, through each door and through all of them mixed.
-func TestBudgetIsExactOverNodesAndDoors(t *testing.T) {
+func TestBudgetIsExactOverNodesAndEntryPoints(t *testing.T) {
 	t.Parallel()
 	for name, doors := range map[string][]string{
 		"REST": {"send", "forward", "email", "scheduled"}, "batch": {"batch"}, "MCP": {"MCP"}, "SMTP": {"SMTP"},
@@ -213,7 +213,7 @@ func TestOverTheBudgetNeedsApproval(t *testing.T) {
 }
 
 // A draft counts when it is sent, against the key that made it, and a limit that
-// refuses holds for approved drafts too.
+// refuses also applies to approved drafts.
 func TestApprovedDraftsCount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -281,8 +281,8 @@ func TestUndoneApprovalReturnsItsBudget(t *testing.T) {
 	}
 }
 
-// What was refused, simulated or suppressed does not count.
-func TestWhatDoesNotCount(t *testing.T) {
+// Refused, simulated and suppressed sends do not count.
+func TestUnsentMailDoesNotCount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)

@@ -80,14 +80,14 @@ func ownerKey(t *testing.T, st *store.Store, blocks ...string) string {
 // H4: 20 spoofs, each sent directly to the service, which may trust other
 // proxies, and through two kinds of proxy: one that appends to the header and
 // one that adds another header.
-func TestNoHeaderMakesAnotherAddress(t *testing.T) {
+func TestHeadersDoNotChangeTheAddress(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)
 	key := ownerKey(t, st, ownAddress+"/32")
 	open, trusting := newHandler(t, st), newHandler(t, st, behindProxies)
 	for name, headers := range spoofs {
 		tries := map[string]*http.Request{"direct": addressed(otherAddress, key, headers...)}
-		for name, h := range map[string]http.Handler{"trusting nobody": open, "trusting proxies": trusting} {
+		for name, h := range map[string]http.Handler{"trusting no proxy": open, "trusting proxies": trusting} {
 			if got := status(h, tries["direct"].Clone(t.Context())); got != http.StatusForbidden {
 				t.Errorf("%s, %s: %d", name, headers, got)
 			}
@@ -105,7 +105,7 @@ func TestNoHeaderMakesAnotherAddress(t *testing.T) {
 }
 
 // H4: trusted proxies determine the client address.
-func TestTrustedProxiesSayWhoCalls(t *testing.T) {
+func TestTrustedProxiesForwardTheClientAddress(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)
 	key := ownerKey(t, st, ownAddress+"/32", "2001:db8:1::/48")
@@ -158,7 +158,7 @@ func TestBadKeysCannotChangeTheirAddress(t *testing.T) {
 				n++
 			case http.StatusTooManyRequests:
 			default:
-				t.Fatalf("answered %d", got)
+				t.Fatalf("status %d", got)
 			}
 		}
 		return n

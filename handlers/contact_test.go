@@ -104,7 +104,7 @@ func TestUpsertContacts(t *testing.T) {
 		once := with("Idempotency-Key", "k")
 		res := s.do(t, http.MethodPost, "/v1/contacts/batch", body, once).want(t, http.StatusOK)
 		if got := strings.TrimSpace(string(res.body)); got != `{"created":1,"updated":1}` {
-			t.Errorf("answered %s", got)
+			t.Errorf("response %s", got)
 		}
 		res.wantSame(t, s.do(t, http.MethodPost, "/v1/contacts/batch", body, once).want(t, http.StatusOK))
 		got := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK)

@@ -38,7 +38,7 @@ func TestBodyErrors(t *testing.T) {
 			{"a number that is out of all bounds", inboxes, `{"retention_days":99999999999999999999}`, "retention_days", "must be at most 30"},
 			{"a number that no machine holds", inboxes, `{"metadata":{"a":1e400}}`, "metadata.a", "is out of range"},
 			{"a value outside an enum", inboxes, `{"send_policy":"closed"}`, "send_policy", `is "closed", but must be one of open, reply_only, approval`},
-			{"a time that is none", inboxes, `{"expires_at":"soon"}`, "expires_at", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "soon"`},
+			{"an invalid time", inboxes, `{"expires_at":"soon"}`, "expires_at", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "soon"`},
 			{"a number for a time", inboxes, `{"expires_at":1790000000}`, "expires_at", "must be a string or null, not a number"},
 			{"a list for an object", inboxes, `{"metadata":[]}`, "metadata", "must be an object, not an array"},
 			{"an object for a list", keys, `{"name":"n","scopes":{}}`, "scopes", "must be an array, not an object"},
@@ -59,21 +59,21 @@ func TestBodyErrors(t *testing.T) {
 			{"one address of a wrong type", send, `{"to":7,"subject":"s","text":"t"}`, "to", "must be a string, an object or an array, not a number"},
 			{"an address of a wrong type in a list", send, `{"to":["a@b.example",7],"subject":"s","text":"t"}`, "to[1]", "must be a string or an object, not a number"},
 			{"a list in a list of addresses", send, `{"to":["a@b.example",["a@b.example"]],"subject":"s","text":"t"}`, "to[1]", "must be a string or an object, not an array"},
-			{"a text that is no address", send, `{"to":"nobody","subject":"s","text":"t"}`, "to", `is not an email address: "nobody"`},
-			{"a text in a list that is no address", send, `{"to":["a@b.example","nobody"],"subject":"s","text":"t"}`, "to[1]", `is not an email address: "nobody"`},
+			{"a string that is not an address", send, `{"to":"bob","subject":"s","text":"t"}`, "to", `is not an email address: "bob"`},
+			{"a string in a list that is not an address", send, `{"to":["a@b.example","bob"],"subject":"s","text":"t"}`, "to[1]", `is not an email address: "bob"`},
 			{"an address with a space", send, `{"to":"a b@b.example","subject":"s","text":"t"}`, "to", `has an invalid local part: "a b@b.example"`},
 			{"two addresses in one", send, `{"to":"a@b.example,c@d.example","subject":"s","text":"t"}`, "to", `has an invalid local part: "a@b.example,c@d.example"`},
-			{"an object whose address is none", send, `{"to":["a@b.example",{"email":"nobody"}],"subject":"s","text":"t"}`, "to[1].email", `is not an email address: "nobody"`},
+			{"an object with an invalid address", send, `{"to":["a@b.example",{"email":"bob"}],"subject":"s","text":"t"}`, "to[1].email", `is not an email address: "bob"`},
 			{"an object whose address is a number", send, `{"to":["a@b.example",{"email":7}],"subject":"s","text":"t"}`, "to[1].email", "must be a string, not a number"},
 			{"an object without an address", send, `{"to":["a@b.example",{"name":"B"}],"subject":"s","text":"t"}`, "to[1].email", "is required"},
 			{"an object with an unknown field", send, `{"cc":["a@b.example",{"email":"c@b.example","nmae":"C"}],"to":"a@b.example","subject":"s","text":"t"}`, "cc[1].nmae", "is not a field of this request: did you mean name?"},
 			{"a single object with a long name", send, `{"to":{"email":"a@b.example","name":"` + strings.Repeat("n", 101) + `"},"subject":"s","text":"t"}`, "to.name", "must have at most 100 characters, but has 101"},
 			{"an attachment without content", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":""},{"filename":"b"}]}`, "attachments[1].content", "is required"},
-			{"an attachment that is no base64", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":"YQ=="},{"filename":"a","content":"YQ"}]}`, "attachments[1].content", "is not base64 with padding"},
+			{"an attachment that is not base64", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"a","content":"YQ=="},{"filename":"a","content":"YQ"}]}`, "attachments[1].content", "is not base64 with padding"},
 			{"an attachment of a wrong type", send, `{"to":"a@b.example","subject":"s","text":"t","attachments":[7]}`, "attachments[0]", "must be an object, not a number"},
 			{"a header of a wrong type", send, `{"to":"a@b.example","subject":"s","text":"t","headers":{"X-A":7}}`, "headers.X-A", "must be a string, not a number"},
 			{"a recipient of a batch of a wrong type", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example"},{"to":["a@b.example",7]}]}`, "recipients[1].to[1]", "must be a string or an object, not a number"},
-			{"a batch whose second recipient has none", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example"},{}]}`, "recipients[1].to", "is required"},
+			{"a batch whose second recipient has no address", batch, `{"from":"a@b.example","subject":"s","text":"t","recipients":[{"to":"a@b.example"},{}]}`, "recipients[1].to", "is required"},
 
 			{"a NUL in a text", send, `{"to":"a@b.example","subject":"s","text":"a\u0000b"}`, "text", "must be UTF-8 text without NUL characters"},
 			{"a NUL in a name of metadata", inboxes, `{"metadata":{"a\u0000":1}}`, "metadata", "must be UTF-8 text without NUL characters"},
@@ -114,20 +114,20 @@ func TestBodyErrorsListAllFaults(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		body := `{"to":["nobody",{"email":"none","name":"a\nb"}],"subject":"","cc":"nobody","text":"t"}`
+		body := `{"to":["bob",{"email":"none","name":"a\nb"}],"subject":"","cc":"bob","text":"t"}`
 		res := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", body, broken)
 		res.wantError(t, http.StatusBadRequest, "invalid_request to[0]")
 		res.wantAt(t, "error.details", `[
-			{"param":"to[0]","message":"is not an email address: \"nobody\""},
+			{"param":"to[0]","message":"is not an email address: \"bob\""},
 			{"param":"to[1].email","message":"is not an email address: \"none\""},
 			{"param":"to[1].name","message":"must not contain line breaks or other control characters"},
 			{"param":"subject","message":"must not be empty"},
-			{"param":"cc","message":"is not an email address: \"nobody\""}]`)
+			{"param":"cc","message":"is not an email address: \"bob\""}]`)
 
-		bad := strings.TrimSuffix(strings.Repeat(`"nobody",`, 50), ",")
+		bad := strings.TrimSuffix(strings.Repeat(`"bob",`, 50), ",")
 		res = s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":[`+bad+`],"subject":"s","text":"t"}`, broken)
 		if n := len(res.want(t, http.StatusBadRequest).strs(t, "error.details", "param")); n != 20 {
-			t.Errorf("%d faults are listed, want the first 20", n)
+			t.Errorf("the error lists %d faults, want the first 20", n)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestBrokenJSON(t *testing.T) {
 			{"something after it", `{"name":"a"} x`, "invalid_json", "the body is not valid JSON: unexpected data after the JSON value"},
 			{"a second object", `{"name":"a"}{}`, "invalid_json", "the body is not valid JSON: unexpected data after the JSON value"},
 			{"a byte order mark", "\xef\xbb\xbf{}", "invalid_json", "the body is not valid JSON: syntax error at byte 1"},
-			{"a literal that is none", `{"name":tru}`, "invalid_json", "the body is not valid JSON: syntax error at byte 12"},
+			{"an invalid literal", `{"name":tru}`, "invalid_json", "the body is not valid JSON: syntax error at byte 12"},
 			{"not a number", `{"retention_days":NaN}`, "invalid_json", "the body is not valid JSON: syntax error at byte 19"},
 			{"a control character in a text", "{\"display_name\":\"a\x01\"}", "invalid_json", "the body is not valid JSON: syntax error at byte 19"},
 			{"a bad escape", `{"display_name":"\u00"}`, "invalid_json", "the body is not valid JSON: syntax error at byte 22"},
@@ -177,7 +177,7 @@ func TestParameterErrors(t *testing.T) {
 		}{
 			{"a limit of 0", "/v1/inboxes?limit=0", "limit", "must be at least 1"},
 			{"a limit of 101", "/v1/inboxes?limit=101", "limit", "must be at most 100"},
-			{"a limit that is no number", "/v1/inboxes?limit=many", "limit", "must be a whole number"},
+			{"a limit that is not a number", "/v1/inboxes?limit=many", "limit", "must be a whole number"},
 			{"an empty limit", "/v1/inboxes?limit=", "limit", "must be a whole number"},
 			{"a limit beyond all numbers", "/v1/inboxes?limit=99999999999999999999", "limit", "must be at most 100"},
 			{"two limits", "/v1/inboxes?limit=1&limit=2", "limit", "must be given only once"},
@@ -185,7 +185,7 @@ func TestParameterErrors(t *testing.T) {
 			{"a foreign cursor", "/v1/inboxes?cursor=abc", "cursor", "must come from a previous page of this list, with the same filters"},
 			{"a cursor that is not UTF-8", "/v1/inboxes?cursor=%ff", "cursor", "must be UTF-8 text without NUL characters"},
 			{"an unknown direction", messages + "?direction=up", "direction", `is "up", but must be one of in, out`},
-			{"a time that is none", messages + "?since=yesterday", "since", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "yesterday"`},
+			{"an invalid time", messages + "?since=yesterday", "since", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "yesterday"`},
 			{"a plus that a query makes a space", messages + "?since=2026-01-01T00:00:00+01:00", "since", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "2026-01-01T00:00:00 01:00"`},
 			{"a long from", messages + "?from=" + strings.Repeat("a", 255), "from", "must have at most 254 characters, but has 255"},
 			{"a NUL in from", messages + "?from=a%00b", "from", "must be UTF-8 text without NUL characters"},
@@ -232,7 +232,7 @@ func TestUnknownParametersAreRefused(t *testing.T) {
 			{"another form of a name", "GET", "/v1/messages?inboxId=x", "", "inboxId", "is not a parameter of this request: did you mean inbox_id?"},
 			{"capitals", "GET", "/v1/inboxes?Limit=1", "", "Limit", "is not a parameter of this request: did you mean limit?"},
 			{"a name like none", "GET", "/v1/inboxes?sort=asc", "", "sort", "is not a parameter of this request"},
-			{"where there are none", "GET", inbox + "?limit=0", "", "limit", "is not a parameter of this request"},
+			{"of an operation without parameters", "GET", inbox + "?limit=0", "", "limit", "is not a parameter of this request"},
 			{"a parameter of another list", "GET", "/v1/inboxes?direction=in", "", "direction", "is not a parameter of this request"},
 			{"a POST", "POST", "/v1/inboxes?name=a", `{}`, "name", "is not a parameter of this request"},
 			{"a DELETE", "DELETE", inbox + "?force=1", "", "force", "is not a parameter of this request"},

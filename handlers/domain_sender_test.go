@@ -86,10 +86,10 @@ func (s *server) fails(t *testing.T, zone *dns, d domain) {
 	s.do(t, http.MethodGet, "/v1/domains/"+d.ID, "").want(t, http.StatusOK).says(t, "status", `"failed"`)
 }
 
-// TestMailOfADomainThatGoes is the second part of row O12: queued and scheduled
+// TestMailOfALostDomainFails is the second part of row O12: queued and scheduled
 // emails fail with an event and without a connection if their domain is
 // deleted, fails, or moves to another account.
-func TestMailOfADomainThatGoes(t *testing.T) {
+func TestMailOfALostDomainFails(t *testing.T) {
 	t.Parallel()
 	for name, goes := range map[string]func(t *testing.T, s *server, zone *dns, d domain){
 		"it is deleted": func(t *testing.T, s *server, _ *dns, d domain) {
@@ -122,7 +122,7 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 	zone.publish(d, "OWNERSHIP", "DKIM")
 	s.verify(t, d.ID)
 	box := s.do(t, http.MethodPost, "/v1/inboxes", `{"domain":"ann.example"}`).want(t, http.StatusCreated).str(t, "id")
-	s.toldTo(t)
+	s.webhookForAll(t)
 	email := func(more string) string {
 		return s.do(t, http.MethodPost, "/v1/emails", `{"from":"a@ann.example","to":"bob@out.example","subject":"s","text":"t"`+more+`}`).want(t, http.StatusCreated).str(t, "id")
 	}
@@ -143,13 +143,13 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := s.bodies(t, w)
-	got := map[store.EventType]int{store.EventEmailFailed: len(told[store.EventEmailFailed]), store.EventMessageFailed: len(told[store.EventMessageFailed])}
+	events := s.bodies(t, w)
+	got := map[store.EventType]int{store.EventEmailFailed: len(events[store.EventEmailFailed]), store.EventMessageFailed: len(events[store.EventMessageFailed])}
 	if diff := cmp.Diff(map[store.EventType]int{store.EventEmailFailed: 2, store.EventMessageFailed: 1}, got); diff != "" {
 		t.Errorf("events:\n%s", diff)
 	}
 	// The other account's emails are not delayed and are signed with its keys.
-	for _, mail := range mx.Mails() {
+	for _, mail := range mx.Messages() {
 		if !slices.Contains(mail.To, "x@out.example") || !strings.Contains(string(mail.Data), "DKIM-Signature:") {
 			t.Errorf("from %s to %v went out", mail.From, mail.To)
 		}

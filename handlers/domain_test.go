@@ -219,9 +219,9 @@ func TestDomainNamesAreChecked(t *testing.T) {
 			status       int
 			code         string
 		}{
-			{"the same again", "ann.example", 409, "domain_taken domain"},
-			{"the same in capitals, with a dot", "ANN.example.", 409, "domain_taken domain"},
-			{"the install's own", mailDomain, 409, "domain_taken domain"},
+			{"a domain of the account", "ann.example", 409, "domain_taken domain"},
+			{"the same domain in capitals, with a dot", "ANN.example.", 409, "domain_taken domain"},
+			{"the mail domain of the installation", mailDomain, 409, "domain_taken domain"},
 			{"one label", "localhost", 400, "invalid_request domain"},
 			{"an address", "192.0.2.1", 400, "invalid_request domain"},
 			{"an IPv6 address", "[2001:db8::1]", 400, "invalid_request domain"},
@@ -272,7 +272,7 @@ func TestDomainOfAnotherAccountIsNotThere(t *testing.T) {
 		}
 		s.do(t, http.MethodDelete, "/v1/domains/"+theirs.ID, "", other).want(t, http.StatusOK)
 		if d := s.verify(t, mine.ID); d.Status != "verified" {
-			t.Errorf("mine is %s after they gave it up", d.Status)
+			t.Errorf("the domain is %s after the other account deleted it", d.Status)
 		}
 	})
 }
@@ -294,7 +294,7 @@ func TestDeletedDomainSuspendsItsInboxes(t *testing.T) {
 		res = s.do(t, http.MethodDelete, "/v1/domains/"+d.ID, "")
 		res.want(t, http.StatusOK)
 		if want := `{"object":"domain","id":"` + d.ID + `","deleted":true}`; strings.TrimSpace(string(res.body)) != want {
-			t.Errorf("answered %s", res.body)
+			t.Errorf("response %s", res.body)
 		}
 		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").wantAt(t, "status", `"suspended"`)
 		s.do(t, http.MethodGet, "/v1/domains/"+d.ID, "").want(t, http.StatusNotFound)
@@ -337,12 +337,12 @@ func TestFailedDomainSendsNothing(t *testing.T) {
 	})
 }
 
-// TestDegradedDomainIsTold: an endpoint gets one event with the records that a
+// TestDegradedDomainIsReported: an endpoint gets one event with the records that a
 // domain has lost, even if the records come back or the domain is deleted.
-func TestDegradedDomainIsTold(t *testing.T) {
+func TestDegradedDomainIsReported(t *testing.T) {
 	t.Parallel()
 	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
-		w, d := s.toldTo(t), s.newDomain(t, "ann.example")
+		w, d := s.webhookForAll(t), s.newDomain(t, "ann.example")
 		zone.publish(d, "OWNERSHIP", "DKIM", "MX")
 		s.verify(t, d.ID)
 		zone.withdraw(d, "OWNERSHIP", "MX")
@@ -353,7 +353,7 @@ func TestDegradedDomainIsTold(t *testing.T) {
 		s.do(t, http.MethodDelete, "/v1/domains/"+d.ID, "").want(t, http.StatusOK)
 		bodies := s.bodies(t, w)[store.EventDomainDegraded]
 		if len(bodies) != 1 {
-			t.Fatalf("told %d times", len(bodies))
+			t.Fatalf("%d events, want 1", len(bodies))
 		}
 		var e struct {
 			Data struct {
@@ -365,15 +365,15 @@ func TestDegradedDomainIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Data.ID != d.ID || e.Data.Status != "verified" || len(e.Data.Records) != len(d.Records) {
-			t.Errorf("told of %+v", e.Data.domain)
+			t.Errorf("event with %+v", e.Data.domain)
 		}
 		if lost := e.Data.Degraded; len(lost) != 1 || lost[0].Record != "OWNERSHIP" || lost[0].Status != "missing" {
-			t.Errorf("told that these are gone: %+v", lost)
+			t.Errorf("degraded records: %+v", lost)
 		}
 	})
 }
 
-func TestDomainIsMadeOnce(t *testing.T) {
+func TestDomainIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		first := s.newDomain(t, "ann.example", with("Idempotency-Key", "k"))

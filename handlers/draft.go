@@ -309,8 +309,8 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 		reason = &r
 	}
 	k := httpapi.Caller(ctx)
-	answer := httpapi.Once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
-	d, err := a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, answer)
+	once := httpapi.Once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
+	d, err := a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, once)
 	return changedDraft(d, err)
 }
 
@@ -374,8 +374,8 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 
 // createDraft stores a draft and caches the response of an idempotent call.
 func (a *API) createDraft(ctx context.Context, n store.NewDraft) (*gen.Draft, error) {
-	answer := httpapi.Once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
-	d, err := a.store.CreateDraft(ctx, n, answer)
+	once := httpapi.Once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
+	d, err := a.store.CreateDraft(ctx, n, once)
 	if err != nil {
 		return nil, err
 	}

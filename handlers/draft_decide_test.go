@@ -185,7 +185,7 @@ func TestDraftEventsAndRepeats(t *testing.T) {
 			second := s.do(t, http.MethodPost, path, body, key).want(t, status)
 			second.wantSame(t, first)
 			if second.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("%s: a repeat is no repeat", path)
+				t.Errorf("%s: a repeat is not marked as one", path)
 			}
 			return first
 		}

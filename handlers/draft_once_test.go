@@ -51,15 +51,15 @@ func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 // turn. All successful responses are equal, and one of them is the original.
 func equalAtOnce(t *testing.T, nodes []*server, n int, path, body string, status int, key option) {
 	t.Helper()
-	answers := make([]response, n)
+	responses := make([]response, n)
 	var calls sync.WaitGroup
 	for i := range n {
-		calls.Go(func() { answers[i] = nodes[i%len(nodes)].do(t, http.MethodPost, path, body, key) })
+		calls.Go(func() { responses[i] = nodes[i%len(nodes)].do(t, http.MethodPost, path, body, key) })
 	}
 	calls.Wait()
 	last := nodes[0].do(t, http.MethodPost, path, body, key).want(t, status)
 	firsts := 0
-	for _, a := range answers {
+	for _, a := range responses {
 		switch {
 		case a.status == http.StatusConflict && strings.Contains(string(a.body), "idempotency_in_progress"):
 		case a.want(t, status).header.Get("Idempotent-Replayed") == "":

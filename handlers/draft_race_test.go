@@ -62,7 +62,7 @@ func TestDecisionsRace(t *testing.T) {
 		}
 		t.Logf("%d sent, %d rejected, %d edited while they were being sent", sent, rejected, changed)
 		if n := len(s.texts(t, `SELECT id FROM messages WHERE direction = 'out'`)); n != sent {
-			t.Errorf("%d messages were sent, and %d calls were told so", n, sent)
+			t.Errorf("%d messages were sent, but %d calls succeeded", n, sent)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestDraftsOfDeletedInboxExpire(t *testing.T) {
 		s.do(t, http.MethodPost, draftPath(t, s.newDraft(t, in, body), "/reject"), `{}`, with(idempotencyKey, "k")).want(t, http.StatusOK)
 		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
 		if left := s.texts(t, `SELECT body FROM idempotency`); len(left) != 0 {
-			t.Errorf("stored answers tell of a deleted inbox: %v", left)
+			t.Errorf("cached responses of a deleted inbox remain: %v", left)
 		}
 		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").wantError(t, http.StatusNotFound, "not_found")
 		s.maintain(t)

@@ -48,7 +48,7 @@ func TestDraftIsSanitized(t *testing.T) {
 		}
 		wantWarnings(t, d, want...)
 		wantWarnings(t, s.do(t, http.MethodGet, draftPath(t, d), ""), want...)
-		if n := len(s.do(t, http.MethodGet, "/v1/drafts", "").want(t, http.StatusOK).at(t, "data.0.warnings").([]any)); n != len(want) { //nolint:forcetypeassert // the contract says so
+		if n := len(s.do(t, http.MethodGet, "/v1/drafts", "").want(t, http.StatusOK).at(t, "data.0.warnings").([]any)); n != len(want) { //nolint:forcetypeassert // by the contract
 			t.Errorf("in a list: %d warnings, want %d", n, len(want))
 		}
 
@@ -71,7 +71,7 @@ func TestDraftIsSanitized(t *testing.T) {
 func wantWarnings(t *testing.T, d response, want ...string) {
 	t.Helper()
 	var got []string
-	for _, w := range d.at(t, "warnings").([]any) { //nolint:forcetypeassert // the contract says so
+	for _, w := range d.at(t, "warnings").([]any) { //nolint:forcetypeassert // by the contract
 		v := w.(map[string]any) //nolint:forcetypeassert // as above
 		got = append(got, fmt.Sprint(v["code"], " ", v["value"], " ", v["text"]))
 	}

@@ -30,9 +30,9 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 	if err != nil {
 		return nil, err
 	}
-	answer := httpapi.Once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) { return a.batchToAPI(ctx, b), nil })
+	once := httpapi.Once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) { return a.batchToAPI(ctx, b), nil })
 	for {
-		b, err := a.store.EnqueueBatch(ctx, ns, answer)
+		b, err := a.store.EnqueueBatch(ctx, ns, once)
 		need, ok := errors.AsType[*store.DraftsError](err)
 		if err != nil && !ok {
 			return nil, listedInBatch(err)

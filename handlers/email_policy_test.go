@@ -26,7 +26,7 @@ type emailBypass struct{ name, body, want string }
 
 // Row O11 for emails and batches: an email from the address of an inbox cannot
 // reach recipients that the inbox itself may not write to.
-func TestReplyOnlyHoldsForEmails(t *testing.T) {
+func TestReplyOnlyAppliesToEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		g := s.guard(t, store.PolicyReplyOnly)
@@ -48,7 +48,7 @@ func TestReplyOnlyHoldsForEmails(t *testing.T) {
 			{"with their own tag", `"from":"FROM","to":"ann+eve@out.example",` + said, "403 to[0]"},
 			{"in a longer domain", `"from":"FROM","to":"ann@out.example.evil.example",` + said, "403 to[0]"},
 			{"by letters that look alike", `"from":"FROM","to":"аnn@out.example",` + said, "403 to[0]"}, // a Cyrillic a
-			{"who was simulated", `"from":"FROM","to":"mallory@evil.example",` + said, "403 to[0]"},
+			{"to the sender of a simulated message", `"from":"FROM","to":"mallory@evil.example",` + said, "403 to[0]"},
 			{"scheduled", `"from":"FROM","to":"eve@evil.example","scheduledAt":"LATER",` + said, "403 to[0]"},
 			{"from a template", `"from":"FROM","to":"eve@evil.example","subject":"s","template":"` + template + `","data":{"name":"x"}`, "403 to[0]"},
 			{"as marketing", `"from":"FROM","to":"eve@evil.example","category":"marketing",` + said, "403 to[0]"},
@@ -56,7 +56,7 @@ func TestReplyOnlyHoldsForEmails(t *testing.T) {
 			{"by a line break in the subject", `"from":"FROM","to":"ann@out.example","subject":"s\r\nBcc: eve@evil.example","text":"t"`, "4xx"},
 			{"by a variable of the subject", `"from":"FROM","to":"ann@out.example","subject":"{{x}}","text":"t","data":{"x":"s\nBcc: eve@evil.example"}`, "4xx"},
 			{"in a header", `"from":"FROM","to":"ann@out.example","headers":{"Bcc":"eve@evil.example"},` + said, "4xx"},
-			{"answers to a stranger", `"from":"FROM","to":"ann@out.example","replyTo":"eve@evil.example",` + said, "201"},
+			{"with the Reply-To of a stranger", `"from":"FROM","to":"ann@out.example","replyTo":"eve@evil.example",` + said, "201"},
 			{"in a batch", `"from":"FROM","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to[0]"},
 			{"second in a batch", `"from":"FROM","recipients":[{"to":"ann@out.example"},{"to":["ann@out.example","eve@evil.example"]}],` + said, "403 recipients[1].to[1]"},
 			{"in a batch, with a tag", `"from":"TAGGED","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to[0]"},
@@ -64,7 +64,7 @@ func TestReplyOnlyHoldsForEmails(t *testing.T) {
 			{"in a batch, from a template", `"from":"FROM","subject":"s","template":"` + template + `","recipients":[{"to":"eve@evil.example","variables":{"name":"x"}}]`, "403 recipients[0].to[0]"},
 			{"in a batch that copies", `"from":"FROM","cc":"eve@evil.example","recipients":[{"to":"ann@out.example"}],` + said, "4xx"},
 			{"in a batch by a variable", `"from":"FROM","subject":"{{x}}","text":"t","recipients":[{"to":"ann@out.example","variables":{"x":"s\r\nBcc: eve@evil.example"}}]`, "4xx"},
-			{"who did write", `"from":"FROM","to":"ANN@OUT.EXAMPLE","cc":"Bob+Shop@out.example",` + said, "201"},
+			{"to senders of the inbox", `"from":"FROM","to":"ANN@OUT.EXAMPLE","cc":"Bob+Shop@out.example",` + said, "201"},
 		}
 		g.tryEmails(t, tests)
 		if d := cmp.Diff([]string{"ann@out.example", "bob+shop@out.example"}, g.emailReached(t)); d != "" {

@@ -38,10 +38,10 @@ func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmail
 
 // whilePolicyChanges calls send again if the policy of the sending inbox
 // changed meanwhile, because the new policy applies.
-func whilePolicyChanges[Answer any](send func() (Answer, error)) (Answer, error) {
+func whilePolicyChanges[Response any](send func() (Response, error)) (Response, error) {
 	for {
-		if answer, err := send(); !errors.Is(err, store.ErrPolicyChanged) {
-			return answer, err
+		if response, err := send(); !errors.Is(err, store.ErrPolicyChanged) {
+			return response, err
 		}
 	}
 }
@@ -160,11 +160,11 @@ func (a *API) checkSchedule(at time.Time) error {
 
 // newEmails prepares emails of one caller for the store.
 func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.NewEmail, error) {
-	mails := make([]*composed, len(all))
+	messages := make([]*composed, len(all))
 	subs := make([]*submission, len(all))
 	for i, s := range all {
 		var err error
-		if mails[i], err = a.prepare(ctx, &s.submission); err != nil {
+		if messages[i], err = a.prepare(ctx, &s.submission); err != nil {
 			return nil, s.atPlace(err)
 		}
 		subs[i] = &s.submission
@@ -175,7 +175,7 @@ func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.
 	ns := make([]*store.NewEmail, len(all))
 	for i, s := range all {
 		var err error
-		if ns[i], err = a.newEmail(ctx, s, mails[i]); err != nil {
+		if ns[i], err = a.newEmail(ctx, s, messages[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -73,7 +73,7 @@ func TestMediaTypes(t *testing.T) {
 			{"a form", "application/x-www-form-urlencoded", 415},
 			{"plain text", "text/plain", 415},
 			{"no type", "", 415},
-			{"what is no type", "///", 415},
+			{"a malformed type", "///", 415},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
@@ -110,10 +110,10 @@ func TestLargeBodies(t *testing.T) {
 		t.Run("one byte more is refused in chunks", func(t *testing.T) {
 			s.do(t, http.MethodPost, "/v1/inboxes", pad(maxBody+1), broken, inChunks).wantError(t, http.StatusRequestEntityTooLarge, "payload_too_large")
 		})
-		t.Run("a bad key is told before the body is read", func(t *testing.T) {
+		t.Run("a bad key is refused before the body is read", func(t *testing.T) {
 			s.do(t, http.MethodPost, "/v1/inboxes", pad(1<<20), broken, inChunks, as("no key")).want(t, http.StatusUnauthorized)
 		})
-		t.Run("chunks that say little are as good", func(t *testing.T) {
+		t.Run("many small chunks are accepted", func(t *testing.T) {
 			s.do(t, http.MethodPost, "/v1/inboxes", `{"display_name":"a"}`, inChunks).want(t, http.StatusCreated)
 		})
 	})
@@ -141,7 +141,7 @@ func TestBodyThatBreaksOff(t *testing.T) {
 			return r
 		})
 		if err == nil {
-			t.Error("half a request was answered")
+			t.Error("half a request got a response")
 		}
 		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
 	})

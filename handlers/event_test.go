@@ -13,8 +13,8 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// toldTo creates an endpoint for all events.
-func (s *server) toldTo(t *testing.T) store.Webhook {
+// webhookForAll creates an endpoint for all events.
+func (s *server) webhookForAll(t *testing.T) store.Webhook {
 	t.Helper()
 	id := s.newWebhook(t, ``).str(t, "id")
 	w, err := s.store.Webhook(t.Context(), s.account, id)
@@ -55,10 +55,10 @@ func (s *server) bodies(t *testing.T, w store.Webhook) map[store.EventType][]str
 	}
 }
 
-func TestEventsAreToldAsTheContractSays(t *testing.T) {
+func TestEventsMatchTheContract(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		w := s.toldTo(t)
+		w := s.webhookForAll(t)
 		in := s.newInbox(t)
 		storetest.Received(t, s.store, in)
 		guarded := s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = store.PolicyApproval })
@@ -72,7 +72,7 @@ func TestEventsAreToldAsTheContractSays(t *testing.T) {
 			{Status: store.RecipientDelivered, Response: "250 2.0.0 ok"},
 			{Status: store.RecipientBounced, Response: "550 5.1.1 no such user"},
 			{Status: store.RecipientBounced, Response: "452 4.2.2 mailbox full"},
-			{Status: store.RecipientBounced, Response: "no server of out.example answered", Soft: true},
+			{Status: store.RecipientBounced, Response: "no server of out.example responded", Soft: true},
 			{Status: store.RecipientFailed, Response: "554 5.3.0 failed"},
 			{Status: store.RecipientComplained, Response: "250 2.0.0 spam"},
 		}
@@ -93,17 +93,17 @@ func TestEventsAreToldAsTheContractSays(t *testing.T) {
 			store.EventMessageComplained, store.EventMessageFailed, store.EventDraftCreated, store.EventDraftPending, store.EventDraftSent, store.EventDraftRejected,
 		} {
 			if len(got[typ]) == 0 {
-				t.Errorf("nothing was told of %s", typ)
+				t.Errorf("no event %s", typ)
 			}
 		}
 		bounced := strings.Join(got[store.EventMessageBounced], "\n")
 		for _, want := range []string{
 			`"bounce_type":"hard","bounce":{"sub_type":"no_mailbox","smtp_code":550,"enhanced_code":"5.1.1","diagnostic":"550 5.1.1 no such user"}`,
 			`"bounce_type":"soft","bounce":{"sub_type":"mailbox_full","smtp_code":452,"enhanced_code":"4.2.2","diagnostic":"452 4.2.2 mailbox full"}`,
-			`"bounce_type":"soft","bounce":{"sub_type":null,"smtp_code":null,"enhanced_code":null,"diagnostic":"no server of out.example answered"}`,
+			`"bounce_type":"soft","bounce":{"sub_type":null,"smtp_code":null,"enhanced_code":null,"diagnostic":"no server of out.example responded"}`,
 		} {
 			if !strings.Contains(bounced, want) {
-				t.Errorf("no bounce is told as %s:\n%s", want, bounced)
+				t.Errorf("no bounce event contains %s:\n%s", want, bounced)
 			}
 		}
 	})
@@ -114,7 +114,7 @@ func TestEventsAreToldAsTheContractSays(t *testing.T) {
 func TestEventsOfEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		w := s.toldTo(t)
+		w := s.webhookForAll(t)
 		s.suppress(t, "gone@out.example")
 		to := []string{"a@out.example", "b@out.example", "c@out.example", "d@out.example", "e@out.example", "gone@out.example"}
 		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":["`+strings.Join(to, `","`)+`"],"subject":"s","html":"<p>h</p>","tags":{"a":"b"}}`).
@@ -143,7 +143,7 @@ func TestEventsOfEmails(t *testing.T) {
 			store.EventEmailOpened: 1, store.EventEmailClicked: 1, store.EventEmailBounced: 1, store.EventEmailFailed: 2, store.EventEmailComplained: 1,
 		} {
 			if len(got[typ]) != n {
-				t.Errorf("%s was told %d times, want %d", typ, len(got[typ]), n)
+				t.Errorf("%s: %d events, want %d", typ, len(got[typ]), n)
 			}
 		}
 		for _, want := range []string{`"bounce_type":"hard"`, `"recipient":"c@out.example"`, `"html":null`, `"tags":{"a":"b"}`, `"inbox_id":null`} {
@@ -158,7 +158,7 @@ func TestEventsOfEmails(t *testing.T) {
 func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		w := s.toldTo(t)
+		w := s.webhookForAll(t)
 		storetest.Sent(t, s.store, s.newInbox(t), []string{"a@out.example"})
 		claimed, err := s.store.ClaimRecipients(t.Context(), 1, time.Minute, nil)
 		if err != nil {
@@ -189,7 +189,7 @@ func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
 func TestEventsShowTheEmailAsItWas(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		w := s.toldTo(t)
+		w := s.webhookForAll(t)
 		s.suppress(t, "gone@out.example")
 		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":["a@out.example","b@out.example","gone@out.example"],"subject":"s","text":"t"}`).
 			want(t, http.StatusCreated)
@@ -288,7 +288,7 @@ func TestLargeEventsAreCut(t *testing.T) {
 		for name, text := range map[string]string{
 			"plain": strings.Repeat("ä line of <some> length\n", 12000), "escaped": strings.Repeat(strings.Repeat(`"`, 70)+"\n", 4000),
 		} {
-			w := s.toldTo(t)
+			w := s.webhookForAll(t)
 			m := s.receive(t, in, "Subject: large\n\n"+text)
 			body := s.bodies(t, w)[store.EventMessageReceived][0]
 			var e struct {

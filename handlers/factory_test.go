@@ -83,7 +83,7 @@ func (s *server) add(t *testing.T, m *store.NewMessage) store.Message {
 	t.Helper()
 	ms, err := s.store.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
 	if err != nil {
-		t.Fatalf("receive a mail: %v", err)
+		t.Fatalf("receive a message: %v", err)
 	}
 	return ms[0]
 }
@@ -93,7 +93,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 	t.Helper()
 	p, err := mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
 	if err != nil {
-		t.Fatalf("parse a mail: %v", err)
+		t.Fatalf("parse a message: %v", err)
 	}
 	found := extract.CodesAndLinks(p.Subject, p.Text, p.HTML)
 	m := storetest.NewReceived(in, func(m *store.NewMessage) {

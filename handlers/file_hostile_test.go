@@ -70,7 +70,7 @@ func TestForgedFileTokensAreRefused(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		m, tokens := fileServer(t, s)
 		_, foreign := fileServer(t, newServer(t, s.store, s.clock, func(c *handlers.Config) { c.FileKey = bytes.Repeat([]byte("g"), 32) }))
-		served, answers, n, made := 0, map[int]int{}, 10_000, 0
+		served, statuses, n, made := 0, map[int]int{}, 10_000, 0
 		if s.store.Engine() == "postgresql" {
 			n = 1000 // forged tokens never reach the database
 		}
@@ -87,13 +87,13 @@ func TestForgedFileTokensAreRefused(t *testing.T) {
 			if err != nil || res.Body.Close() != nil {
 				t.Fatal(err)
 			}
-			answers[res.StatusCode]++
+			statuses[res.StatusCode]++
 			if res.StatusCode != http.StatusForbidden && res.StatusCode != http.StatusNotFound || bytes.Contains(body, []byte(secretContent)) {
 				served++
 				t.Errorf("%s: %s", token, res.Status)
 			}
 		}
-		t.Logf("%d served, answers %v", served, answers)
+		t.Logf("%d served, statuses %v", served, statuses)
 	})
 }
 
@@ -191,8 +191,8 @@ func TestFileLinkHasOneSpelling(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		_, tokens := fileServer(t, s)
 		good := tokens[1]
-		if answer := s.raw(t, "/v1/files/"+good); !strings.Contains(answer, secretContent) {
-			t.Fatalf("the link itself: %s", answer)
+		if response := s.raw(t, "/v1/files/"+good); !strings.Contains(response, secretContent) {
+			t.Fatalf("the link itself: %s", response)
 		}
 		forms := []string{
 			"//v1/files/%s", "/v1//files/%s", "/v1/files//%s", "/v1/files/%s/", "/v1/files/./%s", "/v1/files/../files/%s",
@@ -203,18 +203,18 @@ func TestFileLinkHasOneSpelling(t *testing.T) {
 		}
 		for _, form := range forms {
 			path := fmt.Sprintf(form, good)
-			answer := s.raw(t, path)
-			status := strings.SplitN(answer+"  ", " ", 3)[1]
-			if status != "403" && status != "404" || strings.Contains(answer, secretContent) {
-				t.Errorf("%s: %s", form, answer)
+			response := s.raw(t, path)
+			status := strings.SplitN(response+"  ", " ", 3)[1]
+			if status != "403" && status != "404" || strings.Contains(response, secretContent) {
+				t.Errorf("%s: %s", form, response)
 			}
 		}
 		for _, etc := range []string{
 			"/v1/files/../../../../etc/passwd", "/v1/files/..%2f..%2f..%2f..%2fetc%2fpasswd", "/v1/files/%2e%2e/%2e%2e/etc/passwd",
 			"/v1/files//etc/passwd", "/v1/files/%00", "/v1/files/", "/v1/files",
 		} {
-			if answer := s.raw(t, etc); strings.Contains(answer, "root:") || !regexp.MustCompile(`^HTTP/1.1 40[34] `).MatchString(answer) {
-				t.Errorf("%s: %s", etc, answer)
+			if response := s.raw(t, etc); strings.Contains(response, "root:") || !regexp.MustCompile(`^HTTP/1.1 40[34] `).MatchString(response) {
+				t.Errorf("%s: %s", etc, response)
 			}
 		}
 		for _, token := range tokens {
@@ -223,7 +223,7 @@ func TestFileLinkHasOneSpelling(t *testing.T) {
 			}
 		}
 		if !strings.Contains(log.String(), "/v1/files/…") {
-			t.Error("the log says nothing of the requests")
+			t.Error("the log has no entry of the requests")
 		}
 	}, withLog(&log))
 }
@@ -241,17 +241,17 @@ func (s *server) raw(t *testing.T, path string) string {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := io.ReadAll(bufio.NewReader(conn))
+	response, err := io.ReadAll(bufio.NewReader(conn))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.check.Text(t, request, string(answer))
-	return string(answer)
+	s.check.Text(t, request, string(response))
+	return string(response)
 }
 
 // H11 for files: files of another account, of a hidden inbox, deleted ones and
 // unknown ones all look the same.
-func TestFilesOfOthersLookUnknown(t *testing.T) {
+func TestFilesOfOtherAccountsLookUnknown(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		mine, foreign, deleted := s.newInbox(t), s.otherInbox(t), s.newInbox(t)

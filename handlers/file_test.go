@@ -36,7 +36,7 @@ func TestRawMessage(t *testing.T) {
 		for name, raw := range map[string]string{
 			"a small mail":      mailOf(in, "Subject: Hi\n\nHello."),
 			"odd bytes":         "From: a@b.example\nSubject: \xff\n\n\x00\x01\xfe\r\r\n",
-			"a mail in a file":  mailOf(in, "Subject: Large\n\n"+strings.Repeat("0123456789 \n", 50_000)),
+			"a spooled message": mailOf(in, "Subject: Large\n\n"+strings.Repeat("0123456789 \n", 50_000)),
 			"just within a row": "From: a@b.example\r\n\r\n" + strings.Repeat("x", store.RawInRow-len("From: a@b.example\r\n\r\n")),
 		} {
 			m := s.add(t, s.received(t, in, []byte(raw)))
@@ -114,7 +114,7 @@ func lines(s string) string {
 	return b.String() + s + "\n"
 }
 
-func TestAttachmentsThatAreNotThere(t *testing.T) {
+func TestUnknownAttachments(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
@@ -197,7 +197,7 @@ func TestForgedLinks(t *testing.T) {
 		}
 		for _, forged := range []string{"x", "%ff", url.PathEscape(strings.Repeat("a", 2000)), token + "A", token[:len(token)-1], token + "=", "..%2F..%2Fetc"} {
 			if res := s.do(t, http.MethodGet, "/v1/files/"+forged, "", as("")); res.status != http.StatusForbidden && res.status != http.StatusNotFound {
-				t.Errorf("%s: answered %d", forged, res.status)
+				t.Errorf("%s: status %d", forged, res.status)
 			}
 		}
 		s.do(t, http.MethodGet, "/v1/files/"+strings.Repeat("a", 2001), "", as(""), broken).want(t, http.StatusNotFound)

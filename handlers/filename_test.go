@@ -98,13 +98,13 @@ func (s *server) checkDownloadName(t *testing.T, messageID, id, want string) {
 		t.Errorf("%q reads as %q of %q, %v, want %q", header, params["filename"], kind, err, want)
 	}
 	if len(want) > 255 || !utf8.ValidString(want) {
-		t.Errorf("%q is no name for a file", want)
+		t.Errorf("%q is not a file name", want)
 	}
 }
 
-// TestAttachmentsThatTheMailGivesNoName: attachments without a name get one, in
+// TestAttachmentsWithoutAName: attachments without a name get one, in
 // the message and in the download.
-func TestAttachmentsThatTheMailGivesNoName(t *testing.T) {
+func TestAttachmentsWithoutAName(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // Messages with any header can be replied to and forwarded.
-func TestOddMailCanBeAnswered(t *testing.T) {
+func TestReplyAndForwardAcceptAnyHeader(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
@@ -24,14 +24,14 @@ func TestOddMailCanBeAnswered(t *testing.T) {
 			"a subject of 10,000 characters":    "Subject: " + strings.Repeat("long ", 2000),
 			"a name with a line break":          "From: =?utf-8?q?a=0Ab?= <ann@out.example>\nSubject: Hi",
 			"a name of 1,000 characters":        "From: \"" + strings.Repeat("n", 1000) + "\" <ann@out.example>\nSubject: Hi",
-			"an id that is none":                "Message-ID: nothing <> < a@b > <c d@e>\nSubject: Hi",
+			"a malformed id":                    "Message-ID: nothing <> < a@b > <c d@e>\nSubject: Hi",
 			"an id of 2,000 characters":         "Message-ID: <" + strings.Repeat("i", 2000) + "@b>\nSubject: Hi",
-			"references that are none":          "References: what you said\nIn-Reply-To: your letter\nSubject: Hi",
+			"malformed references":              "References: what you said\nIn-Reply-To: your message\nSubject: Hi",
 			"a header that is not UTF-8":        "From: \xff\xfe <ann@out.example>\nSubject: \xff",
 			"a part with a strange type":        "Subject: Hi\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n--b\nContent-Type: what/is;this\nContent-ID: a b\nContent-Disposition: attachment; filename=\"a\x01\u2028b\"\n\nx\n--b--",
 			"a part with a name of 1,000 bytes": "Subject: Hi\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n--b\nContent-Disposition: attachment; filename=\"" + strings.Repeat("f", 1000) + "\"\n\nx\n--b--",
 			"a part without a name":             "Subject: Hi\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n--b\nContent-Disposition: attachment\n\nx\n--b--",
-			"a mail in a mail":                  "Subject: Hi\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n--b\nContent-Type: message/rfc822\n\nSubject: Inner\n\nx\n--b--",
+			"a message in a message":            "Subject: Hi\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi\n--b\nContent-Type: message/rfc822\n\nSubject: Inner\n\nx\n--b--",
 			"a text with a NUL":                 "Subject: Hi\n\na\x00b",
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestForwardOfLargeMail(t *testing.T) {
 		big := strings.Repeat("0123456789abcdef\n", 40_000)
 		m := s.add(t, s.received(t, in, []byte(mailOf(in, "Subject: Big\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHi there\n--b\nContent-Type: text/csv\nContent-Disposition: attachment; filename=big.csv\n\n"+big+"\n--b--"))))
 		if m.Content.BlobKey == nil {
-			t.Fatal("it lies in its row")
+			t.Fatal("the message is stored in its row")
 		}
 		res := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/forward", `{"to":"ben@out.example"}`).want(t, http.StatusCreated)
 		if !strings.Contains(res.str(t, "text"), "Hi there") {
@@ -131,7 +131,7 @@ func TestForwardOfLargeMail(t *testing.T) {
 	})
 }
 
-func TestForeignMessagesCannotBeAnswered(t *testing.T) {
+func TestReplyToForeignMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		m := storetest.Received(t, s.store, s.otherInbox(t))

@@ -22,7 +22,7 @@ import (
 )
 
 // H7: a duplicate name is refused, at any depth and in any spelling.
-func TestNamesGivenTwice(t *testing.T) {
+func TestDuplicateNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		var many strings.Builder
@@ -216,26 +216,26 @@ func TestHostileRequests(t *testing.T) {
 		in := s.newInbox(t)
 		ids := map[string]string{"inbox_id": in.ID, "message_id": s.receive(t, in, "Subject: Hi").ID}
 		h := newHostile(t, rand.New(rand.NewPCG(seed, 0)), ids)
-		answers := map[int]int{}
+		statuses := map[int]int{}
 		for range hostileRequests {
 			r := h.request(s.key)
 			w := httptest.NewRecorder()
 			s.web.Config.Handler.ServeHTTP(w, r)
-			answers[w.Code]++
+			statuses[w.Code]++
 			var e struct {
 				Error struct{ Code, Message string }
 			}
 			err := json.Unmarshal(w.Body.Bytes(), &e)
 			if w.Code >= http.StatusBadRequest && (err != nil || e.Error.Code == "" || e.Error.Message == "") {
-				t.Errorf("%s %s: answered %d %.200s: %v", r.Method, r.URL, w.Code, w.Body, err)
+				t.Errorf("%s %s: status %d %.200s: %v", r.Method, r.URL, w.Code, w.Body, err)
 			}
 			if w.Code == http.StatusInternalServerError {
-				t.Fatalf("%s %s: answered %d %s", r.Method, r.URL, w.Code, w.Body)
+				t.Fatalf("%s %s: status %d %s", r.Method, r.URL, w.Code, w.Body)
 			}
 		}
-		t.Logf("answers: %v", answers)
-		if answers[http.StatusBadRequest] < hostileRequests/10 {
-			t.Errorf("few requests were refused: %v", answers)
+		t.Logf("statuses: %v", statuses)
+		if statuses[http.StatusBadRequest] < hostileRequests/10 {
+			t.Errorf("few requests were refused: %v", statuses)
 		}
 	})
 }

@@ -37,14 +37,14 @@ func newHandler(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) 
 }
 
 // A panic gets a response without details.
-func TestPanicIsAnswered(t *testing.T) {
+func TestPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/v1/inboxes", nil)
 	r.Header.Set("Authorization", "Bearer sk_live_any")
 	newHandler(t, nil).ServeHTTP(w, r) // panics at the first use of the store
 	if w.Code != http.StatusInternalServerError || w.Header().Get("X-Request-Id") == "" {
-		t.Errorf("answered %d", w.Code)
+		t.Errorf("status %d", w.Code)
 	}
 	want := `{"error":{"code":"internal_error","message":"internal error","request_id":"` + w.Header().Get("X-Request-Id") + `"}}`
 	if got := w.Body.String(); got != want {
@@ -96,7 +96,7 @@ func TestDeadlinesOfTheSocket(t *testing.T) {
 			}
 		}
 		if left := w.write[0].Sub(before); left < 120*time.Second {
-			t.Errorf("%s: no wait of two minutes can be answered in %v", tt.method, left)
+			t.Errorf("%s: the deadline of %v is too short for a wait of two minutes", tt.method, left)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestSlowBody(t *testing.T) {
 	w := httptest.NewRecorder()
 	newHandler(t, st).ServeHTTP(w, r)
 	if w.Code != http.StatusRequestTimeout || !strings.Contains(w.Body.String(), `"code":"request_timeout"`) || w.Header().Get("Connection") != "close" {
-		t.Errorf("answered %d %v %s", w.Code, w.Header(), w.Body)
+		t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
 	}
 }
 

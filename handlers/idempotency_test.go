@@ -44,13 +44,13 @@ func TestIdempotency(t *testing.T) {
 			key := with(idempotencyKey, name)
 			first := s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
 			if first.header.Get("Idempotent-Replayed") != "" {
-				t.Errorf("%s: the first answer says that it is a repeat", name)
+				t.Errorf("%s: the first response is marked as a repeat", name)
 			}
 			s.clock.Add(time.Hour)
 			again := s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
 			again.wantSame(t, first)
 			if again.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("%s: the repeat does not say so", name)
+				t.Errorf("%s: the repeat is not marked as one", name)
 			}
 			spaced := strings.ReplaceAll(call.body, `":"`, "\" :\n \"")
 			s.do(t, http.MethodPost, call.path, spaced, key).want(t, http.StatusCreated).wantSame(t, first)
@@ -58,14 +58,14 @@ func TestIdempotency(t *testing.T) {
 			s.do(t, http.MethodPost, call.path, call.other, key).
 				wantError(t, http.StatusUnprocessableEntity, "idempotency_key_reused "+idempotencyKey)
 			if s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, name+"2")).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
-				t.Errorf("%s: another key got the same answer", name)
+				t.Errorf("%s: another key got the same response", name)
 			}
 			if s.do(t, http.MethodPost, call.path, call.body).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
-				t.Errorf("%s: no key got the same answer", name)
+				t.Errorf("%s: a call without a key got the same response", name)
 			}
 			s.clock.Add(23 * time.Hour)
 			if s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
-				t.Errorf("%s: after 24 hours the answer is still given", name)
+				t.Errorf("%s: after 24 hours the response is still cached", name)
 			}
 		}
 	})
@@ -111,7 +111,7 @@ func TestIdempotencyKeysBelongToOneOperationOfOneAccount(t *testing.T) {
 		first := s.do(t, http.MethodPost, "/v1/inboxes/"+one.ID+"/messages", body, key).want(t, http.StatusCreated)
 		second := s.do(t, http.MethodPost, "/v1/inboxes/"+two.ID+"/messages", body, key).want(t, http.StatusCreated)
 		if first.str(t, "id") == second.str(t, "id") {
-			t.Error("two paths got one answer")
+			t.Error("two paths got the same response")
 		}
 		sameAccount := s.newKey(t)
 		s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key, as(sameAccount)).want(t, http.StatusCreated).wantSame(t, mine)
@@ -119,7 +119,7 @@ func TestIdempotencyKeysBelongToOneOperationOfOneAccount(t *testing.T) {
 		s.account = s.otherInbox(t).AccountID
 		theirs := s.do(t, http.MethodPost, "/v1/inboxes", `{}`, key, as(s.newKey(t))).want(t, http.StatusCreated)
 		if theirs.str(t, "id") == mine.str(t, "id") {
-			t.Error("an account got the answer of another")
+			t.Error("an account got the response of another")
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestIdempotencyShowsNothingHidden(t *testing.T) {
 			s.do(t, http.MethodPost, call.path, call.body, key).want(t, http.StatusCreated)
 			for _, body := range []string{call.body, call.other} {
 				if res := s.do(t, http.MethodPost, call.path, body, key, limited); res.status != 404 && res.status != 403 {
-					t.Errorf("%s: answered %d: %s", name, res.status, res.body)
+					t.Errorf("%s: got %d: %s", name, res.status, res.body)
 				}
 			}
 		}
@@ -176,7 +176,7 @@ func TestIdempotencyForgetsDeletedInboxes(t *testing.T) {
 
 		s.do(t, http.MethodPost, path, body, key).wantError(t, http.StatusNotFound, "not_found")
 		if s.do(t, http.MethodPost, "/v1/inboxes", `{"display_name":"secret"}`, key).want(t, http.StatusCreated).str(t, "id") == id {
-			t.Error("the answer tells of a deleted inbox")
+			t.Error("the response names a deleted inbox")
 		}
 	})
 }
@@ -207,7 +207,7 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 		}
 		u, err := s.store.Usage(t.Context(), s.account)
 		if err != nil || u.Today != sent || u.Account.Inboxes != 2*onceRounds {
-			t.Errorf("%d mails and %d inboxes, want %d and %d: %v", u.Today, u.Account.Inboxes, sent, 2*onceRounds, err)
+			t.Errorf("%d messages and %d inboxes, want %d and %d: %v", u.Today, u.Account.Inboxes, sent, 2*onceRounds, err)
 		}
 	})
 }
@@ -272,7 +272,7 @@ func atOnce(t *testing.T, nodes []*server, n int, path, body, key string) (ids m
 			case res.status == http.StatusConflict && res.header.Get("Retry-After") == "1" && strings.Contains(string(res.body), "idempotency_in_progress"):
 				conflicts++
 			default:
-				t.Errorf("answered %d: %s", res.status, res.body)
+				t.Errorf("got %d: %s", res.status, res.body)
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func TestInboxAddresses(t *testing.T) {
 		patch(second, `{"catch_all":false}`).want(t, http.StatusOK)
 		create(`{"name":"third","domain":"ann.example","catch_all":true}`).want(t, http.StatusCreated)
 
-		// The policy of an inbox also holds for its aliases.
+		// The policy of an inbox also applies to its aliases.
 		patch(second, `{"send_policy":"approval"}`).want(t, http.StatusOK)
 		s.do(t, http.MethodPost, "/v1/emails", `{"from":"sales@ann.example","to":"x@out.example","subject":"s","text":"t"}`).
 			wantError(t, http.StatusForbidden, "recipient_not_allowed from")

@@ -89,7 +89,7 @@ func TestMCPKeepsTheDefaultPolicy(t *testing.T) {
 		s.do(t, http.MethodPost, "/mcp", fmt.Sprintf(call, "approval"), sender).want(t, http.StatusOK).wantText(t, `"send_policy":"approval"`)
 		inboxes := s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).strs(t, "data", "send_policy")
 		if !slices.Equal(inboxes, []string{"approval"}) {
-			t.Errorf("the inboxes have the policies %v, want approval alone", inboxes)
+			t.Errorf("the inboxes have the policies %v, want only approval", inboxes)
 		}
 	}, func(c *handlers.Config) {
 		c.SendPolicy = store.PolicyApproval

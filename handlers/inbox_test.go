@@ -100,7 +100,7 @@ func TestCreateInboxRefuses(t *testing.T) {
 			{"an expiry in the past", `{"expires_at":"2020-01-01T00:00:00Z"}`, 400, "invalid_request expires_at"},
 			{"an expiry now", `{"expires_at":"2026-09-23T10:00:00Z"}`, 400, "invalid_request expires_at"},
 			{"an expiry without a zone", `{"expires_at":"2027-01-01T00:00:00"}`, 400, "invalid_request expires_at"},
-			{"an expiry that is no time", `{"expires_at":"soon"}`, 400, "invalid_request expires_at"},
+			{"an expiry that is not a time", `{"expires_at":"soon"}`, 400, "invalid_request expires_at"},
 			{"an unknown field", `{"nmae":"a"}`, 400, "invalid_request nmae"},
 			{"an id", `{"id":"ibx_1"}`, 400, "invalid_request id"},
 		}

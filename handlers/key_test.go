@@ -121,7 +121,7 @@ func TestCreateKeyRefuses(t *testing.T) {
 	})
 }
 
-func TestKeyMakesNoWiderKey(t *testing.T) {
+func TestKeyCreatesNoKeyWithMoreRights(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		one, two := s.newInbox(t), s.newInbox(t)
@@ -251,7 +251,7 @@ func (s *server) createKey(t *testing.T, opts ...option) (secret, id string) {
 	return made.str(t, "key"), made.str(t, "id")
 }
 
-func TestRevokedKeyTakesTheKeysItCreated(t *testing.T) {
+func TestRevokedKeyRevokesTheKeysItCreated(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		works := func(secret string, want int) {

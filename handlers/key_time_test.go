@@ -37,17 +37,17 @@ func TestTimeDoesNotTellAKey(t *testing.T) {
 			}
 			name := fmt.Sprintf("%032x", 500)
 			h := newHandler(t, st)
-			told := 0
+			leaks := 0
 			for run := range timedRuns {
 				times := timesOf(t, rng, h, storetest.Secret(name))
 				p := sameDistribution(times)
 				t.Logf("run %d: p = %.3f, medians %v", run+1, p, medians(times))
 				if p <= 0.01 {
-					told++
+					leaks++
 				}
 			}
-			if told > 1 {
-				t.Errorf("in %d of %d runs the time tells how much of a key is right", told, timedRuns)
+			if leaks > 1 {
+				t.Errorf("in %d of %d runs the time depends on the correct prefix of a key", leaks, timedRuns)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func timesOf(t *testing.T, rng *rand.Rand, h http.Handler, secret string) [][]fl
 		got := status(h, r)
 		times[g] = append(times[g], float64(time.Since(begin)))
 		if got != http.StatusUnauthorized {
-			t.Fatalf("a wrong key was answered %d", got)
+			t.Fatalf("status of a wrong key: %d", got)
 		}
 	}
 	return times

@@ -103,11 +103,11 @@ func flipped(t *testing.T, cursor string) []string {
 
 // H19: no search input is an operator, a wildcard or SQL. It has its literal
 // meaning on both databases and never fails.
-func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
+func TestHostileSearchesAreLiteral(t *testing.T) {
 	skiptest.UnderRace(t)
 	t.Parallel()
-	mails := hostileMails()
-	answers := map[storetest.Engine][]string{}
+	messages := hostileMessages()
+	found := map[storetest.Engine][]string{}
 	asked := hostileQueries()
 	var mu sync.Mutex
 	t.Run("ask", func(t *testing.T) {
@@ -117,10 +117,10 @@ func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
 				clock := storetest.NewClock(begin)
 				s := newServer(t, storetest.Open(t, e, storetest.WithNow(clock.Now)), clock)
 				in := s.newInbox(t)
-				for _, m := range mails {
+				for _, m := range messages {
 					s.receive(t, in, "From: "+m.from+"\nSubject: "+m.subject+"\n\n"+m.text)
 				}
-				s.index(t, len(mails)/2)
+				s.index(t, len(messages)/2)
 				var got []string
 				for i, q := range asked {
 					got = append(got, strings.Join(s.subjectsOf(t, in, q.params), "|"))
@@ -128,24 +128,24 @@ func TestHostileSearchesMeanWhatTheySay(t *testing.T) {
 						continue // below HTTP all are the same
 					}
 					if d := cmp.Diff(got[i], strings.Join(s.found(t, "/v1/messages", q.params), "|")); d != "" {
-						t.Errorf("%s: the API answers (-want +got):\n%s", q.params.Encode(), d)
+						t.Errorf("%s: the API found (-want +got):\n%s", q.params.Encode(), d)
 					}
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				answers[e] = got
+				found[e] = got
 			})
 		}
 	})
 	for i, q := range asked {
 		var want []string
-		for _, m := range slices.Backward(mails) {
+		for _, m := range slices.Backward(messages) {
 			if q.match(m) {
 				want = append(want, m.subject)
 			}
 		}
 		for _, e := range storetest.Engines() {
-			if d := cmp.Diff(strings.Join(want, "|"), answers[e][i]); d != "" {
+			if d := cmp.Diff(strings.Join(want, "|"), found[e][i]); d != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", e, q.params.Encode(), d)
 			}
 		}
@@ -181,23 +181,23 @@ type hostileMail struct {
 	folded              [2]string // subject and text, as searched
 }
 
-// hostileMails contain the parts of the queries.
-func hostileMails() []hostileMail {
+// hostileMessages returns messages that contain the parts of the queries.
+func hostileMessages() []hostileMail {
 	froms := []string{"a%b@x_y.example", "axb@xzy.example", "a_b@sub.x_y.example", `o'hara@quote.example`, "star+tag@example.org"}
 	subjects := []string{
 		"100% off_now", "100x off now", `Back\slash path`, "near and not or", "it's a test; drop table messages", "col words rowid",
 		"plain alpha beta", "beta alpha", "alpha-beta", "gamma NEAR delta", "(paren) [bracket] {brace}", "caret^hat star* colon:",
 	}
-	var mails []hostileMail
+	var messages []hostileMail
 	for i, subject := range subjects {
 		for j := range 2 {
 			n := i*2 + j
 			m := hostileMail{from: froms[n%len(froms)], subject: subject + fmt.Sprintf(" %d", n), text: subjects[(i+3*j+1)%len(subjects)] + " in the text."}
 			m.folded = [2]string{" " + plaintext.FoldForSearch(m.subject) + " ", " " + plaintext.FoldForSearch(m.text) + " "}
-			mails = append(mails, m)
+			messages = append(messages, m)
 		}
 	}
-	return mails
+	return messages
 }
 
 // hostileQuery is a query with its expected result, computed without a

@@ -14,7 +14,7 @@ import (
 
 // Whatever way an agent tries, no mail leaves to a recipient that a list blocks, and
 // none without approval to one that needs it.
-func TestNoWayAroundLists(t *testing.T) {
+func TestListsCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in, other := s.newInbox(t), s.newInbox(t)

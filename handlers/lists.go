@@ -32,8 +32,8 @@ func (a *API) CreateListEntry(ctx context.Context, req *gen.ListEntryCreate, _ g
 	} else if !admin || httpapi.Visible(by) != nil {
 		return nil, errNeedsAdmin("inbox_id", "an entry for the whole account needs a key with the scope admin and without inbox_ids: set inbox_id")
 	}
-	answer := httpapi.Once(ctx, http.StatusCreated, "ListEntry", func(e store.ListEntry) (any, error) { return listEntryToAPI(e), nil })
-	e, err = a.store.CreateListEntry(ctx, e, admin, answer)
+	once := httpapi.Once(ctx, http.StatusCreated, "ListEntry", func(e store.ListEntry) (any, error) { return listEntryToAPI(e), nil })
+	e, err = a.store.CreateListEntry(ctx, e, admin, once)
 	if errors.Is(err, store.ErrLoosens) {
 		return nil, errNeedsAdmin("action", "%s for %s lets mail pass that the lists stop now, which needs the scope admin", req.Action, pattern)
 	}

@@ -87,7 +87,7 @@ func TestLocalCallNeedsACaller(t *testing.T) {
 		}
 		s.do(t, http.MethodGet, "/v1/usage", "", as("local")).want(t, http.StatusUnauthorized)
 		if httpapi.May(context.Background(), gen.GetUsageOperation) {
-			t.Error("nobody may do something")
+			t.Error("May is true without a caller")
 		}
 	})
 }

@@ -26,9 +26,9 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 	if err := a.checkOrigin(r); err != nil {
 		return err
 	}
-	answer := &mcpResponse{ResponseWriter: w}
-	a.mcp.ServeHTTP(answer, r.WithContext(httpapi.AsCaller(ctx)))
-	return answer.fault()
+	response := &mcpResponse{ResponseWriter: w}
+	a.mcp.ServeHTTP(response, r.WithContext(httpapi.AsCaller(ctx)))
+	return response.fault()
 }
 
 // checkOrigin refuses requests from foreign pages in a browser, which may have

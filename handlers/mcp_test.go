@@ -53,7 +53,7 @@ func TestLargeCallsOfTools(t *testing.T) {
 			calls.Go(func() {
 				res, err := s.try(t.Context(), t, http.MethodPost, "/mcp", body)
 				if err != nil || res.status != http.StatusOK || string(res.body) != body {
-					t.Errorf("answered %d with %d bytes of %d, %v", res.status, len(res.body), len(body), err)
+					t.Errorf("got %d with %d bytes of %d, %v", res.status, len(res.body), len(body), err)
 				}
 			})
 		}

@@ -128,12 +128,12 @@ func TestOddMessages(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		for name, raw := range map[string]string{
-			"no header at all":       "\r\nHello\r\n",
-			"no body":                "From: a@b.example\r\n",
-			"nothing":                "\r\n",
-			"a From that is none":    "From: nobody in particular\r\n\r\nHello\r\n",
-			"bytes that are no text": "From: a@b.example\r\nSubject: \xff\xfe\x00\r\n\r\n\xff\x00\r\n",
-			"a body that ends early": "From: a@b.example\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nHel",
+			"no header at all":        "\r\nHello\r\n",
+			"no body":                 "From: a@b.example\r\n",
+			"nothing":                 "\r\n",
+			"a From that is not one":  "From: no address\r\n\r\nHello\r\n",
+			"bytes that are not text": "From: a@b.example\r\nSubject: \xff\xfe\x00\r\n\r\n\xff\x00\r\n",
+			"a body that ends early":  "From: a@b.example\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nHel",
 		} {
 			m := s.add(t, s.received(t, in, []byte(raw)))
 			res := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)

@@ -52,7 +52,7 @@ func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool,
 // checkPolicy refuses a message that the inbox may not send, even if it was
 // approved.
 func (a *API) checkPolicy(ctx context.Context, s submission) error {
-	if answersMachine(s) {
+	if repliesToMachine(s) {
 		return httpapi.Forbidden(gen.ErrorCodeLoopDetected, "this is an automatic reply to automated mail")
 	}
 	if s.inbox.SendPolicy == store.PolicyReplyOnly {
@@ -61,10 +61,10 @@ func (a *API) checkPolicy(ctx context.Context, s submission) error {
 	return nil
 }
 
-// answersMachine reports whether the header marks a message as an automatic
+// repliesToMachine reports whether the header marks a message as an automatic
 // reply to automated mail. Two such programs would reply to each other without
 // end (RFC 3834 section 2).
-func answersMachine(s submission) bool {
+func repliesToMachine(s submission) bool {
 	if s.kind != store.DraftReply || s.source == nil || !s.source.Automated {
 		return false
 	}
@@ -111,10 +111,10 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 // the inbox. Simulated messages count only in test mode. The sender of the
 // original message, which may be nil, needs no query.
 func (a *API) haveWritten(
-	ctx context.Context, in store.Inbox, testMode bool, answered *store.Message, list []mail.Address,
+	ctx context.Context, in store.Inbox, testMode bool, original *store.Message, list []mail.Address,
 ) (func(email string) bool, error) {
 	var found, open []string
-	if m := answered; m != nil && m.Direction == store.DirectionIn && (testMode || !m.TestMode) {
+	if m := original; m != nil && m.Direction == store.DirectionIn && (testMode || !m.TestMode) {
 		found = append(found, m.FromEmail)
 	}
 	for _, addr := range list {

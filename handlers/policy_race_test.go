@@ -13,7 +13,7 @@ import (
 
 // A policy applies at once, even during a send: the test changes it at each
 // point where the send reads the clock (O11).
-func TestPolicyThatComesDuringASend(t *testing.T) {
+func TestPolicyChangeDuringASendApplies(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		newPolicyRace(t, cfg).run(t, 3, (*server).sentFrom, func(s *server, in store.Inbox) (response, func(response)) {
@@ -23,9 +23,9 @@ func TestPolicyThatComesDuringASend(t *testing.T) {
 	})
 }
 
-// The same holds for emails from the address of an inbox: a message that needs
+// The same applies to emails from the address of an inbox: a message that needs
 // approval does not leave as an email (O11).
-func TestPolicyThatComesDuringAnEmail(t *testing.T) {
+func TestPolicyChangeDuringAnEmailApplies(t *testing.T) {
 	t.Parallel()
 	for path, rest := range map[string]string{
 		"/v1/emails":       `"to":"a@b.example","subject":"s","text":"t"}`,
@@ -106,7 +106,7 @@ func (r *policyRace) run(
 		}
 	}
 	if between < atLeast {
-		t.Errorf("the policy came only %d times before the mail was stored", between)
+		t.Errorf("the policy changed only %d times before the message was stored", between)
 	}
 }
 

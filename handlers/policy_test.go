@@ -49,7 +49,7 @@ func (g *guarded) reached(t *testing.T) []string {
 
 // Row O11: an inbox with reply_only writes only to addresses that have written
 // to it.
-func TestReplyOnlyHasNoWayAround(t *testing.T) {
+func TestReplyOnlyCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		g := s.guard(t, store.PolicyReplyOnly)
@@ -58,21 +58,21 @@ func TestReplyOnlyHasNoWayAround(t *testing.T) {
 			{"by cc", "SEND", `"to":"ann@out.example","cc":"eve@evil.example"`, "403 cc[0]"},
 			{"by bcc", "SEND", `"to":"ann@out.example","bcc":["eve@evil.example"]`, "403 bcc[0]"},
 			{"among others", "SEND", `"to":["ann@out.example","eve@evil.example"]`, "403 to[1]"},
-			{"behind another's name", "SEND", `"to":{"email":"eve@evil.example","name":"Ann <ann@out.example>"}`, "403 to[0]"},
-			{"with a tag of their own", "SEND", `"to":"ann+eve@out.example"`, "403 to[0]"},
-			{"without the tag they wrote with", "SEND", `"to":"bob@out.example"`, "403 to[0]"},
+			{"behind the name of another", "SEND", `"to":{"email":"eve@evil.example","name":"Ann <ann@out.example>"}`, "403 to[0]"},
+			{"with a tag that the sender did not use", "SEND", `"to":"ann+eve@out.example"`, "403 to[0]"},
+			{"without the tag that the sender used", "SEND", `"to":"bob@out.example"`, "403 to[0]"},
 			{"with another tag", "SEND", `"to":"bob+work@out.example"`, "403 to[0]"},
-			{"in a domain below", "SEND", `"to":"ann@sub.out.example"`, "403 to[0]"},
-			{"in a domain above", "SEND", `"to":"ann@example"`, "4xx"},
+			{"in a subdomain", "SEND", `"to":"ann@sub.out.example"`, "403 to[0]"},
+			{"in the parent domain", "SEND", `"to":"ann@example"`, "4xx"},
 			{"in a longer domain", "SEND", `"to":"ann@out.example.evil.example"`, "403 to[0]"},
-			{"by letters that look alike", "SEND", `"to":"аnn@out.example"`, "403 to[0]"}, // a Cyrillic a
-			{"by letters that fold alike", "SEND", `"to":"bob+\u017fhop@out.example"`, "403 to[0]"},
+			{"with similar letters", "SEND", `"to":"аnn@out.example"`, "403 to[0]"}, // a Cyrillic a
+			{"with letters that fold to the same", "SEND", `"to":"bob+\u017fhop@out.example"`, "403 to[0]"},
 			{"in quotes", "SEND", `"to":"\"ann\"@out.example"`, "4xx"},
 			{"with dots", "SEND", `"to":"a.nn@out.example"`, "403 to[0]"},
-			{"who wrote to another inbox", "SEND", `"to":"other@out.example"`, "403 to[0]"},
-			{"who was only named among the readers", "SEND", `"to":"carl@out.example"`, "403 to[0]"},
-			{"who was simulated", "SEND", `"to":"mallory@evil.example"`, "403 to[0]"},
-			{"in answer to what was simulated", "REPLY-TO-SIMULATED", ``, "403 to[0]"},
+			{"to a sender of another inbox", "SEND", `"to":"other@out.example"`, "403 to[0]"},
+			{"to an address in the Cc of a received message", "SEND", `"to":"carl@out.example"`, "403 to[0]"},
+			{"to the sender of a simulated message", "SEND", `"to":"mallory@evil.example"`, "403 to[0]"},
+			{"by a reply to a simulated message", "REPLY-TO-SIMULATED", ``, "403 to[0]"},
 			{"in a header", "SEND", `"to":"ann@out.example","headers":{"Bcc":"eve@evil.example"}`, "4xx"},
 			{"in a header written otherwise", "SEND", `"to":"ann@out.example","headers":{"cC":"eve@evil.example"}`, "4xx"},
 			{"by a line break in a header", "SEND", `"to":"ann@out.example","headers":{"X-A":"b\r\nBcc: eve@evil.example"}`, "4xx"},
@@ -89,16 +89,16 @@ func TestReplyOnlyHasNoWayAround(t *testing.T) {
 			{"with their address as a local part", "SEND", `"to":"\"ann@out.example\"@evil.example"`, "4xx"},
 			{"at the root", "SEND", `"to":"ann@out.example."`, "4xx"},
 			{"at an address literal", "SEND", `"to":"ann@[192.0.2.1]"`, "4xx"},
-			{"by the answer to all", "REPLY", `"reply_all":true`, "403 cc[0]"},
-			{"by a copy of an answer", "REPLY", `"cc":"eve@evil.example"`, "403 cc[0]"},
-			{"by a blind copy of an answer", "REPLY", `"bcc":"eve@evil.example"`, "403 bcc[0]"},
+			{"by a reply to all", "REPLY", `"reply_all":true`, "403 cc[0]"},
+			{"by a Cc of a reply", "REPLY", `"cc":"eve@evil.example"`, "403 cc[0]"},
+			{"by a Bcc of a reply", "REPLY", `"bcc":"eve@evil.example"`, "403 bcc[0]"},
 			{"by Reply-To", "REPLY", ``, "201"},
-			{"by an answer to what was sent before", "REPLY-TO-OWN", ``, "403 to[0]"},
+			{"by a reply to a sent message", "REPLY-TO-OWN", ``, "403 to[0]"},
 			{"by a forward", "FORWARD", `"to":"eve@evil.example"`, "403 to[0]"},
-			{"by a copy of a forward", "FORWARD", `"to":"ann@out.example","cc":"eve@evil.example"`, "403 cc[0]"},
-			{"by a blind copy of a forward", "FORWARD", `"to":"ann@out.example","bcc":"eve@evil.example"`, "403 bcc[0]"},
-			{"by a forward of what was sent before", "FORWARD-OWN", `"to":"eve@evil.example"`, "403 to[0]"},
-			{"in other case, who did write", "SEND", `"to":"ANN@OUT.EXAMPLE","cc":"Bob+Shop@out.example"`, "201"},
+			{"by a Cc of a forward", "FORWARD", `"to":"ann@out.example","cc":"eve@evil.example"`, "403 cc[0]"},
+			{"by a Bcc of a forward", "FORWARD", `"to":"ann@out.example","bcc":"eve@evil.example"`, "403 bcc[0]"},
+			{"by a forward of a sent message", "FORWARD-OWN", `"to":"eve@evil.example"`, "403 to[0]"},
+			{"to senders, in another case", "SEND", `"to":"ANN@OUT.EXAMPLE","cc":"Bob+Shop@out.example"`, "201"},
 		}
 		for _, tt := range tests {
 			res := s.do(t, http.MethodPost, g.paths.Replace(tt.path), g.body(tt.path, tt.body), broken)
@@ -150,7 +150,7 @@ func refusal(t *testing.T, res response, want string) string {
 
 // Row O11: nothing leaves unless a key with the scope has approved it exactly
 // as shown.
-func TestApprovalHasNoWayAround(t *testing.T) {
+func TestApprovalCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		g := s.guard(t, store.PolicyApproval)
@@ -158,16 +158,16 @@ func TestApprovalHasNoWayAround(t *testing.T) {
 		agent := as(s.newKey(t, scopes("send", "read")))
 		tests := []struct{ name, path, body string }{
 			{"a send", "SEND", `"to":"eve@evil.example"`},
-			{"to who wrote", "SEND", `"to":"ann@out.example"`},
+			{"to a sender of the inbox", "SEND", `"to":"ann@out.example"`},
 			{"with copies", "SEND", `"to":"ann@out.example","cc":"eve@evil.example","bcc":"mallory@evil.example"`},
 			{"to the inbox itself", "SEND", `"to":"` + g.in.Address + `"`},
-			{"to the inbox with a tag, in other case", "SEND", `"to":"` + strings.ToUpper(g.in.Name) + "+tag@" + g.in.Domain + `"`},
+			{"to the inbox with a tag, in another case", "SEND", `"to":"` + strings.ToUpper(g.in.Name) + "+tag@" + g.in.Domain + `"`},
 			{"to another inbox of ours", "SEND", `"to":"` + ours.Address + `"`},
 			{"marked as automatic", "SEND", `"to":"eve@evil.example","headers":{"Auto-Submitted":"auto-generated"}`},
-			{"an answer", "REPLY", ``},
-			{"an answer to all", "REPLY", `"reply_all":true,"bcc":"eve@evil.example"`},
-			{"an answer to what was sent before", "REPLY-TO-OWN", ``},
-			{"an answer to what was simulated", "REPLY-TO-SIMULATED", ``},
+			{"a reply", "REPLY", ``},
+			{"a reply to all", "REPLY", `"reply_all":true,"bcc":"eve@evil.example"`},
+			{"a reply to a sent message", "REPLY-TO-OWN", ``},
+			{"a reply to a simulated message", "REPLY-TO-SIMULATED", ``},
 			{"a forward", "FORWARD", `"to":"eve@evil.example"`},
 			{"a forward of what was sent before", "FORWARD-OWN", `"to":"eve@evil.example"`},
 		}
@@ -183,8 +183,8 @@ func TestApprovalHasNoWayAround(t *testing.T) {
 		}
 		d := s.do(t, http.MethodPost, g.paths.Replace("SEND"), g.body("SEND", `"to":"eve@evil.example"`), agent, with(idempotencyKey, "k")).want(t, http.StatusAccepted)
 		for name, key := range map[string]option{
-			"the agent": agent, "who may only read": as(s.newKey(t, scopes("read"))), "who sends emails": as(s.newKey(t, scopes("emails:send"))),
-			"who manages keys": as(s.newKey(t, scopes("keys:manage"))),
+			"the agent": agent, "a key with scope read": as(s.newKey(t, scopes("read"))), "who sends emails": as(s.newKey(t, scopes("emails:send"))),
+			"a key with scope keys:manage": as(s.newKey(t, scopes("keys:manage"))),
 		} {
 			if res := s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", key); res.status != http.StatusForbidden {
 				t.Errorf("%s approves: %d %s", name, res.status, res.body)
@@ -238,7 +238,7 @@ func TestReplyOnlyFollowsReplyTo(t *testing.T) {
 }
 
 // A sender whose address only looks the same in lower case is another sender.
-func TestReplyOnlyTellsLettersApart(t *testing.T) {
+func TestReplyOnlyDistinguishesSimilarLetters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyReplyOnly))
@@ -265,20 +265,20 @@ func TestThreadLoopsEnd(t *testing.T) {
 		m := s.receive(t, in, "Subject: Hi")
 		path := "/v1/messages/" + m.ID + "/reply"
 		reply := func() response { return s.do(t, http.MethodPost, path, `{"text":"t"}`) }
-		answers := make(chan response)
+		responses := make(chan response)
 		for range store.MaxThreadSends + 10 {
-			go func() { answers <- reply() }()
+			go func() { responses <- reply() }()
 		}
 		taken := 0
 		for range store.MaxThreadSends + 10 {
-			if res := <-answers; res.status == http.StatusCreated {
+			if res := <-responses; res.status == http.StatusCreated {
 				taken++
 			} else {
 				res.wantError(t, http.StatusForbidden, "loop_detected")
 			}
 		}
 		if taken != store.MaxThreadSends {
-			t.Errorf("%d of 30 were taken", taken)
+			t.Errorf("%d of 30 were accepted", taken)
 		}
 		other := s.receive(t, in, "From: bob@out.example\nSubject: Other")
 		s.do(t, http.MethodPost, "/v1/messages/"+other.ID+"/reply", `{"text":"t"}`).want(t, http.StatusCreated)
@@ -291,7 +291,7 @@ func TestThreadLoopsEnd(t *testing.T) {
 }
 
 // Row S20, our part: automatic messages get no automatic replies.
-func TestMachinesDoNotAnswerMachines(t *testing.T) {
+func TestMachinesDoNotReplyToMachines(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in, held := s.newInbox(t), s.newInbox(t, policy(store.PolicyApproval))
@@ -305,7 +305,7 @@ func TestMachinesDoNotAnswerMachines(t *testing.T) {
 					if m.Automated {
 						res.wantError(t, http.StatusForbidden, "loop_detected")
 					} else if res.status >= 300 {
-						t.Errorf("a person is not answered: %d %s", res.status, res.body)
+						t.Errorf("a reply to a person is refused: %d %s", res.status, res.body)
 					}
 				}
 				for _, body := range []string{`{"text":"t"}`, `{"text":"t","headers":{"Auto-Submitted":"no"}}`} { // not automatic

@@ -89,7 +89,7 @@ func TestSendsOfAKeyAreLimited(t *testing.T) {
 func TestBadKeysAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		tries := []option{as(""), as("sk_live_nobody"), with("Authorization", "Basic abc")}
+		tries := []option{as(""), as("sk_live_unknown"), with("Authorization", "Basic abc")}
 		for i := range 50 {
 			spoof := with("X-Forwarded-For", "203.0.113."+strconv.Itoa(i))
 			s.do(t, http.MethodGet, "/v1/inboxes", "", tries[i%len(tries)], spoof).want(t, http.StatusUnauthorized)
@@ -98,7 +98,7 @@ func TestBadKeysAreLimitedByAddress(t *testing.T) {
 			s.do(t, http.MethodGet, "/v1/files/forged", "", as("")).wantError(t, http.StatusForbidden, "link_invalid")
 		}
 		refused := s.do(t, http.MethodGet, "/v1/inboxes", "", as("")).wantError(t, http.StatusTooManyRequests, "rate_limited")
-		s.do(t, http.MethodGet, "/v1/inboxes", "", as("sk_live_nobody")).wantError(t, http.StatusTooManyRequests, "rate_limited")
+		s.do(t, http.MethodGet, "/v1/inboxes", "", as("sk_live_unknown")).wantError(t, http.StatusTooManyRequests, "rate_limited")
 		s.do(t, http.MethodGet, "/v1/files/forged", "", as("")).wantError(t, http.StatusTooManyRequests, "rate_limited")
 		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK)
 		s.do(t, http.MethodGet, "/health", "", as("")).want(t, http.StatusOK)
@@ -127,7 +127,7 @@ func TestNoBudgetWithoutLimits(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		for name := range s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).header {
 			if strings.HasPrefix(name, "Ratelimit") {
-				t.Errorf("the answer has %s", name)
+				t.Errorf("the response has %s", name)
 			}
 		}
 		for range 70 {

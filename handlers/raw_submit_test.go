@@ -115,11 +115,11 @@ func TestSubmitOnce(t *testing.T) {
 			t.Errorf("%+v, then %+v", first, again)
 		}
 		for name, other := range map[string]handlers.Submitted{
-			"another recipient":  s.submits(t, s.key, header+"Message-ID: <1@mail.example>\n", "bob@far.example", "eve@far.example"),
-			"another Message-ID": s.submits(t, s.key, header+"Message-ID: <2@mail.example>\n"),
-			"another key":        s.submits(t, s.newKey(t), header+"Message-ID: <1@mail.example>\n"),
-			"no Message-ID":      s.submits(t, s.key, header),
-			"none again":         s.submits(t, s.key, header),
+			"another recipient":   s.submits(t, s.key, header+"Message-ID: <1@mail.example>\n", "bob@far.example", "eve@far.example"),
+			"another Message-ID":  s.submits(t, s.key, header+"Message-ID: <2@mail.example>\n"),
+			"another key":         s.submits(t, s.newKey(t), header+"Message-ID: <1@mail.example>\n"),
+			"no Message-ID":       s.submits(t, s.key, header),
+			"no Message-ID again": s.submits(t, s.key, header),
 		} {
 			if other.Repeated || other.ID == first.ID {
 				t.Errorf("%s: %+v", name, other)

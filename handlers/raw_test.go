@@ -24,20 +24,20 @@ import (
 // cannot carry is refused, not changed.
 func TestRawMessageIsByteEqual(t *testing.T) {
 	t.Parallel()
-	mails := fixtures(t, "../internal/mail/testdata/mail")
+	messages := fixtures(t, "../internal/mail/testdata/mail")
 	if corpus := os.Getenv("POSTROOM_CORPUS"); corpus != "" {
-		mails = append(mails, fixtures(t, corpus)...)
+		messages = append(messages, fixtures(t, corpus)...)
 	}
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		mx := s.mx(t)
 		var taken []rawMail
-		for start := 0; start < len(mails); start += 100 { // the limit of one connection
-			taken = append(taken, mx.sendAll(t, in.Name, mails[start:min(start+100, len(mails))], start)...)
+		for start := 0; start < len(messages); start += 100 { // the limit of one connection
+			taken = append(taken, mx.sendAll(t, in.Name, messages[start:min(start+100, len(messages))], start)...)
 		}
 		ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
 		if len(ids) != len(taken) {
-			t.Errorf("%d messages of %d mails", len(ids), len(taken))
+			t.Errorf("%d messages received, %d accepted", len(ids), len(taken))
 		}
 		for i, m := range taken {
 			if i%50 == 0 {
@@ -46,10 +46,10 @@ func TestRawMessageIsByteEqual(t *testing.T) {
 			link := s.do(t, http.MethodGet, "/v1/messages/"+ids[m.tag]+"/raw", "").want(t, http.StatusFound).header.Get("Location")
 			got := s.do(t, http.MethodGet, s.linked(t, link), "", as("")).want(t, http.StatusOK).body
 			if !bytes.Equal(got, m.raw) {
-				t.Errorf("%s: %d bytes were sent, and %d others come back", m.name, len(m.raw), len(got))
+				t.Errorf("%s: sent %d bytes, got %d different ones", m.name, len(m.raw), len(got))
 			}
 		}
-		t.Logf("%d of %d mails in and out, the others refused", len(taken), len(mails))
+		t.Logf("%d of %d messages sent and received, the others refused", len(taken), len(messages))
 	})
 }
 
@@ -60,7 +60,7 @@ type rawMail struct {
 
 // fixtures reads all files of a folder that may be messages, with CRLF line
 // endings.
-func fixtures(t *testing.T, folder string) (mails []rawMail) {
+func fixtures(t *testing.T, folder string) (messages []rawMail) {
 	t.Helper()
 	files := os.DirFS(folder)
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
@@ -78,13 +78,13 @@ func fixtures(t *testing.T, folder string) (mails []rawMail) {
 		if !strings.HasSuffix(text, "\r\n") {
 			text += "\r\n" // SMTP ends each line
 		}
-		mails = append(mails, rawMail{name: filepath.Base(path), raw: []byte(text)})
+		messages = append(messages, rawMail{name: filepath.Base(path), raw: []byte(text)})
 		return nil
 	})
-	if err != nil || len(mails) == 0 {
-		t.Fatalf("%d mails in %s, %v", len(mails), folder, err)
+	if err != nil || len(messages) == 0 {
+		t.Fatalf("%d messages in %s, %v", len(messages), folder, err)
 	}
-	return mails
+	return messages
 }
 
 // mailServer is an SMTP receiver for the store of a server.
@@ -120,27 +120,27 @@ func (s *server) mx(t *testing.T) mailServer {
 
 // sendAll sends the messages to the inbox, each with its number as the tag, and
 // returns the accepted ones.
-func (s mailServer) sendAll(t *testing.T, inbox string, mails []rawMail, first int) (taken []rawMail) {
+func (s mailServer) sendAll(t *testing.T, inbox string, messages []rawMail, first int) (taken []rawMail) {
 	t.Helper()
 	var conn net.Conn
-	var answers *bufio.Reader
-	for i, m := range mails {
+	var replies *bufio.Reader
+	for i, m := range messages {
 		if conn == nil {
-			conn, answers = s.hello(t)
+			conn, replies = s.hello(t)
 		}
 		m.tag = fmt.Sprint(first + i)
 		dotted := strings.ReplaceAll("\r\n"+string(m.raw), "\r\n.", "\r\n..")[2:]
-		say(t, conn, answers, "250", "MAIL FROM:<a@out.example>\r\n")
-		say(t, conn, answers, "250", fmt.Sprintf("RCPT TO:<%s+%s@%s>\r\n", inbox, m.tag, mailDomain))
-		say(t, conn, answers, "354", "DATA\r\n")
-		answer := say(t, conn, answers, "", dotted+".\r\n")
+		say(t, conn, replies, "250", "MAIL FROM:<a@out.example>\r\n")
+		say(t, conn, replies, "250", fmt.Sprintf("RCPT TO:<%s+%s@%s>\r\n", inbox, m.tag, mailDomain))
+		say(t, conn, replies, "354", "DATA\r\n")
+		reply := say(t, conn, replies, "", dotted+".\r\n")
 		switch {
-		case strings.HasPrefix(answer, "250"):
+		case strings.HasPrefix(reply, "250"):
 			taken = append(taken, m)
 			continue
-		case strings.HasPrefix(answer, "5") && (bytes.IndexByte(m.raw, 0) >= 0 || longestLine(m.raw) > 64<<10):
+		case strings.HasPrefix(reply, "5") && (bytes.IndexByte(m.raw, 0) >= 0 || longestLine(m.raw) > 64<<10):
 		default:
-			t.Errorf("%s: %s", m.name, answer)
+			t.Errorf("%s: %s", m.name, reply)
 		}
 		_ = conn.Close() // the server may have closed it
 		conn = nil
@@ -157,14 +157,14 @@ func (s mailServer) hello(t *testing.T) (net.Conn, *bufio.Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := bufio.NewReader(conn)
-	say(t, conn, answers, "220", "")
-	say(t, conn, answers, "250", "HELO out.example\r\n")
-	return conn, answers
+	replies := bufio.NewReader(conn)
+	say(t, conn, replies, "220", "")
+	say(t, conn, replies, "250", "HELO out.example\r\n")
+	return conn, replies
 }
 
 // say sends a line and returns the reply, which must be a single line.
-func say(t *testing.T, conn net.Conn, answers *bufio.Reader, want, text string) string {
+func say(t *testing.T, conn net.Conn, replies *bufio.Reader, want, text string) string {
 	t.Helper()
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -172,9 +172,9 @@ func say(t *testing.T, conn net.Conn, answers *bufio.Reader, want, text string) 
 	if _, err := conn.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	line, err := answers.ReadString('\n')
+	line, err := replies.ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, want) {
-		t.Fatalf("%.40q is answered %q, %v", text, line, err)
+		t.Fatalf("reply to %.40q: %q, %v", text, line, err)
 	}
 	return line
 }

@@ -56,22 +56,22 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		}
 		clock.Add(within - time.Millisecond)
 		if id := send(ctx, nodes[1], "Hello."); id != first {
-			t.Error("a repeat just within the time happened again")
+			t.Error("a repeat just within the TTL was executed again")
 		}
 		other := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 2, AccountID: s.account, ID: "usr_2", Role: store.RoleAdmin}), within)
 		if send(other, nodes[0], "Hello.") == first {
-			t.Error("the call of another was taken for a repeat")
+			t.Error("the call of another key counted as a repeat")
 		}
 		if send(ctx, nodes[0], "Hello!") == first {
-			t.Error("another call was taken for a repeat")
+			t.Error("another call counted as a repeat")
 		}
 		clock.Add(time.Millisecond)
 		second := send(ctx, nodes[0], "Hello.")
 		if second == first {
-			t.Error("a call after the time was taken for a repeat")
+			t.Error("a call after the TTL counted as a repeat")
 		}
 		if id := send(ctx, nodes[1], "Hello."); id != second {
-			t.Error("the time did not begin again with the second call")
+			t.Error("the TTL did not restart with the second call")
 		}
 		list := s.do(t, http.MethodGet, "/v1/messages?limit=100&inbox_id="+in.ID, "")
 		if all := list.strs(t, "data", "id"); len(all) != 4 {

@@ -11,7 +11,7 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func TestReplyGoesTo(t *testing.T) {
+func TestRecipientsOfAReply(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		tests := []struct {
@@ -19,25 +19,25 @@ func TestReplyGoesTo(t *testing.T) {
 			to, cc, bcc        string
 		}{
 			{"the sender", "From: ann@out.example", `"text":"t"`, "ann@out.example", "", ""},
-			{"Reply-To when there is one", "From: ann@out.example\nReply-To: list@out.example", `"text":"t"`, "list@out.example", "", ""},
+			{"Reply-To if the message has it", "From: ann@out.example\nReply-To: list@out.example", `"text":"t"`, "list@out.example", "", ""},
 			{"all of Reply-To", "From: ann@out.example\nReply-To: a@out.example, b@out.example", `"text":"t"`, "a@out.example b@out.example", "", ""},
-			{"an empty Reply-To is none", "From: ann@out.example\nReply-To:", `"text":"t"`, "ann@out.example", "", ""},
-			{"not to the others", "From: ann@out.example\nTo: OWN, bob@out.example\nCc: carl@out.example", `"text":"t"`, "ann@out.example", "", ""},
+			{"an empty Reply-To is ignored", "From: ann@out.example\nReply-To:", `"text":"t"`, "ann@out.example", "", ""},
+			{"not to other recipients", "From: ann@out.example\nTo: OWN, bob@out.example\nCc: carl@out.example", `"text":"t"`, "ann@out.example", "", ""},
 			{
-				"to the others when asked", "From: ann@out.example\nTo: OWN, bob@out.example\nCc: carl@out.example", `"text":"t","reply_all":true`,
+				"to other recipients with reply_all", "From: ann@out.example\nTo: OWN, bob@out.example\nCc: carl@out.example", `"text":"t","reply_all":true`,
 				"ann@out.example", "bob@out.example carl@out.example", "",
 			},
 			{
-				"nobody twice", "From: ann@out.example\nTo: bob@out.example, Ann@Out.example\nCc: BOB@out.example", `"text":"t","reply_all":true,"cc":["bob@out.example","dora@out.example"]`,
+				"no recipient twice", "From: ann@out.example\nTo: bob@out.example, Ann@Out.example\nCc: BOB@out.example", `"text":"t","reply_all":true,"cc":["bob@out.example","dora@out.example"]`,
 				"ann@out.example", "bob@out.example dora@out.example", "",
 			},
 			{
-				"never to itself", "From: ann@out.example\nTo: OWN\nCc: TAGGED", `"text":"t","reply_all":true,"cc":"OWN","bcc":["TAGGED","emil@out.example"]`,
+				"never to the inbox itself", "From: ann@out.example\nTo: OWN\nCc: TAGGED", `"text":"t","reply_all":true,"cc":"OWN","bcc":["TAGGED","emil@out.example"]`,
 				"ann@out.example", "", "emil@out.example",
 			},
-			{"not to a Reply-To that is itself", "From: ann@out.example\nReply-To: OWN, bob@out.example", `"text":"t"`, "bob@out.example", "", ""},
+			{"not to a Reply-To of the inbox itself", "From: ann@out.example\nReply-To: OWN, bob@out.example", `"text":"t"`, "bob@out.example", "", ""},
 			{"further copies", "From: ann@out.example", `"text":"t","cc":{"email":"a@out.example"},"bcc":"b@out.example"`, "ann@out.example", "a@out.example", "b@out.example"},
-			{"not to what is no address", "From: ann@out.example\nTo: OWN, undisclosed-recipients:;\nCc: nobody, x@y@z", `"text":"t","reply_all":true`, "ann@out.example", "", ""},
+			{"not to malformed addresses", "From: ann@out.example\nTo: OWN, undisclosed-recipients:;\nCc: bob, x@y@z", `"text":"t","reply_all":true`, "ann@out.example", "", ""},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestReplyHasNoMoreRecipientsThanASend(t *testing.T) {
 	})
 }
 
-func TestReplyToOwnMessageGoesToItsRecipients(t *testing.T) {
+func TestReplyToOwnMessageIsSentToItsRecipients(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
@@ -95,16 +95,16 @@ func TestReplyToOwnMessageGoesToItsRecipients(t *testing.T) {
 			t.Errorf("to all: to %v, cc %v", to, cc)
 		}
 		if len(res.strs(t, "bcc", "email")) != 0 {
-			t.Errorf("a blind copy was seen: %s", res.body)
+			t.Errorf("the reply copies a Bcc: %s", res.body)
 		}
 	})
 }
 
-func TestReplyToNobody(t *testing.T) {
+func TestReplyNeedsARecipient(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		for _, header := range []string{"From: " + in.Address, "From: ", "From: nobody in particular", "From: ann@out.example\nReply-To: " + in.Address} {
+		for _, header := range []string{"From: " + in.Address, "From: ", "From: no address", "From: ann@out.example\nReply-To: " + in.Address} {
 			m := s.receive(t, in, header+"\nSubject: Hi")
 			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).wantError(t, http.StatusBadRequest, "invalid_request message_id")
 		}
@@ -119,15 +119,15 @@ func TestReplyStaysInItsThread(t *testing.T) {
 			inReplyTo, references string
 			subject, rawInReplyTo string
 		}{
-			{"a first mail", "Message-ID: <a@out.example>\nSubject: Order", "<a@out.example>", "<a@out.example>", "Re: Order", "<a@out.example>"},
+			{"a first message", "Message-ID: <a@out.example>\nSubject: Order", "<a@out.example>", "<a@out.example>", "Re: Order", "<a@out.example>"},
 			{
-				"a mail of a thread", "Message-ID: <c@out.example>\nReferences: <a@out.example> <b@out.example>\nIn-Reply-To: <b@out.example>\nSubject: RE: Order",
+				"a message of a thread", "Message-ID: <c@out.example>\nReferences: <a@out.example> <b@out.example>\nIn-Reply-To: <b@out.example>\nSubject: RE: Order",
 				"<c@out.example>", "<a@out.example> <b@out.example> <c@out.example>", "RE: Order", "<c@out.example>",
 			},
-			{"a mail that only names its parent", "Message-ID: <b@out.example>\nIn-Reply-To: <a@out.example>\nSubject: re: Order", "<b@out.example>", "<a@out.example> <b@out.example>", "re: Order", "<b@out.example>"},
-			{"a mail without an id", "Subject: Order", "", "", "Re: Order", ""},
-			{"a mail without a subject", "Message-ID: <a@out.example>", "<a@out.example>", "<a@out.example>", "Re:", "<a@out.example>"},
-			{"a mail that is an answer in German", "Message-ID: <a@out.example>\nSubject: AW: Order", "<a@out.example>", "<a@out.example>", "Re: AW: Order", "<a@out.example>"},
+			{"a message that only names its parent", "Message-ID: <b@out.example>\nIn-Reply-To: <a@out.example>\nSubject: re: Order", "<b@out.example>", "<a@out.example> <b@out.example>", "re: Order", "<b@out.example>"},
+			{"a message without an id", "Subject: Order", "", "", "Re: Order", ""},
+			{"a message without a subject", "Message-ID: <a@out.example>", "<a@out.example>", "<a@out.example>", "Re:", "<a@out.example>"},
+			{"a reply in German", "Message-ID: <a@out.example>\nSubject: AW: Order", "<a@out.example>", "<a@out.example>", "Re: AW: Order", "<a@out.example>"},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestReplyRefuses(t *testing.T) {
 			`{"text":"t","to":"a@b.example"}`:   "invalid_request to",
 			`{"text":"t","subject":"s"}`:        "invalid_request subject",
 			`{"text":"t","reply_all":"yes"}`:    "invalid_request reply_all",
-			`{"text":"t","cc":"nobody"}`:        "invalid_request cc",
+			`{"text":"t","cc":"bob"}`:           "invalid_request cc",
 			`{"text":"t","headers":{"To":"a"}}`: "invalid_request headers.To",
 		} {
 			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", body, broken).wantError(t, http.StatusBadRequest, want)

@@ -15,7 +15,7 @@ import (
 func (r response) want(t *testing.T, status int) response {
 	t.Helper()
 	if r.status != status {
-		t.Fatalf("answered %d, want %d: %s", r.status, status, r.body)
+		t.Fatalf("status %d, want %d: %s", r.status, status, r.body)
 	}
 	return r
 }
@@ -78,7 +78,7 @@ func (r response) str(t *testing.T, path string) string {
 	t.Helper()
 	s, ok := r.at(t, path).(string)
 	if !ok {
-		t.Fatalf("%s is no text: %s", path, r.body)
+		t.Fatalf("%s is not a string: %s", path, r.body)
 	}
 	return s
 }
@@ -88,13 +88,13 @@ func (r response) strs(t *testing.T, path, field string) []string {
 	t.Helper()
 	items, ok := r.at(t, path).([]any)
 	if !ok {
-		t.Fatalf("%s is no list: %s", path, r.body)
+		t.Fatalf("%s is not a list: %s", path, r.body)
 	}
 	out := make([]string, len(items))
 	for i, item := range items { // reads the body only once
 		v, _ := valueAt(item, field)
 		if out[i], ok = v.(string); !ok {
-			t.Fatalf("%s of %s.%d is no text: %s", field, path, i, r.body)
+			t.Fatalf("%s of %s.%d is not a string: %s", field, path, i, r.body)
 		}
 	}
 	return out
@@ -129,6 +129,6 @@ func (r response) wantSame(t *testing.T, other response) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(a, b); d != "" {
-		t.Errorf("answers differ: -one +other:\n%s", d)
+		t.Errorf("responses differ: -one +other:\n%s", d)
 	}
 }

@@ -257,7 +257,7 @@ func TestExpiredMessages(t *testing.T) {
 		}
 		if s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1&has=code&since=2026-09-01T00:00:00Z", "").
 			want(t, http.StatusOK).at(t, "message") != nil {
-			t.Error("a code is promised that is gone")
+			t.Error("a wait returned a message whose code was deleted")
 		}
 	})
 }
@@ -281,7 +281,7 @@ func TestRetentionLeavesNothing(t *testing.T) {
 		s.clock.Add(days*24*time.Hour - time.Hour)
 		s.maintain(t)
 		if found := s.remnants(t, mark); len(found) == 0 {
-			t.Fatal("an hour too early all is gone")
+			t.Fatal("the content was deleted an hour early")
 		}
 		s.clock.Add(time.Hour)
 		s.maintain(t)
@@ -296,7 +296,7 @@ func TestRetentionLeavesNothing(t *testing.T) {
 		s.clock.Add(store.RecordTTL - time.Hour)
 		s.maintain(t)
 		if found := s.remnants(t, trace); len(found) == 0 {
-			t.Error("an hour too early the records are gone")
+			t.Error("the records were deleted an hour early")
 		}
 		s.clock.Add(time.Hour)
 		s.maintain(t)

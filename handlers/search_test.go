@@ -45,7 +45,7 @@ func TestSearch(t *testing.T) {
 			"Subject: Page\nContent-Type: text/html\n\n<p>Only in <b>html</b>: pineapple</p><style>.hidden { color: red }</style>",
 			"Subject: Both\nContent-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain\n\nseen as text\n--b\n" +
 				"Content-Type: text/html\n\n<p>seen as page</p>\n--b--",
-			"Subject: Address\n\nWrite to ann.smith@shop.example, or look at https://shop.example/red-shoes?x=1",
+			"Subject: Address\n\nWrite to ann.smith@shop.example, or visit https://shop.example/red-shoes?x=1",
 		} {
 			s.receive(t, in, m)
 		}
@@ -174,7 +174,7 @@ func TestMailIsFoundAtOnceWithTheIndexerStopped(t *testing.T) {
 				s.index(t, 5)
 			}
 			if n := len(s.found(t, "/v1/messages", url.Values{"q": {"common"}, "limit": {"100"}})); n != i+1 {
-				t.Fatalf("%d mails, found %d", i+1, n)
+				t.Fatalf("%d messages, found %d", i+1, n)
 			}
 		}
 	})

@@ -89,7 +89,7 @@ func TestSendMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(raw, []byte("dora")) {
-			t.Error("the mail shows a blind copy")
+			t.Error("the message shows a Bcc")
 		}
 		for header, want := range map[string]string{
 			"From": `"Signup Agent" <` + in.Address + `>`, "X-Order": "1042", "Auto-Submitted": "auto-generated",
@@ -160,16 +160,16 @@ func TestSendRefuses(t *testing.T) {
 			{"a text of 500,001 characters", `"to":"a@b.example","subject":"s","text":"` + strings.Repeat("t", 500_001) + `"`, "invalid_request text"},
 			{"an html of 1,000,001 characters", `"to":"a@b.example","subject":"s","html":"` + strings.Repeat("t", 1_000_001) + `"`, "invalid_request html"},
 			{"51 copies", `"to":"a@b.example","cc":` + manyAddresses(51) + `,"subject":"s","text":"t"`, "invalid_request cc"},
-			{"an address that contract and mail see differently", `"to":["a@b.example","a..b@c.example"],"subject":"s","text":"t"`, "invalid_request to[1]"},
-			{"such a one in an object", `"bcc":{"email":".a@b.example"},"to":"a@b.example","subject":"s","text":"t"`, "invalid_request bcc.email"},
-			{"a domain of no letters", `"to":"a@-","subject":"s","text":"t"`, "invalid_request to"},
+			{"an address that the contract accepts, but not RFC 5321", `"to":["a@b.example","a..b@c.example"],"subject":"s","text":"t"`, "invalid_request to[1]"},
+			{"such an address in an object", `"bcc":{"email":".a@b.example"},"to":"a@b.example","subject":"s","text":"t"`, "invalid_request bcc.email"},
+			{"a domain without letters", `"to":"a@-","subject":"s","text":"t"`, "invalid_request to"},
 			{"an address of 255 characters", `"to":"a@` + strings.Repeat("b", 245) + `.example","subject":"s","text":"t"`, "invalid_request to"},
-			{"a bracket that does not close", `"to":"Ann <a@b.example","subject":"s","text":"t"`, "invalid_request to"},
+			{"an unclosed bracket", `"to":"Ann <a@b.example","subject":"s","text":"t"`, "invalid_request to"},
 			{"11 attachments", `"to":"a@b.example","subject":"s","text":"t","attachments":[` + strings.TrimSuffix(strings.Repeat(`{"filename":"f","content":""},`, 11), ",") + `]`, "invalid_request attachments"},
 			{"an attachment that is null", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":null}]`, "invalid_request attachments[0].content"},
 			{"an attachment without a name", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"","content":""}]`, "invalid_request attachments[0].filename"},
 			{"an attachment with a name of 256 bytes", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"` + strings.Repeat("ä", 128) + `","content":""}]`, "invalid_request attachments[0].filename"},
-			{"a type that is none", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"","content_type":"pdf"}]`, "invalid_request attachments[0].content_type"},
+			{"an invalid type", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"","content_type":"pdf"}]`, "invalid_request attachments[0].content_type"},
 			{"a header that is ours", `"to":"a@b.example","subject":"s","text":"t","headers":{"X-A":"b","message-ID":"<a@b>"}`, "invalid_request headers.message-ID"},
 		}
 		for _, tt := range tests {

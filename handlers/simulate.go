@@ -36,8 +36,8 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 		return nil, err
 	}
 	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
-	answer := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
-	m, err := a.cfg.Incoming.Simulate(ctx, in, raw, answer)
+	once := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
+	m, err := a.cfg.Incoming.Simulate(ctx, in, raw, once)
 	if err != nil {
 		return nil, composeError(err)
 	}

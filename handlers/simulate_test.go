@@ -31,12 +31,12 @@ func TestSimulateMessage(t *testing.T) {
 		select {
 		case <-wake.C:
 		default:
-			t.Error("who waits for mail was not woken")
+			t.Error("a wait for mail was not woken")
 		}
 		got := s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id"), "").want(t, http.StatusOK)
 		for _, path := range []string{"thread_id", "subject", "text", "html", "extracted", "auth", "test_mode", "size", "rfc_message_id"} {
 			if d := cmp.Diff(m.at(t, path), got.at(t, path)); d != "" {
-				t.Errorf("%s: -answered +kept:\n%s", path, d)
+				t.Errorf("%s: -response +stored:\n%s", path, d)
 			}
 		}
 		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?has=code", "").want(t, http.StatusOK).wantAt(t, "message.id", `"`+m.str(t, "id")+`"`)
@@ -71,7 +71,7 @@ func TestSimulateRefuses(t *testing.T) {
 		for body, want := range map[string]string{
 			`{}`:                               "invalid_request from",
 			`{"subject":"s"}`:                  "invalid_request from",
-			`{"from":"nobody"}`:                "invalid_request from",
+			`{"from":"bob"}`:                   "invalid_request from",
 			`{"from":{"email":"a b@c.d"}}`:     "invalid_request from.email",
 			`{"raw":""}`:                       "invalid_request raw",
 			`{"raw":"x","text":"t"}`:           "invalid_request text",
@@ -99,7 +99,7 @@ func TestSimulateRefuses(t *testing.T) {
 
 // A simulated message does not count as received mail: reply_only refuses a
 // live send to its sender.
-func TestSimulatedMailIsNoMail(t *testing.T) {
+func TestSimulatedMailDoesNotCountAsReceived(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyReplyOnly))

@@ -18,7 +18,7 @@ import (
 // After POST /v1/stop on one node, no node accepts a send through any door, and none
 // sends anything later than a second after the response. What was queued leaves once
 // sending resumes.
-func TestStopHoldsOnAllNodesAndDoors(t *testing.T) {
+func TestStopAppliesToAllNodesAndEntryPoints(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
@@ -32,7 +32,7 @@ func TestStopHoldsOnAllNodesAndDoors(t *testing.T) {
 		in := s.newInbox(t)
 		var stopped atomic.Int64 // the time of the response in nanoseconds; 0 while sending goes on
 		var left, late atomic.Int64
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Mail) error {
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
 			left.Add(1)
 			if at := stopped.Load(); at != 0 && time.Now().UnixNano()-at > int64(time.Second) {
 				late.Add(1)
@@ -108,11 +108,11 @@ func TestStopHoldsOnAllNodesAndDoors(t *testing.T) {
 			held := left.Load()
 			s.do(t, http.MethodPost, "/v1/resume", `{}`).want(t, http.StatusOK)
 			until("the rest", func() bool { return len(s.texts(t, `SELECT email FROM recipients WHERE status = 'queued'`)) == 0 })
-			t.Logf("round %d: %d left before the stop, %d after sending resumed", round, held-before, left.Load()-held)
+			t.Logf("round %d: %d sent before the stop, %d after sending resumed", round, held-before, left.Load()-held)
 			waited += left.Load() - held
 		}
 		seen := make(map[string]int)
-		for _, mail := range mx.Mails() {
+		for _, mail := range mx.Messages() {
 			for _, to := range mail.To {
 				if seen[to]++; seen[to] > 1 && !strings.HasPrefix(to, "ann") { // each reply goes to her, too
 					t.Errorf("%s received a message twice", to)
@@ -123,13 +123,13 @@ func TestStopHoldsOnAllNodesAndDoors(t *testing.T) {
 			t.Error("no stop held anything back")
 		}
 		if n := late.Load(); n != 0 {
-			t.Errorf("%d of %d messages left later than a second after a stop", n, left.Load())
+			t.Errorf("%d of %d messages were sent later than a second after a stop", n, left.Load())
 		}
 	})
 }
 
-// A stop of a key holds for the keys that it created, before the stop and after it.
-func TestStopOfAKeyHoldsForTheKeysItCreated(t *testing.T) {
+// A stop of a key also applies to the keys that it created, before and after the stop.
+func TestStopOfAKeyAppliesToTheKeysItCreated(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in, f := s.newInbox(t), s.newFamily(t)

@@ -141,7 +141,7 @@ func (a *API) resume(ctx context.Context, want *stream.Wanted, id string) (*stre
 	seq, at, err := a.store.EventPlace(ctx, want.AccountID, id)
 	if err == nil && !at.Before(oldest) {
 		want.After = &seq
-		return nil, nil //nolint:nilnil // no gap is no error
+		return nil, nil //nolint:nilnil // no gap, no error
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func TestStreamTellsWhatHappens(t *testing.T) {
+func TestStreamSendsEvents(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = store.PolicyApproval })
@@ -72,7 +72,7 @@ func TestStreamFilters(t *testing.T) {
 
 // A webhook test event contains the URL of the endpoint, which may be secret.
 // Only the endpoint gets it.
-func TestStreamTellsNoWebhookTests(t *testing.T) {
+func TestStreamOmitsWebhookTests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
@@ -152,7 +152,7 @@ func (s *server) sentBy(t *testing.T, in store.Inbox) store.Message {
 	return m
 }
 
-func TestStreamTellsOfGaps(t *testing.T) {
+func TestStreamReportsGaps(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)

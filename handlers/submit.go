@@ -45,9 +45,9 @@ type submission struct {
 // applies.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	for {
-		answer, err := a.submitOnce(ctx, s)
+		response, err := a.submitOnce(ctx, s)
 		if !errors.Is(err, store.ErrPolicyChanged) {
-			return answer, err
+			return response, err
 		}
 		if s.inbox, err = a.store.Inbox(ctx, s.inbox.AccountID, s.inbox.ID); err != nil {
 			return nil, err
@@ -143,10 +143,10 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 		return nil, err
 	}
 	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
-	answer := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
+	once := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
 	var stored store.Message
 	if s.approved == nil {
-		stored, err = a.store.Enqueue(ctx, m, answer)
+		stored, err = a.store.Enqueue(ctx, m, once)
 	} else {
 		if a.cfg.Undo > 0 {
 			m.Delay = a.cfg.Undo + store.UndoMargin
@@ -154,7 +154,7 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{
 			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
 			CreatedBy: s.approved.CreatedBy,
-		}, answer)
+		}, once)
 	}
 	if err != nil {
 		return nil, err

@@ -60,10 +60,10 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 // skipSuppressed marks the recipients of one account that are suppressed for
 // the category, which is empty for messages of inboxes. It returns an error if
 // every recipient of all the messages is suppressed.
-func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails ...*submission) error {
+func (a *API) skipSuppressed(ctx context.Context, category store.Category, messages ...*submission) error {
 	spellings := map[string][]string{} // of each folded address
 	var all []string
-	for _, s := range mails {
+	for _, s := range messages {
 		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
 			if email := mail.FoldAddress(to.Email); spellings[email] == nil {
 				spellings[email] = mail.AddressSpellings(email)
@@ -71,7 +71,7 @@ func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails
 			}
 		}
 	}
-	found, err := a.store.Suppressed(ctx, mails[0].account, all, category)
+	found, err := a.store.Suppressed(ctx, messages[0].account, all, category)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -86,9 +86,9 @@ func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails
 		}
 	}
 	if len(suppressed) == len(spellings) {
-		return errSuppressed(mails)
+		return errSuppressed(messages)
 	}
-	for _, s := range mails {
+	for _, s := range messages {
 		s.suppressed = suppressed
 	}
 	return nil
@@ -96,7 +96,7 @@ func (a *API) skipSuppressed(ctx context.Context, category store.Category, mails
 
 // errSuppressed reports that every recipient is suppressed, names them, and
 // says what to do. There must be at least one.
-func errSuppressed(mails []*submission) error {
+func errSuppressed(messages []*submission) error {
 	e := &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeRecipientSuppressed}
 	seen := map[string]bool{}
 	var names []string
@@ -113,7 +113,7 @@ func errSuppressed(mails []*submission) error {
 			}
 		}
 	}
-	for _, s := range mails {
+	for _, s := range messages {
 		add("to", s.to)
 		add("cc", s.cc)
 		add("bcc", s.bcc)

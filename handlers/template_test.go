@@ -125,10 +125,10 @@ func TestDeletedTemplateIsGone(t *testing.T) {
 		s.do(t, http.MethodPost, path+"/preview", `{}`).wantError(t, http.StatusNotFound, "not_found")
 		s.do(t, http.MethodDelete, path, "").wantError(t, http.StatusNotFound, "not_found")
 		if _, err := s.store.CachedResponse(t.Context(), s.account, "POST /v1/templates", "k"); err == nil {
-			t.Error("the stored answer tells of it still")
+			t.Error("the cached response remains")
 		}
 		if s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
-			t.Error("it came back")
+			t.Error("the deleted template was returned")
 		}
 	})
 }

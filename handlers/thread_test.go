@@ -50,7 +50,7 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-func TestThreadsThatAreNotThere(t *testing.T) {
+func TestUnknownThreads(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in, empty := s.newInbox(t), s.newInbox(t)

@@ -35,7 +35,7 @@ func (s *server) sentHTML(t *testing.T, body string, opts ...option) (id, html s
 		t.Fatal(err)
 	}
 	if strings.Contains(e.Content.Body.V.HTML, "/t/") {
-		t.Errorf("what is kept is not what was given: %s", e.Content.Body.V.HTML)
+		t.Errorf("the stored value differs from the request: %s", e.Content.Body.V.HTML)
 	}
 	raw, err := s.store.Raw(t.Context(), e.Seq)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *server) engagements(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var events []string
 	for _, e := range all {
 		if e.Type != store.EventEmailOpened && e.Type != store.EventEmailClicked {
 			continue
@@ -92,9 +92,9 @@ func (s *server) engagements(t *testing.T) []string {
 		if data.Bot {
 			who = "bot"
 		}
-		told = append(told, strings.TrimSpace(string(e.Type)+" "+who+" "+data.Link))
+		events = append(events, strings.TrimSpace(string(e.Type)+" "+who+" "+data.Link))
 	}
-	return told
+	return events
 }
 
 var tracked = regexp.MustCompile(`(?:href|src)="([^"]*)(/t/[oc]/[^"]*)"`)

@@ -66,8 +66,8 @@ func (s *server) arriveAt(t *testing.T, n int64) {
 	if m.sleeps(&id) {
 		m.then()
 	}
-	if got := w.answer(t).str(t, "message.id"); got != id.Load() {
-		t.Errorf("answered %s, want %v", got, id.Load())
+	if got := w.response(t).str(t, "message.id"); got != id.Load() {
+		t.Errorf("got %s, want %v", got, id.Load())
 	}
 }
 

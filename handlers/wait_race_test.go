@@ -24,7 +24,7 @@ func TestArrivalRacesWithWait(t *testing.T) {
 				for round := range raceRounds / lanes {
 					got, id := l.run(t, s)
 					if got.status != http.StatusOK || got.at(t, "timed_out") != false || got.str(t, "message.id") != id {
-						t.Errorf("mail %d of lane %d is lost: %d %s", round, lane, got.status, got.body)
+						t.Errorf("message %d of lane %d is lost: %d %s", round, lane, got.status, got.body)
 						return
 					}
 				}

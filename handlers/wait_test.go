@@ -22,7 +22,7 @@ import (
 
 // waiting is a running wait.
 type waiting struct {
-	answered chan response
+	responses chan response
 }
 
 // wait starts a wait and returns once the server has received it.
@@ -31,10 +31,10 @@ func (s *server) wait(ctx context.Context, t *testing.T, in store.Inbox, query s
 	before := s.waits.Load()
 	w := waiting{make(chan response, 1)}
 	go func() {
-		defer close(w.answered)
+		defer close(w.responses)
 		res, err := s.try(ctx, t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?"+query, "")
 		if err == nil {
-			w.answered <- res
+			w.responses <- res
 		} else if ctx.Err() == nil {
 			t.Error(err)
 		}
@@ -43,17 +43,17 @@ func (s *server) wait(ctx context.Context, t *testing.T, in store.Inbox, query s
 	return w
 }
 
-// answer returns the response of a wait, which must come soon.
-func (w waiting) answer(t *testing.T) response {
+// response returns the response of a wait, which must come soon.
+func (w waiting) response(t *testing.T) response {
 	t.Helper()
 	select {
-	case res, ok := <-w.answered:
+	case res, ok := <-w.responses:
 		if !ok {
-			t.Fatal("the wait was not answered")
+			t.Fatal("the wait got no response")
 		}
 		return res.want(t, http.StatusOK)
 	case <-time.After(20 * time.Second):
-		t.Fatal("the wait goes on")
+		t.Fatal("the wait did not end")
 		return response{}
 	}
 }
@@ -67,12 +67,12 @@ func until(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-look.C:
 		case <-deadline:
-			t.Fatalf("it never came that %s", what)
+			t.Fatalf("never happened: %s", what)
 		}
 	}
 }
 
-func TestWaitFindsWhatIsThere(t *testing.T) {
+func TestWaitReturnsAStoredMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		l := s.listed(t) // the clock is five minutes ahead
@@ -95,7 +95,7 @@ func TestWaitFindsWhatIsThere(t *testing.T) {
 				t.Parallel()
 				res := s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages/wait?timeout=1&"+tt.query, "").want(t, http.StatusOK)
 				if id := res.str(t, "message.id"); id != l.byName[tt.want].ID {
-					t.Errorf("answered %s", res.body)
+					t.Errorf("got %s", res.body)
 				}
 				res.wantAt(t, "timed_out", `false`)
 				res.wantAt(t, "object", `"wait_result"`)
@@ -139,7 +139,7 @@ func TestWaitRefuses(t *testing.T) {
 	})
 }
 
-func TestWaitMeetsMail(t *testing.T) {
+func TestWaitReturnsWhenMailArrives(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
@@ -147,9 +147,9 @@ func TestWaitMeetsMail(t *testing.T) {
 		s.receive(t, in, "Subject: Something else")
 		s.clock.Add(812 * time.Millisecond)
 		m := s.receive(t, in, "Subject: The wanted one\n\nYour code is 482913.")
-		res := w.answer(t)
+		res := w.response(t)
 		if res.str(t, "message.id") != m.ID {
-			t.Errorf("answered %s", res.body)
+			t.Errorf("got %s", res.body)
 		}
 		// On a busy machine the call may have begun after the clock moved.
 		waited, ok := res.at(t, "waited_ms").(float64)
@@ -235,10 +235,10 @@ func TestWaitEndsWithItsInbox(t *testing.T) {
 		w := s.wait(t.Context(), t, in, "timeout=60")
 		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
 		select {
-		case res := <-w.answered:
+		case res := <-w.responses:
 			res.wantError(t, http.StatusNotFound, "not_found")
 		case <-time.After(20 * time.Second):
-			t.Fatal("the wait goes on")
+			t.Fatal("the wait did not end")
 		}
 	})
 }
@@ -255,10 +255,10 @@ func TestWaitsEndWhenTheServiceStops(t *testing.T) {
 		close(s.stopping)
 		for _, w := range waits {
 			select {
-			case res := <-w.answered:
+			case res := <-w.responses:
 				res.wantStopped(t)
 			case <-time.After(20 * time.Second):
-				t.Fatal("the wait goes on")
+				t.Fatal("the wait did not end")
 			}
 		}
 		in := s.newInbox(t)
@@ -312,7 +312,7 @@ func TestManyWaitsAtOnce(t *testing.T) {
 		}
 		deliveries.Wait()
 		for i, w := range waits {
-			if id := w.answer(t).str(t, "message.id"); id != want[i] {
+			if id := w.response(t).str(t, "message.id"); id != want[i] {
 				t.Fatalf("wait %d got %s, want %s", i, id, want[i])
 			}
 		}
@@ -333,7 +333,7 @@ func TestManyWaitsOnOneInbox(t *testing.T) {
 			ids[i] = s.receive(t, in, fmt.Sprintf("Subject: Mail %d for you", i)).ID
 		}
 		for i, w := range waits {
-			if id := w.answer(t).str(t, "message.id"); id != ids[i%5] {
+			if id := w.response(t).str(t, "message.id"); id != ids[i%5] {
 				t.Errorf("wait %d got %s, want %s", i, id, ids[i%5])
 			}
 		}
@@ -375,7 +375,7 @@ func TestAMessageWakesOnlyTheParkedWaitsThatItMatches(t *testing.T) {
 		until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
 		begun := s.waits.Load()
 		m := s.receive(t, in, "Subject: The wanted one")
-		if id := first.answer(t).str(t, "message.id"); id != m.ID {
+		if id := first.response(t).str(t, "message.id"); id != m.ID {
 			t.Errorf("the wait returned %s, want %s", id, m.ID)
 		}
 		if s.store.Engine() == "sqlite" { // elsewhere a node begins with a wake-up for all
@@ -384,7 +384,7 @@ func TestAMessageWakesOnlyTheParkedWaitsThatItMatches(t *testing.T) {
 			}
 		}
 		m = s.receive(t, in, "From: a@quiet.example\nSubject: The second")
-		if id := second.answer(t).str(t, "message.id"); id != m.ID {
+		if id := second.response(t).str(t, "message.id"); id != m.ID {
 			t.Errorf("the wait returned %s, want %s", id, m.ID)
 		}
 		gone()
@@ -412,7 +412,7 @@ func TestParkedWaitsEnd(t *testing.T) {
 		w := s.wait(t.Context(), t, in, "timeout=60")
 		parked()
 		m := s.receive(t, in, "Subject: Hi")
-		res = w.answer(t)
+		res = w.response(t)
 		res.wantAt(t, "message.id", `"`+m.ID+`"`)
 		if got := res.header.Get("RateLimit-Remaining"); got != "598" {
 			t.Errorf("RateLimit-Remaining: %q after two waits", got)
@@ -420,7 +420,7 @@ func TestParkedWaitsEnd(t *testing.T) {
 		w = s.wait(t.Context(), t, in, "timeout=60&after="+m.ID)
 		parked()
 		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
-		(<-w.answered).wantError(t, http.StatusNotFound, "not_found")
+		(<-w.responses).wantError(t, http.StatusNotFound, "not_found")
 
 		in = s.newInbox(t)
 		w = s.wait(t.Context(), t, in, "timeout=60")
@@ -429,7 +429,7 @@ func TestParkedWaitsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.receive(t, in, "Subject: Hi")
-		(<-w.answered).wantError(t, http.StatusUnauthorized, "unauthorized")
+		(<-w.responses).wantError(t, http.StatusUnauthorized, "unauthorized")
 	}, func(c *handlers.Config) { c.RateLimits = true })
 }
 

@@ -52,7 +52,7 @@ func TestPrivateWebhookTargetsAreRefused(t *testing.T) {
 					t.Errorf("%s %s: %s", method, target, res.body)
 				}
 				if strings.Contains(string(res.body), "10.0.0.1") {
-					t.Errorf("%s %s: the answer tells an address: %s", method, target, res.body)
+					t.Errorf("%s %s: the response contains an address: %s", method, target, res.body)
 				}
 				refused++
 			}

@@ -8,7 +8,7 @@ import (
 
 // Row M9 for replies, forwards, drafts and inboxes: no kind of line break gets
 // into a header, and the error names the field.
-func TestHeaderInjectionOfAnswers(t *testing.T) {
+func TestHeaderInjectionOfReplies(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
