@@ -25,7 +25,7 @@ func TestApproverApprovesByEmail(t *testing.T) {
 
 		notice := relay.Wait(t, 1)[0]
 		if len(notice.To) != 1 || notice.To[0] != "ann@far.example" || notice.From == "" {
-			t.Fatalf("the first email goes from %s to %q", notice.From, notice.To)
+			t.Fatalf("the first email is from %s to %q", notice.From, notice.To)
 		}
 		parsed, err := mail.ReadMessage(strings.NewReader(string(notice.Data)))
 		if err != nil {
@@ -58,7 +58,7 @@ func TestApproverApprovesByEmail(t *testing.T) {
 			t.Fatalf("approving by the link: %s", done.Status)
 		}
 		if sent := relay.Wait(t, 2)[1]; len(sent.To) != 1 || sent.To[0] != "cy@out.example" {
-			t.Errorf("the second email goes to %q", sent.To)
+			t.Errorf("the second email is to %q", sent.To)
 		}
 		s.want([]string{"draft", "get", draft}, "sent")
 	})

@@ -48,7 +48,7 @@ func (n *node) assemble(
 	ctx context.Context, s *store.Store, in install, doors listeners, temp string, stopping chan struct{},
 ) ([]part, error) {
 	resolver := outbound.NewResolver(string(n.cfg.Resolver))
-	answers, err := feedback.NewSigner(in.keys.feedback)
+	signer, err := feedback.NewSigner(in.keys.feedback)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +56,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	told := newMetrics(traced)
+	stats := newMetrics(traced)
 	receiving := inbound.ReceiverConfig{
-		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: answers,
+		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer,
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
-		OnStored: told.received, Now: n.now, Log: n.log,
+		OnStored: stats.received, Now: n.now, Log: n.log,
 	}
 	if n.cfg.dev {
 		receiving.Auth, receiving.NewInbox = nil, newDevInbox(s)
@@ -69,7 +69,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, fmt.Errorf("create SMTP server: %w", err)
 	}
-	told.store = s
+	stats.store = s
 	owned, err := domains.New(domains.Config{
 		Store: s, Resolver: resolver, MailDomain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname),
 		Relayed: n.cfg.Relay != "", TokenKey: in.keys.domains, NewKeys: queue.NewKeys, Log: n.log,
@@ -77,7 +77,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	hooks, targets, err := n.webhooks(s, told)
+	hooks, targets, err := n.webhooks(s, stats)
 	if err != nil {
 		return nil, err
 	}
@@ -93,16 +93,16 @@ func (n *node) assemble(
 	}
 	kept := journal.New(s, n.now, n.log)
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, Feedback: answers, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
+		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
-			told.responded(r)
+			stats.responded(r)
 			recordRequest(kept, r)
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	queue, err := n.queuePart(s, receiver, resolver, &queue.Feedback{Signer: answers, BaseURL: base}, told)
+	queue, err := n.queuePart(s, receiver, resolver, &queue.Feedback{Signer: signer, BaseURL: base}, stats)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (n *node) assemble(
 		parts = append(parts, worker("certificates", certs.run))
 	}
 	if doors.metrics != nil {
-		parts = append(parts, metricsPart(doors.metrics, told))
+		parts = append(parts, metricsPart(doors.metrics, stats))
 	}
 	if doors.pprof != nil {
 		parts = append(parts, pprofPart(doors.pprof))
@@ -228,7 +228,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 // queuePart returns the queue. Its run function first creates the domain's
 // signing keys, so that this does not delay the first start.
 func (n *node) queuePart(
-	s *store.Store, local *inbound.Receiver, resolver dns.Resolver, answers *queue.Feedback, told *metrics,
+	s *store.Store, local *inbound.Receiver, resolver dns.Resolver, fb *queue.Feedback, stats *metrics,
 ) (part, error) {
 	domain := string(n.cfg.MailDomain)
 	own, err := netguard.InterfaceAddrs()
@@ -238,8 +238,8 @@ func (n *node) queuePart(
 	cfg := queue.Config{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
-		Signer: queue.NewSigner(s, n.now), Feedback: answers, DraftOf: handlers.DueRules(s, domain).Draft,
-		AllLocal: n.cfg.dev, Grace: queueGrace, OnAttempt: told.attempted, Now: n.now, Log: n.log,
+		Signer: queue.NewSigner(s, n.now), Feedback: fb, DraftOf: handlers.DueRules(s, domain).Draft,
+		AllLocal: n.cfg.dev, Grace: queueGrace, OnAttempt: stats.attempted, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {
 		if cfg.Relay, err = outbound.ParseRelay(string(n.cfg.Relay)); err != nil {
@@ -250,7 +250,7 @@ func (n *node) queuePart(
 	if err != nil {
 		return part{}, fmt.Errorf("create queue: %w", err)
 	}
-	told.queue = queue.Tally
+	stats.queue = queue.Tally
 	return worker("queue", func(ctx context.Context) error {
 		if err := n.prepareQueue(ctx, s); err != nil {
 			return err

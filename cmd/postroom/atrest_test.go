@@ -71,7 +71,7 @@ func TestNothingSecretIsAtRest(t *testing.T) {
 				}
 			}
 			if !bytes.Contains(b, []byte("ann.example")) {
-				t.Errorf("%s (%d bytes) holds nothing of the install", what, len(b))
+				t.Errorf("%s (%d bytes) holds no data of the installation", what, len(b))
 			}
 			if bytes.Contains(b, []byte("PRIVATE KEY")) {
 				t.Errorf("%s holds PEM", what)
@@ -113,7 +113,7 @@ func allSecrets(t *testing.T, data string, env []string, shown map[string][]byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	all["the install secret"], all["the seal key"] = []byte(secret), keys.seal
+	all["INSTALL_SECRET"], all["the seal key"] = []byte(secret), keys.seal
 	s, err := store.Open(t.Context(), store.Config{Database: string(cfg.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)

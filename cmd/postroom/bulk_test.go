@@ -23,8 +23,8 @@ import (
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// bulkMails is how many messages are checked.
-const bulkMails = 100
+// bulkMessages is how many messages are checked.
+const bulkMessages = 100
 
 // O10: messages meet the requirements of the large mailbox providers for bulk
 // senders since 2024 ("Email sender guidelines" of Gmail, "Sender Best Practices"
@@ -47,12 +47,12 @@ func TestMailKeepsTheRulesForBulkSenders(t *testing.T) {
 		records: records, resolver: outbound.NewResolver(smtptest.NewDNS(t, zones)),
 	}
 
-	mails := o.take(t, variedMails(t, s, bulkMails))
+	messages := o.take(t, sendVaried(t, s, bulkMessages))
 
-	if len(mails) != bulkMails {
-		t.Fatalf("%d mails arrived, of %d", len(mails), bulkMails)
+	if len(messages) != bulkMessages {
+		t.Fatalf("%d of %d messages arrived", len(messages), bulkMessages)
 	}
-	for _, m := range mails {
+	for _, m := range messages {
 		for _, fault := range l.faults(t, m) {
 			t.Errorf("%s: %s", headerID(t, m), fault)
 		}
@@ -66,7 +66,7 @@ type linter struct {
 }
 
 // faults lists the rules that a message breaks.
-func (l *linter) faults(t *testing.T, m smtptest.Mail) (faults []string) {
+func (l *linter) faults(t *testing.T, m smtptest.Message) (faults []string) {
 	t.Helper()
 	parsed, err := netmail.ReadMessage(bytes.NewReader(m.Data))
 	if err != nil {
@@ -103,7 +103,7 @@ type rule func(holds bool, fault string, values ...any)
 // your enforcement policy can be set to none" and "the domain in the sender's
 // From: header must be aligned with either the SPF domain or the DKIM domain":
 // both are here; keys of 1024 bits or more, 2048 recommended.
-func (l *linter) authenticated(t *testing.T, m smtptest.Mail, domain, client string, rule rule) {
+func (l *linter) authenticated(t *testing.T, m smtptest.Message, domain, client string, rule rule) {
 	t.Helper()
 	check := mailauth.NewChecker(l.resolver, 0, nil).Start(t.Context(), mailauth.Envelope{
 		Client: netip.MustParseAddr(client), HELO: m.HELO, MailFrom: m.From,
@@ -143,7 +143,7 @@ var (
 // Message Format standard (RFC 5322)", with "valid Message-ID" and
 // "single-instance message headers should be included only once", and no Bcc
 // header.
-func (*linter) wellFormed(m smtptest.Mail, header netmail.Header, domain string, rule rule) {
+func (*linter) wellFormed(m smtptest.Message, header netmail.Header, domain string, rule rule) {
 	for _, name := range singletons { // RFC 5322 3.6, RFC 2045
 		rule(len(header[name]) <= 1, "%d fields %s", len(header[name]), name)
 	}

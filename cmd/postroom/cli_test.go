@@ -38,7 +38,7 @@ func newShell(t *testing.T, data string, env []string) *shell {
 }
 
 // run runs a command, which must end with this exit status, and returns what it
-// wrote to its output, or, where it is to fail, what it said.
+// wrote to its output, or its error if it must fail.
 func (s *shell) run(status int, args ...string) string {
 	s.t.Helper()
 	out, said, err := runCommand(s.t, s.data, s.env, args...)
@@ -144,12 +144,12 @@ func TestCommandsOverTheAPI(t *testing.T) {
 			t.Errorf("the raw message is %q", got)
 		}
 
-		sent := s.first("send", "--inbox", signup, "--to", "helper@postroom.localhost", "--subject", "Hello", "--text", "Is anybody there?", "--attach", file, "--idempotency-key", "1")
-		if again := s.first("send", "--inbox", signup, "--to", "helper@postroom.localhost", "--subject", "Hello", "--text", "Is anybody there?", "--attach", file, "--idempotency-key", "1"); again != sent {
+		sent := s.first("send", "--inbox", signup, "--to", "helper@postroom.localhost", "--subject", "Hello", "--text", "Are you there?", "--attach", file, "--idempotency-key", "1")
+		if again := s.first("send", "--inbox", signup, "--to", "helper@postroom.localhost", "--subject", "Hello", "--text", "Are you there?", "--attach", file, "--idempotency-key", "1"); again != sent {
 			t.Errorf("sent %s and %s, want it once", sent, again)
 		}
 		hello := fmt.Sprint(s.parsed("wait", helper, "--subject", "hello")["id"])
-		s.want([]string{"message", "get", hello}, "order.pdf", "Is anybody there?")
+		s.want([]string{"message", "get", hello}, "order.pdf", "Are you there?")
 		draft := s.first("reply", hello, "--text", "I am.")
 		s.want([]string{"draft", "list"}, draft, "pending", "Re: Hello")
 		s.want([]string{"draft", "get", draft}, "signup@postroom.localhost", "I am.")
@@ -231,9 +231,9 @@ Content-Transfer-Encoding: quoted-printable
 next=09line
 `
 
-// TestMailDoesNothingToATerminal lets no escape sequence through, not as a table,
-// a text or JSON.
-func TestMailDoesNothingToATerminal(t *testing.T) {
+// Escape sequences in messages are not printed, whether as a table, as text or as
+// JSON.
+func TestOutputHasNoEscapeSequences(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, t.TempDir(), nil)
 	in := s.first("inbox", "create", "a")
@@ -257,11 +257,11 @@ func TestMailDoesNothingToATerminal(t *testing.T) {
 	}
 	s.want([]string{"message", "get", id}, `\u202etxt.exe`, "\\x1b[2Jcleared\\x9b5m\\x07\nnext\tline")
 	if m := s.parsed("message", "get", id); !strings.Contains(fmt.Sprint(m["text"]), "\x1b[2Jcleared\u009b5m") {
-		t.Errorf("JSON does not say what the text is: %q", m["text"])
+		t.Errorf("the JSON output changes the text: %q", m["text"])
 	}
 }
 
-// TestCommandsSayWhatToDo when they cannot do what they are asked to.
+// An error of a command says what to do.
 func TestCommandsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, t.TempDir(), nil)
@@ -270,7 +270,7 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + l.Addr().String()
+	closed := "http://" + l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -282,27 +282,27 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 		want   string
 	}{
 		{"a wrong key", []string{"usage", "--key", "sk_live_wrong"}, exitFailed, "unauthorized: "},
-		{"a wrong key, and where there are others", []string{"usage", "--key", "sk_live_wrong"}, exitFailed, "`postroom key create --name NAME`"},
-		{"nobody there", []string{"usage", "--server", nobody}, exitFailed, "no server at " + nobody + ": start `postroom serve`, or set another server"},
+		{"a wrong key, with the command that creates one", []string{"usage", "--key", "sk_live_wrong"}, exitFailed, "`postroom key create --name NAME`"},
+		{"no server there", []string{"usage", "--server", closed}, exitFailed, "no server at " + closed + ": start `postroom serve`, or set another server"},
 		{"not an address", []string{"usage", "--server", "localhost:8080"}, exitUsage, `"localhost:8080" is not the address of a server`},
 		{"an address with the version", []string{"usage", "--server", s.api + "/v1"}, exitUsage, "leave /v1 out"},
-		{"another place of the server", []string{"usage", "--server", s.api + "/elsewhere"}, exitFailed, "is " + s.api + "/elsewhere the address of a Postroom server?"},
+		{"another path of the server", []string{"usage", "--server", s.api + "/elsewhere"}, exitFailed, "is " + s.api + "/elsewhere the address of a Postroom server?"},
 		{"no such message", []string{"message", "get", "msg_none"}, exitNotFound, "not_found"},
-		{"no such inbox", []string{"wait", "nobody@postroom.localhost"}, exitNotFound, "inbox nobody@postroom.localhost not found"},
-		{"nothing came", []string{"wait", in, "--timeout", "1s"}, exitTimedOut, "no message arrived within 1s"},
-		{"no code came", []string{"wait", in, "--timeout", "1s", "--code"}, exitTimedOut, "no message arrived within 1s"},
-		{"a policy that is none", []string{"inbox", "create", "--policy", "closed"}, exitUsage, "open, reply_only, approval"},
-		{"a time that is none", []string{"message", "list", "--since", "yesterday"}, exitUsage, "such as 10m"},
-		{"a limit that is none", []string{"message", "list", "--limit", "0"}, exitUsage, "use a number from 1"},
-		{"a flag that is none", []string{"usage", "--databse", "x"}, exitUsage, "unknown flag"},
+		{"no such inbox", []string{"wait", "missing@postroom.localhost"}, exitNotFound, "inbox missing@postroom.localhost not found"},
+		{"no message arrived", []string{"wait", in, "--timeout", "1s"}, exitTimedOut, "no message arrived within 1s"},
+		{"no code arrived", []string{"wait", in, "--timeout", "1s", "--code"}, exitTimedOut, "no message arrived within 1s"},
+		{"an unknown policy", []string{"inbox", "create", "--policy", "closed"}, exitUsage, "open, reply_only, approval"},
+		{"a malformed time", []string{"message", "list", "--since", "yesterday"}, exitUsage, "such as 10m"},
+		{"a limit of 0", []string{"message", "list", "--limit", "0"}, exitUsage, "use a number from 1"},
+		{"an unknown flag", []string{"usage", "--databse", "x"}, exitUsage, "unknown flag"},
 		{"a flag of another kind of command", []string{"usage", "--data", "x"}, exitUsage, "unknown flag: --data"},
-		{"an argument that is missing", []string{"reply"}, exitUsage, "usage: postroom reply MESSAGE"},
-		{"a command that is none", []string{"message", "lst"}, exitUsage, `did you mean list?`},
+		{"a missing argument", []string{"reply"}, exitUsage, "usage: postroom reply MESSAGE"},
+		{"an unknown command", []string{"message", "lst"}, exitUsage, `did you mean list?`},
 		{"a name that is taken", []string{"inbox", "create", "a"}, exitFailed, "address_taken"},
 		{"several faults", []string{"inbox", "create", "a", "--retention-days", "99"}, exitFailed, "retention_days"},
-		{"nobody who sends", append(send, "--text", "t"), exitUsage, "[inbox from]"},
+		{"no sender", append(send, "--text", "t"), exitUsage, "[inbox from]"},
 		{"nothing to send", append(send, "--inbox", in), exitUsage, "[text text-file html-file]"},
-		{"a file that is not there", append(send, "--inbox", in, "--text-file", "/nowhere/text"), exitFailed, "/nowhere/text"},
+		{"a missing file", append(send, "--inbox", in, "--text-file", "/nowhere/text"), exitFailed, "/nowhere/text"},
 		{"a foreign sender", append(send, "--from", "a@elsewhere.example", "--text", "t"), exitFailed, "domain_not_verified"},
 	}
 	for _, tt := range tests {
@@ -487,9 +487,9 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestHelpKeepsTheKindsOfCommandsApart checks that client commands show no server
+// TestHelpSeparatesClientAndOperatorCommands checks that client commands show no server
 // settings and operator commands no API key.
-func TestHelpKeepsTheKindsOfCommandsApart(t *testing.T) {
+func TestHelpSeparatesClientAndOperatorCommands(t *testing.T) {
 	t.Parallel()
 	root := newCommand(program{cli.Program{Environ: os.Environ()}})
 	n := 0

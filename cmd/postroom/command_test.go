@@ -49,7 +49,7 @@ func TestDomainRotate(t *testing.T) {
 		_, got := s.call(t, s.key, http.MethodGet, "/v1/domains/"+id, "")
 		all := dkimRecords(got)
 		if len(all) != 4 || strings.Count(out, "\n") != 2 {
-			t.Fatalf("%d keys are to be published, and the command says\n%s", len(all), out)
+			t.Fatalf("want %d keys to publish, got\n%s", len(all), out)
 		}
 		for i, k := range all {
 			if shown := strings.Contains(out, fmt.Sprint(k["name"])+". "); shown != (i >= 2) {
@@ -67,7 +67,7 @@ func TestDomainRotate(t *testing.T) {
 			t.Errorf("the zone of the mail domain, %v:\n%s", err, shown)
 		}
 		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", "dom_1"); err == nil || !strings.Contains(stderr, "not found") {
-			t.Errorf("rotate what is not there: %v %s", err, stderr)
+			t.Errorf("rotate the keys of an unknown domain: %v %s", err, stderr)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestKeyCommandsBesideARunningService(t *testing.T) {
 		}
 		secret := strings.TrimSuffix(out, "\n")
 		if !strings.HasPrefix(secret, "sk_restr_") || strings.ContainsAny(secret, " \n") {
-			t.Fatalf("key create says %q, want the secret alone", out)
+			t.Fatalf("key create printed %q, want only the secret", out)
 		}
 		if status, res := s.call(t, secret, http.MethodGet, "/v1/inboxes", ""); status != http.StatusOK {
 			t.Errorf("the new key reads: %d %v", status, res)
@@ -189,10 +189,10 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 		want string
 	}{
 		{"at the top", []string{"serv"}, `unknown command "serv" for "postroom"`},
-		{"one that is close to another", []string{"key", "revok", "key_1"}, `unknown command "revok" for "postroom key": did you mean revoke?`},
+		{"a misspelled command", []string{"key", "revok", "key_1"}, `unknown command "revok" for "postroom key": did you mean revoke?`},
 		{"of accounts", []string{"account", "remove"}, `unknown command "remove" for "postroom account"`},
 		{"of the domain", []string{"domain", "add"}, `unknown command "add" for "postroom domain"`},
-		{"no argument where one is wanted", []string{"key", "revoke"}, "usage: postroom key revoke ID"},
+		{"a missing argument", []string{"key", "revoke"}, "usage: postroom key revoke ID"},
 		{"one argument too few", []string{"account", "plan", "acc_1"}, "usage: postroom account plan ID PLAN"},
 	}
 	for _, tt := range tests {
@@ -242,7 +242,7 @@ func TestInboxCommandsBesideARunningService(t *testing.T) {
 			t.Errorf("the inbox is %v", in["status"])
 		}
 		if status := send(); status != http.StatusForbidden {
-			t.Errorf("a send is answered %d", status)
+			t.Errorf("status of a send: %d", status)
 		}
 		if got := command("inbox", "suspend", id); !strings.Contains(got, id+" is already suspended") {
 			t.Error(got)
@@ -251,9 +251,9 @@ func TestInboxCommandsBesideARunningService(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if status := send(); status != http.StatusCreated {
-			t.Errorf("a send afterwards is answered %d", status)
+			t.Errorf("status of a later send: %d", status)
 		}
-		for _, args := range [][]string{{"inbox", "resume", id}, {"inbox", "suspend", "ibx_none"}, {"inbox", "resume", "nobody@postroom.localhost"}} {
+		for _, args := range [][]string{{"inbox", "resume", id}, {"inbox", "suspend", "ibx_none"}, {"inbox", "resume", "missing@postroom.localhost"}} {
 			if got := command(args...); !strings.HasSuffix(got, "true") {
 				t.Errorf("%v: %s", args, got)
 			}

@@ -116,7 +116,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a resolver without a host", "RESOLVER=:53", "POSTROOM_RESOLVER"},
 		{"an address for a domain", "MAIL_DOMAIN=10.0.0.1", "POSTROOM_MAIL_DOMAIN"},
 		{"an empty label", "MAIL_DOMAIN=a..example", "POSTROOM_MAIL_DOMAIN"},
-		{"a mail address for a domain", "MAIL_DOMAIN=me@example.com", "POSTROOM_MAIL_DOMAIN"},
+		{"an email address instead of a domain", "MAIL_DOMAIN=me@example.com", "POSTROOM_MAIL_DOMAIN"},
 		{"a base address without a scheme", "BASE_URL=mail.example.com", "POSTROOM_BASE_URL"},
 		{"a base address with a query", "BASE_URL=https://example.com/?a=b", "POSTROOM_BASE_URL"},
 		{"a base address of another scheme", "BASE_URL=ftp://example.com", "POSTROOM_BASE_URL"},
@@ -209,7 +209,7 @@ func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-func TestLoadIgnoresWhatOthersSet(t *testing.T) {
+func TestLoadIgnoresOtherVariables(t *testing.T) {
 	t.Parallel()
 	// What Kubernetes and Docker set for a service named postroom, and the
 	// tests for themselves.

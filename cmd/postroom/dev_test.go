@@ -21,7 +21,7 @@ func TestDevNeedsNoKeyAndNothingLeaves(t *testing.T) {
 	t.Parallel()
 	s := dev(t)
 	t.Logf("ready after %v", s.startup)
-	// An inbox that the API made receives, from a client that logs in with anything.
+	// An inbox created over the API receives mail from a client with any credentials.
 	status, in := s.call(t, "", http.MethodPost, "/v1/inboxes", `{"name":"signup"}`)
 	if status != http.StatusCreated {
 		t.Fatalf("create an inbox: %d %v", status, in)
@@ -36,7 +36,7 @@ func TestDevNeedsNoKeyAndNothingLeaves(t *testing.T) {
 	if wait["timed_out"] != false {
 		t.Errorf("the wait: %v", wait)
 	}
-	// So do those that nobody made, through either port.
+	// Addresses without an inbox receive mail too, on both ports.
 	if err := smtp.SendMail(s.smtp, nil, "a@b.example", []string{"new@anything.example"}, []byte(text)); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestTheReferenceIsServed(t *testing.T) {
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(body), ": ", ":"), want) {
-			t.Errorf("%s answers %s: %v\n%.300s", path, res.Status, err, body)
+			t.Errorf("%s: status %s: %v\n%.300s", path, res.Status, err, body)
 		}
 		if res.Header.Get("X-Request-Id") == "" && (path == "/openapi.json" || path == "/v1/inboxes") {
 			t.Errorf("%s was not answered by the API", path)

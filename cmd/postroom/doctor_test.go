@@ -65,7 +65,7 @@ func TestDoctorsAdviceHelps(t *testing.T) {
 		s.stop(t)
 		report = doctors(t, data, env, true)
 		if node, in := statusOf(report, "node"), statusOf(report, "inbound"); node != doctor.Warn || in != doctor.Skipped {
-			t.Errorf("after it has stopped the node is %q, and what comes in %q", node, in)
+			t.Errorf("after the stop, node is %q and inbound is %q", node, in)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func publish(t *testing.T, zones smtptest.Zones, r doctor.Report) smtptest.Zones
 			pref, host, _ := strings.Cut(mx, " ")
 			n, err := strconv.ParseUint(pref, 10, 16)
 			if err != nil {
-				t.Fatalf("a record that is none: %s", line)
+				t.Fatalf("not a record: %s", line)
 			}
 			zone.MX = append(slices.Clip(zone.MX), net.MX{Host: host, Pref: uint16(n)})
 		}
@@ -134,16 +134,16 @@ func TestDoctorChangesNothing(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	stdout, stderr, err := runCommand(t, data, nil, "doctor")
 	if err != nil {
-		t.Errorf("nothing is wrong with what is not there: %v %s\n%s", err, stderr, stdout)
+		t.Errorf("doctor accepts an unknown domain: %v %s\n%s", err, stderr, stdout)
 	}
 	if !strings.Contains(stdout, "no database yet") || !strings.Contains(stdout, "no server given") {
 		t.Errorf("it says\n%s", stdout)
 	}
 	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the data folder was made: %v", err)
+		t.Errorf("doctor created the data folder: %v", err)
 	}
 	if _, stderr, err := runCommand(t, data, nil, "doctor", "not a domain"); err == nil || !strings.Contains(stderr, "is not a domain name") {
-		t.Errorf("a name that is none: %v %s", err, stderr)
+		t.Errorf("an invalid name: %v %s", err, stderr)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestSettingsThatDoNotFit(t *testing.T) {
 		saw  string
 	}{
 		{"all fit", "", "", ""},
-		{"nobody said where the API is", "POSTROOM_BASE_URL=", "BASE_URL", "is not set"},
+		{"the address of the API is not set", "POSTROOM_BASE_URL=", "BASE_URL", "is not set"},
 		{"the API is in the clear", "POSTROOM_BASE_URL=http://mail.example.com", "BASE_URL", "not encrypted"},
 		{"the API is on this machine", "POSTROOM_BASE_URL=http://localhost:8080", "BASE_URL", "other hosts cannot reach"},
 		{"the API listens to all, in the clear", "POSTROOM_BASE_URL=http://mail.example.com POSTROOM_HTTP=:8080", "HTTP", "from any host"},
@@ -186,8 +186,8 @@ func TestSettingsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestSecretsForAllEyes uses a secret file that all users can read.
-func TestSecretsForAllEyes(t *testing.T) {
+// TestReadableSecretFileIsReported uses a secret file that all users can read.
+func TestReadableSecretFileIsReported(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	if err := os.WriteFile(filepath.Join(data, secretFile), []byte("0123456789abcdef0123456789abcdef"), 0o604); err != nil {
@@ -208,5 +208,5 @@ func wantUnfit(t *testing.T, cfg Config, setting, saw string) {
 			return
 		}
 	}
-	t.Errorf("nothing says of %q that %q, but %v", setting, saw, found)
+	t.Errorf("no result for %q contains %q: %v", setting, saw, found)
 }

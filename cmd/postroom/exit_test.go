@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCommandsOnAnInstallEndAsTheHelpSays by the table of `postroom --help`.
-func TestCommandsOnAnInstallEndAsTheHelpSays(t *testing.T) {
+// The exit statuses are those in the table of `postroom --help`.
+func TestExitStatusesMatchTheHelp(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	serve(t, data).stop(t)
@@ -17,16 +17,16 @@ func TestCommandsOnAnInstallEndAsTheHelpSays(t *testing.T) {
 		status int
 	}{
 		{"a key without a name", []string{"key", "create"}, exitUsage},
-		{"a scope that is none", []string{"key", "create", "--name", "a", "--scopes", "all"}, exitUsage},
-		{"a setting that is none", []string{"config", "--mx-port", "x"}, exitUsage},
+		{"an unknown scope", []string{"key", "create", "--name", "a", "--scopes", "all"}, exitUsage},
+		{"an invalid setting", []string{"config", "--mx-port", "x"}, exitUsage},
 		{"a user without a name", []string{"user", "create"}, exitUsage},
 		{"an account without a name", []string{"account", "create"}, exitUsage},
-		{"a plan that is none", []string{"account", "create", "--name", "a", "--of-plan", "gold"}, exitUsage},
-		{"a key that is not there", []string{"key", "revoke", "key_none"}, exitNotFound},
-		{"keys of an account that is not there", []string{"key", "list", "--account", "acc_none"}, exitNotFound},
-		{"a user who is not there", []string{"user", "reset", "nobody"}, exitNotFound},
-		{"an account that is not there", []string{"account", "suspend", "acc_none"}, exitNotFound},
-		{"an inbox that is not there", []string{"inbox", "suspend", "ibx_none"}, exitNotFound},
+		{"an unknown plan", []string{"account", "create", "--name", "a", "--of-plan", "gold"}, exitUsage},
+		{"an unknown key", []string{"key", "revoke", "key_none"}, exitNotFound},
+		{"keys of an unknown account", []string{"key", "list", "--account", "acc_none"}, exitNotFound},
+		{"an unknown user", []string{"user", "reset", "missing"}, exitNotFound},
+		{"an unknown account", []string{"account", "suspend", "acc_none"}, exitNotFound},
+		{"an unknown inbox", []string{"inbox", "suspend", "ibx_none"}, exitNotFound},
 		{"a key with a name", []string{"key", "create", "--name", "a"}, exitOK},
 	}
 	for _, tt := range tests {

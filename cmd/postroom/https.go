@@ -21,8 +21,8 @@ type certificates struct {
 	get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// run renews them; it may be nil.
 	run func(context.Context) error
-	// answer responds to ACME challenges before the handler runs; it may be nil.
-	answer func(http.Handler) http.Handler
+	// challenge responds to ACME challenges before the handler runs; it may be nil.
+	challenge func(http.Handler) http.Handler
 }
 
 // certificates loads the certificate files or prepares ACME.
@@ -42,7 +42,7 @@ func (n *node) certificates(s *store.Store) (certificates, error) {
 		if err != nil {
 			return certificates{}, err
 		}
-		return certificates{get: m.GetCertificate, run: m.Run, answer: m.HTTPHandler}, nil
+		return certificates{get: m.GetCertificate, run: m.Run, challenge: m.HTTPHandler}, nil
 	}
 	return certificates{}, nil
 }
@@ -56,10 +56,10 @@ func (c certificates) config(protos ...string) *tls.Config {
 // challenges returns a handler that responds to ACME challenges and passes all
 // else to h.
 func (c certificates) challenges(h http.Handler) http.Handler {
-	if c.answer == nil {
+	if c.challenge == nil {
 		return h
 	}
-	return c.answer(h)
+	return c.challenge(h)
 }
 
 // leadToHTTPS returns the handler for plain HTTP on addr when base is served over

@@ -94,6 +94,6 @@ func TestInstallScript(t *testing.T) {
 		t.Errorf("no archive: %v\n%s", err, out)
 	}
 	if left, err := os.ReadDir(target); err != nil || len(left) != 0 {
-		t.Errorf("a refused installation leaves %v %v", left, err)
+		t.Errorf("a refused installation left files behind: %v %v", left, err)
 	}
 }

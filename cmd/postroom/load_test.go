@@ -18,22 +18,22 @@ import (
 
 // ledger is what clients were promised, and what broke.
 type ledger struct {
-	mu      sync.Mutex
-	mails   map[string]bool // subjects accepted with 250
-	inboxes map[string]bool // names accepted with 201
-	broken  []string
+	mu       sync.Mutex
+	subjects map[string]bool // accepted with 250
+	inboxes  map[string]bool // names accepted with 201
+	broken   []string
 
-	wantMails, wantInboxes int
-	enough                 chan struct{} // closed when there are so many
+	wantMessages, wantInboxes int
+	enough                    chan struct{} // closed when there are so many
 }
 
-func newLedger() *ledger { return &ledger{mails: map[string]bool{}, inboxes: map[string]bool{}} }
+func newLedger() *ledger { return &ledger{subjects: map[string]bool{}, inboxes: map[string]bool{}} }
 
 // load returns a channel that is closed after n more promises at each door.
 func (l *ledger) load(n int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wantMails, l.wantInboxes, l.enough = len(l.mails)+n, len(l.inboxes)+n, make(chan struct{})
+	l.wantMessages, l.wantInboxes, l.enough = len(l.subjects)+n, len(l.inboxes)+n, make(chan struct{})
 	return l.enough
 }
 
@@ -41,7 +41,7 @@ func (l *ledger) promised(of map[string]bool, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of[what] = true
-	if l.enough != nil && len(l.mails) >= l.wantMails && len(l.inboxes) >= l.wantInboxes {
+	if l.enough != nil && len(l.subjects) >= l.wantMessages && len(l.inboxes) >= l.wantInboxes {
 		close(l.enough)
 		l.enough = nil
 	}
@@ -76,7 +76,7 @@ func TestSIGTERMUnderLoad(t *testing.T) {
 			select {
 			case <-enough:
 			case <-time.After(patience):
-				t.Errorf("round %d: there was no load", round)
+				t.Errorf("round %d: nothing was sent", round)
 			}
 			s.stop(t)
 			clients.Wait()
@@ -85,9 +85,9 @@ func TestSIGTERMUnderLoad(t *testing.T) {
 			t.Error(b)
 		}
 		s := serve(t, data, env...)
-		l.compare(t, "mails", l.mails, listAll(t, s, key, "/v1/messages", "subject"))
+		l.compare(t, "messages", l.subjects, listAll(t, s, key, "/v1/messages", "subject"))
 		l.compare(t, "inboxes", l.inboxes, listAll(t, s, key, "/v1/inboxes", "name"))
-		t.Logf("%d mails and %d inboxes, all there", len(l.mails), len(l.inboxes))
+		t.Logf("found all %d messages and %d inboxes", len(l.subjects), len(l.inboxes))
 	})
 }
 
@@ -155,10 +155,10 @@ func mailUntilRefused(l *ledger, addr, name string) {
 		}
 		mail := "From: a@example.org\r\nSubject: " + subject + "\r\n\r\n" + strings.Repeat("Text of some length.\r\n", 100) + "."
 		if refused, err := command250(c, mail); refused || err != nil {
-			l.broke("%s: sent whole, and answered with %v", subject, err)
+			l.broke("%s: sent completely, got %v", subject, err)
 			return
 		}
-		l.promised(l.mails, subject)
+		l.promised(l.subjects, subject)
 	}
 }
 
@@ -221,13 +221,13 @@ func createOver(conn net.Conn, r *bufio.Reader, key, inbox string) (open bool, e
 	if err != nil {
 		return false, err
 	}
-	answer, err := io.ReadAll(res.Body)
+	response, err := io.ReadAll(res.Body)
 	if err != nil {
 		return false, err
 	}
-	exchanges.Exchanged(request, res, answer)
+	exchanges.Exchanged(request, res, response)
 	if res.StatusCode != http.StatusCreated {
-		return false, fmt.Errorf("%s: %s", res.Status, answer)
+		return false, fmt.Errorf("%s: %s", res.Status, response)
 	}
 	return !res.Close, nil
 }

@@ -19,7 +19,7 @@ func out(t *testing.T, s *served) string {
 	t.Helper()
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"ann"}`)
 	status, m := s.call(t, s.key, http.MethodPost, fmt.Sprintf("/v1/inboxes/%s/messages", inbox["id"]),
-		`{"to":"bob@outside.example","subject":"Hello","text":"Is anybody there?"}`)
+		`{"to":"bob@outside.example","subject":"Hello","text":"Are you there?"}`)
 	if status != http.StatusCreated {
 		t.Fatalf("send: %d %v", status, m)
 	}
@@ -51,7 +51,7 @@ func becomes(t *testing.T, s *served, id, status string) {
 	until(t, s, id, func(m, _ map[string]any) bool { return m["status"] == status })
 }
 
-func TestMailGoesToTheMXOfItsDomain(t *testing.T) {
+func TestMailIsSentToTheMXOfItsDomain(t *testing.T) {
 	t.Parallel()
 	mx := smtptest.NewMX(t, smtptest.MXConfig{})
 	dns := smtptest.NewDNS(t, smtptest.Zones{}.Domain("outside.example", mx.IP()))
@@ -110,13 +110,13 @@ func TestMailDoesNotReachPrivateAddresses(t *testing.T) {
 	}
 }
 
-func TestMailGoesToTheRelay(t *testing.T) {
+func TestMailIsSentToTheRelay(t *testing.T) {
 	t.Parallel()
 	relay := smtptest.NewMX(t, smtptest.MXConfig{Users: map[string]string{"postroom": "hunter2"}})
 	s := serve(t, t.TempDir(), "POSTROOM_RELAY=smtp://postroom:hunter2@"+relay.Addr()+"?tls=maybe")
 	id := out(t, s)
 	if mail := relay.Wait(t, 1)[0]; mail.User != "postroom" || len(mail.To) != 1 || mail.To[0] != "bob@outside.example" {
-		t.Errorf("the relay took it from %q for %v", mail.User, mail.To)
+		t.Errorf("the relay accepted it from %q to %v", mail.User, mail.To)
 	}
 	becomes(t, s, id, "sent")
 	if strings.Contains(s.log.String(), "hunter2") {

@@ -36,7 +36,7 @@ func TestMetrics(t *testing.T) {
 			`postroom_build_info{goversion="`+runtime.Version()+`",version="`,
 		)
 		if strings.Contains(text, s.key) || strings.Contains(text, "@") {
-			t.Errorf("the metrics tell too much:\n%s", text)
+			t.Errorf("the metrics contain too much:\n%s", text)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestRunPartsStopsTheOthersWhenOneEnds(t *testing.T) {
 	}{
 		{"with an error", fails(errTest), begun, "clock: as the test wants it"},
 		{"without one", fails(nil), begun, "stopped unexpectedly"},
-		{"before anything was said", untilStopped("clock", make(chan string, 1)), func() error { return errTest }, errTest.Error()},
+		{"before the first log line", untilStopped("clock", make(chan string, 1)), func() error { return errTest }, errTest.Error()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestRunPartsStopsTheOthersWhenOneEnds(t *testing.T) {
 	}
 }
 
-func TestRunPartsReportsWhatWentWrongWhileStopping(t *testing.T) {
+func TestRunPartsReportsErrorsWhileStopping(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -80,7 +80,7 @@ func TestRunPartsReportsWhatWentWrongWhileStopping(t *testing.T) {
 	}
 }
 
-func TestRunPartsGivesUpOnAPartThatDoesNotStop(t *testing.T) {
+func TestRunPartsStopsWaitingForAPartThatDoesNotStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -94,7 +94,7 @@ func TestRunPartsGivesUpOnAPartThatDoesNotStop(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		if took := time.Since(start); took != stopTimeout {
-			t.Errorf("gave up after %v, want %v", took, stopTimeout)
+			t.Errorf("stopped waiting after %v, want %v", took, stopTimeout)
 		}
 	})
 }

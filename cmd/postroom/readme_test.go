@@ -133,8 +133,8 @@ func runScript(t *testing.T, data, script string) string {
 	return out.String()
 }
 
-// TestREADMENamesMakeTargetsThatExist looks at its sh blocks. What else they run,
-// the test of the clients in TypeScript runs.
+// This checks the sh blocks of the README. The test of the TypeScript clients
+// runs the rest of them.
 func TestREADMENamesMakeTargetsThatExist(t *testing.T) {
 	t.Parallel()
 	makefile := readFile(t, "../../Makefile") + readFile(t, "../../contract.mk")

@@ -64,10 +64,10 @@ func TestServeRefusesAWrongDatabase(t *testing.T) {
 		want           []string
 	}{
 		{
-			"a database that is not there", missing, []string{":xxxxx@", "nowhere", "does not exist"},
+			"a database that does not exist", missing, []string{":xxxxx@", "nowhere", "does not exist"},
 		},
 		{"a folder", folder, []string{folder}},
-		{"a file that is no database", garbage(t), []string{"not a database"}},
+		{"a file that is not a database", garbage(t), []string{"not a database"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestCommandsSayThatThereIsNoInstall(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
-		t.Errorf("the commands made the data folder: %v", err)
+		t.Errorf("the commands created the data folder: %v", err)
 	}
 	if _, stderr, err := runCommand(t, data, nil, "migrate"); err != nil {
 		t.Fatalf("migrate: %v %s", err, stderr)

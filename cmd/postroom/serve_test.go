@@ -12,7 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/testpg"
 )
 
-func TestServeAnswersAndStops(t *testing.T) {
+func TestServeStartsAndStops(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
@@ -34,7 +34,7 @@ func TestServeAnswersAndStops(t *testing.T) {
 		}
 		s.stop(t)
 		if _, err := net.Dial("tcp", s.smtp); err == nil {
-			t.Error("SMTP still answers")
+			t.Error("the SMTP port is still open")
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestBootstrapKey(t *testing.T) {
 
 	s = serve(t, data, "POSTROOM_BOOTSTRAP_KEY="+given)
 	if strings.Contains(s.log.String(), "bootstrap key is ignored") {
-		t.Errorf("the second start warns of the key that it knows:\n%s", s.log)
+		t.Errorf("the second start warns about the existing key:\n%s", s.log)
 	}
 	s.stop(t)
 

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
+func TestShutdownFinishesWorkInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
@@ -140,28 +140,28 @@ func (s *served) startWait(t *testing.T, inboxID any) <-chan map[string]any {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	answer := make(chan map[string]any, 1)
+	response := make(chan map[string]any, 1)
 	go func() {
-		defer close(answer)
+		defer close(response)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Errorf("the wait got no answer: %v", err)
+			t.Errorf("no response to the wait: %v", err)
 			return
 		}
 		defer func() { _ = res.Body.Close() }()
 		var out map[string]any
 		body, err := io.ReadAll(res.Body)
 		if err := errors.Join(err, json.Unmarshal(body, &out)); err != nil {
-			t.Errorf("the answer to the wait: %v", err)
+			t.Errorf("response to the wait: %v", err)
 			return
 		}
 		exchanges.Exchanged(request, res, body)
 		if after := res.Header.Get("Retry-After"); after != "" {
 			out["Retry-After"] = after
 		}
-		answer <- out
+		response <- out
 	}()
-	return answer
+	return response
 }
 
 // smtpConn speaks SMTP, line by line.

@@ -60,25 +60,25 @@ func (o *outside) serve(t *testing.T, data string) *served {
 
 // take waits until so many recipients have got their mail, and returns each mail
 // once: it may come anew for each recipient.
-func (o *outside) take(t *testing.T, recipients int) []smtptest.Mail {
+func (o *outside) take(t *testing.T, recipients int) []smtptest.Message {
 	t.Helper()
 	seen := map[string]bool{}
-	var once []smtptest.Mail
+	var once []smtptest.Message
 	for have, n := 0, 0; have < recipients; {
-		mails := o.mx.Wait(t, n+1)
-		for _, m := range mails[n:] {
+		messages := o.mx.Wait(t, n+1)
+		for _, m := range messages[n:] {
 			have += len(m.To)
 			if id := headerID(t, m); !seen[id] {
 				seen[id] = true
 				once = append(once, m)
 			}
 		}
-		n = len(mails)
+		n = len(messages)
 	}
 	return once
 }
 
-func headerID(t *testing.T, m smtptest.Mail) string {
+func headerID(t *testing.T, m smtptest.Message) string {
 	t.Helper()
 	parsed, err := mail.ReadMessage(bytes.NewReader(m.Data))
 	if err != nil {
@@ -103,8 +103,8 @@ func txtRecords(t *testing.T, zoneFile string) map[string]string {
 	return records
 }
 
-// judgement is the output of testdata/verify.py for a message.
-type judgement struct {
+// verification is the output of testdata/verify.py for a message.
+type verification struct {
 	File     string
 	OpenDKIM string
 	DKIMPy   []struct {
@@ -114,8 +114,8 @@ type judgement struct {
 	}
 }
 
-// judge verifies the messages in a folder with dkimpy and opendkim-testmsg.
-func judge(t *testing.T, folder string, records map[string]string) map[string]judgement {
+// verifyAll verifies the messages in a folder with dkimpy and opendkim-testmsg.
+func verifyAll(t *testing.T, folder string, records map[string]string) map[string]verification {
 	t.Helper()
 	keys, err := json.Marshal(records)
 	if err != nil {
@@ -131,9 +131,9 @@ func judge(t *testing.T, folder string, records map[string]string) map[string]ju
 	if err != nil {
 		t.Fatalf("verify.py: %v\n%s", err, &failed)
 	}
-	all := map[string]judgement{}
+	all := map[string]verification{}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		var j judgement
+		var j verification
 		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
 			t.Fatalf("%v: %s", err, lines.Bytes())
 		}
@@ -143,7 +143,7 @@ func judge(t *testing.T, folder string, records map[string]string) map[string]ju
 }
 
 // needVerifiers leaves the test out where the programs that verify, or what they
-// need, are not to be had; in CI that is a failure.
+// need, are not available; in CI that is a failure.
 func needVerifiers(t *testing.T) {
 	t.Helper()
 	_, err := exec.LookPath("opendkim-testmsg")
@@ -166,22 +166,22 @@ func TestOthersVerifyWhatIsSigned(t *testing.T) {
 	o, data := newOutside(t), t.TempDir()
 	s := o.serve(t, data)
 	records := txtRecords(t, waitForSigningKeys(t, data, o.env))
-	mails := o.take(t, variedMails(t, s, signedMails))
-	if len(mails) != signedMails {
-		t.Fatalf("%d mails arrived, of %d", len(mails), signedMails)
+	messages := o.take(t, sendVaried(t, s, signedMessages))
+	if len(messages) != signedMessages {
+		t.Fatalf("%d of %d messages arrived", len(messages), signedMessages)
 	}
 	folder := t.TempDir()
-	for i, m := range mails {
+	for i, m := range messages {
 		write(t, folder, fmt.Sprintf("%04d.eml", i), m.Data)
 	}
-	changed := changedMails(t, folder, mails)
+	changed := changeSome(t, folder, messages)
 
-	judged := judge(t, folder, records)
+	verified := verifyAll(t, folder, records)
 
-	if len(judged) != len(mails)+changed {
-		t.Fatalf("%d mails were judged, of %d", len(judged), len(mails)+changed)
+	if len(verified) != len(messages)+changed {
+		t.Fatalf("%d of %d messages were verified", len(verified), len(messages)+changed)
 	}
-	for name, j := range judged {
+	for name, j := range verified {
 		if strings.HasPrefix(name, "changed") {
 			j.wantRefused(t)
 			continue
@@ -189,7 +189,7 @@ func TestOthersVerifyWhatIsSigned(t *testing.T) {
 		j.wantVerified(t)
 	}
 	if t.Failed() {
-		keepMails(t, mails)
+		logHeaders(t, messages)
 	}
 }
 
@@ -200,12 +200,12 @@ func write(t *testing.T, folder, name string, content []byte) {
 	}
 }
 
-// changedMails writes modified messages, whose signatures must fail, and returns
+// changeSome writes modified messages, whose signatures must fail, and returns
 // their number.
-func changedMails(t *testing.T, folder string, mails []smtptest.Mail) int {
+func changeSome(t *testing.T, folder string, messages []smtptest.Message) int {
 	t.Helper()
 	n := 0
-	for i, m := range mails[:min(5, len(mails))] {
+	for i, m := range messages[:min(5, len(messages))] {
 		header, body, _ := bytes.Cut(m.Data, []byte("\r\n\r\n"))
 		for name, mail := range map[string][]byte{
 			"from":    slices.Concat([]byte("From: eve@evil.example\r\n"), m.Data),
@@ -219,7 +219,7 @@ func changedMails(t *testing.T, folder string, mails []smtptest.Mail) int {
 	return n
 }
 
-func (j judgement) wantVerified(t *testing.T) {
+func (j verification) wantVerified(t *testing.T) {
 	t.Helper()
 	if j.OpenDKIM != "" {
 		t.Errorf("%s: opendkim-testmsg says %s", j.File, j.OpenDKIM)
@@ -241,7 +241,7 @@ func (j judgement) wantVerified(t *testing.T) {
 	}
 }
 
-func (j judgement) wantRefused(t *testing.T) {
+func (j verification) wantRefused(t *testing.T) {
 	t.Helper()
 	if j.OpenDKIM == "" {
 		t.Errorf("%s: opendkim-testmsg is content", j.File)
@@ -256,10 +256,10 @@ func (j judgement) wantRefused(t *testing.T) {
 	}
 }
 
-// keepMails shows the headers of what failed in the test's log.
-func keepMails(t *testing.T, mails []smtptest.Mail) {
+// logHeaders shows the headers of what failed in the test's log.
+func logHeaders(t *testing.T, messages []smtptest.Message) {
 	t.Helper()
-	for i, m := range mails {
+	for i, m := range messages {
 		if parsed, err := mail.ReadMessage(bytes.NewReader(m.Data)); err == nil {
 			t.Logf("%04d.eml: %v", i, parsed.Header)
 		}

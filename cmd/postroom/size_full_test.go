@@ -2,8 +2,8 @@
 
 package main
 
-// signedMails is how many messages the other implementations verify.
-const signedMails = 1000
+// signedMessages is how many messages the other implementations verify.
+const signedMessages = 1000
 
 // allBombs reports whether every kind of costly message is tried, and its delay checked.
 const allBombs = true

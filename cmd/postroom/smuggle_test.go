@@ -47,30 +47,30 @@ func TestNothingIsSmuggledOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			status, answer := s.call(t, s.key, http.MethodPost, place.path, fmt.Sprintf(place.body, value))
+			status, body := s.call(t, s.key, http.MethodPost, place.path, fmt.Sprintf(place.body, value))
 			cases++
 			switch {
 			case status == http.StatusCreated && place.inBody:
 				accepted++
 			case status != http.StatusBadRequest:
-				t.Errorf("%s %s, %q: %d %v", place.path, place.body, end, status, answer)
+				t.Errorf("%s %s, %q: %d %v", place.path, place.body, end, status, body)
 			}
 		}
 	}
 	if cases != 2*65 || accepted == 0 {
-		t.Errorf("%d cases, %d mails", cases, accepted)
+		t.Errorf("%d cases, %d messages", cases, accepted)
 	}
-	mails := relay.Wait(t, accepted)
-	if len(mails) != accepted {
-		t.Errorf("the peer has %d mails, want %d", len(mails), accepted)
+	messages := relay.Wait(t, accepted)
+	if len(messages) != accepted {
+		t.Errorf("the relay has %d messages, want %d", len(messages), accepted)
 	}
-	for _, m := range mails {
+	for _, m := range messages {
 		if strings.ContainsAny(strings.ReplaceAll(string(m.Data), "\r\n", ""), "\r\n\x00") {
-			t.Errorf("a CR, LF or NUL alone went out:\n%q", m.Data)
+			t.Errorf("a bare CR, LF or NUL was sent:\n%q", m.Data)
 		}
 		if !isReturnPath(m.From, "postroom.localhost") || len(m.To) != 1 || !strings.Contains(string(m.Data), "Subject: s") {
-			t.Errorf("a mail of another: from %s to %v", m.From, m.To)
+			t.Errorf("unexpected envelope or subject: from %s to %v", m.From, m.To)
 		}
 	}
-	t.Logf("%d of %d were sent, as one mail each; the others were refused", accepted, cases)
+	t.Logf("%d of %d were sent as one message each; the others were refused", accepted, cases)
 }

@@ -286,13 +286,13 @@ func TestClientsSubmitMail(t *testing.T) {
 }
 
 // takeSubject waits until so many recipients have got the mail with a subject.
-func (o *outside) takeSubject(t *testing.T, subject string, recipients int) []smtptest.Mail {
+func (o *outside) takeSubject(t *testing.T, subject string, recipients int) []smtptest.Message {
 	t.Helper()
 	for n := 0; ; n++ {
 		have := 0
-		var found []smtptest.Mail
-		mails := o.mx.Wait(t, n)
-		for _, m := range mails {
+		var found []smtptest.Message
+		messages := o.mx.Wait(t, n)
+		for _, m := range messages {
 			if bytes.Contains(m.Data, []byte("\nSubject: "+subject+"\r\n")) {
 				have += len(m.To)
 				found = append(found, m)
@@ -301,7 +301,7 @@ func (o *outside) takeSubject(t *testing.T, subject string, recipients int) []sm
 		if have >= recipients {
 			return found
 		}
-		n = max(n, len(mails))
+		n = max(n, len(messages))
 	}
 }
 
@@ -348,9 +348,9 @@ func TestClientsShowWhyMailIsRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, m := range o.mx.Mails() {
+	for _, m := range o.mx.Messages() {
 		if bytes.Contains(m.Data, []byte("Subject: Refused")) {
-			t.Error("a refused mail was sent")
+			t.Error("a refused message was sent")
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestDashboardOff(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), "POSTROOM_DASHBOARD=off")
 	if strings.Contains(s.stdout.String(), "Dashboard") {
-		t.Errorf("it tells of the dashboard:\n%s", s.stdout)
+		t.Errorf("the output mentions the dashboard:\n%s", s.stdout)
 	}
 	if status, out := s.call(t, "", http.MethodGet, "/sign-in", ""); status != http.StatusNotFound {
 		t.Errorf("sign-in: %d %v", status, out)
@@ -83,7 +83,7 @@ func TestUserCommands(t *testing.T) {
 		}
 		path := func(link string) string { return s.api + link[strings.Index(link, "/setup/"):] }
 		if a, b := s.page(t, path(first)), s.page(t, path(second)); a != http.StatusNotFound || b != http.StatusOK {
-			t.Errorf("the first link answers %d, the second %d; want 404 and 200", a, b)
+			t.Errorf("status of the first link %d, of the second %d; want 404 and 200", a, b)
 		}
 		run("Removed ann@example.com.", "user", "remove", "ann@example.com")
 		run("user ann@example.com not found", "user", "remove", "ann@example.com")

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// variedMails sends n varied messages, one from an inbox for every two through
+// sendVaried sends n varied messages, one from an inbox for every two through
 // POST /v1/emails, and returns the number of recipients.
-func variedMails(t *testing.T, s *served, n int) (recipients int) {
+func sendVaried(t *testing.T, s *served, n int) (recipients int) {
 	t.Helper()
 	_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"varied","display_name":"Büro, \"Nord\""}`)
 	_, template := s.call(t, s.key, http.MethodPost, "/v1/templates",
@@ -32,7 +32,7 @@ func variedMails(t *testing.T, s *served, n int) (recipients int) {
 			t.Fatal(err)
 		}
 		if status, out := s.call(t, s.key, http.MethodPost, path, string(b)); status != http.StatusCreated {
-			t.Fatalf("mail %d: %d %v\n%.2000s", i, status, out, b)
+			t.Fatalf("message %d: %d %v\n%.2000s", i, status, out, b)
 		}
 	}
 	return recipients

@@ -11,13 +11,13 @@ import (
 )
 
 // webhooks creates the dispatcher and the rules for its destinations.
-func (n *node) webhooks(s *store.Store, told *metrics) (*webhook.Dispatcher, *netguard.Targets, error) {
+func (n *node) webhooks(s *store.Store, stats *metrics) (*webhook.Dispatcher, *netguard.Targets, error) {
 	targets, err := n.targets()
 	if err != nil {
 		return nil, nil, err
 	}
 	d, err := webhook.New(webhook.Config{
-		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), OnAttempt: told.posted, Now: n.now, Log: n.log,
+		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), OnAttempt: stats.posted, Now: n.now, Log: n.log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create webhooks: %w", err)
