@@ -72,7 +72,7 @@ func TestGeneratedClient(t *testing.T) {
 			t.Errorf("subject %q from %q", whole.Subject, whole.From.Value.Email)
 		}
 		in.downloads(t, c, whole)
-		in.answers(t, c, agent, human)
+		in.replies(t, c, agent, human)
 		wantClientError(t, c)
 	})
 }
@@ -95,8 +95,8 @@ func (in *install) downloads(t *testing.T, c *client.Client, m *gen.Message) {
 	}
 }
 
-// answers sends from one inbox to another and replies from there.
-func (in *install) answers(t *testing.T, c *client.Client, agent, human *gen.Inbox) {
+// replies sends from one inbox to another and replies from there.
+func (in *install) replies(t *testing.T, c *client.Client, agent, human *gen.Inbox) {
 	t.Helper()
 	ctx := t.Context()
 	sent, ok := must[gen.SendMessageRes](t)(c.SendMessage(ctx, &gen.MessageSend{

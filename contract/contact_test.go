@@ -48,7 +48,7 @@ func contacts(t *testing.T, w *world) {
 	batch := `{"contacts":[{"email":"` + first.Email + `","first_name":"lost"},{"email":"` + first.Email + `","tags":{"a":"b"}},{"email":"x` + first.Email + `"}]}`
 	got := read[map[string]int](t, w.send(t, w.call("upsertContacts").saying(batch)).want(t, http.StatusOK))
 	if len(got) != 2 || got["created"] != 1 || got["updated"] != 1 {
-		t.Errorf("the batch answers %v", got)
+		t.Errorf("response to the batch: %v", got)
 	}
 	c := read[contact](t, w.send(t, w.call("getContact").at(path)).want(t, http.StatusOK))
 	if c.FirstName == nil || *c.FirstName != "Ana" || c.Tags["a"] != "b" {

@@ -16,7 +16,7 @@ func (w *world) waysToSend(in inbox, m message, to string) map[string]call {
 	}
 }
 
-// policies tests what an inbox sends at once and what becomes a draft.
+// policies tests which messages an inbox sends at once and which become drafts.
 func policies(t *testing.T, w *world) {
 	guarded := w.newInboxWith(t, `{"send_policy":"approval"}`)
 	for _, c := range w.waysToSend(guarded, w.receive(t, guarded), "stranger@example.net") {
@@ -24,7 +24,7 @@ func policies(t *testing.T, w *world) {
 		w.send(t, c.with(idempotencyKey, "once")).want(t, http.StatusAccepted)
 		a := w.send(t, c.with(idempotencyKey, "once")).want(t, http.StatusAccepted)
 		if a.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("%s: a repeat is no repeat", a.call)
+			t.Errorf("%s: a repeat is not marked as one", a.call)
 		}
 	}
 	closed := w.newInboxWith(t, `{"send_policy":"reply_only"}`)

@@ -100,7 +100,7 @@ func listEntries(t *testing.T, w *world) {
 
 // emails sends, schedules, cancels and lists emails.
 func emails(t *testing.T, w *world) {
-	send := func(fields string) answer {
+	send := func(fields string) response {
 		t.Helper()
 		return w.send(t, w.call("sendEmail").saying(`{"from":"`+emailFrom+`","to":"ana@example.org","subject":"s","text":"t"`+fields+`}`))
 	}

@@ -64,7 +64,7 @@ func (w *watch) read(t *testing.T, in *install, lines *bufio.Reader) {
 			Data     struct{ ID string }
 		}
 		if err := json.Unmarshal([]byte(data), &e); err != nil || seen[e.ID] {
-			t.Errorf("%s came again, or cannot be read: %v", data, err)
+			t.Errorf("%s arrived twice, or is malformed: %v", data, err)
 		}
 		seen[e.ID] = true
 		w.note(e.Type + " " + e.Data.ID)
@@ -145,7 +145,7 @@ func events(t *testing.T, w *world) {
 	w.events.await(t, "domain.health.degraded", d.ID)
 	for _, typ := range w.check.EventTypes() {
 		if w.check.SeenEvents(typ) == 0 {
-			t.Errorf("no event %s was told", typ)
+			t.Errorf("no event %s was sent", typ)
 		}
 	}
 }

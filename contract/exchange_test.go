@@ -108,8 +108,8 @@ func (in *install) valid(t *testing.T, c call) bool {
 	return in.check.Request(in.request(t.Context(), t, c), c.body) == nil
 }
 
-// answer is a complete response of the API.
-type answer struct {
+// response is a complete response of the API.
+type response struct {
 	call   string
 	status int
 	header http.Header
@@ -117,12 +117,12 @@ type answer struct {
 }
 
 // send sends the request and validates the exchange against the contract.
-func (in *install) send(t *testing.T, c call) answer {
+func (in *install) send(t *testing.T, c call) response {
 	t.Helper()
 	return in.sendRequest(t, in.request(t.Context(), t, c))
 }
 
-func (in *install) sendRequest(t *testing.T, req *http.Request) answer {
+func (in *install) sendRequest(t *testing.T, req *http.Request) response {
 	t.Helper()
 	a, err := in.try(t, req)
 	if err != nil {
@@ -132,8 +132,8 @@ func (in *install) sendRequest(t *testing.T, req *http.Request) answer {
 }
 
 // try is send for goroutines other than the test's own.
-func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
-	a := answer{call: req.Method + " " + req.URL.RequestURI()}
+func (in *install) try(t *testing.T, req *http.Request) (response, error) {
+	a := response{call: req.Method + " " + req.URL.RequestURI()}
 	client := &http.Client{
 		Transport:     in.check.Transport(t, in.base),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -155,7 +155,7 @@ func (in *install) try(t *testing.T, req *http.Request) (answer, error) {
 }
 
 // want fails the test unless the response has the status.
-func (a answer) want(t *testing.T, status int) answer {
+func (a response) want(t *testing.T, status int) response {
 	t.Helper()
 	if a.status != status {
 		t.Errorf("%s: got %d, want %d: %s", a.call, a.status, status, a.body)
@@ -164,7 +164,7 @@ func (a answer) want(t *testing.T, status int) answer {
 }
 
 // wantCode fails the test unless the response is that error.
-func (a answer) wantCode(t *testing.T, status int, code string) answer {
+func (a response) wantCode(t *testing.T, status int, code string) response {
 	t.Helper()
 	if a.want(t, status); a.code() != code {
 		t.Errorf("%s: got the code %q, want %q: %s", a.call, a.code(), code, a.body)
@@ -182,16 +182,16 @@ type fault struct {
 }
 
 // fault parses the error. It is empty if the response is not an error.
-func (a answer) fault() fault {
+func (a response) fault() fault {
 	var f fault
 	_ = json.Unmarshal(a.body, &f) // the body of a file is not JSON
 	return f
 }
 
-func (a answer) code() string { return a.fault().Error.Code }
+func (a response) code() string { return a.fault().Error.Code }
 
 // read decodes the body or fails the test.
-func read[T any](t *testing.T, a answer) T {
+func read[T any](t *testing.T, a response) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal(a.body, &v); err != nil {

@@ -56,7 +56,7 @@ func othersIDs(t *testing.T, w *world) {
 					first = body
 				}
 				if !bytes.Equal(body, first) {
-					t.Errorf("%s: answers differ: %s: %s, else %s", a.call, to.name, body, first)
+					t.Errorf("%s: responses differ: %s: %s, else %s", a.call, to.name, body, first)
 				}
 			}
 		})
@@ -184,7 +184,7 @@ func (w *world) settled(t *testing.T) string {
 			return all
 		}
 		if time.Now().After(until) {
-			t.Fatalf("mail is still on its way: %s", all)
+			t.Fatalf("a message is still being delivered: %s", all)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func (w *world) everythingListed(t *testing.T) string {
 var lastUsed = regexp.MustCompile(`"last_used_at": ("[^"]*"|null)`)
 
 // withoutRequestID returns the body of an error without its request id.
-func withoutRequestID(t *testing.T, a answer) []byte {
+func withoutRequestID(t *testing.T, a response) []byte {
 	t.Helper()
 	body := read[struct {
 		Error map[string]any `json:"error"`

@@ -54,7 +54,7 @@ func limits(t *testing.T, quiet *world) {
 	}
 }
 
-func (a answer) wantLimited(t *testing.T) {
+func (a response) wantLimited(t *testing.T) {
 	t.Helper()
 	a.wantCode(t, http.StatusTooManyRequests, "rate_limited")
 	if s, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || s < 1 || s > 60 {

@@ -13,15 +13,15 @@ import (
 // agent is the official client connected to the MCP server.
 type agent struct {
 	*mcp.ClientSession
-	told chan *mcp.ProgressNotificationParams
+	progress chan *mcp.ProgressNotificationParams
 }
 
 // agentWith connects with the key and adds query to the URL.
 func (in *install) agentWith(t *testing.T, key, query string) *agent {
 	t.Helper()
-	a := &agent{told: make(chan *mcp.ProgressNotificationParams, 100)}
+	a := &agent{progress: make(chan *mcp.ProgressNotificationParams, 100)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "contract", Version: "1"}, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { a.told <- r.Params },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { a.progress <- r.Params },
 	})
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
 		Endpoint: in.api + "/mcp" + query, HTTPClient: &http.Client{Transport: withKey{in.check.Transport(t, in.base), key}},
@@ -89,7 +89,7 @@ func (s said) want(t *testing.T) said {
 func (s said) wantRefused(t *testing.T, code string) {
 	t.Helper()
 	if !s.failed || !strings.HasPrefix(s.text, code+": ") {
-		t.Errorf("answered %.300q, want to be refused with %s", s.text, code)
+		t.Errorf("got %.300q, want the error %s", s.text, code)
 	}
 }
 

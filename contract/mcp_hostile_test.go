@@ -46,7 +46,7 @@ func hostileMail(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 		m := read[message](t, w.send(t, w.call("simulateMessage").at("/v1/inboxes/"+in.ID+"/simulate").saying(string(raw))).want(t, http.StatusCreated))
-		answers := []said{
+		results := []said{
 			ai.use(t, "get_message", map[string]any{"message_id": m.ID}),
 			ai.use(t, "wait_for_email", map[string]any{"inbox_id": in.ID, "timeout": 1}),
 			ai.use(t, "search_messages", map[string]any{"inbox_id": in.ID, "limit": 3}),
@@ -56,14 +56,14 @@ func hostileMail(t *testing.T, w *world) {
 			ai.use(t, "diagnose_delivery", map[string]any{"inbox_id": in.ID}),
 		}
 		if len(m.Attachments) > 0 {
-			answers = append(answers, ai.use(t, "get_attachment", map[string]any{"message_id": m.ID, "attachment_id": m.Attachments[0].ID}))
+			results = append(results, ai.use(t, "get_attachment", map[string]any{"message_id": m.ID, "attachment_id": m.Attachments[0].ID}))
 		}
 		draft := ai.use(t, "reply", map[string]any{"message_id": m.ID, "text": bad, "reply_all": true})
-		answers = append(answers, draft, ai.use(t, "list_drafts", map[string]any{"inbox_id": in.ID, "limit": 3}),
+		results = append(results, draft, ai.use(t, "list_drafts", map[string]any{"inbox_id": in.ID, "limit": 3}),
 			ai.use(t, "get_draft", map[string]any{"draft_id": draft.at(t, "id")}),
 			ai.use(t, "reject_draft", map[string]any{"draft_id": draft.at(t, "id"), "reason": bad}))
 		seen := 0
-		for _, out := range answers {
+		for _, out := range results {
 			seen += strings.Count(out.want(t).text, canary)
 			wantFenced(t, breakout, out.text, nonces)
 			for _, s := range textsIn(out.data) {
@@ -71,7 +71,7 @@ func hostileMail(t *testing.T, w *world) {
 			}
 		}
 		if seen == 0 {
-			t.Errorf("%q: nothing of the mail is shown", breakout)
+			t.Errorf("%q: no part of the message is shown", breakout)
 		}
 	}
 	t.Logf("%d ways to break out, %d nonces", len(breakouts), len(nonces))
@@ -98,7 +98,7 @@ func wantFenced(t *testing.T, what, s string, nonces map[string]bool) {
 			return
 		}
 		if like := tagLike.FindString(rest[:end[0]]); like != "" {
-			t.Errorf("%q: %q stands in what the mail says: %s", what, like, s)
+			t.Errorf("%q: %q is in the content of the message: %s", what, like, s)
 		}
 		rest = rest[end[1]:]
 	}

@@ -23,16 +23,16 @@ func TestMCP(t *testing.T) {
 			name string
 			run  func(t *testing.T, w *world)
 		}{
-			{"tools are described whole", describedTools},
+			{"tools are described completely", describedTools},
 			{"an agent's story", agentStory},
-			{"codes without the mail", codesByMCP},
-			{"a key may by MCP what it may by REST (H18)", sameRights},
-			{"a key of some inboxes is shown what it may do", limitedByMCP},
-			{"what others have is not there", othersByMCP},
+			{"codes without the message", codesByMCP},
+			{"a key has the same permissions over MCP and REST (H18)", sameRights},
+			{"a key of some inboxes sees the tools that it may use", limitedByMCP},
+			{"resources of other accounts are not found", othersByMCP},
 			{"hostile texts as arguments (H18)", hostileArguments},
 			{"hostile mail (H18)", hostileMail},
-			{"sends are repeated without harm", repeatedSends},
-			{"a wait tells of its progress", toldProgress},
+			{"a repeated send has one effect", repeatedSends},
+			{"a wait reports its progress", reportsProgress},
 			{"a default inbox", defaultInbox},
 			{"inboxes by name", inboxesByName},
 			{"diagnoses", diagnoses},
@@ -148,7 +148,7 @@ func describedTools(t *testing.T, w *world) {
 		case tool.OutputSchema != nil:
 			t.Errorf("%s lists an output schema, which costs tokens", tool.Name)
 		case strings.Contains(fmt.Sprint(in), "$ref"):
-			t.Errorf("%s refers to what is not there", tool.Name)
+			t.Errorf("%s refers to a tool that does not exist", tool.Name)
 		}
 		_, known := restOf[tool.Name]
 		if reads := known && restOf[tool.Name].reads; tool.Annotations != nil && tool.Annotations.ReadOnlyHint != reads {
@@ -177,7 +177,7 @@ func repeatedSends(t *testing.T, w *world) {
 	}
 	args["text"] = "Twice."
 	if ai.use(t, "send_email", args).want(t).at(t, "id") == first {
-		t.Error("another text was taken for a repeat")
+		t.Error("another text counted as a repeat")
 	}
 	args["idempotency_key"] = "k1"
 	keyed := ai.use(t, "send_email", args).want(t).at(t, "id")
@@ -190,28 +190,28 @@ func repeatedSends(t *testing.T, w *world) {
 	delete(args, "idempotency_key")
 	args["text"] = "Once."
 	if other.use(t, "send_email", args).want(t).at(t, "id") == first {
-		t.Error("the call of another key was taken for a repeat")
+		t.Error("the call of another key counted as a repeat")
 	}
 	one := ai.use(t, "create_inbox", map[string]any{}).want(t).at(t, "id")
 	if ai.use(t, "create_inbox", map[string]any{}).want(t).at(t, "id") == one {
-		t.Error("two inboxes were asked for, and one was made")
+		t.Error("two inboxes were requested, but one was created")
 	}
 }
 
-// toldProgress: a client that sends a token receives progress of the wait.
-func toldProgress(t *testing.T, w *world) {
+// reportsProgress: a client that sends a token receives progress of the wait.
+func reportsProgress(t *testing.T, w *world) {
 	ai := w.agentWith(t, firstKey, "?inbox_id="+w.inbox.ID)
 	params := &mcp.CallToolParams{Name: "wait_for_email", Arguments: map[string]any{"timeout": 1, "since": "2040-01-01T00:00:00Z"}}
 	params.SetProgressToken("t1")
 	before := time.Now()
 	if out := ai.useWith(t, params).want(t).wantText(t, "No matching message since"); out.data["timed_out"] != true {
-		t.Errorf("answered %v", out.data)
+		t.Errorf("result %v", out.data)
 	}
 	if waited := time.Since(before); waited < time.Second {
 		t.Errorf("waited %v of 1 s", waited)
 	}
-	if told := <-ai.told; told.ProgressToken != "t1" || told.Total != 1 {
-		t.Errorf("told %+v", told)
+	if progress := <-ai.progress; progress.ProgressToken != "t1" || progress.Total != 1 {
+		t.Errorf("progress %+v", progress)
 	}
 	ai.use(t, "wait_for_email", map[string]any{"timeout": 56}).wantRefused(t, "invalid_request")
 	ai.use(t, "wait_for_email", map[string]any{"timeout": 0}).wantRefused(t, "invalid_request")

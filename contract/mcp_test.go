@@ -23,13 +23,13 @@ func mcpProtocol(t *testing.T, w *world) {
 	wait := call("wait_for_email", `{"timeout":1,"since":"2040-01-01T00:00:00Z"}`, `"progressToken":7`).asking("inbox_id", w.inbox.ID)
 	stream := w.send(t, wait.with("Accept", "application/json, text/event-stream")).want(t, http.StatusOK)
 	if got := stream.header.Get("Content-Type"); got != "text/event-stream" {
-		t.Errorf("a call that tells of its progress is answered in %q", got)
+		t.Errorf("media type of a call with progress: %q", got)
 	}
 	single := w.send(t, wait.with("Accept", "application/json")).want(t, http.StatusOK)
 	single.wantContains(t, `"timed_out":true`)
 
 	for _, fault := range []struct{ what, body, version, message string }{
-		{"a notification that there is not", `{"jsonrpc":"2.0","method":"mail/delete"}`, "", "MCP: "},
+		{"an unknown notification", `{"jsonrpc":"2.0","method":"mail/delete"}`, "", "MCP: "},
 		{"no such version", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "2020-01-01", "MCP: "},
 		{"another version in the body", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}}}`, newestMCP, `"jsonrpc"`},
 	} {
@@ -64,7 +64,7 @@ func mcpProtocol(t *testing.T, w *world) {
 	w.send(t, mcp.breaking().saying(`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`)).wantCode(t, http.StatusBadRequest, "invalid_request")
 }
 
-func (a answer) wantContains(t *testing.T, part string) {
+func (a response) wantContains(t *testing.T, part string) {
 	t.Helper()
 	if !strings.Contains(string(a.body), part) {
 		t.Errorf("%s: %.1000s lacks %q", a.call, a.body, part)

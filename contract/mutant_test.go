@@ -24,7 +24,7 @@ func TestMutants(t *testing.T) {
 			total.add(n)
 		})
 		book.wantAllNeeded(t)
-		t.Logf("%d mutants: %d break the contract; %d do not, of which %d are refused by a rule",
+		t.Logf("%d mutants: %d break the contract; %d do not; a rule refuses %d of these",
 			total.broken+total.valid, total.broken, total.valid, total.byRule)
 	})
 }
@@ -62,7 +62,7 @@ func (w *world) tryMutants(t *testing.T, book *ruleBook, op *contractcheck.Opera
 			}
 			switch refused := a.status == http.StatusBadRequest; {
 			case !valid && !refused:
-				t.Errorf("%s, %s %s: the contract refuses it, the answer is %d\n%.300s\n%.500s", name, m.where, m.what, a.status, m.body, a.body)
+				t.Errorf("%s, %s %s: the contract refuses it, but the status is %d\n%.300s\n%.500s", name, m.where, m.what, a.status, m.body, a.body)
 			case !valid && !names(f.Param, m.where):
 				t.Errorf("%s, %s %s: the error names %q\n%.300s\n%.500s", name, m.where, m.what, f.Param, m.body, a.body)
 			case !valid || !refused:

@@ -41,7 +41,7 @@ func (in *install) takeDatabase(t *testing.T) (restore func()) {
 	return in.gate.open
 }
 
-func (a answer) wantUnavailable(t *testing.T) {
+func (a response) wantUnavailable(t *testing.T) {
 	t.Helper()
 	a.wantCode(t, http.StatusServiceUnavailable, "unavailable")
 	if a.header.Get("Retry-After") == "" {

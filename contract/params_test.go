@@ -114,8 +114,8 @@ func (w *world) tryParameter(t *testing.T, book *ruleBook, op *contractcheck.Ope
 	valid := w.valid(t, c)
 	switch {
 	case !valid && (a.status != http.StatusBadRequest || !strings.HasPrefix(f.Param, p.Name)):
-		t.Errorf("%s %s=%q breaks the contract, and the answer is %d: %s", a.call, p.Name, value, a.status, a.body)
+		t.Errorf("%s %s=%q breaks the contract, but the response is %d: %s", a.call, p.Name, value, a.status, a.body)
 	case valid && a.status == http.StatusBadRequest && !book.allows(op, p.Name, f.Message):
-		t.Errorf("%s %s=%q is as the contract has it, and the answer is %s", a.call, p.Name, value, a.body)
+		t.Errorf("%s %s=%q satisfies the contract, but the response is %s", a.call, p.Name, value, a.body)
 	}
 }

@@ -20,7 +20,7 @@ func (w *world) eachRepeatable(t *testing.T, test func(t *testing.T, op *contrac
 	})
 }
 
-func repeatsGetTheSameAnswer(t *testing.T, w *world) {
+func repeatsGetTheSameResponse(t *testing.T, w *world) {
 	w.eachRepeatable(t, func(t *testing.T, op *contractcheck.Operation) {
 		c := w.good(t, op).with(idempotencyKey, "once")
 		first, again := w.send(t, c).wantDone(t), w.send(t, c).wantDone(t)
@@ -46,7 +46,7 @@ func aRepeatDuringACallIsRefused(t *testing.T, w *world) {
 		c := w.good(t, op).with(idempotencyKey, "during")
 		release := w.holdWrites(t.Context(), t)
 		defer release()
-		answers := make(chan answer, 2)
+		responses := make(chan response, 2)
 		for range 2 {
 			req := w.request(t.Context(), t, c)
 			go func() {
@@ -54,11 +54,11 @@ func aRepeatDuringACallIsRefused(t *testing.T, w *world) {
 				if err != nil {
 					t.Error(err)
 				}
-				answers <- a
+				responses <- a
 			}()
 		}
-		(<-answers).wantCode(t, http.StatusConflict, "idempotency_in_progress")
+		(<-responses).wantCode(t, http.StatusConflict, "idempotency_in_progress")
 		release()
-		(<-answers).wantDone(t)
+		(<-responses).wantDone(t)
 	})
 }

@@ -32,7 +32,7 @@ func (w *world) eachBody(t *testing.T, test func(t *testing.T, op *contractcheck
 }
 
 // wantDone fails the test unless a valid call succeeded.
-func (a answer) wantDone(t *testing.T) answer {
+func (a response) wantDone(t *testing.T) response {
 	t.Helper()
 	if a.status >= http.StatusBadRequest {
 		t.Errorf("%s: %d %s", a.call, a.status, a.body)
@@ -143,7 +143,7 @@ func bodiesMustNotBeTooLarge(t *testing.T, w *world) {
 		if err := w.check.Exchange(req, nil, res, body); err != nil {
 			t.Error(err)
 		}
-		answer{req.URL.Path, res.StatusCode, res.Header, body}.wantCode(t, http.StatusRequestEntityTooLarge, "payload_too_large")
+		response{req.URL.Path, res.StatusCode, res.Header, body}.wantCode(t, http.StatusRequestEntityTooLarge, "payload_too_large")
 	})
 }
 

@@ -18,7 +18,7 @@ type rule struct {
 var paramRules = []rule{
 	{whatever, whatever, has(`must be UTF-8 text without NUL characters`), "a schema takes any text, databases do not"},
 	{whatever, has(`^cursor$`), has(`^cursor must come from`), "a cursor is signed, and belongs to one list with its filters"},
-	{has(`^waitForMessage$`), has(`^after$`), has(`message .* not found in this inbox`), "a schema does not know what there is"},
+	{has(`^waitForMessage$`), has(`^after$`), has(`message .* not found in this inbox`), "a schema does not know which resources exist"},
 }
 
 var bodyRules = []rule{
@@ -28,28 +28,28 @@ var bodyRules = []rule{
 		"the checker of the schema's email is coarser than RFC 5321: one @ and no space after it",
 	},
 	{has(`^callMcp$`), has(`^$`), has(`^MCP: `), "JSON-RPC and MCP are contracts of their own"},
-	{has(`^(create|update)Inbox$`), has(`^catch_all$`), has(`needs an inbox on a verified domain`), "a schema does not know whose the domain is"},
+	{has(`^(create|update)Inbox$`), has(`^catch_all$`), has(`needs an inbox on a verified domain`), "a schema does not know the owner of the domain"},
 	{
 		has(`^createListEntry$`), has(`^pattern$`), has(`^pattern "`),
-		"the grammar of addresses and domains, in any script, is no pattern to read",
+		"a pattern for addresses and domains in any script would be unreadable",
 	},
-	{has(`^createInbox$`), has(`^name$`), has(`results in an address of more than 254`), "a schema sees name and domain, not the address that they make"},
-	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`not found in this account`), "a schema does not know what there is"},
+	{has(`^createInbox$`), has(`^name$`), has(`results in an address of more than 254`), "a schema sees name and domain, not the address that they form"},
+	{has(`^sendEmail(Batch)?$`), has(`^template$`), has(`not found in this account`), "a schema does not know which resources exist"},
 	{has(`^(sendEmail|rescheduleEmail)$`), has(`^scheduledAt$`), has(`30 days ahead`), "a schema does not know what time it is"},
 	{
 		has(`^(previewTemplate|sendEmail(Batch)?)$`), has(`^(data|templateData|recipients\[\d+\]\.variables)\.`),
 		has(`is an object or a list:|may not hold line breaks|has no value`), "a schema does not know what the template does with a value",
 	},
-	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know what there is"},
+	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know which resources exist"},
 	{has(`^(stop|resume)Sending$`), has(`^key_id$`), has(`must not be given with inbox_id`), "generators have no type for one field or the other, each with null"},
-	{has(`^(create|update)Webhook$`), has(`^inbox_ids\[`), has(`(?s)inbox .* not found, or this key`), "a schema does not know what there is"},
-	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "the grammar of domain names, in any script, is no pattern to read"},
+	{has(`^(create|update)Webhook$`), has(`^inbox_ids\[`), has(`(?s)inbox .* not found, or this key`), "a schema does not know which resources exist"},
+	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "a pattern for domain names in any script would be unreadable"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`must be a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},
-	{has(`^((send|replyTo)Message|sendEmail(Batch)?)$`), has(`^text$`), has(`give text, html or both`), "a schema sees a text, though it is empty"},
-	{has(`^updateDraft$`), has(`^text$`), has(`give text, html or both`), "a schema does not know what the draft has"},
-	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.content(_t|T)ype$`), has(`is not a media type`), "the grammar of RFC 2045 is no pattern to read"},
-	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems bytes"},
+	{has(`^((send|replyTo)Message|sendEmail(Batch)?)$`), has(`^text$`), has(`give text, html or both`), "a schema does not distinguish an empty text"},
+	{has(`^updateDraft$`), has(`^text$`), has(`give text, html or both`), "a schema does not know the content of the draft"},
+	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.content(_t|T)ype$`), has(`is not a media type`), "a pattern for the grammar of RFC 2045 would be unreadable"},
+	{has(`Message$|^sendEmail$`), has(`^attachments\[\d+\]\.filename$`), has(`is longer than 255 bytes`), "a schema counts characters, file systems count bytes"},
 }
 
 // ruleBook finds rules and records which were used.

@@ -57,7 +57,7 @@ func scopeMatrix(t *testing.T, w *world) {
 				case refused == allowed:
 					t.Errorf("%s with a %s key of scope %s: %d %s, and the table allows it: %t", a.call, mode, scope, a.status, a.body, allowed)
 				case refused && (a.code() != "insufficient_scope" || !strings.Contains(a.fault().Error.Message, wanted[0])):
-					t.Errorf("%s with scope %s: the answer does not name the scope %s: %s", a.call, scope, wanted[0], a.body)
+					t.Errorf("%s with scope %s: the response does not name the scope %s: %s", a.call, scope, wanted[0], a.body)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ func scriptEmails(s *script) {
 		`"to":"ana@example.org","subject":"s","text":"t {{x}}","tags":{"b":"2","a":"1"},"metadata":{"z":1.50,"a":[null,"<&>"]},"category":"marketing"`,
 		`"to":"ana@example.org","subject":"{{name}}","template":"` + welcome + `","data":{"name":"Zoë & Ü"},"idempotencyKey":"k"`,
 		`"to":"ana@example.org","subject":"{{name}}","template":"` + welcome + `","data":{"name":"Zoë & Ü"},"idempotencyKey":"k"`,
-		`"to":"nobody@` + mailDomain + `","subject":"s","text":"t","attachments":[{"filename":"ä.txt","content":"eA=="}]`,
+		`"to":"missing@` + mailDomain + `","subject":"s","text":"t","attachments":[{"filename":"ä.txt","content":"eA=="}]`,
 		`"to":"ana@example.org","subject":"later","text":"t","scheduledAt":"` + tomorrow() + `"`,
 	} {
 		ids = append(ids, read[email](s.t, s.ask("sendEmail", "", from+fields+`}`)).ID)

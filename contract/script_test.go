@@ -29,9 +29,9 @@ type script struct {
 	last  map[string]int    // number of names by kind
 }
 
-// TestDatabasesAnswerAlike runs the steps on both databases: the responses are
+// TestDatabasesGiveTheSameResponses runs the steps on both databases: the responses are
 // equal except for ids and times (row C14).
-func TestDatabasesAnswerAlike(t *testing.T) {
+func TestDatabasesGiveTheSameResponses(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	transcripts := map[storetest.Engine][]string{}
@@ -67,7 +67,7 @@ func TestDatabasesAnswerAlike(t *testing.T) {
 func (s *script) note(line string) { s.lines = append(s.lines, line) }
 
 // ask makes a call and records it with its response.
-func (s *script) ask(operation, path, body string, edits ...func(call) call) answer {
+func (s *script) ask(operation, path, body string, edits ...func(call) call) response {
 	s.t.Helper()
 	c := s.call(operation).as(s.key).breaking()
 	if path != "" {
@@ -181,7 +181,7 @@ func (s *script) mail(to inbox, text string) message {
 	a := s.ask("waitForMessage", "/v1/inboxes/"+to.ID+"/messages/wait", "", asking("since", before))
 	found := read[struct{ Message *message }](s.t, a).Message
 	if found == nil {
-		s.t.Fatal("the mail did not arrive")
+		s.t.Fatal("the message did not arrive")
 	}
 	return *found
 }
@@ -201,7 +201,7 @@ func (s *script) settled(list call) {
 			return
 		}
 		if time.Now().After(until) {
-			s.t.Fatal("mail is still on its way")
+			s.t.Fatal("a message is still being delivered")
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestTypeScriptSDKIsGenerated(t *testing.T) {
 	}
 }
 
-// sameFile fails the test unless a committed file has the text of the one made anew.
+// sameFile fails the test unless a committed file equals the generated one.
 func sameFile(t *testing.T, committed, made string) {
 	t.Helper()
 	want, err := os.ReadFile(made)

@@ -29,7 +29,7 @@ const secretPart = 16
 var secretFields = regexp.MustCompile(`"(key|secret|previous_secret)":\s*"([^"]{24,})"|/v1/files/([A-Za-z0-9_-]{24,})`)
 
 // note collects the secrets in a response, and the body of an error.
-func (s *secrets) note(a answer) {
+func (s *secrets) note(a response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.status >= http.StatusBadRequest {
@@ -76,7 +76,7 @@ func (s *secrets) wantKept(t *testing.T, places map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(firstKey, "the first key")
-	s.add(installSecret, "the install's secret")
+	s.add(installSecret, "INSTALL_SECRET")
 	places["an error"] = s.errors.String()
 	for place, text := range places {
 		for _, found := range s.find(text) {
@@ -171,8 +171,8 @@ func dumpTable(ctx context.Context, t *testing.T, db *sql.DB, name string, into 
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	s := &secrets{}
-	s.note(answer{status: 201, body: []byte(`{"id":"key_1","key":"sk_live_0123456789abcdefghijklmnopq"}`), header: http.Header{}})
-	s.note(answer{status: 302, header: http.Header{"Location": {"http://x/v1/files/zyxwvutsrqponmlkjihgfedcba98"}}})
+	s.note(response{status: 201, body: []byte(`{"id":"key_1","key":"sk_live_0123456789abcdefghijklmnopq"}`), header: http.Header{}})
+	s.note(response{status: 302, header: http.Header{"Location": {"http://x/v1/files/zyxwvutsrqponmlkjihgfedcba98"}}})
 	if len(s.known) != 2 {
 		t.Fatalf("%d secrets are known", len(s.known))
 	}

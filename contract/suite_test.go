@@ -12,27 +12,27 @@ func TestContract(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e storetest.Engine) {
 		check := newChecker(t)
 		in := start(t, e, check, "POSTROOM_RATE_LIMITS=off", "POSTROOM_LOG_LEVEL=debug")
-		told := watchEvents(t, in)
+		seen := watchEvents(t, in)
 		w := newWorld(t, in)
-		w.events = told
+		w.events = seen
 		steps := []struct {
 			name string
 			run  func(t *testing.T, w *world)
 		}{
-			{"every example is answered", everyExample},
-			{"every operation wants a key", everyOperationWantsAKey},
-			{"every operation wants its scope", everyOperationWantsItsScope},
+			{"every example succeeds", everyExample},
+			{"every operation needs a key", everyOperationWantsAKey},
+			{"every operation needs its scope", everyOperationWantsItsScope},
 			{"the matrix of scopes (H12)", scopeMatrix},
 			{"the matrix of keys with inbox_ids", boundKeyMatrix},
-			{"what others have is not there (H11)", othersIDs},
-			{"keys are for their addresses", keysAreForTheirAddresses},
+			{"resources of other accounts are not found (H11)", othersIDs},
+			{"keys work from their allowed IPs only", keysAreForTheirAddresses},
 			{"parameters are checked", parametersAreChecked},
 			{"unknown parameters are refused", unknownParametersAreRefused},
-			{"bodies must be read", bodiesMustBeRead},
-			{"bodies must be of the right type", bodiesMustBeOfTheRightType},
-			{"bodies must not be too large", bodiesMustNotBeTooLarge},
-			{"ids must be of something", idsMustBeOfSomething},
-			{"repeats get the same answer", repeatsGetTheSameAnswer},
+			{"malformed bodies are refused", bodiesMustBeRead},
+			{"bodies of another media type are refused", bodiesMustBeOfTheRightType},
+			{"too large bodies are refused", bodiesMustNotBeTooLarge},
+			{"unknown ids are not found", idsMustBeOfSomething},
+			{"repeats get the same response", repeatsGetTheSameResponse},
 			{"a repeat during a call is refused", aRepeatDuringACallIsRefused},
 			{"inboxes", inboxes},
 			{"domains", domains},
@@ -55,11 +55,11 @@ func TestContract(t *testing.T) {
 			{"events", events},
 			{"streams", streams},
 			{"the protocol of MCP", mcpProtocol},
-			{"what is not in the contract", whatIsNotInTheContract},
+			{"paths outside the contract", whatIsNotInTheContract},
 			{"the contract itself", theContractItself},
 			{"limits", limits},
-			{"the database is gone", theDatabaseIsGone},
-			{"metrics tell no secret (H2)", metricsTellNoSecret},
+			{"the database is unreachable", theDatabaseIsGone},
+			{"metrics contain no secret (H2)", metricsTellNoSecret},
 		}
 		done := 0
 		for _, step := range steps {
@@ -69,7 +69,7 @@ func TestContract(t *testing.T) {
 			})
 		}
 		if done < len(steps) {
-			t.Log("not all steps ran to their end, so what was not seen is not looked for")
+			t.Log("not all steps were completed, so coverage is not checked")
 			return
 		}
 		reportCoverage(t, check)

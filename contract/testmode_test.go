@@ -8,10 +8,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestTestKeysReachNobody runs all steps with a test key (row H21): messages
+// TestTestKeysNeverOpenAConnection runs all steps with a test key (row H21): messages
 // get their states and events without any connection. A message of a live key
 // shows that the relay would notice one.
-func TestTestKeysReachNobody(t *testing.T) {
+func TestTestKeysNeverOpenAConnection(t *testing.T) {
 	t.Parallel()
 	s := &script{
 		install: start(t, storetest.SQLite, newChecker(t), "POSTROOM_RATE_LIMITS=off"), t: t, key: firstKey,
@@ -26,7 +26,7 @@ func TestTestKeysReachNobody(t *testing.T) {
 	}
 	s.settle()
 	if n := s.relay.Conns(); n != 0 {
-		t.Errorf("the relay had %d connections and %d mails", n, len(s.relay.Mails()))
+		t.Errorf("the relay has %d connections and %d messages", n, len(s.relay.Messages()))
 	}
 	s.wantTestEvents(t)
 

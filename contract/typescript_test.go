@@ -34,7 +34,7 @@ const (
 // The one in the client documentation receives a message over SMTP. The test
 // replaces the server URL, and `npm install` with local packages of the
 // documented versions. All exchanges are validated against the contract. One
-// database is enough, because TestDatabasesAnswerAlike compares the two.
+// database is enough, because TestDatabasesGiveTheSameResponses compares the two.
 func TestTypeScriptClients(t *testing.T) {
 	t.Parallel()
 	wantNode(t)
