@@ -79,7 +79,7 @@ func (t *bounceTally) rows() []row {
 		t.precision.atLeast("bounced recipients precision", 0.99), t.recall.atLeast("bounced recipients recall", 0.95),
 		t.hard.atLeast("bounces hard or soft", 0.97), t.status.plain("bounces status"),
 		none("false alarms on ordinary mail", t.alarms, t.ordinary),
-		t.others.plain("complaints, delays, deliveries, answers"), t.feedback.plain("complaints feedback type"), t.original.plain("original Message-ID"),
+		t.others.plain("complaints, delays, deliveries, replies"), t.feedback.plain("complaints feedback type"), t.original.plain("original Message-ID"),
 	}
 }
 

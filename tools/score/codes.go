@@ -57,7 +57,7 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 func (t *codeTally) rows() []row {
 	return []row{
 		t.precision.atLeast("codes precision", 0.99), t.recall.atLeast("codes recall", 0.98), t.exact.plain("codes exact"),
-		none("mails without a code that gave one", t.falseCodes, t.codeless),
+		none("messages without a code that returned one", t.falseCodes, t.codeless),
 		t.otp.plain("otp right"), none("otp wrong", t.otpWrong, t.exact.all),
 		{name: "otp missing", value: none("", t.otpMissing, t.otp.all).value},
 		t.link.atLeast("action link", 0.97),

@@ -81,15 +81,15 @@ func run(ctx context.Context, w io.Writer, folder string, verbose bool) error {
 func printRows(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		verdict := ""
+		outcome := ""
 		switch {
 		case r.goal == "":
 		case r.met:
-			verdict = "met"
+			outcome = "met"
 		default:
-			verdict = "MISSED"
+			outcome = "MISSED"
 		}
-		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, r.value, r.goal, verdict); err != nil {
+		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, r.value, r.goal, outcome); err != nil {
 			return err
 		}
 	}

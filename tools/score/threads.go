@@ -22,9 +22,9 @@ import (
 )
 
 type threadRecord struct {
-	ID    string `json:"id"`
-	Grade string `json:"grade"`
-	Mails []struct {
+	ID       string `json:"id"`
+	Grade    string `json:"grade"`
+	Messages []struct {
 		Name      string `json:"k"`
 		Inbox     string `json:"inbox"`
 		Direction string `json:"direction"`
@@ -117,7 +117,7 @@ func (o *office) threads(ctx context.Context, r *threadRecord) (string, error) {
 		return "", err
 	}
 	inboxes, names := map[string]store.Inbox{}, map[string]string{}
-	for _, m := range r.Mails {
+	for _, m := range r.Messages {
 		in, ok := inboxes[m.Inbox]
 		if !ok {
 			if in, err = o.inbox(ctx, account, "agent-"+m.Inbox+"-"+r.ID); err != nil {

@@ -101,7 +101,7 @@ func TestContractExamplesAreChecked(t *testing.T) {
 	t.Parallel()
 
 	for _, tt := range []struct{ name, old, bad string }{
-		{"a request", `value: {to: ana@example.org, subject: Purchase order 1042,`, `value: {to: nobody, subject: X,`},
+		{"a request", `value: {to: ana@example.org, subject: Purchase order 1042,`, `value: {to: bob, subject: X,`},
 		{"an extended response", `DeletedInbox: {value: {x-extends: *inbox, status: deleted,`, `DeletedInbox: {value: {x-extends: *inbox, status: 7,`},
 		{"a format", `email: ana@example.org, first_name: Ana, last_name: null`, `email: ana, first_name: Ana, last_name: null`},
 		{"a webhook", `data: {x-extends: *emailCancelled, html: null}`, `data: {x-extends: *emailCancelled, html: 7}`},
@@ -302,10 +302,10 @@ func TestServedDocumentIsForGenerators(t *testing.T) {
 	u := uses(root)
 	open := 0
 	walk(root, func(n *yaml.Node) {
-		if u.answers[n] && !u.requests[n] && isEnum(n) {
+		if u.responses[n] && !u.requests[n] && isEnum(n) {
 			t.Errorf("line %d: an enum in a response: %s", n.Line, str(n, "description"))
 		}
-		if target := deref(root, str(n, "$ref")); u.answers[n] && !u.requests[n] && target != nil && isEnum(target) {
+		if target := deref(root, str(n, "$ref")); u.responses[n] && !u.requests[n] && target != nil && isEnum(target) {
 			t.Errorf("line %d: a response refers to an enum: %s", n.Line, str(n, "$ref"))
 		}
 		if values := get(n, knownValuesKey); values != nil {

@@ -49,7 +49,7 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s: operationId %q is empty or taken", op.name, op.OperationID)
 		}
 		seen[op.OperationID] = true
-		for _, fault := range slices.Concat(op.scopeFaults(), op.exampleFaults(), op.answerFaults()) {
+		for _, fault := range slices.Concat(op.scopeFaults(), op.exampleFaults(), op.responseFaults()) {
 			t.Errorf("%s: %s", op.name, fault)
 		}
 	}
@@ -58,8 +58,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// roles returns the scopes of which a key needs one. ok is false if no key is
-// needed.
+// roles returns the scopes of the operation. A key needs one of them. ok is false if
+// no key is needed.
 func (op operation) roles() (roles []string, ok bool) {
 	if op.Security == nil || len(*op.Security) == 0 {
 		return nil, false
@@ -108,7 +108,7 @@ func (op operation) exampleFaults() (faults []string) {
 	return faults
 }
 
-func (op operation) answerFaults() (faults []string) {
+func (op operation) responseFaults() (faults []string) {
 	need := map[string]bool{"default": true}
 	_, keyed := op.roles()
 	body := op.RequestBody != nil

@@ -325,7 +325,7 @@ func TestValuesGo(t *testing.T) {
 	}
 	const want = header + `package gen
 
-// Values of Size in this version. Answers of a later one may hold others.
+// Values of Size in this version. Responses of a later version may contain others.
 const (
 	SizeS = "s"
 	SizeM = "m"

@@ -12,24 +12,24 @@ import (
 // directly or by reference. Webhook bodies count as responses, because the server
 // sends them.
 type usage struct {
-	root              *yaml.Node
-	requests, answers map[*yaml.Node]bool
+	root                *yaml.Node
+	requests, responses map[*yaml.Node]bool
 }
 
 // uses returns the usage of a document.
 func uses(root *yaml.Node) usage {
-	u := usage{root: root, requests: map[*yaml.Node]bool{}, answers: map[*yaml.Node]bool{}}
+	u := usage{root: root, requests: map[*yaml.Node]bool{}, responses: map[*yaml.Node]bool{}}
 	for _, item := range pairs(get(root, "paths")) {
 		u.reach(get(item, "parameters"), u.requests)
 		for _, op := range operations(item) {
 			u.reach(get(op, "parameters"), u.requests)
 			u.reach(get(op, "requestBody"), u.requests)
-			u.reach(get(op, "responses"), u.answers)
+			u.reach(get(op, "responses"), u.responses)
 		}
 	}
 	for _, item := range pairs(get(root, "webhooks")) {
 		for _, op := range operations(item) {
-			u.reach(get(op, "requestBody"), u.answers)
+			u.reach(get(op, "requestBody"), u.responses)
 		}
 	}
 	return u
@@ -57,8 +57,8 @@ func (u usage) layoutTimes() error {
 			return
 		}
 		switch {
-		case u.requests[n] && u.answers[n]:
-			err = fmt.Errorf("line %d: this time is used in requests and in answers", n.Line)
+		case u.requests[n] && u.responses[n]:
+			err = fmt.Errorf("line %d: this time is used in requests and in responses", n.Line)
 		case u.requests[n]:
 			set(n, "x-ogen-time-format", scalar(timeIn))
 		default:
@@ -77,7 +77,7 @@ var limitKeys = []string{
 // dropLimits removes the limits of schemas that only responses use.
 func (u usage) dropLimits() {
 	walk(u.root, func(n *yaml.Node) {
-		if u.answers[n] && !u.requests[n] {
+		if u.responses[n] && !u.requests[n] {
 			dropLimits(n)
 		}
 	})
@@ -107,14 +107,14 @@ func (u usage) splitLimited() {
 	schemas := get(u.root, "components", "schemas")
 	limited := map[string]*yaml.Node{}
 	for name, s := range pairs(schemas) {
-		if u.requests[s] && u.answers[s] && str(s, "type") == "object" && get(s, "maxProperties") != nil {
+		if u.requests[s] && u.responses[s] && str(s, "type") == "object" && get(s, "maxProperties") != nil {
 			limited["#/components/schemas/"+name] = s
 		}
 	}
 	walk(u.root, func(n *yaml.Node) {
 		ref := str(n, "$ref")
 		shared := limited[ref]
-		if shared == nil || !u.answers[n] || u.requests[n] {
+		if shared == nil || !u.responses[n] || u.requests[n] {
 			return
 		}
 		name := strings.TrimPrefix(ref, "#/components/schemas/") + "Response"
@@ -141,7 +141,7 @@ func (u usage) openEnums(names bool, open func(schema, values *yaml.Node)) error
 	shared := func(n *yaml.Node) bool { return named[n] && (!names || u.requests[n]) }
 	var err error
 	walk(u.root, func(n *yaml.Node) {
-		if err != nil || !u.answers[n] {
+		if err != nil || !u.responses[n] {
 			return
 		}
 		target := deref(u.root, str(n, "$ref"))
@@ -149,7 +149,7 @@ func (u usage) openEnums(names bool, open func(schema, values *yaml.Node)) error
 		switch {
 		case !inPlace && !shared(target):
 		case u.requests[n]:
-			err = fmt.Errorf("line %d: this enum is used in requests and in answers", n.Line)
+			err = fmt.Errorf("line %d: this enum is used in requests and in responses", n.Line)
 		case inPlace:
 			open(n, n)
 		default:

@@ -20,7 +20,7 @@ func valuesGo(root *yaml.Node) ([]byte, error) {
 		if !isEnum(schema) || requests[schema] {
 			continue
 		}
-		fmt.Fprintf(&out, "\n// Values of %s in this version. Answers of a later one may hold others.\nconst (\n", name)
+		fmt.Fprintf(&out, "\n// Values of %s in this version. Responses of a later version may contain others.\nconst (\n", name)
 		for _, v := range get(schema, "enum").Content {
 			if v.ShortTag() != "!!str" {
 				return nil, fmt.Errorf("line %d: %s: an enum holds strings only", v.Line, name)
