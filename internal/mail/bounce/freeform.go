@@ -65,7 +65,7 @@ func (m *reportMail) mayBeReport() bool {
 	switch {
 	case m.byDaemon() || m.isReport:
 		return len(m.failed) > 0 || subject || words && (told || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
-	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"): // a person writes about a bounce
+	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"), m.isForward(): // a person writes about a bounce
 		return false
 	case m.nullPath:
 		return len(m.failed) > 0 || told && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
@@ -73,11 +73,26 @@ func (m *reportMail) mayBeReport() bool {
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }
 
+// isForward reports whether a person forwarded the text of a bounce. A forward
+// with the whole delivery status still is a report.
+func (m *reportMail) isForward() bool {
+	return beginsWithAny(strings.ToLower(m.subject), forwardPrefixes) && !strings.Contains(strings.ToLower(m.text), "final-recipient:")
+}
+
+// forwardPrefixes begin the subject of a forwarded message.
+var forwardPrefixes = []string{"fwd:", "fw:", "wg:", "tr:", "rv:", "i:", "enc:"}
+
 // showsFailure reports whether the message contains the returned message, a
 // reply code or a status.
 func (m *reportMail) showsFailure() bool {
 	head := plaintext.Truncate(m.head, maxSaid)
 	return m.original != "" || m.tail != "" || findCode(head) > 0 || findFailure(head) != ""
+}
+
+// byServer reports whether the message certainly comes from a mail server. A
+// person or a newsletter may quote an error in a sentence.
+func (m *reportMail) byServer() bool {
+	return m.byDaemon() || m.isReport || len(m.failed) > 0 || m.original != "" || m.tail != ""
 }
 
 // byDaemon reports whether the message is from an address or name that mail
@@ -91,7 +106,10 @@ func (m *reportMail) byDaemon() bool {
 			return r
 		}, localPart(m.from.Email))
 		switch local {
-		case "mailerdaemon", "postmaster", "maildaemon", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
+		case "postmaster", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
+			return true
+		}
+		if strings.Contains(local, "daemon") {
 			return true
 		}
 	}
