@@ -20,7 +20,7 @@ func (m *reportMail) freeForm() (rep Report) {
 	}
 	delayed := m.saysDelayed()
 	for _, f := range found {
-		said, v := m.interpretFound(f, len(found) == 1, whole)
+		said, v := m.interpretFound(f, found, whole)
 		r := Recipient{Email: f.email, Outcome: Bounced, Hard: v.hard(), Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(said)}
 		if delayed {
 			r.Outcome, r.Hard = Delayed, false
@@ -30,10 +30,13 @@ func (m *reportMail) freeForm() (rep Report) {
 	return rep
 }
 
+// maxIntro is the number of lines read before the first of several addresses.
+const maxIntro = 20
+
 // interpretFound returns the text about a found address and its meaning. The reason
-// follows the address. It may also come before it if the report names only one
-// address.
-func (m *reportMail) interpretFound(f foundRecipient, alone, whole bool) (said string, v meaning) {
+// follows the address. It may also come before all addresses.
+func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole bool) (said string, v meaning) {
+	alone := len(found) == 1
 	tries := []string{m.saidFrom(f.line, f.email)}
 	switch {
 	case alone && whole:
@@ -42,6 +45,8 @@ func (m *reportMail) interpretFound(f foundRecipient, alone, whole bool) (said s
 		tries = append(tries, m.head)
 	case whole:
 		tries = []string{m.lines[f.line], m.saidFrom(f.line, f.email)}
+	default:
+		tries = append(tries, strings.Join(m.lines[:min(found[0].line, maxIntro)], "\n"))
 	}
 	for _, said = range tries {
 		if v = interpret(said, "", "", ""); v.reason != ReasonNone {

@@ -32,7 +32,12 @@ func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 		return found, false
 	}
 	var servers recipientSet // addresses of the sender and of servers, the last resort
-	inList := func(n int, _ string) []string { return m.leads[n : n+1] }
+	inList := func(n int, line string) []string {
+		if m.leads[n] == "" {
+			return onlyAddresses(line)
+		}
+		return m.leads[n : n+1]
+	}
 	looks := []func(n int, line string) []string{inList, namedRecipient}
 	if m.byServer() {
 		looks = append(looks, refusedAddresses)
@@ -194,6 +199,18 @@ func leadingAddress(line string) string {
 		return email
 	}
 	return ""
+}
+
+// onlyAddresses returns the addresses of a line that consists of two or more.
+func onlyAddresses(line string) []string {
+	if strings.Count(line, "@") < 2 {
+		return nil
+	}
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t,;", r) })
+	if list := addressesIn(line); len(list) == len(words) {
+		return list
+	}
+	return nil
 }
 
 // namedRecipient returns the address that a line names as recipient, in words
