@@ -56,6 +56,9 @@ const (
 func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	for i, line := range r.lines {
 		if line == "" || isQuoted(line) {
+			if isArrowed(line) {
+				return i, i + 1, replyQuote
+			}
 			continue
 		}
 		if r.budget.Spent() {
@@ -115,6 +118,12 @@ func (r *replyReader) interleaved(from int) []string {
 func isQuoted(line string) bool {
 	line = strings.TrimLeft(line, " ")
 	return strings.HasPrefix(line, ">") && line != ">:"
+}
+
+// isArrowed reports whether a line has arrows at both ends, as GroupWise writes
+// above a quoted message: ">>> Ann <ann@example.com> 13.11.2026 09:14 >>>".
+func isArrowed(line string) bool {
+	return strings.HasPrefix(line, ">>> ") && strings.HasSuffix(line, " >>>") && len(line) <= maxAttribution && hasDate(line)
 }
 
 // isQuoteMark reports whether a line is quoted and empty.
