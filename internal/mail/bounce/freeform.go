@@ -94,10 +94,12 @@ func (m *reportMail) showsFailure() bool {
 	return m.original != "" || m.tail != "" || findCode(head) > 0 || findFailure(head) != ""
 }
 
-// byServer reports whether the message certainly comes from a mail server. A
-// person or a newsletter may quote an error in a sentence.
+// byServer reports whether the message comes from a mail server, by its sender,
+// its parts or its subject. A person or a newsletter may quote an error in a
+// sentence, or ask about "Undeliverable mail?".
 func (m *reportMail) byServer() bool {
-	return m.byDaemon() || m.isReport || len(m.failed) > 0 || m.original != "" || m.tail != ""
+	return m.byDaemon() || m.isReport || len(m.failed) > 0 || m.original != "" || m.tail != "" ||
+		containsAny(m.subject, phrases().subject) && !strings.HasSuffix(m.subject, "?")
 }
 
 // byDaemon reports whether the message is from an address or name that mail
