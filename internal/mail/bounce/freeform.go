@@ -69,7 +69,7 @@ func (m *reportMail) mayBeReport() bool {
 	returns, told := m.original != "" || m.tail != "", m.showsFailure()
 	switch {
 	case m.byDaemon() || m.isReport:
-		return len(m.failed) > 0 || subject || words && (told || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
+		return len(m.failed) > 0 || subject || words && (told || m.saysDelayed()) || m.nullPath && m.givesReason(told)
 	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"), m.isForward(): // a person writes about a bounce
 		return false
 	case m.nullPath:
@@ -86,6 +86,13 @@ func (m *reportMail) isForward() bool {
 
 // forwardPrefixes begin the subject of a forwarded message.
 var forwardPrefixes = []string{"fwd:", "fw:", "wg:", "tr:", "rv:", "i:", "enc:"}
+
+// givesReason reports whether the text gives a reason for a failure. Without a
+// code, spam and viruses are none: filters also write to recipients about these.
+func (m *reportMail) givesReason(told bool) bool {
+	reason := reasonOf(m.head)
+	return reason != ReasonNone && (told || reason != ReasonContent)
+}
 
 // showsFailure reports whether the message contains the returned message, a
 // reply code or a status.
