@@ -61,7 +61,9 @@ const (
 
 // attribution returns the number of lines from i on that form an attribution,
 // as in "On Monday, Ann <ann@example.com> wrote:", or 0. Email clients wrap it.
-// It must contain a date and either the verb or an address.
+// It must contain a date and either the verb or an address. Without a quoted line
+// below it, the date must be a whole one or the line must have an address, because
+// people also write "at 10:15 Ann wrote:".
 func (r *replyReader) attribution(i int) int {
 	if !r.colonFollows(i) {
 		return r.bareAttribution(i)
@@ -84,7 +86,7 @@ func (r *replyReader) attribution(i int) int {
 			continue
 		}
 		low = strings.TrimRight(strings.Map(dropInvisible, low), ": ")
-		if endsWithWrote(low) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]") || r.quoteFollows(i+n)) {
+		if endsWithWrote(low) && (hasYear(low) || r.quoteFollows(i+n)) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]") || r.quoteFollows(i+n)) {
 			return n
 		}
 	}
@@ -160,6 +162,27 @@ func hasDate(low string) bool {
 		}
 		if run++; run == 4 {
 			return true
+		}
+	}
+	return false
+}
+
+// hasYear reports whether an attribution has an address, or a date with a year.
+func hasYear(low string) bool {
+	if strings.Contains(low, "@") {
+		return true
+	}
+	digits, groups := 0, 0 // of the current number; numbers joined by "." "/" or "-"
+	for i := range len(low) {
+		switch c := low[i]; {
+		case plaintext.IsDigit(c):
+			if digits++; digits == 4 || digits == 1 && groups == 2 {
+				return true
+			}
+		case digits > 0 && (c == '.' || c == '/' || c == '-'):
+			digits, groups = 0, groups+1
+		default:
+			digits, groups = 0, 0
 		}
 	}
 	return false

@@ -3,6 +3,7 @@
 package reply
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/cpubudget"
@@ -25,6 +26,8 @@ func Text(text string, budget *cpubudget.Budget) string {
 	switch above := cutSignature(dropQuoted(r.lines[:start])); {
 	case kind == noQuote:
 		kept = above
+	case isGreeting(above) && r.quoteFollows(end):
+		kept = slices.Concat(trimLines(above), []string{""}, cutSignature(dropQuoted(r.lines[end:])))
 	case !isBlank(above):
 		kept = append(trimLines(above), r.interleaved(end)...)
 	case kind == forwardQuote:
@@ -155,6 +158,14 @@ func cutSignature(lines []string) []string {
 		}
 	}
 	return lines
+}
+
+// isGreeting reports whether lines are a salutation alone, as in "Hi Ann,". The
+// reply then follows the quoted message.
+func isGreeting(lines []string) bool {
+	lines = trimLines(lines)
+	return len(lines) == 1 && len(lines[0]) <= 60 && !moreWords(lines[0], 4) &&
+		(strings.HasSuffix(lines[0], ",") || strings.HasSuffix(lines[0], "，"))
 }
 
 func isBlank(lines []string) bool {
