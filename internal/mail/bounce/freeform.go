@@ -20,7 +20,7 @@ func (m *reportMail) freeForm() (rep Report) {
 	}
 	delayed := m.saysDelayed()
 	for _, f := range found {
-		said, v := m.interpretFound(f, len(found) == 1, whole)
+		said, v := m.interpretFound(f, found, whole)
 		r := Recipient{Email: f.email, Outcome: Bounced, Hard: v.hard(), Reason: v.reason, Status: v.status, Code: v.code, Diagnostic: cutDiagnostic(said)}
 		if delayed {
 			r.Outcome, r.Hard = Delayed, false
@@ -30,10 +30,13 @@ func (m *reportMail) freeForm() (rep Report) {
 	return rep
 }
 
+// maxIntro is the number of lines read before the first of several addresses.
+const maxIntro = 20
+
 // interpretFound returns the text about a found address and its meaning. The reason
-// follows the address. It may also come before it if the report names only one
-// address.
-func (m *reportMail) interpretFound(f foundRecipient, alone, whole bool) (said string, v meaning) {
+// follows the address. It may also come before all addresses.
+func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole bool) (said string, v meaning) {
+	alone := len(found) == 1
 	tries := []string{m.saidFrom(f.line, f.email)}
 	switch {
 	case alone && whole:
@@ -42,6 +45,8 @@ func (m *reportMail) interpretFound(f foundRecipient, alone, whole bool) (said s
 		tries = append(tries, m.head)
 	case whole:
 		tries = []string{m.lines[f.line], m.saidFrom(f.line, f.email)}
+	default:
+		tries = append(tries, strings.Join(m.lines[:min(found[0].line, maxIntro)], "\n"))
 	}
 	for _, said = range tries {
 		if v = interpret(said, "", "", ""); v.reason != ReasonNone {
@@ -64,8 +69,8 @@ func (m *reportMail) mayBeReport() bool {
 	returns, fails := m.original != "" || m.tail != "", m.showsFailure()
 	switch {
 	case m.byDaemon() || m.isReport:
-		return len(m.failed) > 0 || subject || words && (fails || m.saysDelayed()) || m.nullPath && reasonOf(m.head) != ReasonNone
-	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"): // a person writes about a bounce
+		return len(m.failed) > 0 || subject || words && (fails || m.saysDelayed()) || m.nullPath && m.givesReason(fails)
+	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"), m.isForward(): // a person writes about a bounce
 		return false
 	case m.nullPath:
 		return len(m.failed) > 0 || fails && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
@@ -73,11 +78,35 @@ func (m *reportMail) mayBeReport() bool {
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
 }
 
+// isForward reports whether a person forwarded the text of a bounce. A forward
+// with the whole delivery status still is a report.
+func (m *reportMail) isForward() bool {
+	return beginsWithAny(strings.ToLower(m.subject), forwardPrefixes) && !strings.Contains(strings.ToLower(m.text), "final-recipient:")
+}
+
+// forwardPrefixes begin the subject of a forwarded message.
+var forwardPrefixes = []string{"fwd:", "fw:", "wg:", "tr:", "rv:", "i:", "enc:"}
+
+// givesReason reports whether the text gives a reason for a failure. Without a
+// code, spam and viruses are none: filters also write to recipients about these.
+func (m *reportMail) givesReason(told bool) bool {
+	reason := reasonOf(m.head)
+	return reason != ReasonNone && (told || reason != ReasonContent)
+}
+
 // showsFailure reports whether the message contains the returned message, a
 // reply code or a status.
 func (m *reportMail) showsFailure() bool {
 	head := plaintext.Truncate(m.head, maxSaid)
 	return m.original != "" || m.tail != "" || findCode(head) > 0 || findFailure(head) != ""
+}
+
+// byServer reports whether the message comes from a mail server, by its sender,
+// its parts or its subject. A person or a newsletter may quote an error in a
+// sentence, or ask about "Undeliverable mail?".
+func (m *reportMail) byServer() bool {
+	return m.byDaemon() || m.isReport || len(m.failed) > 0 || m.original != "" || m.tail != "" ||
+		containsAny(m.subject, phrases().subject) && !strings.HasSuffix(m.subject, "?")
 }
 
 // byDaemon reports whether the message is from an address or name that mail
@@ -91,7 +120,10 @@ func (m *reportMail) byDaemon() bool {
 			return r
 		}, localPart(m.from.Email))
 		switch local {
-		case "mailerdaemon", "postmaster", "maildaemon", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
+		case "postmaster", "maildeliverysystem", "mailsystem", "mmdf", "mailer", "ndr", "uucp", "bounce", "bounces":
+			return true
+		}
+		if strings.Contains(local, "daemon") {
 			return true
 		}
 	}

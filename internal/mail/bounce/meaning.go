@@ -74,7 +74,11 @@ func namesAddress(text string) bool {
 		before = word
 	}
 	words := plainWords(text)
-	return slices.ContainsFunc(phrases().address, func(p string) bool { return inOrder(words, p) }) || saysApart(words, phrases().unknown)
+	if slices.ContainsFunc(phrases().address, func(p string) bool { return inOrder(words, p) }) {
+		return true
+	}
+	echoes := func(p string) bool { return strings.Contains(words, p+" @ ") } // gateways write "550 Unknown user a@b.example"
+	return saysApart(words, phrases().unknown) && !slices.ContainsFunc(phrases().unknown, echoes)
 }
 
 // isCertain reports whether a server's text can only mean that the address does
@@ -97,16 +101,16 @@ func saysUnknown(text string) bool {
 }
 
 // saysApart reports whether words contain a phrase that does not follow an
-// address with three dots, and is not followed by an address. The dots are
-// sendmail's form, "550 a@b.example... No such user", which filtering gateways
-// repeat when they reject the message themselves.
+// address with three dots. The dots are sendmail's form, "550 a@b.example... No
+// such user", which filtering gateways repeat when they reject the message
+// themselves.
 func saysApart(words string, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool {
 		if strings.Contains(p, "*") {
 			return inOrder(words, p)
 		}
-		before, after, ok := strings.Cut(words, p)
-		return ok && !strings.HasSuffix(before, " @... ") && !strings.HasSuffix(before, " : ") && !strings.HasPrefix(after, " @ ")
+		before, _, ok := strings.Cut(words, p)
+		return ok && !strings.HasSuffix(before, " @... ") && !strings.HasSuffix(before, " : ")
 	})
 }
 

@@ -17,9 +17,10 @@ type foundRecipient struct {
 
 // findRecipients returns the addresses that the text reports on: those in
 // X-Failed-Recipients, else those that begin a line, else those named as
-// recipient, else those on a line with an error, else the only address. It
-// leaves out the sender of the original unless no other address remains. whole
-// reports that the reason may be anywhere in the text.
+// recipient. If a mail server wrote the text, they are else those on a line with
+// an error, else the only address. It leaves out the sender of the original
+// unless no other address remains. whole reports that the reason may be anywhere
+// in the text.
 func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 	for _, a := range m.failed {
 		if email := plausibleAddress(a.Email); email != "" {
@@ -31,8 +32,17 @@ func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 		return found, false
 	}
 	var servers recipientSet // addresses of the sender and of servers, the last resort
-	inList := func(n int, _ string) []string { return m.leads[n : n+1] }
-	for i, look := range []func(n int, line string) []string{inList, namedRecipient, refusedAddresses} {
+	inList := func(n int, line string) []string {
+		if m.leads[n] == "" {
+			return onlyAddresses(line)
+		}
+		return m.leads[n : n+1]
+	}
+	looks := []func(n int, line string) []string{inList, namedRecipient}
+	if m.byServer() {
+		looks = append(looks, refusedAddresses)
+	}
+	for i, look := range looks {
 		for n, line := range m.lines {
 			for _, email := range look(n, line) {
 				if email != "" {
@@ -54,7 +64,7 @@ func (m *reportMail) findRecipients() (found recipientSet, whole bool) {
 		}
 		return servers, whole
 	}
-	if email := m.soleAddress(); email != "" {
+	if email := m.soleAddress(); email != "" && m.byServer() {
 		return recipientSet{{email, m.lineOf(email)}}, true
 	}
 	return nil, false
@@ -189,6 +199,18 @@ func leadingAddress(line string) string {
 		return email
 	}
 	return ""
+}
+
+// onlyAddresses returns the addresses of a line that consists of two or more.
+func onlyAddresses(line string) []string {
+	if strings.Count(line, "@") < 2 {
+		return nil
+	}
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t,;", r) })
+	if list := addressesIn(line); len(list) == len(words) {
+		return list
+	}
+	return nil
 }
 
 // namedRecipient returns the address that a line names as recipient, in words

@@ -34,8 +34,8 @@ func TestWordings(t *testing.T) {
 			}
 		}
 	}
-	if count["hard"] < 221 || count["soft"] < 119 {
-		t.Errorf("%v, want 221 hard and 119 soft", count)
+	if count["hard"] < 249 || count["soft"] < 132 {
+		t.Errorf("%v, want 249 hard and 132 soft", count)
 	}
 }
 

@@ -61,15 +61,17 @@ const (
 
 // attribution returns the number of lines from i on that form an attribution,
 // as in "On Monday, Ann <ann@example.com> wrote:", or 0. Email clients wrap it.
-// It must contain a date and either the verb or an address.
+// It must contain a date and either the verb or an address. Without a quoted line
+// below it, the date must be a whole one or the line must have an address, because
+// people also write "at 10:15 Ann wrote:".
 func (r *replyReader) attribution(i int) int {
 	if !r.colonFollows(i) {
-		return 0
+		return r.bareAttribution(i)
 	}
 	var joined strings.Builder
 	for n := 1; n <= maxAttributionLines && i+n <= len(r.lines); n++ {
 		line := r.lines[i+n-1]
-		if line == "" || isQuoted(line) && n > 1 {
+		if line == "" || isQuoted(line) && n > 1 && !closesAttribution(line) {
 			return 0
 		}
 		joined.WriteString(" " + line)
@@ -84,11 +86,29 @@ func (r *replyReader) attribution(i int) int {
 			continue
 		}
 		low = strings.TrimRight(strings.Map(dropInvisible, low), ": ")
-		if endsWithWrote(low) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]") || r.quoteFollows(i+n)) {
+		if endsWithWrote(low) && (hasYear(low) || r.quoteFollows(i+n)) || strings.Contains(low, "@") && (strings.HasSuffix(low, ">") || strings.HasSuffix(low, "]") || r.quoteFollows(i+n)) {
 			return n
 		}
 	}
 	return 0
+}
+
+// closesAttribution reports whether a line is the end of a wrapped "On ...
+// <ann@example.com> wrote:", with the bracket first.
+func closesAttribution(line string) bool {
+	return strings.HasPrefix(line, "> ") && plaintext.EndsWithColon(line) && len(line) <= 40 && endsWithWrote(strings.ToLower(line))
+}
+
+// bareAttribution is attribution for a date, a name and an address without a
+// colon, above a quoted line: "2026/11/13 Ann <ann@example.com>".
+func (r *replyReader) bareAttribution(i int) int {
+	line := r.lines[i]
+	at := strings.IndexByte(line, '<')
+	if len(line) > maxAttribution || at <= 0 || !plaintext.HasDigit(line[:1]) || !hasDate(line[:at]) || !strings.HasSuffix(line, ">") ||
+		strings.IndexByte(line[at:], '@') < 0 || !r.quoteFollows(i+1) {
+		return 0
+	}
+	return 1
 }
 
 // quoteFollows reports whether the first non-empty line from i on is quoted.
@@ -147,10 +167,32 @@ func hasDate(low string) bool {
 	return false
 }
 
+// hasYear reports whether an attribution has an address, or a date with a year.
+func hasYear(low string) bool {
+	if strings.Contains(low, "@") {
+		return true
+	}
+	digits, groups := 0, 0 // of the current number; numbers joined by "." "/" or "-"
+	for i := range len(low) {
+		switch c := low[i]; {
+		case plaintext.IsDigit(c):
+			if digits++; digits == 4 || digits == 1 && groups == 2 {
+				return true
+			}
+		case digits > 0 && (c == '.' || c == '/' || c == '-'):
+			digits, groups = 0, groups+1
+		default:
+			digits, groups = 0, 0
+		}
+	}
+	return false
+}
+
 // headerBlock returns the number of lines from i on that show at least three
-// header fields of the quoted message, or 0.
+// header fields of the quoted message, or 0. Three fields count only with an
+// address, so that a form with "From", "To" and "Date" is not one.
 func (r *replyReader) headerBlock(i int) int {
-	fields, n := 0, 0
+	fields, n, address := 0, 0, false
 	if countLabels(r.lines[i]) >= 3 {
 		return 1
 	}
@@ -159,20 +201,24 @@ func (r *replyReader) headerBlock(i int) int {
 		switch {
 		case isLabelled(line):
 			fields++
+			address = address || strings.IndexByte(line, '@') >= 0
 		case n == 0:
 			return 0
 		case line == "" && i+n+1 < len(r.lines) && isLabelled(r.lines[i+n+1]): // some clients leave lines empty
 		case line == "":
-			if fields >= 3 {
-				return n
-			}
-			return 0
+			return blockLength(n, fields, address)
 		case fields < 2 && n > 2:
 			return 0
 		}
 		n++
 	}
-	if fields >= 3 {
+	return blockLength(n, fields, address)
+}
+
+// blockLength returns the length n of a header block, or 0 if it shows too few
+// fields.
+func blockLength(n, fields int, address bool) int {
+	if fields > 3 || fields == 3 && address {
 		return n
 	}
 	return 0
@@ -246,7 +292,7 @@ func isSignature(line string) bool {
 	}
 	for _, start := range signaturesByFirst[plaintext.LowerASCII(line[0])] {
 		if len(line) >= len(start) && strings.EqualFold(line[:len(start)], start) {
-			return true
+			return !moreWords(line, maxSignatureWords)
 		}
 	}
 	return false
@@ -267,27 +313,31 @@ var signaturesByFirst = func() (by [256][]string) {
 // mobile client adds in any language: a few words, including one for sending
 // and one for the device.
 func isDeviceLine(line string) bool {
-	if line == "" || len(line) > 100 || manyWords(line) {
+	if line == "" || len(line) > 100 || moreWords(line, maxSentWords) {
 		return false
 	}
 	low := strings.ToLower(line)
 	return hasAny(low, deviceWords) && hasAny(low, sentWords)
 }
 
-// maxSentWords is the maximum number of words in a device line.
-const maxSentWords = 7
+// Device lines have at most maxSentWords words, signatures that begin with
+// "Sent from" at most maxSignatureWords.
+const (
+	maxSentWords      = 7
+	maxSignatureWords = 12
+)
 
-// manyWords reports whether a line has more words than maxSentWords.
-func manyWords(line string) bool {
+// moreWords reports whether a line has more than limit words.
+func moreWords(line string, limit int) bool {
 	n, inWord := 0, false
-	for i := 0; i < len(line) && n <= maxSentWords; i++ {
+	for i := 0; i < len(line) && n <= limit; i++ {
 		space := line[i] == ' '
 		if !space && !inWord {
 			n++
 		}
 		inWord = !space
 	}
-	return n > maxSentWords
+	return n > limit
 }
 
 // isRule reports whether a line is a horizontal rule.

@@ -3,6 +3,7 @@
 package reply
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/cpubudget"
@@ -25,6 +26,8 @@ func Text(text string, budget *cpubudget.Budget) string {
 	switch above := cutSignature(dropQuoted(r.lines[:start])); {
 	case kind == noQuote:
 		kept = above
+	case isGreeting(above) && r.quoteFollows(end):
+		kept = slices.Concat(trimLines(above), []string{""}, cutSignature(dropQuoted(r.lines[end:])))
 	case !isBlank(above):
 		kept = append(trimLines(above), r.interleaved(end)...)
 	case kind == forwardQuote:
@@ -56,6 +59,9 @@ const (
 func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	for i, line := range r.lines {
 		if line == "" || isQuoted(line) {
+			if isArrowed(line) {
+				return i, i + 1, replyQuote
+			}
 			continue
 		}
 		if r.budget.Spent() {
@@ -117,6 +123,12 @@ func isQuoted(line string) bool {
 	return strings.HasPrefix(line, ">") && line != ">:"
 }
 
+// isArrowed reports whether a line has arrows at both ends, as GroupWise writes
+// above a quoted message: ">>> Ann <ann@example.com> 13.11.2026 09:14 >>>".
+func isArrowed(line string) bool {
+	return strings.HasPrefix(line, ">>> ") && strings.HasSuffix(line, " >>>") && len(line) <= maxAttribution && hasDate(line)
+}
+
 // isQuoteMark reports whether a line is quoted and empty.
 func isQuoteMark(line string) bool {
 	return line != "" && strings.Trim(line, "> ") == ""
@@ -146,6 +158,14 @@ func cutSignature(lines []string) []string {
 		}
 	}
 	return lines
+}
+
+// isGreeting reports whether lines are a salutation alone, as in "Hi Ann,". The
+// reply then follows the quoted message.
+func isGreeting(lines []string) bool {
+	lines = trimLines(lines)
+	return len(lines) == 1 && len(lines[0]) <= 60 && !moreWords(lines[0], 4) &&
+		(strings.HasSuffix(lines[0], ",") || strings.HasSuffix(lines[0], "，"))
 }
 
 func isBlank(lines []string) bool {

@@ -25,6 +25,9 @@ var (
 		|från|skickat|till|ämne|fra|sendt|dato|til|emne|lähettäjä|lähetetty|päiväys|vastaanottaja|aihe|od|wysłano|wysłane|do|dw|temat|odesláno|komu|předmět|datum
 		|от|отправлено|дата|кому|тема|від|надіслано|копия|gönderen|gönderilen|tarih|kime|konu|από|ημερομηνία|προς|θέμα
 		|发件人|发送时间|收件人|主题|日期|抄送|寄件者|寄件日期|收件者|主旨|差出人|送信日時|送信者|宛先|件名|日時|kimden|gönderilme|gönderilme tarihi|dari|dikirim|tanggal|kepada|ke|subjek|perihal|من|تم الإرسال|التاريخ|إلى|الى|الموضوع|प्रेषक|भेजा गया|दिनांक|प्रति|विषय|feladó|dátum|címzett|tárgy|elküldve|küldve|de la|trimis|către|subiect|στάλθηκε|ngày|đã gửi|tới
+		|gönderildi|gönderme tarihi|изпратено|до|относно|poslano|poslato|pošiljalac|kome|naslov|од|послато|за|коме|предмет
+		|saatja|saadetud|adressaat|teema|nosūtīts|kam|temats|tēma|zadeva|nuo|išsiųsta|αποστολή|εστάλη|تاريخ الإرسال|ส่งเมื่อ|送信元|日付|受信者
+		|寄件時間|傳送時間|enviat el|nork|bidalia|nori|gaia|daripada|dihantar|از|ارسال شده|به|موضوع|frá|efni|от кого
 		|จาก|ส่ง|ถึง|เรื่อง|מאת|נשלח|אל|נושא|slato|za|predmet|odoslané|poslané|寄件人|收件人|发送日期|發送日期|日時|보낸시간|받는사람|보낸사람|참조|cc|보낸 사람|보낸 날짜|받는 사람|제목|날짜|từ|gửi|đến|chủ đề|enviat|per a|assumpte|tema`)
 	// signatureStarts start a line that an email client adds.
 	signatureStarts = []string{
