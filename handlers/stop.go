@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -12,7 +14,7 @@ var _ gen.AgentsHandler = (*API)(nil)
 
 // StopSending implements POST /v1/stop.
 func (a *API) StopSending(ctx context.Context, req *gen.StopScope) (*gen.Stop, error) {
-	out, scope, err := a.stopScope(ctx, req)
+	out, scope, err := a.stopScope(ctx, req, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +25,11 @@ func (a *API) StopSending(ctx context.Context, req *gen.StopScope) (*gen.Stop, e
 
 // ResumeSending implements POST /v1/resume.
 func (a *API) ResumeSending(ctx context.Context, req *gen.StopScope) (*gen.Stop, error) {
-	out, scope, err := a.stopScope(ctx, req)
+	stopped, err := a.store.Stops(ctx, httpapi.Caller(ctx).AccountID)
+	if err != nil {
+		return nil, err
+	}
+	out, scope, err := a.stopScope(ctx, req, stopped)
 	if err != nil {
 		return nil, err
 	}
@@ -32,23 +38,31 @@ func (a *API) ResumeSending(ctx context.Context, req *gen.StopScope) (*gen.Stop,
 	return out, err
 }
 
-// stopScope returns what a request stops or resumes.
-func (a *API) stopScope(ctx context.Context, req *gen.StopScope) (*gen.Stop, string, error) {
+// stopScope returns what a request stops or resumes. An inbox that is in stopped may be
+// deleted, and a key revoked: their mail still waits.
+func (a *API) stopScope(ctx context.Context, req *gen.StopScope, stopped []string) (*gen.Stop, string, error) {
 	out := &gen.Stop{Object: "stop", Scope: "account", InboxID: gen.NilString{Null: true}, KeyID: gen.NilString{Null: true}}
 	if _, both := req.KeyID.Get(); both {
 		if _, both = req.InboxID.Get(); both {
 			return nil, "", httpapi.Invalid("key_id", "must not be given with inbox_id")
 		}
 	}
+	waits := func(prefix, id string) bool { return strings.HasPrefix(id, prefix) && slices.Contains(stopped, id) }
 	if id, ok := req.InboxID.Get(); ok {
-		in, err := a.filteredInbox(ctx, id)
-		out.Scope, out.InboxID = "inbox", gen.NewNilString(in.ID)
-		return out, in.ID, err
+		out.Scope, out.InboxID = "inbox", gen.NewNilString(id)
+		if waits("ibx_", id) {
+			return out, id, nil
+		}
+		_, err := a.filteredInbox(ctx, id)
+		return out, id, err
 	}
 	if id, ok := req.KeyID.Get(); ok {
-		k, err := a.store.Key(ctx, httpapi.Caller(ctx).AccountID, id)
-		out.Scope, out.KeyID = "key", gen.NewNilString(k.ID)
-		return out, k.ID, err
+		out.Scope, out.KeyID = "key", gen.NewNilString(id)
+		if waits("key_", id) {
+			return out, id, nil
+		}
+		_, err := a.store.Key(ctx, httpapi.Caller(ctx).AccountID, id)
+		return out, id, err
 	}
 	return out, store.StopAccount, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,6 +164,44 @@ func TestStopOfAKeyAppliesToTheKeysItCreated(t *testing.T) {
 		stop("/v1/resume", f.ids[1])
 		for _, secret := range []string{f.secrets[1], f.secrets[2], late} {
 			send(secret).want(t, http.StatusCreated)
+		}
+	})
+}
+
+// A stop can end after its key is revoked or its inbox is deleted. Otherwise, what waits
+// for it would never be sent, and retention would never delete it.
+func TestResumeAfterTheKeyOrInboxIsGone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		key := s.newKey(t, scopes("emails:send"))
+		id := s.keyID(t, key)
+		claimed := func() int {
+			t.Helper()
+			cs, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(cs)
+		}
+		path, body := sendDoors["email"](s.newInbox(t), store.Message{}, "ann@out.example")
+		s.do(t, http.MethodPost, path, body, as(key)).want(t, http.StatusCreated)
+		storetest.Sent(t, s.store, in, []string{"bob@out.example"})
+		stops := []struct{ field, id, path string }{{"key_id", id, "/v1/keys/"}, {"inbox_id", in.ID, "/v1/inboxes/"}}
+		for _, stop := range stops {
+			s.do(t, http.MethodPost, "/v1/stop", fmt.Sprintf(`{%q:%q}`, stop.field, stop.id)).want(t, http.StatusOK)
+		}
+		if n := claimed(); n != 0 {
+			t.Fatalf("claimed %d of a stopped key and inbox", n)
+		}
+		for _, stop := range stops {
+			s.do(t, http.MethodDelete, stop.path+stop.id, "").want(t, http.StatusOK)
+			resume := fmt.Sprintf(`{%q:%q}`, stop.field, stop.id)
+			s.do(t, http.MethodPost, "/v1/resume", resume).want(t, http.StatusOK).wantAt(t, stop.field, strconv.Quote(stop.id))
+			if n := claimed(); n != 1 {
+				t.Errorf("after resuming %s: claimed %d, want 1", stop.id, n)
+			}
+			s.do(t, http.MethodPost, "/v1/resume", resume).want(t, http.StatusNotFound)
 		}
 	})
 }

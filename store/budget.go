@@ -962,7 +962,7 @@ type resumedAccount struct {
 
 // ReleaseResumed makes some of the recipients due that waited for a stop that has
 // ended, and returns how many. Those of other stops are stopped again when they are
-// claimed. Their time for retries starts again.
+// claimed. Their time for retries starts again. A node that is paused releases none.
 func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 	const (
 		next  = `SELECT seq, resumed_at FROM accounts WHERE resumed_at IS NOT NULL ORDER BY seq LIMIT 1`
@@ -971,6 +971,9 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 			WHERE stopped_due IS NOT NULL AND seq IN (?)`
 		done = `UPDATE accounts SET resumed_at = NULL WHERE seq = $1 AND resumed_at = $2`
 	)
+	if s.Paused() != nil {
+		return 0, nil
+	}
 	r := &s.resuming
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -999,6 +1002,9 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 	if len(seqs) == 0 {
 		r.of = resumedAccount{}
 		return 0, nil
+	}
+	if r.after == 0 { // what is due now has older times than the queue began with
+		s.due.searchAll()
 	}
 	r.after = seqs[len(seqs)-1]
 	s.changed([]topic{{kind: topicQueue}}, 1)

@@ -161,27 +161,33 @@ func TestAnEmailWithoutADraftDelaysNoOther(t *testing.T) {
 		fromInbox := func(e *store.NewEmail) { e.FromInbox, e.FromEmail = &in.Seq, in.Address }
 		lost := storetest.Email(t, s, in.AccountID, []string{"a@out.example"}, due, fromInbox)
 		unread := storetest.Email(t, s, in.AccountID, []string{"b@out.example"}, due, fromInbox)
+		unread2 := storetest.Email(t, s, in.AccountID, []string{"d@out.example"}, due, fromInbox)
 		storetest.Email(t, s, other.Seq, []string{"c@out.example"}, due)
 		if _, err := s.UpdateInbox(t.Context(), in.AccountID, in.ID, func(in *store.Inbox) error { in.SendPolicy = store.PolicyApproval; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		rules := dueRules
+		slow := 0
 		rules.Draft = func(_ context.Context, e store.Email) (store.NewDraft, error) {
 			if e.ID == lost.ID {
 				return store.NewDraft{}, store.ErrDamaged
 			}
+			slow++
 			return store.NewDraft{}, errors.New("the bucket does not respond")
 		}
 		clock.Add(2 * time.Hour)
-		for range 3 {
+		for round := range 3 {
 			if _, err := s.ReleaseScheduled(t.Context(), rules); err != nil {
 				t.Fatal(err)
+			}
+			if slow > round+1 {
+				t.Errorf("round %d: the bucket was asked %d times", round, slow)
 			}
 		}
 		if cs := claim(t, s, 10, time.Minute); len(cs) != 1 || cs[0].Email != "c@out.example" {
 			t.Errorf("claimed %v", cs)
 		}
-		for id, want := range map[string]store.MessageStatus{lost.ID: store.MessageFailed, unread.ID: store.EmailScheduled} {
+		for id, want := range map[string]store.MessageStatus{lost.ID: store.MessageFailed, unread.ID: store.EmailScheduled, unread2.ID: store.EmailScheduled} {
 			if e, err := s.Email(t.Context(), in.AccountID, nil, id); err != nil || e.Status != want {
 				t.Errorf("%s is %s, %v, want %s", id, e.Status, err, want)
 			}

@@ -417,6 +417,11 @@ type preparedDraft struct {
 	err   error
 }
 
+// lost reports whether the content of the email is lost.
+func (p *preparedDraft) lost() bool {
+	return errors.Is(p.err, ErrDamaged) || errors.Is(p.err, ErrNotFound)
+}
+
 // draftRetry is how long an email waits whose draft could not be made.
 const draftRetry = time.Minute
 
@@ -469,10 +474,14 @@ func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, now Time) (ma
 		if p.NewDraft, p.err = rules.Draft(ctx, e); p.err == nil {
 			p.files, p.err = s.keepDraftFiles(ctx, p.Files)
 		}
-		if p.err != nil { // the other emails do not wait for this one
-			s.log.WarnContext(ctx, "a scheduled email cannot become a draft", "email_id", e.ID, "error", p.err)
-		}
 		out[seq] = p
+		if p.err == nil {
+			continue
+		}
+		s.log.WarnContext(ctx, "a scheduled email cannot become a draft", "email_id", e.ID, "error", p.err)
+		if !p.lost() { // each attempt may take long, so the others follow in the next rounds
+			break
+		}
 	}
 	return out, nil
 }
@@ -573,7 +582,7 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Du
 	)
 	now := NewTime(s.now())
 	switch {
-	case p != nil && (errors.Is(p.err, ErrDamaged) || errors.Is(p.err, ErrNotFound)):
+	case p != nil && p.lost():
 		return s.failDue(ctx, tx, e, "Not sent: the email has come to need approval, and its content is damaged")
 	case p != nil && p.err != nil:
 		_, err := tx.ExecContext(ctx, wait, e.Seq, NewTime(now.Add(draftRetry)))

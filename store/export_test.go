@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,6 +18,23 @@ func Pragma(ctx context.Context, s *Store, name string) (string, error) {
 	err := s.write.GetContext(ctx, &v, "PRAGMA "+name)
 	return v, err
 }
+
+// MigrateTo gives an empty database an older schema.
+func MigrateTo(ctx context.Context, cfg Config, schema int64) (err error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	m, err := s.migrator()
+	if err == nil {
+		_, err = m.UpTo(ctx, schema)
+	}
+	return err
+}
+
+// HoldAt are the statements that hold what waits in a database with a schema.
+func HoldAt(schema int64) string { return holdAt(schema) }
 
 // MaxAddresses is how many addresses are counted each by itself.
 const MaxAddresses = maxAddresses

@@ -158,6 +158,32 @@ func from(email, dmarc string) func(*store.NewMessage) {
 	}
 }
 
+// A message from an allowed sender is deferred while the DNS keeps DMARC from passing. A
+// forger cannot cause that with a signature whose key has no working DNS.
+func TestAllowedSenderWhoCannotBeAuthenticatedNow(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		in := storetest.Inbox(t, s)
+		addEntry(t, s, in, in.Seq, store.ListInbound, mail.ListAllow, "*@friend.example")
+		for _, tt := range []struct {
+			from      string
+			auth      mail.AuthResult
+			temporary bool
+		}{
+			{"a@friend.example", mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "temperror"}, true},
+			{"a@friend.example", mail.AuthResult{SPF: "fail", DKIM: "temperror", DMARC: "fail"}, false},
+			{"a@friend.example", mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "none"}, false},
+			{"a@free.example", mail.AuthResult{SPF: "temperror", DKIM: "none", DMARC: "temperror"}, false},
+		} {
+			m := storetest.NewReceived(in, from(tt.from, ""), func(m *store.NewMessage) { m.Content.Auth.V = tt.auth })
+			_, err := s.AddReceived(t.Context(), []*store.NewMessage{m}, nil)
+			if listed, ok := errors.AsType[*store.ListError](err); !ok || listed.Temporary != tt.temporary {
+				t.Errorf("%s with %+v: %v, want temporary %t", tt.from, tt.auth, err, tt.temporary)
+			}
+		}
+	})
+}
+
 func TestInboundListsAndQuarantine(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {

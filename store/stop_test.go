@@ -199,6 +199,53 @@ func TestResumeOfMuchMail(t *testing.T) {
 	})
 }
 
+// What was stopped is found at once when sending is resumed, although the queue has just
+// been searched.
+func TestResumedMailIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(begin)
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
+		storetest.Sent(t, s, in, []string{"bob@out.example"})
+		stopAll(t, s, in.AccountID)
+		clock.Add(time.Hour)
+		storetest.Sent(t, s, other, []string{"eve@out.example"})
+		if _, err := s.NextDue(t.Context(), nil); err != nil { // searches the whole queue
+			t.Fatal(err)
+		}
+		if cs := claim(t, s, 10, time.Minute); len(cs) != 1 {
+			t.Fatalf("claimed %d, want 1", len(cs))
+		}
+		resumeAll(t, s, in.AccountID)
+		if cs := claim(t, s, 10, time.Minute); len(cs) != 1 || cs[0].Email != "bob@out.example" {
+			t.Errorf("claimed %v after resuming", cs)
+		}
+	})
+}
+
+// A node that is older than the schema does not release what was stopped. Another one does.
+func TestPausedNodeReleasesNothing(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+	in := storetest.Inbox(t, s)
+	storetest.Sent(t, s, in, []string{"bob@out.example"})
+	stopAll(t, s, in.AccountID)
+	db.MustExec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)`)
+	s.LookAtSchema(t.Context())
+	resumeAll(t, s, in.AccountID)
+	if n := count(t, cfg, "recipients WHERE stopped_due IS NOT NULL"); n != 1 {
+		t.Errorf("%d recipients wait for the stop, want 1", n)
+	}
+	db.MustExec(`DELETE FROM goose_db_version WHERE version_id = 99999`)
+	s.LookAtSchema(t.Context())
+	if n, err := s.ReleaseResumed(t.Context()); err != nil || n != 1 {
+		t.Errorf("released %d, %v, want 1", n, err)
+	}
+}
+
 // Two nodes claim at the same time although an account is stopped.
 func TestAStopDoesNotSerializeClaims(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blob
 	if err != nil {
 		return fmt.Errorf("restore blobs: %w", err)
 	}
-	return store.Load(ctx, cfg, filepath.Join(dir, databaseFile))
+	return store.Load(ctx, cfg, filepath.Join(dir, databaseFile), b.Schema)
 }
 
 // wantNoBlobs returns an error if the blob storage is not empty. Two
