@@ -62,7 +62,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) && !(gap > maxCopula && s.nextSaid(i)) && !s.isRemark(tok, word) {
 				e.take(word.kind, gap)
 				e.weak = e.weak && !(word.kind == weakNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1)
-				e.close = gap <= maxCopula
+				e.close = gap <= maxCopula || s.onlyQualified(words[w:], tok)
 				e.score -= s.farther(tok, word, gap)
 				e.named, e.label = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
@@ -130,6 +130,20 @@ func (s *codeScorer) isAside(tok *codeToken, words []codeWord) bool {
 	}
 	return strings.TrimSpace(s.t.text[word.end:tok.start]) == "," && s.isFollowed(tok) // "dear customer, 4711 is"
 }
+
+// onlyQualified reports whether only a qualifier stands between the first of
+// words, a noun, and a token: "senha provisória 4711", "code de sécurité : 4711".
+func (s *codeScorer) onlyQualified(words []codeWord, tok *codeToken) bool {
+	if len(words) < 2 || words[1].kind != qualifier || words[1].start-words[0].end > maxJoint {
+		return false
+	}
+	gap := tok.start - words[1].end
+	return gap > 0 && gap <= maxCopula
+}
+
+// maxJoint is the maximum length, in bytes, of " de " between a noun and its
+// qualifier.
+const maxJoint = 4
 
 // isAskedNumber reports whether the last of words is "number" and directly follows
 // a verb that asks for it.
@@ -339,7 +353,7 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 			e.thing = true
 			return e
 		case softThing:
-			e.thing = true
+			e.thing = e.thing || !wordSets().number[lowerInPlace(s.t.text[word.start:word.end])]
 		}
 	}
 	return e

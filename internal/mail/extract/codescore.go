@@ -188,6 +188,9 @@ func (s *codeScorer) score(i int) int {
 	if s.isAmount(tok) {
 		return s.ruledOut("an amount, with a unit")
 	}
+	if s.isListed(i) {
+		return s.ruledOut("one of a list, as backup codes are")
+	}
 	if s.isExample(tok) {
 		return s.ruledOut("an example, in quotation marks")
 	}
@@ -211,10 +214,14 @@ func (s *codeScorer) score(i int) int {
 	if weak && !asks && s.opensElse(tok.line) {
 		return s.ruledOut("a PIN or password of something else")
 	}
-	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier {
+	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier && !s.asksFor(i) {
 		return s.ruledOut("a card's authorization code, under a subject such as receipt")
 	}
 	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
+	if weak && before.weak && !before.open && before.close && s.hint.noun && s.isPointedAt(tok) {
+		best++
+		s.note("the subject has a word for a code, too", 1)
+	}
 	if before.verb {
 		best += 2
 		s.note("a verb asks for it", 2)
@@ -268,6 +275,8 @@ func (s *codeScorer) score(i int) int {
 	switch {
 	case sole && (tok.shape == splitCode || tok.shape == caseCode || tok.shape == groupedCode):
 		shape = 0
+	case tok.shape == caseCode && before.close && before.weak && !before.open:
+		shape = max(shape, 0) // "password Lk82vQ"
 	case before.named > 0 && !s.isPointedAt(tok):
 		shape = min(shape, 0)
 	case sole && isYear(tok.value):
@@ -279,6 +288,40 @@ func (s *codeScorer) score(i int) int {
 		s.note("its shape and place", shape)
 	}
 	return best + shape
+}
+
+// isListed reports whether token i and two others next to it are alone on
+// consecutive lines and have the same form.
+func (s *codeScorer) isListed(i int) bool {
+	like := func(j int) bool {
+		if j < 0 || j >= len(s.tokens) {
+			return false
+		}
+		a, b := &s.tokens[i], &s.tokens[j]
+		return b.line-a.line == j-i && b.shape == a.shape && len(b.value) == len(a.value) && b.value != a.value && s.standsAlone(b)
+	}
+	if !like(i-1) && !like(i+1) {
+		return false
+	}
+	return s.standsAlone(&s.tokens[i]) && (like(i-1) && (like(i-2) || like(i+1)) || like(i+1) && like(i+2))
+}
+
+// maxAsks is the number of lines below a token that asksFor reads.
+const maxAsks = 3
+
+// asksFor reports whether a line below token i asks to enter a code: "Approval
+// code: 204417. Enter the approval code on the page of the shop."
+func (s *codeScorer) asksFor(i int) bool {
+	line := s.tokens[i].line
+	for l := line; l <= line+maxAsks && l < len(s.t.lines); l++ {
+		words := s.t.wordsOf(l)
+		for w := 1; w < len(words); w++ {
+			if words[w].kind.isNoun() && words[w-1].kind == useVerb && words[w].start > s.tokens[i].end && words[w].start-words[w-1].end <= maxCopula {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isExample reports whether a token is in a quotation after a word such as
@@ -363,8 +406,10 @@ func (s *codeScorer) isSole(i int) bool {
 		if j >= maxSole {
 			return false
 		}
-		if j != i && other.value != tok.value && (len(other.value) >= len(tok.value) || len(other.value) > minShort && s.standsAlone(other)) && !s.isDated(other) && !s.lookBefore(j).other {
-			return false
+		if j != i && other.value != tok.value && (len(other.value) >= len(tok.value) || len(other.value) > minShort && s.standsAlone(other)) && !s.isDated(other) {
+			if seen := s.lookBefore(j); !seen.other && (s.tokens[j].shape.isDigits() == tok.shape.isDigits() || seen.score > 0 || seen.asked || s.standsAlone(other)) {
+				return false
+			}
 		}
 	}
 	return true

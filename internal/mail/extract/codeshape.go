@@ -108,12 +108,12 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		}
 		return
 	case r.upper > 0 && r.lower > 0:
-		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1 || isJumbled(text)) && !isMeasure(strings.ToUpper(text)) {
+		if n >= minLetters && (n <= maxLetters && r.hyphens <= 1 || n <= maxGrouped && r.hyphens == 2 && r.digits > 1) && (r.digits > 1 || r.hyphens == 1 || isJumbled(text)) && !isMeasure(strings.ToUpper(text)) {
 			tok.shape, tok.value = caseCode, text
 		}
 		return
 	case r.lower == 0 && r.hyphens >= 1 && r.hyphens <= maxGroups && (r.hyphens > 1 || r.first < 3 || r.last < 3):
-		if n >= minLetters && n <= maxGrouped && r.first >= 2 {
+		if n >= minLetters && n <= maxGrouped && r.first >= 2 && !isYear(text[:r.first]) {
 			tok.shape, tok.value = groupedCode, text
 		}
 		return
@@ -129,7 +129,7 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		if n < minLetters {
 			tok.shape = shortCode
 		}
-	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !isYear(text[:r.first]):
+	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !strings.HasPrefix(text, "0x") && !isYear(text[:r.first]):
 		tok.shape, tok.value = lowerCode, text
 	}
 }
