@@ -40,12 +40,13 @@ func (e *evidence) take(kind wordKind, gap int) {
 func (s *codeScorer) lookBefore(i int) (e evidence) {
 	tok := &s.tokens[i]
 	words := s.t.wordsOf(tok.line)
+	told := false // a verb that asks for it directly precedes
 	for w := lastBefore(words, tok.start); w >= 0; w-- {
 		word := words[w]
 		gap := tok.start - word.end
 		if gap > maxGap || s.t.endsSentence(word.end, tok.start) {
-			if e.score == 0 && s.meansNoun(tok, words[:w+1]) {
-				e.take(word.kind, 0)
+			if noun := s.meantNoun(tok, words[:w+1]); e.score == 0 && noun != noWord {
+				e.take(noun, 0)
 			}
 			return e
 		}
@@ -57,7 +58,10 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				continue // "do not use 123456"
 			}
 			e.verb = e.verb || gap <= 24
-			e.asked = e.asked || (gap <= maxAsked || gap <= maxGap/4 && plaintext.EndsWithColon(s.before(tok))) && !s.takenBefore(i, word.end)
+			if (gap <= maxAsked || gap <= maxGap/4 && plaintext.EndsWithColon(s.before(tok))) && !s.takenBefore(i, word.end) {
+				e.asked = true
+				told = told || gap <= maxAsked && !isCopula(lowerInPlace(s.t.text[word.start:word.end]))
+			}
 		case codeNoun, weakNoun, openNoun:
 			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) && !(gap > maxCopula && s.nextSaid(i)) && !s.isRemark(tok, word) {
 				e.take(word.kind, gap)
@@ -67,7 +71,7 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				e.named, e.label = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
 		case otherThing:
-			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) && !s.isAside(tok, words[:w+1]) {
+			if e.score == 0 && !told && !plaintext.HasDigit(s.t.text[word.end:tok.start]) && !s.isAside(tok, words[:w+1]) {
 				e.other = true
 				return e
 			}
@@ -93,19 +97,25 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 	return e
 }
 
-// meansNoun reports whether the sentence of a token is "It is 482913" and the
-// last of words, in the sentence before, is a noun that "it" stands for.
-func (s *codeScorer) meansNoun(tok *codeToken, words []codeWord) bool {
-	word := words[len(words)-1]
-	if !word.kind.isNoun() || tok.start-word.end > maxGap {
-		return false
+// meantNoun returns the kind of the noun that "it" stands for if the sentence of a
+// token is "It is 482913". The noun is in the sentence before, which ends with the
+// last of words.
+func (s *codeScorer) meantNoun(tok *codeToken, words []codeWord) wordKind {
+	last := words[len(words)-1].end
+	if tok.start-last > maxGap {
+		return noWord
 	}
-	between := s.t.text[word.end:tok.start]
-	at := strings.LastIndexAny(between, ".!?")
-	if at < 0 || plaintext.HasDigit(between) {
-		return false
+	between := s.t.text[last:tok.start]
+	at := strings.LastIndexAny(between, ".!?,")
+	if at < 0 || plaintext.HasDigit(between) || !wordSets().pronoun[strings.Trim(lowerInPlace(between[at+1:]), " :*_\"")] {
+		return noWord
 	}
-	return wordSets().pronoun[strings.Trim(lowerInPlace(between[at+1:]), " :*_\"")]
+	for w := len(words) - 1; w >= 0 && tok.start-words[w].end <= maxGap && !s.t.endsSentence(words[w].end, last); w-- {
+		if words[w].kind.isNoun() && !plaintext.HasDigit(s.t.text[words[w].end:last]) {
+			return words[w].kind
+		}
+	}
+	return noWord
 }
 
 // isRemark reports whether a token is in parentheses that begin after a noun and

@@ -79,21 +79,28 @@ func (t *codeText) namedElse(line codeLine, noun codeWord, number int) (penalty 
 	}
 	company := byteKind[name[0]]&upperByte != 0 && at > 1 && plaintext.IsAlnum(before[at-2])
 	low := lowerInPlace(name)
-	if company || plainNames[low] || wordSets().plain[low] || knownWords().match(low, false) != nil {
+	if company || plainNames[low] || wordSets().plain[low] {
+		return 0, false
+	}
+	if e := knownWords().match(low, false); e != nil && e.kind != otherThing {
 		return 0, false
 	}
 	return 2, false
 }
 
-// namedAfter reports whether one unknown word and a colon are between a noun
-// and its number.
+// namedAfter reports whether one unknown word is between a noun and its number,
+// and perhaps a colon. A capitalized one without a colon is a company.
 func (t *codeText) namedAfter(noun, number int) bool {
 	if number-noun > maxNamed {
 		return false
 	}
-	name, ok := strings.CutSuffix(strings.TrimSpace(t.text[noun:number]), ":")
-	name = strings.ToLower(strings.TrimRight(name, " "))
-	return ok && name != "" && !strings.ContainsAny(name, " )]") && !plainNames[name] && !wordSets().plain[name] && !isCopula(name) && knownWords().match(name, false) == nil
+	text := strings.TrimSpace(t.text[noun:number])
+	name, colon := strings.CutSuffix(text, ":")
+	name = lowerInPlace(strings.TrimRight(name, " "))
+	if !colon && (name == "" || name[:1] != text[:1]) {
+		return false
+	}
+	return name != "" && !strings.ContainsAny(name, " )](,.-–—\"'«“=*#") && !plainNames[name] && !wordSets().plain[name] && !isCopula(name) && knownWords().match(name, false) == nil
 }
 
 // plainNames are words before "code" that do not change its meaning.

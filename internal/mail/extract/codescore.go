@@ -460,8 +460,8 @@ func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 			return -3
 		}
 	case shortCode:
-		if s.isPointedAt(tok) && named && s.endsLine(tok) {
-			return 0
+		if s.isPointedAt(tok) && named && s.endsLine(tok) && !plaintext.IsDigit(tok.value[len(tok.value)-2]) {
+			return 0 // "K7P3", but not "GA20"
 		}
 		if s.isPointedAt(tok) || s.standsAlone(tok) {
 			return -1
