@@ -381,11 +381,21 @@ func (s *codeScorer) callsItCode(tok *codeToken, words []codeWord) bool {
 		if len(between) > maxGap/2 || strings.LastIndexAny(between, ".!?") > 1 {
 			return false
 		}
+		if w.kind == useVerb && s.hasObject(w, tok.line) {
+			return true
+		}
 		if w.kind.isNoun() {
 			return wordSets().this[lastLetters(strings.TrimRight(between, " "))] && !strings.HasPrefix(s.t.text[w.end:], ":")
 		}
 	}
 	return false
+}
+
+// hasObject reports whether "it" follows a verb on a line: "enter it".
+func (s *codeScorer) hasObject(verb codeWord, line int) bool {
+	rest := plaintext.Truncate(s.t.text[verb.end:s.t.lines[line].end], maxCopula)
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " -"), " ")
+	return len(rest) > 0 && (rest[0] == ' ' || rest[0] == '-') && wordSets().object[strings.ToLower(strings.TrimRight(word, ".,:"))]
 }
 
 // lookAround evaluates the lines above and below a token that is alone on its
@@ -418,6 +428,8 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 		if words := s.t.wordsOf(next); len(words) > 0 {
 			if noun, _ := s.lineNoun(next, &e); (noun.kind == codeNoun || noun.kind == openNoun) && words[0].start-s.t.lines[next].start < 40 {
 				e.score = max(e.score, 5)
+			} else if words[0].kind == useVerb && words[0].start == s.t.lines[next].start && s.hasObject(words[0], next) && s.isSole(i) {
+				e.score = max(e.score, 5) // "Enter it in the app."
 			}
 		}
 	}

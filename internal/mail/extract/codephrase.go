@@ -97,6 +97,12 @@ func (t *codeText) namedAfter(noun, number int) bool {
 	text := strings.TrimSpace(t.text[noun:number])
 	name, colon := strings.CutSuffix(text, ":")
 	name = lowerInPlace(strings.TrimRight(name, " "))
+	for _, joint := range []string{"de la ", "de ", "del ", "du ", "di ", "da ", "do "} { // "código de agente"
+		if rest, ok := strings.CutPrefix(name, joint); ok {
+			name, text = rest, text[len(joint):]
+			break
+		}
+	}
 	if !colon && (name == "" || name[:1] != text[:1]) {
 		return false
 	}

@@ -214,7 +214,7 @@ func (s *codeScorer) score(i int) int {
 	if weak && !asks && s.opensElse(tok.line) {
 		return s.ruledOut("a PIN or password of something else")
 	}
-	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier && !s.asksFor(i) {
+	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier && !s.asksFor(i) && !after.verbNext {
 		return s.ruledOut("a card's authorization code, under a subject such as receipt")
 	}
 	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
@@ -240,7 +240,7 @@ func (s *codeScorer) score(i int) int {
 	sole := false
 	if best == 0 || best == 2 {
 		had := best
-		sole = (before.asked || after.verbNext || !after.thing && s.opensMessage(tok)) && s.isSole(i)
+		sole = (before.asked || after.verbNext || !after.thing && (s.opensMessage(tok) || s.hint.qualifier && s.isQualified(tok))) && s.isSole(i)
 		if sole || before.asked && s.isNumbered(tok) {
 			best = 5 // "type 52740": the only number to type, or "type #4812"
 		}
@@ -277,7 +277,7 @@ func (s *codeScorer) score(i int) int {
 		shape = 0
 	case tok.shape == caseCode && before.close && before.weak && !before.open:
 		shape = max(shape, 0) // "password Lk82vQ"
-	case before.named > 0 && !s.isPointedAt(tok):
+	case before.named > 0 && (before.label || !s.isPointedAt(tok)):
 		shape = min(shape, 0)
 	case sole && isYear(tok.value):
 		shape = max(shape, -1)
@@ -376,6 +376,14 @@ func (s *codeScorer) opensMessage(tok *codeToken) bool {
 	}
 	rest := strings.TrimLeft(plaintext.Truncate(s.t.text[tok.end:s.t.lines[tok.line].end], maxCopula), " *_`\r")
 	return s.hint.qualifier && s.isFollowed(tok) || s.hint.noun && (rest == "" || strings.IndexByte("(.,;!", rest[0]) >= 0)
+}
+
+// isQualified reports whether a line begins with words of sign-in or security, a
+// colon and a token of six digits: "Security check: 482913".
+func (s *codeScorer) isQualified(tok *codeToken) bool {
+	words := s.t.wordsOf(tok.line)
+	return len(words) > 0 && words[0].kind == qualifier && words[0].start == s.t.lines[tok.line].start && tok.shape.isDigits() && len(tok.value) == loneDigits &&
+		tok.start-words[0].start <= maxNamed && plaintext.EndsWithColon(s.before(tok))
 }
 
 // isSole reports whether token i is a number to type and no other token in the
@@ -646,7 +654,7 @@ func (s *codeScorer) beginsSentence(tok *codeToken) bool {
 	case '.', '!', '?', ':', ']', '>', '|':
 		return true
 	}
-	return strings.HasSuffix(before, "—") || strings.HasSuffix(before, " -") || !hasLetter(before)
+	return strings.HasSuffix(before, "—") || strings.HasSuffix(before, "】") || strings.HasSuffix(before, " -") || !hasLetter(before)
 }
 
 func (s *codeScorer) beginsLine(tok *codeToken) bool {
