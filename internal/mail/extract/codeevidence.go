@@ -21,9 +21,11 @@ type evidence struct {
 	verbAfter bool // it directly follows: "123456 - use this to sign in"
 	qualified bool
 	asked     bool // "use" directly precedes
+	thing     bool // a word after the token names something else
 	verbNext  bool // a verb directly follows, as in verb-final languages
 	close     bool // the noun directly precedes, or only "is" is between
-	named     int  // the penalty for an unknown name before the noun
+	named     int  // the penalty for an unknown name of the noun
+	label     bool // the name and a colon follow the noun
 }
 
 // take records a noun at a distance of gap bytes.
@@ -38,10 +40,14 @@ func (e *evidence) take(kind wordKind, gap int) {
 func (s *codeScorer) lookBefore(i int) (e evidence) {
 	tok := &s.tokens[i]
 	words := s.t.wordsOf(tok.line)
+	told := false // a verb that asks for it directly precedes
 	for w := lastBefore(words, tok.start); w >= 0; w-- {
 		word := words[w]
 		gap := tok.start - word.end
-		if gap > maxGap || s.endsSentence(word.end, tok.start) {
+		if gap > maxGap || s.t.endsSentence(word.end, tok.start) {
+			if noun := s.meantNoun(tok, words[:w+1]); e.score == 0 && noun != noWord {
+				e.take(noun, 0)
+			}
 			return e
 		}
 		switch word.kind {
@@ -52,17 +58,20 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				continue // "do not use 123456"
 			}
 			e.verb = e.verb || gap <= 24
-			e.asked = e.asked || (gap <= maxAsked || gap <= maxGap/4 && plaintext.EndsWithColon(s.before(tok))) && !s.takenBefore(i, word.end)
+			if (gap <= maxAsked || gap <= maxGap/4 && plaintext.EndsWithColon(s.before(tok))) && !s.takenBefore(i, word.end) {
+				e.asked = true
+				told = told || gap <= maxAsked && !isCopula(lowerInPlace(s.t.text[word.start:word.end]))
+			}
 		case codeNoun, weakNoun, openNoun:
-			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) && !(gap > maxCopula && s.nextSaid(i)) {
+			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) && !(gap > maxCopula && s.nextSaid(i)) && !s.isRemark(tok, word) {
 				e.take(word.kind, gap)
 				e.weak = e.weak && !(word.kind == weakNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1)
-				e.close = gap <= maxCopula
+				e.close = gap <= maxCopula || s.onlyQualified(words[w:], tok)
 				e.score -= s.farther(tok, word, gap)
-				e.named = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
+				e.named, e.label = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
 		case otherThing:
-			if e.score == 0 && !plaintext.HasDigit(s.t.text[word.end:tok.start]) && !s.isAside(tok, words[:w+1]) {
+			if e.score == 0 && !told && !plaintext.HasDigit(s.t.text[word.end:tok.start]) && !s.isAside(tok, words[:w+1]) {
 				e.other = true
 				return e
 			}
@@ -75,6 +84,10 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 			// "account 4711", but not "code number 4711" or "your account: 4711".
 			ofCode := w > 0 && words[w-1].kind.isNoun() && words[w-1].kind != weakNoun && word.start-words[w-1].end <= 2
 			ofCode = ofCode || s.isSaid(tok) && s.hasNoun(words[:w], word.start) || s.inParentheses(tok, word) // "the code for your card is 4711"
+			if e.score == 0 && gap <= maxAsked && s.isAskedNumber(words[:w+1]) && !s.takenBefore(i, word.end) {
+				e.verb, e.asked = true, true // "enter the number 4711"
+				continue
+			}
 			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.Contains(s.t.text[word.end:tok.start], ":") {
 				e.other = true
 				return e
@@ -82,6 +95,35 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		}
 	}
 	return e
+}
+
+// meantNoun returns the kind of the noun that "it" stands for if the sentence of a
+// token is "It is 482913". The noun is in the sentence before, which ends with the
+// last of words.
+func (s *codeScorer) meantNoun(tok *codeToken, words []codeWord) wordKind {
+	last := words[len(words)-1].end
+	if tok.start-last > maxGap {
+		return noWord
+	}
+	between := s.t.text[last:tok.start]
+	at := strings.LastIndexAny(between, ".!?,")
+	if at < 0 || plaintext.HasDigit(between) || !wordSets().pronoun[strings.Trim(lowerInPlace(between[at+1:]), " :*_\"")] {
+		return noWord
+	}
+	for w := len(words) - 1; w >= 0 && tok.start-words[w].end <= maxGap && !s.t.endsSentence(words[w].end, last); w-- {
+		if words[w].kind.isNoun() && !plaintext.HasDigit(s.t.text[words[w].end:last]) {
+			return words[w].kind
+		}
+	}
+	return noWord
+}
+
+// isRemark reports whether a token is in parentheses that begin after a noun and
+// contain other words: "your code for Acme (tenant 20048812)".
+func (s *codeScorer) isRemark(tok *codeToken, noun codeWord) bool {
+	between := s.t.text[noun.end:tok.start]
+	open := strings.LastIndexAny(between, "()")
+	return open >= 0 && between[open] == '(' && hasLetter(between[open:])
 }
 
 // isAside reports whether the last of words, which names something else, does
@@ -99,6 +141,27 @@ func (s *codeScorer) isAside(tok *codeToken, words []codeWord) bool {
 	return strings.TrimSpace(s.t.text[word.end:tok.start]) == "," && s.isFollowed(tok) // "dear customer, 4711 is"
 }
 
+// onlyQualified reports whether only a qualifier stands between the first of
+// words, a noun, and a token: "senha provisória 4711", "code de sécurité : 4711".
+func (s *codeScorer) onlyQualified(words []codeWord, tok *codeToken) bool {
+	if len(words) < 2 || words[1].kind != qualifier || words[1].start-words[0].end > maxJoint {
+		return false
+	}
+	gap := tok.start - words[1].end
+	return gap > 0 && gap <= maxCopula
+}
+
+// maxJoint is the maximum length, in bytes, of " de " between a noun and its
+// qualifier.
+const maxJoint = 4
+
+// isAskedNumber reports whether the last of words is "number" and directly follows
+// a verb that asks for it.
+func (s *codeScorer) isAskedNumber(words []codeWord) bool {
+	n := len(words) - 1
+	return n > 0 && words[n-1].kind == useVerb && words[n].start-words[n-1].end <= maxAsked && wordSets().number[lowerInPlace(s.t.text[words[n].start:words[n].end])]
+}
+
 // inParentheses reports whether a word is in parentheses that end before a
 // token.
 func (s *codeScorer) inParentheses(tok *codeToken, word codeWord) bool {
@@ -114,7 +177,7 @@ func (s *codeScorer) nextSaid(i int) bool {
 		return false
 	}
 	tok, next := &s.tokens[i], &s.tokens[i+1]
-	return next.line == tok.line && next.value != "" && next.start-tok.end <= maxGap/4 && s.isSaid(next) && !s.endsSentence(tok.end, next.start) &&
+	return next.line == tok.line && next.value != "" && next.start-tok.end <= maxGap/4 && s.isSaid(next) && !s.t.endsSentence(tok.end, next.start) &&
 		!strings.ContainsAny(s.t.text[tok.end:next.start], ",;")
 }
 
@@ -123,7 +186,7 @@ func (s *codeScorer) nextSaid(i int) bool {
 func (s *codeScorer) hasNoun(words []codeWord, pos int) bool {
 	for w := len(words) - 1; w >= 0 && pos-words[w].end <= maxGap/2; w-- {
 		if words[w].kind.isNoun() {
-			return !plaintext.HasDigit(s.t.text[words[w].end:pos]) && !s.endsSentence(words[w].end, pos)
+			return !plaintext.HasDigit(s.t.text[words[w].end:pos]) && !s.t.endsSentence(words[w].end, pos)
 		}
 	}
 	return false
@@ -194,7 +257,7 @@ func (s *codeScorer) claimed(i int, noun codeWord) bool {
 	}
 	for j := i - 1; j >= 0 && s.tokens[j].line == s.tokens[i].line; j-- {
 		if tok := &s.tokens[j]; tok.end <= noun.start {
-			return tok.value != "" && s.isFollowed(tok) && s.beginsSentence(tok) && !s.endsSentence(tok.end, noun.start)
+			return tok.value != "" && s.isFollowed(tok) && s.beginsSentence(tok) && !s.t.endsSentence(tok.end, noun.start)
 		}
 	}
 	return false
@@ -215,7 +278,7 @@ func (s *codeScorer) nextClaims(i, pos int) bool {
 		if next.start < pos {
 			continue
 		}
-		return next.value != "" && !isYear(next.value) && next.start-pos <= maxCopula && !s.endsSentence(pos, next.start) &&
+		return next.value != "" && !isYear(next.value) && next.start-pos <= maxCopula && !s.t.endsSentence(pos, next.start) &&
 			next.line == s.tokens[i].line
 	}
 	return false
@@ -270,7 +333,13 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 		if gap < 0 {
 			continue
 		}
-		if gap > maxGap/2 || s.endsSentence(tok.end, word.start) || s.takenAfter(i, word.start) {
+		if gap > maxGap/2 || s.takenAfter(i, word.start) {
+			return e
+		}
+		if s.t.endsSentence(tok.end, word.start) {
+			if e.score == 0 && s.isPointedAt(tok) && s.callsItCode(tok, words[w:]) {
+				e.score = codeScore
+			}
 			return e
 		}
 		switch word.kind {
@@ -291,10 +360,42 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 			e.verbAfter = e.verbAfter || gap <= 16 && s.beginsSentence(tok)
 			e.verbNext = e.verbNext || gap <= maxVerbNext
 		case otherThing:
+			e.thing = true
 			return e
+		case softThing:
+			e.thing = e.thing || !wordSets().number[lowerInPlace(s.t.text[word.start:word.end])]
 		}
 	}
 	return e
+}
+
+// maxCalls is how many words callsItCode reads.
+const maxCalls = 3
+
+// callsItCode reports whether the sentence after a token, which begins before
+// words, calls the token a code: "Your PAC is 482913. Give this code to your new
+// provider."
+func (s *codeScorer) callsItCode(tok *codeToken, words []codeWord) bool {
+	for _, w := range words[:min(len(words), maxCalls)] {
+		between := s.t.text[tok.end:w.start]
+		if len(between) > maxGap/2 || strings.LastIndexAny(between, ".!?") > 1 {
+			return false
+		}
+		if w.kind == useVerb && s.hasObject(w, tok.line) {
+			return true
+		}
+		if w.kind.isNoun() {
+			return wordSets().this[lastLetters(strings.TrimRight(between, " "))] && !strings.HasPrefix(s.t.text[w.end:], ":")
+		}
+	}
+	return false
+}
+
+// hasObject reports whether "it" follows a verb on a line: "enter it".
+func (s *codeScorer) hasObject(verb codeWord, line int) bool {
+	rest := plaintext.Truncate(s.t.text[verb.end:s.t.lines[line].end], maxCopula)
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " -"), " ")
+	return len(rest) > 0 && (rest[0] == ' ' || rest[0] == '-') && wordSets().object[strings.ToLower(strings.TrimRight(word, ".,:"))]
 }
 
 // lookAround evaluates the lines above and below a token that is alone on its
@@ -327,11 +428,16 @@ func (s *codeScorer) lookAround(i int) (e evidence) {
 		if words := s.t.wordsOf(next); len(words) > 0 {
 			if noun, _ := s.lineNoun(next, &e); (noun.kind == codeNoun || noun.kind == openNoun) && words[0].start-s.t.lines[next].start < 40 {
 				e.score = max(e.score, 5)
+			} else if words[0].kind == useVerb && words[0].start == s.t.lines[next].start && s.hasObject(words[0], next) && s.isSole(i) {
+				e.score = max(e.score, 5) // "Enter it in the app."
 			}
 		}
 	}
 	if s.hint.noun {
 		e.score = max(e.score, 4)
+		if e.score == 4 && s.isSole(i) {
+			e.score++
+		}
 	}
 	if e.score > 0 {
 		e.score++
@@ -368,7 +474,7 @@ func (s *codeScorer) columnHead(tok *codeToken) (e evidence) {
 	for _, w := range s.t.wordsOf(tok.line - 1) {
 		if w.start >= start && w.end <= start+len(cell) && w.kind.isNoun() {
 			e.take(w.kind, 0)
-			e.named = s.t.namedElse(above, w, w.end)
+			e.named, _ = s.t.namedElse(above, w, w.end)
 		}
 	}
 	return e

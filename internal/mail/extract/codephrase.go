@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -50,52 +51,62 @@ const maxNamed = 32
 // namedElse returns the penalty for an unknown name before an English "code",
 // as in "driver code 4471". Known words and capitalized company names within
 // the sentence have no penalty. "ACME (code 600519)" has a higher one. In other
-// languages the name follows the noun: "codice ateco: 620100". number is the
-// start of the number.
-func (t *codeText) namedElse(line codeLine, noun codeWord, number int) int {
-	text := t.text[noun.start:noun.end]
-	if namedBehind[strings.ToLower(text)] && t.namedAfter(noun.end, number) {
-		return 2
+// languages the name follows the noun: "codice ateco: 620100". It then returns
+// true, too. number is the start of the number.
+func (t *codeText) namedElse(line codeLine, noun codeWord, number int) (penalty int, label bool) {
+	text := strings.ToLower(t.text[noun.start:noun.end])
+	if wordSets().namedBehind[text] && t.namedAfter(noun.end, number) {
+		return 2, true
 	}
-	if !strings.EqualFold(text, "code") {
-		return 0
+	if text != "code" && !wordSets().namedBefore[text] {
+		return 0, false
 	}
 	before := t.text[line.start:noun.start]
 	if strings.HasSuffix(before, "(") {
-		return 3
+		return 3, false
 	}
 	if !strings.HasSuffix(before, " ") && !strings.HasSuffix(before, "-") {
-		return 0
+		return 0, false
 	}
 	before = before[:len(before)-1]
 	at := len(before)
-	for at > 0 && len(before)-at < maxNamed && byteKind[before[at-1]]&(lowerByte|upperByte) != 0 {
+	for at > 0 && len(before)-at < maxNamed && (byteKind[before[at-1]]&(lowerByte|upperByte) != 0 || before[at-1] >= utf8.RuneSelf && text != "code") {
 		at--
 	}
 	name := before[at:]
-	if name == "" || at > 0 && (before[at-1] >= 0x80 || plaintext.IsDigit(before[at-1])) {
-		return 0
+	if name == "" || at > 0 && (before[at-1] >= utf8.RuneSelf || plaintext.IsDigit(before[at-1])) {
+		return 0, false
 	}
 	company := byteKind[name[0]]&upperByte != 0 && at > 1 && plaintext.IsAlnum(before[at-2])
-	low := strings.ToLower(name)
-	if company || plainNames[low] || knownWords().match(low, false) != nil {
-		return 0
+	low := lowerInPlace(name)
+	if company || plainNames[low] || wordSets().plain[low] {
+		return 0, false
 	}
-	return 2
+	if e := knownWords().match(low, false); e != nil && e.kind != otherThing {
+		return 0, false
+	}
+	return 2, false
 }
 
-// namedBehind are the nouns whose name follows them.
-var namedBehind = plaintext.WordSet(`code|codice|código|codigo`)
-
-// namedAfter reports whether one unknown word and a colon are between a noun
-// and its number.
+// namedAfter reports whether one unknown word is between a noun and its number,
+// and perhaps a colon. A capitalized one without a colon is a company.
 func (t *codeText) namedAfter(noun, number int) bool {
 	if number-noun > maxNamed {
 		return false
 	}
-	name, ok := strings.CutSuffix(strings.TrimSpace(t.text[noun:number]), ":")
-	name = strings.ToLower(strings.TrimRight(name, " "))
-	return ok && name != "" && !strings.ContainsAny(name, " )]") && !plainNames[name] && !isCopula(name) && knownWords().match(name, false) == nil
+	text := strings.TrimSpace(t.text[noun:number])
+	name, colon := strings.CutSuffix(text, ":")
+	name = lowerInPlace(strings.TrimRight(name, " "))
+	for _, joint := range []string{"de la ", "de ", "del ", "du ", "di ", "da ", "do "} { // "código de agente"
+		if rest, ok := strings.CutPrefix(name, joint); ok {
+			name, text = rest, text[len(joint):]
+			break
+		}
+	}
+	if !colon && (name == "" || name[:1] != text[:1]) {
+		return false
+	}
+	return name != "" && !strings.ContainsAny(name, " )](,.-–—\"'«“=*#") && !plainNames[name] && !wordSets().plain[name] && !isCopula(name) && knownWords().match(name, false) == nil
 }
 
 // plainNames are words before "code" that do not change its meaning.
@@ -123,7 +134,7 @@ func endsInCopula(text string) bool {
 		return true
 	}
 	r, n := utf8.DecodeLastRuneInString(text)
-	return plaintext.IsUnspaced(r) && isCopula(text[len(text)-n:])
+	return (plaintext.IsUnspaced(r) || unicode.Is(unicode.Hangul, r)) && isCopula(text[len(text)-n:])
 }
 
 // lastLetters returns the last word of s in lower case.

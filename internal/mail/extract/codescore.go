@@ -23,7 +23,7 @@ type scoredCode struct {
 // subjectHint is what the subject says about numbers in the text.
 type subjectHint struct {
 	noun, qualifier, elsewhere, shop, thing bool
-	answer                                  bool // the message is a reply
+	answer, forward                         bool // the message is a reply or a forward
 }
 
 // codeScorer scores the tokens of one text.
@@ -144,7 +144,7 @@ func (s *codeScorer) hasEnded(i int) bool {
 		switch {
 		case gap < 0:
 			continue
-		case gap > maxGap/2 || w.kind.isNoun() || strings.ContainsAny(s.t.text[tok.end:w.start], ",;()") || s.endsSentence(tok.end, w.start):
+		case gap > maxGap/2 || w.kind.isNoun() || strings.ContainsAny(s.t.text[tok.end:w.start], ",;()") || s.t.endsSentence(tok.end, w.start):
 			return false
 		case w.kind == oldWord:
 			rest := strings.TrimLeft(plaintext.Truncate(s.t.text[w.end:s.t.lines[tok.line].end], maxCopula), " \r")
@@ -175,7 +175,7 @@ func (s *codeScorer) nearest(tokens []int, word codeWord) int {
 		if word.end <= tok.start {
 			from, to = word.end, tok.start
 		}
-		if gap := to - from; gap >= 0 && gap < least && !s.endsSentence(from, to) {
+		if gap := to - from; gap >= 0 && gap < least && !s.t.endsSentence(from, to) {
 			best, least = n, gap
 		}
 	}
@@ -187,6 +187,9 @@ func (s *codeScorer) score(i int) int {
 	tok := &s.tokens[i]
 	if s.isAmount(tok) {
 		return s.ruledOut("an amount, with a unit")
+	}
+	if s.isListed(i) {
+		return s.ruledOut("one of a list, as backup codes are")
 	}
 	if s.isExample(tok) {
 		return s.ruledOut("an example, in quotation marks")
@@ -211,10 +214,14 @@ func (s *codeScorer) score(i int) int {
 	if weak && !asks && s.opensElse(tok.line) {
 		return s.ruledOut("a PIN or password of something else")
 	}
-	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier {
+	if before.open && !before.verb && s.hint.thing && !s.hint.noun && !s.hint.qualifier && !s.asksFor(i) && !after.verbNext {
 		return s.ruledOut("a card's authorization code, under a subject such as receipt")
 	}
 	qualified := s.hint.qualifier || before.qualified || after.qualified || lines.qualified
+	if weak && before.weak && !before.open && before.close && s.hint.noun && s.isPointedAt(tok) {
+		best++
+		s.note("the subject has a word for a code, too", 1)
+	}
 	if before.verb {
 		best += 2
 		s.note("a verb asks for it", 2)
@@ -233,7 +240,7 @@ func (s *codeScorer) score(i int) int {
 	sole := false
 	if best == 0 || best == 2 {
 		had := best
-		sole = (before.asked || after.verbNext) && s.isSole(i)
+		sole = (before.asked || after.verbNext || !after.thing && (s.opensMessage(tok) || s.hint.qualifier && s.isQualified(tok))) && s.isSole(i)
 		if sole || before.asked && s.isNumbered(tok) {
 			best = 5 // "type 52740": the only number to type, or "type #4812"
 		}
@@ -253,7 +260,7 @@ func (s *codeScorer) score(i int) int {
 		return s.ruledOut("a number that many people use as a password")
 	case wordSets().comparer[lastLetters(s.before(tok))]:
 		return s.ruledOut("an amount, after a comparison")
-	case qualified:
+	case qualified && !(before.label && !before.qualified):
 		best++
 		s.note("words of sign-in or security near", 1)
 	case before.named > 0:
@@ -268,13 +275,53 @@ func (s *codeScorer) score(i int) int {
 	switch {
 	case sole && (tok.shape == splitCode || tok.shape == caseCode || tok.shape == groupedCode):
 		shape = 0
+	case tok.shape == caseCode && before.close && before.weak && !before.open:
+		shape = max(shape, 0) // "password Lk82vQ"
+	case before.named > 0 && (before.label || !s.isPointedAt(tok)):
+		shape = min(shape, 0)
 	case sole && isYear(tok.value):
 		shape = max(shape, -1)
+	case tok.shape == letterCode && len(tok.value) > minLetters && before.asked && qualified && vowels(tok.value) == 0:
+		shape = 0
 	}
 	if shape != 0 {
 		s.note("its shape and place", shape)
 	}
 	return best + shape
+}
+
+// isListed reports whether token i and two others next to it are alone on
+// consecutive lines and have the same form.
+func (s *codeScorer) isListed(i int) bool {
+	like := func(j int) bool {
+		if j < 0 || j >= len(s.tokens) {
+			return false
+		}
+		a, b := &s.tokens[i], &s.tokens[j]
+		return b.line-a.line == j-i && b.shape == a.shape && len(b.value) == len(a.value) && b.value != a.value && s.standsAlone(b)
+	}
+	if !like(i-1) && !like(i+1) {
+		return false
+	}
+	return s.standsAlone(&s.tokens[i]) && (like(i-1) && (like(i-2) || like(i+1)) || like(i+1) && like(i+2))
+}
+
+// maxAsks is the number of lines below a token that asksFor reads.
+const maxAsks = 3
+
+// asksFor reports whether a line below token i asks to enter a code: "Approval
+// code: 204417. Enter the approval code on the page of the shop."
+func (s *codeScorer) asksFor(i int) bool {
+	line := s.tokens[i].line
+	for l := line; l <= line+maxAsks && l < len(s.t.lines); l++ {
+		words := s.t.wordsOf(l)
+		for w := 1; w < len(words); w++ {
+			if words[w].kind.isNoun() && words[w-1].kind == useVerb && words[w].start > s.tokens[i].end && words[w].start-words[w-1].end <= maxCopula {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isExample reports whether a token is in a quotation after a word such as
@@ -290,6 +337,14 @@ func (s *codeScorer) isExample(tok *codeToken) bool {
 	return len(before) < open && wordSets().example[lastLetters(before)]
 }
 
+// isHex reports whether s is a hexadecimal number in lower case.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// afterParenthesis reports whether "(" precedes a token.
+func (s *codeScorer) afterParenthesis(tok *codeToken) bool {
+	return strings.HasSuffix(s.t.text[s.t.lines[tok.line].start:tok.start], "(")
+}
+
 // isTrivial reports whether a number counts up from one, as in articles about
 // passwords.
 func isTrivial(value string) bool { return strings.HasPrefix("1234567890", value) }
@@ -300,10 +355,35 @@ func (s *codeScorer) endsClause(tok *codeToken) bool {
 	return rest == "" || strings.IndexByte(".,;!", rest[0]) >= 0
 }
 
+// endsLine reports whether nothing but marks follows a token on its line.
+func (s *codeScorer) endsLine(tok *codeToken) bool {
+	return strings.Trim(plaintext.Truncate(s.t.text[tok.end:s.t.lines[tok.line].end], maxCopula), " *_`\"').\t\r") == ""
+}
+
 // isNumbered reports whether a number sign precedes a token, as in order and
 // ticket numbers.
 func (s *codeScorer) isNumbered(tok *codeToken) bool {
 	return tok.start > 0 && s.t.text[tok.start-1] == '#'
+}
+
+// opensMessage reports whether a token begins a sentence as codes do: "482913 is
+// what you need" under a subject about sign-in, or "482913 (valid for 5 minutes)"
+// under the subject "Your code".
+func (s *codeScorer) opensMessage(tok *codeToken) bool {
+	before := s.before(tok)
+	if !s.beginsSentence(tok) || strings.HasSuffix(before, ".") || plaintext.EndsWithColon(before) { // perhaps an abbreviation or a label
+		return false
+	}
+	rest := strings.TrimLeft(plaintext.Truncate(s.t.text[tok.end:s.t.lines[tok.line].end], maxCopula), " *_`\r")
+	return s.hint.qualifier && s.isFollowed(tok) || s.hint.noun && (rest == "" || strings.IndexByte("(.,;!", rest[0]) >= 0)
+}
+
+// isQualified reports whether a line begins with words of sign-in or security, a
+// colon and a token of six digits: "Security check: 482913".
+func (s *codeScorer) isQualified(tok *codeToken) bool {
+	words := s.t.wordsOf(tok.line)
+	return len(words) > 0 && words[0].kind == qualifier && words[0].start == s.t.lines[tok.line].start && tok.shape.isDigits() && len(tok.value) == loneDigits &&
+		tok.start-words[0].start <= maxNamed && plaintext.EndsWithColon(s.before(tok))
 }
 
 // isSole reports whether token i is a number to type and no other token in the
@@ -319,19 +399,42 @@ func (s *codeScorer) isSole(i int) bool {
 	default:
 		return false
 	}
-	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun || len(s.tokens) > maxSole {
+	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun {
 		return false
 	}
+	end := s.t.footer()
+	if tok.line >= end {
+		end = len(s.t.lines)
+	}
 	for j := range s.tokens {
-		if other := &s.tokens[j]; j != i && other.value != tok.value && len(other.value) >= len(tok.value) {
+		other := &s.tokens[j]
+		if other.line >= end {
+			break
+		}
+		if j >= maxSole {
 			return false
+		}
+		if j != i && other.value != tok.value && (len(other.value) >= len(tok.value) || len(other.value) > minShort && s.standsAlone(other)) && !s.isDated(other) {
+			if seen := s.lookBefore(j); !seen.other && (s.tokens[j].shape.isDigits() == tok.shape.isDigits() || seen.score > 0 || seen.asked || s.standsAlone(other)) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// maxSole is the maximum number of tokens in a text for isSole.
+// maxSole is the maximum number of tokens before the footer for isSole.
 const maxSole = 12
+
+// isDated reports whether a token is the year of a date such as "18 December
+// 2026".
+func (s *codeScorer) isDated(tok *codeToken) bool {
+	if !isYear(tok.value) || s.isPointedAt(tok) {
+		return false
+	}
+	start := s.t.lines[tok.line].start
+	return plaintext.HasDigit(s.t.text[max(start, tok.start-maxNamed):tok.start])
+}
 
 // shapeScore returns how much a token looks like a code. named reports that a
 // noun or a verb directly precedes it, labelled that the noun is certainly one
@@ -365,6 +468,9 @@ func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 			return -3
 		}
 	case shortCode:
+		if s.isPointedAt(tok) && named && s.endsLine(tok) && !plaintext.IsDigit(tok.value[len(tok.value)-2]) {
+			return 0 // "K7P3", but not "GA20"
+		}
 		if s.isPointedAt(tok) || s.standsAlone(tok) {
 			return -1
 		}
@@ -390,16 +496,29 @@ func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 			return 0
 		}
 		return -3
+	case mixedCode:
+		if strings.Contains(tok.value, "-") && len(onlyDigits(tok.value)) == 1 && !s.isPointedAt(tok) && !s.standsAlone(tok) && !s.isFollowed(tok) {
+			return -3 // "HMAC-SHA1"
+		}
 	case lowerCode:
-		if s.isPointedAt(tok) {
+		if s.isPointedAt(tok) || s.standsAlone(tok) && s.colonAbove(tok.line) {
 			return 0
+		}
+		if isHex(tok.value) && s.afterParenthesis(tok) {
+			return -3 // a commit: "(a81f002)"
 		}
 		return -1
 	case wordCode:
+		if s.standsAlone(tok) && s.colonAbove(tok.line) {
+			return 0
+		}
 		return -1
 	case letterCode:
 		if vowels(tok.value) == 0 && s.standsAlone(tok) || labelled && s.isPointedAt(tok) {
 			return 0
+		}
+		if len(tok.value) < minLetters && !s.isPointedAt(tok) {
+			return -3
 		}
 		if strings.Contains(tok.value, "-") || vowels(tok.value) == 0 && (named || s.isPointedAt(tok)) {
 			return -1
@@ -412,7 +531,15 @@ func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 // isPointedAt reports whether a colon or "is" precedes a token.
 func (s *codeScorer) isPointedAt(tok *codeToken) bool {
 	before := s.before(tok)
-	return plaintext.EndsWithColon(before) || endsInCopula(before)
+	return plaintext.EndsWithColon(before) || endsInCopula(before) || s.followsLabel(tok)
+}
+
+// followsLabel reports whether a token begins the second cell of a table row
+// without other numbers.
+func (s *codeScorer) followsLabel(tok *codeToken) bool {
+	l := s.t.lines[tok.line]
+	label := strings.TrimRight(s.t.text[l.start:tok.start], "*_")
+	return tok.start-l.start <= maxGap/2 && strings.HasSuffix(label, "\t") && strings.Count(label, "\t") == 1 && hasLetter(label) && !plaintext.HasDigit(label)
 }
 
 // isLabelled reports whether a line consists of a short label, a colon and the
@@ -479,14 +606,14 @@ func lastBefore(words []codeWord, pos int) int {
 }
 
 // endsSentence reports whether a sentence ends between two positions.
-func (s *codeScorer) endsSentence(from, to int) bool {
-	text := s.t.text[from:to]
+func (t *codeText) endsSentence(from, to int) bool {
+	text := t.text[from:to]
 	for i := range len(text) {
 		switch text[i] {
 		case '.', '!', '?':
 			if i+2 <= len(text) && text[i+1] == ' ' {
-				next, _ := utf8.DecodeRuneInString(s.t.text[from+i+2:])
-				if next >= utf8.RuneSelf && !unicode.IsLower(next) || 'A' <= next && next <= 'Z' || unicode.IsDigit(next) && s.endsWord(from+i) {
+				next, _ := utf8.DecodeRuneInString(t.text[from+i+2:])
+				if next >= utf8.RuneSelf && !unicode.IsLower(next) || 'A' <= next && next <= 'Z' || unicode.IsDigit(next) && t.endsWord(from+i) {
 					return true
 				}
 			}
@@ -501,15 +628,15 @@ func (s *codeScorer) endsSentence(from, to int) bool {
 
 // endsWord reports whether the full stop at pos follows a number or a whole
 // word, rather than an abbreviation such as "No." or "ref.".
-func (s *codeScorer) endsWord(pos int) bool {
-	if s.t.text[pos] != '.' {
+func (t *codeText) endsWord(pos int) bool {
+	if t.text[pos] != '.' {
 		return true
 	}
 	at := pos
-	for at > 0 && pos-at <= maxAbbreviation && (plaintext.IsAlnum(s.t.text[at-1]) || s.t.text[at-1] >= utf8.RuneSelf) {
+	for at > 0 && pos-at <= maxAbbreviation && (plaintext.IsAlnum(t.text[at-1]) || t.text[at-1] >= utf8.RuneSelf) {
 		at--
 	}
-	return pos-at > maxAbbreviation || at < pos && plaintext.IsDigit(s.t.text[pos-1])
+	return pos-at > maxAbbreviation || at < pos && plaintext.IsDigit(t.text[pos-1])
 }
 
 // maxAbbreviation is the maximum length, in bytes, of an abbreviation before a
@@ -527,7 +654,7 @@ func (s *codeScorer) beginsSentence(tok *codeToken) bool {
 	case '.', '!', '?', ':', ']', '>', '|':
 		return true
 	}
-	return strings.HasSuffix(before, "—") || strings.HasSuffix(before, " -") || !hasLetter(before)
+	return strings.HasSuffix(before, "—") || strings.HasSuffix(before, "】") || strings.HasSuffix(before, " -") || !hasLetter(before)
 }
 
 func (s *codeScorer) beginsLine(tok *codeToken) bool {

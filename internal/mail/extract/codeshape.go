@@ -13,7 +13,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	groups, uniform := 1, true
 	digits := r.digits
 	end := r.end
-	for gap := gapLen(t.text[end:l.end]); gap > 0; gap = gapLen(t.text[end:l.end]) {
+	for gap := gapLen(t.text[end:l.end], r.digits == 1); gap > 0; gap = gapLen(t.text[end:l.end], r.digits == 1) {
 		next := t.run(end+gap, l.end)
 		if next.upper+next.lower > 0 || next.last > 4 || r.digits > 4 {
 			break
@@ -27,7 +27,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
 		tok.end, tok.shape = end, groupCode
 		tok.value = onlyDigits(t.text[tok.start:end])
-	case groups == 2 && digits >= 5 && digits <= 8 && tok.start == l.start && (end == l.end || t.text[end] == ' '):
+	case groups == 2 && digits >= 5 && digits <= 8 && (tok.start == l.start || r.digits >= 3) && !isYear(t.text[r.start:r.end]) && (end == l.end || strings.IndexByte(" .,;)", t.text[end]) >= 0):
 		tok.end, tok.shape = end, unevenCode // "12 3456 is your code", or alone
 		tok.value = onlyDigits(t.text[tok.start:end])
 	case groups > 1 && digits >= 9: // a phone or account number
@@ -38,10 +38,11 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 }
 
 // gapLen returns the length of the gap at the start of s between two groups of
-// digits: a space or a cell border. It returns 0 if no digit follows.
-func gapLen(s string) int {
-	for _, gap := range []string{" ", "\t", "\t-\t"} {
-		if len(s) > len(gap) && strings.HasPrefix(s, gap) && plaintext.IsDigit(s[len(gap)]) {
+// digits: a space or a cell border, or a dash between single digits. It returns 0
+// if no digit follows.
+func gapLen(s string, single bool) int {
+	for _, gap := range []string{" ", "\t", "\t-\t", " - "} {
+		if (single || gap != " - ") && len(s) > len(gap) && strings.HasPrefix(s, gap) && plaintext.IsDigit(s[len(gap)]) {
 			return len(gap)
 		}
 	}
@@ -83,10 +84,11 @@ func (t *codeText) letterToken(tok *codeToken, r codeRun) bool {
 func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	text := t.text[r.start:r.end]
 	if prefix := r.first; r.hyphens == 1 && r.lower == 0 && r.upper == prefix && prefix <= maxPrefix && r.digits >= 4 && r.digits <= 8 {
-		// In "G-123456", one or two letters are not typed: they are printed
-		// next to the input field. A longer prefix is part of the code.
+		// In "G-123456", one letter, or two before more than four digits, are
+		// not typed: they are printed next to the input field. Other prefixes
+		// are part of the code.
 		tok.shape, tok.value = prefixCode, text
-		if prefix <= 2 {
+		if prefix == 1 || prefix == 2 && r.digits > minShort {
 			tok.value = text[prefix+1:]
 		}
 		if prefix == 1 {
@@ -96,6 +98,9 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 	}
 	n := r.digits + r.upper + r.lower
 	switch {
+	case r.upper == 0 && r.hyphens == 2 && r.uniform && (r.first == 3 || r.first == 4) && r.digits > 1 && hasMixedGroup(text): // "cdr7-xq2m-91kz"
+		tok.shape, tok.value = lowerCode, text
+		return
 	case r.upper == 0 && r.hyphens >= 2 && r.hyphens <= 4 && r.lower >= 8 && n <= 40 && r.last == r.digits && r.digits <= 4:
 		// Words and a number: "kettle-harbor-42".
 		if plaintext.IsDigit(text[len(text)-1]) && !isYear(text[len(text)-r.last:]) {
@@ -103,12 +108,12 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		}
 		return
 	case r.upper > 0 && r.lower > 0:
-		if n >= minLetters && n <= maxLetters && r.hyphens <= 1 && (r.digits > 1 || r.hyphens == 1 || isJumbled(text)) && !isMeasure(strings.ToUpper(text)) {
+		if n >= minLetters && (n <= maxLetters && r.hyphens <= 1 || n <= maxGrouped && r.hyphens == 2 && r.digits > 1) && (r.digits > 1 || r.hyphens == 1 || isJumbled(text)) && !isMeasure(strings.ToUpper(text)) {
 			tok.shape, tok.value = caseCode, text
 		}
 		return
 	case r.lower == 0 && r.hyphens >= 1 && r.hyphens <= maxGroups && (r.hyphens > 1 || r.first < 3 || r.last < 3):
-		if n >= minLetters && n <= maxGrouped && r.first >= 2 {
+		if n >= minLetters && n <= maxGrouped && r.first >= 2 && !isYear(text[:r.first]) {
 			tok.shape, tok.value = groupedCode, text
 		}
 		return
@@ -124,9 +129,20 @@ func (t *codeText) mixedToken(tok *codeToken, r codeRun) {
 		if n < minLetters {
 			tok.shape = shortCode
 		}
-	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !isYear(text[:r.first]):
+	case r.upper == 0 && (r.hyphens == 0 || r.uniform) && r.digits > 1 && !isOrdinal(text) && !strings.HasPrefix(text, "0x") && !isYear(text[:r.first]):
 		tok.shape, tok.value = lowerCode, text
 	}
+}
+
+// hasMixedGroup reports whether a group of a text in lower case has letters and
+// digits.
+func hasMixedGroup(text string) bool {
+	for group := range strings.SplitSeq(text, "-") {
+		if plaintext.HasDigit(group) && strings.Trim(group, "0123456789") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // isJumbled reports whether capitals and digits stand within a text rather than
@@ -154,6 +170,9 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	}
 	if tok.end+1 < l.end {
 		after2 = t.text[tok.end+1]
+	}
+	if after == '#' && tok.shape == digitCode && tok.start == l.start && tok.end+1 == l.end {
+		after = 0 // "4826#", on a line of its own: typed on the keypad of a door
 	}
 	if before == '#' && tok.shape == digitCode && (tok.start-1 == l.start || t.text[tok.start-2] == ' ') {
 		before = 0 // "enter #4812"; the score decides later

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,6 +14,8 @@ import (
 type codeText struct {
 	text  string // all digits as ASCII, without invisible characters
 	lines []codeLine
+
+	footerLine int // the line where the footer begins, plus one; 0 if it is not known yet
 
 	budget *cpubudget.Budget
 }
@@ -148,9 +151,72 @@ func (t *codeText) split() {
 	}
 }
 
+// maxVerbWords is how many words askedFigures reads on each side of one.
+const maxVerbWords = 6
+
+// askedFigures makes "digits" and similar words nouns of a code if a verb in
+// their sentence asks for them: "type these digits". Others get the kind noWord.
+func (t *codeText) askedFigures(words []codeWord) []codeWord {
+	asked := func(i int) bool {
+		for j := max(0, i-maxVerbWords); j < len(words) && j <= i+maxVerbWords; j++ {
+			from, to := words[i].end, words[j].start
+			if j < i {
+				from, to = words[j].end, words[i].start
+			}
+			if words[j].kind == useVerb && from <= to && to-from <= maxGap/2 && !t.endsSentence(from, to) {
+				return true
+			}
+		}
+		return false
+	}
+	var kept []codeWord
+	for i, w := range words {
+		if w.kind != figures {
+			continue
+		}
+		if kept == nil {
+			kept = slices.Clone(words)
+		}
+		if kept[i].kind = noWord; asked(i) {
+			kept[i].kind = codeNoun
+		}
+	}
+	if kept == nil {
+		return words
+	}
+	return kept
+}
+
 // wordsOf returns the known words of line i.
 func (t *codeText) wordsOf(i int) []codeWord {
 	return t.line(i).words
+}
+
+// footer returns the first line of the footer: a signature, a copyright notice or
+// the company's address. It returns the number of lines if there is none.
+func (t *codeText) footer() int {
+	if t.footerLine == 0 {
+		i := 0
+		for i < len(t.lines) && !t.isFooter(t.lines[i]) {
+			i++
+		}
+		t.footerLine = i + 1
+	}
+	return t.footerLine - 1
+}
+
+// isFooter reports whether a line begins a footer.
+func (t *codeText) isFooter(l codeLine) bool {
+	line := plaintext.Truncate(strings.TrimLeft(t.text[l.start:l.end], " \t"), maxContext)
+	if strings.HasPrefix(line, "--") || strings.Contains(line, "©") {
+		return true
+	}
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' }) {
+		if wordSets().company[word] {
+			return true
+		}
+	}
+	return false
 }
 
 // line returns line i and finds its words on the first call.
@@ -160,7 +226,7 @@ func (t *codeText) line(i int) *codeLine {
 		return l
 	}
 	l.scanned = true
-	l.words = findWords(lowerInPlace(t.text[l.start:l.end]), l.start)
+	l.words = t.askedFigures(findWords(lowerInPlace(t.text[l.start:l.end]), l.start))
 	for _, w := range l.words {
 		l.sells = l.sells || w.kind == ofShop
 		l.opens = l.opens || w.opens

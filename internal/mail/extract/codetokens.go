@@ -33,6 +33,9 @@ const (
 	splitCode                    // 7K2 9QX
 )
 
+// isDigits reports whether a code of this shape has only digits.
+func (c codeShape) isDigits() bool { return c == digitCode || c == groupCode || c == unevenCode }
+
 const (
 	minDigits, maxDigits   = 3, 10
 	minLetters, maxLetters = 5, 10

@@ -7,6 +7,7 @@ const (
 	noWord     wordKind = iota
 	codeNoun            // "code", "OTP": the number is a code
 	weakNoun            // "PIN", "passcode": a code, unless it opens something else
+	figures             // "digits": a code, if a verb in the sentence asks to enter them
 	openNoun            // "confirmation code": as strong as "code", but with the exception of weakNoun
 	qualifier           // "verification", "login": the purpose of the code
 	useVerb             // "enter", "use": a number to type

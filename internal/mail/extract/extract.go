@@ -64,6 +64,7 @@ func extract(subject, text, html string, lim mail.Limits, why *Explanation) (mai
 // codesOf returns the unique codes of a message, best first.
 func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Explanation) []scoredCode {
 	hint := subjectHint{answer: reply.IsAnswer(subject)}
+	hint.forward = !hint.answer && reply.HasReplyMark(subject)
 	head := newCodeText(subject)
 	for i := range head.lines {
 		for _, w := range head.wordsOf(i) {
@@ -98,6 +99,9 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Expla
 // and ignores the others in a reply.
 func codesIn(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
 	codes := scanCodes(body, where, hint, budget, why)
+	if len(codes) == 0 && hint.forward && strings.Contains(body, "\n>") {
+		return scanCodes(unquoted(body), where, hint, budget, why)
+	}
 	if len(codes) == 0 || len(codes) == 1 && !hint.answer {
 		return codes
 	}
@@ -109,6 +113,15 @@ func codesIn(body, where string, hint subjectHint, budget *cpubudget.Budget, why
 		return own
 	}
 	return codes
+}
+
+// unquoted returns a text without the marks of quoted lines.
+func unquoted(body string) string {
+	out := make([]byte, 0, len(body))
+	for line := range strings.Lines(body) {
+		out = append(out, strings.TrimLeft(line, "> ")...)
+	}
+	return string(out)
 }
 
 func scanCodes(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {

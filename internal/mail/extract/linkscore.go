@@ -59,7 +59,7 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidenc
 	switch points := s.bare || s.words&pointWord != 0; {
 	case s.words&actionWord != 0:
 		add("its text asks to act", 6)
-		asks = true
+		asks = asks || l.button || secret || subject&actionWord != 0 || s.query != "" || !l.inHTML || (s.line|s.context)&pointWord != 0
 	case points && (s.line&actionWord != 0 || (s.context|s.after)&actionWord != 0 && (s.context|s.words)&pointWord != 0):
 		add("the words near ask to act", 5)
 		asks = asks || secret || !s.bare || subject&actionWord != 0 && s.line&pointWord != 0 && !isAccountPage(s.path)

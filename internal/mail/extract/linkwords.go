@@ -13,6 +13,7 @@ const (
 	pointWord                       // only points ("here"); the context says what to do
 	restWord                        // of a link that is not the purpose of the message
 	footerWord                      // of a footer link
+	doneWord                        // says that an action is done: "confirmed"
 )
 
 // linkParts are parts of paths and queries, by kind.

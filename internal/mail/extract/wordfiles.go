@@ -37,19 +37,27 @@ var wordSections = sync.OnceValue(func() map[string][]string {
 // Other sections are "unit" (units of amounts) and those of wordSets.
 var (
 	codeSections = map[string]wordKind{
-		"code": codeNoun, "weak": weakNoun, "open": openNoun, "qualifier": qualifier, "verb": useVerb, "old": oldWord,
+		"code": codeNoun, "weak": weakNoun, "digits": figures, "open": openNoun, "qualifier": qualifier, "verb": useVerb, "old": oldWord,
 		"thing": otherThing, "soft": softThing, "elsewhere": elsewhere, "named": ofCode, "shop": ofShop,
 	}
-	linkSections = map[string]wordKind{"action": actionWord, "point": pointWord, "rest": restWord, "footer": footerWord}
+	linkSections = map[string]wordKind{"action": actionWord, "point": pointWord, "rest": restWord, "footer": footerWord, "done": doneWord}
 )
 
 // wordSets are the sections that are matched as whole words.
 var wordSets = sync.OnceValue(func() (sets struct {
-	copula   map[string]bool // "is"
-	article  map[string]bool // "the", between "is" and a code
-	comparer map[string]bool // "than", before an amount
-	example  map[string]bool // "such as", before a quotation
-	refusal  map[string]bool // "not", before a verb
+	copula      map[string]bool // "is"
+	article     map[string]bool // "the", between "is" and a code
+	comparer    map[string]bool // "than", before an amount
+	example     map[string]bool // "such as", before a quotation
+	refusal     map[string]bool // "not", before a verb
+	plain       map[string]bool // "pickup": before or after "code", it does not change its meaning
+	namedBehind map[string]bool // nouns whose name follows them: "código postal"
+	namedBefore map[string]bool // nouns other than "code" whose name precedes them: "ürün kodu"
+	number      map[string]bool // "number"
+	object      map[string]bool // "it", after a verb
+	this        map[string]bool // "this", before a noun for a code that the sentence before names
+	pronoun     map[string]bool // "it is", for a code that the sentence before names
+	company     map[string]bool // "Ltd", in the address of a company; case matters
 }) {
 	set := func(section string) map[string]bool {
 		words := map[string]bool{}
@@ -60,5 +68,8 @@ var wordSets = sync.OnceValue(func() (sets struct {
 	}
 	sets.copula, sets.article, sets.refusal = set("copula"), set("article"), set("refusal")
 	sets.comparer, sets.example = set("comparer"), set("example")
+	sets.plain, sets.namedBehind, sets.namedBefore = set("plain"), set("named-behind"), set("named-before")
+	sets.number, sets.this, sets.object = set("number"), set("this"), set("object")
+	sets.pronoun, sets.company = set("pronoun"), set("company")
 	return sets
 })

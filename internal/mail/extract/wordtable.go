@@ -177,6 +177,11 @@ func compoundKind(word string) wordKind {
 			return codeNoun
 		}
 	}
+	for _, end := range []string{"passwort", "kennwort", "wachtwoord", "lösenord", "passord"} {
+		if strings.HasSuffix(word, end) {
+			return weakNoun
+		}
+	}
 	if strings.HasSuffix(word, "nummer") || strings.HasSuffix(word, "numer") {
 		return otherThing
 	}
