@@ -285,8 +285,8 @@ func (c *Client) GetTemplate(ctx context.Context, params gen.GetTemplateParams, 
 // GetThread calls GET /v1/inboxes/{inbox_id}/threads/{thread_id}.
 //
 // Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
-// latest 100, or fewer if their texts are very long. To get all of them, list messages with
-// `thread_id`.
+// latest 100, or fewer if their texts are very long: then `message_count` is larger than the number of
+// `messages`. To get all of them, list the messages of the inbox with `thread_id`, page by page.
 func (c *Client) GetThread(ctx context.Context, params gen.GetThreadParams, options ...gen.RequestOption) (*gen.ThreadWithMessages, error) {
 	return unwrap(c.api.GetThread(ctx, params, options...))
 }

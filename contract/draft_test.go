@@ -104,6 +104,24 @@ func deletedMessages(t *testing.T, w *world) {
 		w.send(t, w.call(id).at(path)).wantCode(t, http.StatusNotFound, "not_found")
 	}
 	w.send(t, w.call("replyToMessage").at(path+"/reply").saying(`{"text":"t"}`)).wantCode(t, http.StatusNotFound, "not_found")
+
+	// A repeated request does nothing again after the deletion of what it created.
+	in := w.newInbox(t)
+	calls := w.waysToSend(in, w.receive(t, in), "stranger@example.net")
+	calls["simulate"] = w.call("simulateMessage").at("/v1/inboxes/" + in.ID + "/simulate").saying(`{"from":"ana@example.org"}`)
+	for _, c := range calls {
+		c = c.with(idempotencyKey, "deleted")
+		m := read[message](t, w.send(t, c).want(t, http.StatusCreated))
+		w.send(t, w.call("deleteMessage").at("/v1/messages/"+m.ID)).want(t, http.StatusOK)
+		w.send(t, c).wantCode(t, http.StatusGone, "message_expired")
+	}
+	guarded := w.newInboxWith(t, `{"send_policy":"approval"}`)
+	m = w.receive(t, guarded)
+	d := read[draft](t, w.send(t, w.waysToSend(guarded, m, "stranger@example.net")["forward"]).want(t, http.StatusAccepted))
+	reject := w.call("rejectDraft").at("/v1/drafts/"+d.ID+"/reject").with(idempotencyKey, "deleted")
+	w.send(t, reject).want(t, http.StatusOK)
+	w.send(t, w.call("deleteMessage").at("/v1/messages/"+m.ID)).want(t, http.StatusOK)
+	w.send(t, reject).wantCode(t, http.StatusGone, "message_expired")
 }
 
 // simulate stores a simulated message in the inbox.

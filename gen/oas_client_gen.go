@@ -705,8 +705,8 @@ type ThreadsInvoker interface {
 	// GetThread invokes getThread operation.
 	//
 	// Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
-	// latest 100, or fewer if their texts are very long. To get all of them, list messages with
-	// `thread_id`.
+	// latest 100, or fewer if their texts are very long: then `message_count` is larger than the number of
+	// `messages`. To get all of them, list the messages of the inbox with `thread_id`, page by page.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error)
@@ -4726,8 +4726,8 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 // GetThread invokes getThread operation.
 //
 // Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
-// latest 100, or fewer if their texts are very long. To get all of them, list messages with
-// `thread_id`.
+// latest 100, or fewer if their texts are very long: then `message_count` is larger than the number of
+// `messages`. To get all of them, list the messages of the inbox with `thread_id`, page by page.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (c *Client) GetThread(ctx context.Context, params GetThreadParams, options ...RequestOption) (*ThreadWithMessages, error) {

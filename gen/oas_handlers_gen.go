@@ -4946,8 +4946,8 @@ func (s *Server) handleGetTemplateRequest(args [1]string, argsEscaped bool, w ht
 // handleGetThreadRequest handles getThread operation.
 //
 // Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
-// latest 100, or fewer if their texts are very long. To get all of them, list messages with
-// `thread_id`.
+// latest 100, or fewer if their texts are very long: then `message_count` is larger than the number of
+// `messages`. To get all of them, list the messages of the inbox with `thread_id`, page by page.
 //
 // GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 func (s *Server) handleGetThreadRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

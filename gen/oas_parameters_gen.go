@@ -197,7 +197,8 @@ func decodeCancelEmailParams(args [1]string, argsEscaped bool, r *http.Request) 
 // CreateContactParams is parameters of createContact operation.
 type CreateContactParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -288,7 +289,8 @@ func decodeCreateContactParams(args [0]string, argsEscaped bool, r *http.Request
 // CreateDomainParams is parameters of createDomain operation.
 type CreateDomainParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -379,7 +381,8 @@ func decodeCreateDomainParams(args [0]string, argsEscaped bool, r *http.Request)
 // CreateInboxParams is parameters of createInbox operation.
 type CreateInboxParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -470,7 +473,8 @@ func decodeCreateInboxParams(args [0]string, argsEscaped bool, r *http.Request) 
 // CreateListEntryParams is parameters of createListEntry operation.
 type CreateListEntryParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -561,7 +565,8 @@ func decodeCreateListEntryParams(args [0]string, argsEscaped bool, r *http.Reque
 // CreateSuppressionParams is parameters of createSuppression operation.
 type CreateSuppressionParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -652,7 +657,8 @@ func decodeCreateSuppressionParams(args [0]string, argsEscaped bool, r *http.Req
 // CreateTemplateParams is parameters of createTemplate operation.
 type CreateTemplateParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -1681,7 +1687,8 @@ func decodeDownloadFileParams(args [1]string, argsEscaped bool, r *http.Request)
 // ForwardMessageParams is parameters of forwardMessage operation.
 type ForwardMessageParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 	// The ID of the message.
 	MessageID string
@@ -9163,7 +9170,8 @@ func decodePreviewTemplateParams(args [1]string, argsEscaped bool, r *http.Reque
 // RejectDraftParams is parameters of rejectDraft operation.
 type RejectDraftParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 	// The ID of the draft.
 	DraftID string
@@ -9586,7 +9594,8 @@ func decodeReplayWebhookParams(args [1]string, argsEscaped bool, r *http.Request
 // ReplyToMessageParams is parameters of replyToMessage operation.
 type ReplyToMessageParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 	// The ID of the message.
 	MessageID string
@@ -10169,7 +10178,8 @@ func decodeRotateWebhookSecretParams(args [1]string, argsEscaped bool, r *http.R
 // SendDraftParams is parameters of sendDraft operation.
 type SendDraftParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 	// The ID of the draft.
 	DraftID string
@@ -10334,7 +10344,8 @@ func decodeSendDraftParams(args [1]string, argsEscaped bool, r *http.Request) (p
 // SendEmailParams is parameters of sendEmail operation.
 type SendEmailParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -10425,7 +10436,8 @@ func decodeSendEmailParams(args [0]string, argsEscaped bool, r *http.Request) (p
 // SendEmailBatchParams is parameters of sendEmailBatch operation.
 type SendEmailBatchParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 
@@ -10516,7 +10528,8 @@ func decodeSendEmailBatchParams(args [0]string, argsEscaped bool, r *http.Reques
 // SendMessageParams is parameters of sendMessage operation.
 type SendMessageParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 	// The ID of the inbox.
 	InboxID string
@@ -10681,7 +10694,8 @@ func decodeSendMessageParams(args [1]string, argsEscaped bool, r *http.Request) 
 // SimulateMessageParams is parameters of simulateMessage operation.
 type SimulateMessageParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 	// The ID of the inbox.
 	InboxID string
@@ -11867,7 +11881,8 @@ func decodeUpdateWebhookParams(args [1]string, argsEscaped bool, r *http.Request
 // UpsertContactsParams is parameters of upsertContacts operation.
 type UpsertContactsParams struct {
 	// A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and
-	// body gets the response of the first.
+	// body gets the response of the first. If the message or draft that it created was deleted since, it
+	// gets 410 `message_expired`, and nothing is sent again.
 	IdempotencyKey OptString `json:",omitempty,omitzero"`
 }
 

@@ -1536,7 +1536,7 @@ type ContactCreate struct {
 	FirstName OptNilString `json:"first_name"`
 	// The last name.
 	LastName OptNilString `json:"last_name"`
-	// Your own data, at most 4 KB of compact JSON.
+	// Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox.
 	Metadata OptFreeObject `json:"metadata"`
 	// Your own labels.
 	Tags OptTags `json:"tags"`
@@ -4167,7 +4167,7 @@ type EmailBatchRecipient struct {
 	Variables OptFreeObject `json:"variables"`
 	// Your own labels, to filter emails by.
 	Tags OptTags `json:"tags"`
-	// Your own data, at most 4 KB of compact JSON.
+	// Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox.
 	Metadata OptFreeObject `json:"metadata"`
 }
 
@@ -4217,7 +4217,8 @@ func (s *EmailBatchRecipient) SetMetadata(val OptFreeObject) {
 type EmailBatchSend struct {
 	// The sender, on one of your verified domains or on the installation's mail domain. On the latter,
 	// every account but the first uses the addresses of its inboxes only; otherwise 403
-	// `domain_not_verified`.
+	// `domain_not_verified`. Emails from the address or an alias of an inbox follow its `send_policy`:
+	// under `approval` they become `drafts`.
 	From Address `json:"from"`
 	// The subject line. Takes precedence over the subject of the template.
 	Subject string `json:"subject"`
@@ -4644,7 +4645,8 @@ func (s *EmailList) SetCursor(val NilString) {
 type EmailSend struct {
 	// The sender, on one of your verified domains or on the installation's mail domain. On the latter,
 	// every account but the first uses the addresses of its inboxes only; otherwise 403
-	// `domain_not_verified`.
+	// `domain_not_verified`. An email from the address or an alias of an inbox follows its `send_policy`:
+	// under `approval` it becomes a draft.
 	From Address `json:"from"`
 	// The recipients.
 	To Recipients `json:"to"`
@@ -4668,7 +4670,7 @@ type EmailSend struct {
 	Attachments []EmailAttachmentInput `json:"attachments"`
 	// Your own labels, to filter emails by.
 	Tags OptTags `json:"tags"`
-	// Your own data, at most 4 KB of compact JSON.
+	// Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox.
 	Metadata OptFreeObject `json:"metadata"`
 	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
 	Category OptNilEmailSendCategory `json:"category"`
@@ -7985,7 +7987,8 @@ func (s *MessageView) UnmarshalText(data []byte) error {
 	}
 }
 
-// Your own key-value data. Numbers keep their exact value.
+// Your own key-value data. Numbers keep their exact value; 400 for one that a 64-bit float cannot
+// hold, such as 1e400.
 // Ref: #/components/schemas/Metadata
 type Metadata map[string]jx.Raw
 
@@ -7998,7 +8001,8 @@ func (s *Metadata) init() Metadata {
 	return m
 }
 
-// Your own key-value data. Numbers keep their exact value.
+// Your own key-value data. Numbers keep their exact value; 400 for one that a 64-bit float cannot
+// hold, such as 1e400.
 // Ref: #/components/schemas/MetadataResponse
 type MetadataResponse map[string]jx.Raw
 
@@ -11452,9 +11456,9 @@ func (s *SendLimitsOnLimit) UnmarshalText(data []byte) error {
 }
 
 // `open` sends to anyone, `reply_only` only to addresses that have written to this inbox, `approval`
-// turns every send, reply and forward into a draft. The scope `send` may tighten the policy of an
-// inbox. Loosening it, or creating an inbox that is looser than the installation's default, needs
-// `admin`: otherwise 403 `insufficient_scope`.
+// turns every send, reply and forward, and every email from its address, into a draft. The scope
+// `send` may tighten the policy of an inbox. Loosening it, or creating an inbox that is looser than
+// the installation's default, needs `admin`: otherwise 403 `insufficient_scope`.
 // Ref: #/components/schemas/SendPolicy
 type SendPolicy string
 
@@ -12804,7 +12808,7 @@ type ThreadWithMessages struct {
 	LastMessageAt time.Time `json:"last_message_at"`
 	// When the thread was created.
 	CreatedAt time.Time `json:"created_at"`
-	// The messages, oldest first, without their HTML.
+	// The latest messages, oldest first, without their HTML. `message_count` is the number of all.
 	Messages []Message `json:"messages"`
 }
 

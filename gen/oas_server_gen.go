@@ -641,8 +641,8 @@ type ThreadsHandler interface {
 	// GetThread implements getThread operation.
 	//
 	// Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the
-	// latest 100, or fewer if their texts are very long. To get all of them, list messages with
-	// `thread_id`.
+	// latest 100, or fewer if their texts are very long: then `message_count` is larger than the number of
+	// `messages`. To get all of them, list the messages of the inbox with `thread_id`, page by page.
 	//
 	// GET /v1/inboxes/{inbox_id}/threads/{thread_id}
 	GetThread(ctx context.Context, params GetThreadParams) (*ThreadWithMessages, error)

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,18 +88,44 @@ func addressFromAPI(field string, a gen.Address) (mail.Address, error) {
 	return addr, nil
 }
 
-// isOwn reports whether mail to email reaches the inbox. It ignores case and
-// tags.
+// isOwn reports whether email is the address of the inbox or one of its aliases. It
+// ignores case and tags.
 func isOwn(in store.Inbox, email string) bool {
-	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
-	name, _, _ := strings.Cut(local, "+")
+	name, domain := cutTag(email)
 	own, at, _ := strings.Cut(in.Address, "@")
 	return domain == at && (name == own || slices.Contains(in.Aliases.V, name))
 }
 
-// others returns the addresses that do not belong to the inbox itself.
-func others(in store.Inbox, list []mail.Address) []mail.Address {
-	return slices.DeleteFunc(slices.Clone(list), func(a mail.Address) bool { return isOwn(in, a.Email) })
+// cutTag returns the local part of an address without its tag, and its domain, in
+// lower case.
+func cutTag(email string) (name, domain string) {
+	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
+	name, _, _ = strings.Cut(local, "+")
+	return name, domain
+}
+
+// others returns the addresses that are not those of the inbox itself. m is the
+// message that it replies to, which was delivered to one of its addresses.
+func (a *API) others(ctx context.Context, in store.Inbox, m store.Message, list []mail.Address) ([]mail.Address, error) {
+	var out []mail.Address
+	for _, to := range list {
+		name, domain := cutTag(to.Email)
+		own := isOwn(in, to.Email)
+		if m.DeliveredTo != nil {
+			reached, at := cutTag(*m.DeliveredTo)
+			own = own || name == reached && domain == at
+		}
+		if !own && in.CatchAll && (domain == in.Domain || strings.HasSuffix(domain, "."+in.Domain)) {
+			var err error
+			if own, err = a.cfg.Incoming.Reaches(ctx, in, to.Email); err != nil {
+				return nil, err
+			}
+		}
+		if !own {
+			out = append(out, to)
+		}
+	}
+	return out, nil
 }
 
 // without returns the addresses that are in none of the other lists, without

@@ -34,7 +34,7 @@ type Config struct {
 	// caller, and its requests to local run as that caller. Nil disables the
 	// endpoint.
 	MCP func(local http.RoundTripper) (http.Handler, error)
-	// Incoming stores simulated messages.
+	// Incoming stores simulated messages, and knows which inbox an address reaches.
 	Incoming Incoming
 	// Domains manages the accounts' own domains.
 	Domains *domains.Domains

@@ -54,8 +54,8 @@ func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (gen.SendEmailR
 	return a.enqueueEmail(ctx, s)
 }
 
-// enqueueEmail queues one email and caches the response of an idempotent call. A
-// send over a limit may become a draft.
+// enqueueEmail queues one email and caches the response of an idempotent call. If
+// the email needs approval, it becomes a draft.
 func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (gen.SendEmailRes, error) {
 	ns, err := a.newEmails(ctx, s)
 	if err != nil {
@@ -290,11 +290,6 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, errSender("belongs or belonged to an inbox, so this account cannot send from it")
 	case httpapi.Visible(k) != nil && !slices.Contains(httpapi.Visible(k), in.ID):
 		return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
-	case in.SendPolicy == store.PolicyApproval:
-		return none, &httpapi.Error{
-			Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientNotAllowed, Param: "from",
-			Message: "this inbox sends only what was approved, so not by this way",
-		}
 	}
 	return in, nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +41,9 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("read %s: %w", field, err)
 	}
+	if place := tooLarge(field, v); place != "" {
+		return nil, httpapi.Invalid(place, "%s", outOfRange)
+	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
@@ -50,6 +55,41 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 		return nil, tooLong
 	}
 	return kept, nil
+}
+
+// outOfRange is what is wrong with a number beyond float64. Most clients could not read
+// a response with it.
+const outOfRange = "is out of range: write the number as a string"
+
+// isOutOfRange reports whether a number, as it is written, is beyond float64. A number
+// too small for float64 is not: clients read it as 0.
+func isOutOfRange(number string) bool {
+	_, err := strconv.ParseFloat(number, 64)
+	return err != nil
+}
+
+// tooLarge returns the place of the first number in v that is out of range, or "".
+// field is the place of v.
+func tooLarge(field string, v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if isOutOfRange(v.String()) {
+			return field
+		}
+	case []any:
+		for i, item := range v {
+			if place := tooLarge(fmt.Sprintf("%s[%d]", field, i), item); place != "" {
+				return place
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if place := tooLarge(httpapi.JoinPath(field, name), v[name]); place != "" {
+				return place
+			}
+		}
+	}
+	return ""
 }
 
 // Limits of the values of metadata and tags. The contract states those of
@@ -120,8 +160,8 @@ func scalarFault(v jx.Raw, maxText int) string {
 		if len(v) > maxNumberText {
 			return fmt.Sprintf("must have at most %d characters, but has %d", maxNumberText, len(v))
 		}
-		if _, err := strconv.ParseFloat(string(v), 64); err != nil { // most clients could not read it
-			return "is out of range"
+		if isOutOfRange(string(v)) {
+			return outOfRange
 		}
 	case jx.Bool:
 	default:

@@ -56,6 +56,53 @@ func TestRecipientsOfAReply(t *testing.T) {
 	})
 }
 
+// An alias, an address that the inbox had once, and an address that only a catch-all
+// inbox receives are the inbox's own: a reply does not go there.
+func TestReplyDoesNotGoToAnAliasOrACatchAllAddress(t *testing.T) {
+	t.Parallel()
+	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
+		d := s.newDomain(t, "ann.example")
+		zone.publish(d, "OWNERSHIP", "DKIM")
+		s.verify(t, d.ID)
+		inbox := func(body string) store.Inbox {
+			t.Helper()
+			id := s.do(t, http.MethodPost, "/v1/inboxes", body).want(t, http.StatusCreated).str(t, "id")
+			in, err := s.store.Inbox(t.Context(), s.account, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return in
+		}
+		aliased, all := inbox(`{"name":"desk","aliases":["sales"]}`), inbox(`{"name":"all","domain":"ann.example","catch_all":true,"aliases":["orders"]}`)
+		inbox(`{"name":"other","domain":"ann.example","aliases":["second"]}`)
+		for _, tt := range []struct {
+			name        string
+			in          store.Inbox
+			deliveredTo string
+			header      string
+			want        string
+		}{
+			{"an alias", aliased, "sales@mail.example", "To: Sales@mail.example, bob@out.example", "bob@out.example"},
+			{"a former alias", aliased, "former@mail.example", "To: Former@mail.example\nCc: bob@out.example, former+tag@mail.example", "bob@out.example"},
+			{"another inbox on the domain", aliased, "sales@mail.example", "To: sales@mail.example, support@mail.example", "support@mail.example"},
+			{"a catch-all address", all, "any@ann.example", "To: any@ann.example, bob@out.example\nCc: Any@Ann.example", "bob@out.example"},
+			{"several catch-all addresses", all, "any@ann.example", "To: any@ann.example, more+tag@ann.example\nCc: orders@ann.example, bob@out.example, x@below.ann.example", "bob@out.example"},
+			{"a reserved name", all, "any@ann.example", "To: any@ann.example, postmaster@ann.example", "postmaster@ann.example"},
+			{"other inboxes beside a catch-all inbox", all, "any@ann.example", "To: any@ann.example, other@ann.example\nCc: second@ann.example", "other@ann.example second@ann.example"},
+			{"a Reply-To", all, "any@ann.example", "Reply-To: any@ann.example, carl@out.example\nTo: any@ann.example", ""},
+		} {
+			m := s.receive(t, tt.in, "From: ann@out.example\n"+tt.header+"\nSubject: Hi", func(m *store.NewMessage) { m.DeliveredTo = &tt.deliveredTo })
+			res := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t","reply_all":true,"bcc":"`+tt.deliveredTo+`"}`).want(t, http.StatusCreated)
+			if got := strings.Join(res.strs(t, "cc", "email"), " "); got != tt.want {
+				t.Errorf("%s: cc is %q, want %q", tt.name, got, tt.want)
+			}
+			if to, bcc := res.strs(t, "to", "email"), res.strs(t, "bcc", "email"); len(to) != 1 || len(bcc) != 0 {
+				t.Errorf("%s: to %v, bcc %v", tt.name, to, bcc)
+			}
+		}
+	})
+}
+
 // The sender of the original cannot cause a reply to too many recipients.
 func TestReplyHasNoMoreRecipientsThanASend(t *testing.T) {
 	t.Parallel()

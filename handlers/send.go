@@ -57,7 +57,9 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 	if err != nil {
 		return nil, err
 	}
-	s.answer(m, replyTo, req.ReplyAll.Or(false))
+	if err := a.answer(ctx, &s, m, replyTo, req.ReplyAll.Or(false)); err != nil {
+		return nil, err
+	}
 	if len(s.to) == 0 {
 		return nil, httpapi.Invalid("message_id", "has no address to reply to")
 	}
@@ -136,20 +138,26 @@ func (s *submission) extras(
 
 // answer sets the recipients of a reply to m: its Reply-To, or else its From;
 // for a sent message, its To. The inbox itself is never a recipient.
-func (s *submission) answer(m store.Message, replyTo []mail.Address, all bool) {
-	a := m.Addresses.V
-	to, copied := replyTo, slices.Concat(a.To, a.Cc)
-	if len(to) == 0 && a.From != nil && a.From.Email != "" {
-		to = []mail.Address{*a.From}
+func (a *API) answer(ctx context.Context, s *submission, m store.Message, replyTo []mail.Address, all bool) error {
+	of := m.Addresses.V
+	to, copied := replyTo, slices.Concat(of.To, of.Cc)
+	if len(to) == 0 && of.From != nil && of.From.Email != "" {
+		to = []mail.Address{*of.From}
 	}
 	if m.Direction == store.DirectionOut {
-		to, copied = a.To, a.Cc
+		to, copied = of.To, of.Cc
 	}
-	s.to = others(s.inbox, fromStore(to))
+	s.to = fromStore(to)
 	if all {
 		s.cc = append(s.cc, fromStore(copied)...)
 	}
-	s.cc, s.bcc = others(s.inbox, s.cc), others(s.inbox, s.bcc)
+	for _, list := range []*[]mail.Address{&s.to, &s.cc, &s.bcc} {
+		var err error
+		if *list, err = a.others(ctx, s.inbox, m, *list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func fromStore(in []mail.Address) []mail.Address {

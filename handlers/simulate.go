@@ -14,8 +14,10 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Incoming stores received messages.
+// Incoming receives messages.
 type Incoming interface {
+	// Reaches reports whether mail to an address is delivered to the inbox.
+	Reaches(ctx context.Context, in store.Inbox, rcpt string) (bool, error)
 	// Simulate stores a message in an inbox as if it had been received, marked
 	// as test mode. once caches the response of an idempotent call. The error
 	// for an unacceptable message is a *message.FieldError for the field raw.

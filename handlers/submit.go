@@ -61,7 +61,11 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	case s.raw != nil:
 		s.from = s.raw.From
 	case s.approved != nil && s.approved.Addresses.V.From != nil:
-		s.from.Name = s.approved.Addresses.V.From.Name // as approved
+		from := s.approved.Addresses.V.From
+		s.from.Name = from.Name         // as approved
+		if isOwn(s.inbox, from.Email) { // it may be an alias
+			s.from.Email = from.Email
+		}
 	case s.inbox.DisplayName != nil:
 		s.from.Name = *s.inbox.DisplayName
 	}

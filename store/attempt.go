@@ -234,6 +234,9 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, repo
 	if err != nil {
 		return errIn("move messages", err)
 	}
+	if err := b.noteOpened(ctx, outcomes); err != nil {
+		return errIn("note opens", err)
+	}
 	if err := b.suppress(ctx, outcomes, moved); err != nil {
 		return errIn("suppress", err)
 	}
@@ -379,19 +382,26 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 	if err != nil {
 		return nil, nil, err
 	}
-	return moved, states, b.afterMove(ctx, moved)
-}
-
-// afterMove wakes who waits for the messages, and notes that emails were opened.
-func (b *hotBatch) afterMove(ctx context.Context, moved map[int64]Message) error {
-	for seq, m := range moved {
+	for _, m := range moved {
 		if m.InboxSeq != 0 {
 			b.wake(topic{topicInbox, m.InboxSeq})
 		}
-		if m.Status != EmailOpened && m.Status != EmailClicked {
+	}
+	return moved, states, nil
+}
+
+// noteOpened notes when emails were first opened. An email with a complaint keeps its
+// status, but gets the time.
+func (b *hotBatch) noteOpened(ctx context.Context, outcomes []outcome) error {
+	for _, o := range outcomes {
+		opened := o.Status == RecipientOpened || o.Status == RecipientClicked
+		if o.report != nil {
+			opened = o.report.engages() && !o.report.Bot
+		}
+		if !opened {
 			continue
 		}
-		if _, err := b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, seq, b.now.UnixMicro()); err != nil {
+		if _, err := b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, o.messageSeq, b.now.UnixMicro()); err != nil {
 			return err
 		}
 	}

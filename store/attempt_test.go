@@ -42,7 +42,9 @@ func events(t *testing.T, cfg store.Config, messageSeq int64) []event {
 		Type string `db:"type"`
 		Data string `db:"data"`
 	}
-	if err := openRaw(t, cfg).Select(&rows, `SELECT type, data FROM events WHERE message_seq = $1 ORDER BY seq`, messageSeq); err != nil {
+	db := openRaw(t, cfg)
+	err := db.Select(&rows, `SELECT type, data FROM events WHERE message_seq = $1 ORDER BY seq`, messageSeq)
+	if err = errors.Join(err, db.Close()); err != nil { // at once, because tests call this often
 		t.Fatal(err)
 	}
 	var es []event

@@ -225,7 +225,7 @@ func (b *hotBatch) spend(ctx context.Context, w *hotWrite) (refused, err error) 
 	for _, h := range w.emails {
 		h.refused, h.held = nil, nil
 	}
-	if len(b.budgets)+len(b.listed) == 0 {
+	if len(b.budgets)+len(b.listed) == 0 && !slices.ContainsFunc(w.emails, b.fromApprovalInbox) {
 		return nil, nil
 	}
 	if w.batchID != "" {
@@ -237,11 +237,32 @@ func (b *hotBatch) spend(ctx context.Context, w *hotWrite) (refused, err error) 
 		}
 	}
 	for _, h := range w.emails {
-		if refused, err = b.spendOne(ctx, h.hotMessage, b.inboxOf(h), nil); refused != nil || err != nil {
+		if refused, err = b.spendEmail(ctx, h); refused != nil || err != nil {
 			return refused, err
 		}
 	}
 	return nil, nil
+}
+
+// errNeedsApproval means that an email is from the address of an inbox that sends
+// only what was approved.
+var errNeedsApproval = errors.New("the inbox sends only what was approved")
+
+func (b *hotBatch) fromApprovalInbox(h *hotEmail) bool {
+	in := b.inboxOf(h)
+	return in != nil && in.policy == PolicyApproval
+}
+
+// spendEmail is spendOne for an email. One that needs approval because of its inbox
+// counts against no budget.
+func (b *hotBatch) spendEmail(ctx context.Context, h *hotEmail) (refused, err error) {
+	if !b.fromApprovalInbox(h) {
+		return b.spendOne(ctx, h.hotMessage, b.inboxOf(h), nil)
+	}
+	if refused, err := b.checkRecipients(ctx, h.hotMessage, b.inboxOf(h), nil); refused != nil || err != nil {
+		return refused, err
+	}
+	return errNeedsApproval, nil
 }
 
 // spendBatch is spend for a batch of emails. If all are over a limit, or some of
@@ -256,7 +277,7 @@ func (b *hotBatch) spendBatch(ctx context.Context, w *hotWrite) (refused, err er
 	}
 	drafts, passed := &DraftsError{}, 0
 	for i, h := range w.emails {
-		over, err := b.spendOne(ctx, h.hotMessage, b.inboxOf(h), nil)
+		over, err := b.spendEmail(ctx, h)
 		switch {
 		case err != nil:
 			return nil, err
@@ -296,7 +317,7 @@ func (b *hotBatch) spendBatch(ctx context.Context, w *hotWrite) (refused, err er
 func needsApproval(refused error) bool {
 	over, ok := errors.AsType[*BudgetError](refused)
 	listed, isList := errors.AsType[*ListError](refused)
-	return ok && over.Approval || isList && listed.Approval
+	return ok && over.Approval || isList && listed.Approval || errors.Is(refused, errNeedsApproval)
 }
 
 // NeedsApproval reports whether a send was refused that is to become a draft.

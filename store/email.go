@@ -76,15 +76,16 @@ type NewEmail struct {
 	CreatedBy Sender
 	// Text is the plain text. Limits compare it.
 	Text string
-	// Draft is what an email of a batch becomes when it is over a limit that asks for
-	// approval. It is nil until DraftsError asks for it.
+	// Draft is what an email of a batch becomes when it needs approval. It is nil until
+	// DraftsError asks for it.
 	Draft *NewDraft
 }
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
 // at once or when it is scheduled, and returned. With once, whose row is the
 // Email, the response is cached too. It returns ErrNotFound if the inbox that it
-// is from is deleted, ErrPolicyChanged when that has another policy than n.
+// is from is deleted, ErrPolicyChanged when that has another policy than n, and an
+// error with NeedsApproval when the email must become a draft instead.
 func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Email, error) {
 	all, err := s.enqueueEmails(ctx, "enqueue email", []*NewEmail{n}, hotWrite{once: once})
 	if err != nil {
@@ -114,7 +115,7 @@ type HeldEmail struct {
 }
 
 // EnqueueBatch is EnqueueEmail for many emails at once, all or none, except for
-// those over a limit. The row of once is the Batch. It returns a DraftsError if it
+// those that are over a limit or need approval. The row of once is the Batch. It returns a DraftsError if it
 // needs drafts of some of them.
 func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (Batch, error) {
 	const what = "enqueue batch"
@@ -160,7 +161,7 @@ type hotEmail struct {
 	email          Email // without its Message
 	tags, metadata string
 
-	// Of an email over a limit: why it is left out, or the draft that it becomes.
+	// Of an email that is not sent: why it is left out, or the draft that it becomes.
 	refused error
 	draft   *preparedDraft
 	held    *Draft

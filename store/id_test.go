@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +24,11 @@ func TestNewIDs(t *testing.T) {
 			seen[id] = true
 		}
 	}
-	if a, b := store.NewID("msg_", now), store.NewID("msg_", now.Add(time.Second)); a >= b {
-		t.Errorf("%s does not sort before %s, which is a second younger", a, b)
+	ordered := []string{store.NewLongID("msg_", now.AddDate(50, 0, 0))} // by a former release
+	for _, age := range []time.Duration{0, time.Second, time.Minute, 24 * time.Hour, 10 * 365 * 24 * time.Hour, 50 * 365 * 24 * time.Hour} {
+		ordered = append(ordered, store.NewID("msg_", now.Add(age)))
+	}
+	if !slices.IsSorted(ordered) {
+		t.Errorf("the ids are not in the order of their times: %v", ordered)
 	}
 }

@@ -49,6 +49,11 @@ type CachedResponse struct {
 	Body     []byte `db:"body"`
 }
 
+// Emptied reports whether the response was deleted together with the content of the
+// message or draft that it showed. The key stays used, so that a repeated request
+// sends nothing again.
+func (r CachedResponse) Emptied() bool { return len(r.Body) == 0 }
+
 // CachedResponse returns the response that was cached under the key within
 // CachedResponseTTL, or ErrNotFound.
 func (s *Store) CachedResponse(ctx context.Context, accountID int64, operation, key string) (CachedResponse, error) {
@@ -175,6 +180,10 @@ func (s *Store) isCached(ctx context.Context, tx *sqlx.Tx, once *Once) (bool, er
 	err := tx.GetContext(ctx, &n, q, once.AccountID, once.Operation, once.Key, once.oldest(s.now()))
 	return n > 0, err
 }
+
+// emptyResponses deletes the cached responses that show messages or drafts, and
+// keeps their keys. The ids follow.
+const emptyResponses = `UPDATE idempotency SET body = '' WHERE resource_id IN `
 
 // dropCachedResponses deletes the cached responses that show a resource.
 func (s *Store) dropCachedResponses(ctx context.Context, tx *sqlx.Tx, resourceID string) error {

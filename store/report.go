@@ -130,9 +130,12 @@ func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []Even
 		}
 		return events
 	}
+	event := map[RecipientStatus]EventType{RecipientOpened: EventEmailOpened, RecipientClicked: EventEmailClicked}[r.Status]
 	switch {
 	case r.Status == RecipientComplained && old == RecipientBounced:
 		return RecipientComplained, []EventType{EventMessageComplained}
+	case r.engages() && !r.Bot && (old == RecipientComplained || old == RecipientBounced): // its time counts, not its rank
+		return old, []EventType{event}
 	case at < 0: // it has ended
 		return old, nil
 	case r.Status == RecipientBounced:
@@ -149,7 +152,6 @@ func (r *Report) after(old RecipientStatus) (status RecipientStatus, told []Even
 	case r.Status == RecipientDelivered:
 		return progress[max(at, to)], passed(RecipientDelivered)
 	}
-	event := map[RecipientStatus]EventType{RecipientOpened: EventEmailOpened, RecipientClicked: EventEmailClicked}[r.Status]
 	if r.Bot {
 		return old, []EventType{event}
 	}

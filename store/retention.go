@@ -284,8 +284,8 @@ func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64
 	if err := execIn(ctx, tx, `DELETE FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
 		return nil, errIn("delete contents of drafts", err)
 	}
-	err = execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (SELECT id FROM drafts WHERE seq IN (?))`, seqs)
-	return blobs, errIn("delete cached responses", err)
+	err = execIn(ctx, tx, emptyResponses+`(SELECT id FROM drafts WHERE seq IN (?))`, seqs)
+	return blobs, errIn("empty cached responses", err)
 }
 
 // DeleteDrafts deletes some of the drafts whose content was deleted more than

@@ -113,8 +113,8 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 	if err := s.unindex(ctx, tx, seqs); err != nil {
 		return nil, err
 	}
-	if err := execIn(ctx, tx, `DELETE FROM idempotency WHERE resource_id IN (?)`, ids); err != nil {
-		return nil, errIn("delete cached responses", err)
+	if err := execIn(ctx, tx, emptyResponses+`(?)`, ids); err != nil {
+		return nil, errIn("empty cached responses", err)
 	}
 	err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false WHERE seq IN (?)`, now, seqs)
 	return blobs, errIn("mark as expired", err)

@@ -18,9 +18,9 @@ import (
 	"github.com/postroom/postroom/internal/ids"
 )
 
-// NewID returns an id of 20 characters: prefix, 32 bits of seconds, so that rows made
-// together are together in the index, random bits, and a check character. With a
-// prefix of 4 characters 43 bits are random.
+// NewID returns an id of 20 characters: prefix, 32 bits of seconds, so that ids sort by
+// time, random bits, and a check character. With a prefix of 4 characters 43 bits are
+// random. The long ids of former releases begin with 0, so they sort before these.
 func NewID(prefix string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint32(b[:4], uint32(now.Unix())) //nolint:gosec // until 2106

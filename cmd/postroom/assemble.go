@@ -206,7 +206,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
-		server := httpserver.New(h, cfg, n.log)
+		server := httpserver.New(httpapi.RequestIDs(h, n.now), cfg, n.log)
 		return part{
 			name: name,
 			run:  func() error { return server.Serve(l) },

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/acmecert"
@@ -78,13 +77,11 @@ func leadToHTTPS(api http.Handler, addr net.Addr, base *url.URL) http.Handler {
 		case reads && r.Header.Get("Authorization") == "":
 			http.Redirect(w, r, base.Scheme+"://"+base.Host+r.URL.RequestURI(), http.StatusPermanentRedirect) //nolint:gosec // the host is that of the settings
 		default:
-			id := store.NewID("req_", time.Now())
 			body, _ := json.Marshal(&gen.Error{Error: gen.ErrorBody{ // cannot fail for strings
-				Code: gen.ErrorCodeInvalidRequest, RequestID: id,
+				Code: gen.ErrorCodeInvalidRequest, RequestID: w.Header().Get("X-Request-Id"),
 				Message: "the API is at " + base.String() + ": a key that was sent here went over the network in clear",
 			}})
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
-			w.Header().Set("X-Request-Id", id)
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write(body) // the client may have disconnected
 		}

@@ -17,6 +17,7 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/internal/acmetest"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // httpsClient reaches whatever name at one address.
@@ -101,7 +102,10 @@ func TestHTTPLeadsToHTTPS(t *testing.T) {
 			}
 			w, r := httptest.NewRecorder(), httptest.NewRequest(tt.method, "http://x"+tt.path, nil)
 			r.Header.Set("Authorization", tt.auth)
-			leadToHTTPS(api, addr, base).ServeHTTP(w, r)
+			httpapi.RequestIDs(leadToHTTPS(api, addr, base), time.Now).ServeHTTP(w, r)
+			if id := w.Header().Get("X-Request-Id"); id == "" || tt.status == http.StatusBadRequest && !strings.Contains(w.Body.String(), id) {
+				t.Errorf("request id %q: %s", id, w.Body)
+			}
 			if w.Code != tt.status || w.Header().Get("Location") != tt.location || !strings.Contains(w.Body.String(), tt.says) {
 				t.Errorf("%d to %q: %s", w.Code, w.Header().Get("Location"), w.Body)
 			}

@@ -154,6 +154,17 @@ func Request(ctx context.Context) *http.Request { return infoOf(ctx).r }
 // RequestID returns the id of the request, as in the header X-Request-Id.
 func RequestID(ctx context.Context) string { return infoOf(ctx).id }
 
+const requestIDHeader = "X-Request-Id"
+
+// RequestIDs gives every response a request id, also pages, files and redirects. The
+// handlers below it use the same id.
+func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(requestIDHeader, store.NewID("req_", now()))
+		next.ServeHTTP(w, r)
+	})
+}
+
 // Wrap adds what the generated server lacks: request ids, panics, body limits,
 // and the log.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
@@ -166,10 +177,10 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		if again, ok := httpserver.Resumed(r).(*resumed); ok {
 			info.start = again.start
 			info.resume(again)
-		} else {
+		} else if info.id = w.Header().Get(requestIDHeader); info.id == "" {
 			info.id = store.NewID("req_", info.start)
 		}
-		w.Header().Set("X-Request-Id", info.id)
+		w.Header().Set(requestIDHeader, info.id)
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{
 			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, whole: isMCP(r),

@@ -184,6 +184,12 @@ func (c *Chain) replay(ctx context.Context, o store.Once) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ans.Emptied() {
+		if !bytes.Equal(ans.BodyHash, o.BodyHash) {
+			return nil, errKeyReused
+		}
+		return nil, errEmptied
+	}
 	newType := cachedTypes[ans.Kind]
 	if newType == nil {
 		return nil, fmt.Errorf("cached response of unknown type %q", ans.Kind)
@@ -196,13 +202,22 @@ func (c *Chain) replay(ctx context.Context, o store.Once) (any, error) {
 		return nil, fmt.Errorf("cached response: %w", store.ErrNotFound)
 	}
 	if !bytes.Equal(ans.BodyHash, o.BodyHash) {
-		return nil, &Error{
-			Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeIdempotencyKeyReused, Param: idempotencyHeader,
-			Message: "this Idempotency-Key was used with another body",
-		}
+		return nil, errKeyReused
 	}
 	return v, nil
 }
+
+var (
+	errKeyReused = &Error{
+		Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeIdempotencyKeyReused, Param: idempotencyHeader,
+		Message: "this Idempotency-Key was used with another body",
+	}
+	errEmptied = &Error{
+		Status: http.StatusGone, Code: gen.ErrorCodeMessageExpired, Param: idempotencyHeader,
+		Message: "a request with this Idempotency-Key was done, and the message or draft that it created was deleted since: " +
+			"nothing was sent again. Use another key for a new request",
+	}
+)
 
 // seesCached reports whether the caller may see a cached response. The keys of
 // an account share idempotency keys, but not always inboxes.

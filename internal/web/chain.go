@@ -26,7 +26,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // handling.
 func (d *Dashboard) chain(f func(*page) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &page{d: d, w: w, r: r, requestID: store.NewID("req_", d.now())}
+		p := &page{d: d, w: w, r: r, requestID: w.Header().Get("X-Request-Id")}
+		if p.requestID == "" {
+			p.requestID = store.NewID("req_", d.now())
+		}
 		secure(w.Header())
 		w.Header().Set("X-Request-Id", p.requestID)
 		rc := http.NewResponseController(w)

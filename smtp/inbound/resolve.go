@@ -68,6 +68,15 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	return in, tag, nil
 }
 
+// Reaches reports whether mail to rcpt is delivered to the inbox.
+func (r *Receiver) Reaches(ctx context.Context, in store.Inbox, rcpt string) (bool, error) {
+	to, _, err := r.Resolve(ctx, rcpt)
+	if _, refused := errors.AsType[*smtp.Reply](err); refused {
+		return false, nil
+	}
+	return err == nil && to.Seq == in.Seq, err
+}
+
 // anyAccount is the owner of the installation's own domain, on which all accounts
 // have inboxes.
 const anyAccount = 0
