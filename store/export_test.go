@@ -150,7 +150,7 @@ func (s *Store) FirstDue(all bool) (query string, args []any) {
 	if !all {
 		from = s.due.at(s.now())
 	}
-	return firstDue(from, nil)
+	return firstDue(from, nil, nil)
 }
 
 // DueEndpointsQuery is the query that DueEndpoints runs now.

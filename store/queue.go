@@ -38,22 +38,21 @@ const (
 		LEFT JOIN inboxes s ON s.seq = e.from_inbox`
 )
 
-// ClaimRecipients takes up to limit recipients that are due and not for one of
-// the domains in busy. Pushing their next attempt to the end of the lease is
-// the claim, so that one whose process dies becomes due again by itself. Half of them
-// are those that are due for longest, and half those that have become due last: new
-// mail does not wait behind the backlog of another account. A node that is paused
-// claims none.
-func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string) ([]Claimed, error) {
+// ClaimRecipients takes up to limit recipients that are due, not for one of the
+// domains in busy and not of one of the accounts in full. Pushing their next attempt
+// to the end of the lease is the claim, so that one whose process dies becomes due
+// again by itself. Half of them are those that are due for longest, and half those
+// that have become due last: new mail does not wait behind the backlog of another
+// account. A node that is paused claims none.
+func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Duration, busy []string, full ...int64) ([]Claimed, error) {
 	if s.Paused() != nil {
 		return nil, nil
 	}
 	var w where
 	now := s.engine.Clock(w.arg(s.sharedNow()))
 	w.conds = append(w.conds, "next_attempt_at <= "+now, "next_attempt_at >= "+w.arg(s.due.at(s.now())))
-	if len(busy) > 0 {
-		w.notIn("domain", busy)
-	}
+	notIn(&w, "domain", busy)
+	notIn(&w, "account_id", full)
 	// Materialized, or a plan may run the choice once for each row and take more
 	// than limit.
 	due, oldest := w.sql(), (limit+int(s.claims.Add(1)%2))/2
@@ -130,31 +129,32 @@ func withMessages(ctx context.Context, tx *sqlx.Tx, rows []Recipient) ([]Claimed
 	return claimed, nil
 }
 
-// NextDue returns when the next recipient, not for one of the domains in busy,
-// becomes due, or nil when there is none.
-func (s *Store) NextDue(ctx context.Context, busy []string) (*Time, error) {
+// NextDue returns when the next recipient, not for one of the domains in busy and
+// not of one of the accounts in full, becomes due, or nil when there is none.
+func (s *Store) NextDue(ctx context.Context, busy []string, full ...int64) (*Time, error) {
 	now := s.now()
 	from := s.due.at(now)
+	whole := len(busy)+len(full) == 0
 	if from.UnixMicro() == 0 {
-		first, err := s.firstDue(ctx, from, nil)
+		first, err := s.firstDue(ctx, from, nil, nil)
 		if err != nil {
 			return nil, err
 		}
 		s.due.found(now, first, true)
-		if first == nil || len(busy) == 0 {
+		if first == nil || whole {
 			return first, nil
 		}
 		from = s.due.at(now)
 	}
-	first, err := s.firstDue(ctx, from, busy)
-	if err == nil && len(busy) == 0 {
+	first, err := s.firstDue(ctx, from, busy, full)
+	if err == nil && whole {
 		s.due.found(now, first, false)
 	}
 	return first, err
 }
 
-func (s *Store) firstDue(ctx context.Context, from Time, busy []string) (*Time, error) {
-	q, args := firstDue(from, busy)
+func (s *Store) firstDue(ctx context.Context, from Time, busy []string, full []int64) (*Time, error) {
+	q, args := firstDue(from, busy, full)
 	var t []Time
 	err := s.read.SelectContext(ctx, &t, q, args...)
 	if err != nil || len(t) == 0 {
@@ -164,12 +164,11 @@ func (s *Store) firstDue(ctx context.Context, from Time, busy []string) (*Time, 
 }
 
 // firstDue is the query for when the first recipient from a time on is due.
-func firstDue(from Time, busy []string) (q string, args []any) {
+func firstDue(from Time, busy []string, full []int64) (q string, args []any) {
 	var w where
 	w.add("next_attempt_at >= ?", from)
-	if len(busy) > 0 {
-		w.notIn("domain", busy)
-	}
+	notIn(&w, "domain", busy)
+	notIn(&w, "account_id", full)
 	return `SELECT next_attempt_at FROM recipients` + w.sql() + ` ORDER BY next_attempt_at LIMIT 1`, w.args
 }
 

@@ -261,7 +261,10 @@ func (w *where) sql() string {
 }
 
 // notIn adds the condition that column is none of values.
-func (w *where) notIn(column string, values []string) {
+func notIn[T any](w *where, column string, values []T) {
+	if len(values) == 0 {
+		return
+	}
 	ps := make([]string, len(values))
 	for i, v := range values {
 		ps[i] = w.arg(v)

@@ -53,7 +53,7 @@ func describe(ctx context.Context, err error) string {
 		return "no TLS"
 	case errors.Is(err, errGarbled):
 		return "the reply is not SMTP"
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), isTimeout(err):
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded), isTimeout(err):
 		return "timed out"
 	case noTLS:
 		return "TLS failed"

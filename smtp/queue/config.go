@@ -71,8 +71,9 @@ type Config struct {
 	// MaxPerDomain is the number of concurrent transactions per domain; 0 means
 	// 5.
 	MaxPerDomain int
-	// MaxConns is the number of concurrent transactions with other servers, and
-	// the number of idle connections in addition; 0 means 50.
+	// MaxConns is the number of concurrent transactions with other servers of one
+	// account, and the number of idle connections in addition; 0 means 50. All
+	// accounts together may have half as many transactions more.
 	MaxConns int
 	// MessagesPerConn is the number of messages per connection; 0 means 100. A
 	// server may set a lower limit (RFC 9422).

@@ -12,22 +12,27 @@ import (
 )
 
 // deliver performs the attempt of a job. It cancels the attempt when ctx is
-// cancelled or the claim is lost; the time limit of the attempt is a deadline.
+// cancelled or the claim is lost. The dispatcher ends one that takes too long; the
+// deadline leaves time for the reply to a whole message.
 func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 	if !j.claim.ours(q.now()) {
 		// Another claim will deliver it, or already does.
 		q.log.DebugContext(ctx, "claim expired before delivery", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
 		return outcome{}
 	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTime)
-	defer cancel()
+	timed, stop := context.WithTimeout(ctx, j.maxTime()+q.dialer.Timeouts.Done)
+	defer stop()
+	attempt, cancel := context.WithCancelCause(timed)
+	defer cancel(nil)
 	j.claim.begin(cancel)
 	return outcome{q.attempt(attempt, j)}
 }
 
 // brokenOff reports whether the attempt was cancelled, because the queue stops or
-// the claim was lost.
-func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), context.Canceled) }
+// the claim was lost. An attempt that took too long was not.
+func brokenOff(attempt context.Context) bool {
+	return errors.Is(context.Cause(attempt), context.Canceled)
+}
 
 // attempt returns a result for each recipient of the job.
 func (q *Queue) attempt(ctx context.Context, j *job) []result {

@@ -79,8 +79,8 @@ func TestDeadDestinationsTakeHalfOfTheSlots(t *testing.T) {
 	d.add([]*job{good})
 	<-ran
 	d.mu.Lock()
-	if d.probing != 2 {
-		t.Errorf("%d dead domains are tried at a time, want 2", d.probing)
+	if n := d.probing[0]; n != 2 {
+		t.Errorf("%d dead domains are tried at a time, want 2", n)
 	}
 	d.mu.Unlock()
 	close(release)

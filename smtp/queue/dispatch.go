@@ -29,7 +29,7 @@ func (d dest) network() bool { return d.kind == toMX || d.kind == toRelay }
 // dispatcher runs each job in its own goroutine, within limits per destination
 // and in total (limits.network or limits.local). Other jobs wait in order. A job
 // with a busy destination does not delay later jobs, and unreachable destinations
-// use at most half of the network limit.
+// use at most half of the network limit of an account: see share.go.
 type dispatcher struct {
 	limits dispatchLimits
 	now    func() time.Time
@@ -37,12 +37,14 @@ type dispatcher struct {
 	mu        sync.Mutex
 	waiting   []*job
 	dests     map[dest]*destState
-	running   map[bool]int // running jobs, by dest.network
-	probing   int          // running jobs of unreachable destinations
-	recording int          // jobs that have finished but are not recorded
-	swept     time.Time    // last cleanup of unreachable destinations
+	running   map[bool]int  // running jobs, by dest.network
+	accounts  map[int64]int // running jobs on the network, by account
+	probing   map[int64]int // those of unreachable destinations
+	recording int           // jobs that have finished but are not recorded
+	swept     time.Time     // last cleanup of unreachable destinations
 	all       map[*job]struct{}
-	claimed   int // recipients in waiting, running and recording jobs
+	claimed   int       // recipients in waiting jobs, and see weight
+	short     time.Time // since when there has been too little room for more, or zero
 	jobs      sync.WaitGroup
 	// freed receives a value when there may be room for more jobs.
 	freed chan struct{}
@@ -51,7 +53,8 @@ type dispatcher struct {
 type dispatchLimits struct {
 	domain  int // concurrent jobs per domain
 	relay   int // concurrent jobs to the relay
-	network int // concurrent jobs on the network
+	network int // concurrent jobs on the network of one account
+	spare   int // further concurrent jobs on the network, for other accounts
 	local   int // concurrent local jobs
 	claimed int // claimed recipients
 }
@@ -75,9 +78,9 @@ func newDispatcher(limits dispatchLimits, now func() time.Time) *dispatcher {
 		limits:  limits,
 		now:     now,
 		dests:   map[dest]*destState{},
-		running: map[bool]int{},
-		all:     map[*job]struct{}{},
-		freed:   make(chan struct{}, 1),
+		running: map[bool]int{}, accounts: map[int64]int{}, probing: map[int64]int{},
+		all:   map[*job]struct{}{},
+		freed: make(chan struct{}, 1),
 	}
 }
 
@@ -106,7 +109,7 @@ func (d *dispatcher) start() {
 		s, network := d.dests[j.dest], j.dest.network()
 		limit := s.limit(d.limits.of(j.dest), now)
 		probe := s.dead(now)
-		if s.running >= limit || d.running[network] >= d.slots(network) || probe && d.probing >= max(1, d.limits.network/2) {
+		if s.running >= limit || d.full(j) || probe && d.probing[j.account()] >= max(1, d.limits.network/2) {
 			left = append(left, j)
 			continue
 		}
@@ -116,21 +119,18 @@ func (d *dispatcher) start() {
 		s.waiting--
 		s.running++
 		d.running[network]++
-		if probe {
-			d.probing++
+		if network {
+			d.accounts[j.account()]++
 		}
-		j.reached = s.reached
+		if probe {
+			d.probing[j.account()]++
+		}
+		d.count(d.weight(j) - len(j.rcpts))
+		j.reached, j.started = s.reached, now
 		go d.run(j, probe)
 	}
 	clear(d.waiting[len(left):])
 	d.waiting = left
-}
-
-func (d *dispatcher) slots(network bool) int {
-	if network {
-		return d.limits.network
-	}
-	return d.limits.local
 }
 
 // run performs the attempt of a job and records the result. It frees the job's
@@ -173,8 +173,11 @@ func (d *dispatcher) vacate(j *job, probe bool) {
 	defer d.mu.Unlock()
 	d.dests[j.dest].running--
 	d.running[j.dest.network()]--
+	if j.dest.network() {
+		subtract(d.accounts, j.account())
+	}
 	if probe {
-		d.probing--
+		subtract(d.probing, j.account())
 	}
 	d.leaveAlone(j.dest)
 	d.start()
@@ -190,13 +193,22 @@ func (d *dispatcher) leaveAlone(to dest) {
 
 // forget removes a job that is recorded or released. The caller holds the lock.
 func (d *dispatcher) forget(j *job) {
-	before := d.free()
-	d.claimed -= len(j.rcpts)
-	if before < d.limits.atLeast() && d.free() >= d.limits.atLeast() {
-		d.signal()
+	if j.started.IsZero() {
+		d.count(-len(j.rcpts))
+	} else {
+		d.count(-d.weight(j))
 	}
 	delete(d.all, j)
 	d.jobs.Done()
+}
+
+// count adds n to the claimed recipients.
+func (d *dispatcher) count(n int) {
+	before := d.free()
+	d.claimed += n
+	if before < d.limits.atLeast() && d.free() >= d.limits.atLeast() {
+		d.signal()
+	}
 }
 
 func (d *dispatcher) signal() {
@@ -206,15 +218,26 @@ func (d *dispatcher) signal() {
 	}
 }
 
-// room returns how many more recipients may be claimed. It returns 0 for small
-// numbers, because a large claim costs little more than a small one.
-func (d *dispatcher) room() int {
+// room returns how many more recipients may be claimed, not counting those of the
+// accounts in full. It returns 0 for small numbers, because a large claim costs
+// little more than a small one. It also ends attempts that take too long.
+func (d *dispatcher) room() (n int, full []int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.free() < d.limits.atLeast() {
-		return 0
+	now := d.now()
+	d.endSlow(now)
+	if d.free() >= d.limits.atLeast() {
+		d.short = time.Time{}
+		return d.free(), nil
 	}
-	return d.free()
+	if d.short.IsZero() {
+		d.short = now
+	}
+	if now.Sub(d.short) < shortFor {
+		return 0, nil
+	}
+	d.short = now
+	return d.spareRoom()
 }
 
 func (d *dispatcher) free() int { return d.limits.claimed - d.claimed }

@@ -45,7 +45,7 @@ func TestPlacesAreNotHeldWhileOutcomesAreRecorded(t *testing.T) {
 		<-attempted
 	}
 	d.wait()
-	if room := d.room(); room != 1000 || len(d.dests) != 0 || d.recording != 0 {
+	if room, _ := d.room(); room != 1000 || len(d.dests) != 0 || d.recording != 0 {
 		t.Errorf("room for %d, %d destinations and %d to record at the end", room, len(d.dests), d.recording)
 	}
 }
@@ -61,14 +61,14 @@ func TestRefillWaitsForEnoughFreeSlots(t *testing.T) {
 		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), record: recordNothing, attempt: then(func() { <-ends[i] })})
 	}
 	d.add(jobs)
-	if room := d.room(); room != 0 {
+	if room, _ := d.room(); room != 0 {
 		t.Errorf("room for %d, want none until there is for 10", room)
 	}
 	for _, end := range ends[:9] {
 		close(end)
 	}
 	<-d.freed
-	if room := d.room(); room < 10 {
+	if room, _ := d.room(); room < 10 {
 		t.Errorf("room for %d, want 10", room)
 	}
 	for _, end := range ends[9:] {

@@ -22,11 +22,21 @@ type job struct {
 	attempt func() outcome // performs the attempt
 	record  func(outcome)  // stores its result
 
-	began time.Time // when the attempt began
+	began   time.Time // when the attempt began
+	started time.Time // the same, by the clock of the dispatcher
+	data    int64     // bytes of data in the attempt
 
 	claim   *claim
 	reached uint64 // dest's reached counter when the job began
 }
+
+// maxTime returns how long the attempt may take until the message is handed over.
+func (j *job) maxTime() time.Duration {
+	return min(attemptTime+time.Duration(j.data/slowestRate)*time.Second, longestAttempt)
+}
+
+// account returns the account that sends the message.
+func (j *job) account() int64 { return j.rcpts[0].AccountID }
 
 // outcome is the result of an attempt for each recipient of the job.
 // The zero outcome records nothing.
@@ -70,6 +80,9 @@ func (q *Queue) jobsOf(claimed []store.Claimed) []*job {
 			jobs = append(jobs, j)
 		}
 		j.rcpts = append(j.rcpts, c)
+		if j.data == 0 || q.feedback != nil { // else all recipients share the data
+			j.data += c.Message.Size
+		}
 	}
 	return jobs
 }

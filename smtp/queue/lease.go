@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,7 +16,9 @@ type claim struct {
 	until  time.Time       // end of the lease, less a margin
 	open   map[int64]int64 // fences of recipients without a recorded result, by recipient
 	lost   bool
-	cancel context.CancelFunc // cancels the attempt; nil before it begins
+	cancel context.CancelCauseFunc // cancels the attempt; nil before it begins
+	cut    bool                    // the attempt took too long
+	handed bool                    // a server may have the whole message
 }
 
 func newClaim(rcpts []store.Claimed, until time.Time) *claim {
@@ -36,13 +39,52 @@ func (c *claim) ours(now time.Time) bool {
 }
 
 // begin sets the function that cancels the attempt when the claim is lost.
-func (c *claim) begin(cancel context.CancelFunc) {
+func (c *claim) begin(cancel context.CancelCauseFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel = cancel
 	if c.lost {
-		cancel()
+		cancel(nil)
 	}
+}
+
+// errSlow means that an attempt took too long.
+var errSlow = fmt.Errorf("attempt takes too long: %w", context.DeadlineExceeded)
+
+// mayEnd reports whether the attempt can be ended. It cannot while a server may have
+// the whole message, which would be sent again.
+func (c *claim) mayEnd() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cancel != nil && !c.cut && !c.handed
+}
+
+// end ends the attempt as a timeout does, if mayEnd.
+func (c *claim) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancel != nil && !c.cut && !c.handed {
+		c.cut = true
+		c.cancel(errSlow)
+	}
+}
+
+// hand records that a server gets the end of the message, or returns errSlow if
+// the attempt has been ended. handled records that the server has replied.
+func (c *claim) hand() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut {
+		return errSlow
+	}
+	c.handed = true
+	return nil
+}
+
+func (c *claim) handled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handed = false
 }
 
 // settle removes a recipient whose result is recorded or never will be.
@@ -78,7 +120,7 @@ func (c *claim) lose(rcpt int64) {
 	}
 	c.lost = true
 	if c.cancel != nil {
-		c.cancel()
+		c.cancel(nil)
 	}
 }
 

@@ -24,9 +24,17 @@ var retryDelays = [...]time.Duration{
 
 // Timeouts and intervals.
 const (
-	// attemptTime limits an attempt: the steps of one transaction with the timeouts
-	// of RFC 5321, not those of each recipient.
-	attemptTime = 45 * time.Minute
+	// attemptTime limits an attempt until the message is handed over: the steps of one
+	// transaction with the timeouts of RFC 5321, not those of each recipient. Data adds a
+	// second for each slowestRate bytes, up to longestAttempt.
+	attemptTime    = 25 * time.Minute
+	longestAttempt = 45 * time.Minute
+	slowestRate    = 10 << 10
+	// crowdedTime limits an attempt while accounts that send nothing wait for it.
+	crowdedTime = time.Minute
+	// shortFor is how long there must be no room for more recipients before the queue
+	// looks for those of other accounts. The searches take at most a tenth of the time.
+	shortFor = time.Second
 	// pollEvery is how often the queue looks for work without a notification.
 	pollEvery = time.Second
 	// crowdedPause is how long the queue ignores notifications while a destination

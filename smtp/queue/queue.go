@@ -94,6 +94,7 @@ func New(cfg Config) (*Queue, error) {
 		domain:  min(cfg.MaxPerDomain, cfg.MaxConns),
 		relay:   min(relayConns, cfg.MaxConns),
 		network: cfg.MaxConns,
+		spare:   (cfg.MaxConns + 1) / 2,
 		local:   localJobs,
 		claimed: 20 * cfg.MaxConns,
 	}, cfg.Now)
@@ -158,12 +159,16 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	if _, err := q.store.ReleaseResumed(work); err != nil {
 		q.log.WarnContext(ctx, "mail of a resumed sender cannot be queued", "error", err)
 	}
-	room := q.jobs.room()
+	room, full := q.jobs.room()
 	if room <= 0 {
 		return 0, pollEvery, nil
 	}
+	if len(full) > 0 {
+		began := time.Now()
+		defer func() { q.jobs.searched(time.Since(began)) }()
+	}
 	busy := q.jobs.busy()
-	due, err := q.store.NextDue(ctx, busy)
+	due, err := q.store.NextDue(ctx, busy, full...)
 	if err != nil || due == nil {
 		return 0, pollEvery, err
 	}
@@ -175,7 +180,7 @@ func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, er
 	// be unknown and blocked until their lease expires.
 	claiming, cancel := context.WithTimeout(work, claimTimeout)
 	defer cancel()
-	claimed, err := q.store.ClaimRecipients(claiming, min(room, q.batch), q.lease, busy)
+	claimed, err := q.store.ClaimRecipients(claiming, min(room, q.batch), q.lease, busy, full...)
 	if err != nil || len(claimed) == 0 {
 		return 0, pollEvery, err
 	}

@@ -46,7 +46,7 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 				q.noteServer(ctx, j, p)
 				return unlessBrokenOff(ctx, results)
 			}
-			answered = answered || !p.TimedOut
+			answered = answered || !p.TimedOut && ctx.Err() == nil
 		}
 		faults = append(faults, *f)
 	}
@@ -71,7 +71,7 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 func (q *Queue) noteServer(ctx context.Context, j *job, p *outbound.Peer) {
 	switch {
 	case brokenOff(ctx):
-	case p.TimedOut:
+	case p.TimedOut, ctx.Err() != nil:
 		q.jobs.silent(j, outbound.FaultOf(ctx, p.At, os.ErrDeadlineExceeded).Response)
 	default:
 		q.jobs.reachable(j)
@@ -170,8 +170,12 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 		if q.stopped(ctx, j) {
 			return errStopped
 		}
-		return ctx.Err()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return j.claim.hand()
 	})
+	j.claim.handled()
 	switch {
 	case errors.Is(err, outbound.ErrBody):
 		return q.cannotOpen(ctx, j, err)
