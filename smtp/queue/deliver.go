@@ -29,7 +29,6 @@ func (q *Queue) deliver(ctx context.Context, j *job) outcome {
 // the claim was lost.
 func brokenOff(attempt context.Context) bool { return errors.Is(attempt.Err(), context.Canceled) }
 
-// attempt returns a result for each recipient of the job.
 func (q *Queue) attempt(ctx context.Context, j *job) []result {
 	if j.dest.kind == toNobody {
 		return each(j, simulate)
