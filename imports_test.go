@@ -132,7 +132,7 @@ var layers = []layer{
 
 	{pkg: "internal/mail/mailtest", imports: nothing},
 	{pkg: "store/storetest", imports: []string{"store", "internal/mail", "store/migrations", "internal/testpg"}},
-	{pkg: "smtp/smtptest", imports: []string{"internal/skiptest"}},
+	{pkg: "smtp/smtptest"},
 	{pkg: "internal/testpg", imports: nothing},
 	{pkg: "internal/testprogram", imports: nothing},
 	{pkg: "internal/s3test", imports: []string{"internal/skiptest"}},

@@ -67,22 +67,30 @@ type Backup struct {
 // Open opens the backup in a directory. It does not verify the contents; call
 // Check.
 func Open(dir string) (*Backup, error) {
+	b := &Backup{}
+	root, err := openFolder(dir, "a", "backup", manifestFile, &b.Manifest, &b.Format)
+	b.root = root
+	return b, err
+}
+
+// openFolder opens a backup or an export, as article and what name it, and reads the file
+// that describes it.
+func openFolder(dir, article, what, file string, into any, version *int) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open the backup: %w", err)
+		return nil, fmt.Errorf("open the %s: %w", what, err)
 	}
-	b := &Backup{root: root}
-	text, err := root.ReadFile(manifestFile)
+	text, err := root.ReadFile(file)
 	if err == nil {
-		err = json.Unmarshal(text, &b.Manifest)
+		err = json.Unmarshal(text, into)
 	}
-	if err == nil && b.Format != format {
-		err = fmt.Errorf("its format is %d, and this program knows %d", b.Format, format)
+	if err == nil && *version != format {
+		err = fmt.Errorf("its format is %d, and this program knows %d", *version, format)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is not a backup that this program can read: %w", dir, err), root.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not %s %s that this program can read: %w", dir, article, what, err), root.Close())
 	}
-	return b, nil
+	return root, nil
 }
 
 // Close closes the backup.
@@ -117,7 +125,7 @@ func (b *Backup) checkFiles(ctx context.Context, what string, seen func(name str
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		got, err := b.sum(name)
+		got, err := sumOf(b.root.Open(name))
 		if err != nil {
 			return fmt.Errorf("the %s is not whole: %w", what, err)
 		}
@@ -150,15 +158,12 @@ func (b *Backup) each(f func(name, sum string) error) (err error) {
 	return lines.Err()
 }
 
-func (b *Backup) sum(name string) (sum string, err error) {
-	f, err := b.root.Open(name)
+// sumOf returns the checksum of a file that was opened, and closes it.
+func sumOf(f *os.File, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), errors.Join(err, f.Close())
 }

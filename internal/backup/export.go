@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -62,8 +59,11 @@ func WriteExport(ctx context.Context, cfg Config, account string) (x Export, err
 		x, err = w.export(ctx, account, seq)
 		return err
 	}, func(dir string) error {
-		_, err := OpenExport(ctx, dir)
-		return err
+		x, err := OpenExport(ctx, dir)
+		if err != nil {
+			return err
+		}
+		return x.Close()
 	})
 	return x, err
 }
@@ -93,14 +93,7 @@ func (w *writer) export(ctx context.Context, account string, seq int64) (Export,
 	if err = errors.Join(err, to.close()); err != nil {
 		return x, err
 	}
-	text, err := json.MarshalIndent(x, "", "  ")
-	if err != nil {
-		return x, err
-	}
-	if w.Secret != "" {
-		err = w.create(secretFile, strings.NewReader(w.Secret+"\n"))
-	}
-	return x, errors.Join(err, w.create(exportFile, bytes.NewReader(append(text, '\n'))))
+	return x, w.describe(exportFile, x)
 }
 
 // exportedFile stands for content that is in a file of its own.
@@ -155,12 +148,12 @@ func (w *writer) mail(ctx context.Context, x *Export, r *store.Row, key string) 
 		defer func() { _ = blob.Close() }() // it was only read
 		from = blob
 	}
-	count := &counter{Reader: from}
-	if err := w.create(name, count); err != nil {
+	read := store.NewSum()
+	if err := w.create(name, io.TeeReader(from, read)); err != nil {
 		return err
 	}
 	x.Messages++
-	if count.n != size {
+	if read.Size != size {
 		x.Missing = append(x.Missing, id)
 	}
 	for i, column := range r.Names {
@@ -169,18 +162,6 @@ func (w *writer) mail(ctx context.Context, x *Export, r *store.Row, key string) 
 		}
 	}
 	return nil
-}
-
-// counter counts the bytes that are read.
-type counter struct {
-	io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += int64(n)
-	return n, err
 }
 
 // folderName makes a file name of an address or an id.
@@ -197,39 +178,28 @@ func folderName(s string) string {
 
 // tableFile is a file of a table that is being written.
 type tableFile struct {
-	w     *writer
+	*newFile
 	table string
 	names []string
-	file  *os.File
-	sum   hash.Hash
 	out   *bufio.Writer
 }
 
 func (w *writer) openTable(r store.Row) (*tableFile, error) {
-	t := &tableFile{w: w, table: r.Table, sum: sha256.New()}
-	for _, name := range r.Names {
-		if !strings.HasPrefix(name, "export_") {
-			t.names = append(t.names, name)
-		}
-	}
-	name := t.name()
-	if err := w.makeFolder(path.Dir(name)); err != nil {
-		return nil, err
-	}
-	var err error
-	t.file, err = os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := w.open(fileOfTable(r.Table))
 	if err != nil {
 		return nil, err
 	}
-	t.out = bufio.NewWriter(io.MultiWriter(t.file, t.sum))
-	names := make([]any, len(t.names))
-	for i, n := range t.names {
-		names[i] = n
+	t := &tableFile{newFile: f, table: r.Table, out: bufio.NewWriter(f)}
+	var names []any
+	for _, name := range r.Names {
+		if !strings.HasPrefix(name, "export_") {
+			t.names, names = append(t.names, name), append(names, name)
+		}
 	}
 	return t, t.row(names)
 }
 
-func (t *tableFile) name() string { return tableFolder + t.table + ".jsonl" }
+func fileOfTable(table string) string { return tableFolder + table + ".jsonl" }
 
 // exportedBytes is the JSON form of bytes.
 type exportedBytes struct {
@@ -251,14 +221,7 @@ func (t *tableFile) close() error {
 	if t == nil {
 		return nil
 	}
-	err := t.out.Flush()
-	if err == nil {
-		err = t.file.Sync()
-	}
-	if err = errors.Join(err, t.file.Close()); err != nil {
-		return err
-	}
-	return t.w.note(t.name(), t.sum.Sum(nil))
+	return t.newFile.close(t.out.Flush())
 }
 
 // ExportReader is an open export. Close it after use.
@@ -269,21 +232,12 @@ type ExportReader struct {
 
 // OpenExport opens the export in a directory, and verifies the checksums of its files.
 func OpenExport(ctx context.Context, dir string) (*ExportReader, error) {
-	root, err := os.OpenRoot(dir)
+	x := &ExportReader{}
+	root, err := openFolder(dir, "an", "export", exportFile, &x.Export, &x.Format)
 	if err != nil {
-		return nil, fmt.Errorf("open the export: %w", err)
+		return nil, err
 	}
-	x := &ExportReader{files: &Backup{root: root}}
-	text, err := root.ReadFile(exportFile)
-	if err == nil {
-		err = json.Unmarshal(text, &x.Export)
-	}
-	if err == nil && x.Format != format {
-		err = fmt.Errorf("its format is %d, and this program knows %d", x.Format, format)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is not an export that this program can read: %w", dir, err), root.Close())
-	}
+	x.files = &Backup{root: root}
 	if err := x.check(ctx); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -317,7 +271,7 @@ func (x *ExportReader) check(ctx context.Context) error {
 		return fmt.Errorf("the export is not whole: %d of %d messages are listed", messages, x.Messages)
 	}
 	for table, n := range x.Rows {
-		if name := tableFolder + table + ".jsonl"; n > 0 && !seen[name] {
+		if name := fileOfTable(table); n > 0 && !seen[name] {
 			return fmt.Errorf("the export is not whole: %s is not listed", name)
 		}
 	}
@@ -327,11 +281,8 @@ func (x *ExportReader) check(ctx context.Context) error {
 // Import fills an empty database and an empty storage of blobs, and holds pending
 // deliveries. The caller must install the secret first.
 func (x *ExportReader) Import(ctx context.Context, cfg store.Config, blobs store.Blobs) error {
-	to, ok := blobs.(store.BlobRestorer)
-	if !ok {
-		return fmt.Errorf("%T takes no blobs back", blobs)
-	}
-	if err := wantNoBlobs(ctx, blobs); err != nil {
+	to, err := wantNoBlobs(ctx, blobs)
+	if err != nil {
 		return err
 	}
 	return store.Import(ctx, cfg, x.Portable, x.rows(ctx, to))
@@ -372,7 +323,7 @@ func (x *ExportReader) rows(ctx context.Context, blobs store.BlobRestorer) iter.
 var errStopped = errors.New("stopped")
 
 func (x *ExportReader) table(ctx context.Context, table string, f func(store.Row) error) (err error) {
-	file, err := x.files.root.Open(tableFolder + table + ".jsonl")
+	file, err := x.files.root.Open(fileOfTable(table))
 	if err != nil {
 		return err
 	}
@@ -462,10 +413,5 @@ func (x *ExportReader) restoreBlob(ctx context.Context, blobs store.BlobRestorer
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	return blobs.Restore(ctx, key, f, info.Size())
+	return restoreBlob(ctx, blobs, key, f)
 }

@@ -20,14 +20,11 @@ var errSome = errors.New("there is one")
 // dir to blobs and cfg, which must be empty. It holds pending deliveries. The
 // caller must install the secret first.
 func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blobs store.Blobs) error {
-	to, ok := blobs.(store.BlobRestorer)
-	if !ok {
-		return fmt.Errorf("%T takes no blobs back", blobs)
-	}
-	if err := wantNoBlobs(ctx, blobs); err != nil {
+	to, err := wantNoBlobs(ctx, blobs)
+	if err != nil {
 		return err
 	}
-	err := b.each(func(name, _ string) error {
+	err = b.each(func(name, _ string) error {
 		key, ok := strings.CutPrefix(name, blobFolder)
 		if !ok {
 			return nil
@@ -35,7 +32,11 @@ func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blob
 		if !store.IsBlobKey(key) {
 			return fmt.Errorf("the backup is damaged: %q is not the name of a blob", name)
 		}
-		return b.restoreBlob(ctx, to, key)
+		f, err := b.root.Open(name)
+		if err != nil {
+			return err
+		}
+		return restoreBlob(ctx, to, key, f)
 	})
 	if err != nil {
 		return fmt.Errorf("restore blobs: %w", err)
@@ -45,20 +46,21 @@ func (b *Backup) Restore(ctx context.Context, dir string, cfg store.Config, blob
 
 // wantNoBlobs returns an error if the blob storage is not empty. Two
 // installations with the same storage would delete each other's blobs.
-func wantNoBlobs(ctx context.Context, blobs store.Blobs) error {
+func wantNoBlobs(ctx context.Context, blobs store.Blobs) (store.BlobRestorer, error) {
+	to, ok := blobs.(store.BlobRestorer)
+	if !ok {
+		return nil, fmt.Errorf("%T takes no blobs back", blobs)
+	}
 	const everything = 100 * 365 * 24 * time.Hour
 	err := blobs.Each(ctx, time.Now().Add(everything), func(string) error { return errSome })
 	if errors.Is(err, errSome) {
-		return errors.New("the storage of blobs is not empty")
+		return nil, errors.New("the storage of blobs is not empty")
 	}
-	return err
+	return to, err
 }
 
-func (b *Backup) restoreBlob(ctx context.Context, to store.BlobRestorer, key string) (err error) {
-	f, err := b.root.Open(blobFolder + key)
-	if err != nil {
-		return err
-	}
+// restoreBlob restores a blob from a file, and closes the file.
+func restoreBlob(ctx context.Context, to store.BlobRestorer, key string, f *os.File) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -49,7 +50,13 @@ func Write(ctx context.Context, cfg Config) (m Manifest, err error) {
 	err = cfg.inNewFolder(ctx, func(ctx context.Context, w *writer) error {
 		m, err = w.write(ctx)
 		return err
-	}, func(dir string) error { return check(ctx, dir) })
+	}, func(dir string) error {
+		b, err := Open(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(b.Check(ctx), b.Close())
+	})
 	return m, err
 }
 
@@ -114,15 +121,6 @@ func keepBlobs(ctx context.Context, cfg Config, name string, fail context.Cancel
 	}, nil
 }
 
-// check opens the backup in dir and calls Check.
-func check(ctx context.Context, dir string) error {
-	b, err := Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(b.Check(ctx), b.Close())
-}
-
 // writer writes a backup to dir.
 type writer struct {
 	Config
@@ -167,33 +165,27 @@ func (w *writer) write(ctx context.Context) (m Manifest, err error) {
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return m, err
 	}
-	return m, w.writeRest(m)
+	if err := w.describe(manifestFile, m); err != nil {
+		return m, err
+	}
+	sum, err := sumOf(os.Open(filepath.Join(w.dir, databaseFile)))
+	if err != nil {
+		return m, err
+	}
+	return m, w.note(databaseFile, sum)
 }
 
-// writeRest writes the small files and the checksum of the database.
-func (w *writer) writeRest(m Manifest) error {
-	text, err := json.MarshalIndent(m, "", "  ")
+// describe writes the file that describes the backup or the export, and the secret.
+func (w *writer) describe(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := w.create(manifestFile, bytes.NewReader(append(text, '\n'))); err != nil {
-		return err
+	err = w.create(name, bytes.NewReader(append(text, '\n')))
+	if err == nil && w.Secret != "" {
+		err = w.create(secretFile, strings.NewReader(w.Secret+"\n"))
 	}
-	if m.HasSecret {
-		if err := w.create(secretFile, strings.NewReader(w.Secret+"\n")); err != nil {
-			return err
-		}
-	}
-	f, err := os.Open(filepath.Join(w.dir, databaseFile))
-	if err != nil {
-		return err
-	}
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return w.note(databaseFile, h.Sum(nil))
+	return err
 }
 
 func (w *writer) copyBlob(ctx context.Context, key string) (err error) {
@@ -210,22 +202,44 @@ func (w *writer) copyBlob(ctx context.Context, key string) (err error) {
 
 // create writes a file and records its checksum.
 func (w *writer) create(name string, r io.Reader) error {
-	if err := w.makeFolder(path.Dir(name)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := w.open(name)
 	if err != nil {
 		return err
 	}
-	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(f, h), r)
-	if err == nil {
-		err = f.Sync()
+	_, err = io.Copy(f, r)
+	return f.close(err)
+}
+
+// newFile is a file that is being written.
+type newFile struct {
+	io.Writer
+	w    *writer
+	name string
+	file *os.File
+	sum  hash.Hash
+}
+
+func (w *writer) open(name string) (*newFile, error) {
+	if err := w.makeFolder(path.Dir(name)); err != nil {
+		return nil, err
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	return &newFile{io.MultiWriter(f, sum), w, name, f, sum}, nil
+}
+
+// close ends the file, unless err is not nil, and records its checksum.
+func (f *newFile) close(err error) error {
+	if err == nil {
+		err = f.file.Sync()
+	}
+	if err = errors.Join(err, f.file.Close()); err != nil {
 		return err
 	}
-	return w.note(name, h.Sum(nil))
+	return f.w.note(f.name, hex.EncodeToString(f.sum.Sum(nil)))
 }
 
 // makeFolder creates a directory of the backup and its parents.
@@ -241,7 +255,7 @@ func (w *writer) makeFolder(name string) error {
 	return os.Mkdir(folder, 0o700)
 }
 
-func (w *writer) note(name string, sum []byte) error {
-	_, err := fmt.Fprintf(w.sums, "%s  %s\n", hex.EncodeToString(sum), name)
+func (w *writer) note(name, sum string) error {
+	_, err := fmt.Fprintf(w.sums, "%s  %s\n", sum, name)
 	return err
 }

@@ -56,6 +56,22 @@ func (p Program) overAPI(cmd *cobra.Command, run func(ctx context.Context, a *ap
 	return cmd
 }
 
+// lookup returns the id of what a name names, which may be an id already.
+type lookup func(a *api, ctx context.Context, name string) (id string, err error)
+
+func (*api) byID(_ context.Context, id string) (string, error) { return id, nil }
+
+// named is overAPI for a command whose argument names something that find finds.
+func (p Program) named(cmd *cobra.Command, find lookup, run func(ctx context.Context, a *api, id string) error) *cobra.Command {
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		id, err := find(a, ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return run(ctx, a, id)
+	})
+}
+
 func (p Program) api(cmd *cobra.Command) (*api, error) {
 	asJSON, err := cmd.Flags().GetBool(jsonFlag)
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +13,33 @@ import (
 
 const yesFlag = "yes"
 
-// deletes adds the flag that skips the question before a deletion.
-func deletes(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolP(yesFlag, "y", false, "do not ask for confirmation")
-	return cmd
+var errNotConfirmed = errors.New("nothing was deleted")
+
+// deletion returns a command that deletes what its argument names, as find finds it.
+// what describes that, with %s for the argument.
+func (p Program) deletion(use, short, what string, find lookup, call func(ctx context.Context, a *api, id string) (any, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: Wants(1)}
+	return p.confirmed(cmd, what, find, func(ctx context.Context, a *api, id, what string) error {
+		gone, err := call(ctx, a, id)
+		return a.show(gone, err, func(t *table) { t.row("Deleted " + what + ".") })
+	})
 }
 
-var errNotConfirmed = errors.New("nothing was deleted")
+// confirmed turns cmd into a command that asks before it deletes what its argument names.
+func (p Program) confirmed(cmd *cobra.Command, what string, find lookup, run func(ctx context.Context, a *api, id, what string) error) *cobra.Command {
+	cmd.Flags().BoolP(yesFlag, "y", false, "do not ask for confirmation")
+	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+		id, err := find(a, ctx, args[0])
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf(what, args[0])
+		if err := p.confirm(cmd, what); err != nil {
+			return err
+		}
+		return run(ctx, a, id, what)
+	})
+}
 
 // confirm asks before something is deleted. Scripts are not asked: it asks only if
 // input and output are a terminal.

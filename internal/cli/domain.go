@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,22 +14,20 @@ import (
 
 // DomainCommands returns the subcommands of `postroom domain` that call a server.
 func (p Program) DomainCommands() []*cobra.Command {
-	return []*cobra.Command{p.domainListCommand(), p.domainGetCommand(), p.domainCreateCommand(), p.domainVerifyCommand(), p.domainDeleteCommand()}
-}
-
-func (p Program) domainListCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{Use: "list", Short: "List the domains of the account, newest first", Args: cobra.NoArgs}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		all := a.Domains(ctx, gen.ListDomainsParams{Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"DOMAIN", "STATUS", "VERIFIED", "ID"}, func(d gen.Domain) []string {
+	list := &cobra.Command{Use: "list", Short: "List the domains of the account, newest first", Args: cobra.NoArgs}
+	return []*cobra.Command{
+		listing(p, list, []string{"DOMAIN", "STATUS", "VERIFIED", "ID"}, func(d gen.Domain) []string {
 			return []string{d.Domain, d.Status, whenNil(d.VerifiedAt), d.ID}
-		})
-	})
+		}, func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[gen.Domain, error] {
+			return a.Domains(ctx, gen.ListDomainsParams{Limit: page})
+		}),
+		p.domainGetCommand(), p.domainCreateCommand(), p.domainVerifyCommand(),
+		p.deletion("delete DOMAIN", "Delete a domain, by ID or name", "domain %s", (*api).domainID, func(ctx context.Context, a *api, id string) (any, error) {
+			return a.DeleteDomain(ctx, gen.DeleteDomainParams{ID: id})
+		}),
+	}
 }
 
-// domainID returns the id of a domain, given its id or name.
 func (a *api) domainID(ctx context.Context, name string) (string, error) {
 	if !strings.Contains(name, ".") {
 		return name, nil
@@ -44,7 +43,6 @@ func (a *api) domainID(ctx context.Context, name string) (string, error) {
 	return "", &Explained{fmt.Sprintf("domain %s not found", clean(name)), client.ErrNotFound}
 }
 
-// showRecords adds the DNS records of a domain.
 func showRecords(t *table, records []gen.DnsRecord) {
 	t.row("TYPE", "STATUS", "NAME", "VALUE")
 	for _, r := range records {
@@ -60,35 +58,24 @@ func showRecords(t *table, records []gen.DnsRecord) {
 	}
 }
 
+func (a *api) showDomain(d *gen.Domain, err error) error {
+	return a.show(d, err, func(t *table) {
+		t.row(d.Domain, d.Status, d.ID)
+		showRecords(t, d.DNSRecords)
+	})
+}
+
 func (p Program) domainGetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get DOMAIN", Short: "Show a domain with its DNS records, by ID or name", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		id, err := a.domainID(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		d, err := a.GetDomain(ctx, gen.GetDomainParams{ID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(d, func(t *table) {
-			t.row(d.Domain, d.Status, d.ID)
-			showRecords(t, d.DNSRecords)
-		})
+	return p.named(cmd, (*api).domainID, func(ctx context.Context, a *api, id string) error {
+		return a.showDomain(a.GetDomain(ctx, gen.GetDomainParams{ID: id}))
 	})
 }
 
 func (p Program) domainCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "create DOMAIN", Short: "Add a domain to the account, and show the DNS records to publish", Args: Wants(1)}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		d, err := a.CreateDomain(ctx, &gen.DomainCreate{Domain: args[0]}, gen.CreateDomainParams{})
-		if err != nil {
-			return err
-		}
-		return a.show(d, func(t *table) {
-			t.row(d.Domain, d.Status, d.ID)
-			showRecords(t, d.DNSRecords)
-		})
+		return a.showDomain(a.CreateDomain(ctx, &gen.DomainCreate{Domain: args[0]}, gen.CreateDomainParams{}))
 	})
 }
 
@@ -100,27 +87,9 @@ func (p Program) domainVerifyCommand() *cobra.Command {
 			return err
 		}
 		v, err := a.VerifyDomain(ctx, gen.VerifyDomainParams{ID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(v, func(t *table) {
+		return a.show(v, err, func(t *table) {
 			t.row(args[0], v.Status, v.ID)
 			showRecords(t, v.DNSRecords)
 		})
-	})
-}
-
-func (p Program) domainDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete DOMAIN", Short: "Delete a domain, by ID or name", Args: Wants(1)}
-	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
-		id, err := a.domainID(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if err := p.confirm(cmd, "domain "+args[0]); err != nil {
-			return err
-		}
-		gone, err := a.DeleteDomain(ctx, gen.DeleteDomainParams{ID: id})
-		return a.showDeleted(gone, err, "domain "+args[0])
 	})
 }

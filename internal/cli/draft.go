@@ -17,28 +17,22 @@ func (p Program) draftCommand() *cobra.Command {
 }
 
 func (p Program) draftListCommand() *cobra.Command {
-	var (
-		inbox  string
-		status = gen.DraftStatusPending
-		every  bool
-		limit  int
-	)
 	cmd := &cobra.Command{Use: "list", Short: "List pending drafts, newest first", Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&inbox, "inbox", "", "only of this inbox, by ID or address")
-	choose(cmd, &status, "status", "only with this status", status.AllValues())
-	cmd.Flags().BoolVar(&every, "all", false, "drafts of any status")
+	inbox := cmd.Flags().String("inbox", "", "only of this inbox, by ID or address")
+	status := choose(cmd, "status", "only with this status", gen.DraftStatusPending, gen.DraftStatus("").AllValues())
+	every := cmd.Flags().Bool("all", false, "drafts of any status")
 	cmd.MarkFlagsMutuallyExclusive("status", "all")
-	limitFlag(cmd, &limit)
+	limit := limitFlag(cmd)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		var with gen.OptDraftStatus
-		if !every {
-			with.SetTo(status)
+		if !*every {
+			with.SetTo(*status)
 		}
-		drafts, err := a.drafts(ctx, inbox, with, limit)
+		drafts, err := a.drafts(ctx, *inbox, with, *limit)
 		if err != nil {
 			return err
 		}
-		return showList(a.output, drafts, limit, []string{"ID", "TIME", "STATUS", "VERSION", "TO", "SUBJECT"}, func(d gen.Draft) []string {
+		return showList(a.output, drafts, *limit, []string{"ID", "TIME", "STATUS", "VERSION", "TO", "SUBJECT"}, func(d gen.Draft) []string {
 			return []string{d.ID, when(d.CreatedAt), d.Status, fmt.Sprint(d.Version), short(mailboxes(d.To), 40), short(d.Subject, 60)}
 		})
 	})
@@ -55,12 +49,9 @@ func (a *api) drafts(ctx context.Context, inbox string, with gen.OptDraftStatus,
 
 func (p Program) draftGetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get DRAFT", Short: "Show a draft", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		d, err := a.GetDraft(ctx, gen.GetDraftParams{DraftID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(d, func(t *table) {
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		d, err := a.GetDraft(ctx, gen.GetDraftParams{DraftID: id})
+		return a.show(d, err, func(t *table) {
 			t.row("ID", d.ID)
 			t.row("Status", d.Status)
 			t.row("Version", fmt.Sprint(d.Version))
@@ -84,78 +75,65 @@ func (p Program) draftGetCommand() *cobra.Command {
 }
 
 func (p Program) draftExpireCommand() *cobra.Command {
-	var (
-		in   time.Duration
-		then = gen.DraftOnExpiryReject
-	)
 	cmd := &cobra.Command{
 		Use:     "expire DRAFT",
 		Short:   "Set when a draft is rejected or sent by itself",
 		Example: "  postroom draft expire drf_01k5 --in 2h --then reject",
 		Args:    Wants(1),
 	}
-	cmd.Flags().Var(span{&in}, "in", "time until the draft expires, such as 2h (default: never)")
-	choose(cmd, &then, "then", "what happens then; send needs the scope admin", then.AllValues())
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		req := gen.DraftUpdate{ExpiresAt: gen.OptNilDateTime{Set: true, Null: true}, OnExpiry: gen.NewOptDraftOnExpiry(then)}
-		if in > 0 {
-			req.ExpiresAt = gen.NewOptNilDateTime(time.Now().Add(in))
+	in := spanFlag(cmd, "in", 0, "time until the draft expires, such as 2h (default: never)")
+	then := choose(cmd, "then", "what happens then; send needs the scope admin", gen.DraftOnExpiryReject, gen.DraftOnExpiry("").AllValues())
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		req := gen.DraftUpdate{ExpiresAt: gen.OptNilDateTime{Set: true, Null: true}, OnExpiry: gen.NewOptDraftOnExpiry(*then)}
+		if *in > 0 {
+			req.ExpiresAt = gen.NewOptNilDateTime(time.Now().Add(*in))
 		}
-		d, err := a.UpdateDraft(ctx, &req, gen.UpdateDraftParams{DraftID: args[0]})
-		if err != nil {
-			return err
-		}
-		expires := "never"
-		if at, ok := d.ExpiresAt.Get(); ok {
-			expires = when(at)
-		}
-		return a.show(d, func(t *table) { t.row(d.ID, expires, d.OnExpiry) })
+		d, err := a.UpdateDraft(ctx, &req, gen.UpdateDraftParams{DraftID: id})
+		return a.show(d, err, func(t *table) {
+			expires := "never"
+			if at, ok := d.ExpiresAt.Get(); ok {
+				expires = when(at)
+			}
+			t.row(d.ID, expires, d.OnExpiry)
+		})
 	})
 }
 
 func (p Program) draftApproveCommand() *cobra.Command {
-	var version int
 	cmd := &cobra.Command{
 		Use:     "approve DRAFT",
 		Short:   "Approve and send a draft; the key needs the scope admin",
 		Example: "  postroom draft approve drf_01k5 --version 2",
 		Args:    Wants(1),
 	}
-	cmd.Flags().IntVar(&version, "version", 0, "version that you read; fails if the draft was edited since (default: the current version)")
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+	version := cmd.Flags().Int("version", 0, "version that you read; fails if the draft was edited since (default: the current version)")
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		var req gen.OptDraftSend
-		if version != 0 {
-			req.SetTo(gen.DraftSend{Version: gen.NewOptInt(version)})
+		if *version != 0 {
+			req.SetTo(gen.DraftSend{Version: gen.NewOptInt(*version)})
 		}
-		m, err := a.SendDraft(ctx, req, gen.SendDraftParams{DraftID: args[0]})
+		m, err := a.SendDraft(ctx, req, gen.SendDraftParams{DraftID: id})
 		return a.showSent(m, err)
 	})
 }
 
 func (p Program) draftUndoCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "undo DRAFT", Short: "Undo an approval within 10 seconds; the key needs the scope admin", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		d, err := a.UndoDraft(ctx, gen.UndoDraftParams{DraftID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(d, func(t *table) { t.row(d.ID, d.Status) })
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		d, err := a.UndoDraft(ctx, gen.UndoDraftParams{DraftID: id})
+		return a.show(d, err, func(t *table) { t.row(d.ID, d.Status) })
 	})
 }
 
 func (p Program) draftRejectCommand() *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft; the key needs the scope admin", Args: Wants(1)}
-	cmd.Flags().StringVar(&reason, "reason", "", "reason, stored with the draft")
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
+	reason := cmd.Flags().String("reason", "", "reason, stored with the draft")
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		var req gen.OptDraftReject
-		if reason != "" {
-			req.SetTo(gen.DraftReject{Reason: opt(reason)})
+		if *reason != "" {
+			req.SetTo(gen.DraftReject{Reason: opt(*reason)})
 		}
-		d, err := a.RejectDraft(ctx, req, gen.RejectDraftParams{DraftID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(d, func(t *table) { t.row(d.ID, d.Status) })
+		d, err := a.RejectDraft(ctx, req, gen.RejectDraftParams{DraftID: id})
+		return a.show(d, err, func(t *table) { t.row(d.ID, d.Status) })
 	})
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -18,35 +19,24 @@ func (p Program) emailCommand() *cobra.Command {
 }
 
 func (p Program) emailListCommand() *cobra.Command {
-	var (
-		tag, batch string
-		status     gen.EmailStatus
-		limit      int
-	)
 	cmd := &cobra.Command{Use: "list", Short: "List emails, newest first", Args: cobra.NoArgs}
-	choose(cmd, &status, "status", "only with this status", status.AllValues())
-	cmd.Flags().StringVar(&tag, "tag", "", "only with this tag, as key:value")
-	cmd.Flags().StringVar(&batch, "batch", "", "only of this batch, by ID")
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		params := gen.ListEmailsParams{Limit: pageOf(limit), Tag: opt(tag), BatchID: opt(batch)}
-		if status != "" {
-			params.Status.SetTo(status)
-		}
-		return showList(a.output, a.Emails(ctx, params), limit, []string{"ID", "TIME", "STATUS", "FROM", "TO", "SUBJECT"}, func(m gen.Email) []string {
-			return []string{m.ID, when(m.CreatedAt), m.Status, short(m.From, 40), short(strings.Join(m.To, ", "), 40), short(m.Subject, 60)}
-		})
+	status := choose(cmd, "status", "only with this status", "", gen.EmailStatus("").AllValues())
+	tag := cmd.Flags().String("tag", "", "only with this tag, as key:value")
+	batch := cmd.Flags().String("batch", "", "only of this batch, by ID")
+	return listing(p, cmd, []string{"ID", "TIME", "STATUS", "FROM", "TO", "SUBJECT"}, func(m gen.Email) []string {
+		return []string{m.ID, when(m.CreatedAt), m.Status, short(m.From, 40), short(strings.Join(m.To, ", "), 40), short(m.Subject, 60)}
+	}, func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[gen.Email, error] {
+		params := gen.ListEmailsParams{Limit: page, Tag: opt(*tag), BatchID: opt(*batch)}
+		given(&params.Status, *status)
+		return a.Emails(ctx, params)
 	})
 }
 
 func (p Program) emailGetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and its delivery status", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		m, err := a.GetEmail(ctx, gen.GetEmailParams{ID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(m, func(t *table) {
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		m, err := a.GetEmail(ctx, gen.GetEmailParams{ID: id})
+		return a.show(m, err, func(t *table) {
 			t.row("ID", m.ID)
 			t.row("Time", when(m.CreatedAt))
 			t.field("Scheduled", whenNil(m.ScheduledAt))
@@ -66,10 +56,7 @@ func (p Program) usageCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "usage", Short: "Show the plan and its usage", Args: cobra.NoArgs}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		u, err := a.GetUsage(ctx)
-		if err != nil {
-			return err
-		}
-		return a.show(u, func(t *table) {
+		return a.show(u, err, func(t *table) {
 			t.row("Plan", u.Plan)
 			t.row("Inboxes", used(u.Inboxes.Used, u.Inboxes.Limit, time.Time{}))
 			t.row("Sends today", used(u.SendsToday.Used, u.SendsToday.Limit, u.SendsToday.ResetsAt))
@@ -97,10 +84,7 @@ func (p Program) stopOrResume(
 	key := cmd.Flags().String("key-id", "", "only this key, by its id")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		stop, err := call(a.Client, ctx, &gen.StopScope{InboxID: optNil(*inbox), KeyID: optNil(*key)})
-		if err != nil {
-			return err
-		}
-		return a.show(stop, func(t *table) {
+		return a.show(stop, err, func(t *table) {
 			state := "sending"
 			if stop.Stopped {
 				state = "stopped"

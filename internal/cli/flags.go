@@ -50,8 +50,15 @@ func words[T ~string](all []T) []string {
 
 // choose adds a flag that accepts the values in all and completes them in the
 // shell.
-func choose[T ~string](cmd *cobra.Command, at *T, name, usage string, all []T) {
+func choose[T ~string](cmd *cobra.Command, name, usage string, def T, all []T) *T {
+	at := &def
 	cmd.Flags().Var(choice[T]{at, all}, name, usage+": "+strings.Join(words(all), ", "))
+	complete(cmd, name, all)
+	return at
+}
+
+// complete lets the shell complete the values of a flag.
+func complete[T ~string](cmd *cobra.Command, name string, all []T) {
 	// cannot fail: the flag exists
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words(all), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -81,6 +88,12 @@ func (m moment) Set(s string) error {
 
 func (m moment) Type() string { return "time" }
 
+func momentFlag(cmd *cobra.Command, name, usage string) *time.Time {
+	at := new(time.Time)
+	cmd.Flags().Var(moment{at}, name, usage)
+	return at
+}
+
 // span is a flag value that is a duration: a number with units, such as 1h30m or 7d,
 // or a number of seconds.
 type span struct{ at *time.Duration }
@@ -103,6 +116,11 @@ func (v span) Set(s string) error {
 
 func (v span) Type() string { return "duration" }
 
+func spanFlag(cmd *cobra.Command, name string, def time.Duration, usage string) *time.Duration {
+	cmd.Flags().Var(span{&def}, name, usage)
+	return &def
+}
+
 var errSpan = errors.New("use a duration such as 90s, 10m, 24h or 7d; a number alone is in seconds")
 
 // maxSpan is the longest duration: 100 years.
@@ -124,9 +142,10 @@ func parseSpan(s string) (time.Duration, error) {
 }
 
 // limitFlag adds the flag that limits how many entries of a list are shown.
-func limitFlag(cmd *cobra.Command, limit *int) {
-	*limit = 20
-	cmd.Flags().Var((*limitValue)(limit), "limit", "maximum number of entries")
+func limitFlag(cmd *cobra.Command) *int {
+	limit := 20
+	cmd.Flags().Var((*limitValue)(&limit), "limit", "maximum number of entries")
+	return &limit
 }
 
 type limitValue int
@@ -186,18 +205,8 @@ func (b *body) load(p Program) error {
 	if b.text != "" {
 		b.read.text = client.Body(b.text)
 	}
-	for _, f := range []struct {
-		name string
-		into *gen.OptNilString
-	}{{b.textFile, &b.read.text}, {b.htmlFile, &b.read.html}} {
-		if f.name == "" {
-			continue
-		}
-		text, err := p.readFile(f.name)
-		if err != nil {
-			return err
-		}
-		f.into.SetTo(string(text))
+	if err := errors.Join(p.readInto(&b.read.text, b.textFile), p.readInto(&b.read.html, b.htmlFile)); err != nil {
+		return err
 	}
 	for _, name := range b.attach {
 		content, err := os.ReadFile(name)
@@ -209,6 +218,18 @@ func (b *body) load(p Program) error {
 	return nil
 }
 
+// readInto reads the file with that name, if it has one, into a field.
+func (p Program) readInto(field *gen.OptNilString, name string) error {
+	if name == "" {
+		return nil
+	}
+	text, err := p.readFile(name)
+	if err == nil {
+		field.SetTo(string(text))
+	}
+	return err
+}
+
 // readFile reads a whole file, or stdin.
 func (p Program) readFile(name string) ([]byte, error) {
 	if name == "-" {
@@ -217,13 +238,19 @@ func (p Program) readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// attachments returns the files as attachments of a message.
 func (b *body) attachments() gen.MessageAttachmentInputs {
 	var all gen.MessageAttachmentInputs
 	for _, f := range b.read.files {
 		all = append(all, gen.MessageAttachmentInput{Filename: f.name, Content: f.content})
 	}
 	return all
+}
+
+// given sets an optional field of a request, unless the value is zero.
+func given[T comparable](field interface{ SetTo(v T) }, v T) {
+	if v != *new(T) {
+		field.SetTo(v)
+	}
 }
 
 // optNil is opt for a field that may also be null.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -14,86 +15,62 @@ import (
 
 // InboxCommands returns the subcommands of `postroom inbox` that call a server.
 func (p Program) InboxCommands() []*cobra.Command {
-	return []*cobra.Command{p.inboxCreateCommand(), p.inboxListCommand(), p.inboxGetCommand(), p.inboxUpdateCommand(), p.inboxDeleteCommand()}
+	list := &cobra.Command{Use: "list", Short: "List inboxes, newest first", Args: cobra.NoArgs}
+	return []*cobra.Command{
+		p.inboxCreateCommand(),
+		listing(p, list, []string{"ID", "ADDRESS", "STATUS", "POLICY", "LAST MESSAGE"}, func(in gen.Inbox) []string {
+			return []string{in.ID, in.Address, in.Status, in.SendPolicy, whenNil(in.LastMessageAt)}
+		}, func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[gen.Inbox, error] {
+			return a.Inboxes(ctx, gen.ListInboxesParams{Limit: page})
+		}),
+		p.inboxGetCommand(), p.inboxUpdateCommand(), p.inboxDeleteCommand(),
+	}
 }
 
 func (p Program) inboxCreateCommand() *cobra.Command {
-	var (
-		domain, displayName string
-		policy              gen.SendPolicy
-		retention           int
-		aliases             []string
-		catchAll            bool
-		lasts               time.Duration
-	)
 	cmd := &cobra.Command{
 		Use:     "create [NAME]",
 		Short:   "Create an inbox, with the given or a random name",
 		Example: "  postroom inbox create signup\n  postroom inbox create --lasts 1h --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().StringVar(&domain, "domain", "", "verified domain (default: the mail domain of the server)")
-	cmd.Flags().StringVar(&displayName, "display-name", "", "display name of the sender")
-	choose(cmd, &policy, "policy", "send policy", policy.AllValues())
-	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
-	cmd.Flags().StringSliceVar(&aliases, "alias", nil, "local part of a further address on the domain (repeatable)")
-	cmd.Flags().BoolVar(&catchAll, "catch-all", false, "receive mail for all other addresses on the verified domain")
-	cmd.Flags().Var(span{&lasts}, "lasts", "time until the inbox expires, such as 24h (default: never)")
+	domain := cmd.Flags().String("domain", "", "verified domain (default: the mail domain of the server)")
+	displayName := cmd.Flags().String("display-name", "", "display name of the sender")
+	policy := choose(cmd, "policy", "send policy", "", gen.SendPolicy("").AllValues())
+	retention := cmd.Flags().Int("retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
+	aliases := cmd.Flags().StringSlice("alias", nil, "local part of a further address on the domain (repeatable)")
+	catchAll := cmd.Flags().Bool("catch-all", false, "receive mail for all other addresses on the verified domain")
+	lasts := spanFlag(cmd, "lasts", 0, "time until the inbox expires, such as 24h (default: never)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		in := gen.InboxCreate{Domain: opt(domain)}
+		in := gen.InboxCreate{Domain: opt(*domain), Aliases: localParts(*aliases)}
 		if len(args) == 1 {
 			in.Name.SetTo(args[0])
 		}
-		if displayName != "" {
-			in.DisplayName.SetTo(displayName)
-		}
-		if policy != "" {
-			in.SendPolicy.SetTo(policy)
-		}
-		if retention != 0 {
-			in.RetentionDays.SetTo(retention)
-		}
-		for _, alias := range aliases {
-			in.Aliases = append(in.Aliases, gen.LocalPart(alias))
-		}
-		if catchAll {
-			in.CatchAll.SetTo(true)
-		}
-		if lasts != 0 {
-			in.ExpiresAt.SetTo(time.Now().Add(lasts))
+		given(&in.DisplayName, *displayName)
+		given(&in.SendPolicy, *policy)
+		given(&in.RetentionDays, *retention)
+		given(&in.CatchAll, *catchAll)
+		if *lasts != 0 {
+			in.ExpiresAt.SetTo(time.Now().Add(*lasts))
 		}
 		made, err := a.NewInbox(ctx, in)
-		if err != nil {
-			return err
-		}
-		return a.show(made, func(t *table) { t.row(made.ID, made.Address) })
+		return a.show(made, err, func(t *table) { t.row(made.ID, made.Address) })
 	})
 }
 
-func (p Program) inboxListCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{Use: "list", Short: "List inboxes, newest first", Args: cobra.NoArgs}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		all := a.Inboxes(ctx, gen.ListInboxesParams{Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"ID", "ADDRESS", "STATUS", "POLICY", "LAST MESSAGE"}, func(in gen.Inbox) []string {
-			return []string{in.ID, in.Address, in.Status, in.SendPolicy, whenNil(in.LastMessageAt)}
-		})
-	})
+func localParts(names []string) []gen.LocalPart {
+	var all []gen.LocalPart
+	for _, name := range names {
+		all = append(all, gen.LocalPart(name))
+	}
+	return all
 }
 
 func (p Program) inboxGetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox, by ID or address", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		id, err := a.inboxID(ctx, args[0])
-		if err != nil {
-			return err
-		}
+	return p.named(cmd, (*api).inboxID, func(ctx context.Context, a *api, id string) error {
 		in, err := a.GetInbox(ctx, gen.GetInboxParams{InboxID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(in, func(t *table) {
+		return a.show(in, err, func(t *table) {
 			t.row("ID", in.ID)
 			t.row("Address", in.Address)
 			t.field("Name", in.DisplayName.Or(""))
@@ -112,46 +89,33 @@ func (p Program) inboxGetCommand() *cobra.Command {
 }
 
 func (p Program) inboxUpdateCommand() *cobra.Command {
-	var (
-		displayName string
-		policy      gen.SendPolicy
-		retention   int
-		aliases     []string
-		catchAll    bool
-		lasts       time.Duration
-	)
 	cmd := &cobra.Command{
 		Use:     "update INBOX",
 		Short:   "Change what the flags name of an inbox, by ID or address",
 		Example: "  postroom inbox update signup@agents.example.com --alias sales,orders\n  postroom inbox update signup@agents.example.com --catch-all=false",
 		Args:    Wants(1),
 	}
-	cmd.Flags().StringVar(&displayName, "display-name", "", `display name of the sender; "" for none`)
-	choose(cmd, &policy, "policy", "send policy", policy.AllValues())
-	cmd.Flags().IntVar(&retention, "retention-days", 0, "retention of message content in days, 1 to 30")
-	cmd.Flags().StringSliceVar(&aliases, "alias", nil, `all local parts of further addresses on the domain; "" for none`)
-	cmd.Flags().BoolVar(&catchAll, "catch-all", false, "receive mail for all other addresses on the verified domain")
-	cmd.Flags().Var(span{&lasts}, "lasts", "time until the inbox expires, such as 24h; 0 for never")
+	displayName := cmd.Flags().String("display-name", "", `display name of the sender; "" for none`)
+	policy := choose(cmd, "policy", "send policy", "", gen.SendPolicy("").AllValues())
+	retention := cmd.Flags().Int("retention-days", 0, "retention of message content in days, 1 to 30")
+	aliases := cmd.Flags().StringSlice("alias", nil, `all local parts of further addresses on the domain; "" for none`)
+	catchAll := cmd.Flags().Bool("catch-all", false, "receive mail for all other addresses on the verified domain")
+	lasts := spanFlag(cmd, "lasts", 0, "time until the inbox expires, such as 24h; 0 for never")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		var in gen.InboxUpdate
 		changed := 0
 		for name, set := range map[string]func(){
 			"display-name": func() {
-				if in.DisplayName.SetTo(displayName); displayName == "" {
+				if in.DisplayName.SetTo(*displayName); *displayName == "" {
 					in.DisplayName.SetToNull()
 				}
 			},
-			"policy":         func() { in.SendPolicy.SetTo(policy) },
-			"retention-days": func() { in.RetentionDays.SetTo(retention) },
-			"alias": func() {
-				in.Aliases = make([]gen.LocalPart, len(aliases))
-				for i, alias := range aliases {
-					in.Aliases[i] = gen.LocalPart(alias)
-				}
-			},
-			"catch-all": func() { in.CatchAll.SetTo(catchAll) },
+			"policy":         func() { in.SendPolicy.SetTo(*policy) },
+			"retention-days": func() { in.RetentionDays.SetTo(*retention) },
+			"alias":          func() { in.Aliases = append([]gen.LocalPart{}, localParts(*aliases)...) },
+			"catch-all":      func() { in.CatchAll.SetTo(*catchAll) },
 			"lasts": func() {
-				if in.ExpiresAt.SetTo(time.Now().Add(lasts)); lasts == 0 {
+				if in.ExpiresAt.SetTo(time.Now().Add(*lasts)); *lasts == 0 {
 					in.ExpiresAt.SetToNull()
 				}
 			},
@@ -169,10 +133,7 @@ func (p Program) inboxUpdateCommand() *cobra.Command {
 			return err
 		}
 		updated, err := a.UpdateInbox(ctx, &in, gen.UpdateInboxParams{InboxID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(updated, func(t *table) { t.row(updated.ID, updated.Address) })
+		return a.show(updated, err, func(t *table) { t.row(updated.ID, updated.Address) })
 	})
 }
 
@@ -182,19 +143,9 @@ func (p Program) inboxDeleteCommand() *cobra.Command {
 		Short: "Delete an inbox and its messages permanently, by ID or address",
 		Args:  Wants(1),
 	}
-	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
-		id, err := a.inboxID(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if err := p.confirm(cmd, "inbox "+args[0]+" and its messages"); err != nil {
-			return err
-		}
+	return p.confirmed(cmd, "inbox %s and its messages", (*api).inboxID, func(ctx context.Context, a *api, id, _ string) error {
 		in, err := a.DeleteInbox(ctx, gen.DeleteInboxParams{InboxID: id})
-		if err != nil {
-			return err
-		}
-		return a.show(in, func(t *table) {
+		return a.show(in, err, func(t *table) {
 			t.row(fmt.Sprintf("Deleted %s. Its address %s cannot be used again.", in.ID, in.Address))
 		})
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -9,15 +10,18 @@ import (
 )
 
 func (p Program) listCommand() *cobra.Command {
+	list := &cobra.Command{Use: "list", Aliases: []string{"show"}, Short: "List the entries, newest first", Args: cobra.NoArgs}
 	return Group(&cobra.Command{Use: "list", Short: "Say who may be written to, and who may write"},
-		p.listAddCommand(), p.listListCommand(), p.listDeleteCommand())
+		p.listAddCommand(),
+		listing(p, list, []string{"ID", "DIRECTION", "ACTION", "PATTERN", "INBOX"}, listRow, func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[gen.ListEntry, error] {
+			return a.ListEntries(ctx, gen.ListListEntriesParams{Limit: page})
+		}),
+		p.deletion("delete ENTRY", "Delete an entry, by ID; the key needs the scope admin", "list entry %s", (*api).byID, func(ctx context.Context, a *api, id string) (any, error) {
+			return a.DeleteListEntry(ctx, gen.DeleteListEntryParams{ListID: id})
+		}))
 }
 
 func (p Program) listAddCommand() *cobra.Command {
-	var (
-		inbox     string
-		direction = gen.ListDirectionOutbound
-	)
 	cmd := &cobra.Command{
 		Use:   "add ACTION PATTERN",
 		Short: "Allow, block or ask about an address or a domain",
@@ -26,50 +30,24 @@ func (p Program) listAddCommand() *cobra.Command {
 		Example: "  postroom list add block '*@rival.example'\n  postroom list add approve '*@shop.example' --direction inbound --inbox signup@agents.example.com",
 		Args:    Wants(2),
 	}
-	choose(cmd, &direction, "direction", "mail that it is about", direction.AllValues())
-	cmd.Flags().StringVar(&inbox, "inbox", "", "only for this inbox, by ID or address (default: all inboxes, which needs the scope admin)")
+	direction := choose(cmd, "direction", "mail that it is about", gen.ListDirectionOutbound, gen.ListDirection("").AllValues())
+	inbox := cmd.Flags().String("inbox", "", "only for this inbox, by ID or address (default: all inboxes, which needs the scope admin)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		action := choice[gen.ListAction]{new(gen.ListAction), gen.ListAction("").AllValues()}
 		if err := action.Set(args[0]); err != nil {
 			return UsageError{err}
 		}
-		req := &gen.ListEntryCreate{Direction: direction, Action: *action.at, Pattern: args[1]}
-		if inbox != "" {
-			id, err := a.inboxID(ctx, inbox)
-			if err != nil {
-				return err
-			}
-			req.InboxID.SetTo(id)
-		}
-		e, err := a.CreateListEntry(ctx, req, gen.CreateListEntryParams{})
+		id, err := a.inboxID(ctx, *inbox)
 		if err != nil {
 			return err
 		}
-		return a.show(e, func(t *table) { t.row(listRow(*e)...) })
+		req := &gen.ListEntryCreate{Direction: *direction, Action: *action.at, Pattern: args[1]}
+		given(&req.InboxID, id)
+		e, err := a.CreateListEntry(ctx, req, gen.CreateListEntryParams{})
+		return a.show(e, err, func(t *table) { t.row(listRow(*e)...) })
 	})
 }
 
 func listRow(e gen.ListEntry) []string {
 	return []string{e.ID, e.Direction, e.Action, e.Pattern, e.InboxID.Or("all inboxes")}
-}
-
-func (p Program) listListCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"show"}, Short: "List the entries, newest first", Args: cobra.NoArgs}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		all := a.ListEntries(ctx, gen.ListListEntriesParams{Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"ID", "DIRECTION", "ACTION", "PATTERN", "INBOX"}, listRow)
-	})
-}
-
-func (p Program) listDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete ENTRY", Short: "Delete an entry, by ID; the key needs the scope admin", Args: Wants(1)}
-	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
-		if err := p.confirm(cmd, "list entry "+args[0]); err != nil {
-			return err
-		}
-		gone, err := a.DeleteListEntry(ctx, gen.DeleteListEntryParams{ListID: args[0]})
-		return a.showDeleted(gone, err, "list entry "+args[0])
-	})
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/client"
-	"github.com/postroom/postroom/gen"
 )
 
 const (
@@ -31,11 +30,7 @@ const (
 )
 
 func (p Program) listenCommand() *cobra.Command {
-	var (
-		to, secret, inbox string
-		types             []string
-		s                 client.Stream
-	)
+	var s client.Stream
 	cmd := &cobra.Command{
 		Use:   "listen",
 		Short: "Forward events to a server on this machine, as signed webhooks",
@@ -45,26 +40,19 @@ func (p Program) listenCommand() *cobra.Command {
 		Example: "  postroom listen --forward-to http://localhost:3000/webhooks\n  postroom listen --forward-to http://localhost:3000 --types message.received",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&to, "forward-to", "", "address that receives the webhooks")
-	cmd.Flags().StringVar(&secret, "secret", "", "secret of the signatures, whsec_ and base64 (default: a random one)")
-	cmd.Flags().StringVar(&inbox, "inbox", "", "only events of this inbox, by ID or address")
-	cmd.Flags().StringSliceVar(&types, "types", nil, "only of these types, separated by commas")
-	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions(words(gen.EventType("").AllValues()), cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
+	to := cmd.Flags().String("forward-to", "", "address that receives the webhooks")
+	secret := cmd.Flags().String("secret", "", "secret of the signatures, whsec_ and base64 (default: a random one)")
+	read := streamFlags(cmd, &s, "only events of this inbox, by ID or address", "only of these types, separated by commas")
 	mustGive(cmd, "forward-to")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		f, err := newForwarder(to, secret)
+		f, err := newForwarder(*to, *secret)
 		if err != nil {
 			return err
 		}
-		if inbox != "" {
-			if s.InboxID, err = a.inboxID(ctx, inbox); err != nil {
-				return err
-			}
+		if err := read(ctx, a); err != nil {
+			return err
 		}
-		for _, t := range types {
-			s.Types = append(s.Types, gen.EventType(t))
-		}
-		if _, err := fmt.Fprintf(p.Stderr, "Forwarding events to %s, signed with %s\n", to, f.secret); err != nil {
+		if _, err := fmt.Fprintf(p.Stderr, "Forwarding events to %s, signed with %s\n", *to, f.secret); err != nil {
 			return err
 		}
 		return a.listen(ctx, s, f)
@@ -89,7 +77,7 @@ func (a *api) listen(ctx context.Context, s client.Stream, f *forwarder) error {
 		if err != nil {
 			said = err.Error()
 		}
-		if err := a.show(forwarded{e.ID, e.Type, said}, func(t *table) { t.row(when(time.Now()), e.Type, e.ID, said) }); err != nil {
+		if err := a.show(forwarded{e.ID, e.Type, said}, nil, func(t *table) { t.row(when(time.Now()), e.Type, e.ID, said) }); err != nil {
 			return err
 		}
 	}

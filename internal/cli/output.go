@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -27,8 +30,12 @@ type output struct {
 	query    *query // selects from the JSON; nil for all of it
 }
 
-// show writes v as JSON, or calls human with a table to fill.
-func (o output) show(v any, human func(t *table)) error {
+// show writes the result v of a call as JSON, or calls human with a table to fill. It
+// returns the error of the call if that is not nil.
+func (o output) show(v any, err error, human func(t *table)) error {
+	if err != nil {
+		return err
+	}
 	if o.json {
 		return o.writeJSON(v)
 	}
@@ -84,6 +91,14 @@ func (t *table) text(s string) {
 	}
 }
 
+// listing turns cmd into a command that lists what find finds, with a row for each.
+func listing[T any](p Program, cmd *cobra.Command, header []string, row func(T) []string, find func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[T, error]) *cobra.Command {
+	limit := limitFlag(cmd)
+	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
+		return showList(a.output, find(ctx, a, pageOf(*limit)), *limit, header, row)
+	})
+}
+
 // showList writes up to limit entries of a list as a JSON array or a table.
 func showList[T any](o output, all iter.Seq2[T, error], limit int, header []string, row func(T) []string) error {
 	list := []T{}
@@ -97,7 +112,7 @@ func showList[T any](o output, all iter.Seq2[T, error], limit int, header []stri
 		}
 		list = append(list, v)
 	}
-	return o.show(list, func(t *table) {
+	return o.show(list, nil, func(t *table) {
 		t.row(header...)
 		for _, v := range list {
 			t.row(row(v)...)

@@ -11,11 +11,7 @@ import (
 )
 
 func (p Program) sendCommand() *cobra.Command {
-	var (
-		m                          body
-		inbox, from, subject, once string
-		to, cc, bcc                []string
-	)
+	var m body
 	cmd := &cobra.Command{
 		Use:   "send",
 		Short: "Send a message from an inbox, or an email from any address of your domains",
@@ -23,13 +19,11 @@ func (p Program) sendCommand() *cobra.Command {
 			"  postroom send --from 'Shop <shop@mail.example.com>' --to ana@example.org --subject Welcome --html-file welcome.html",
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&inbox, "inbox", "", "inbox that sends the message, by ID or address")
-	cmd.Flags().StringVar(&from, "from", "", "sender of an email: an address, or 'Name <address>'")
-	cmd.Flags().StringArrayVar(&to, "to", nil, "recipient, up to 50 times")
-	cmd.Flags().StringArrayVar(&cc, "cc", nil, "Cc recipient")
-	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "Bcc recipient")
-	cmd.Flags().StringVar(&subject, "subject", "", "subject line")
-	cmd.Flags().StringVar(&once, "idempotency-key", "", "idempotency key: a retry within 24 hours does not send again")
+	inbox := cmd.Flags().String("inbox", "", "inbox that sends the message, by ID or address")
+	from := cmd.Flags().String("from", "", "sender of an email: an address, or 'Name <address>'")
+	to := cmd.Flags().StringArray("to", nil, "recipient, up to 50 times")
+	e := envelopeFlags(cmd)
+	subject := cmd.Flags().String("subject", "", "subject line")
 	m.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("inbox", "from")
 	cmd.MarkFlagsOneRequired("inbox", "from")
@@ -38,20 +32,21 @@ func (p Program) sendCommand() *cobra.Command {
 		if err := m.load(p); err != nil {
 			return err
 		}
-		if from != "" {
-			return a.sendEmail(ctx, &gen.EmailSend{
-				From: client.Address(from), To: client.To(to...), Cc: copies(cc), Bcc: copies(bcc), Subject: subject,
+		if *from != "" {
+			res, err := a.SendEmail(ctx, &gen.EmailSend{
+				From: client.Address(*from), To: client.To(*to...), Cc: copies(*e.cc), Bcc: copies(*e.bcc), Subject: *subject,
 				Text: m.read.text, HTML: m.read.html, Attachments: m.emailAttachments(),
-			}, once)
+			}, gen.SendEmailParams{IdempotencyKey: opt(*e.once)})
+			return a.showSent(res, err)
 		}
-		id, err := a.inboxID(ctx, inbox)
+		id, err := a.inboxID(ctx, *inbox)
 		if err != nil {
 			return err
 		}
 		res, err := a.SendMessage(ctx, &gen.MessageSend{
-			To: client.To(to...), Cc: client.Copy(cc...), Bcc: client.Copy(bcc...), Subject: subject,
+			To: client.To(*to...), Cc: client.Copy(*e.cc...), Bcc: client.Copy(*e.bcc...), Subject: *subject,
 			Text: m.read.text, HTML: m.read.html, Attachments: m.attachments(),
-		}, gen.SendMessageParams{InboxID: id, IdempotencyKey: opt(once)})
+		}, gen.SendMessageParams{InboxID: id, IdempotencyKey: opt(*e.once)})
 		return a.showSent(res, err)
 	})
 }
@@ -63,17 +58,23 @@ func mustGive(cmd *cobra.Command, names ...string) {
 	}
 }
 
-func (a *api) sendEmail(ctx context.Context, m *gen.EmailSend, once string) error {
-	res, err := a.SendEmail(ctx, m, gen.SendEmailParams{IdempotencyKey: opt(once)})
-	return a.showSent(res, err)
+// envelope holds the flags that all commands have that send.
+type envelope struct {
+	cc, bcc *[]string
+	once    *string
+}
+
+func envelopeFlags(cmd *cobra.Command) envelope {
+	return envelope{
+		cc:   cmd.Flags().StringArray("cc", nil, "Cc recipient"),
+		bcc:  cmd.Flags().StringArray("bcc", nil, "Bcc recipient"),
+		once: cmd.Flags().String("idempotency-key", "", "idempotency key: a retry within 24 hours does not send again"),
+	}
 }
 
 // showSent prints the result of a send or reply: a message or a draft.
 func (a *api) showSent(res any, err error) error {
-	if err != nil {
-		return err
-	}
-	return a.show(res, func(t *table) {
+	return a.show(res, err, func(t *table) {
 		switch v := res.(type) {
 		case *gen.Message:
 			t.row(v.ID, v.Status)
@@ -104,32 +105,23 @@ func (b *body) emailAttachments() []gen.EmailAttachmentInput {
 }
 
 func (p Program) replyCommand() *cobra.Command {
-	var (
-		m       body
-		all     bool
-		cc, bcc []string
-		once    string
-	)
+	var m body
 	cmd := &cobra.Command{
 		Use:     "reply MESSAGE",
 		Short:   "Reply to a message",
 		Example: "  postroom reply msg_01k5 --text 'I am.'",
 		Args:    Wants(1),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "reply to all recipients")
-	cmd.Flags().StringArrayVar(&cc, "cc", nil, "Cc recipient")
-	cmd.Flags().StringArrayVar(&bcc, "bcc", nil, "Bcc recipient")
-	cmd.Flags().StringVar(&once, "idempotency-key", "", "idempotency key: a retry within 24 hours does not send again")
+	all := cmd.Flags().Bool("all", false, "reply to all recipients")
+	e := envelopeFlags(cmd)
 	m.flags(cmd)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		if err := m.load(p); err != nil {
 			return err
 		}
-		reply := &gen.MessageReply{Cc: client.Copy(cc...), Bcc: client.Copy(bcc...), Text: m.read.text, HTML: m.read.html, Attachments: m.attachments()}
-		if all {
-			reply.ReplyAll.SetTo(true)
-		}
-		res, err := a.ReplyToMessage(ctx, reply, gen.ReplyToMessageParams{MessageID: args[0], IdempotencyKey: opt(once)})
+		reply := &gen.MessageReply{Cc: client.Copy(*e.cc...), Bcc: client.Copy(*e.bcc...), Text: m.read.text, HTML: m.read.html, Attachments: m.attachments()}
+		given(&reply.ReplyAll, *all)
+		res, err := a.ReplyToMessage(ctx, reply, gen.ReplyToMessageParams{MessageID: args[0], IdempotencyKey: opt(*e.once)})
 		return a.showSent(res, err)
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,30 +13,24 @@ import (
 )
 
 func (p Program) templateCommand() *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List templates, newest first", Args: cobra.NoArgs}
 	return Group(&cobra.Command{Use: "template", Short: "List, save and preview templates"},
-		p.templateListCommand(), p.templateGetCommand(), p.templateCreateCommand(), p.templateUpdateCommand(), p.templatePreviewCommand(), p.templateDeleteCommand())
-}
-
-func (p Program) templateListCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{Use: "list", Short: "List templates, newest first", Args: cobra.NoArgs}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		all := a.Templates(ctx, gen.ListTemplatesParams{Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"ID", "UPDATED", "NAME", "SUBJECT"}, func(t gen.Template) []string {
+		listing(p, list, []string{"ID", "UPDATED", "NAME", "SUBJECT"}, func(t gen.Template) []string {
 			return []string{t.ID, when(t.UpdatedAt), short(t.Name, 40), short(t.Subject, 60)}
-		})
-	})
+		}, func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[gen.Template, error] {
+			return a.Templates(ctx, gen.ListTemplatesParams{Limit: page})
+		}),
+		p.templateGetCommand(), p.templateCreateCommand(), p.templateUpdateCommand(), p.templatePreviewCommand(),
+		p.deletion("delete TEMPLATE", "Delete a template", "template %s", (*api).byID, func(ctx context.Context, a *api, id string) (any, error) {
+			return a.DeleteTemplate(ctx, gen.DeleteTemplateParams{ID: id})
+		}))
 }
 
 func (p Program) templateGetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get TEMPLATE", Short: "Show a template with its HTML", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		got, err := a.GetTemplate(ctx, gen.GetTemplateParams{ID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(got, func(t *table) {
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		got, err := a.GetTemplate(ctx, gen.GetTemplateParams{ID: id})
+		return a.show(got, err, func(t *table) {
 			t.row("ID", got.ID)
 			t.row("Name", got.Name)
 			t.row("Subject", got.Subject)
@@ -58,21 +52,9 @@ func (c *templateContent) flags(cmd *cobra.Command) {
 
 // read returns the content of the files. Without a text file the text is unset.
 func (c *templateContent) read(p Program) (html string, text gen.OptNilString, err error) {
-	if c.htmlFile != "" {
-		b, err := p.readFile(c.htmlFile)
-		if err != nil {
-			return "", text, err
-		}
-		html = string(b)
-	}
-	if c.textFile != "" {
-		b, err := p.readFile(c.textFile)
-		if err != nil {
-			return "", text, err
-		}
-		text.SetTo(string(b))
-	}
-	return html, text, nil
+	var file gen.OptNilString
+	err = errors.Join(p.readInto(&file, c.htmlFile), p.readInto(&text, c.textFile))
+	return file.Value, text, err
 }
 
 func (p Program) templateCreateCommand() *cobra.Command {
@@ -91,10 +73,7 @@ func (p Program) templateCreateCommand() *cobra.Command {
 			return err
 		}
 		made, err := a.CreateTemplate(ctx, &gen.TemplateCreate{Name: c.name, Subject: c.subject, HTML: html, Text: text}, gen.CreateTemplateParams{})
-		if err != nil {
-			return err
-		}
-		return a.show(made, func(t *table) { t.row(made.ID, made.Name) })
+		return a.show(made, err, func(t *table) { t.row(made.ID, made.Name) })
 	})
 }
 
@@ -110,69 +89,40 @@ func (p Program) templateUpdateCommand() *cobra.Command {
 		}
 		changed, err := a.UpdateTemplate(ctx, &gen.TemplateUpdate{Name: opt(c.name), Subject: opt(c.subject), HTML: opt(html), Text: text},
 			gen.UpdateTemplateParams{ID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(changed, func(t *table) { t.row(changed.ID, changed.Name) })
+		return a.show(changed, err, func(t *table) { t.row(changed.ID, changed.Name) })
 	})
 }
 
 func (p Program) templatePreviewCommand() *cobra.Command {
-	var (
-		data string
-		html bool
-	)
 	cmd := &cobra.Command{
 		Use:     "preview TEMPLATE",
 		Short:   "Show a template with variables filled in",
 		Example: `  postroom template preview tpl_01k5 --data '{"name":"Ana"}'`,
 		Args:    Wants(1),
 	}
-	cmd.Flags().StringVar(&data, "data", "{}", "JSON object with the variables, or @FILE")
-	cmd.Flags().BoolVar(&html, "html", false, "show the HTML instead of the text")
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		if file, isFile := strings.CutPrefix(data, "@"); isFile {
-			b, err := p.readFile(file)
-			if err != nil {
+	data := cmd.Flags().String("data", "{}", "JSON object with the variables, or @FILE")
+	html := cmd.Flags().Bool("html", false, "show the HTML instead of the text")
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		text := []byte(*data)
+		if file, isFile := strings.CutPrefix(*data, "@"); isFile {
+			var err error
+			if text, err = p.readFile(file); err != nil {
 				return err
 			}
-			data = string(b)
 		}
 		var req gen.TemplatePreviewRequest
-		if err := json.Unmarshal([]byte(`{"data":`+data+`}`), &req); err != nil {
+		if err := json.Unmarshal([]byte(`{"data":`+string(text)+`}`), &req); err != nil {
 			return UsageError{errors.New("--data is not a JSON object")}
 		}
-		seen, err := a.PreviewTemplate(ctx, &req, gen.PreviewTemplateParams{ID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(seen, func(t *table) {
+		seen, err := a.PreviewTemplate(ctx, &req, gen.PreviewTemplateParams{ID: id})
+		return a.show(seen, err, func(t *table) {
 			t.row("Subject", seen.Subject)
 			t.field("Missing", strings.Join(seen.MissingVariables, ", "))
-			if text, ok := seen.Text.Get(); ok && !html {
+			if text, ok := seen.Text.Get(); ok && !*html {
 				t.text(text)
 				return
 			}
 			t.text(seen.HTML)
 		})
 	})
-}
-
-func (p Program) templateDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete TEMPLATE", Short: "Delete a template", Args: Wants(1)}
-	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
-		if err := p.confirm(cmd, "template "+args[0]); err != nil {
-			return err
-		}
-		gone, err := a.DeleteTemplate(ctx, gen.DeleteTemplateParams{ID: args[0]})
-		return a.showDeleted(gone, err, "template "+args[0])
-	})
-}
-
-// showDeleted prints what was deleted.
-func (a *api) showDeleted(res any, err error, what string) error {
-	if err != nil {
-		return err
-	}
-	return a.show(res, func(t *table) { t.row(fmt.Sprintf("Deleted %s.", what)) })
 }

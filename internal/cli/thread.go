@@ -15,16 +15,11 @@ func (p Program) threadCommand() *cobra.Command {
 }
 
 func (p Program) threadListCommand() *cobra.Command {
-	var limit int
 	cmd := &cobra.Command{Use: "list INBOX", Short: "List the threads of an inbox, latest activity first", Args: Wants(1)}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		id, err := a.inboxID(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		all := a.Threads(ctx, gen.ListThreadsParams{InboxID: id, Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"ID", "LAST MESSAGE", "MESSAGES", "PARTICIPANTS", "SUBJECT"}, func(t gen.Thread) []string {
+	limit := limitFlag(cmd)
+	return p.named(cmd, (*api).inboxID, func(ctx context.Context, a *api, id string) error {
+		all := a.Threads(ctx, gen.ListThreadsParams{InboxID: id, Limit: pageOf(*limit)})
+		return showList(a.output, all, *limit, []string{"ID", "LAST MESSAGE", "MESSAGES", "PARTICIPANTS", "SUBJECT"}, func(t gen.Thread) []string {
 			return []string{t.ID, when(t.LastMessageAt), fmt.Sprint(t.MessageCount), short(strings.Join(t.Participants, ", "), 40), short(t.Subject, 60)}
 		})
 	})
@@ -38,10 +33,7 @@ func (p Program) threadGetCommand() *cobra.Command {
 			return err
 		}
 		thread, err := a.GetThread(ctx, gen.GetThreadParams{InboxID: id, ThreadID: args[1]})
-		if err != nil {
-			return err
-		}
-		return a.show(thread, func(t *table) {
+		return a.show(thread, err, func(t *table) {
 			var said strings.Builder
 			for _, m := range thread.Messages {
 				fmt.Fprintf(&said, "%s  %s  %s\n%s\n\n", m.ID, when(m.CreatedAt), mailbox(m.From.Value), m.ExtractedText.Or(m.Text.Or("")))
@@ -55,27 +47,16 @@ func (p Program) threadGetCommand() *cobra.Command {
 }
 
 func (p Program) statsCommand() *cobra.Command {
-	var (
-		days  int
-		inbox string
-	)
 	cmd := &cobra.Command{Use: "stats", Short: "Show what was received, sent and delivered on each day", Args: cobra.NoArgs}
-	cmd.Flags().IntVar(&days, "days", 14, "number of UTC days, including today, up to 90")
-	cmd.Flags().StringVar(&inbox, "inbox", "", "only of this inbox, by ID or address")
+	days := cmd.Flags().Int("days", 14, "number of UTC days, including today, up to 90")
+	inbox := cmd.Flags().String("inbox", "", "only of this inbox, by ID or address")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		params := gen.GetStatsParams{Days: gen.NewOptInt(days)}
-		if inbox != "" {
-			id, err := a.inboxID(ctx, inbox)
-			if err != nil {
-				return err
-			}
-			params.InboxID.SetTo(id)
-		}
-		stats, err := a.GetStats(ctx, params)
+		id, err := a.inboxID(ctx, *inbox)
 		if err != nil {
 			return err
 		}
-		return a.show(stats, func(t *table) {
+		stats, err := a.GetStats(ctx, gen.GetStatsParams{Days: gen.NewOptInt(*days), InboxID: opt(id)})
+		return a.show(stats, err, func(t *table) {
 			row := func(name string, c gen.StatsCounts) {
 				cells := []string{name}
 				for _, n := range []int{c.Received, c.Sent, c.Delivered, c.Bounced, c.Failed, c.Complained} {

@@ -18,9 +18,8 @@ import (
 
 func (p Program) waitCommand() *cobra.Command {
 	var (
-		w       client.Wait
-		code    codeWait
-		timeout time.Duration
+		w    client.Wait
+		code codeWait
 	)
 	cmd := &cobra.Command{
 		Use:   "wait INBOX",
@@ -35,25 +34,22 @@ func (p Program) waitCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&code.again, "again", false, "with --code, print a code also if an earlier command printed it")
 	cmd.Flags().StringVar(&w.From, "from", "", "only from this address, or *@domain")
 	cmd.Flags().StringVar(&w.Subject, "subject", "", "only with this text in the subject")
-	choose(cmd, &w.Has, "has", "only with one of these", w.Has.AllValues())
-	choose(cmd, &w.Direction, "direction", "received (default) or sent", w.Direction.AllValues())
-	cmd.Flags().Var(moment{&w.Since}, "since", "only since this time, or this long ago (default: 1m)")
+	has := choose(cmd, "has", "only with one of these", "", w.Has.AllValues())
+	direction := choose(cmd, "direction", "received (default) or sent", "", w.Direction.AllValues())
+	since := momentFlag(cmd, "since", "only since this time, or this long ago (default: 1m)")
 	cmd.Flags().StringVar(&w.After, "after", "", "only after this message, by ID")
-	timeout = time.Minute
-	cmd.Flags().Var(span{&timeout}, "timeout", "how long to wait; 0 waits forever")
+	timeout := spanFlag(cmd, "timeout", time.Minute, "how long to wait; 0 waits forever")
 	cmd.MarkFlagsMutuallyExclusive("code", "has")
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		id, err := a.inboxID(ctx, args[0])
-		if err != nil {
-			return err
-		}
+	return p.named(cmd, (*api).inboxID, func(ctx context.Context, a *api, id string) error {
+		w.Has, w.Direction, w.Since = *has, *direction, *since
 		limited, cancel := ctx, context.CancelFunc(func() {})
-		if timeout > 0 {
-			limited, cancel = context.WithTimeout(ctx, timeout)
+		if *timeout > 0 {
+			limited, cancel = context.WithTimeout(ctx, *timeout)
 		}
 		defer cancel()
-		if err = a.wait(limited, id, w, code); err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-			return &Explained{fmt.Sprintf("no message arrived within %v", timeout), ErrTimedOut}
+		err := a.wait(limited, id, w, code)
+		if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+			return &Explained{fmt.Sprintf("no message arrived within %v", *timeout), ErrTimedOut}
 		}
 		return err
 	})
@@ -67,10 +63,7 @@ func (a *api) wait(ctx context.Context, inboxID string, w client.Wait, code code
 		return a.waitForCode(ctx, inboxID, w, code.again)
 	}
 	m, err := a.WaitForMessage(ctx, inboxID, w)
-	if err != nil {
-		return err
-	}
-	return a.show(m, func(t *table) { showMessage(t, m, m.Text.Or("")) })
+	return a.show(m, err, func(t *table) { showMessage(t, m, m.Text.Or("")) })
 }
 
 // waitForCode prints a code. It remembers the message in a file of the user, so
@@ -84,7 +77,7 @@ func (a *api) waitForCode(ctx context.Context, inboxID string, w client.Wait, ag
 	if err != nil {
 		return err
 	}
-	if err := a.show(codeShown{code.Otp.Value, code}, func(t *table) { t.row(code.Otp.Value) }); err != nil {
+	if err := a.show(codeShown{code.Otp.Value, code}, nil, func(t *table) { t.row(code.Otp.Value) }); err != nil {
 		return err
 	}
 	rememberCode(seen, code.MessageID)
@@ -129,37 +122,23 @@ func rememberCode(seen []string, id string) {
 }
 
 func (p Program) eventsCommand() *cobra.Command {
-	var (
-		s     client.Stream
-		inbox string
-		types []string
-		since time.Time
-	)
+	var s client.Stream
 	cmd := &cobra.Command{
 		Use:     "events",
 		Short:   "Follow what happens, until it is interrupted",
 		Example: "  postroom events\n  postroom events --types message.received,email.bounced --json | jq .data.subject",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&inbox, "inbox", "", "in this inbox, by id or address")
-	cmd.Flags().StringSliceVar(&types, "types", nil, "of these types, separated by commas")
-	cmd.Flags().Var(moment{&since}, "since", "list what happened since this time, or this long ago, up to 30 days, and end")
+	read := streamFlags(cmd, &s, "in this inbox, by id or address", "of these types, separated by commas")
+	since := momentFlag(cmd, "since", "list what happened since this time, or this long ago, up to 30 days, and end")
 	cmd.Flags().StringVar(&s.LastEventID, "after", "", "since this event, by id, of the last 24 hours")
-	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions(words(gen.EventType("").AllValues()), cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		if inbox != "" {
-			id, err := a.inboxID(ctx, inbox)
-			if err != nil {
-				return err
-			}
-			s.InboxID = id
-		}
-		for _, t := range types {
-			s.Types = append(s.Types, gen.EventType(t))
+		if err := read(ctx, a); err != nil {
+			return err
 		}
 		events := a.Events(ctx, s)
 		if !since.IsZero() {
-			events = a.EventLog(ctx, s, since)
+			events = a.EventLog(ctx, s, *since)
 		}
 		for e, err := range events {
 			if err != nil && interrupted(ctx, err) {
@@ -176,7 +155,21 @@ func (p Program) eventsCommand() *cobra.Command {
 	})
 }
 
-// showEvent prints an event on one line.
+// streamFlags adds the flags --inbox and --types. The function that it returns reads them
+// into s.
+func streamFlags(cmd *cobra.Command, s *client.Stream, ofInbox, ofTypes string) (read func(context.Context, *api) error) {
+	inbox := cmd.Flags().String("inbox", "", ofInbox)
+	types := cmd.Flags().StringSlice("types", nil, ofTypes)
+	complete(cmd, "types", gen.EventType("").AllValues())
+	return func(ctx context.Context, a *api) (err error) {
+		for _, t := range *types {
+			s.Types = append(s.Types, gen.EventType(t))
+		}
+		s.InboxID, err = a.inboxID(ctx, *inbox)
+		return err
+	}
+}
+
 func (a *api) showEvent(e client.Event) error {
 	if a.json {
 		return a.writeJSON(e.JSON)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -12,11 +13,21 @@ import (
 )
 
 func (p Program) webhookCommand() *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List webhook endpoints, newest first", Args: cobra.NoArgs}
 	return Group(&cobra.Command{Use: "webhook", Short: "Manage, test and replay webhooks"},
-		p.webhookCreateCommand(), p.webhookListCommand(), p.webhookGetCommand(), p.webhookDeleteCommand(), p.webhookTestCommand(), p.webhookReplayCommand())
+		p.webhookCreateCommand(),
+		listing(p, list, []string{"ID", "STATUS", "URL", "EVENTS", "INBOXES"}, func(w gen.WebhookEndpoint) []string {
+			return []string{w.ID, activity(w.Active, w.DisabledReason), w.URL, short(allOr(w.Events), 60), short(allOr(w.InboxIds), 60)}
+		}, func(ctx context.Context, a *api, page gen.OptInt) iter.Seq2[gen.WebhookEndpoint, error] {
+			return a.Webhooks(ctx, gen.ListWebhooksParams{Limit: page})
+		}),
+		p.webhookGetCommand(),
+		p.deletion("delete WEBHOOK", "Delete a webhook endpoint", "webhook endpoint %s", (*api).byID, func(ctx context.Context, a *api, id string) (any, error) {
+			return a.DeleteWebhook(ctx, gen.DeleteWebhookParams{WebhookID: id})
+		}),
+		p.webhookTestCommand(), p.webhookReplayCommand())
 }
 
-// eventTypes checks the names of events.
 func eventTypes(names []string) (gen.OptNilWebhookEvents, error) {
 	var types gen.WebhookEvents
 	for _, name := range names {
@@ -33,23 +44,22 @@ func eventTypes(names []string) (gen.OptNilWebhookEvents, error) {
 }
 
 func (p Program) webhookCreateCommand() *cobra.Command {
-	var events, inboxes []string
 	cmd := &cobra.Command{
 		Use:     "create URL",
 		Short:   "Create a webhook endpoint and print its secret once",
 		Example: "  postroom webhook create https://app.example.com/hooks --event message.received --inbox signup@agents.example.com",
 		Args:    Wants(1),
 	}
-	cmd.Flags().StringSliceVar(&events, "event", nil, "type of event to send (repeatable; default: all)")
-	cmd.Flags().StringSliceVar(&inboxes, "inbox", nil, "only events of this inbox, by ID or address (repeatable; default: all)")
+	events := cmd.Flags().StringSlice("event", nil, "type of event to send (repeatable; default: all)")
+	inboxes := cmd.Flags().StringSlice("inbox", nil, "only events of this inbox, by ID or address (repeatable; default: all)")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		types, err := eventTypes(events)
+		types, err := eventTypes(*events)
 		if err != nil {
 			return err
 		}
 		req := &gen.WebhookCreate{URL: gen.WebhookUrl(args[0]), Events: types}
 		var ids gen.WebhookInboxIds
-		for _, inbox := range inboxes {
+		for _, inbox := range *inboxes {
 			id, err := a.inboxID(ctx, inbox)
 			if err != nil {
 				return err
@@ -60,10 +70,7 @@ func (p Program) webhookCreateCommand() *cobra.Command {
 			req.InboxIds.SetTo(ids)
 		}
 		made, err := a.CreateWebhook(ctx, req)
-		if err != nil {
-			return err
-		}
-		return a.show(made, func(t *table) { t.row(made.ID, made.Secret) })
+		return a.show(made, err, func(t *table) { t.row(made.ID, made.Secret) })
 	})
 }
 
@@ -83,26 +90,11 @@ func activity(active bool, reason gen.NilString) string {
 	return strings.TrimSpace("off " + reason.Or(""))
 }
 
-func (p Program) webhookListCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{Use: "list", Short: "List webhook endpoints, newest first", Args: cobra.NoArgs}
-	limitFlag(cmd, &limit)
-	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
-		all := a.Webhooks(ctx, gen.ListWebhooksParams{Limit: pageOf(limit)})
-		return showList(a.output, all, limit, []string{"ID", "STATUS", "URL", "EVENTS", "INBOXES"}, func(w gen.WebhookEndpoint) []string {
-			return []string{w.ID, activity(w.Active, w.DisabledReason), w.URL, short(allOr(w.Events), 60), short(allOr(w.InboxIds), 60)}
-		})
-	})
-}
-
 func (p Program) webhookGetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get WEBHOOK", Short: "Show a webhook endpoint", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		w, err := a.GetWebhook(ctx, gen.GetWebhookParams{WebhookID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(w, func(t *table) {
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		w, err := a.GetWebhook(ctx, gen.GetWebhookParams{WebhookID: id})
+		return a.show(w, err, func(t *table) {
 			t.row("ID", w.ID)
 			t.row("URL", w.URL)
 			t.row("Status", activity(w.Active, w.DisabledReason))
@@ -113,25 +105,11 @@ func (p Program) webhookGetCommand() *cobra.Command {
 	})
 }
 
-func (p Program) webhookDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete WEBHOOK", Short: "Delete a webhook endpoint", Args: Wants(1)}
-	return p.overAPI(deletes(cmd), func(ctx context.Context, a *api, args []string) error {
-		if err := p.confirm(cmd, "webhook endpoint "+args[0]); err != nil {
-			return err
-		}
-		gone, err := a.DeleteWebhook(ctx, gen.DeleteWebhookParams{WebhookID: args[0]})
-		return a.showDeleted(gone, err, "webhook endpoint "+args[0])
-	})
-}
-
 func (p Program) webhookTestCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "test WEBHOOK", Short: "Send a test event and show the response", Args: Wants(1)}
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		r, err := a.TestWebhook(ctx, gen.TestWebhookParams{WebhookID: args[0]})
-		if err != nil {
-			return err
-		}
-		if err := a.show(r, func(t *table) {
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		r, err := a.TestWebhook(ctx, gen.TestWebhookParams{WebhookID: id})
+		if err := a.show(r, err, func(t *table) {
 			t.row("Status", fmt.Sprint(r.StatusCode))
 			t.row("Time", fmt.Sprintf("%d ms", r.ResponseTimeMs))
 			t.field("Error", r.Error.Or(""))
@@ -143,29 +121,22 @@ func (p Program) webhookTestCommand() *cobra.Command {
 }
 
 func (p Program) webhookReplayCommand() *cobra.Command {
-	var (
-		events []string
-		since  time.Time
-	)
 	cmd := &cobra.Command{
 		Use:     "replay WEBHOOK",
 		Short:   "Send the events of the past again, in order",
 		Example: "  postroom webhook replay wh_01k5 --since 24h --event message.received",
 		Args:    Wants(1),
 	}
-	cmd.Flags().Var(moment{&since}, "since", "since this time, or this long ago, such as 10m (required)")
-	cmd.Flags().StringSliceVar(&events, "event", nil, "type of event to send (repeatable; default: those of the endpoint)")
-	_ = cmd.MarkFlagRequired("since") // cannot fail: the flag exists
-	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
-		types, err := eventTypes(events)
+	since := momentFlag(cmd, "since", "since this time, or this long ago, such as 10m (required)")
+	events := cmd.Flags().StringSlice("event", nil, "type of event to send (repeatable; default: those of the endpoint)")
+	mustGive(cmd, "since")
+	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
+		types, err := eventTypes(*events)
 		if err != nil {
 			return err
 		}
-		r, err := a.ReplayWebhook(ctx, &gen.WebhookReplay{Since: since, Types: types}, gen.ReplayWebhookParams{WebhookID: args[0]})
-		if err != nil {
-			return err
-		}
-		return a.show(r, func(t *table) {
+		r, err := a.ReplayWebhook(ctx, &gen.WebhookReplay{Since: *since, Types: types}, gen.ReplayWebhookParams{WebhookID: id})
+		return a.show(r, err, func(t *table) {
 			t.row("Queued", fmt.Sprintf("%d events", r.Queued))
 			if r.HasMore {
 				t.row("There are more events. Replay again with --since " + r.Until.Format(time.RFC3339Nano))

@@ -29,14 +29,12 @@ type recorder struct {
 
 func record(r dns.Resolver) *recorder { return &recorder{Resolver: r, said: map[string][]string{}} }
 
-// LookupTXT implements dns.Resolver.
 func (r *recorder) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	texts, err := r.Resolver.LookupTXT(ctx, name)
 	r.note(name+" TXT", texts, err)
 	return texts, err
 }
 
-// LookupMX implements dns.Resolver.
 func (r *recorder) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
 	hosts, err := r.Resolver.LookupMX(ctx, name)
 	var names []string
@@ -72,7 +70,6 @@ func (r *recorder) saw(rec dnsrec.Record) string {
 	return strings.Join(shown, ", ")
 }
 
-// zoneLine formats a record as a line of a zone file.
 func zoneLine(rec dnsrec.Record) string {
 	value := fmt.Sprintf("%d %s.", rec.Priority, rec.Value)
 	if rec.Type == "TXT" {
@@ -92,7 +89,6 @@ type wanted struct {
 	why     string
 }
 
-// look looks up the records of a domain.
 func (v *visit) look(ctx context.Context, domain string, records []wanted) []Result {
 	asked := make([]dnsrec.Record, len(records))
 	for i, w := range records {

@@ -147,13 +147,11 @@ func skipped(format string, args ...any) Result {
 	return Result{Status: Skipped, Saw: fmt.Sprintf(format, args...)}
 }
 
-// advise adds a step.
 func (r Result) advise(format string, args ...any) Result {
 	r.Do = append(r.Do, fmt.Sprintf(format, args...))
 	return r
 }
 
-// about sets the check and subject of a result.
 func (r Result) about(check, subject string) Result {
 	r.Check, r.Subject = check, subject
 	return r

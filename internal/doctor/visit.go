@@ -200,7 +200,6 @@ func IsLocal(name string) bool {
 	return !strings.Contains(name, ".") || strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".local")
 }
 
-// ownDomainWanted reports whether the records of the mail domain are checked.
 func (v *visit) ownDomainWanted() bool { return v.cfg.Domain == "" || v.cfg.Domain == v.cfg.MailDomain }
 
 // addresses returns the addresses of the host in DNS.

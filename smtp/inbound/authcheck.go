@@ -23,11 +23,11 @@ type authCheck struct {
 // of our own queue, whose sender the API has checked.
 func (r *Receiver) startAuthCheck(ctx context.Context, env smtp.Envelope) *authCheck {
 	client, err := netip.ParseAddr(env.RemoteAddr)
-	if r.auth == nil || err != nil {
+	if r.cfg.Auth == nil || err != nil {
 		return nil
 	}
 	e := mailauth.Envelope{Client: client, HELO: env.HELO, MailFrom: env.MailFrom}
-	return &authCheck{r.auth.Start(ctx, e), e}
+	return &authCheck{r.cfg.Auth.Start(ctx, e), e}
 }
 
 // read passes the message to the check. Its errors are those of mime.Parse.
@@ -48,7 +48,6 @@ func (c *authCheck) wait() {
 	}
 }
 
-// stop cancels the check.
 func (c *authCheck) stop() {
 	if c != nil {
 		c.check.Stop()
@@ -62,7 +61,7 @@ func (r *Receiver) authenticated(ctx context.Context, env smtp.Envelope, c *auth
 	if env.Account == 0 {
 		return r.authResults(ctx, c), nil
 	}
-	id, err := r.store.PublicAccountID(ctx, env.Account)
+	id, err := r.cfg.Store.PublicAccountID(ctx, env.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +76,9 @@ func (r *Receiver) authResults(ctx context.Context, c *authCheck) *store.JSON[ma
 	}
 	v := c.check.Wait()
 	if v.Fault != nil {
-		r.log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
+		r.cfg.Log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
 	}
 	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{
-		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.host, c.env),
+		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.cfg.Hostname, c.env),
 	}}
 }

@@ -52,23 +52,22 @@ func network(ip netip.Addr) netip.Prefix {
 	return p
 }
 
-// enter adds w, or returns the refusal.
 func (c *conns) enter(w *wire) (refusal *smtp.Reply) {
-	refusal, crush := c.tryEnter(w)
-	if !crush {
-		return refusal
-	}
-	late := time.NewTimer(c.enterWait)
-	defer late.Stop()
-	for crush {
+	var late <-chan time.Time
+	for {
+		refusal, crush := c.tryEnter(w)
+		if !crush {
+			return refusal
+		}
+		if late == nil {
+			late = time.After(c.enterWait)
+		}
 		select {
 		case <-c.left:
-			refusal, crush = c.tryEnter(w)
-		case <-late.C:
+		case <-late:
 			return refusal
 		}
 	}
-	return refusal
 }
 
 // tryEnter is like enter without waiting. crush means that w was refused only
@@ -115,7 +114,6 @@ func (c *conns) makeRoom(now time.Time) bool {
 	return false
 }
 
-// leave removes w.
 func (c *conns) leave(w *wire) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

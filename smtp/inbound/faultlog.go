@@ -27,7 +27,6 @@ func newFaultLog(out *slog.Logger) *faultLog {
 	return &faultLog{out: out, now: time.Now, last: map[string]*faultCount{}}
 }
 
-// log logs or counts a fault.
 func (l *faultLog) log(ctx context.Context, step string, err error, code int) {
 	n := l.count(step)
 	if n == 0 {

@@ -55,7 +55,7 @@ func newGuard(s *Server, w *wire) *guard {
 		g.submit = sub.Anonymous
 	}
 	g.session = &session{guard: g}
-	g.success = plainReply(220, s.cfg.Hostname+" ESMTP")
+	g.success = reply(220, "", s.cfg.Hostname+" ESMTP")
 	return g
 }
 
@@ -139,7 +139,7 @@ func (g *guard) relay(line []byte) {
 	}
 	if bytes.HasPrefix(line, []byte("334 ")) {
 		g.challenged = true
-		g.wire.say(plainReply(334, string(line[4:])))
+		g.wire.say(reply(334, "", string(line[4:])))
 		return
 	}
 	code, err := strconv.Atoi(string(line[:min(3, len(line))]))
@@ -154,19 +154,26 @@ func (g *guard) relay(line []byte) {
 	case code < 400 && g.success != nil:
 		g.reply(g.success)
 	default:
-		g.reply(plainReply(code, string(line[4:]))) // the text starts with the enhanced code
+		g.reply(reply(code, "", string(line[4:]))) // the text starts with the enhanced code
 	}
+}
+
+// readLine reads one line, or ends the session.
+func (g *guard) readLine() (line []byte, ok bool) {
+	line, err := g.wire.readLine()
+	switch {
+	case errors.Is(err, errLineTooLong):
+		g.hangUp(replyCommandLine)
+	case err != nil:
+		g.lose(err)
+	}
+	return line, err == nil
 }
 
 // readCommand reads one line and acts on it.
 func (g *guard) readCommand() {
-	line, err := g.wire.readLine()
-	if errors.Is(err, errLineTooLong) {
-		g.hangUp(replyCommandLine)
-		return
-	}
-	if err != nil {
-		g.lose(err)
+	line, ok := g.readLine()
+	if !ok {
 		return
 	}
 	cmd, fault := parseCommand(line)
@@ -289,7 +296,7 @@ func (g *guard) hello(cmd command) {
 		g.wire.earn()
 	}
 	g.helo = cmd.args
-	success := plainReply(250, g.server.cfg.Hostname)
+	success := reply(250, "", g.server.cfg.Hostname)
 	if cmd.verb == "EHLO" {
 		success = nil // the reply has several lines
 	}
@@ -403,20 +410,16 @@ func (g *guard) mailParameters(text string) (utf8 bool, fault *smtp.Reply) {
 
 // checkSize checks a declared size. A number beyond 63 bits is malformed.
 func (g *guard) checkSize(value string) *smtp.Reply {
-	if strings.TrimLeft(value, "0123456789") != "" {
-		return replySyntax
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
+	n, err := strconv.ParseUint(value, 10, 63)
 	switch {
 	case err != nil:
 		return replySyntax
-	case n > g.server.cfg.MaxSize:
+	case n > uint64(g.server.cfg.MaxSize): //nolint:gosec // not negative
 		return replyTooLarge
 	}
 	return nil
 }
 
-// rcpt checks RCPT and passes it on.
 func (g *guard) rcpt(cmd command) {
 	path, fault := g.checkRcpt(cmd)
 	g.recipient = path

@@ -130,7 +130,7 @@ func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Der
 			Body:        &store.JSON[store.Body]{V: storedBody(m, d)},
 			Snippet:     d.Snippet,
 			Extracted:   &store.JSON[mail.Extraction]{V: found},
-			Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(m.Attachments, r.now())},
+			Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(m.Attachments, r.cfg.Now())},
 		},
 		fold:   strings.ToLower(subject),
 		thread: strings.ToLower(mailreply.NormalizeSubject(subject)),
@@ -153,7 +153,7 @@ func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, erro
 	if err != nil {
 		return store.Content{}, err
 	}
-	key, sum, err := r.store.PutBlob(ctx, whole, raw.Size())
+	key, sum, err := r.cfg.Store.PutBlob(ctx, whole, raw.Size())
 	if err != nil {
 		return store.Content{}, fmt.Errorf("keep the raw mail: %w", err)
 	}

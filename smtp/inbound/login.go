@@ -12,7 +12,6 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
-	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/smtp"
 )
 
@@ -97,13 +96,8 @@ func isResponse(text string) bool {
 // malformed one cancels AUTH, as "*" does.
 func (g *guard) readResponse() {
 	g.challenged = false
-	line, err := g.wire.readLine()
-	switch {
-	case errors.Is(err, errLineTooLong):
-		g.hangUp(replyCommandLine)
-		return
-	case err != nil:
-		g.lose(err)
+	line, ok := g.readLine()
+	if !ok {
 		return
 	}
 	text, ok := strings.CutSuffix(string(line), "\r\n")
@@ -148,7 +142,6 @@ func (s *session) AuthMechanisms() []string {
 	return mechanisms
 }
 
-// Auth implements gosmtp.AuthSession.
 func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	if strings.EqualFold(mechanism, sasl.Login) {
 		return &loginServer{login: s.logIn}, nil
@@ -157,7 +150,6 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	return plainServer{plain}, nil
 }
 
-// logIn checks an API key.
 func (s *session) logIn(key string) (err error) {
 	defer s.recoverPanic(&err)
 	g := s.guard
@@ -210,17 +202,6 @@ func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err er
 	return nil, true, l.login(string(response))
 }
 
-// addRecipient adds a recipient of a submission. Any valid address will do.
-func (s *session) addRecipient(rcpt string) error {
-	if mail.ValidAddress(rcpt) != nil {
-		return engineError(replyBadRecipient)
-	}
-	s.guard.wire.earn()
-	s.rcpts++
-	s.env.RcptTo = append(s.env.RcptTo, rcpt)
-	return nil
-}
-
 // passOn submits a complete message. It returns nil when that succeeded.
 func (s *session) passOn(raw *Spool) *smtp.Reply {
 	g := s.guard
@@ -228,7 +209,7 @@ func (s *session) passOn(raw *Spool) *smtp.Reply {
 	if err != nil {
 		return s.refusal("submit", err)
 	}
-	g.success = reply(250, 2, 0, 0, text)
+	g.success = reply(250, "2.0.0", text)
 	g.commandCounts = commandCounts{}
 	g.wire.earn()
 	g.server.log.LogAttrs(g.server.ctx, slog.LevelInfo, "mail submitted",

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,19 +57,10 @@ type ReceiverConfig struct {
 // Receiver parses messages and stores them in inboxes. It is safe for concurrent
 // use.
 type Receiver struct {
-	store    *store.Store
-	domain   string
-	feedback *feedback.Signer
-	auth     *mailauth.Checker
-	host     string
-	newInbox func(ctx context.Context, local, domain string) error
-	limits   mail.Limits
-	spools   *spools
-	reading  chan struct{} // holds a token for each message being parsed
-	large    chan struct{} // holds a token for each large message in memory
-	onStored func(time.Duration)
-	now      func() time.Time
-	log      *slog.Logger
+	cfg     ReceiverConfig
+	spools  *spools
+	reading chan struct{} // holds a token for each message being parsed
+	large   chan struct{} // holds a token for each large message in memory
 }
 
 // NewReceiver returns a receiver. It creates the folder for temporary files, or
@@ -80,42 +72,23 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	if cfg.Limits == (mail.Limits{}) {
 		cfg.Limits = mail.DefaultLimits()
 	}
-	if cfg.Hostname == "" {
-		cfg.Hostname = cfg.Domain
-	}
-	if cfg.SpoolMemory == 0 {
-		cfg.SpoolMemory = defaultSpoolMemory
-	}
+	cfg.Domain = strings.ToLower(cfg.Domain)
+	cfg.Hostname = strings.ToLower(cmp.Or(cfg.Hostname, cfg.Domain))
+	cfg.SpoolMemory = cmp.Or(cfg.SpoolMemory, defaultSpoolMemory)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Now == nil {
 		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
 	}
 	spools, err := newSpools(cfg.TempDir, cfg.SpoolMemory)
 	if err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
-	return &Receiver{
-		store:    cfg.Store,
-		domain:   strings.ToLower(cfg.Domain),
-		feedback: cfg.Feedback,
-		auth:     cfg.Auth,
-		host:     strings.ToLower(cfg.Hostname),
-		newInbox: cfg.NewInbox,
-		limits:   cfg.Limits,
-		spools:   spools,
-		reading:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
-		large:    make(chan struct{}, maxLarge),
-		onStored: cfg.OnStored,
-		now:      cfg.Now,
-		log:      cfg.Log,
-	}, nil
+	return &Receiver{cfg: cfg, spools: spools, reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), large: make(chan struct{}, maxLarge)}, nil
 }
 
 // messageLimits returns the limits for one message, with its own time budget.
 func (r *Receiver) messageLimits() mail.Limits {
-	lim := r.limits
+	lim := r.cfg.Limits
 	lim.Budget = cpubudget.New(readBudget)
 	return lim
 }
@@ -161,7 +134,7 @@ func (r *Receiver) DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail 
 // cannot be removed.
 func (r *Receiver) close(ctx context.Context, raw *Spool) {
 	if err := raw.Close(); err != nil {
-		r.log.WarnContext(ctx, "temporary file not removed", "error", err)
+		r.cfg.Log.WarnContext(ctx, "temporary file not removed", "error", err)
 	}
 }
 
@@ -170,11 +143,11 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, news told) ([]store.Message, error) {
 	reports := len(news.reports)+len(news.optOuts) > 0
 	if listed.Temporary && !reports {
-		r.log.InfoContext(ctx, "message deferred: its sender may be allowed by a list, and cannot be authenticated now", "inbox_id", listed.InboxID, "remote_ip", env.RemoteAddr)
+		r.cfg.Log.InfoContext(ctx, "message deferred: its sender may be allowed by a list, and cannot be authenticated now", "inbox_id", listed.InboxID, "remote_ip", env.RemoteAddr)
 		return nil, replyListedLater
 	}
-	r.log.InfoContext(ctx, "message refused by a list", "inbox_id", listed.InboxID, "list_id", listed.Entry, "remote_ip", env.RemoteAddr)
-	if err := r.store.RecordBlocked(ctx, listed); err != nil {
+	r.cfg.Log.InfoContext(ctx, "message refused by a list", "inbox_id", listed.InboxID, "list_id", listed.Entry, "remote_ip", env.RemoteAddr)
+	if err := r.cfg.Store.RecordBlocked(ctx, listed); err != nil {
 		return nil, err
 	}
 	if reports {
@@ -193,7 +166,7 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		return nil, err
 	}
 	if n := len(news.reports); n > 0 {
-		r.log.InfoContext(ctx, "report on sent mail", "status", news.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
+		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", news.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
 	}
 	if len(to) == 0 {
 		return nil, r.keep(ctx, news, false)
@@ -209,10 +182,10 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		return nil, err
 	}
 	for {
-		stored, err := r.store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
+		stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
 		if err == nil {
-			if attempts == nil && r.onStored != nil {
-				r.onStored(time.Since(begun))
+			if attempts == nil && r.cfg.OnStored != nil {
+				r.cfg.OnStored(time.Since(begun))
 			}
 			return stored, r.keep(ctx, news, true)
 		}

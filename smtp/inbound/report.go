@@ -31,17 +31,17 @@ import (
 // query.
 func (r *Receiver) returnTarget(ctx context.Context, rcpt string) (t target, ok bool, err error) {
 	local, tag, _ := smtp.SplitAddress(rcpt)
-	if r.feedback == nil || local != feedback.ReturnName || tag == nil {
+	if r.cfg.Feedback == nil || local != feedback.ReturnName || tag == nil {
 		return target{}, false, nil
 	}
-	to, isToken, valid := r.feedback.ReadReturnTag(*tag)
+	to, isToken, valid := r.cfg.Feedback.ReadReturnTag(*tag)
 	switch {
 	case !isToken:
 		return target{}, false, nil
 	case !valid:
 		return target{}, true, replyNoInbox
 	}
-	sent, err := r.store.SentTo(ctx, to.Account, to.Message, to.Recipient)
+	sent, err := r.cfg.Store.SentTo(ctx, to.Account, to.Message, to.Recipient)
 	if errors.Is(err, store.ErrNotFound) { // the message is deleted
 		return target{}, true, replyNoInbox
 	}
@@ -59,7 +59,7 @@ type told struct {
 // reported message. A message without results and inboxes is refused.
 func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, lim mail.Limits) (told, []target, error) {
 	var all told
-	if r.feedback == nil || !asReport(env, to, raw) {
+	if r.cfg.Feedback == nil || !asReport(env, to, raw) {
 		return all, to, nil
 	}
 	rep, err := r.readReport(ctx, raw, env.MailFrom == "", lim)
@@ -76,7 +76,7 @@ func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target,
 			continue
 		}
 		all.add(rep, *t.sent)
-		if in := t.sent.Inbox; in != nil && in.Takes(store.NewTime(r.now())) {
+		if in := t.sent.Inbox; in != nil && in.Takes(store.NewTime(r.cfg.Now())) {
 			inboxes = addTarget(inboxes, target{rcpt: t.rcpt, inbox: *in, sent: t.sent})
 		}
 	}
@@ -124,8 +124,8 @@ func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Repor
 	if len(rep.Recipients) == 0 {
 		return nil
 	}
-	if to, ok := r.feedback.FindReturnPath(rep.ReturnPath); ok {
-		sent, err := r.store.SentTo(ctx, to.Account, to.Message, to.Recipient)
+	if to, ok := r.cfg.Feedback.FindReturnPath(rep.ReturnPath); ok {
+		sent, err := r.cfg.Store.SentTo(ctx, to.Account, to.Message, to.Recipient)
 		if err == nil {
 			all.add(rep, sent)
 		}
@@ -136,7 +136,7 @@ func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Repor
 	if rep.OriginalID == "" {
 		return nil
 	}
-	mine, err := r.store.SentByHeader(ctx, in, rep.OriginalID)
+	mine, err := r.cfg.Store.SentByHeader(ctx, in, rep.OriginalID)
 	if err != nil {
 		return fmt.Errorf("look for the reported mail: %w", err)
 	}
@@ -210,13 +210,13 @@ func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
 func (r *Receiver) keep(ctx context.Context, all told, stored bool) error {
 	if !stored {
 		for _, report := range all.reports {
-			if err := r.store.RecordReport(ctx, *report); err != nil {
+			if err := r.cfg.Store.RecordReport(ctx, *report); err != nil {
 				return err
 			}
 		}
 	}
 	for _, sent := range all.optOuts {
-		if err := r.store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, mail.CanonicalAddress(sent.Email)); err != nil {
+		if err := r.cfg.Store.Unsubscribe(ctx, sent.AccountID, sent.MessageSeq, sent.Email, mail.CanonicalAddress(sent.Email)); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 		return store.Mailbox{}, nil, replyRelayDenied
 	}
 	owner, catchAll, none := int64(anyAccount), "", replyNoInbox
-	if r.newInbox == nil {
+	if r.cfg.NewInbox == nil {
 		var err error
 		if owner, catchAll, err = r.ownerOf(ctx, domain); err != nil {
 			return store.Mailbox{}, nil, err
@@ -50,19 +50,19 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 	if mail.ValidAddress(rcpt) != nil {
 		return store.Mailbox{}, nil, replyBadRecipient
 	}
-	in, err := r.store.MailboxByAddress(ctx, owner, local+"@"+domain, catchAll)
-	if errors.Is(err, store.ErrNotFound) && r.newInbox != nil {
-		if err := r.newInbox(ctx, local, domain); err != nil {
+	in, err := r.cfg.Store.MailboxByAddress(ctx, owner, local+"@"+domain, catchAll)
+	if errors.Is(err, store.ErrNotFound) && r.cfg.NewInbox != nil {
+		if err := r.cfg.NewInbox(ctx, local, domain); err != nil {
 			return store.Mailbox{}, nil, fmt.Errorf("create an inbox: %w", err)
 		}
-		in, err = r.store.MailboxByAddress(ctx, owner, local+"@"+domain, catchAll)
+		in, err = r.cfg.Store.MailboxByAddress(ctx, owner, local+"@"+domain, catchAll)
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && owner != anyAccount && in.AccountID != owner:
 		return store.Mailbox{}, nil, none
 	case err != nil:
 		return store.Mailbox{}, nil, fmt.Errorf("resolve recipient: %w", err)
-	case !in.Takes(store.NewTime(r.now())):
+	case !in.Takes(store.NewTime(r.cfg.Now())):
 		return store.Mailbox{}, nil, replyInboxClosed
 	}
 	return in, tag, nil
@@ -86,14 +86,14 @@ const anyAccount = 0
 // inboxes from an earlier verification, unless it is below one that is verified.
 func (r *Receiver) ownerOf(ctx context.Context, domain string) (owner int64, catchAll string, err error) {
 	switch {
-	case domain == r.domain:
+	case domain == r.cfg.Domain:
 		return anyAccount, "", nil
 	case !smtp.IsDomain(domain): // an invalid name cannot be looked up
 		return 0, "", replyRelayDenied
 	}
-	owner, err = r.store.DomainOwner(ctx, domain)
+	owner, err = r.cfg.Store.DomainOwner(ctx, domain)
 	if above := r.above(domain); errors.Is(err, store.ErrNotFound) && len(above) > 0 {
-		owner, domain, err = r.store.WildcardOwner(ctx, above)
+		owner, domain, err = r.cfg.Store.WildcardOwner(ctx, above)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, "", replyRelayDenied
@@ -110,7 +110,7 @@ const maxAbove = 8
 // above returns the domains above a domain, the nearest first, without top-level
 // domains. Below the installation's own domain there are none.
 func (r *Receiver) above(domain string) []string {
-	if strings.HasSuffix(domain, "."+r.domain) {
+	if strings.HasSuffix(domain, "."+r.cfg.Domain) {
 		return nil
 	}
 	var names []string
@@ -178,7 +178,7 @@ func (r *Receiver) stillOpen(ctx context.Context, to []target) ([]target, error)
 	for _, t := range to {
 		again, err := r.target(ctx, t.rcpt)
 		if err == nil {
-			if in := again.sent; in == nil || in.Inbox != nil && in.Inbox.Takes(store.NewTime(r.now())) {
+			if in := again.sent; in == nil || in.Inbox != nil && in.Inbox.Takes(store.NewTime(r.cfg.Now())) {
 				open = append(open, t)
 			}
 			continue

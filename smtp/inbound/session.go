@@ -7,6 +7,7 @@ import (
 
 	gosmtp "github.com/emersion/go-smtp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/smtp"
 )
 
@@ -41,27 +42,28 @@ func (s *session) Mail(_ string, opts *gosmtp.MailOptions) error {
 	return nil
 }
 
-// Rcpt looks up a recipient and adds it.
+// Rcpt looks up a recipient and adds it. Of a submission, any valid address will do.
 func (s *session) Rcpt(string, *gosmtp.RcptOptions) (err error) {
 	defer s.recoverPanic(&err)
 	rcpt, server := s.guard.mailbox, s.guard.server
-	if server.cfg.Submission != nil {
-		return s.addRecipient(rcpt)
-	}
-	ctx, cancel := context.WithTimeout(server.ctx, lookupTimeout)
-	defer cancel()
-	t, err := server.receiver.target(ctx, rcpt)
-	if err != nil {
-		r := s.refusal("look up recipient", err)
-		if r == replyNoInbox && !server.unknownRcpts.allow(s.guard.wire.from) {
-			r = replyGuessing
+	if server.cfg.Submission == nil {
+		ctx, cancel := context.WithTimeout(server.ctx, lookupTimeout)
+		defer cancel()
+		t, err := server.receiver.target(ctx, rcpt)
+		if err != nil {
+			r := s.refusal("look up recipient", err)
+			if r == replyNoInbox && !server.unknownRcpts.allow(s.guard.wire.from) {
+				r = replyGuessing
+			}
+			return engineError(r)
 		}
-		return engineError(r)
+		s.to = addTarget(s.to, t)
+	} else if mail.ValidAddress(rcpt) != nil {
+		return engineError(replyBadRecipient)
 	}
 	s.guard.wire.earn()
 	s.rcpts++
 	s.env.RcptTo = append(s.env.RcptTo, rcpt)
-	s.to = addTarget(s.to, t)
 	return nil
 }
 

@@ -129,7 +129,7 @@ func TestSessionSurvivesAPanic(t *testing.T) {
 	var log lockedBuffer
 	r := newReceiver(t, s)
 	_, addr := serve(t, r, func(c *ServerConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	r.now = func() time.Time { panic("a fault") } // asked for while an expiring inbox is looked up
+	r.cfg.Now = func() time.Time { panic("a fault") } // asked for while an expiring inbox is looked up
 	expiring := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(time.Now().Add(time.Hour))) })
 
 	c := hello(t, addr)
@@ -140,7 +140,7 @@ func TestSessionSurvivesAPanic(t *testing.T) {
 		t.Errorf("the panic is not in the log: %s", log.String())
 	}
 
-	r.now = time.Now
+	r.cfg.Now = time.Now
 	c = hello(t, addr)
 	c.begin("a@out.example", in.Address)
 	c.send(rawMail("Hi.") + ".\r\n")

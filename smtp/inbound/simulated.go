@@ -35,7 +35,7 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 	defer leave()
 	in.message.TestMode = true
 	in.content.Auth = &store.JSON[mail.AuthResult]{V: notAuthenticated}
-	m, err := r.store.AddSimulated(ctx, in.copies([]target{{rcpt: inbox.Address, inbox: inbox.Mailbox()}})[0], once)
+	m, err := r.cfg.Store.AddSimulated(ctx, in.copies([]target{{rcpt: inbox.Address, inbox: inbox.Mailbox()}})[0], once)
 	if listed, ok := errors.AsType[*store.ListError](err); ok {
 		return m, &compose.FieldError{Field: "from", Reason: "would be refused: " + listed.Error()}
 	}

@@ -16,7 +16,6 @@ type DotWriter struct {
 	cr        bool // the last byte was a CR that is not written yet
 }
 
-// Write implements io.Writer.
 func (d *DotWriter) Write(b []byte) (int, error) {
 	total := len(b)
 	for len(b) > 0 {

@@ -20,27 +20,21 @@ type Fault struct {
 
 // FaultOf describes for senders why e could not be used. Addresses and our own
 // errors appear only in Err, which is logged.
-func FaultOf(ctx context.Context, e Endpoint, err error) Fault {
+func FaultOf(ctx context.Context, e Endpoint, err error) *Fault {
 	who := e.Name()
 	if e.Trusted {
 		who = "The relay"
 	}
-	f := Fault{Err: err}
-	if said, ok := errors.AsType[*ResponseError](err); ok {
-		f.Permanent, f.Response = said.Permanent(), said.String()
-		return f
+	said, replied := errors.AsType[*ResponseError](err)
+	switch {
+	case replied:
+		return &Fault{said.Permanent(), said.String(), err}
+	case errors.Is(err, ErrAuth):
+		return &Fault{false, "451 4.7.0 " + who + " does not accept our credentials", err}
+	case errors.Is(err, netguard.ErrRefused):
+		return &Fault{true, fmt.Sprintf("550 5.4.4 %s has an address that mail is not sent to", who), err}
 	}
-	if errors.Is(err, ErrAuth) {
-		f.Response = "451 4.7.0 " + who + " does not accept our credentials"
-		return f
-	}
-	if errors.Is(err, netguard.ErrRefused) {
-		f.Permanent = true
-		f.Response = fmt.Sprintf("550 5.4.4 %s has an address that mail is not sent to", who)
-		return f
-	}
-	f.Response = fmt.Sprintf("451 4.4.1 %s: %s", who, describe(ctx, err))
-	return f
+	return &Fault{false, fmt.Sprintf("451 4.4.1 %s: %s", who, describe(ctx, err)), err}
 }
 
 // describe describes common connection errors.

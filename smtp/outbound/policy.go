@@ -83,7 +83,6 @@ func (p *Policies) announced(ctx context.Context, domain string) (id string, ok 
 	return mtasts.ParseRecord(records)
 }
 
-// fetch fetches and stores a policy.
 func (p *Policies) fetch(ctx context.Context, domain, id string) (mtasts.Policy, bool) {
 	key := domain + " " + id
 	if _, failed := p.failed.look(key); failed {

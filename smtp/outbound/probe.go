@@ -166,7 +166,6 @@ func (p *Prober) call(ctx context.Context, e Endpoint, addr netip.Addr, mailbox 
 	return out, nil
 }
 
-// stageOf returns the stage of an error of Dial.
 func stageOf(err error) ProbeStage {
 	_, failed := errors.AsType[*TLSError](err)
 	op, network := errors.AsType[*net.OpError](err)

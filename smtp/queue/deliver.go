@@ -34,7 +34,6 @@ func brokenOff(attempt context.Context) bool {
 	return errors.Is(context.Cause(attempt), context.Canceled)
 }
 
-// attempt returns a result for each recipient of the job.
 func (q *Queue) attempt(ctx context.Context, j *job) []result {
 	if j.dest.kind == toTestMode {
 		return each(j, simulate)

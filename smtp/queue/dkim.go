@@ -70,7 +70,6 @@ func (s *Signer) Sign(ctx context.Context, accountID int64, domain string, raw i
 	return sign(domain, keys, raw)
 }
 
-// keysOf returns the parsed keys of a domain.
 func (s *Signer) keysOf(ctx context.Context, domain ownDomain) ([]signingKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

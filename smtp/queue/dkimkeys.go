@@ -20,17 +20,11 @@ const (
 	selectorEd25519 = "postroom-ed25519"
 )
 
-// DKIMKeyStore stores signing keys. Store implements it.
-type DKIMKeyStore interface {
-	DKIMKeys
-	AddDKIMKeys(ctx context.Context, keys ...store.DKIMKey) error
-}
-
 // EnsureKeys creates an RSA-2048 and an Ed25519 key for domain, unless it has
 // keys. If nodes start at the same time, the first node's keys are kept.
-func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
+func EnsureKeys(ctx context.Context, s *store.Store, domain string) error {
 	domain = strings.ToLower(domain)
-	have, err := keys.DKIMKeys(ctx, store.TheInstall, domain)
+	have, err := s.DKIMKeys(ctx, store.TheInstall, domain)
 	if err != nil || len(have) > 0 {
 		return err
 	}
@@ -38,7 +32,7 @@ func EnsureKeys(ctx context.Context, keys DKIMKeyStore, domain string) error {
 	if err != nil {
 		return err
 	}
-	return keys.AddDKIMKeys(ctx, made...)
+	return s.AddDKIMKeys(ctx, made...)
 }
 
 // NewKeys creates an RSA-2048 and an Ed25519 key for domain, which must be in
@@ -83,17 +77,12 @@ type Record struct {
 	Value string // of a TXT record: the whole value; see SplitTXT
 }
 
-// PublicKeys provides the public keys of the mail domain. Store implements it.
-type PublicKeys interface {
-	InstallKeys(ctx context.Context, domain string) ([]store.DomainKey, error)
-}
-
 // Records returns the TXT records with the public keys of the mail domain,
 // including pending and retired ones (RFC 6376 section 3.6.1, RFC 8463 section
 // 4).
-func Records(ctx context.Context, keys PublicKeys, domain string) ([]Record, error) {
+func Records(ctx context.Context, s *store.Store, domain string) ([]Record, error) {
 	domain = strings.ToLower(domain)
-	stored, err := keys.InstallKeys(ctx, domain)
+	stored, err := s.InstallKeys(ctx, domain)
 	if err != nil {
 		return nil, err
 	}

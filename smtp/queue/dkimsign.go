@@ -54,7 +54,6 @@ type signing struct {
 	body    io.Writer // nil before the end of the header
 }
 
-// Write implements io.Writer.
 func (s *signing) Write(p []byte) (int, error) {
 	if s.body != nil {
 		return s.body.Write(p)

@@ -42,7 +42,6 @@ func (j *job) account() int64 { return j.rcpts[0].AccountID }
 // The zero outcome records nothing.
 type outcome struct{ results []result }
 
-// sameOutcome returns an outcome with the same result for all recipients.
 func sameOutcome(j *job, v result) outcome { return outcome{all(len(j.rcpts), v)} }
 
 // outgoing is a message that is being delivered. The jobs of one claim share it,

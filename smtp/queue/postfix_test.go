@@ -1,3 +1,5 @@
+//go:build unix
+
 package queue_test
 
 import (
@@ -71,10 +73,10 @@ func TestPostfix(t *testing.T) {
 	t.Run("many messages", func(t *testing.T) { postfixTakesMany(t, p) })
 }
 
-func newPostfix(t *testing.T) *smtptest.Postfix {
+func newPostfix(t *testing.T) *postfix {
 	t.Helper()
 	cfg, _ := smtptest.NewTLS(t, "mx.out.example")
-	return smtptest.NewPostfix(t, smtptest.PostfixConfig{
+	return startPostfix(t, postfixConfig{
 		TLS: cfg, MaxSize: postfixMaxSize, BadSubject: "virus",
 		Mailboxes: []string{
 			"ann@out.example", "bob@out.example", "дима@out.example", "one@out.example", "two@out.example",
@@ -88,7 +90,7 @@ func newPostfix(t *testing.T) *smtptest.Postfix {
 }
 
 // exchange sends the real messages and checks the states and mailboxes.
-func (w *world) exchange(t *testing.T, p *smtptest.Postfix, q *queue.Queue, domain string, taken store.RecipientStatus) {
+func (w *world) exchange(t *testing.T, p *postfix, q *queue.Queue, domain string, taken store.RecipientStatus) {
 	t.Helper()
 	arrive := map[string][][]byte{} // by mailbox
 	sent := map[string]store.Message{}
@@ -158,7 +160,7 @@ func (w *world) wantIntact(t *testing.T, box string, messages [][]byte, raw []by
 
 // postfixTakesMany sends many messages to one server: they use one connection in
 // turn, each with a pipelined envelope.
-func postfixTakesMany(t *testing.T, p *smtptest.Postfix) {
+func postfixTakesMany(t *testing.T, p *postfix) {
 	t.Helper()
 	w := newWorld(t, storetest.Config(t, storetest.SQLite))
 	q := w.queue(t, p.Port(t), smtptest.Zones{}.Domain("out.example", "127.0.0.1"), func(c *queue.Config) { c.MaxPerDomain = 1 })

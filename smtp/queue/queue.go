@@ -216,7 +216,6 @@ func (q *Queue) begin(ctx, work context.Context, j *job) outcome {
 	return q.deliver(work, j)
 }
 
-// drain ends Run.
 func (q *Queue) drain(deliveries context.Context, breakOff context.CancelFunc) {
 	var releasing sync.WaitGroup
 	for _, j := range q.jobs.drop() {

@@ -118,8 +118,7 @@ func (q *Queue) together(ctx context.Context, p *outbound.Peer, j *job) ([]resul
 	}
 	from, to, err := p.Envelope(tx)
 	if err != nil && len(to) == 0 {
-		f := outbound.FaultOf(ctx, p.At, err)
-		return nil, &f
+		return nil, outbound.FaultOf(ctx, p.At, err)
 	}
 	if !from.Positive() {
 		if f := q.senderFault(ctx, p.At, from); f != nil {
@@ -157,8 +156,7 @@ func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound
 	case r.Permanent():
 		return nil
 	}
-	f := outbound.FaultOf(ctx, e, err)
-	return &f
+	return outbound.FaultOf(ctx, e, err)
 }
 
 // hand sends the message data.

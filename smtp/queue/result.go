@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"slices"
+
 	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 )
@@ -47,13 +49,8 @@ var (
 	resultSuppressed = result{status: store.RecipientSuppressed, response: "Suppressed: the address is on the suppression list"}
 )
 
-// all returns n copies of a result.
 func all(n int, v result) []result {
-	vs := make([]result, n)
-	for i := range vs {
-		vs[i] = v
-	}
-	return vs
+	return slices.Repeat([]result{v}, n)
 }
 
 // resultOf combines the faults of all servers into a result. It is permanent

@@ -73,8 +73,7 @@ func (q *Queue) peers(ctx context.Context, endpoints []outbound.Endpoint) iter.S
 			}
 			addrs, err := q.dir.Addresses(ctx, e.Host)
 			if err != nil {
-				f := outbound.FaultOf(ctx, e, err)
-				if !yield(nil, &f) {
+				if !yield(nil, outbound.FaultOf(ctx, e, err)) {
 					return
 				}
 			}
@@ -99,14 +98,13 @@ func (q *Queue) call(ctx context.Context, e outbound.Endpoint, addr netip.Addr) 
 	if err == nil {
 		return p, nil
 	}
-	f := outbound.FaultOf(ctx, e, err)
 	if errors.Is(err, outbound.ErrAuth) || errors.Is(err, outbound.ErrNoTLS) && e.Trusted {
 		q.log.WarnContext(ctx, "relay cannot be used", "relay", e.String(), "error", err)
 	}
 	if _, failed := errors.AsType[*outbound.TLSError](err); e.TLS == outbound.TLSVerified && !e.Trusted && (failed || errors.Is(err, outbound.ErrNoTLS)) {
 		q.noteUnmet(ctx, mtasts.Enforce, e, err)
 	}
-	return nil, &f
+	return nil, outbound.FaultOf(ctx, e, err)
 }
 
 // noteUnmet records a server that does not meet its domain's policy. In mode

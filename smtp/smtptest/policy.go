@@ -35,7 +35,6 @@ func NewPolicyHost(t testing.TB, cfg *tls.Config, policy string) *PolicyHost {
 	return h
 }
 
-// ServeHTTP implements http.Handler.
 func (h *PolicyHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.calls++

@@ -1,4 +1,6 @@
-package smtptest
+//go:build unix
+
+package queue_test
 
 import (
 	"bytes"
@@ -19,10 +21,11 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/skiptest"
+	"github.com/postroom/postroom/smtp/smtptest"
 )
 
-// PostfixConfig configures a Postfix.
-type PostfixConfig struct {
+// postfixConfig configures a postfix.
+type postfixConfig struct {
 	// TLS is the certificate for STARTTLS.
 	TLS *tls.Config
 	// Mailboxes are the existing addresses.
@@ -37,9 +40,9 @@ type PostfixConfig struct {
 	BadSubject string
 }
 
-// Postfix is a real Postfix on a free port of 127.0.0.1, with its own queue,
+// postfix is a real Postfix on a free port of 127.0.0.1, with its own queue,
 // configuration and mailboxes.
-type Postfix struct {
+type postfix struct {
 	dir  string
 	addr string
 }
@@ -99,9 +102,9 @@ postlog unix-dgram n - n - 1 postlogd
 // postfixTTL bounds, in seconds, how long a Postfix outlives a killed test.
 const postfixTTL = "600"
 
-// NewPostfix starts a Postfix. If Postfix is missing or cannot be started, the
+// startPostfix starts a Postfix. If Postfix is missing or cannot be started, the
 // test is skipped, or fails in CI.
-func NewPostfix(t testing.TB, cfg PostfixConfig) *Postfix {
+func startPostfix(t testing.TB, cfg postfixConfig) *postfix {
 	t.Helper()
 	owner, err := user.Lookup("postfix")
 	if _, noMaster := os.Stat("/usr/lib/postfix/sbin/master"); err != nil || noMaster != nil || os.Getuid() != 0 {
@@ -112,8 +115,8 @@ func NewPostfix(t testing.TB, cfg PostfixConfig) *Postfix {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the system removes it otherwise
-	l := Listen(t, "127.0.0.1")[0]
-	p := &Postfix{dir: dir, addr: l.Addr().String()}
+	l := smtptest.Listen(t, "127.0.0.1")[0]
+	p := &postfix{dir: dir, addr: l.Addr().String()}
 	_ = l.Close() // the port stays free for a moment
 	p.write(t, cfg, owner)
 	p.start(t)
@@ -121,7 +124,7 @@ func NewPostfix(t testing.TB, cfg PostfixConfig) *Postfix {
 }
 
 // write writes the configuration.
-func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
+func (p *postfix) write(t testing.TB, cfg postfixConfig, owner *user.User) {
 	t.Helper()
 	var boxes, access strings.Builder
 	domains := map[string]bool{}
@@ -168,14 +171,14 @@ func (p *Postfix) write(t testing.TB, cfg PostfixConfig, owner *user.User) {
 }
 
 // start starts Postfix and waits until it listens.
-func (p *Postfix) start(t testing.TB) {
+func (p *postfix) start(t testing.TB) {
 	t.Helper()
 	// The check creates the queue folders.
 	if out, err := exec.CommandContext(t.Context(), "/usr/sbin/postfix", "-c", p.dir, "check").CombinedOutput(); err != nil { //nolint:gosec // a folder of ours
 		t.Fatalf("check Postfix: %v: %s", err, out)
 	}
 	master := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/lib/postfix/sbin/master", "-c", p.dir, "-d", "-e", postfixTTL) //nolint:gosec // as above
-	ownGroup(master)                                                                                                                       // ended as a whole
+	master.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                                                               // ended as a whole
 	if err := master.Start(); err != nil {
 		t.Fatalf("start Postfix: %v", err)
 	}
@@ -214,10 +217,10 @@ func pemOf(t testing.TB, cfg *tls.Config) (cert, key string) {
 }
 
 // Addr returns host:port.
-func (p *Postfix) Addr() string { return p.addr }
+func (p *postfix) Addr() string { return p.addr }
 
 // Port returns the listening port.
-func (p *Postfix) Port(t testing.TB) uint16 {
+func (p *postfix) Port(t testing.TB) uint16 {
 	t.Helper()
 	_, port, _ := strings.Cut(p.addr, ":")
 	n, err := strconv.ParseUint(port, 10, 16)
@@ -228,7 +231,7 @@ func (p *Postfix) Port(t testing.TB) uint16 {
 }
 
 // Log returns the log.
-func (p *Postfix) Log(t testing.TB) string {
+func (p *postfix) Log(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "log"))
 	if err != nil && !os.IsNotExist(err) {
@@ -239,7 +242,7 @@ func (p *Postfix) Log(t testing.TB) string {
 
 // Mails waits until a mailbox has n messages and returns all of them, with CRLF
 // and with the fields that Postfix adds.
-func (p *Postfix) Mails(t testing.TB, box string, n int) [][]byte {
+func (p *postfix) Mails(t testing.TB, box string, n int) [][]byte {
 	t.Helper()
 	late := time.After(20 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
