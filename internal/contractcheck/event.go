@@ -23,7 +23,9 @@ func (c *Checker) Event(text []byte) error {
 	if c.doc.Webhooks[e.Type] == nil {
 		return fmt.Errorf("the contract has no event %q", e.Type)
 	}
-	c.countEvent(e.Type)
+	c.mu.Lock()
+	c.events[e.Type]++
+	c.mu.Unlock()
 	var size error
 	if len(text) > maxEvent {
 		size = fmt.Errorf("%d bytes", len(text))
@@ -37,12 +39,6 @@ func (c *Checker) Event(text []byte) error {
 
 // EventTypes returns the event types of the contract, sorted.
 func (c *Checker) EventTypes() []string { return slices.Sorted(maps.Keys(c.doc.Webhooks)) }
-
-func (c *Checker) countEvent(typ string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.events[typ]++
-}
 
 // SeenEvents returns how many events of the type were seen.
 func (c *Checker) SeenEvents(typ string) int {

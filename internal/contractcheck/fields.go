@@ -1,6 +1,7 @@
 package contractcheck
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,12 +140,7 @@ func (op *Operation) readParams(base string, params, again openapi3.Parameters) 
 }
 
 // pointerOf returns the JSON pointer of an object: ref if it is a reference, otherwise here.
-func pointerOf(ref, here string) string {
-	if ref != "" {
-		return ref
-	}
-	return here
-}
+func pointerOf(ref, here string) string { return cmp.Or(ref, here) }
 
 func pointerTo(ref, here string) string { return under(pointerOf(ref, here), "schema") }
 

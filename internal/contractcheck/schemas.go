@@ -113,10 +113,7 @@ func (s *schemas) checkBody(op *Operation, h http.Header, body []byte) error {
 	if err != nil || wanted.Content[kind] == nil {
 		return fmt.Errorf("the body is of type %q", h.Get("Content-Type"))
 	}
-	base := op.pointer() + "/requestBody"
-	if ref := op.RequestBody.Ref; ref != "" {
-		base = ref
-	}
+	base := pointerOf(op.RequestBody.Ref, op.pointer()+"/requestBody")
 	return s.check(under(base, "content", kind, "schema"), body)
 }
 
@@ -140,9 +137,6 @@ func (s *schemas) checkResponse(op *Operation, res *http.Response, responseBody 
 	if continues || kind != "application/json" {
 		return nil // any bytes are allowed
 	}
-	base := under(op.pointer(), "responses", key)
-	if documented.Ref != "" {
-		base = documented.Ref
-	}
+	base := pointerOf(documented.Ref, under(op.pointer(), "responses", key))
 	return s.check(under(base, "content", kind, "schema"), responseBody)
 }

@@ -59,8 +59,16 @@ var (
 // Classify converts any error to the one that the caller sees. It is the only
 // place that knows status codes. Unknown errors are faults of the service: 500.
 func (c *Chain) Classify(ctx context.Context, err error) *Error {
-	var known *Error
-	var tooLarge *http.MaxBytesError
+	var (
+		known    *Error
+		tooLarge *http.MaxBytesError
+		taken    *store.TakenError
+		listed   *store.ListError
+		limit    *store.LimitError
+		paused   *store.PausedError
+		stopped  *store.StoppedError
+		over     *store.BudgetError
+	)
 	switch {
 	case errors.As(err, &known):
 		return mistyped(ctx, known)
@@ -70,47 +78,20 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		return errTooSlow
 	case errors.Is(err, store.ErrNotFound):
 		return mistyped(ctx, ErrNotFound)
-	case errors.Is(err, store.ErrCursor):
-		return &Error{
-			Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidRequest, Param: "cursor",
-			Message: "cursor must come from a previous page of this list, with the same filters",
-		}
-	case errors.Is(err, store.ErrAddressTaken):
-		e := &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name", Message: "this address is or was in use"}
-		if taken, ok := errors.AsType[*store.TakenError](err); ok {
-			e.Param, e.Message = taken.Param, taken.Error()
-		}
-		return e
-	case errors.Is(err, store.ErrTooManyWebhooks):
-		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodePlanLimitReached, Message: store.ErrTooManyWebhooks.Error()}
-	case errors.Is(err, store.ErrTooManyListEntries):
-		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodePlanLimitReached, Message: store.ErrTooManyListEntries.Error()}
-	case isListed(err):
-		listed, _ := errors.AsType[*store.ListError](err)
+	case errors.As(err, &taken):
+		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: taken.Param, Message: taken.Error()}
+	case errors.As(err, &listed):
 		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientBlocked, Param: listed.Param, Message: listed.Error()}
-	case errors.Is(err, store.ErrContactExists):
-		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeContactExists, Param: "email", Message: "a contact with this address already exists"}
-	case errors.Is(err, store.ErrDomainTaken):
-		return &Error{
-			Status: http.StatusConflict, Code: gen.ErrorCodeDomainTaken, Param: "domain",
-			Message: "this account already has this domain, or it is the domain of the installation",
-		}
-	case errors.Is(err, store.ErrDomainNotVerified):
-		return &Error{
-			Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "domain",
-			Message: "domain: use the mail domain of the installation or a verified domain of this account",
-		}
-	case isLimit(err):
-		return c.limitError(err)
-	case isStopped(err):
-		stopped, _ := errors.AsType[*store.StoppedError](err)
+	case errors.As(err, &limit):
+		return c.limitError(limit)
+	case errors.As(err, &paused):
+		return Forbidden(gen.ErrorCodeSendingPaused, paused.Error())
+	case errors.As(err, &stopped):
 		return Forbidden(gen.ErrorCodeSendingStopped, stopped.Error())
-	case isOverBudget(err):
-		return overBudget(err, c.now())
-	case errors.Is(err, store.ErrThreadLimit):
+	case errors.As(err, &over):
 		return &Error{
-			Status: http.StatusForbidden, Code: gen.ErrorCodeLoopDetected,
-			Message: fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends),
+			Status: http.StatusTooManyRequests, Code: gen.ErrorCodeBudgetExceeded, Param: "limits." + over.Limit, Message: over.Error(),
+			RetryAfter: secondsUntil(over.Resets, c.now()),
 		}
 	case errors.Is(err, store.ErrDamaged):
 		c.log.ErrorContext(ctx, "damaged content: run postroom verify", "error", err, "request_id", RequestID(ctx))
@@ -127,6 +108,11 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	case errors.Is(err, context.Canceled):
 		return ErrUnavailable // the client has disconnected
 	}
+	for _, e := range storeErrors {
+		if errors.Is(err, e.from) {
+			return e.to
+		}
+	}
 	if failure, ok := errors.AsType[*decodeFailure](err); ok {
 		if e := c.decodeError(failure.r, failure.error); e != nil {
 			return e
@@ -137,6 +123,27 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	}
 	c.log.ErrorContext(ctx, "request failed", "error", err, "request_id", RequestID(ctx))
 	return ErrInternal
+}
+
+// storeErrors are the errors of the store that are the same for every operation.
+var storeErrors = []struct {
+	from error
+	to   *Error
+}{
+	{store.ErrCursor, Invalid("cursor", "must come from a previous page of this list, with the same filters")},
+	{store.ErrAddressTaken, &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name", Message: "this address is or was in use"}},
+	{store.ErrTooManyWebhooks, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyWebhooks.Error())},
+	{store.ErrTooManyListEntries, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyListEntries.Error())},
+	{store.ErrContactExists, &Error{Status: http.StatusConflict, Code: gen.ErrorCodeContactExists, Param: "email", Message: "a contact with this address already exists"}},
+	{store.ErrDomainTaken, &Error{
+		Status: http.StatusConflict, Code: gen.ErrorCodeDomainTaken, Param: "domain",
+		Message: "this account already has this domain, or it is the domain of the installation",
+	}},
+	{store.ErrDomainNotVerified, &Error{
+		Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "domain",
+		Message: "domain: use the mail domain of the installation or a verified domain of this account",
+	}},
+	{store.ErrThreadLimit, Forbidden(gen.ErrorCodeLoopDetected, fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends))},
 }
 
 // mistyped changes the message of a 404 error if an id in the URL has a typing error.
@@ -159,56 +166,16 @@ func mistyped(ctx context.Context, e *Error) *Error {
 	return e
 }
 
-func isLimit(err error) bool {
-	_, limit := errors.AsType[*store.LimitError](err)
-	_, paused := errors.AsType[*store.PausedError](err)
-	return limit || paused
-}
-
-func isListed(err error) bool {
-	_, listed := errors.AsType[*store.ListError](err)
-	return listed
-}
-
-func isStopped(err error) bool {
-	_, stopped := errors.AsType[*store.StoppedError](err)
-	return stopped
-}
-
-func isOverBudget(err error) bool {
-	_, over := errors.AsType[*store.BudgetError](err)
-	return over
-}
-
-// overBudget converts an error about the limits of a key, an inbox or an account.
-func overBudget(err error, now time.Time) *Error {
-	over, _ := errors.AsType[*store.BudgetError](err)
-	return &Error{
-		Status: http.StatusTooManyRequests, Code: gen.ErrorCodeBudgetExceeded, Param: "limits." + over.Limit, Message: over.Error(),
-		RetryAfter: secondsUntil(over.Resets, now),
-	}
-}
-
-// limitError converts an error about a plan limit or a pause by the operator.
-func (c *Chain) limitError(err error) *Error {
-	l, ok := errors.AsType[*store.LimitError](err)
-	if !ok {
-		p, _ := errors.AsType[*store.PausedError](err)
-		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodeSendingPaused, Message: p.Error()}
-	}
+// limitError converts an error about a limit of the plan.
+func (c *Chain) limitError(l *store.LimitError) *Error {
+	code := gen.ErrorCodeDailyLimitReached
 	switch l.Period {
 	case store.PerInboxes:
-		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodePlanLimitReached, Message: l.Error()}
+		return Forbidden(gen.ErrorCodePlanLimitReached, l.Error())
 	case store.PerMonth:
-		return errTooManySends(gen.ErrorCodeMonthlyLimitReached, l, c.now())
+		code = gen.ErrorCodeMonthlyLimitReached
 	}
-	return errTooManySends(gen.ErrorCodeDailyLimitReached, l, c.now())
-}
-
-func errTooManySends(code string, l *store.LimitError, now time.Time) *Error {
-	return &Error{
-		Status: http.StatusTooManyRequests, Code: code, Message: l.Error(), RetryAfter: secondsUntil(l.Resets, now),
-	}
+	return &Error{Status: http.StatusTooManyRequests, Code: code, Message: l.Error(), RetryAfter: secondsUntil(l.Resets, c.now())}
 }
 
 func errorBody(e *Error, requestID string) gen.Error {

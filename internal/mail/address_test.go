@@ -83,7 +83,7 @@ func TestParseMailboxRefuses(t *testing.T) {
 	}
 }
 
-func TestMatchAddress(t *testing.T) {
+func TestLikePattern(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		pattern, email string
@@ -111,11 +111,8 @@ func TestMatchAddress(t *testing.T) {
 		{"*a*a*a*a*a*b", strings.Repeat("a", 200), false},
 	}
 	for _, tt := range tests {
-		if got := MatchAddress(tt.pattern, tt.email); got != tt.want {
-			t.Errorf("%q and %q: got %v", tt.pattern, tt.email, got)
-		}
 		if got := like(LikePattern(tt.pattern), FoldAddress(tt.email)); got != tt.want {
-			t.Errorf("LIKE %q and %q: got %v, unlike MatchAddress", LikePattern(tt.pattern), tt.email, got)
+			t.Errorf("LIKE %q and %q: got %v", LikePattern(tt.pattern), tt.email, got)
 		}
 	}
 }

@@ -15,7 +15,6 @@ func linearReaders() []lineartest.Reader {
 		{Name: "CanonicalAddress", Units: []string{"A", "é", `"`, `\`, "."}, Read: func(s string) { CanonicalAddress(`"` + s + `"@b.example`) }},
 		{Name: "CanonicalAddress domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { CanonicalAddress("a@" + s) }},
 		{Name: "AddressSpellings", Units: []string{"a", lineartest.Letter, ".", "-", "xn--"}, Read: func(s string) { AddressSpellings("a@" + s) }},
-		{Name: "MatchAddress", Units: []string{"a", "b", "@"}, Read: func(s string) { MatchAddress("*a*b*@*.example", s) }},
 		{Name: "Mailbox", Units: []string{"A", "é", "+", `"`, `\`}, Read: func(s string) { Mailbox(s + "@b.example") }},
 		{Name: "Mailbox domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { Mailbox("a@" + s) }},
 		{Name: "ParseMailbox", Units: header, Read: func(s string) { _, _ = ParseMailbox(s) }},

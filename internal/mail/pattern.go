@@ -82,45 +82,16 @@ func asciiDomain(domain string) string {
 	return domain
 }
 
-// MatchAddress reports whether an address matches a pattern: an address, or one
-// with wildcards such as "*@example.com", "*@*.example.com" or
-// "no-reply*@example.com". A "*" matches any characters or none. All other
-// characters match themselves, including "?", "%" and "_". Case is ignored, as
-// in FoldAddress.
-func MatchAddress(pattern, email string) bool {
-	return glob(FoldAddress(pattern), FoldAddress(email))
-}
-
-// LikePattern converts a MatchAddress pattern to an SQL LIKE pattern with
-// ESCAPE '\'. Compare it with the result of FoldAddress.
+// LikePattern converts a pattern of addresses to an SQL LIKE pattern with ESCAPE '\'.
+// A pattern is an address, or one with wildcards such as "*@example.com",
+// "*@*.example.com" or "no-reply*@example.com". A "*" matches any characters or none.
+// All other characters match themselves, including "?", "%" and "_". Case is ignored
+// if the result is compared with that of FoldAddress.
 func LikePattern(pattern string) (like string) {
 	return likeEscaper.Replace(FoldAddress(pattern))
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)
-
-// glob backtracks only to the last star, so it takes at most len(pattern) ×
-// len(s) steps.
-func glob(pattern, s string) bool {
-	p, i := 0, 0
-	star, mark := -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && pattern[p] == s[i]:
-			p++
-			i++
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
 
 // maxDomainText is the largest size in bytes of a domain in Unicode: 253 characters of
 // four bytes.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -196,13 +197,8 @@ func (c *dkimCheck) seconds(tag string) (n int64, has, ok bool) {
 	if !has {
 		return 0, false, true
 	}
-	if !isNumber(s) || len(s) > 12 {
-		return 0, true, false
-	}
-	for _, d := range []byte(s) {
-		n = n*10 + int64(d-'0')
-	}
-	return n, true, true
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, true, err == nil && isNumber(s) && len(s) <= 12
 }
 
 // readHashes decodes b= and bh=, and checks that l= is a number.

@@ -1,6 +1,7 @@
 package mailauth
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ed25519"
@@ -90,10 +91,7 @@ func readKey(tags tagList, use keyUse) (key publicKey, result Result, reason str
 	if tags["p"] == "" {
 		return key, PermError, "the key is revoked"
 	}
-	kind := strings.ToLower(tags["k"])
-	if kind == "" {
-		kind = "rsa"
-	}
+	kind := cmp.Or(strings.ToLower(tags["k"]), "rsa")
 	flags := splitList(strings.ToLower(tags["t"]))
 	services, limited := tags["s"]
 	hashes, hashed := tags["h"]

@@ -2,6 +2,7 @@ package mailauth
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 )
 
@@ -19,55 +20,29 @@ func parseTags(s string) (tagList, bool) {
 		if !ok && name == "" {
 			continue // the end, after the last ";"
 		}
-		if _, twice := tags[name]; !ok || twice || !isTagName(name) {
+		if _, twice := tags[name]; !ok || twice || !isWord(name, "_") {
 			return nil, false
 		}
 		if name != "i" && name != "n" && name != "z" {
-			value = dropSpace(value)
+			value = spaceless.Replace(value)
 		}
 		tags[name] = value
 	}
 	return tags, true
 }
 
-func isTagName(s string) bool {
-	for i, c := range []byte(s) {
-		if !isAlpha(c) && (i == 0 || !isDigit(c) && c != '_') {
-			return false
-		}
-	}
-	return s != ""
-}
-
 const whiteSpace = " \t\r\n"
 
 func trimSpace(s string) string { return strings.Trim(s, whiteSpace) }
 
-// dropSpace removes all white space from s.
-func dropSpace(s string) string {
-	if !strings.ContainsAny(s, whiteSpace) {
-		return s
-	}
-	var out strings.Builder
-	out.Grow(len(s))
-	for _, c := range []byte(s) {
-		if strings.IndexByte(whiteSpace, c) < 0 {
-			out.WriteByte(c)
-		}
-	}
-	return out.String()
-}
+// spaceless removes all white space from a text.
+var spaceless = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "")
 
 // splitList splits a list at its colons.
 func splitList(s string) []string { return strings.Split(s, ":") }
 
 func containsFold(list []string, want string) bool {
-	for _, s := range list {
-		if strings.EqualFold(s, want) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, want) })
 }
 
 // decodeBase64 decodes a value without white space. It returns false if the

@@ -111,10 +111,8 @@ func hasReportAddress(list string) bool {
 // lowered returns the policy of a domain that is only testing: one step weaker
 // (RFC 9989 section 4.7, t=).
 func lowered(policy string) string {
-	switch policy {
-	case "reject":
+	if policy == "reject" {
 		return "quarantine"
-	default:
-		return "none"
 	}
+	return "none"
 }

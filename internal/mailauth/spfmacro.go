@@ -1,7 +1,9 @@
 package mailauth
 
 import (
+	"cmp"
 	"errors"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,11 +161,7 @@ func isTopLabel(s string) bool {
 // right-hand ones and joins them with dots (RFC 7208 section 7.3).
 func (m macro) transform(value string) string {
 	if m.keep > 0 || m.reverse || m.delims != "" {
-		delims := m.delims
-		if delims == "" {
-			delims = "."
-		}
-		parts := splitAny(value, delims)
+		parts := splitAny(value, cmp.Or(m.delims, "."))
 		if m.reverse {
 			slices.Reverse(parts)
 		}
@@ -192,16 +190,5 @@ func splitAny(s, delims string) []string {
 
 // percentEncode escapes all but unreserved characters (RFC 3986 section 2.3).
 func percentEncode(s string) string {
-	var out strings.Builder
-	for _, c := range []byte(s) {
-		if isAlpha(c) || isDigit(c) || strings.IndexByte("-._~", c) >= 0 {
-			out.WriteByte(c)
-			continue
-		}
-		const hex = "0123456789ABCDEF"
-		out.WriteByte('%')
-		out.WriteByte(hex[c>>4])
-		out.WriteByte(hex[c&15])
-	}
-	return out.String()
+	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }

@@ -73,7 +73,7 @@ func (rec *spfRecord) addTerm(term string) error {
 }
 
 func (rec *spfRecord) addModifier(name, value string) error {
-	if !isModifierName(name) {
+	if !isWord(name, "-_.") {
 		return errors.New("is not the name of a modifier")
 	}
 	var place **macroString
@@ -94,11 +94,10 @@ func (rec *spfRecord) addModifier(name, value string) error {
 	return err
 }
 
-// isModifierName reports whether name is ALPHA *( ALPHA / DIGIT / "-" / "_" /
-// "." ).
-func isModifierName(name string) bool {
+// isWord reports whether name is a letter and then letters, digits and signs.
+func isWord(name, signs string) bool {
 	for i, c := range []byte(name) {
-		if !isAlpha(c) && (i == 0 || !isDigit(c) && c != '-' && c != '_' && c != '.') {
+		if !isAlpha(c) && (i == 0 || !isDigit(c) && strings.IndexByte(signs, c) < 0) {
 			return false
 		}
 	}

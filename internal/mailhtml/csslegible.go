@@ -1,6 +1,7 @@
 package mailhtml
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,12 +76,9 @@ var shownDisplays = strings.Fields("block inline inline-block flex inline-flex l
 
 // movesBack reports whether a length is negative, or may be after it is computed.
 func movesBack(value []cssToken) bool {
-	for _, t := range value {
-		if t.kind == cssFunction || t.kind == cssNumber && strings.HasPrefix(t.text, "-") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(value, func(t cssToken) bool {
+		return t.kind == cssFunction || t.kind == cssNumber && strings.HasPrefix(t.text, "-")
+	})
 }
 
 // narrow reports whether a width may be too small for a word.
@@ -106,18 +104,8 @@ func narrow(value []cssToken) bool {
 
 // oneOf reports whether a value is one of some words.
 func oneOf(value []cssToken, words ...string) bool {
-	for _, t := range value {
-		if t.kind != cssIdent {
-			continue
-		}
-		for _, w := range words {
-			if strings.EqualFold(t.text, w) {
-				return true
-			}
-		}
-		return false
-	}
-	return false
+	i := slices.IndexFunc(value, func(t cssToken) bool { return t.kind == cssIdent })
+	return i >= 0 && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(value[i].text, w) })
 }
 
 // lineHeight returns a declaration whose line height begins at value[from], changed so that a

@@ -135,22 +135,12 @@ func (f *finder) start(t html.Token) {
 		return
 	}
 	if t.Data == "a" {
-		f.endLink()
+		f.end("a") // the open link ends, as in the cleaner
 	}
 	l := f.open[len(f.open)-1].inner(t)
 	f.open = append(f.open, l)
 	if set, ok := f.rules.of(f.open); ok {
 		l.apply(set, inlineStyle(t))
-	}
-}
-
-// endLink ends the open link, as the cleaner does.
-func (f *finder) endLink() {
-	for i, l := range slices.Backward(f.open) {
-		if l.tag == "a" {
-			f.open = f.open[:i]
-			return
-		}
 	}
 }
 

@@ -15,6 +15,7 @@
 package mailhtml
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -161,10 +162,7 @@ func (c *cleaner) start(t html.Token) {
 
 // write writes a start tag with its allowed attributes.
 func (c *cleaner) write(t html.Token, e element) {
-	name := e.name
-	if name == "" {
-		name = t.Data
-	}
+	name := cmp.Or(e.name, t.Data)
 	c.body.WriteByte('<')
 	c.body.WriteString(name)
 	if name == "img" {
@@ -230,12 +228,8 @@ func (c *cleaner) closeTo(n int) {
 		if last == "a" {
 			c.endLink()
 		}
-		name := elements[last].name
-		if name == "" {
-			name = last
-		}
 		c.body.WriteString("</")
-		c.body.WriteString(name)
+		c.body.WriteString(cmp.Or(elements[last].name, last))
 		c.body.WriteByte('>')
 	}
 }

@@ -56,19 +56,6 @@ func (c contract) operation(name gen.OperationName) (*operation, error) {
 	return nil, fmt.Errorf("the contract has no operation %s", name)
 }
 
-// operations returns several operations by name.
-func (c contract) operations(names ...gen.OperationName) (map[gen.OperationName]*operation, error) {
-	out := map[gen.OperationName]*operation{}
-	for _, name := range names {
-		op, err := c.operation(name)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = op
-	}
-	return out, nil
-}
-
 func (c contract) read(out *operation, item, op schema) error {
 	for _, v := range slices.Concat(list(item["parameters"]), list(op["parameters"])) {
 		resolved, err := c.resolve(v, 0)

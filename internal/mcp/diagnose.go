@@ -162,7 +162,7 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 			d.found(status, "The relay accepted the message for %s. The further delivery is unknown.", who)
 		case "bounced", "failed", "complained", "suppressed", "cancelled":
 			ended++
-			d.found(status, "%s", ends[status](who))
+			d.found(status, ends[status], who)
 		default:
 			d.found(status, "The message to %s is in delivery: %v attempt(s) so far. Postroom retries after a transient failure.", who, r["attempts"])
 		}
@@ -192,20 +192,12 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 }
 
 // ends explain the final states of a recipient.
-var ends = map[string]func(who string) string{
-	"bounced": func(who string) string {
-		return who + " refused the message. last_response is the reply of the server."
-	},
-	"failed": func(who string) string {
-		return "The message to " + who + " could not be delivered. last_response has the reason."
-	},
-	"complained": func(who string) string {
-		return who + " reported the message as spam and is now suppressed."
-	},
-	"suppressed": func(who string) string {
-		return who + " is suppressed, so nothing was sent. Only a user who knows the reason should remove the suppression."
-	},
-	"cancelled": func(who string) string { return "The message to " + who + " was cancelled before it was sent." },
+var ends = map[string]string{
+	"bounced":    "%s refused the message. last_response is the reply of the server.",
+	"failed":     "The message to %s could not be delivered. last_response has the reason.",
+	"complained": "%s reported the message as spam and is now suppressed.",
+	"suppressed": "%s is suppressed, so nothing was sent. Only a user who knows the reason should remove the suppression.",
+	"cancelled":  "The message to %s was cancelled before it was sent.",
 }
 
 // shownAddress returns an address for use in our own text. An address that is not

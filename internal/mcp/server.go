@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,9 +64,8 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the contract: %w", err)
 	}
-	s := &server{api: api{cfg.Local}, progress: cfg.Progress, log: cfg.Log}
-	if s.progress == 0 {
-		s.progress = progressEvery
+	s := &server{
+		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, progress: cmp.Or(cfg.Progress, progressEvery), log: cfg.Log,
 	}
 	protocol := sdk.NewServer(&sdk.Implementation{Name: "postroom", Title: "Postroom", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
@@ -75,23 +76,23 @@ func New(cfg Config) (http.Handler, error) {
 	if s.tools, err = c.tools(); err != nil {
 		return nil, err
 	}
-	if s.also, err = c.operations(lookups...); err != nil {
-		return nil, err
+	for _, name := range lookups {
+		if s.also[name], err = c.operation(name); err != nil {
+			return nil, err
+		}
 	}
 	for _, t := range s.tools {
 		protocol.AddTool(t.listed, s.handler(t))
 	}
 	protocol.AddReceivingMiddleware(s.receive)
-	for _, h := range []struct {
-		out  *http.Handler
-		json bool
-	}{{&s.asJSON, true}, {&s.asStream, false}} {
-		*h.out = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return protocol }, &sdk.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: h.json, MaxRequestBodyBytes: maxRequest, PropagateRequestCancellation: true,
+	handler := func(json bool) http.Handler {
+		return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return protocol }, &sdk.StreamableHTTPOptions{
+			Stateless: true, JSONResponse: json, MaxRequestBodyBytes: maxRequest, PropagateRequestCancellation: true,
 			DisableLocalhostProtection: true, // the HTTP server in front checks host names
 			Logger:                     slog.New(slog.DiscardHandler),
 		})
 	}
+	s.asJSON, s.asStream = handler(true), handler(false)
 	return s, nil
 }
 
@@ -117,14 +118,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	stream := call.wantsStream()
+	stream := call.wantsStream() && slices.ContainsFunc(r.Header.Values("Accept"), acceptsStream)
 	r = r.Clone(ctx)
 	// Accept any Accept header, although the protocol requires both types.
-	accepts := r.Header.Values("Accept")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	if stream && !slices.ContainsFunc(accepts, acceptsStream) {
-		stream = false
-	}
 	if stream {
 		w.Header().Set("X-Accel-Buffering", "no") // stops nginx from buffering
 		s.asStream.ServeHTTP(w, r)
@@ -152,7 +149,7 @@ func readCall(r *http.Request) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
-	r.Body = readAgain(body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	var c call
 	if json.Unmarshal(body, &c) != nil {
 		return call{}, nil
@@ -257,10 +254,6 @@ func (s *server) run(ctx context.Context, t *tool, req *sdk.CallToolRequest) (ma
 }
 
 func callOperation(ctx context.Context, s *server, t *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
-	return s.callOperation(ctx, t, args)
-}
-
-func (s *server) callOperation(ctx context.Context, t *tool, args arguments) (map[string]any, error) {
 	key, err := args.take("idempotency_key")
 	if err != nil {
 		return nil, err

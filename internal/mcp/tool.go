@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -204,5 +203,3 @@ func (t *tool) result(response map[string]any) (*sdk.CallToolResult, error) {
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
-
-func readAgain(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }

@@ -26,7 +26,7 @@ func wait(ctx context.Context, s *server, t *tool, args arguments, req *sdk.Call
 		done := s.tellProgress(ctx, req.Session, token, seconds)
 		defer done()
 	}
-	return s.callOperation(ctx, t, args)
+	return callOperation(ctx, s, t, args, req)
 }
 
 // waitForCode implements wait_for_code: a wait that returns only the code. The
@@ -62,10 +62,10 @@ func (s *server) tellProgress(ctx context.Context, session *sdk.ServerSession, t
 
 // listDrafts implements list_drafts, which lists the drafts of one inbox or of
 // all.
-func listDrafts(ctx context.Context, s *server, t *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
+func listDrafts(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error) {
 	if raw := args["inbox_id"]; len(raw) == 0 || string(raw) == "null" {
 		delete(args, "inbox_id")
-		return s.callOperation(ctx, t, args)
+		return callOperation(ctx, s, t, args, req)
 	}
 	return s.api.call(ctx, s.also[gen.ListInboxDraftsOperation], args, "", false)
 }

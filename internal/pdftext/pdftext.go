@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -212,14 +213,7 @@ func (f *file) unpack() {
 }
 
 // numbers returns the numbers of the objects in order.
-func (f *file) numbers() []ref {
-	all := make([]ref, 0, len(f.objects))
-	for n := range f.objects {
-		all = append(all, n)
-	}
-	slices.Sort(all)
-	return all
-}
+func (f *file) numbers() []ref { return slices.Sorted(maps.Keys(f.objects)) }
 
 // resolve follows references.
 func (f *file) resolve(v any) any {

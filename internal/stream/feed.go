@@ -2,8 +2,8 @@ package stream
 
 import (
 	"context"
-	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 )
 
@@ -76,18 +76,8 @@ func (h *Hub) feed(ctx context.Context, f *feed) {
 			h.cfg.Log.WarnContext(ctx, "the streams of an account wait for the database", "error", err)
 		}
 		if failing = err != nil; failing {
-			pause(ctx, pollEvery/4)
+			work.Pause(ctx, pollEvery/4, nil)
 		}
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

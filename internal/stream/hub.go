@@ -1,9 +1,11 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -76,24 +78,12 @@ type Rendered struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.MaxPerKey == 0 {
-		c.MaxPerKey = 10
-	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = heartbeat
-	}
-	if c.PlaceWait == 0 {
-		c.PlaceWait = placeWait
-	}
-	if c.MaxQueued == 0 {
-		c.MaxQueued = 1024
-	}
-	if c.MaxPending == 0 {
-		c.MaxPending = 1024
-	}
-	if c.MaxQueuedBytes == 0 {
-		c.MaxQueuedBytes = 2 << 20
-	}
+	c.MaxPerKey = cmp.Or(c.MaxPerKey, 10)
+	c.Heartbeat = cmp.Or(c.Heartbeat, heartbeat)
+	c.PlaceWait = cmp.Or(c.PlaceWait, placeWait)
+	c.MaxQueued = cmp.Or(c.MaxQueued, 1024)
+	c.MaxPending = cmp.Or(c.MaxPending, 1024)
+	c.MaxQueuedBytes = cmp.Or(c.MaxQueuedBytes, 2<<20)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -294,22 +284,13 @@ func (h *Hub) endRevoked(ctx context.Context) error {
 func (h *Hub) keys() []int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	keys := make([]int64, 0, len(h.open))
-	for k := range h.open {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(h.open))
 }
 
 func (h *Hub) streamsOf(key int64) []*Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	streams := make([]*Stream, 0, len(h.open[key]))
-	for s := range h.open[key] {
-		streams = append(streams, s)
-	}
-	return streams
+	return slices.Collect(maps.Keys(h.open[key]))
 }
 
 // end ends and removes streams.

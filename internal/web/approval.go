@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -16,20 +15,6 @@ import (
 	"github.com/postroom/postroom/internal/mailhtml"
 	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) approvalPages() {
-	d.get("/approvals", d.approvals)
-	d.get("/approvals/{mail}", d.approval)
-	d.get("/approvals/{mail}/view", d.draftFrame)
-	d.get("/approvals/{mail}/attachments/{attachment}", d.downloadAttachment)
-	d.get("/approvals/{mail}/attachments/{attachment}/text", d.showText)
-	d.getFor(store.RoleApprover, "/approvals/{mail}/edit", d.editDraftForm)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/edit", d.editDraft)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/approve", d.approve)
-	d.postFor(store.RoleApprover, "/approvals/approve", d.approveMany)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/reject", d.reject)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/undo", d.undo)
-}
 
 // draftEvents are the events that change the approval queue.
 var draftEvents = []gen.EventType{gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected}
@@ -55,7 +40,7 @@ func (d *Dashboard) approvals(p *page) error {
 		return err
 	}
 	v.Drafts, v.paging = list.Data, p.paging(list.Cursor)
-	if err := d.addresses(p, v.Drafts, v.Addresses); err != nil {
+	if err := p.addInboxes(v.Addresses, textsOf(v.Drafts, func(dr gen.Draft) string { return dr.InboxID })...); err != nil {
 		return err
 	}
 	if id := p.r.URL.Query().Get("undo"); id != "" {
@@ -67,16 +52,14 @@ func (d *Dashboard) approvals(p *page) error {
 			v.Undo = id
 		}
 	}
-	if v.First == "" {
-		v.Live = livePath("", draftEvents...)
-	}
+	v.Live = v.live("", draftEvents...)
 	return p.show("approvals", v)
 }
 
 // canUndo reports whether the approval of a draft can still be undone.
 func (d *Dashboard) canUndo(p *page, id string) (bool, error) {
 	dr, err := d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: id})
-	if pr, refused := problemOf(err); refused && pr.status < http.StatusInternalServerError {
+	if _, refused := refusal(err); refused {
 		return false, nil // no such draft
 	}
 	if err != nil {
@@ -84,21 +67,6 @@ func (d *Dashboard) canUndo(p *page, id string) (bool, error) {
 	}
 	decided, ok := dr.DecidedAt.Get()
 	return ok && dr.Status == string(gen.DraftStatusSent) && d.now().Before(decided.Add(d.cfg.Undo)), nil
-}
-
-// addresses looks up the addresses of the drafts' inboxes.
-func (d *Dashboard) addresses(p *page, drafts []gen.Draft, into map[string]string) error {
-	for _, dr := range drafts {
-		if into[dr.InboxID] != "" {
-			continue
-		}
-		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
-		if err != nil {
-			return err
-		}
-		into[in.ID] = in.Address
-	}
-	return nil
 }
 
 // approvalView is the page on which a user approves or rejects a draft.
@@ -142,12 +110,23 @@ func isLink(w gen.DraftWarning) bool { return w.Code == "link" }
 // Pending reports whether the draft still awaits a decision.
 func (v approvalView) Pending() bool { return v.Draft.Status == string(gen.DraftStatusPending) }
 
-func (d *Dashboard) approval(p *page) error {
-	v, err := d.approvalView(p)
+// viewOf returns the page of a draft, without what only signed-in users see.
+func (d *Dashboard) viewOf(p *page, dr *gen.Draft, remote bool) (approvalView, error) {
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
 	if err != nil {
-		return err
+		return approvalView{}, err
 	}
-	return p.show("approval", v)
+	source := draftSource(dr)
+	v := approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, remote), Here: "/approvals/" + dr.ID}
+	if v.Frame != nil {
+		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
+	}
+	if id, ok := dr.SourceMessageID.Get(); ok {
+		if v.Source, err = d.getMessage(p, id); isMissing(err) {
+			v.Source, err = nil, nil // deleted since
+		}
+	}
+	return v, err
 }
 
 func (d *Dashboard) approvalView(p *page) (approvalView, error) {
@@ -155,23 +134,11 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 	if err != nil {
 		return approvalView{}, err
 	}
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
+	v, err := d.viewOf(p, dr, p.asksRemote(draftSource(dr)))
 	if err != nil {
-		return approvalView{}, err
+		return v, err
 	}
-	source := draftSource(dr)
-	v := approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, p.asksRemote(source)), Here: "/approvals/" + dr.ID, You: p.user.ID}
-	if v.Frame != nil {
-		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
-	}
-	if id, ok := dr.SourceMessageID.Get(); ok {
-		v.Source, err = d.getMessage(p, id)
-		if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {
-			v.Source = nil // deleted since
-		} else if err != nil {
-			return approvalView{}, err
-		}
-	}
+	v.You = p.user.ID
 	if v.Pending() {
 		if v.Previous, v.Next, err = d.neighbours(p, dr.ID); err != nil {
 			return approvalView{}, err
@@ -203,37 +170,31 @@ func (d *Dashboard) neighbours(p *page, id string) (previous, next string, err e
 // approveMany sends the selected drafts, each only in the version that the list
 // showed. The values of the form are the id and the version.
 func (d *Dashboard) approveMany(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
 	approved, refused := 0, []string{}
-	for _, selected := range form["draft"] {
+	for _, selected := range p.form["draft"] {
 		id, text, _ := strings.Cut(selected, ":")
 		version, err := strconv.Atoi(text)
 		if err != nil {
 			return errForm
 		}
 		_, err = d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}), gen.SendDraftParams{DraftID: id})
-		pr, known := problemOf(err)
+		pr, known := refusal(err)
 		switch {
 		case err == nil:
 			approved++
-		case known && pr.status < http.StatusInternalServerError:
+		case known:
 			refused = append(refused, pr.Message)
 		default:
 			return err
 		}
 	}
 	switch {
-	case len(form["draft"]) == 0:
-		p.leaveNotice(notice{Text: "Select at least one draft.", Bad: true})
+	case len(p.form["draft"]) == 0:
+		return p.failed("/approvals", "Select at least one draft.")
 	case len(refused) > 0:
-		p.leaveNotice(notice{Text: fmt.Sprintf("%d approved, %d not: %s", approved, len(refused), refused[0]), Bad: true})
-	default:
-		p.leaveNotice(notice{Text: fmt.Sprintf("%d approved and queued for delivery.", approved)})
+		return p.failed("/approvals", fmt.Sprintf("%d approved, %d not: %s", approved, len(refused), refused[0]))
 	}
-	return p.goTo("/approvals")
+	return p.done("/approvals", fmt.Sprintf("%d approved and queued for delivery.", approved))
 }
 
 // draft returns the draft whose id is in the path.
@@ -251,48 +212,31 @@ func (d *Dashboard) draftFrame(p *page) error {
 
 // approve sends the draft only if it is still the version that the user saw.
 func (d *Dashboard) approve(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	version, err := strconv.Atoi(form.Get("version"))
+	version, err := strconv.Atoi(p.form.Get("version"))
 	if err != nil {
 		return errForm
 	}
 	m, err := d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}),
 		gen.SendDraftParams{DraftID: p.r.PathValue("mail")})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		return d.undecided(p, pr, "")
-	}
 	if err != nil {
-		return err
+		return again(err, func(pr problem) error { return d.undecided(p, pr, "") })
 	}
-	p.leaveNotice(notice{Text: "Approved: “" + shortened(m.Subject, 60) + "” is queued for delivery."})
-	return p.goTo("/approvals?undo=" + url.QueryEscape(p.r.PathValue("mail")))
+	return p.done("/approvals?undo="+url.QueryEscape(p.r.PathValue("mail")), "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
 }
 
 // undo makes an approved draft pending again.
 func (d *Dashboard) undo(p *page) error {
 	path := "/approvals/" + url.PathEscape(p.r.PathValue("mail"))
-	if _, err := d.api.UndoDraft(p.ctx(), gen.UndoDraftParams{DraftID: p.r.PathValue("mail")}); err != nil {
-		return p.refused(path, err)
-	}
-	return p.done(path, "Approval undone. Nothing was sent.")
+	_, err := d.api.UndoDraft(p.ctx(), gen.UndoDraftParams{DraftID: p.r.PathValue("mail")})
+	return p.result(err, path, path, "Approval undone. Nothing was sent.")
 }
 
 func (d *Dashboard) reject(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	reason := strings.TrimSpace(form.Get("reason"))
+	reason := p.field("reason")
 	dr, err := d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(reason)}),
 		gen.RejectDraftParams{DraftID: p.r.PathValue("mail")})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		return d.undecided(p, pr, reason)
-	}
 	if err != nil {
-		return err
+		return again(err, func(pr problem) error { return d.undecided(p, pr, reason) })
 	}
 	return p.done("/approvals", "Rejected: “"+shortened(dr.Subject, 60)+"” will not be sent.")
 }
@@ -306,7 +250,7 @@ func (d *Dashboard) undecided(p *page, pr problem, reason string) error {
 	}
 	v.Problem, v.Reason = pr, reason
 	if v.Conflict = pr.code == string(gen.ErrorCodeDraftChanged); v.Conflict {
-		v.Changes = changesSince(p.r.PostForm, v.Draft)
+		v.Changes = changesSince(p.form, v.Draft)
 	}
 	return p.showStatus(pr.status, "approval", v)
 }
@@ -334,18 +278,17 @@ func (d *Dashboard) editDraftForm(p *page) error {
 // editDraft saves an edited draft. If another user has changed it in the
 // meantime, the page shows both versions.
 func (d *Dashboard) editDraft(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
 	dr, err := d.draft(p)
 	if err != nil {
 		return err
 	}
-	v := editView{Draft: dr, Subject: strings.TrimSpace(form.Get("subject")), Text: unixLines(form.Get("text")), HTML: unixLines(form.Get("html")), Version: dr.Version, Ends: form.Get("ends"), Then: form.Get("then")}
-	if form.Get("version") != strconv.Itoa(dr.Version) {
+	v := editView{
+		Draft: dr, Subject: p.field("subject"), Text: unixLines(p.form.Get("text")), HTML: unixLines(p.form.Get("html")),
+		Version: dr.Version, Ends: p.form.Get("ends"), Then: p.form.Get("then"),
+	}
+	if p.form.Get("version") != strconv.Itoa(dr.Version) {
 		v.Problem = problem{Message: "Another user edited this draft. Review their changes, then save again to keep yours."}
-		v.Changes = changesSince(form, dr)
+		v.Changes = changesSince(p.form, dr)
 		return p.showStatus(http.StatusConflict, "draft-edit", v)
 	}
 	req := gen.DraftUpdate{Subject: gen.NewOptString(v.Subject), Version: gen.NewOptInt(dr.Version)}
@@ -358,13 +301,11 @@ func (d *Dashboard) editDraft(p *page) error {
 	if err := v.end(&req); err != nil {
 		return err
 	}
-	_, err = d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID})
-	if pr, ok := problemOf(err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusConflict, http.StatusGone}, pr.status) {
-		v.Problem = pr
-		return p.showStatus(pr.status, "draft-edit", v)
-	}
-	if err != nil {
-		return err
+	if _, err := d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID}); err != nil {
+		return again(err, func(pr problem) error {
+			v.Problem = pr
+			return p.showStatus(pr.status, "draft-edit", v)
+		})
 	}
 	return p.done("/approvals/"+dr.ID, "Changes saved.")
 }
@@ -405,15 +346,6 @@ var errApproveLink = &failure{
 	"A link to a draft works for 24 hours, for the person it was sent to. Sign in to see all drafts.",
 }
 
-// approveLinkPages serves the links in emails to approvers. The token is the
-// credential, so no one needs to sign in. Mail scanners follow links: only a form
-// decides.
-func (d *Dashboard) approveLinkPages() {
-	d.open("GET "+approval.LinkPath+"{token}", d.linkedDraft)
-	d.open("GET "+approval.LinkPath+"{token}/view", d.linkedFrame)
-	d.open("POST "+approval.LinkPath+"{token}", d.decideLinked)
-}
-
 // linkView is the page that a link opens.
 type linkView struct {
 	approvalView
@@ -443,31 +375,18 @@ func (d *Dashboard) linked(p *page) (linkView, approval.Link, error) {
 		Seq: 1<<40 + int64(number.Sum32()), AccountID: link.AccountID, ID: "approver:" + link.Approver, Role: store.RoleApprover,
 	}))
 	dr, err := d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: link.DraftID})
-	if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {
+	if isMissing(err) {
 		return linkView{}, link, errApproveLink
 	}
 	if err != nil {
 		return linkView{}, link, err
 	}
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: dr.InboxID})
-	if err != nil {
-		return linkView{}, link, err
-	}
-	source := draftSource(dr)
-	v := linkView{
-		approvalView: approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, false), Here: approval.LinkPath + token},
-		Outdated:     dr.Version != link.Version,
-	}
+	v := linkView{Outdated: dr.Version != link.Version}
+	v.approvalView, err = d.viewOf(p, dr, false)
+	v.Here = approval.LinkPath + token
 	if v.Frame != nil {
 		_, query, _ := strings.Cut(v.Frame.Src, "?")
 		v.Frame.Src, v.Frame.Ask = v.Here+"/view?"+query, ""
-		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
-	}
-	if id, ok := dr.SourceMessageID.Get(); ok {
-		v.Source, err = d.getMessage(p, id)
-		if pr, refused := problemOf(err); refused && pr.status == http.StatusNotFound {
-			v.Source, err = nil, nil // deleted since
-		}
 	}
 	return v, link, err
 }
@@ -493,10 +412,6 @@ func (d *Dashboard) linkedFrame(p *page) error {
 
 // decideLinked approves or rejects the version of the draft that the link is for.
 func (d *Dashboard) decideLinked(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
 	v, link, err := d.linked(p)
 	if err != nil {
 		return err
@@ -505,24 +420,21 @@ func (d *Dashboard) decideLinked(p *page) error {
 	switch {
 	case v.Outdated:
 		return p.showStatus(http.StatusConflict, "approve-link", v)
-	case form.Get("decision") == "approve":
+	case p.form.Get("decision") == "approve":
 		done = "approved"
 		_, err = d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(link.Version)}), gen.SendDraftParams{DraftID: link.DraftID})
-	case form.Get("decision") == "reject":
+	case p.form.Get("decision") == "reject":
 		done = "rejected"
-		_, err = d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(strings.TrimSpace(form.Get("reason")))}),
+		_, err = d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(p.field("reason"))}),
 			gen.RejectDraftParams{DraftID: link.DraftID})
 	default:
 		return errForm
 	}
-	pr, known := problemOf(err)
-	if err != nil && (!known || pr.status >= http.StatusInternalServerError) {
+	pr, known := refusal(err)
+	if err != nil && !known {
 		return err
 	}
-	if v, _, err = d.linked(p); errors.Is(err, errApproveLink) {
-		return err
-	}
-	if err != nil {
+	if v, _, err = d.linked(p); err != nil {
 		return err
 	}
 	if pr.status != 0 {

@@ -12,13 +12,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func (d *Dashboard) consentPages() {
-	if d.cfg.OAuth != nil {
-		d.getFor(store.RoleAdmin, oauth.AuthorizePath, d.askConsent)
-		d.post(oauth.AuthorizePath, d.consent)
-	}
-}
-
 // consentView is the page on which a person decides whether an application may
 // connect.
 type consentView struct {
@@ -65,29 +58,24 @@ func (d *Dashboard) showConsent(p *page, status int, v consentView) error {
 // consent acts on the decision. The form has the parameters of the request, which are
 // checked again.
 func (d *Dashboard) consent(p *page) error {
-	sent, err := p.form()
+	req, err := d.authorization(p, p.form)
 	if err != nil {
 		return err
 	}
-	req, err := d.authorization(p, sent)
-	if err != nil {
-		return err
-	}
-	if sent.Get("decision") != "approve" {
+	if p.form.Get("decision") != "approve" {
 		return p.goTo(d.cfg.OAuth.Deny(req))
 	}
-	form := keyForm{Preset: sent.Get("preset"), Expires: sent.Get("expires"), Inboxes: sent["inbox_ids"], OtherInboxes: sent.Get("other_inboxes"), AllInboxes: sent.Get("inboxes") == "all"}
-	rights, pr, err := d.consentRights(p, req, form)
-	if err != nil {
-		return err
+	form := keyForm{
+		Preset: p.form.Get("preset"), Expires: p.form.Get("expires"), Inboxes: p.form["inbox_ids"],
+		OtherInboxes: p.form.Get("other_inboxes"), AllInboxes: p.form.Get("inboxes") == "all",
 	}
-	if pr.Message != "" {
-		return d.showConsent(p, pr.status, consentView{Request: req, Form: form, Problem: pr})
+	rights, err := d.consentRights(p, req, form)
+	if err != nil {
+		return again(err, func(pr problem) error {
+			return d.showConsent(p, pr.status, consentView{Request: req, Form: form, Problem: pr})
+		})
 	}
 	to, err := d.cfg.OAuth.Approve(p.ctx(), req, p.user.AccountID, rights)
-	if errors.Is(err, store.ErrNotFound) {
-		return errNoPage
-	}
 	if err != nil {
 		return err
 	}
@@ -96,36 +84,33 @@ func (d *Dashboard) consent(p *page) error {
 }
 
 // consentRights returns what the person chose, or the problem of a field.
-func (d *Dashboard) consentRights(p *page, req oauth.Request, form keyForm) (store.Rights, problem, error) {
+func (d *Dashboard) consentRights(p *page, req oauth.Request, form keyForm) (store.Rights, error) {
 	rights := store.Rights{Name: req.Client.Name, Scopes: []string{"read"}}
 	if form.Preset == "agent" && req.AsksSend {
 		rights.Scopes = []string{"read", "send"}
 	}
 	if !form.AllInboxes {
-		ids, unknown, err := d.inboxIDs(p, form)
+		ids, err := d.inboxIDs(p, form)
 		if err != nil {
-			return rights, problem{}, err
+			return rights, err
 		}
 		for _, id := range ids {
 			if _, err := d.store.Inbox(p.ctx(), p.user.AccountID, id); errors.Is(err, store.ErrNotFound) {
-				unknown = id
+				return rights, noInbox("inbox_ids", id)
 			} else if err != nil {
-				return rights, problem{}, err
+				return rights, err
 			}
 		}
-		if unknown != "" {
-			return rights, fieldProblem("inbox_ids", "No inbox "+unknown+" in this account."), nil
-		}
 		if len(ids) == 0 {
-			return rights, fieldProblem("inbox_ids", "Select at least one inbox, or all inboxes."), nil
+			return rights, fieldProblem("inbox_ids", "Select at least one inbox, or all inboxes.")
 		}
 		rights.InboxIDs = ids
 	}
 	if form.Expires != "" && !slices.Contains(consentDays, form.Expires) {
-		return rights, fieldProblem("expires", "Select when the connection expires."), nil
+		return rights, fieldProblem("expires", "Select when the connection expires.")
 	}
 	if at, ok := form.expiry(d.now()); ok {
 		rights.ExpiresAt = &at
 	}
-	return rights, problem{}, nil
+	return rights, nil
 }

@@ -3,24 +3,13 @@ package web
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) contactPages() {
-	d.get("/contacts", d.listContacts)
-	d.getFor(store.RoleAdmin, "/contacts/new", d.newContact)
-	d.post("/contacts/new", d.createContact)
-	d.get("/contacts/{id}", d.showContact)
-	d.post("/contacts/{id}", d.saveContact)
-	d.post("/contacts/{id}/delete", d.deleteContact)
-}
 
 func (d *Dashboard) listContacts(p *page) error {
 	email := strings.TrimSpace(p.r.URL.Query().Get("email"))
@@ -102,14 +91,10 @@ func tagValue(text string) jx.Raw {
 }
 
 // contactForm reads the form of a contact. Its Problem is what cannot be read.
-func (p *page) contactForm() (f contactForm, tags gen.Tags, metadata gen.FreeObject, err error) {
-	form, err := p.form()
-	if err != nil {
-		return f, nil, nil, err
-	}
+func (p *page) contactForm() (f contactForm, tags gen.Tags, metadata gen.FreeObject) {
 	f = contactForm{
-		Email: strings.TrimSpace(form.Get("email")), First: strings.TrimSpace(form.Get("first_name")), Last: strings.TrimSpace(form.Get("last_name")),
-		Tags: unixLines(form.Get("tags")), Metadata: unixLines(form.Get("metadata")), Once: form.Get("once"),
+		Email: p.field("email"), First: p.field("first_name"), Last: p.field("last_name"),
+		Tags: unixLines(p.form.Get("tags")), Metadata: unixLines(p.form.Get("metadata")), Once: p.form.Get("once"),
 	}
 	tags, metadata = gen.Tags{}, gen.FreeObject{}
 	for line := range strings.Lines(f.Tags) {
@@ -132,62 +117,53 @@ func (p *page) contactForm() (f contactForm, tags gen.Tags, metadata gen.FreeObj
 	for name, value := range members {
 		metadata[name] = jx.Raw(value)
 	}
-	return f, tags, metadata, nil
+	return f, tags, metadata
 }
 
 func (d *Dashboard) createContact(p *page) error {
-	f, tags, metadata, err := p.contactForm()
+	f, tags, metadata := p.contactForm()
+	if f.Problem.Message != "" {
+		return d.contactFault(p, f, f.Problem)
+	}
+	c, err := d.api.CreateContact(p.ctx(), &gen.ContactCreate{
+		Email: gen.EmailAddress(f.Email), FirstName: nameOf(f.First), LastName: nameOf(f.Last),
+		Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
+	}, gen.CreateContactParams{IdempotencyKey: optional(f.Once)})
 	if err != nil {
-		return err
+		return d.contactFault(p, f, err)
 	}
-	if f.Problem.Message == "" {
-		var c *gen.Contact
-		c, err = d.api.CreateContact(p.ctx(), &gen.ContactCreate{
-			Email: gen.EmailAddress(f.Email), FirstName: nameOf(f.First), LastName: nameOf(f.Last),
-			Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
-		}, gen.CreateContactParams{IdempotencyKey: optional(f.Once)})
-		if err == nil {
-			return p.done("/contacts", c.Email+" added.")
-		}
-	}
-	return d.contactFault(p, f, err)
+	return p.done("/contacts", c.Email+" added.")
 }
 
 func (d *Dashboard) saveContact(p *page) error {
-	f, tags, metadata, err := p.contactForm()
-	if err != nil {
-		return err
-	}
+	f, tags, metadata := p.contactForm()
 	id := p.r.PathValue("id")
+	var err error
 	if f.Contact, err = d.api.GetContact(p.ctx(), gen.GetContactParams{ID: id}); err != nil {
 		return err
 	}
-	if f.Problem.Message == "" {
-		_, err = d.api.UpdateContact(p.ctx(), &gen.ContactUpdate{
-			Email: gen.NewOptEmailAddress(gen.EmailAddress(f.Email)), FirstName: nameOf(f.First), LastName: nameOf(f.Last),
-			Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
-		}, gen.UpdateContactParams{ID: id})
-		if err == nil {
-			return p.done("/contacts/"+id, "Contact saved.")
-		}
+	if f.Problem.Message != "" {
+		return d.contactFault(p, f, f.Problem)
 	}
-	return d.contactFault(p, f, err)
+	_, err = d.api.UpdateContact(p.ctx(), &gen.ContactUpdate{
+		Email: gen.NewOptEmailAddress(gen.EmailAddress(f.Email)), FirstName: nameOf(f.First), LastName: nameOf(f.Last),
+		Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
+	}, gen.UpdateContactParams{ID: id})
+	if err != nil {
+		return d.contactFault(p, f, err)
+	}
+	return p.done("/contacts/"+id, "Contact saved.")
 }
 
-// contactFault shows the form of a contact again, with the problem of the form or, if
-// that has none, of the API.
+// contactFault shows the form of a contact again, with the problem.
 func (d *Dashboard) contactFault(p *page, f contactForm, err error) error {
-	if f.Problem.Message == "" {
-		pr, ok := problemOf(err)
-		if !ok || pr.status >= http.StatusInternalServerError {
-			return err
-		}
+	return again(err, func(pr problem) error {
 		if pr.code == gen.ErrorCodeContactExists {
 			pr.fields = map[string]string{"email": pr.Message}
 		}
 		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
-	}
-	return p.showStatus(f.Problem.status, "contact", f)
+		return p.showStatus(pr.status, "contact", f)
+	})
 }
 
 // nameOf returns a name, or null if it is empty.
@@ -199,8 +175,6 @@ func nameOf(s string) gen.OptNilString {
 }
 
 func (d *Dashboard) deleteContact(p *page) error {
-	if _, err := d.api.DeleteContact(p.ctx(), gen.DeleteContactParams{ID: p.r.PathValue("id")}); err != nil {
-		return p.refused("/contacts", err)
-	}
-	return p.done("/contacts", "Contact deleted.")
+	_, err := d.api.DeleteContact(p.ctx(), gen.DeleteContactParams{ID: p.r.PathValue("id")})
+	return p.result(err, "/contacts", "/contacts", "Contact deleted.")
 }

@@ -2,18 +2,9 @@ package web
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/postroom/postroom/gen"
 )
-
-func (d *Dashboard) domainPages() {
-	d.get("/domains", pageOf("domains", d.listDomains))
-	d.post("/domains", d.createDomain)
-	d.get("/domains/{id}", d.showDomain)
-	d.post("/domains/{id}/verify", d.verifyDomain)
-	d.post("/domains/{id}/delete", d.deleteDomain)
-}
 
 // domainList is the page of the account's domains, with the form for a new one.
 type domainList struct {
@@ -32,11 +23,7 @@ func (d *Dashboard) listDomains(p *page) (domainList, error) {
 }
 
 func (d *Dashboard) createDomain(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	name := strings.TrimSpace(form.Get("domain"))
+	name := p.field("domain")
 	made, err := d.api.CreateDomain(p.ctx(), &gen.DomainCreate{Domain: name}, gen.CreateDomainParams{})
 	if err != nil {
 		return showFault(p, "domains", err, d.listDomains, func(v *domainList, pr problem) { v.Name, v.Problem = name, pr })
@@ -86,14 +73,11 @@ func (d *Dashboard) verifyDomain(p *page) error {
 	if v.Status == "verified" {
 		return p.done(at, "Domain verified. You can send from it and create inboxes.")
 	}
-	p.leaveNotice(notice{Text: "Not verified yet. DNS changes can take a while. Postroom also checks automatically.", Bad: true})
-	return p.goTo(at)
+	return p.failed(at, "Not verified yet. DNS changes can take a while. Postroom also checks automatically.")
 }
 
 func (d *Dashboard) deleteDomain(p *page) error {
 	id := p.r.PathValue("id")
-	if _, err := d.api.DeleteDomain(p.ctx(), gen.DeleteDomainParams{ID: id}); err != nil {
-		return p.refused("/domains/"+id, err)
-	}
-	return p.done("/domains", "Domain deleted.")
+	_, err := d.api.DeleteDomain(p.ctx(), gen.DeleteDomainParams{ID: id})
+	return p.result(err, "/domains/"+id, "/domains", "Domain deleted.")
 }

@@ -15,9 +15,11 @@ func (d *Dashboard) elsewhere(w http.ResponseWriter, r *http.Request) {
 		d.cfg.API.ServeHTTP(w, r)
 		return
 	}
-	watched := &unlessMissing{ResponseWriter: w}
+	watched := &replacing{ResponseWriter: w, drops: func(status int) bool {
+		return status == http.StatusNotFound && strings.HasPrefix(w.Header().Get("Content-Type"), "application/json")
+	}}
 	d.cfg.API.ServeHTTP(watched, r)
-	if watched.missing {
+	if watched.dropped {
 		d.chain(d.noPage).ServeHTTP(w, r)
 	}
 }
@@ -36,31 +38,34 @@ func (d *Dashboard) noPage(p *page) error {
 	return errNoPage
 }
 
-// unlessMissing passes a response through unless it is a JSON 404 of the API. It
-// drops that, with its headers.
-type unlessMissing struct {
+// replacing passes a response through, unless drops reports true for its status. It drops
+// that with its body, and writes the status instead, if that is not 0.
+type replacing struct {
 	http.ResponseWriter
-	missing bool
+	drops   func(status int) bool
+	instead int
+	dropped bool
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (u *unlessMissing) WriteHeader(status int) {
-	if status == http.StatusNotFound && strings.HasPrefix(u.Header().Get("Content-Type"), "application/json") {
-		u.missing = true
-		u.Header().Del("Content-Type")
-		u.Header().Del("Content-Length")
-		return
+func (w *replacing) WriteHeader(status int) {
+	if w.drops(status) {
+		w.dropped, status = true, w.instead
+		w.Header().Del("Content-Type")
+		w.Header().Del("Content-Length")
 	}
-	u.ResponseWriter.WriteHeader(status)
+	if status != 0 {
+		w.ResponseWriter.WriteHeader(status)
+	}
 }
 
 // Write implements http.ResponseWriter.
-func (u *unlessMissing) Write(b []byte) (int, error) {
-	if u.missing {
+func (w *replacing) Write(b []byte) (int, error) {
+	if w.dropped {
 		return len(b), nil
 	}
-	return u.ResponseWriter.Write(b)
+	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (u *unlessMissing) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+func (w *replacing) Unwrap() http.ResponseWriter { return w.ResponseWriter }

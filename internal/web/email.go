@@ -13,16 +13,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func (d *Dashboard) emailPages() {
-	d.get("/emails", d.listEmails)
-	d.get("/emails/{id}", d.showEmail)
-	d.get("/emails/content/{id}/view", d.emailFrame)
-	d.post("/emails/{id}/cancel", d.cancelEmail)
-	d.post("/emails/{id}/retry", d.retrySent)
-	d.get("/emails/messages", d.listSentMessages)
-	d.get("/emails/messages/{id}", d.showSentMessage)
-}
-
 // sentRow is a row of the log of sent emails and messages.
 type sentRow struct {
 	ID, Path, Subject, Status string
@@ -105,12 +95,8 @@ func (d *Dashboard) listEmails(p *page) error {
 		params.Status = gen.NewOptEmailStatus(gen.EmailStatus(v.Status))
 	}
 	l, err := d.api.ListEmails(p.ctx(), params)
-	if pr, ok := problemOf(err); ok && pr.Rest("tag", "to") == "" {
-		v.Problem = pr
-		return d.showSent(p, v, changesOfEmails)
-	}
 	if err != nil {
-		return err
+		return d.sentFault(p, v, changesOfEmails, err)
 	}
 	for _, e := range l.Data {
 		v.Rows = append(v.Rows, sentRow{
@@ -131,12 +117,8 @@ func (d *Dashboard) listSentMessages(p *page) error {
 		params.Status = gen.NewOptMessageStatus(gen.MessageStatus(v.Status))
 	}
 	l, err := d.api.ListMessages(p.ctx(), params)
-	if pr, ok := problemOf(err); ok && pr.Rest("tag", "to") == "" {
-		v.Problem = pr
-		return d.showSent(p, v, changesOfMessages)
-	}
 	if err != nil {
-		return err
+		return d.sentFault(p, v, changesOfMessages, err)
 	}
 	for _, m := range l.Data {
 		v.Rows = append(v.Rows, sentRow{
@@ -145,6 +127,15 @@ func (d *Dashboard) listSentMessages(p *page) error {
 	}
 	v.paging = p.paging(l.Cursor)
 	return d.showSent(p, v, changesOfMessages)
+}
+
+// sentFault shows an empty log with the problem of a filter. It returns other errors.
+func (d *Dashboard) sentFault(p *page, v sentLog, changes []gen.EventType, err error) error {
+	var ok bool
+	if v.Problem, ok = problemOf(err); !ok || v.Problem.Rest("tag", "to") != "" {
+		return err
+	}
+	return d.showSent(p, v, changes)
 }
 
 // showSent completes a log with its filters and the next attempts, and shows it.
@@ -182,9 +173,7 @@ func (d *Dashboard) showSent(p *page, v sentLog, changes []gen.EventType) error 
 			v.Rows[i].Next = next[v.Rows[i].ID].Time
 		}
 	}
-	if v.First == "" {
-		v.Live = livePath("", changes...)
-	}
+	v.Live = v.live("", changes...)
 	return p.showStatus(cmp.Or(v.Problem.status, http.StatusOK), "emails", &v)
 }
 
@@ -199,11 +188,7 @@ func worst(rs []gen.Recipient) string {
 }
 
 func addresses(as []gen.MailAddress) []string {
-	out := make([]string, 0, len(as))
-	for _, a := range as {
-		out = append(out, a.Email)
-	}
-	return out
+	return textsOf(as, func(a gen.MailAddress) string { return a.Email })
 }
 
 // sentMail is the page of one sent email or message.
@@ -290,17 +275,8 @@ func (d *Dashboard) showSentMail(p *page, v sentMail, source mailSource, kept st
 	if v.Expired {
 		return p.show("email", v)
 	}
-	v.Tabs = []messageTab{{"", "Preview"}}
-	if v.HTML != "" {
-		if v.Text != "" {
-			v.Tabs = append(v.Tabs, messageTab{"text", "Text"})
-		}
-		v.Tabs = append(v.Tabs, messageTab{"html", "HTML source"})
-	}
-	tab := p.r.URL.Query().Get("tab")
-	if slices.ContainsFunc(v.Tabs, func(t messageTab) bool { return t.Name == tab }) {
-		v.Tab = tab
-	}
+	v.Tabs = bodyTabs(v.Text, v.HTML)
+	v.Tab = p.chosen(v.Tabs)
 	v.Content, v.Cut = cutSource(map[string]string{"text": v.Text, "html": v.HTML}[v.Tab])
 	v.Frame = p.frameOf(source, p.asksRemote(source))
 	return p.show("email", v)
@@ -324,10 +300,8 @@ func (d *Dashboard) emailFrame(p *page) error {
 
 func (d *Dashboard) cancelEmail(p *page) error {
 	id := p.r.PathValue("id")
-	if _, err := d.api.CancelEmail(p.ctx(), gen.CancelEmailParams{ID: id}); err != nil {
-		return p.refused("/emails/"+id, err)
-	}
-	return p.done("/emails/"+id, "Email cancelled. It will not be sent.")
+	_, err := d.api.CancelEmail(p.ctx(), gen.CancelEmailParams{ID: id})
+	return p.result(err, "/emails/"+id, "/emails/"+id, "Email cancelled. It will not be sent.")
 }
 
 // retrySent makes the deferred deliveries of an email or a sent message due now.
@@ -339,11 +313,10 @@ func (d *Dashboard) retrySent(p *page) error {
 	}
 	err := d.store.RetryDeferred(p.ctx(), p.user.AccountID, id)
 	if errors.Is(err, store.ErrState) {
-		p.leaveNotice(notice{Text: "No delivery is deferred. It may be under way already.", Bad: true})
-		return p.goTo(back)
+		return p.failed(back, "No delivery is deferred. It may be under way already.")
 	}
 	if err != nil {
-		return notFoundPage(err)
+		return err
 	}
 	return p.done(back, "The next attempt starts now.")
 }

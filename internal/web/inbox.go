@@ -7,21 +7,10 @@ import (
 	"unicode"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/store"
 )
 
 // listed is the number of rows on a page.
 const listed = 25
-
-func (d *Dashboard) inboxPages() {
-	d.get("/inboxes", d.inboxes)
-	d.post("/inboxes", d.createInbox)
-	d.get("/inboxes/{inbox}", d.inbox)
-	d.getFor(store.RoleAdmin, "/inboxes/{inbox}/settings", d.inboxSettings)
-	d.post("/inboxes/{inbox}/settings", d.updateInbox)
-	d.post("/inboxes/{inbox}/delete", d.deleteInbox)
-	d.post("/inboxes/{inbox}/simulate", d.simulate)
-}
 
 // inboxForm holds the submitted values of a new inbox or of an inbox's settings.
 type inboxForm struct {
@@ -51,16 +40,11 @@ func (d *Dashboard) showInboxes(p *page, status int, form inboxForm) error {
 	if v.Domains, err = d.ownDomains(p); err != nil {
 		return err
 	}
-	ids := make([]string, len(v.Inboxes))
-	for i, in := range v.Inboxes {
-		ids[i] = in.ID
-	}
+	ids := textsOf(v.Inboxes, func(in gen.Inbox) string { return in.ID })
 	if v.Unread, err = d.store.UnreadInInboxes(p.ctx(), p.user.Seq, ids); err != nil {
 		return err
 	}
-	if v.First == "" {
-		v.Live = livePath("", gen.EventTypeMessageReceived)
-	}
+	v.Live = v.live("", gen.EventTypeMessageReceived)
 	return p.showStatus(status, "inboxes", v)
 }
 
@@ -80,46 +64,39 @@ func (d *Dashboard) ownDomains(p *page) ([]string, error) {
 	return names, nil
 }
 
-func (d *Dashboard) createInbox(p *page) error {
-	f, err := p.inboxForm()
-	if err != nil {
-		return err
-	}
-	req := gen.InboxCreate{Name: optional(f.Name), Domain: optional(f.Domain)}
+func (d *Dashboard) createInbox(p *page) (err error) {
+	f := p.inboxForm()
+	req := gen.InboxCreate{Name: optional(f.Name), Domain: optional(f.Domain), SendPolicy: f.policy()}
 	if f.DisplayName != "" {
 		req.DisplayName = gen.NewOptNilString(f.DisplayName)
-	}
-	if f.SendPolicy != "" {
-		req.SendPolicy = gen.NewOptSendPolicy(gen.SendPolicy(f.SendPolicy))
 	}
 	if req.RetentionDays, err = f.retention(); err != nil {
 		return err
 	}
 	in, err := d.api.CreateInbox(p.ctx(), gen.NewOptInboxCreate(req), gen.CreateInboxParams{})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
-		f.Problem = pr
-		return d.showInboxes(p, pr.status, f)
-	}
 	if err != nil {
-		return err
+		return again(err, func(pr problem) error {
+			f.Problem = pr
+			return d.showInboxes(p, pr.status, f)
+		})
 	}
 	to := "/inboxes/" + in.ID
-	if form, err := p.form(); err == nil && form.Get("start") == "1" {
+	if p.form.Get("start") == "1" {
 		to = "/"
 	}
 	return p.done(to, "Inbox created: "+in.Address)
 }
 
-func (p *page) inboxForm() (inboxForm, error) {
-	form, err := p.form()
-	if err != nil {
-		return inboxForm{}, err
-	}
+func (p *page) inboxForm() inboxForm {
 	return inboxForm{
-		Name: strings.TrimSpace(form.Get("name")), Domain: form.Get("domain"), DisplayName: strings.TrimSpace(form.Get("display_name")),
-		SendPolicy: form.Get("send_policy"), RetentionDays: form.Get("retention_days"),
-		Aliases: strings.TrimSpace(form.Get("aliases")), CatchAll: form.Get("catch_all") != "", Limits: limitsFrom(form),
-	}, nil
+		Name: p.field("name"), Domain: p.form.Get("domain"), DisplayName: p.field("display_name"),
+		SendPolicy: p.form.Get("send_policy"), RetentionDays: p.form.Get("retention_days"),
+		Aliases: p.field("aliases"), CatchAll: p.form.Get("catch_all") != "", Limits: limitsFrom(p.form),
+	}
+}
+
+func (f inboxForm) policy() gen.OptSendPolicy {
+	return gen.OptSendPolicy{Value: gen.SendPolicy(f.SendPolicy), Set: f.SendPolicy != ""}
 }
 
 // aliases returns the local parts, which commas or spaces separate.
@@ -176,10 +153,8 @@ func (d *Dashboard) inbox(p *page) error {
 	if err != nil {
 		return err
 	}
-	if v.First == "" {
-		v.Live = livePath(in.ID, gen.EventTypeMessageReceived, gen.EventTypeMessageSent, gen.EventTypeMessageDelivered,
-			gen.EventTypeMessageBounced, gen.EventTypeMessageFailed)
-	}
+	v.Live = v.live(in.ID, gen.EventTypeMessageReceived, gen.EventTypeMessageSent, gen.EventTypeMessageDelivered,
+		gen.EventTypeMessageBounced, gen.EventTypeMessageFailed)
 	return p.show("inbox", v)
 }
 
@@ -189,10 +164,7 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 		return err
 	}
 	v.Threads, v.paging = list.Data, p.paging(list.Cursor)
-	ids := make([]string, len(v.Threads))
-	for i, t := range v.Threads {
-		ids[i] = t.ID
-	}
+	ids := textsOf(v.Threads, func(t gen.Thread) string { return t.ID })
 	if v.Unread, err = d.store.UnreadThreads(p.ctx(), p.user.Seq, ids); err != nil {
 		return err
 	}
@@ -242,35 +214,24 @@ func (d *Dashboard) inboxSettings(p *page) error {
 }
 
 func (d *Dashboard) updateInbox(p *page) error {
-	f, err := p.inboxForm()
-	if err != nil {
-		return err
-	}
+	f := p.inboxForm()
 	id := p.r.PathValue("inbox")
 	req := gen.InboxUpdate{
-		DisplayName: gen.OptNilString{Value: f.DisplayName, Set: true, Null: f.DisplayName == ""},
-		Aliases:     f.aliases(), CatchAll: gen.NewOptBool(f.CatchAll),
+		DisplayName: nameOf(f.DisplayName), Aliases: f.aliases(), CatchAll: gen.NewOptBool(f.CatchAll), SendPolicy: f.policy(),
 	}
-	if f.SendPolicy != "" {
-		req.SendPolicy = gen.NewOptSendPolicy(gen.SendPolicy(f.SendPolicy))
-	}
+	var err error
 	if req.RetentionDays, err = f.retention(); err != nil {
 		return err
 	}
-	limits, pr := f.Limits.request()
-	if pr.Message == "" {
-		req.Limits.SetToNull()
-		if limits != nil {
-			req.Limits = gen.NewOptNilSendLimits(*limits)
-		}
+	if req.Limits, err = f.Limits.request(); err == nil {
 		_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: id})
-		if err == nil {
-			return p.done("/inboxes/"+id, "Settings saved.")
-		}
-		var ok bool
-		if pr, ok = problemOf(err); !ok || pr.status != http.StatusBadRequest && pr.status != http.StatusConflict {
-			return err
-		}
+	}
+	if err == nil {
+		return p.done("/inboxes/"+id, "Settings saved.")
+	}
+	pr, ok := problemOf(err)
+	if !ok || pr.status != http.StatusBadRequest && pr.status != http.StatusConflict {
+		return err
 	}
 	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
 	if err != nil {

@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,16 +12,6 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) keyPages() {
-	d.getFor(store.RoleAdmin, "/keys", pageOf("keys", d.listKeys))
-	d.getFor(store.RoleAdmin, "/keys/new", pageOf("key-new", d.newKey))
-	d.post("/keys", d.createKey)
-	d.getFor(store.RoleAdmin, "/keys/{id}", pageOf("key", d.showKey))
-	d.getFor(store.RoleAdmin, "/keys/{id}/secret", d.showSecret)
-	d.post("/keys/{id}/limits", d.limitKey)
-	d.post("/keys/{id}/revoke", d.revokeKey)
-}
 
 // keyList is the page of API keys, and of connected applications on its first page.
 type keyList struct {
@@ -124,31 +113,18 @@ func (d *Dashboard) newKey(p *page) (keyView, error) {
 }
 
 func (d *Dashboard) createKey(p *page) error {
-	sent, err := p.form()
-	if err != nil {
-		return err
-	}
 	form := keyForm{
-		Name: strings.TrimSpace(sent.Get("name")), Preset: sent.Get("preset"), Test: sent.Get("test") != "", Scopes: sent["scopes"],
-		AllowedIPs: sent.Get("allowed_ips"), Expires: sent.Get("expires"), ExpiresOn: sent.Get("expires_at"),
-		Inboxes: sent["inbox_ids"], OtherInboxes: sent.Get("other_inboxes"), Limits: limitsFrom(sent),
+		Name: p.field("name"), Preset: p.form.Get("preset"), Test: p.form.Get("test") != "", Scopes: p.form["scopes"],
+		AllowedIPs: p.form.Get("allowed_ips"), Expires: p.form.Get("expires"), ExpiresOn: p.form.Get("expires_at"),
+		Inboxes: p.form["inbox_ids"], OtherInboxes: p.form.Get("other_inboxes"), Limits: limitsFrom(p.form),
 	}
-	again := func(v *keyView, pr problem) { v.Form, v.Problem = form, pr }
-	req, pr, err := d.keyRequest(p, form)
+	req, err := d.keyRequest(p, form)
+	var made *gen.ApiKeyCreated
+	if err == nil {
+		made, err = d.api.CreateApiKey(p.ctx(), req)
+	}
 	if err != nil {
-		return err
-	}
-	if pr.Message != "" {
-		v, err := d.newKey(p)
-		if err != nil {
-			return err
-		}
-		again(&v, pr)
-		return p.showStatus(pr.status, "key-new", v)
-	}
-	made, err := d.api.CreateApiKey(p.ctx(), req)
-	if err != nil {
-		return showFault(p, "key-new", err, d.newKey, again)
+		return showFault(p, "key-new", err, d.newKey, func(v *keyView, pr problem) { v.Form, v.Problem = form, pr })
 	}
 	q := url.Values{"preset": {form.Preset}}
 	if len(made.InboxIds) > 0 {
@@ -157,9 +133,9 @@ func (d *Dashboard) createKey(p *page) error {
 	return p.leaveSecret("/keys/"+url.PathEscape(made.ID)+"/secret", q, made.Key)
 }
 
-// keyRequest returns the API request, without the empty fields, or the problem of
-// a field that the API does not know.
-func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, problem, error) {
+// keyRequest returns the API request, without the empty fields. The error may be the
+// problem of a field that the API does not know.
+func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, error) {
 	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: listOf(f.AllowedIPs), Mode: gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeRestricted)}
 	if i := slices.IndexFunc(presets, func(c preset) bool { return c.Name == f.Preset }); i >= 0 {
 		req.Scopes = presets[i].scopes
@@ -169,7 +145,7 @@ func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, problem, 
 			req.Scopes = append(req.Scopes, gen.ApiKeyScope(s))
 		}
 		if len(req.Scopes) == 0 {
-			return nil, fieldProblem("scopes", "Select at least one permission."), nil
+			return nil, fieldProblem("scopes", "Select at least one permission.")
 		}
 	}
 	switch {
@@ -178,12 +154,9 @@ func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, problem, 
 	case f.Preset == "full":
 		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeLive)
 	}
-	ids, unknown, err := d.inboxIDs(p, f)
+	ids, err := d.inboxIDs(p, f)
 	if err != nil {
-		return nil, problem{}, err
-	}
-	if unknown != "" {
-		return nil, fieldProblem("inbox_ids", "No inbox "+unknown+" in this account."), nil
+		return nil, err
 	}
 	if len(ids) > 0 {
 		req.InboxIds = gen.NewOptNilStringArray(ids)
@@ -191,30 +164,24 @@ func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, problem, 
 	if at, ok := f.expiry(d.now()); ok {
 		req.ExpiresAt = gen.NewOptNilDateTime(at)
 	}
-	limits, pr := f.Limits.request()
-	if limits != nil {
-		req.Limits = gen.NewOptNilSendLimits(*limits)
-	}
-	return req, pr, nil
+	req.Limits, err = f.Limits.request()
+	return req, err
 }
 
-// inboxIDs returns the IDs of the selected and the typed inboxes, or the first
-// address that is not an inbox of the account.
-func (d *Dashboard) inboxIDs(p *page, f keyForm) (ids []string, unknown string, err error) {
-	ids = slices.Clone(f.Inboxes)
+// inboxIDs returns the IDs of the selected and the typed inboxes. The error may be the
+// problem of an address that is not an inbox of the account.
+func (d *Dashboard) inboxIDs(p *page, f keyForm) ([]string, error) {
+	ids := slices.Clone(f.Inboxes)
 	for _, name := range listOf(f.OtherInboxes) {
-		id, ok, err := d.inboxNamed(p, name)
+		id, err := d.inboxNamed(p, "inbox_ids", name)
 		if err != nil {
-			return nil, "", err
-		}
-		if !ok {
-			return nil, name, nil
+			return nil, err
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
-	return ids, "", nil
+	return ids, nil
 }
 
 // expiry returns when the key expires; ok is false for never. A date means the end
@@ -269,7 +236,7 @@ func (d *Dashboard) keySnippets(p *page) ([]snippet, error) {
 	}
 	if id := q.Get("inbox"); id != "" {
 		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
-		if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
+		if isMissing(err) {
 			return d.snippets(nil), nil
 		}
 		return d.snippets(in), err
@@ -296,7 +263,7 @@ type keyPage struct {
 func (d *Dashboard) showKey(p *page) (keyPage, error) {
 	k, err := d.store.Key(p.ctx(), p.user.AccountID, p.r.PathValue("id"))
 	if err != nil {
-		return keyPage{}, notFoundPage(err)
+		return keyPage{}, err
 	}
 	v := keyPage{Key: k}
 	last, err := d.store.APIRequests(p.ctx(), p.user.AccountID, store.APIRequestFilter{Caller: k.ID}, store.Page{Limit: 1})
@@ -325,44 +292,25 @@ func (d *Dashboard) showKey(p *page) (keyPage, error) {
 
 // limitKey replaces the limits of a key.
 func (d *Dashboard) limitKey(p *page) error {
-	sent, err := p.form()
-	if err != nil {
-		return err
-	}
-	form := limitsFrom(sent)
+	form := limitsFrom(p.form)
 	id := p.r.PathValue("id")
-	req := &gen.ApiKeyUpdate{}
-	limits, pr := form.request()
-	if pr.Message != "" {
-		v, err := d.showKey(p)
-		if err != nil {
-			return err
-		}
-		v.Limits, v.Problem = form, pr
-		return p.showStatus(pr.status, "key", v)
+	limits, err := form.request()
+	if err == nil {
+		_, err = d.api.UpdateApiKey(p.ctx(), &gen.ApiKeyUpdate{Limits: limits}, gen.UpdateApiKeyParams{APIKeyID: id})
 	}
-	req.Limits.SetToNull()
-	if limits != nil {
-		req.Limits = gen.NewOptNilSendLimits(*limits)
-	}
-	if _, err := d.api.UpdateApiKey(p.ctx(), req, gen.UpdateApiKeyParams{APIKeyID: id}); err != nil {
+	if err != nil {
 		return showFault(p, "key", err, d.showKey, func(v *keyPage, pr problem) { v.Limits, v.Problem = form, pr })
 	}
 	return p.done("/keys/"+url.PathEscape(id), "Limits saved.")
 }
 
 func (d *Dashboard) revokeKey(p *page) error {
-	sent, err := p.form()
-	if err != nil {
-		return err
+	text := "API key revoked."
+	if p.form.Has("application") {
+		text = "Application disconnected."
 	}
-	if _, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.r.PathValue("id")}); err != nil {
-		return p.refused("/keys", err)
-	}
-	if sent.Has("application") {
-		return p.done("/keys", "Application disconnected.")
-	}
-	return p.done("/keys", "API key revoked.")
+	_, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.r.PathValue("id")})
+	return p.result(err, "/keys", "/keys", text)
 }
 
 // listOf splits a field that holds several values.
@@ -423,16 +371,18 @@ func limitsOf(limits any) (limitsForm, error) {
 	return f, nil
 }
 
-// request returns the limits for the API, or nil if the form has none.
-func (f limitsForm) request() (*gen.SendLimits, problem) {
+// request returns the limits for the API, null if the form has none. The error may be a
+// problem of the form.
+func (f limitsForm) request() (out gen.OptNilSendLimits, err error) {
+	out.SetToNull()
 	if len(f.Values) == 0 {
-		return nil, problem{}
+		return out, nil
 	}
 	all := map[string]any{}
 	for name, v := range f.Values {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || n < 0 {
-			return nil, fieldProblem("limits", "Limits are whole numbers, or empty for no limit.")
+			return out, fieldProblem("limits", "Limits are whole numbers, or empty for no limit.")
 		}
 		all[name] = n
 	}
@@ -440,14 +390,13 @@ func (f limitsForm) request() (*gen.SendLimits, problem) {
 		all["on_limit"] = f.OnLimit
 	}
 	b, err := json.Marshal(all)
-	limits := &gen.SendLimits{}
 	if err == nil {
-		err = limits.UnmarshalJSON(b)
+		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		return nil, fieldProblem("limits", "A limit is too large.")
+		return out, fieldProblem("limits", "A limit is too large.")
 	}
-	return limits, problem{}
+	return out, nil
 }
 
 // Set returns the limits that are set, in words.

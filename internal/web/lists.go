@@ -2,22 +2,11 @@ package web
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) listPages() {
-	d.get("/lists", pageOf("lists", d.showLists))
-	d.post("/lists", d.addEntry)
-	d.post("/lists/{id}/delete", d.deleteEntry)
-	d.get("/quarantine", d.quarantine)
-	d.post("/quarantine/release", d.releaseMessages)
-	d.post("/quarantine/drop", d.dropMessages)
-}
 
 // listsPage is the page of the entries of lists, with the form for a new one.
 type listsPage struct {
@@ -51,80 +40,71 @@ func (d *Dashboard) showLists(p *page) (listsPage, error) {
 	if err != nil {
 		return listsPage{}, err
 	}
-	v.Inboxes = in.Data
-	v.Addresses, err = d.addressesOf(p, in.Data, l.Data)
-	return v, err
+	v.Inboxes, v.Addresses = in.Data, map[string]string{}
+	for _, in := range in.Data {
+		v.Addresses[in.ID] = in.Address
+	}
+	return v, p.addInboxes(v.Addresses, textsOf(l.Data, func(e gen.ListEntry) string { return e.InboxID.Or("") })...)
 }
 
-// addressesOf returns the addresses of the inboxes of entries, by ID.
-func (d *Dashboard) addressesOf(p *page, known []gen.Inbox, entries []gen.ListEntry) (map[string]string, error) {
-	all := map[string]string{}
-	for _, in := range known {
-		all[in.ID] = in.Address
-	}
-	for _, e := range entries {
-		id := e.InboxID.Or("")
-		if id == "" || all[id] != "" {
+// addInboxes adds the addresses of inboxes to a map by ID. That of a deleted one is empty.
+func (p *page) addInboxes(to map[string]string, ids ...string) error {
+	for _, id := range ids {
+		if id == "" || to[id] != "" {
 			continue
 		}
-		in, err := d.store.Inbox(p.ctx(), p.user.AccountID, id)
+		in, err := p.d.store.Inbox(p.ctx(), p.user.AccountID, id)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, err
+			return err
 		}
-		all[id] = in.Address
+		to[id] = in.Address
 	}
-	return all, nil
+	return nil
 }
 
 func (d *Dashboard) addEntry(p *page) error {
-	sent, err := p.form()
+	f := entryForm{Pattern: p.field("pattern"), Inbox: p.field("inbox")}
+	f.Direction, f.Action, _ = strings.Cut(p.form.Get("rule"), " ")
+	made, err := d.createEntry(p, f)
 	if err != nil {
-		return err
-	}
-	f := entryForm{Pattern: strings.TrimSpace(sent.Get("pattern")), Inbox: strings.TrimSpace(sent.Get("inbox"))}
-	f.Direction, f.Action, _ = strings.Cut(sent.Get("rule"), " ")
-	again := func(v *listsPage, pr problem) { v.Form, v.Problem = f, pr }
-	req := &gen.ListEntryCreate{Direction: gen.ListDirection(f.Direction), Action: gen.ListAction(f.Action), Pattern: f.Pattern}
-	if f.Inbox != "" {
-		id, ok, err := d.inboxNamed(p, f.Inbox)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			v, err := d.showLists(p)
-			if err != nil {
-				return err
-			}
-			again(&v, fieldProblem("inbox_id", "No inbox "+f.Inbox+" in this account."))
-			return p.showStatus(http.StatusBadRequest, "lists", v)
-		}
-		req.InboxID = gen.NewOptNilString(id)
-	}
-	made, err := d.api.CreateListEntry(p.ctx(), req, gen.CreateListEntryParams{})
-	if err != nil {
-		return showFault(p, "lists", err, d.showLists, again)
+		return showFault(p, "lists", err, d.showLists, func(v *listsPage, pr problem) { v.Form, v.Problem = f, pr })
 	}
 	return p.done("/lists", entryWords[made.Direction+" "+made.Action]+" "+made.Pattern+": added.")
 }
 
-// inboxNamed returns the ID of the account's inbox with an address. It returns
-// names without an @ unchanged, because they are IDs, which the API checks.
-func (d *Dashboard) inboxNamed(p *page, name string) (id string, ok bool, err error) {
+func (d *Dashboard) createEntry(p *page, f entryForm) (*gen.ListEntry, error) {
+	req := &gen.ListEntryCreate{Direction: gen.ListDirection(f.Direction), Action: gen.ListAction(f.Action), Pattern: f.Pattern}
+	if f.Inbox != "" {
+		id, err := d.inboxNamed(p, "inbox_id", f.Inbox)
+		if err != nil {
+			return nil, err
+		}
+		req.InboxID = gen.NewOptNilString(id)
+	}
+	return d.api.CreateListEntry(p.ctx(), req, gen.CreateListEntryParams{})
+}
+
+// inboxNamed returns the ID of the account's inbox with an address, or a problem of the
+// field. It returns names without an @ unchanged, because they are IDs, which the API
+// checks.
+func (d *Dashboard) inboxNamed(p *page, field, name string) (string, error) {
 	if !strings.Contains(name, "@") {
-		return name, true, nil
+		return name, nil
 	}
 	in, err := d.store.InboxAt(p.ctx(), p.user.AccountID, strings.ToLower(name))
 	if errors.Is(err, store.ErrNotFound) || err == nil && in.AccountID != p.user.AccountID {
-		return "", false, nil
+		return "", noInbox(field, name)
 	}
-	return in.ID, true, err
+	return in.ID, err
+}
+
+func noInbox(field, name string) problem {
+	return fieldProblem(field, "No inbox "+name+" in this account.")
 }
 
 func (d *Dashboard) deleteEntry(p *page) error {
-	if _, err := d.api.DeleteListEntry(p.ctx(), gen.DeleteListEntryParams{ListID: p.r.PathValue("id")}); err != nil {
-		return p.refused("/lists", err)
-	}
-	return p.done("/lists", "Entry deleted.")
+	_, err := d.api.DeleteListEntry(p.ctx(), gen.DeleteListEntryParams{ListID: p.r.PathValue("id")})
+	return p.result(err, "/lists", "/lists", "Entry deleted.")
 }
 
 // quarantinePage lists the messages in quarantine.
@@ -143,61 +123,44 @@ func (d *Dashboard) quarantine(p *page) error {
 		return err
 	}
 	v := quarantinePage{Messages: l.Data, paging: p.paging(l.Cursor), Addresses: map[string]string{}}
-	for _, m := range l.Data {
-		if v.Addresses[m.InboxID] != "" {
-			continue
-		}
-		in, err := d.store.Inbox(p.ctx(), p.user.AccountID, m.InboxID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		v.Addresses[m.InboxID] = in.Address
+	if err := p.addInboxes(v.Addresses, textsOf(l.Data, func(m gen.Message) string { return m.InboxID })...); err != nil {
+		return err
 	}
-	if v.First == "" {
-		v.Live = livePath("", gen.EventTypeMessageQuarantined)
-	}
+	v.Live = v.live("", gen.EventTypeMessageQuarantined)
 	return p.show("quarantine", v)
 }
 
 func (d *Dashboard) releaseMessages(p *page) error {
-	return p.decide("released", func(id string) error {
+	return p.decide("/quarantine", "first", "released", func(id string) error {
 		_, err := d.api.ReleaseMessage(p.ctx(), gen.ReleaseMessageParams{MessageID: id})
 		return err
 	})
 }
 
 func (d *Dashboard) dropMessages(p *page) error {
-	return p.decide("dropped", func(id string) error {
+	return p.decide("/quarantine", "first", "dropped", func(id string) error {
 		_, err := d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})
 		return err
 	})
 }
 
-// decide does something with the selected messages in quarantine. done is the word
-// for it.
-func (p *page) decide(done string, do func(id string) error) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	ids := form["message"]
+// decide does something with the selected messages of the list at a path. when ends the
+// request to select some, and done is the word for what was done.
+func (p *page) decide(path, when, done string, do func(id string) error) error {
+	ids := p.form["message"]
 	if len(ids) == 0 {
-		p.leaveNotice(notice{Text: "Select the messages first.", Bad: true})
-		return p.goTo("/quarantine")
+		return p.failed(path, "Select the messages "+when+".")
 	}
 	n := 0
 	for _, id := range ids[:min(len(ids), listed)] {
 		err := do(id)
-		if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
+		if isMissing(err) {
 			continue // decided in the meantime
 		}
 		if err != nil {
-			return p.refused("/quarantine", err)
+			return p.refused(path, err)
 		}
 		n++
 	}
-	if n == 1 {
-		return p.done("/quarantine", "1 message "+done+".")
-	}
-	return p.done("/quarantine", fmt.Sprintf("%d messages %s.", n, done))
+	return p.done(path, plural(n, "message ", "messages ")+done+".")
 }

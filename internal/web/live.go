@@ -18,10 +18,7 @@ const sessionLook = 5 * time.Second
 // livePath returns the URL of the events of these types, for one inbox or, if
 // inbox is empty, for all.
 func livePath(inbox string, types ...gen.EventType) string {
-	names := make([]string, 0, len(types))
-	for _, t := range types {
-		names = append(names, string(t))
-	}
+	names := textsOf(types, func(t gen.EventType) string { return string(t) })
 	q := url.Values{"events": {strings.Join(names, ",")}}
 	if inbox != "" {
 		q.Set("inbox_id", inbox)
@@ -44,7 +41,8 @@ func (d *Dashboard) live(p *page) error {
 	r.URL.RawPath, r.RequestURI = "", r.URL.RequestURI()
 	r.Header.Del("Cookie")
 	r.Header.Set("Authorization", "Bearer local") // the caller is in the context
-	d.cfg.API.ServeHTTP(&quietWriter{ResponseWriter: p.w}, r)
+	refused := func(status int) bool { return status >= http.StatusBadRequest }
+	d.cfg.API.ServeHTTP(&replacing{ResponseWriter: p.w, drops: refused, instead: http.StatusNoContent}, r)
 	return nil
 }
 
@@ -57,29 +55,3 @@ func (p *page) watchSession(ctx context.Context, end func()) {
 		}
 	})
 }
-
-// quietWriter replaces error responses with 204.
-type quietWriter struct {
-	http.ResponseWriter
-	refused bool
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *quietWriter) WriteHeader(status int) {
-	if status >= http.StatusBadRequest {
-		w.refused, status = true, http.StatusNoContent
-		w.Header().Del("Content-Type")
-		w.Header().Del("Content-Length")
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *quietWriter) Write(b []byte) (int, error) {
-	if w.refused {
-		return len(b), nil
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *quietWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

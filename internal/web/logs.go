@@ -9,12 +9,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func (d *Dashboard) logPages() {
-	d.get("/logs", d.showRequests)
-	d.get("/logs/events", d.showEvents)
-	d.get("/logs/smtp", d.showRefusals)
-}
-
 // operates reports whether the user belongs to the first account, whose users see
 // what is of the whole installation.
 func (p *page) operates() (bool, error) {

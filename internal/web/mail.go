@@ -7,24 +7,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/remoteimage"
-	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) mailPages() {
-	d.get("/inboxes/{inbox}/threads/{thread}", d.thread)
-	d.get("/messages/{mail}", d.message)
-	d.get("/messages/{mail}/view", d.messageFrame)
-	d.get("/messages/{mail}/raw", d.downloadRaw)
-	d.get("/messages/{mail}/attachments/{attachment}", d.downloadAttachment)
-	d.get("/messages/{mail}/attachments/{attachment}/text", d.showText)
-	d.post("/messages/{mail}/delete", d.deleteMessage)
-	d.getFor(store.RoleAdmin, "/messages/{mail}/reply", d.replyForm)
-	d.post("/messages/{mail}/reply", d.reply)
-	d.getFor(store.RoleAdmin, "/inboxes/{inbox}/write", d.writeForm)
-	d.post("/inboxes/{inbox}/write", d.write)
-	d.open("GET /mail-images/{token}", d.mailImage)
-	d.get("/live", d.live)
-}
 
 // conversation is how many messages of a thread a page shows, the latest ones.
 const conversation = 10
@@ -107,11 +90,7 @@ func (d *Dashboard) thread(p *page) error {
 		}
 		v.Mails = append(v.Mails, m)
 	}
-	ids := make([]string, len(v.Mails))
-	for i, m := range v.Mails {
-		ids[i] = m.ID
-	}
-	if err := p.markRead(ids...); err != nil {
+	if err := p.markRead(textsOf(v.Mails, func(m mailView) string { return m.ID })...); err != nil {
 		return err
 	}
 	v.Mails[len(v.Mails)-1].Open = true
@@ -130,8 +109,7 @@ func (d *Dashboard) mailView(p *page, id string) (mailView, error) {
 	}
 	source := messageSource(m)
 	remote := p.asksRemote(source)
-	here := p.r.URL.Path
-	return mailView{Message: m, Frame: p.frameOf(source, remote), Here: here, Open: remote}, nil
+	return mailView{Message: m, Frame: p.frameOf(source, remote), Here: p.r.URL.Path, Open: remote}, nil
 }
 
 type messageView struct {
@@ -165,19 +143,33 @@ const quarantined = string(gen.MessageStatusQuarantined)
 // Quarantined reports whether the message waits in quarantine.
 func (v messageView) Quarantined() bool { return v.Mail.Status == quarantined }
 
+// bodyTabs returns the tabs of the content of a message.
+func bodyTabs(text, html string) []messageTab {
+	tabs := []messageTab{{"", "Preview"}}
+	if html != "" {
+		if text != "" {
+			tabs = append(tabs, messageTab{"text", "Text"})
+		}
+		tabs = append(tabs, messageTab{"html", "HTML source"})
+	}
+	return tabs
+}
+
+// chosen returns the tab that the request asks for, or the first one.
+func (p *page) chosen(tabs []messageTab) string {
+	tab := p.r.URL.Query().Get("tab")
+	if slices.ContainsFunc(tabs, func(t messageTab) bool { return t.Name == tab }) {
+		return tab
+	}
+	return ""
+}
+
 // tabsOf returns the tabs of a message.
 func tabsOf(m *gen.Message) []messageTab {
 	if m.Expired {
 		return nil
 	}
-	tabs := []messageTab{{"", "Preview"}}
-	if m.HTML.Or("") != "" {
-		if m.Text.Or("") != "" {
-			tabs = append(tabs, messageTab{"text", "Text"})
-		}
-		tabs = append(tabs, messageTab{"html", "HTML source"})
-	}
-	tabs = append(tabs, messageTab{"headers", "Headers"})
+	tabs := append(bodyTabs(m.Text.Or(""), m.HTML.Or("")), messageTab{"headers", "Headers"})
 	if m.Status == quarantined { // the API serves no files of it
 		return tabs
 	}
@@ -244,11 +236,7 @@ func (d *Dashboard) message(p *page) error {
 		return err
 	}
 	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), Tabs: tabsOf(m.Message), Previews: p.previewsOf(m.Message)}
-	for _, t := range v.Tabs {
-		if t.Name == p.r.URL.Query().Get("tab") {
-			v.Tab = t.Name
-		}
-	}
+	v.Tab = p.chosen(v.Tabs)
 	content, err := d.contentOf(p, m.Message, v.Tab)
 	if err != nil {
 		return err

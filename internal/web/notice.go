@@ -89,8 +89,7 @@ func (p *page) takeSecret(back string) (value string, ok bool, err error) {
 	}
 	value, err = p.d.store.TakeNote(p.ctx(), p.session(), p.r.URL.Path)
 	if errors.Is(err, store.ErrNotFound) {
-		p.leaveNotice(notice{Text: "The secret was shown once and cannot be shown again.", Bad: true})
-		return "", false, p.goTo(back)
+		return "", false, p.failed(back, "The secret was shown once and cannot be shown again.")
 	}
 	return value, err == nil, err
 }

@@ -14,24 +14,14 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func (d *Dashboard) overviewPages() {
-	d.get("/{$}", d.overview)
-	d.post("/stop", d.stop)
-	d.post("/resume", d.resume)
-}
-
 func (d *Dashboard) stop(p *page) error {
-	if _, err := d.api.StopSending(p.ctx(), &gen.StopScope{}); err != nil {
-		return p.refused("/", err)
-	}
-	return p.done("/", "Sending is stopped.")
+	_, err := d.api.StopSending(p.ctx(), &gen.StopScope{})
+	return p.result(err, "/", "/", "Sending is stopped.")
 }
 
 func (d *Dashboard) resume(p *page) error {
-	if _, err := d.api.ResumeSending(p.ctx(), &gen.StopScope{}); err != nil {
-		return p.refused("/", err)
-	}
-	return p.done("/", "Sending resumed.")
+	_, err := d.api.ResumeSending(p.ctx(), &gen.StopScope{})
+	return p.result(err, "/", "/", "Sending resumed.")
 }
 
 // periods are the numbers of days that charts can show.
@@ -250,15 +240,8 @@ func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]a
 	for _, b := range budgets {
 		all = append(all, budgetAttention(b))
 	}
-	slices.SortStableFunc(all, func(a, b attention) int {
-		switch {
-		case a.Bad == b.Bad:
-			return 0
-		case a.Bad:
-			return -1
-		}
-		return 1
-	})
+	order := map[bool]int{true: -1}
+	slices.SortStableFunc(all, func(a, b attention) int { return order[a.Bad] - order[b.Bad] })
 	return all, nil
 }
 

@@ -24,6 +24,7 @@ type page struct {
 	requestID string
 	user      store.User // the signed-in user; without an id if there is none
 	usage     *gen.Usage // of a page that reads it anyway
+	form      url.Values // of a POST request, without the URL's query
 }
 
 // ctx returns the context for the page's calls. API calls run as the user.
@@ -44,14 +45,6 @@ var (
 	errRole        = &failure{http.StatusForbidden, "Not allowed", "Your role does not include this. Ask an admin of the account."}
 	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
-
-// notFoundPage returns errNoPage if err is store.ErrNotFound, and otherwise err.
-func notFoundPage(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return errNoPage
-	}
-	return err
-}
 
 // view is what the templates receive. Data depends on the page.
 type view struct {
@@ -106,6 +99,16 @@ func pageOf[View any](name string, of func(*page) (View, error)) func(*page) err
 	}
 }
 
+// again is showFault for a form that show shows. It returns also the error that the
+// object of the form is missing.
+func again(err error, show func(problem) error) error {
+	pr, ok := refusal(err)
+	if !ok || pr.status == http.StatusNotFound {
+		return err
+	}
+	return show(pr)
+}
+
 // showFault handles the error of a form: if the API refused it, showFault shows
 // the page of the form again, which fill completes. It returns other errors.
 func showFault[View any](p *page, name string, err error, of func(*page) (View, error), fill func(*View, problem)) error {
@@ -145,15 +148,28 @@ func (p *page) done(to, text string) error {
 	return p.goTo(to)
 }
 
+// failed redirects to another page, which shows what is wrong.
+func (p *page) failed(to, text string) error {
+	p.leaveNotice(notice{Text: text, Bad: true})
+	return p.goTo(to)
+}
+
 // refused handles an API error of a form that has no page of its own: it
 // redirects to another page, which shows the error. It returns other errors.
 func (p *page) refused(to string, err error) error {
-	pr, ok := problemOf(err)
-	if !ok || pr.status >= http.StatusInternalServerError {
+	pr, ok := refusal(err)
+	if !ok {
 		return err
 	}
-	p.leaveNotice(notice{Text: pr.Message, Bad: true})
-	return p.goTo(to)
+	return p.failed(to, pr.Message)
+}
+
+// result is done if err is nil, and otherwise refused with the page back.
+func (p *page) result(err error, back, to, text string) error {
+	if err != nil {
+		return p.refused(back, err)
+	}
+	return p.done(to, text)
 }
 
 // goTo redirects to another page of the dashboard.
@@ -179,13 +195,13 @@ func (p *page) failureOf(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
-		if pr.status == http.StatusNotFound {
-			return errNoPage
-		}
+	pr, refused := refusal(err)
+	switch {
+	case errors.Is(err, store.ErrNotFound), refused && pr.status == http.StatusNotFound:
+		return errNoPage
+	case refused:
 		return &failure{pr.status, "Request refused", pr.Message}
-	}
-	if errors.Is(err, store.ErrCursor) {
+	case errors.Is(err, store.ErrCursor):
 		return &failure{http.StatusBadRequest, "Request refused", "The link is not of a page of this list."}
 	}
 	if p.ctx().Err() == nil {
@@ -197,16 +213,24 @@ func (p *page) failureOf(err error) *failure {
 	return errFailed
 }
 
-// form parses the request body as a form. Unlike http.Request.FormValue it
-// ignores the URL's query.
-func (p *page) form() (url.Values, error) {
-	if err := p.r.ParseForm(); err != nil {
-		return nil, errForm
+// withForm returns f for a page whose form is parsed.
+func withForm(f func(*page) error) func(*page) error {
+	return func(p *page) error {
+		if p.r.Method == http.MethodPost {
+			if err := p.r.ParseForm(); err != nil {
+				return errForm
+			}
+			p.form = p.r.PostForm
+		}
+		return f(p)
 	}
-	return p.r.PostForm, nil
 }
 
-// problem is an error response of the API. The zero value means no error.
+// field returns the value of a field of the form without the space around it.
+func (p *page) field(name string) string { return strings.TrimSpace(p.form.Get(name)) }
+
+// problem is an error response of the API, or what is wrong with a field of a form. The
+// zero value means no error.
 type problem struct {
 	Message string
 	status  int
@@ -214,8 +238,25 @@ type problem struct {
 	fields  map[string]string
 }
 
-// problemOf returns the problem in err, if the API refused the call.
+func (p problem) Error() string { return p.Message }
+
+// refusal returns the problem in err, if the request is at fault.
+func refusal(err error) (problem, bool) {
+	pr, ok := problemOf(err)
+	return pr, ok && pr.status < http.StatusInternalServerError
+}
+
+// isMissing reports whether the API did not find what it was asked for.
+func isMissing(err error) bool {
+	pr, ok := problemOf(err)
+	return ok && pr.status == http.StatusNotFound
+}
+
+// problemOf returns the problem in err, if the API or the form has one.
 func problemOf(err error) (problem, bool) {
+	if p, ok := errors.AsType[problem](err); ok {
+		return p, true
+	}
 	refused, ok := errors.AsType[*gen.ErrorStatusCodeWithHeaders](err)
 	if !ok {
 		return problem{}, false
@@ -329,6 +370,24 @@ func (p *page) paging(next gen.NilString) paging {
 		to.Next = at()
 	}
 	return to
+}
+
+// live returns the URL of the events that change the first page of a list, and an empty
+// one on the other pages.
+func (g paging) live(inbox string, types ...gen.EventType) string {
+	if g.First != "" {
+		return ""
+	}
+	return livePath(inbox, types...)
+}
+
+// textsOf returns a text of each item.
+func textsOf[T any](items []T, of func(T) string) []string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = of(item)
+	}
+	return texts
 }
 
 // optional returns a parameter that is left out when empty.

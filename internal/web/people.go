@@ -11,15 +11,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func (d *Dashboard) peoplePages() {
-	d.getFor(store.RoleAdmin, "/settings/people", pageOf("people", d.listPeople))
-	d.post("/settings/people", d.invite)
-	d.getFor(store.RoleAdmin, "/settings/people/link", d.showInvite)
-	d.post("/settings/people/{id}/role", d.setRole)
-	d.post("/settings/people/{id}/reset", d.resetPassword)
-	d.post("/settings/people/{id}/remove", d.removePerson)
-}
-
 // peopleView is the page of the users of the account.
 type peopleView struct {
 	Tabs  []messageTab
@@ -58,11 +49,7 @@ const (
 
 // invite creates a user, who sets a password with a link that is shown once.
 func (d *Dashboard) invite(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	name, role := strings.TrimSpace(form.Get("name")), store.Role(form.Get("role"))
+	name, role := p.field("name"), store.Role(p.form.Get("role"))
 	fault := ""
 	switch {
 	case name == "" || utf8.RuneCountInString(name) > longestName || strings.ContainsFunc(name, unicode.IsControl):
@@ -109,16 +96,11 @@ func (d *Dashboard) other(p *page) (store.User, error) {
 	if id == p.user.ID {
 		return store.User{}, &failure{http.StatusConflict, "Not changed", "You cannot change your own role, reset or remove yourself. Ask another admin."}
 	}
-	u, err := d.store.User(p.ctx(), p.user.AccountID, id)
-	return u, notFoundPage(err)
+	return d.store.User(p.ctx(), p.user.AccountID, id)
 }
 
 func (d *Dashboard) setRole(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	role := store.Role(form.Get("role"))
+	role := store.Role(p.form.Get("role"))
 	if !slices.Contains(store.Roles, role) {
 		return errForm
 	}
@@ -127,7 +109,7 @@ func (d *Dashboard) setRole(p *page) error {
 		return err
 	}
 	if err := d.store.SetRole(p.ctx(), p.user.AccountID, u.ID, role); err != nil {
-		return notFoundPage(err)
+		return err
 	}
 	d.log.InfoContext(p.ctx(), "role changed", "user_id", u.ID, "role", role, "by", p.user.ID)
 	return p.done(peoplePath, u.Name+" is now "+map[store.Role]string{store.RoleAdmin: "an admin.", store.RoleApprover: "an approver.", store.RoleViewer: "a viewer."}[role])
@@ -140,7 +122,7 @@ func (d *Dashboard) resetPassword(p *page) error {
 	}
 	link, token := NewLink(d.now())
 	if _, err := d.store.ResetUser(p.ctx(), u.Name, link); err != nil {
-		return notFoundPage(err)
+		return err
 	}
 	d.log.InfoContext(p.ctx(), "user reset", "user_id", u.ID, "by", p.user.ID)
 	return p.leaveSecret(invitePath, nil, SetupURL(d.cfg.BaseURL, token))
@@ -152,7 +134,7 @@ func (d *Dashboard) removePerson(p *page) error {
 		return err
 	}
 	if _, err := d.store.RemoveUser(p.ctx(), u.Name); err != nil {
-		return notFoundPage(err)
+		return err
 	}
 	d.log.InfoContext(p.ctx(), "user removed", "user_id", u.ID, "by", p.user.ID)
 	return p.done(peoplePath, u.Name+" is removed and signed out.")

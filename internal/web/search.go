@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,14 +9,6 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) searchPages() {
-	d.get("/messages", d.allMessages)
-	d.get("/go", pageOf("go", d.places))
-	d.post("/messages/delete", d.deleteMessages)
-	d.postFor(store.RoleViewer, "/messages/read", d.markAllRead)
-	d.postFor(store.RoleViewer, "/messages/{mail}/unread", d.markUnread)
-}
 
 // allView is the page of the messages of all inboxes, with a search.
 type allView struct {
@@ -64,19 +55,13 @@ func (d *Dashboard) allMessages(p *page) error {
 		return err
 	}
 	v.Chips = chipsOf(q, v.Addresses)
-	if v.First == "" {
-		v.Live = livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageSent)
-	}
+	v.Live = v.live("", gen.EventTypeMessageReceived, gen.EventTypeMessageSent)
 	return p.show("messages", v)
 }
 
 // unread returns which of these messages the signed-in user has not read, by ID.
 func (p *page) unread(messages []gen.Message) (map[string]bool, error) {
-	ids := make([]string, len(messages))
-	for i, m := range messages {
-		ids[i] = m.ID
-	}
-	return p.d.store.UnreadMessages(p.ctx(), p.user.Seq, ids)
+	return p.d.store.UnreadMessages(p.ctx(), p.user.Seq, textsOf(messages, func(m gen.Message) string { return m.ID }))
 }
 
 // markRead notes that the signed-in user has read messages, if the page is shown.
@@ -98,7 +83,7 @@ func (d *Dashboard) markAllRead(p *page) error {
 func (d *Dashboard) markUnread(p *page) error {
 	m, err := d.getMessage(p, p.r.PathValue("mail"))
 	if err == nil {
-		err = notFoundPage(d.store.MarkUnread(p.ctx(), p.user.Seq, m.ID))
+		err = d.store.MarkUnread(p.ctx(), p.user.Seq, m.ID)
 	}
 	if err != nil {
 		return err
@@ -131,34 +116,14 @@ func chipsOf(q url.Values, addresses map[string]string) []chip {
 
 // deleteMessages deletes the selected messages of a list.
 func (d *Dashboard) deleteMessages(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
 	to := "/messages"
-	if in := form.Get("inbox"); in != "" {
+	if in := p.form.Get("inbox"); in != "" {
 		to = "/inboxes/" + url.PathEscape(in) + "?list=messages"
 	}
-	ids := form["message"]
-	if len(ids) == 0 {
-		p.leaveNotice(notice{Text: "Select the messages to delete.", Bad: true})
-		return p.goTo(to)
-	}
-	deleted := 0
-	for _, id := range ids[:min(len(ids), listed)] {
+	return p.decide(to, "to delete", "deleted", func(id string) error {
 		_, err := d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})
-		if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
-			continue // deleted in the meantime
-		}
-		if err != nil {
-			return p.refused(to, err)
-		}
-		deleted++
-	}
-	if deleted == 1 {
-		return p.done(to, "1 message deleted.")
-	}
-	return p.done(to, fmt.Sprintf("%d messages deleted.", deleted))
+		return err
+	})
 }
 
 // placesShown is how many inboxes the page lists.

@@ -28,15 +28,6 @@ type System struct {
 // Setting is a setting of the installation.
 type Setting struct{ Name, Value, Source string }
 
-func (d *Dashboard) settingsPages() {
-	d.get("/settings", pageOf("settings", d.showSettings))
-	d.postFor(store.RoleViewer, "/settings/theme", d.setTheme)
-	d.postFor(store.RoleViewer, "/settings/password", d.changePassword)
-	d.postFor(store.RoleViewer, "/settings/sessions", d.endSessions)
-	d.getFor(store.RoleAdmin, "/settings/health", d.showHealth)
-	d.post("/settings/health", d.checkHealth)
-}
-
 // themeCookie holds the theme that the browser shows: light or dark.
 const themeCookie = "postroom_theme"
 
@@ -52,11 +43,7 @@ func (p *page) theme() string {
 const themeTTL = 365 * 24 * time.Hour
 
 func (d *Dashboard) setTheme(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	switch theme := form.Get("theme"); theme {
+	switch theme := p.form.Get("theme"); theme {
 	case "light", "dark":
 		p.setCookie(themeCookie, theme, int(themeTTL.Seconds()))
 	default:
@@ -121,10 +108,6 @@ func (d *Dashboard) showSettings(p *page) (ownSettings, error) {
 // changePassword asks for the current password, because a session may be someone
 // else's by now. Its attempts count as sign-ins.
 func (d *Dashboard) changePassword(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
 	refuse := func(status int, field, fault string) error {
 		v, err := d.showSettings(p)
 		if err != nil {
@@ -141,17 +124,17 @@ func (d *Dashboard) changePassword(p *page) error {
 		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
 		return refuse(http.StatusTooManyRequests, "current", "Too many attempts. Wait a minute, then try again.")
 	}
-	ok, err := d.isPassword(p.ctx(), p.user, form.Get("current"))
+	ok, err := d.isPassword(p.ctx(), p.user, p.form.Get("current"))
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return refuse(http.StatusUnprocessableEntity, "current", "Wrong password.")
 	}
-	if field, fault := checkPassword(form.Get("password"), form.Get("again")); fault != "" {
+	if field, fault := checkPassword(p.form.Get("password"), p.form.Get("again")); fault != "" {
 		return refuse(http.StatusUnprocessableEntity, field, fault)
 	}
-	hash, err := d.hashPassword(p.ctx(), form.Get("password"))
+	hash, err := d.hashPassword(p.ctx(), p.form.Get("password"))
 	if err != nil {
 		return err
 	}
@@ -251,8 +234,7 @@ func (d *Dashboard) checkHealth(p *page) error {
 	}
 	const to = "/settings/health"
 	if !d.checkup.running.TryLock() {
-		p.leaveNotice(notice{Text: "The checks are running. Reload the page in a few seconds.", Bad: true})
-		return p.goTo(to)
+		return p.failed(to, "The checks are running. Reload the page in a few seconds.")
 	}
 	defer d.checkup.running.Unlock()
 	report, err := d.cfg.System.Check(p.ctx())

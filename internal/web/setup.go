@@ -35,21 +35,8 @@ func NewLink(now time.Time) (store.UserLink, string) {
 // SetupURL returns the URL of the one-time link with this token.
 func SetupURL(base *url.URL, token string) string { return base.JoinPath("setup", token).String() }
 
-func (d *Dashboard) setupPages() {
-	d.open("GET /setup/{token}", d.askPassword)
-	d.open("POST /setup/{token}", d.setPassword)
-}
-
-// askPassword shows the form. It does not use up the link, because some programs
-// prefetch links.
-func (d *Dashboard) askPassword(p *page) error {
-	form, err := d.linkOf(p)
-	if err != nil {
-		return err
-	}
-	return p.show("setup", form)
-}
-
+// linkOf returns the form. It does not use up the link, because some programs prefetch
+// links.
 func (d *Dashboard) linkOf(p *page) (setupForm, error) {
 	token := p.r.PathValue("token")
 	u, err := d.store.LinkUser(p.ctx(), hashToken(token))
@@ -66,14 +53,10 @@ func (d *Dashboard) setPassword(p *page) error {
 	if err != nil {
 		return err
 	}
-	sent, err := p.form()
-	if err != nil {
-		return err
-	}
-	if form.Field, form.Fault = checkPassword(sent.Get("password"), sent.Get("again")); form.Fault != "" {
+	if form.Field, form.Fault = checkPassword(p.form.Get("password"), p.form.Get("again")); form.Fault != "" {
 		return p.showStatus(http.StatusUnprocessableEntity, "setup", form)
 	}
-	hash, err := d.hashPassword(p.ctx(), sent.Get("password"))
+	hash, err := d.hashPassword(p.ctx(), p.form.Get("password"))
 	if err != nil {
 		return err
 	}

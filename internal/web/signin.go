@@ -27,12 +27,6 @@ type signInForm struct {
 	Name, Next, Fault string
 }
 
-func (d *Dashboard) signInPages() {
-	d.open("GET /sign-in", d.askSignIn)
-	d.open("POST /sign-in", d.signIn)
-	d.open("POST /sign-out", d.signOut)
-}
-
 func (d *Dashboard) askSignIn(p *page) error {
 	return p.show("sign-in", signInForm{Next: ownPath(p.r.URL.Query().Get("next"))})
 }
@@ -40,11 +34,7 @@ func (d *Dashboard) askSignIn(p *page) error {
 // signIn checks the rate limits before the password. The error does not reveal
 // whether the name or the password was wrong.
 func (d *Dashboard) signIn(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	again := signInForm{Name: strings.TrimSpace(form.Get("name")), Next: ownPath(form.Get("next"))}
+	again := signInForm{Name: p.field("name"), Next: ownPath(p.form.Get("next"))}
 	wait, err := d.countSignIn(p, again.Name)
 	if err != nil {
 		return err
@@ -55,7 +45,7 @@ func (d *Dashboard) signIn(p *page) error {
 		again.Fault = "Too many attempts. Wait a minute, then try again."
 		return p.showStatus(http.StatusTooManyRequests, "sign-in", again)
 	}
-	u, ok, err := d.findUser(p, again.Name, form.Get("password"))
+	u, ok, err := d.findUser(p, again.Name, p.form.Get("password"))
 	if err != nil {
 		return err
 	}

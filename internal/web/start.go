@@ -1,7 +1,7 @@
 package web
 
 import (
-	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -72,10 +72,15 @@ func (d *Dashboard) snippets(in *gen.Inbox) []snippet {
 	if in != nil {
 		id, address = in.ID, in.Address
 	}
-	r := strings.NewReplacer("{host}", strings.TrimSuffix(d.cfg.BaseURL.String(), "/"), "{id}", id, "{address}", address)
-	all := make([]snippet, 0, len(examples))
-	for _, e := range examples {
-		all = append(all, snippet{e.Name, e.Title, r.Replace(e.Code)})
+	return d.filled(examples, "{id}", id, "{address}", address)
+}
+
+// filled returns examples for this installation, with values for their placeholders.
+func (d *Dashboard) filled(examples []snippet, values ...string) []snippet {
+	r := strings.NewReplacer(append(values, "{host}", strings.TrimSuffix(d.cfg.BaseURL.String(), "/"))...)
+	all := slices.Clone(examples)
+	for i := range all {
+		all[i].Code = r.Replace(all[i].Code)
 	}
 	return all
 }
@@ -137,35 +142,23 @@ var sendExamples = []snippet{
 
 // sendSnippets are examples that send an email, for this installation.
 func (d *Dashboard) sendSnippets(domain string) []snippet {
-	r := strings.NewReplacer("{host}", strings.TrimSuffix(d.cfg.BaseURL.String(), "/"), "{domain}", domain)
-	all := make([]snippet, 0, len(sendExamples))
-	for _, e := range sendExamples {
-		all = append(all, snippet{e.Name, e.Title, r.Replace(e.Code)})
-	}
-	return all
+	return d.filled(sendExamples, "{domain}", domain)
 }
 
 // simulate puts a message with a code into an inbox, as a server would send it.
 func (d *Dashboard) simulate(p *page) error {
 	id := p.r.PathValue("inbox")
 	to := "/inboxes/" + id
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	if form.Get("start") == "1" {
+	if p.form.Get("start") == "1" {
 		to = "/"
 	}
-	_, err = d.api.SimulateMessage(p.ctx(), &gen.MessageSimulate{
+	_, err := d.api.SimulateMessage(p.ctx(), &gen.MessageSimulate{
 		From:    gen.NewOptNilAddress(gen.NewMailboxAddress("noreply@shop.example")),
 		Subject: gen.NewOptString("Welcome to the shop"),
 		Text:    gen.NewOptNilString("Welcome!\n\nYour verification code is 482913. It is valid for 10 minutes.\n"),
 	}, gen.SimulateMessageParams{InboxID: id})
-	if pr, ok := problemOf(err); ok && pr.status == http.StatusNotFound {
+	if isMissing(err) {
 		return errNoPage
 	}
-	if err != nil {
-		return p.refused(to, err)
-	}
-	return p.done(to, "Simulated message received.")
+	return p.result(err, to, to, "Simulated message received.")
 }

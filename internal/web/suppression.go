@@ -1,16 +1,6 @@
 package web
 
-import (
-	"strings"
-
-	"github.com/postroom/postroom/gen"
-)
-
-func (d *Dashboard) suppressionPages() {
-	d.get("/suppressions", pageOf("suppressions", d.listSuppressions))
-	d.post("/suppressions", d.addSuppression)
-	d.post("/suppressions/remove", d.removeSuppression)
-}
+import "github.com/postroom/postroom/gen"
 
 // suppressionList is the page of suppressed addresses.
 type suppressionList struct {
@@ -29,18 +19,14 @@ func (d *Dashboard) listSuppressions(p *page) (suppressionList, error) {
 }
 
 func (d *Dashboard) addSuppression(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
+	req := &gen.SuppressionCreate{Email: gen.EmailAddress(p.field("email"))}
+	category := p.form.Get("category")
+	if category != "" {
+		req.Category = gen.NewOptSuppressionCreateCategory(gen.SuppressionCreateCategory(category))
 	}
-	req := &gen.SuppressionCreate{Email: gen.EmailAddress(strings.TrimSpace(form.Get("email")))}
-	if c := form.Get("category"); c != "" {
-		req.Category = gen.NewOptSuppressionCreateCategory(gen.SuppressionCreateCategory(c))
-	}
-	_, err = d.api.CreateSuppression(p.ctx(), req, gen.CreateSuppressionParams{})
-	if err != nil {
+	if _, err := d.api.CreateSuppression(p.ctx(), req, gen.CreateSuppressionParams{}); err != nil {
 		return showFault(p, "suppressions", err, d.listSuppressions, func(v *suppressionList, pr problem) {
-			v.Email, v.Category, v.Problem = string(req.Email), form.Get("category"), pr
+			v.Email, v.Category, v.Problem = string(req.Email), category, pr
 		})
 	}
 	return p.done("/suppressions", string(req.Email)+" is suppressed.")
@@ -49,13 +35,7 @@ func (d *Dashboard) addSuppression(p *page) error {
 // removeSuppression takes the address from the form, because some addresses are
 // hard to escape in a path.
 func (d *Dashboard) removeSuppression(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	email := form.Get("email")
-	if _, err := d.api.DeleteSuppression(p.ctx(), gen.DeleteSuppressionParams{Email: email}); err != nil {
-		return p.refused("/suppressions", err)
-	}
-	return p.done("/suppressions", email+" is no longer suppressed.")
+	email := p.form.Get("email")
+	_, err := d.api.DeleteSuppression(p.ctx(), gen.DeleteSuppressionParams{Email: email})
+	return p.result(err, "/suppressions", "/suppressions", email+" is no longer suppressed.")
 }

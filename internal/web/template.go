@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,20 +10,7 @@ import (
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/store"
 )
-
-func (d *Dashboard) templatePages() {
-	d.get("/templates", d.listTemplates)
-	d.getFor(store.RoleAdmin, "/templates/new", d.newTemplate)
-	d.post("/templates/new", d.createTemplate)
-	d.get("/templates/{id}", d.showTemplate)
-	d.get("/templates/{id}/view", d.templateFrame)
-	d.getFor(store.RoleAdmin, "/templates/{id}/edit", d.editTemplate)
-	d.post("/templates/{id}/edit", d.saveTemplate)
-	d.post("/templates/{id}/test", d.testTemplate)
-	d.post("/templates/{id}/delete", d.deleteTemplate)
-}
 
 func (d *Dashboard) listTemplates(p *page) error {
 	l, err := d.api.ListTemplates(p.ctx(), gen.ListTemplatesParams{Limit: limit(), Cursor: p.cursor()})
@@ -65,63 +51,46 @@ func (d *Dashboard) editTemplate(p *page) error {
 	return p.show("template-edit", templateForm{ID: t.ID, Name: t.Name, Subject: t.Subject, HTML: t.HTML, Text: t.Text.Value})
 }
 
-func (p *page) templateForm() (f templateForm, text gen.OptNilString, err error) {
-	form, err := p.form()
-	if err != nil {
-		return f, text, err
-	}
+func (p *page) templateForm() (f templateForm, text gen.OptNilString) {
 	f = templateForm{
-		ID: p.r.PathValue("id"), Name: strings.TrimSpace(form.Get("name")), Subject: strings.TrimSpace(form.Get("subject")),
-		HTML: unixLines(form.Get("html")), Text: unixLines(form.Get("text")), Once: form.Get("once"),
+		ID: p.r.PathValue("id"), Name: p.field("name"), Subject: p.field("subject"),
+		HTML: unixLines(p.form.Get("html")), Text: unixLines(p.form.Get("text")), Once: p.form.Get("once"),
 	}
-	if strings.TrimSpace(f.Text) == "" {
-		text.SetToNull()
-	} else {
-		text.SetTo(f.Text)
-	}
-	return f, text, nil
+	return f, gen.OptNilString{Value: f.Text, Set: true, Null: strings.TrimSpace(f.Text) == ""}
 }
 
 func (d *Dashboard) createTemplate(p *page) error {
-	f, text, err := p.templateForm()
-	if err != nil {
-		return err
-	}
+	f, text := p.templateForm()
 	t, err := d.api.CreateTemplate(p.ctx(), &gen.TemplateCreate{Name: f.Name, Subject: f.Subject, HTML: f.HTML, Text: text},
 		gen.CreateTemplateParams{IdempotencyKey: optional(f.Once)})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError {
-		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
-		return p.showStatus(pr.status, "template-edit", f)
-	}
 	if err != nil {
-		return err
+		return d.templateFault(p, f, err)
 	}
 	return p.done("/templates/"+t.ID, "Template created.")
 }
 
+// templateFault shows the form of a template again, with the problem.
+func (d *Dashboard) templateFault(p *page, f templateForm, err error) error {
+	return again(err, func(pr problem) error {
+		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
+		return p.showStatus(pr.status, "template-edit", f)
+	})
+}
+
 func (d *Dashboard) saveTemplate(p *page) error {
-	f, text, err := p.templateForm()
-	if err != nil {
-		return err
-	}
-	_, err = d.api.UpdateTemplate(p.ctx(), &gen.TemplateUpdate{
+	f, text := p.templateForm()
+	_, err := d.api.UpdateTemplate(p.ctx(), &gen.TemplateUpdate{
 		Name: gen.NewOptString(f.Name), Subject: gen.NewOptString(f.Subject), HTML: gen.NewOptString(f.HTML), Text: text,
 	}, gen.UpdateTemplateParams{ID: f.ID})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		f.Problem = pr
-		return p.showStatus(pr.status, "template-edit", f)
-	}
 	if err != nil {
-		return err
+		return d.templateFault(p, f, err)
 	}
 	return p.done("/templates/"+f.ID, "Template saved.")
 }
 
 func (d *Dashboard) deleteTemplate(p *page) error {
-	if _, err := d.api.DeleteTemplate(p.ctx(), gen.DeleteTemplateParams{ID: p.r.PathValue("id")}); err != nil {
-		return p.refused("/templates", err)
-	}
-	return p.done("/templates", "Template deleted.")
+	_, err := d.api.DeleteTemplate(p.ctx(), gen.DeleteTemplateParams{ID: p.r.PathValue("id")})
+	return p.result(err, "/templates", "/templates", "Template deleted.")
 }
 
 // templateView is a template with a preview of it.
@@ -278,11 +247,7 @@ func (d *Dashboard) templateFrame(p *page) error {
 // testTemplate sends the template as its preview shows it: a variable without a value
 // is empty.
 func (d *Dashboard) testTemplate(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	data, err := templateData(form)
+	data, err := templateData(p.form)
 	if err != nil {
 		return err
 	}
@@ -290,14 +255,14 @@ func (d *Dashboard) testTemplate(p *page) error {
 	if err != nil {
 		return err
 	}
-	from, to := strings.TrimSpace(form.Get("from")), strings.TrimSpace(form.Get("to"))
+	from, to, once := p.field("from"), p.field("to"), p.form.Get("once")
 	response, err := d.api.SendEmail(p.ctx(), &gen.EmailSend{
 		From: gen.NewMailboxAddress(gen.Mailbox(from)), To: gen.NewAddressArrayRecipients(addressesOf(to)), Subject: t.Subject,
 		Template: gen.NewOptNilString(t.ID), Data: gen.NewOptFreeObject(data),
-	}, gen.SendEmailParams{IdempotencyKey: optional(form.Get("once"))})
+	}, gen.SendEmailParams{IdempotencyKey: optional(once)})
 	if err != nil {
-		return showFault(p, "template", err, func(p *page) (templateView, error) { return d.templateView(p, form) }, func(v *templateView, pr problem) {
-			v.From, v.To, v.Problem, v.Once = from, to, pr, d.onceAfter(pr, form.Get("once"))
+		return showFault(p, "template", err, func(p *page) (templateView, error) { return d.templateView(p, p.form) }, func(v *templateView, pr problem) {
+			v.From, v.To, v.Problem, v.Once = from, to, pr, d.onceAfter(pr, once)
 		})
 	}
 	if dr, held := response.(*gen.Draft); held {

@@ -15,23 +15,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func (d *Dashboard) webhookPages() {
-	d.getFor(store.RoleAdmin, "/webhooks", pageOf("webhooks", d.listWebhooks))
-	d.post("/webhooks", d.createWebhook)
-	d.getFor(store.RoleAdmin, "/webhooks/{id}", d.showWebhook)
-	d.getFor(store.RoleAdmin, "/webhooks/{id}/secret", d.showWebhookSecret)
-	d.getFor(store.RoleAdmin, "/webhooks/{id}/new-secret", d.showNewWebhookSecret)
-	d.post("/webhooks/{id}/test", d.testWebhook)
-	d.post("/webhooks/{id}/active", d.switchWebhook)
-	d.post("/webhooks/{id}/inboxes", d.setWebhookInboxes)
-	d.post("/webhooks/{id}/replay", d.replayWebhook)
-	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
-	d.post("/webhooks/{id}/delete", d.deleteWebhook)
-	d.post("/webhooks/{id}/retry", d.retryFailed)
-	d.getFor(store.RoleAdmin, "/webhooks/{id}/deliveries/{delivery}", d.showDelivery)
-	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
-}
-
 // webhookList is the page of webhooks, with the form for a new one.
 type webhookList struct {
 	Webhooks []webhookRow
@@ -123,25 +106,21 @@ func (d *Dashboard) listWebhooks(p *page) (webhookList, error) {
 }
 
 func (d *Dashboard) createWebhook(p *page) error {
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	req := &gen.WebhookCreate{URL: gen.WebhookUrl(strings.TrimSpace(form.Get("url")))}
-	if chosen := form["events"]; len(chosen) > 0 {
+	req := &gen.WebhookCreate{URL: gen.WebhookUrl(p.field("url"))}
+	if chosen := p.form["events"]; len(chosen) > 0 {
 		types := make(gen.WebhookEvents, len(chosen))
 		for i, e := range chosen {
 			types[i] = gen.EventType(e)
 		}
 		req.Events.SetTo(types)
 	}
-	if ids := strings.Fields(strings.ReplaceAll(form.Get("inbox_ids"), ",", " ")); len(ids) > 0 {
+	if ids := listOf(p.form.Get("inbox_ids")); len(ids) > 0 {
 		req.InboxIds.SetTo(ids)
 	}
 	made, err := d.api.CreateWebhook(p.ctx(), req)
 	if err != nil {
 		return showFault(p, "webhooks", err, d.listWebhooks, func(v *webhookList, pr problem) {
-			v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), form["events"], form.Get("inbox_ids"), pr
+			v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), p.form["events"], p.form.Get("inbox_ids"), pr
 		})
 	}
 	return p.leaveSecret(webhookPath(made.ID)+"/secret", nil, made.Secret)
@@ -226,54 +205,38 @@ func (d *Dashboard) testWebhook(p *page) error {
 	if res.StatusCode == 0 {
 		text = "No response: " + res.Error.Value
 	}
-	p.leaveNotice(notice{Text: text, Bad: true})
-	return p.goTo(webhookPath(id))
+	return p.failed(webhookPath(id), text)
 }
 
 func (d *Dashboard) switchWebhook(p *page) error {
-	id := p.r.PathValue("id")
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	on := form.Get("active") == "true"
-	if _, err := d.api.UpdateWebhook(p.ctx(), &gen.WebhookUpdate{Active: gen.NewOptBool(on)}, gen.UpdateWebhookParams{WebhookID: id}); err != nil {
-		return p.refused(webhookPath(id), err)
-	}
+	on, text := p.form.Get("active") == "true", "Webhook turned off. Nothing is sent to it."
 	if on {
-		return p.done(webhookPath(id), "Webhook turned on.")
+		text = "Webhook turned on."
 	}
-	return p.done(webhookPath(id), "Webhook turned off. Nothing is sent to it.")
+	return d.changeWebhook(p, &gen.WebhookUpdate{Active: gen.NewOptBool(on)}, text)
 }
 
 func (d *Dashboard) setWebhookInboxes(p *page) error {
-	id := p.r.PathValue("id")
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
 	req := &gen.WebhookUpdate{}
 	req.InboxIds.SetToNull()
-	if ids := strings.Fields(strings.ReplaceAll(form.Get("inbox_ids"), ",", " ")); len(ids) > 0 {
+	if ids := listOf(p.form.Get("inbox_ids")); len(ids) > 0 {
 		req.InboxIds.SetTo(ids)
 	}
-	if _, err := d.api.UpdateWebhook(p.ctx(), req, gen.UpdateWebhookParams{WebhookID: id}); err != nil {
-		return p.refused(webhookPath(id), err)
-	}
-	return p.done(webhookPath(id), "Inboxes saved.")
+	return d.changeWebhook(p, req, "Inboxes saved.")
+}
+
+func (d *Dashboard) changeWebhook(p *page, req *gen.WebhookUpdate, done string) error {
+	id := p.r.PathValue("id")
+	_, err := d.api.UpdateWebhook(p.ctx(), req, gen.UpdateWebhookParams{WebhookID: id})
+	return p.result(err, webhookPath(id), webhookPath(id), done)
 }
 
 // replayWebhook sends the events of the last hours again.
 func (d *Dashboard) replayWebhook(p *page) error {
 	id := p.r.PathValue("id")
-	form, err := p.form()
-	if err != nil {
-		return err
-	}
-	hours, err := strconv.Atoi(form.Get("hours"))
+	hours, err := strconv.Atoi(p.form.Get("hours"))
 	if err != nil || hours < 1 || hours > 720 {
-		p.leaveNotice(notice{Text: "Enter a number of hours from 1 to 720.", Bad: true})
-		return p.goTo(webhookPath(id))
+		return p.failed(webhookPath(id), "Enter a number of hours from 1 to 720.")
 	}
 	req := &gen.WebhookReplay{Since: time.Now().Add(-time.Duration(hours) * time.Hour)}
 	res, err := d.api.ReplayWebhook(p.ctx(), req, gen.ReplayWebhookParams{WebhookID: id})
@@ -298,10 +261,8 @@ func (d *Dashboard) rotateWebhook(p *page) error {
 
 func (d *Dashboard) deleteWebhook(p *page) error {
 	id := p.r.PathValue("id")
-	if _, err := d.api.DeleteWebhook(p.ctx(), gen.DeleteWebhookParams{WebhookID: id}); err != nil {
-		return p.refused(webhookPath(id), err)
-	}
-	return p.done("/webhooks", "Webhook deleted.")
+	_, err := d.api.DeleteWebhook(p.ctx(), gen.DeleteWebhookParams{WebhookID: id})
+	return p.result(err, webhookPath(id), "/webhooks", "Webhook deleted.")
 }
 
 // mostRetried is how many deliveries one click retries.
@@ -328,10 +289,7 @@ func (d *Dashboard) retryFailed(p *page) error {
 		more = l.HasMore
 		params.Cursor = optional(l.Cursor.Value)
 	}
-	text := fmt.Sprintf("%d failed deliveries are queued for retry.", retried)
-	if retried == 1 {
-		text = "1 failed delivery is queued for retry."
-	}
+	text := plural(retried, "failed delivery is queued for retry.", "failed deliveries are queued for retry.")
 	if more {
 		text += " There are more: retry again for the next ones."
 	}
@@ -355,11 +313,11 @@ func (d *Dashboard) showDelivery(p *page) error {
 	}
 	kept, err := d.store.Webhook(p.ctx(), p.user.AccountID, w.ID)
 	if err != nil {
-		return notFoundPage(err)
+		return err
 	}
 	of, e, err := d.store.Delivery(p.ctx(), p.user.AccountID, p.r.PathValue("delivery"))
 	if err != nil {
-		return notFoundPage(err)
+		return err
 	}
 	if of.EndpointSeq != kept.Seq {
 		return errNoPage
@@ -385,8 +343,5 @@ func (d *Dashboard) showDelivery(p *page) error {
 func (d *Dashboard) retryDelivery(p *page) error {
 	id := p.r.PathValue("id")
 	_, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: id, DeliveryID: p.r.PathValue("delivery")})
-	if err != nil {
-		return p.refused(webhookPath(id), err)
-	}
-	return p.done(webhookPath(id), "The delivery is queued for retry.")
+	return p.result(err, webhookPath(id), webhookPath(id), "The delivery is queued for retry.")
 }

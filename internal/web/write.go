@@ -27,15 +27,11 @@ type mailForm struct {
 	Problem                          problem
 }
 
-func (p *page) mailForm() (mailForm, error) {
-	form, err := p.form()
-	if err != nil {
-		return mailForm{}, err
-	}
+func (p *page) mailForm() mailForm {
 	return mailForm{
-		To: form.Get("to"), Cc: form.Get("cc"), Bcc: form.Get("bcc"), Subject: strings.TrimSpace(form.Get("subject")),
-		Text: strings.ReplaceAll(form.Get("text"), "\r\n", "\n"), Once: form.Get("once"), All: form.Get("reply_all") != "",
-	}, nil
+		To: p.form.Get("to"), Cc: p.form.Get("cc"), Bcc: p.form.Get("bcc"), Subject: p.field("subject"),
+		Text: unixLines(p.form.Get("text")), Once: p.form.Get("once"), All: p.form.Get("reply_all") != "",
+	}
 }
 
 func (d *Dashboard) writeForm(p *page) error {
@@ -63,26 +59,23 @@ func (d *Dashboard) showWrite(p *page, status int, f mailForm) error {
 }
 
 func (d *Dashboard) write(p *page) error {
-	f, err := p.mailForm()
-	if err != nil {
-		return err
-	}
+	f := p.mailForm()
 	response, err := d.api.SendMessage(p.ctx(), &gen.MessageSend{
 		To: gen.NewAddressArrayRecipients(addressesOf(f.To)), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc),
 		Subject: f.Subject, Text: gen.NewOptNilString(f.Text),
 	}, gen.SendMessageParams{InboxID: p.r.PathValue("inbox"), IdempotencyKey: optional(f.Once)})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
-		return d.showWrite(p, pr.status, f)
-	}
-	if err != nil {
-		return err
-	}
-	return p.wrote(response)
+	return d.wrote(p, f, response, err, d.showWrite)
 }
 
-// wrote redirects to the new message: to its thread, or to the approval queue.
-func (p *page) wrote(response any) error {
+// wrote redirects to the new message: to its thread, or to the approval queue. If the API
+// refused it, show shows the form again.
+func (d *Dashboard) wrote(p *page, f mailForm, response any, err error, show func(*page, int, mailForm) error) error {
+	if err != nil {
+		return again(err, func(pr problem) error {
+			f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
+			return show(p, pr.status, f)
+		})
+	}
 	if dr, held := response.(*gen.Draft); held {
 		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
 	}
@@ -126,21 +119,11 @@ func repliedTo(m *gen.Message, policy string) []gen.MailAddress {
 }
 
 func (d *Dashboard) reply(p *page) error {
-	f, err := p.mailForm()
-	if err != nil {
-		return err
-	}
+	f := p.mailForm()
 	response, err := d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
 		ReplyAll: gen.NewOptBool(f.All), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc), Text: gen.NewOptNilString(f.Text),
 	}, gen.ReplyToMessageParams{MessageID: p.r.PathValue("mail"), IdempotencyKey: optional(f.Once)})
-	if pr, ok := problemOf(err); ok && pr.status < http.StatusInternalServerError && pr.status != http.StatusNotFound {
-		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
-		return d.showReply(p, pr.status, f)
-	}
-	if err != nil {
-		return err
-	}
-	return p.wrote(response)
+	return d.wrote(p, f, response, err, d.showReply)
 }
 
 // addressesOf parses an address field. It passes text that it cannot parse to the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -254,10 +255,5 @@ func (d *Dispatcher) release(e store.DueEndpoint) {
 func (d *Dispatcher) busy() []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	seqs := make([]int64, 0, len(d.serving))
-	for seq := range d.serving {
-		seqs = append(seqs, seq)
-	}
-	slices.Sort(seqs)
-	return seqs
+	return slices.Sorted(maps.Keys(d.serving))
 }
