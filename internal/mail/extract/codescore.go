@@ -263,7 +263,7 @@ func (s *codeScorer) score(i int) int {
 	case qualified && !(before.label && !before.qualified):
 		best++
 		s.note("words of sign-in or security near", 1)
-	case before.named > 0:
+	case before.named > 0 && !(s.hint.noun && !before.label):
 		best -= before.named
 		s.note("an unknown name before the word for a code", -before.named)
 	}
@@ -335,6 +335,12 @@ func (s *codeScorer) isExample(tok *codeToken) bool {
 	}
 	before := strings.TrimRight(quoted[:open], " \"“”„«»:")
 	return len(before) < open && wordSets().example[lastLetters(before)]
+}
+
+// isInterleaved reports whether a letter follows a digit of s.
+func isInterleaved(s string) bool {
+	at := strings.IndexAny(s, "0123456789")
+	return at >= 0 && strings.Trim(s[at:], "0123456789") != ""
 }
 
 // isHex reports whether s is a hexadecimal number in lower case.
@@ -468,10 +474,10 @@ func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 			return -3
 		}
 	case shortCode:
-		if s.isPointedAt(tok) && named && s.endsLine(tok) && !plaintext.IsDigit(tok.value[len(tok.value)-2]) {
+		if s.isPointedAt(tok) && named && s.endsLine(tok) && isInterleaved(tok.value) {
 			return 0 // "K7P3", but not "GA20"
 		}
-		if s.isPointedAt(tok) || s.standsAlone(tok) {
+		if s.isPointedAt(tok) || s.standsAlone(tok) || named && isInterleaved(tok.value) {
 			return -1
 		}
 		return -3

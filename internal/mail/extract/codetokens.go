@@ -278,6 +278,10 @@ func (t *codeText) run(pos, end int) codeRun {
 func (t *codeText) token(r codeRun, l codeLine) (codeToken, bool) {
 	tok := codeToken{start: r.start, end: r.end}
 	letters := r.upper + r.lower
+	if end := t.phoneEnd(r.start, l); end > r.start && letters == 0 {
+		tok.end = end
+		return tok, true
+	}
 	switch {
 	case letters == 0 && r.hyphens == 0:
 		t.digitToken(&tok, r, l)
