@@ -398,6 +398,10 @@ func (s *codeScorer) isSole(i int) bool {
 	tok := &s.tokens[i]
 	switch tok.shape {
 	case digitCode, groupCode, mixedCode, unevenCode, prefixCode, caseCode, groupedCode, splitCode:
+	case wordCode:
+		if !s.isPointedAt(tok) {
+			return false
+		}
 	case letterCode:
 		if len(tok.value) < minLetters || vowels(tok.value) > 0 {
 			return false
@@ -405,7 +409,7 @@ func (s *codeScorer) isSole(i int) bool {
 	default:
 		return false
 	}
-	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun {
+	if len(tok.value) <= minDigits || tok.shape != wordCode && len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun {
 		return false
 	}
 	end := s.t.footer()
