@@ -65,8 +65,10 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case codeNoun, weakNoun, openNoun:
 			if e.score == 0 && !s.takenFrom(i, word.end) && !s.claimed(i, word) && !(gap > maxCopula && s.nextSaid(i)) && !s.isRemark(tok, word) {
 				e.take(word.kind, gap)
-				e.weak = e.weak && !(word.kind == weakNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1)
-				e.close = gap <= maxCopula || s.onlyQualified(words[w:], tok)
+				if word.kind != codeNoun && w > 0 && words[w-1].kind == qualifier && word.start-words[w-1].end <= 1 {
+					e.weak, e.open = false, false // "sign-in PIN", "one-time authorization code"
+				}
+				e.close = gap <= maxCopula && !s.isTicketAside(tok) || s.onlyQualified(words[w:], tok)
 				e.score -= s.farther(tok, word, gap)
 				e.named, e.label = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
@@ -302,6 +304,12 @@ func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
 func isTicket(token string) bool {
 	first, last, ok := strings.Cut(token, "-")
 	return ok && !plaintext.HasDigit(first) && strings.Trim(last, "0123456789") == ""
+}
+
+// isTicketAside reports whether a token looks like an issue key and is in
+// parentheses, as in "fix the OTP flow (SEC-4481)".
+func (s *codeScorer) isTicketAside(tok *codeToken) bool {
+	return tok.shape == prefixCode && s.afterParenthesis(tok)
 }
 
 // maxCopula is the maximum length, in bytes, of the text between a noun and its

@@ -263,7 +263,7 @@ func (s *codeScorer) score(i int) int {
 	case qualified && !(before.label && !before.qualified):
 		best++
 		s.note("words of sign-in or security near", 1)
-	case before.named > 0:
+	case before.named > 0 && !(s.hint.noun && !before.label):
 		best -= before.named
 		s.note("an unknown name before the word for a code", -before.named)
 	}
@@ -337,6 +337,12 @@ func (s *codeScorer) isExample(tok *codeToken) bool {
 	return len(before) < open && wordSets().example[lastLetters(before)]
 }
 
+// isInterleaved reports whether a letter follows a digit of s.
+func isInterleaved(s string) bool {
+	at := strings.IndexAny(s, "0123456789")
+	return at >= 0 && strings.Trim(s[at:], "0123456789") != ""
+}
+
 // isHex reports whether s is a hexadecimal number in lower case.
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
@@ -392,6 +398,10 @@ func (s *codeScorer) isSole(i int) bool {
 	tok := &s.tokens[i]
 	switch tok.shape {
 	case digitCode, groupCode, mixedCode, unevenCode, prefixCode, caseCode, groupedCode, splitCode:
+	case wordCode:
+		if !s.isPointedAt(tok) {
+			return false
+		}
 	case letterCode:
 		if len(tok.value) < minLetters || vowels(tok.value) > 0 {
 			return false
@@ -399,7 +409,7 @@ func (s *codeScorer) isSole(i int) bool {
 	default:
 		return false
 	}
-	if len(tok.value) <= minDigits || len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun {
+	if len(tok.value) <= minDigits || tok.shape != wordCode && len(tok.value) > maxGrouped || tok.shape == digitCode && len(tok.value) > 8 || isYear(tok.value) && !s.hint.qualifier && !s.hint.noun {
 		return false
 	}
 	end := s.t.footer()
@@ -468,10 +478,10 @@ func (s *codeScorer) shapeScore(tok *codeToken, named, labelled bool) int {
 			return -3
 		}
 	case shortCode:
-		if s.isPointedAt(tok) && named && s.endsLine(tok) && !plaintext.IsDigit(tok.value[len(tok.value)-2]) {
+		if s.isPointedAt(tok) && named && s.endsLine(tok) && isInterleaved(tok.value) {
 			return 0 // "K7P3", but not "GA20"
 		}
-		if s.isPointedAt(tok) || s.standsAlone(tok) {
+		if s.isPointedAt(tok) || s.standsAlone(tok) || named && isInterleaved(tok.value) {
 			return -1
 		}
 		return -3

@@ -30,6 +30,9 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	case groups == 2 && digits >= 5 && digits <= 8 && (tok.start == l.start || r.digits >= 3) && !isYear(t.text[r.start:r.end]) && (end == l.end || strings.IndexByte(" .,;)", t.text[end]) >= 0):
 		tok.end, tok.shape = end, unevenCode // "12 3456 is your code", or alone
 		tok.value = onlyDigits(t.text[tok.start:end])
+	case groups == 3 && digits >= 5 && digits <= 8 && tok.start == l.start && end == l.end:
+		tok.end, tok.shape = end, unevenCode // "448 120 77", alone
+		tok.value = onlyDigits(t.text[tok.start:end])
 	case groups > 1 && digits >= 9: // a phone or account number
 		tok.end = end
 	case minDigits <= r.digits && r.digits <= maxDigits:
@@ -196,6 +199,32 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	}
 	return !t.besideCurrency(tok, l)
 }
+
+// phoneEnd returns the end of a phone number if its country code precedes the
+// number at pos, as in "+44 7700 900318", and otherwise pos.
+func (t *codeText) phoneEnd(pos int, l codeLine) int {
+	before, spaced := strings.CutSuffix(t.text[l.start:pos], " ")
+	at := len(before)
+	for at > 0 && len(before)-at < minDigits && plaintext.IsDigit(before[at-1]) {
+		at--
+	}
+	if !spaced || at == len(before) || at == 0 || before[at-1] != '+' {
+		return pos
+	}
+	end := pos
+	for digits := 0; end < l.end && digits < maxPhone; end++ {
+		if plaintext.IsDigit(t.text[end]) {
+			digits++
+		} else if end+1 == l.end || strings.IndexByte(" -", t.text[end]) < 0 || !plaintext.IsDigit(t.text[end+1]) {
+			break
+		}
+	}
+	return end
+}
+
+// maxPhone is the maximum number of digits of a phone number after the country
+// code.
+const maxPhone = 12
 
 // isClause reports whether a comma after a token ends a clause, although a digit
 // follows: Chinese and Japanese letters touch the token and the next number.

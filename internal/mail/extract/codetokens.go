@@ -123,15 +123,29 @@ func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
 			return tok, false
 		}
 		value, kinds = append(value, t.text[end]), kinds|byteKind[t.text[end]]
-		if end++; end == l.end || !isGap(t.text[end]) || !t.isSpaced(end+1, l) {
+		end++
+		gap := spacedGap(t.text[end:l.end])
+		if gap == 0 || !t.isSpaced(end+gap, l) {
 			break
 		}
-		end++
+		end += gap
 	}
 	if kinds != upperByte|digitByte || len(value) < minLetters {
 		return tok, false
 	}
 	return codeToken{start: pos, end: end, shape: mixedCode, value: string(value)}, true
+}
+
+// spacedGap returns the length of the gap at the start of s between two single
+// characters, with or without a dash, or 0.
+func spacedGap(s string) int {
+	switch {
+	case s == "" || !isGap(s[0]):
+		return 0
+	case len(s) > 2 && s[1] == '-' && isGap(s[2]):
+		return 3
+	}
+	return 1
 }
 
 // isSpaced reports whether a single letter or digit is at pos.
@@ -278,6 +292,10 @@ func (t *codeText) run(pos, end int) codeRun {
 func (t *codeText) token(r codeRun, l codeLine) (codeToken, bool) {
 	tok := codeToken{start: r.start, end: r.end}
 	letters := r.upper + r.lower
+	if end := t.phoneEnd(r.start, l); end > r.start && letters == 0 {
+		tok.end = end
+		return tok, true
+	}
 	switch {
 	case letters == 0 && r.hyphens == 0:
 		t.digitToken(&tok, r, l)

@@ -145,7 +145,11 @@ func (s *linkSigns) isFooter(subject wordKind) bool {
 		// Unless the message asks to confirm it.
 		return subject&s.line&s.part&actionWord == 0
 	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(s.path, "/"), "/")
 	depth := strings.Count(strings.Trim(s.path, "/"), "/") + 1
+	if helpHosts[first] && depth <= 2 && s.part&actionWord == 0 && s.line&actionWord == 0 {
+		return true
+	}
 	switch {
 	case isSocial(s.host):
 		return depth <= 2
