@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
@@ -258,9 +260,13 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
 }
 
-// maxTries bounds how often a transaction that others got in the way of is
-// tried.
-const maxTries = 3
+// maxTries bounds how often a transaction is tried that the database aborts because of
+// another one, for example to resolve a deadlock. Such a transaction is rolled back
+// whole. retryPause is the longest pause before the second attempt, and grows with each.
+const (
+	maxTries   = 8
+	retryPause = 20 * time.Millisecond
+)
 
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
@@ -286,6 +292,7 @@ func (s *Store) rowsChanged() {
 func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
+		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
 		err = s.tryTx(ctx, do)
 	}
 	return s.wrap(err, what)
@@ -462,7 +469,7 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 	if err := refuseNewer(ctx, p); err != nil {
 		return 0, err
 	}
-	for try := 1; ; try++ {
+	for until := time.Now().Add(migrateFor); ; {
 		done, err := p.Up(ctx)
 		steps += len(done)
 		if err == nil {
@@ -471,15 +478,21 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			steps += len(partial.Applied)
 		}
-		if fault := s.engine.Fault(err); try == migrateTries || fault != engine.Conflict && fault != engine.Locked {
+		if fault := s.engine.Fault(err); time.Now().After(until) || fault != engine.Conflict && fault != engine.Locked {
 			return steps, fmt.Errorf("migrate: %w", err)
 		}
+		work.Pause(ctx, migratePause, nil)
 	}
 }
 
-// migrateTries bounds how often a step is tried that waits for the locks of nodes with an
-// older version for too long, or in a circle with them. A step that fails is rolled back.
-const migrateTries = 20
+// A step of a migration that needs several tables of nodes with an older version locks
+// them in its first statement, and fails after a short wait. So it fails before
+// PostgreSQL finds a deadlock with a transaction of such a node, and aborts that one. A
+// step that fails is rolled back. It is retried for migrateFor.
+const (
+	migrateFor   = 2 * time.Minute
+	migratePause = 100 * time.Millisecond
+)
 
 func (s *Store) migrator() (*goose.Provider, error) {
 	name, files, opts, err := s.engine.Migrations()
@@ -615,7 +628,7 @@ func (s *Store) wrap(err error, what string) error {
 		return fmt.Errorf("%s: %w: %w", what, ErrNotFound, err)
 	case engine.Locked:
 		return fmt.Errorf("%s: %w: %w: %w", what, ErrUnavailable, errLocked, err)
-	case engine.Unavailable:
+	case engine.Unavailable, engine.Conflict:
 		return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 	case engine.Full:
 		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE draft_contents, drafts;
 
 -- What the person who approves a draft should know about its content.
 ALTER TABLE draft_contents ADD COLUMN warnings TEXT NOT NULL DEFAULT '[]';

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE api_keys, inboxes, drafts;
 -- What a key or an inbox may send: an object of limits, or null for no limits.
 ALTER TABLE api_keys ADD COLUMN limits TEXT;
 ALTER TABLE inboxes ADD COLUMN limits TEXT;

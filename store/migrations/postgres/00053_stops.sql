@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE messages, recipients;
 -- What a person stopped from sending: an account (scope account), an inbox or a key.
 CREATE TABLE stops (
     account_id BIGINT NOT NULL,

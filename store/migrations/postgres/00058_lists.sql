@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE accounts, messages;
 -- Who may be written to, and who may write. inbox_seq 0 stands for all inboxes of
 -- the account.
 CREATE TABLE lists (

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE inboxes, messages;
 
 -- Further addresses of inboxes: aliases, and "*@domain" for the catch-all inbox of a
 -- domain. The owner is the account that the domain belongs to; 0 is the domain of the

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE drafts, accounts;
 -- The version of a draft that approvers were told about, and until when a node is
 -- telling them. An account counts its notices of the last minute.
 ALTER TABLE drafts ADD COLUMN notice_version BIGINT NOT NULL DEFAULT 0;

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE messages, users;
 -- Which received messages a person has opened in the dashboard. Messages that were
 -- received before the person's account was made, or before read_to, are read.
 CREATE TABLE message_reads (

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE accounts, api_keys;
 -- Applications that registered themselves to ask people for access (OAuth, RFC 7591).
 -- approved_at is when a person last approved one.
 CREATE TABLE oauth_clients (

@@ -1,4 +1,7 @@
 -- +goose Up
+-- All locks at once, or the step fails soon and is retried.
+SET LOCAL lock_timeout = '200ms';
+LOCK TABLE api_keys, webhook_endpoints;
 
 -- The id of the key that created the key. Null for a person, the command line, OAuth
 -- and a key with the scope admin. Revoking or stopping the key does the same to the
