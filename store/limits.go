@@ -36,7 +36,7 @@ const (
 
 // Migrations.
 const (
-	// migrateTimeout is how long a step waits for the locks of other nodes. A step that
+	// migrateTimeout is how long a step is retried that cannot lock its tables. A step that
 	// fails is rolled back.
 	migrateTimeout = 5 * time.Minute
 	// migratePause is the time between two attempts, in which the other nodes work.
@@ -233,8 +233,11 @@ const (
 	// lockedInboxTTL is how long writes to a locked inbox are refused before one of
 	// them tries again.
 	lockedInboxTTL = 5 * time.Second
-	// maxTries is how often a transaction is tried that conflicts with others.
-	maxTries = 3
+	// maxTries is how often a transaction is tried that the database aborts because of
+	// another one, for example to resolve a deadlock. Such a transaction is rolled back
+	// whole. retryPause is the longest pause before the second attempt, and grows with each.
+	maxTries   = 8
+	retryPause = 20 * time.Millisecond
 	// The outcome of a commit whose connection broke is asked for this long, while a
 	// caller waits and when no caller does, with this pause between two questions.
 	outcomeTimeout     = 5 * time.Second

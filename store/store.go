@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -283,6 +284,7 @@ func (s *Store) rowsChanged() {
 func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	err := s.tryTx(ctx, do)
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
+		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
 		err = s.tryTx(ctx, do)
 	}
 	return s.wrap(err, what)

@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE draft_contents, drafts;
 
 -- What the person who approves a draft should know about its content.
 ALTER TABLE draft_contents ADD COLUMN warnings TEXT NOT NULL DEFAULT '[]';

@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE api_keys, inboxes, drafts;
 -- What a key or an inbox may send: an object of limits, or null for no limits.
 ALTER TABLE api_keys ADD COLUMN limits TEXT;
 ALTER TABLE inboxes ADD COLUMN limits TEXT;

@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE messages, recipients;
 -- What a person stopped from sending: an account (scope account), an inbox or a key.
 CREATE TABLE stops (
     account_id BIGINT NOT NULL,

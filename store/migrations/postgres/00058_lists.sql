@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE accounts, messages;
 -- Who may be written to, and who may write. inbox_seq 0 stands for all inboxes of
 -- the account.
 CREATE TABLE lists (

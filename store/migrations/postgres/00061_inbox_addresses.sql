@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE inboxes, messages;
 
 -- Further addresses of inboxes: aliases, and "*@domain" for the catch-all inbox of a
 -- domain. The owner is the account that the domain belongs to; 0 is the domain of the

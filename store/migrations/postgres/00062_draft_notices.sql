@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE drafts, accounts;
 -- The version of a draft that approvers were told about, and until when a node is
 -- telling them. An account counts its notices of the last minute.
 ALTER TABLE drafts ADD COLUMN notice_version BIGINT NOT NULL DEFAULT 0;

@@ -1,4 +1,6 @@
 -- +goose Up
+-- All locks first, so that the work holds none while it waits for another.
+LOCK TABLE accounts, api_keys;
 -- Applications that registered themselves to ask people for access (OAuth, RFC 7591).
 -- approved_at is when a person last approved one.
 CREATE TABLE oauth_clients (

@@ -1,0 +1,184 @@
+package store_test
+
+import (
+	"context"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/migrations"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// waitingFor returns how many transactions wait for a lock on a table, or on one of
+// its rows.
+func waitingFor(t *testing.T, db *sqlx.DB, table string) (n int) {
+	t.Helper()
+	const q = `SELECT count(DISTINCT w.pid) FROM pg_locks w JOIN pg_locks h ON h.pid = w.pid AND h.relation = cast($1 AS regclass)
+		WHERE NOT w.granted AND (w.relation = h.relation OR w.locktype IN ('transactionid', 'tuple'))`
+	if err := db.Get(&n, q, table); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// until waits until ok returns true.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not true in time: %s", what)
+		}
+	}
+}
+
+// A send that PostgreSQL aborts again and again to resolve a deadlock is retried until
+// it passes, and written once.
+func TestVictimOfDeadlocksIsRetried(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	cfg.DefaultPlan = store.PlanFree // whose sends lock the account
+	s := storetest.OpenConfig(t, cfg)
+	db := openRaw(t, cfg)
+	in := storetest.Inbox(t, s)
+	const rings = 3
+	sent := 0
+	send := func() (formed int) {
+		tx := db.MustBegin()
+		defer func() { _ = tx.Rollback() }()
+		tx.MustExec(`SELECT 1 FROM accounts WHERE seq = $1 FOR UPDATE`, in.AccountID)
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Enqueue(context.Background(), storetest.NewSent(in, []string{"bob@out.example"}), nil)
+			done <- err
+		}()
+		for range rings {
+			until(t, "the send waits for the account", func() bool { return waitingFor(t, db, "accounts") > 0 })
+			tx.MustExec(`SAVEPOINT circle`)
+			// The send waits for longer, and so is the one that is aborted.
+			if _, err := tx.Exec(`SELECT 1 FROM inboxes WHERE seq = $1 FOR UPDATE`, in.Seq); err != nil {
+				break // the send had looked for a deadlock before there was one
+			}
+			formed++
+			tx.MustExec(`ROLLBACK TO SAVEPOINT circle`)
+		}
+		_ = tx.Rollback()
+		err := <-done
+		if err == nil {
+			sent++
+		}
+		if err != nil && formed == rings {
+			t.Errorf("after %d deadlocks: %v", formed, err)
+		}
+		return formed
+	}
+	for send() < rings {
+	}
+	var stored int
+	if err := db.Get(&stored, `SELECT count(*) FROM messages`); err != nil || stored != sent {
+		t.Errorf("%d messages are stored, want %d: %v", stored, sent, err)
+	}
+}
+
+// steps returns a provider of the migrations of PostgreSQL.
+func steps(t *testing.T, db *sqlx.DB) *goose.Provider {
+	t.Helper()
+	files, err := fs.Sub(migrations.Files, "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db.DB, files, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A migration that waits in a circle with a transaction of a node releases its locks,
+// and the transaction goes on.
+func TestMigrationsCauseNoDeadlocks(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.EmptyConfig(t, storetest.PostgreSQL)
+	db := openRaw(t, cfg)
+	if _, err := steps(t, db).UpTo(t.Context(), 70); err != nil {
+		t.Fatal(err)
+	}
+	before := deadlocks(t, cfg)
+	node := db.MustBegin()
+	defer func() { _ = node.Rollback() }()
+	node.MustExec(`SELECT count(*) FROM recipients`)
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := store.Migrate(t.Context(), cfg)
+		migrated <- err
+	}()
+	until(t, "the migration waits for the recipients", func() bool { return waitingFor(t, db, "recipients") > 0 })
+	if _, err := node.Exec(`SELECT count(*) FROM accounts`); err != nil {
+		t.Errorf("the node reads the accounts: %v", err)
+	}
+	if err := node.Commit(); err != nil {
+		t.Errorf("the node commits: %v", err)
+	}
+	if err := <-migrated; err != nil {
+		t.Errorf("the migration: %v", err)
+	}
+	if n := deadlocks(t, cfg) - before; n > 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}
+
+// A step that needs the locks of several tables takes them in its first statement.
+func TestMigrationsTakeAllLocksAtOnce(t *testing.T) {
+	t.Parallel()
+	var (
+		made   = regexp.MustCompile(`CREATE TABLE (\w+)`)
+		needed = regexp.MustCompile(`(?m)ALTER TABLE (\w+) [^S]|REFERENCES (\w+)|^UPDATE (\w+)|^CREATE INDEX \w+ ON (\w+)`)
+		locked = regexp.MustCompile(`-- \+goose Up\n(?:--.*\n)*LOCK TABLE ([\w, ]+);\n`)
+	)
+	names, err := fs.Glob(migrations.Files, "postgres/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	several := 0
+	for _, name := range names[1:] { // the first one is for an empty database
+		text, err := fs.ReadFile(migrations.Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tables, locks []string
+		for _, m := range needed.FindAllStringSubmatch(string(text), -1) {
+			tables = append(tables, strings.Join(m[1:], ""))
+		}
+		for _, m := range made.FindAllStringSubmatch(string(text), -1) {
+			tables = slices.DeleteFunc(tables, func(name string) bool { return name == m[1] })
+		}
+		slices.Sort(tables)
+		if tables = slices.Compact(tables); len(tables) < 2 {
+			continue
+		}
+		several++
+		if m := locked.FindStringSubmatch(string(text)); m != nil {
+			locks = strings.Split(m[1], ", ")
+		}
+		for _, table := range tables {
+			if !slices.Contains(locks, table) {
+				t.Errorf("%s needs %v and does not lock %s at its start", name, tables, table)
+			}
+		}
+	}
+	if several < 5 {
+		t.Errorf("%d steps need several tables: the test does not see them", several)
+	}
+}
