@@ -214,8 +214,8 @@ var (
 	}
 	errEmptied = &Error{
 		Status: http.StatusGone, Code: gen.ErrorCodeMessageExpired, Param: idempotencyHeader,
-		Message: "a request with this Idempotency-Key was done, and the message or draft that it created was deleted since: " +
-			"nothing was sent again. Use another key for a new request",
+		Message: "this request is a repeat, and the message or draft that the first one created was deleted since, so nothing was sent again: " +
+			"use another Idempotency-Key for a new request",
 	}
 )
 

@@ -353,7 +353,7 @@ export interface paths {
         };
         /**
          * Get a thread
-         * @description Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the latest 100, or fewer if their texts are very long. To get all of them, list messages with `thread_id`.
+         * @description Returns one thread with its messages, oldest first. A thread of more than 100 messages returns the latest 100, or fewer if their texts are very long: then `message_count` is larger than the number of `messages`. To get all of them, list the messages of the inbox with `thread_id`, page by page.
          */
         get: operations["getThread"];
         put?: never;
@@ -947,14 +947,12 @@ export interface paths {
         };
         /**
          * List keys
-         * @deprecated
          * @description The same as `GET /v1/api-keys`.
          */
         get: operations["listKeys"];
         put?: never;
         /**
          * Create a key
-         * @deprecated
          * @description The same as `POST /v1/api-keys`.
          */
         post: operations["createKey"];
@@ -979,7 +977,6 @@ export interface paths {
         post?: never;
         /**
          * Delete a key
-         * @deprecated
          * @description The same as `DELETE /v1/api-keys/{api_key_id}`.
          */
         delete: operations["deleteKey"];
@@ -987,7 +984,6 @@ export interface paths {
         head?: never;
         /**
          * Update a key
-         * @deprecated
          * @description The same as `PATCH /v1/api-keys/{api_key_id}`.
          */
         patch: operations["updateKey"];
@@ -1938,7 +1934,7 @@ export interface components {
         FreeObject: {
             [key: string]: unknown;
         };
-        /** @description Your own key-value data. Numbers keep their exact value. */
+        /** @description Your own key-value data. Numbers keep their exact value; 400 for one that a 64-bit float cannot hold, such as 1e400. */
         Metadata: {
             [key: string]: components["schemas"]["MetadataValue"];
         };
@@ -1986,7 +1982,7 @@ export interface components {
             cursor: string | null;
         };
         /**
-         * @description `open` sends to anyone, `reply_only` only to addresses that have written to this inbox, `approval` turns every send, reply and forward into a draft. The scope `send` may tighten the policy of an inbox. Loosening it, or creating an inbox that is looser than the installation's default, needs `admin`: otherwise 403 `insufficient_scope`.
+         * @description `open` sends to anyone, `reply_only` only to addresses that have written to this inbox, `approval` turns every send, reply and forward, and every email from its address, into a draft. The scope `send` may tighten the policy of an inbox. Loosening it, or creating an inbox that is looser than the installation's default, needs `admin`: otherwise 403 `insufficient_scope`.
          * @enum {string}
          */
         SendPolicy: "open" | "reply_only" | "approval";
@@ -2699,7 +2695,7 @@ export interface components {
         };
         /** @description A thread with its messages. */
         ThreadWithMessages: components["schemas"]["Thread"] & {
-            /** @description The messages, oldest first, without their HTML. */
+            /** @description The latest messages, oldest first, without their HTML. `message_count` is the number of all. */
             messages: components["schemas"]["Message"][];
         };
         /** @description A page of threads. */
@@ -3793,7 +3789,7 @@ export interface components {
         };
         /** @description The email to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined with `html`. */
         EmailSend: {
-            /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. */
+            /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. An email from the address or an alias of an inbox follows its `send_policy`: under `approval` it becomes a draft. */
             from: components["schemas"]["Address"];
             /** @description The recipients. */
             to: components["schemas"]["Recipients"];
@@ -3817,7 +3813,7 @@ export interface components {
             attachments?: components["schemas"]["EmailAttachmentInput"][];
             /** @description Your own labels, to filter emails by. */
             tags?: components["schemas"]["Tags"];
-            /** @description Your own data, at most 4 KB of compact JSON. */
+            /** @description Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox. */
             metadata?: components["schemas"]["FreeObject"];
             /**
              * @description The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
@@ -3949,7 +3945,7 @@ export interface components {
         } & components["schemas"]["Page"];
         /** @description The emails to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined with `html`. */
         EmailBatchSend: {
-            /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. */
+            /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. Emails from the address or an alias of an inbox follow its `send_policy`: under `approval` they become `drafts`. */
             from: components["schemas"]["Address"];
             /** @description The subject line. Takes precedence over the subject of the template. */
             subject: string;
@@ -3977,7 +3973,7 @@ export interface components {
             variables?: components["schemas"]["FreeObject"];
             /** @description Your own labels, to filter emails by. */
             tags?: components["schemas"]["Tags"];
-            /** @description Your own data, at most 4 KB of compact JSON. */
+            /** @description Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox. */
             metadata?: components["schemas"]["FreeObject"];
         };
         /** @description A batch of new emails. */
@@ -4112,7 +4108,7 @@ export interface components {
             first_name?: string | null;
             /** @description The last name. */
             last_name?: string | null;
-            /** @description Your own data, at most 4 KB of compact JSON. */
+            /** @description Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox. */
             metadata?: components["schemas"]["FreeObject"];
             /** @description Your own labels. */
             tags?: components["schemas"]["Tags"];
@@ -4505,7 +4501,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The retention period of the message has passed and its content is deleted. Code: `message_expired`. */
+        /** @description The retention period of the message has passed and its content is deleted, or the message or draft that a request with the same `Idempotency-Key` created was deleted. Code: `message_expired`. */
         Gone: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4711,7 +4707,7 @@ export interface components {
         Limit: number;
         /** @description The `cursor` of the previous page. Use it with the same list and the same filters only. */
         Cursor: string;
-        /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+        /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
         IdempotencyKey: string;
         /** @description The ID of the inbox. */
         InboxId: string;
@@ -4878,7 +4874,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5029,7 +5025,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5063,6 +5059,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
@@ -5128,7 +5125,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5176,6 +5173,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
@@ -5456,7 +5454,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5504,6 +5502,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
@@ -5550,7 +5549,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5944,7 +5943,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6026,7 +6025,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6060,6 +6059,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
@@ -6703,7 +6703,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7224,7 +7224,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7390,7 +7390,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7467,7 +7467,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7734,7 +7734,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7885,7 +7885,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7962,7 +7962,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -8141,7 +8141,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. */
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
