@@ -101,7 +101,7 @@ func (m *reportMail) showsFailure() bool {
 	return m.original != "" || m.tail != "" || findCode(head) > 0 || findFailure(head) != ""
 }
 
-// byServer reports whether the message comes from a mail server, by its sender,
+// byServer reports whether the message comes from a server, by its sender,
 // its parts or its subject. A person or a newsletter may quote an error in a
 // sentence, or ask about "Undeliverable mail?".
 func (m *reportMail) byServer() bool {
