@@ -34,7 +34,8 @@ func (m *reportMail) freeForm() (rep Report) {
 const maxIntro = 20
 
 // interpretFound returns the text about a found address and its meaning. The reason
-// follows the address. It may also come before all addresses.
+// follows the address, mostly in the same paragraph. It may also come before all
+// addresses.
 func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole bool) (said string, v meaning) {
 	alone := len(found) == 1
 	tries := []string{m.saidFrom(f.line, f.email)}
@@ -48,12 +49,25 @@ func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole 
 	default:
 		tries = append(tries, strings.Join(m.lines[:min(found[0].line, maxIntro)], "\n"))
 	}
-	for _, said = range tries {
-		if v = interpret(said, "", "", ""); v.reason != ReasonNone {
-			break
+	for i, said := range tries {
+		near := said
+		if first := firstParagraph(said); i == 0 && !whole && (findCode(first) > 0 || findFailure(first) != "") {
+			near = first // the server's reply; a transcript or a footer may follow
+		}
+		if v = interpret(near, "", said, ""); v.reason != ReasonNone {
+			return said, v
 		}
 	}
-	return said, v
+	return tries[len(tries)-1], v
+}
+
+// firstParagraph returns the text up to the first empty line. An address alone
+// is not a paragraph.
+func firstParagraph(text string) string {
+	text = plaintext.Truncate(text, maxSaid)
+	first, rest, _ := strings.Cut(text, "\n")
+	more, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
+	return first + "\n" + more
 }
 
 // mayBeReport reports whether a server wrote the message to report a failed
