@@ -1,6 +1,7 @@
 package bounce
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -51,8 +52,8 @@ func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole 
 	}
 	for i, said := range tries {
 		near := said
-		if first := firstParagraph(said); i == 0 && !whole && (findCode(first) > 0 || findFailure(first) != "") {
-			near = first // the server's reply; a transcript or a footer may follow
+		if i == 0 && !whole {
+			near = cmp.Or(firstReply(said), said)
 		}
 		if v = interpret(near, "", said, ""); v.reason != ReasonNone {
 			return said, v
@@ -61,13 +62,16 @@ func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole 
 	return tries[len(tries)-1], v
 }
 
-// firstParagraph returns the text up to the first empty line. An address alone
-// is not a paragraph.
-func firstParagraph(text string) string {
-	text = plaintext.Truncate(text, maxSaid)
-	first, rest, _ := strings.Cut(text, "\n")
+// firstReply returns the text about an address up to the first empty line, if
+// it contains a server's reply, else "". A transcript or a footer may follow. An
+// address alone is not a paragraph.
+func firstReply(said string) string {
+	first, rest, _ := strings.Cut(plaintext.Truncate(said, maxSaid), "\n")
 	more, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
-	return first + "\n" + more
+	if first += "\n" + more; findCode(first) > 0 || findFailure(first) != "" {
+		return first
+	}
+	return ""
 }
 
 // mayBeReport reports whether a server wrote the message to report a failed
