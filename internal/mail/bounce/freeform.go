@@ -1,6 +1,7 @@
 package bounce
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,7 +35,8 @@ func (m *reportMail) freeForm() (rep Report) {
 const maxIntro = 20
 
 // interpretFound returns the text about a found address and its meaning. The reason
-// follows the address. It may also come before all addresses.
+// follows the address, mostly in the same paragraph. It may also come before all
+// addresses.
 func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole bool) (said string, v meaning) {
 	alone := len(found) == 1
 	tries := []string{m.saidFrom(f.line, f.email)}
@@ -48,12 +50,28 @@ func (m *reportMail) interpretFound(f foundRecipient, found recipientSet, whole 
 	default:
 		tries = append(tries, strings.Join(m.lines[:min(found[0].line, maxIntro)], "\n"))
 	}
-	for _, said = range tries {
-		if v = interpret(said, "", "", ""); v.reason != ReasonNone {
-			break
+	for i, said := range tries {
+		near := said
+		if i == 0 && !whole {
+			near = cmp.Or(firstReply(said), said)
+		}
+		if v = interpret(near, "", said, ""); v.reason != ReasonNone {
+			return said, v
 		}
 	}
-	return said, v
+	return tries[len(tries)-1], v
+}
+
+// firstReply returns the text about an address up to the first empty line, if
+// it contains a server's reply, else "". A transcript or a footer may follow. An
+// address alone is not a paragraph.
+func firstReply(said string) string {
+	first, rest, _ := strings.Cut(plaintext.Truncate(said, maxSaid), "\n")
+	more, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
+	if first += "\n" + more; findCode(first) > 0 || findFailure(first) != "" {
+		return first
+	}
+	return ""
 }
 
 // mayBeReport reports whether a server wrote the message to report a failed
@@ -101,7 +119,7 @@ func (m *reportMail) showsFailure() bool {
 	return m.original != "" || m.tail != "" || findCode(head) > 0 || findFailure(head) != ""
 }
 
-// byServer reports whether the message comes from a mail server, by its sender,
+// byServer reports whether the message comes from a server, by its sender,
 // its parts or its subject. A person or a newsletter may quote an error in a
 // sentence, or ask about "Undeliverable mail?".
 func (m *reportMail) byServer() bool {

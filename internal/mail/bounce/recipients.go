@@ -17,7 +17,7 @@ type foundRecipient struct {
 
 // findRecipients returns the addresses that the text reports on: those in
 // X-Failed-Recipients, else those that begin a line, else those named as
-// recipient. If a mail server wrote the text, they are else those on a line with
+// recipient. If a server wrote the text, they are else those on a line with
 // an error, else the only address. It leaves out the sender of the original
 // unless no other address remains. whole reports that the reason may be anywhere
 // in the text.

@@ -1,6 +1,7 @@
 package bounce
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/postroom/postroom/internal/mail/mime"
@@ -106,7 +107,7 @@ func (m *reportMail) reportedBy(g statusGroup) (r Recipient, ok bool) {
 		statusField, comment = statusField[:at], statusField[at:]
 	}
 	said := m.saidOf(&r)
-	v := interpret(diagnostic, comment, said, findStatus(statusField))
+	v := interpret(cmp.Or(diagnostic, firstReply(said)), comment, said, findStatus(statusField))
 	if kind == "x-unix" && v.hard() { // a program failed, RFC 3464 section 2.3.6
 		v.reason = ReasonSystem
 	}

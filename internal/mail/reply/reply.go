@@ -3,7 +3,6 @@
 package reply
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/cpubudget"
@@ -26,10 +25,8 @@ func Text(text string, budget *cpubudget.Budget) string {
 	switch above := cutSignature(dropQuoted(r.lines[:start])); {
 	case kind == noQuote:
 		kept = above
-	case isGreeting(above) && r.quoteFollows(end):
-		kept = slices.Concat(trimLines(above), []string{""}, cutSignature(dropQuoted(r.lines[end:])))
 	case !isBlank(above):
-		kept = append(trimLines(above), r.interleaved(end)...)
+		kept = append(trimLines(above), r.interleaved(end, isGreeting(above))...)
 	case kind == forwardQuote:
 		kept = r.lines
 	default:
@@ -88,8 +85,8 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 
 // interleaved returns the paragraphs written between the quoted lines from line
 // from on. Text after the last quoted line counts only if other paragraphs were
-// found; otherwise it is a footer.
-func (r *replyReader) interleaved(from int) []string {
+// found, or if below is set; otherwise it is a footer.
+func (r *replyReader) interleaved(from int, below bool) []string {
 	last := len(r.lines)
 	for last > from && !isQuoted(r.lines[last-1]) {
 		last--
@@ -97,7 +94,7 @@ func (r *replyReader) interleaved(from int) []string {
 	var kept []string
 	seenQuote, afterBlank, inReply := false, false, false
 	for i, line := range r.lines[from:] {
-		if from+i >= last && (kept == nil || isSignature(line) || isDeviceLine(line)) {
+		if from+i >= last && (kept == nil && !below || isSignature(line) || isDeviceLine(line)) {
 			break
 		}
 		switch {
@@ -105,7 +102,7 @@ func (r *replyReader) interleaved(from int) []string {
 			seenQuote, inReply = true, false
 		case line == "":
 		case seenQuote && (afterBlank || inReply):
-			if !inReply {
+			if !inReply || afterBlank {
 				kept = append(kept, "")
 			}
 			kept = append(kept, line)
