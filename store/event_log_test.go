@@ -269,6 +269,12 @@ func TestPageOfTheLogWaitsForOpenTransactions(t *testing.T) {
 		}
 		pages <- l
 	}()
+	eventually(t, "read the log for the page", func() bool {
+		const q = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'
+			AND query LIKE '%WHERE e.account_id = %' AND query NOT LIKE '%pg_stat_activity%'`
+		var n int
+		return db.Get(&n, q) == nil && n > 0
+	})
 	if err := open.Commit(); err != nil {
 		t.Fatal(err)
 	}
