@@ -128,6 +128,9 @@ func (t *codeText) spacedToken(pos int, l codeLine) (tok codeToken, ok bool) {
 		if gap == 0 || !t.isSpaced(end+gap, l) {
 			break
 		}
+		if gap > 1 {
+			value = append(value, '-')
+		}
 		end += gap
 	}
 	if kinds != upperByte|digitByte || len(value) < minLetters {

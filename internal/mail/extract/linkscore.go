@@ -88,6 +88,9 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidenc
 		add("a home page", -4)
 	}
 	switch {
+	case s.line&unlessWord != 0 && !l.button && !secret:
+		asks = false
+		add("only if the reader did not do it: never the action link", 0)
 	case isSocial(s.host) && s.part&actionWord == 0: // an invitation to follow, whatever its words
 		asks = false
 		add("a social network or app store: never the action link", 0)

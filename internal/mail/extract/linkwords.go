@@ -14,6 +14,7 @@ const (
 	restWord                        // of a link that is not the purpose of the message
 	footerWord                      // of a footer link
 	doneWord                        // says that an action is done: "confirmed"
+	unlessWord                      // begins a condition that usually does not hold: "if this wasn't you"
 )
 
 // linkParts are parts of paths and queries, by kind.

@@ -40,7 +40,7 @@ var (
 		"code": codeNoun, "weak": weakNoun, "digits": figures, "open": openNoun, "qualifier": qualifier, "verb": useVerb, "old": oldWord,
 		"thing": otherThing, "soft": softThing, "elsewhere": elsewhere, "named": ofCode, "shop": ofShop,
 	}
-	linkSections = map[string]wordKind{"action": actionWord, "point": pointWord, "rest": restWord, "footer": footerWord, "done": doneWord}
+	linkSections = map[string]wordKind{"action": actionWord, "point": pointWord, "rest": restWord, "footer": footerWord, "done": doneWord, "unless": unlessWord}
 )
 
 // wordSets are the sections that are matched as whole words.
