@@ -63,7 +63,8 @@ func (c *Client) CreateInbox(ctx context.Context, request gen.OptInboxCreate, pa
 
 // CreateKey calls POST /v1/keys.
 //
-// The same as `POST /v1/api-keys`.
+// The same as `POST /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+// clients prefer the other one.
 func (c *Client) CreateKey(ctx context.Context, request *gen.ApiKeyCreate, options ...gen.RequestOption) (*gen.ApiKeyCreated, error) {
 	return unwrap(c.api.CreateKey(ctx, request, options...))
 }
@@ -135,7 +136,8 @@ func (c *Client) DeleteInbox(ctx context.Context, params gen.DeleteInboxParams, 
 
 // DeleteKey calls DELETE /v1/keys/{id}.
 //
-// The same as `DELETE /v1/api-keys/{api_key_id}`.
+// The same as `DELETE /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+// generated clients prefer the other one.
 func (c *Client) DeleteKey(ctx context.Context, params gen.DeleteKeyParams, options ...gen.RequestOption) (*gen.DeletedApiKey, error) {
 	return unwrap(c.api.DeleteKey(ctx, params, options...))
 }
@@ -377,7 +379,8 @@ func (c *Client) ListInboxes(ctx context.Context, params gen.ListInboxesParams, 
 
 // ListKeys calls GET /v1/keys.
 //
-// The same as `GET /v1/api-keys`.
+// The same as `GET /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+// clients prefer the other one.
 func (c *Client) ListKeys(ctx context.Context, params gen.ListKeysParams, options ...gen.RequestOption) (*gen.ApiKeyList, error) {
 	return unwrap(c.api.ListKeys(ctx, params, options...))
 }
@@ -645,7 +648,8 @@ func (c *Client) UpdateInbox(ctx context.Context, request *gen.InboxUpdate, para
 
 // UpdateKey calls PATCH /v1/keys/{id}.
 //
-// The same as `PATCH /v1/api-keys/{api_key_id}`.
+// The same as `PATCH /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+// generated clients prefer the other one.
 func (c *Client) UpdateKey(ctx context.Context, request *gen.ApiKeyUpdate, params gen.UpdateKeyParams, options ...gen.RequestOption) (*gen.ApiKey, error) {
 	return unwrap(c.api.UpdateKey(ctx, request, params, options...))
 }

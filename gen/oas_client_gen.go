@@ -442,13 +442,15 @@ type KeysInvoker interface {
 	CreateApiKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error)
 	// CreateKey invokes createKey operation.
 	//
-	// The same as `POST /v1/api-keys`.
+	// The same as `POST /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+	// clients prefer the other one.
 	//
 	// POST /v1/keys
 	CreateKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error)
 	// DeleteKey invokes deleteKey operation.
 	//
-	// The same as `DELETE /v1/api-keys/{api_key_id}`.
+	// The same as `DELETE /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+	// generated clients prefer the other one.
 	//
 	// DELETE /v1/keys/{id}
 	DeleteKey(ctx context.Context, params DeleteKeyParams, options ...RequestOption) (*DeletedApiKey, error)
@@ -460,7 +462,8 @@ type KeysInvoker interface {
 	ListApiKeys(ctx context.Context, params ListApiKeysParams, options ...RequestOption) (*ApiKeyList, error)
 	// ListKeys invokes listKeys operation.
 	//
-	// The same as `GET /v1/api-keys`.
+	// The same as `GET /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+	// clients prefer the other one.
 	//
 	// GET /v1/keys
 	ListKeys(ctx context.Context, params ListKeysParams, options ...RequestOption) (*ApiKeyList, error)
@@ -481,7 +484,8 @@ type KeysInvoker interface {
 	UpdateApiKey(ctx context.Context, request *ApiKeyUpdate, params UpdateApiKeyParams, options ...RequestOption) (*ApiKey, error)
 	// UpdateKey invokes updateKey operation.
 	//
-	// The same as `PATCH /v1/api-keys/{api_key_id}`.
+	// The same as `PATCH /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+	// generated clients prefer the other one.
 	//
 	// PATCH /v1/keys/{id}
 	UpdateKey(ctx context.Context, request *ApiKeyUpdate, params UpdateKeyParams, options ...RequestOption) (*ApiKey, error)
@@ -1497,7 +1501,8 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 
 // CreateKey invokes createKey operation.
 //
-// The same as `POST /v1/api-keys`.
+// The same as `POST /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+// clients prefer the other one.
 //
 // POST /v1/keys
 func (c *Client) CreateKey(ctx context.Context, request *ApiKeyCreate, options ...RequestOption) (*ApiKeyCreated, error) {
@@ -2382,7 +2387,8 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 
 // DeleteKey invokes deleteKey operation.
 //
-// The same as `DELETE /v1/api-keys/{api_key_id}`.
+// The same as `DELETE /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+// generated clients prefer the other one.
 //
 // DELETE /v1/keys/{id}
 func (c *Client) DeleteKey(ctx context.Context, params DeleteKeyParams, options ...RequestOption) (*DeletedApiKey, error) {
@@ -6646,7 +6652,8 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 
 // ListKeys invokes listKeys operation.
 //
-// The same as `GET /v1/api-keys`.
+// The same as `GET /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+// clients prefer the other one.
 //
 // GET /v1/keys
 func (c *Client) ListKeys(ctx context.Context, params ListKeysParams, options ...RequestOption) (*ApiKeyList, error) {
@@ -10851,7 +10858,8 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 
 // UpdateKey invokes updateKey operation.
 //
-// The same as `PATCH /v1/api-keys/{api_key_id}`.
+// The same as `PATCH /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+// generated clients prefer the other one.
 //
 // PATCH /v1/keys/{id}
 func (c *Client) UpdateKey(ctx context.Context, request *ApiKeyUpdate, params UpdateKeyParams, options ...RequestOption) (*ApiKey, error) {

@@ -937,7 +937,8 @@ func (s *Server) handleCreateInboxRequest(args [0]string, argsEscaped bool, w ht
 
 // handleCreateKeyRequest handles createKey operation.
 //
-// The same as `POST /v1/api-keys`.
+// The same as `POST /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+// clients prefer the other one.
 //
 // POST /v1/keys
 func (s *Server) handleCreateKeyRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -2126,7 +2127,8 @@ func (s *Server) handleDeleteInboxRequest(args [1]string, argsEscaped bool, w ht
 
 // handleDeleteKeyRequest handles deleteKey operation.
 //
-// The same as `DELETE /v1/api-keys/{api_key_id}`.
+// The same as `DELETE /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+// generated clients prefer the other one.
 //
 // DELETE /v1/keys/{id}
 func (s *Server) handleDeleteKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -6753,7 +6755,8 @@ func (s *Server) handleListInboxesRequest(args [0]string, argsEscaped bool, w ht
 
 // handleListKeysRequest handles listKeys operation.
 //
-// The same as `GET /v1/api-keys`.
+// The same as `GET /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+// clients prefer the other one.
 //
 // GET /v1/keys
 func (s *Server) handleListKeysRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -11656,7 +11659,8 @@ func (s *Server) handleUpdateInboxRequest(args [1]string, argsEscaped bool, w ht
 
 // handleUpdateKeyRequest handles updateKey operation.
 //
-// The same as `PATCH /v1/api-keys/{api_key_id}`.
+// The same as `PATCH /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+// generated clients prefer the other one.
 //
 // PATCH /v1/keys/{id}
 func (s *Server) handleUpdateKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

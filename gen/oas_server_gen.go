@@ -378,13 +378,15 @@ type KeysHandler interface {
 	CreateApiKey(ctx context.Context, req *ApiKeyCreate) (*ApiKeyCreated, error)
 	// CreateKey implements createKey operation.
 	//
-	// The same as `POST /v1/api-keys`.
+	// The same as `POST /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+	// clients prefer the other one.
 	//
 	// POST /v1/keys
 	CreateKey(ctx context.Context, req *ApiKeyCreate) (*ApiKeyCreated, error)
 	// DeleteKey implements deleteKey operation.
 	//
-	// The same as `DELETE /v1/api-keys/{api_key_id}`.
+	// The same as `DELETE /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+	// generated clients prefer the other one.
 	//
 	// DELETE /v1/keys/{id}
 	DeleteKey(ctx context.Context, params DeleteKeyParams) (*DeletedApiKey, error)
@@ -396,7 +398,8 @@ type KeysHandler interface {
 	ListApiKeys(ctx context.Context, params ListApiKeysParams) (*ApiKeyList, error)
 	// ListKeys implements listKeys operation.
 	//
-	// The same as `GET /v1/api-keys`.
+	// The same as `GET /v1/api-keys`. This path stays; it is marked as deprecated so that generated
+	// clients prefer the other one.
 	//
 	// GET /v1/keys
 	ListKeys(ctx context.Context, params ListKeysParams) (*ApiKeyList, error)
@@ -417,7 +420,8 @@ type KeysHandler interface {
 	UpdateApiKey(ctx context.Context, req *ApiKeyUpdate, params UpdateApiKeyParams) (*ApiKey, error)
 	// UpdateKey implements updateKey operation.
 	//
-	// The same as `PATCH /v1/api-keys/{api_key_id}`.
+	// The same as `PATCH /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that
+	// generated clients prefer the other one.
 	//
 	// PATCH /v1/keys/{id}
 	UpdateKey(ctx context.Context, req *ApiKeyUpdate, params UpdateKeyParams) (*ApiKey, error)

@@ -2,7 +2,7 @@
 
 package gen
 
-// Values of ErrorCode in this version. Answers of a later one may hold others.
+// Values of ErrorCode in this version. Responses of a later version may contain others.
 const (
 	ErrorCodeInvalidRequest          = "invalid_request"
 	ErrorCodeInvalidJson             = "invalid_json"
@@ -49,7 +49,7 @@ const (
 	ErrorCodeUnavailable             = "unavailable"
 )
 
-// Values of InboxStatus in this version. Answers of a later one may hold others.
+// Values of InboxStatus in this version. Responses of a later version may contain others.
 const (
 	InboxStatusActive    = "active"
 	InboxStatusSuspended = "suspended"
@@ -57,7 +57,7 @@ const (
 	InboxStatusDeleted   = "deleted"
 )
 
-// Values of RecipientStatus in this version. Answers of a later one may hold others.
+// Values of RecipientStatus in this version. Responses of a later version may contain others.
 const (
 	RecipientStatusQueued     = "queued"
 	RecipientStatusScheduled  = "scheduled"
@@ -73,34 +73,34 @@ const (
 	RecipientStatusSuppressed = "suppressed"
 )
 
-// Values of DraftKind in this version. Answers of a later one may hold others.
+// Values of DraftKind in this version. Responses of a later version may contain others.
 const (
 	DraftKindNew     = "new"
 	DraftKindReply   = "reply"
 	DraftKindForward = "forward"
 )
 
-// Values of ApiKeyMode in this version. Answers of a later one may hold others.
+// Values of ApiKeyMode in this version. Responses of a later version may contain others.
 const (
 	APIKeyModeLive       = "live"
 	APIKeyModeTest       = "test"
 	APIKeyModeRestricted = "restricted"
 )
 
-// Values of EmailCategory in this version. Answers of a later one may hold others.
+// Values of EmailCategory in this version. Responses of a later version may contain others.
 const (
 	EmailCategoryTransactional = "transactional"
 	EmailCategoryMarketing     = "marketing"
 )
 
-// Values of DomainStatus in this version. Answers of a later one may hold others.
+// Values of DomainStatus in this version. Responses of a later version may contain others.
 const (
 	DomainStatusPending  = "pending"
 	DomainStatusVerified = "verified"
 	DomainStatusFailed   = "failed"
 )
 
-// Values of SuppressionReason in this version. Answers of a later one may hold others.
+// Values of SuppressionReason in this version. Responses of a later version may contain others.
 const (
 	SuppressionReasonHardBounce  = "hard_bounce"
 	SuppressionReasonComplaint   = "complaint"
@@ -108,7 +108,7 @@ const (
 	SuppressionReasonManual      = "manual"
 )
 
-// Values of SuppressionCategory in this version. Answers of a later one may hold others.
+// Values of SuppressionCategory in this version. Responses of a later version may contain others.
 const (
 	SuppressionCategoryAll       = "all"
 	SuppressionCategoryEmails    = "emails"

@@ -947,13 +947,15 @@ export interface paths {
         };
         /**
          * List keys
-         * @description The same as `GET /v1/api-keys`.
+         * @deprecated
+         * @description The same as `GET /v1/api-keys`. This path stays; it is marked as deprecated so that generated clients prefer the other one.
          */
         get: operations["listKeys"];
         put?: never;
         /**
          * Create a key
-         * @description The same as `POST /v1/api-keys`.
+         * @deprecated
+         * @description The same as `POST /v1/api-keys`. This path stays; it is marked as deprecated so that generated clients prefer the other one.
          */
         post: operations["createKey"];
         delete?: never;
@@ -977,14 +979,16 @@ export interface paths {
         post?: never;
         /**
          * Delete a key
-         * @description The same as `DELETE /v1/api-keys/{api_key_id}`.
+         * @deprecated
+         * @description The same as `DELETE /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that generated clients prefer the other one.
          */
         delete: operations["deleteKey"];
         options?: never;
         head?: never;
         /**
          * Update a key
-         * @description The same as `PATCH /v1/api-keys/{api_key_id}`.
+         * @deprecated
+         * @description The same as `PATCH /v1/api-keys/{api_key_id}`. This path stays; it is marked as deprecated so that generated clients prefer the other one.
          */
         patch: operations["updateKey"];
         trace?: never;
