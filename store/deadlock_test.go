@@ -2,7 +2,8 @@ package store_test
 
 import (
 	"context"
-	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/store"
-	"github.com/postroom/postroom/store/migrations"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -95,11 +95,7 @@ func TestVictimOfDeadlocksIsRetried(t *testing.T) {
 // steps returns a provider of the migrations of PostgreSQL.
 func steps(t *testing.T, db *sqlx.DB) *goose.Provider {
 	t.Helper()
-	files, err := fs.Sub(migrations.Files, "postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db.DB, files, goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectPostgres, db.DB, os.DirFS("migrations/postgres"), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +143,13 @@ func TestMigrationsTakeAllLocksAtOnce(t *testing.T) {
 		needed = regexp.MustCompile(`(?m)ALTER TABLE (\w+) [^S]|REFERENCES (\w+)|^UPDATE (\w+)|^CREATE INDEX \w+ ON (\w+)`)
 		locked = regexp.MustCompile(`-- \+goose Up\n(?:--.*\n)*LOCK TABLE ([\w, ]+);\n`)
 	)
-	names, err := fs.Glob(migrations.Files, "postgres/*.sql")
+	names, err := filepath.Glob("migrations/postgres/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	several := 0
 	for _, name := range names[1:] { // the first one is for an empty database
-		text, err := fs.ReadFile(migrations.Files, name)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
