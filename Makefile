@@ -10,6 +10,10 @@ CORPUS ?= $(POSTROOM_CORPUS)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
+# Programs and tests are built without C, so that they share what is compiled. Only the
+# race detector needs it.
+export CGO_ENABLED := 0
+
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
@@ -71,7 +75,7 @@ run: ## build and start Postroom on SQLite
 	go run ./cmd/postroom serve
 
 build: ## build a static bin/postroom
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
 test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run every test, on SQLite and PostgreSQL
 	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 $(PARALLEL) -timeout 30m $(ARGS) -- $(PKG)
@@ -143,10 +147,10 @@ test-tools: bin/withpg
 # A program and not `go run`, which would not hand on a signal to end; for the
 # same reason it is exec'd above, in place of the shell.
 bin/withpg:
-	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./internal/testpg/cmd/withpg
+	@go build -buildvcs=false -o $@ ./internal/testpg/cmd/withpg
 
 bin/test/postroom:
-	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./cmd/postroom
+	@go build -buildvcs=false -o $@ ./cmd/postroom
 
 # Built once, from source: some two minutes on two cores.
 $(GOLANGCI):
@@ -156,25 +160,25 @@ $(GOLANGCI):
 
 # As above, some five minutes.
 $(GORELEASER):
-	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/release go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	GOBIN=$(CURDIR)/bin/release go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 	mv bin/release/goreleaser $@
 	rmdir bin/release
 
 # As above.
 $(VERSITYGW):
-	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/s3 go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
+	GOBIN=$(CURDIR)/bin/s3 go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
 	mv bin/s3/versitygw $@
 	rmdir bin/s3
 
 # As above, one minute.
 $(HELM):
-	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/helm.tmp go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	GOBIN=$(CURDIR)/bin/helm.tmp go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 	mv bin/helm.tmp/helm $@
 	rmdir bin/helm.tmp
 
 # As above.
 $(PEBBLE):
-	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/acme go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
+	GOBIN=$(CURDIR)/bin/acme go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
 	mv bin/acme/pebble $@
 	rmdir bin/acme
 

@@ -37,7 +37,7 @@ var (
 		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/pdftext", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal",
 	}
 	// forTests is for the tests of every package, and for no program.
-	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
+	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/waittest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
 )
 
 // layers is the import table of the house. handlers, smtp and webhook never
@@ -137,6 +137,7 @@ var layers = []layer{
 	{pkg: "internal/testprogram", imports: nothing},
 	{pkg: "internal/s3test", imports: []string{"internal/skiptest"}},
 	{pkg: "internal/skiptest", imports: []string{"internal/cputime"}},
+	{pkg: "internal/waittest", imports: nothing},
 	{pkg: "internal/acmetest", imports: []string{"smtp/smtptest", "internal/skiptest"}},
 	{pkg: "internal/cputime", imports: nothing},
 	{pkg: "internal/cpubudget", imports: nothing},

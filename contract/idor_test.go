@@ -14,6 +14,7 @@ import (
 
 	"github.com/postroom/postroom/internal/apikey"
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 )
 
@@ -176,17 +177,13 @@ func (w *world) stranger(t *testing.T) string {
 var onItsWay = regexp.MustCompile(`"status": ?"(queued|sending)"`)
 
 // settled returns everythingListed once no delivery is pending.
-func (w *world) settled(t *testing.T) string {
+func (w *world) settled(t *testing.T) (all string) {
 	t.Helper()
-	for until := time.Now().Add(patience); ; {
-		all := w.everythingListed(t)
-		if !onItsWay.MatchString(all) {
-			return all
-		}
-		if time.Now().After(until) {
-			t.Fatalf("a message is still being delivered: %s", all)
-		}
-	}
+	waittest.Until(t, "no message is being delivered", func() bool {
+		all = w.everythingListed(t)
+		return !onItsWay.MatchString(all)
+	})
+	return all
 }
 
 // everythingListed returns the contents of all lists without a path parameter.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -196,14 +197,9 @@ func (s *script) settle() {
 // settled waits until no delivery in a list is pending.
 func (s *script) settled(list call) {
 	s.t.Helper()
-	for until := time.Now().Add(patience); ; {
-		if !onItsWay.Match(s.send(s.t, list.asking("limit", "100")).want(s.t, http.StatusOK).body) {
-			return
-		}
-		if time.Now().After(until) {
-			s.t.Fatal("a message is still being delivered")
-		}
-	}
+	waittest.Until(s.t, "no message is being delivered", func() bool {
+		return !onItsWay.Match(s.send(s.t, list.asking("limit", "100")).want(s.t, http.StatusOK).body)
+	})
 }
 
 // pages reads all pages of a list.

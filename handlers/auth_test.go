@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/contractcheck"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -253,7 +254,7 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 			}()
 		}
 		for _, n := range nodes {
-			until(t, "the server has the waits", func() bool { return n.waits.Load() == int64(waits/len(nodes)) })
+			waittest.Until(t, "the server has the waits", func() bool { return n.waits.Load() == int64(waits/len(nodes)) })
 			n.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusOK)
 		}
 		s.do(t, http.MethodDelete, "/v1/keys/"+made.str(t, "id"), "").want(t, http.StatusOK)

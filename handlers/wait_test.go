@@ -17,6 +17,7 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpserver"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 )
 
@@ -39,7 +40,7 @@ func (s *server) wait(ctx context.Context, t *testing.T, in store.Inbox, query s
 			t.Error(err)
 		}
 	}()
-	until(t, "the server has the wait", func() bool { return s.waits.Load() > before })
+	waittest.Until(t, "the server has the wait", func() bool { return s.waits.Load() > before })
 	return w
 }
 
@@ -55,20 +56,6 @@ func (w waiting) response(t *testing.T) response {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the wait did not end")
 		return response{}
-	}
-}
-
-// until polls until the condition holds.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for deadline := time.After(20 * time.Second); !holds(); {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("never happened: %s", what)
-		}
 	}
 }
 
@@ -292,7 +279,7 @@ func TestWaitEndsWithItsClient(t *testing.T) {
 			t.Fatalf("%d waits run", n)
 		}
 		gone()
-		until(t, "all waits have ended", func() bool { return s.waits.Load() == s.waited.Load() })
+		waittest.Until(t, "all waits have ended", func() bool { return s.waits.Load() == s.waited.Load() })
 	})
 }
 
@@ -372,7 +359,7 @@ func TestAMessageWakesOnlyTheParkedWaitsThatItMatches(t *testing.T) {
 			s.wait(ctx, t, in, fmt.Sprintf("timeout=120&subject=other+%d+", i))
 		}
 		first, second := s.wait(t.Context(), t, in, "timeout=120&subject=wanted"), s.wait(t.Context(), t, in, "timeout=120&from=*@quiet.example&subject=second")
-		until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
+		waittest.Until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
 		begun := s.waits.Load()
 		m := s.receive(t, in, "Subject: The wanted one")
 		if id := first.response(t).str(t, "message.id"); id != m.ID {
@@ -399,7 +386,7 @@ func TestParkedWaitsEnd(t *testing.T) {
 		s.parks(t)
 		in := s.newInbox(t)
 		parked := func() {
-			until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
+			waittest.Until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
 		}
 		res := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1", "").want(t, http.StatusOK)
 		res.wantAt(t, "timed_out", `true`)

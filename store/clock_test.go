@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -84,7 +85,7 @@ func TestNodeWithAWrongClockNeitherDeletesNorClaims(t *testing.T) {
 	if why := right.Paused(); why != nil {
 		t.Errorf("the node with the right clock is paused for %v", why)
 	}
-	eventually(t, "the node with the right clock claims", func() bool {
+	waittest.Until(t, "the node with the right clock claims", func() bool {
 		claimed, err := right.ClaimRecipients(t.Context(), 10, time.Minute, nil)
 		return err == nil && len(claimed) == 1
 	})
@@ -102,7 +103,7 @@ func TestLeasesGoByTheClockOfTheServer(t *testing.T) {
 	left := func(r store.Recipient) time.Duration { return time.Until(r.NextAttemptAt.Time) }
 
 	var claimed []store.Claimed
-	eventually(t, "claimed the recipient", func() bool { // it is due by the server's clock, as the first node measured it
+	waittest.Until(t, "claimed the recipient", func() bool { // it is due by the server's clock, as the first node measured it
 		var err error
 		if claimed, err = behind.ClaimRecipients(t.Context(), 10, lease, nil); err != nil {
 			t.Fatal(err)
@@ -135,7 +136,7 @@ func TestWebhookLeasesGoByTheClockOfTheServer(t *testing.T) {
 	storetest.Received(t, ahead, in)
 	const lease = 40 * time.Second
 	var claimed []store.ClaimedDelivery
-	eventually(t, "claimed the delivery", func() bool { // it is due by the server's clock, as the first node measured it
+	waittest.Until(t, "claimed the delivery", func() bool { // it is due by the server's clock, as the first node measured it
 		var err error
 		if _, claimed, err = behind.ClaimDeliveries(t.Context(), w.Seq, 10, lease); err != nil {
 			t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -27,21 +27,6 @@ func waitingFor(t *testing.T, db *sqlx.DB, table string) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// until waits until ok returns true.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not true in time: %s", what)
-		}
-	}
 }
 
 // A send that PostgreSQL aborts again and again to resolve a deadlock is retried until
@@ -65,7 +50,7 @@ func TestVictimOfDeadlocksIsRetried(t *testing.T) {
 			done <- err
 		}()
 		for range rings {
-			until(t, "the send waits for the account", func() bool { return waitingFor(t, db, "accounts") > 0 })
+			waittest.Until(t, "the send waits for the account", func() bool { return waitingFor(t, db, "accounts") > 0 })
 			tx.MustExec(`SAVEPOINT circle`)
 			// The send waits for longer, and so is the one that is aborted.
 			if _, err := tx.Exec(`SELECT 1 FROM inboxes WHERE seq = $1 FOR UPDATE`, in.Seq); err != nil {
@@ -120,7 +105,7 @@ func TestMigrationsCauseNoDeadlocks(t *testing.T) {
 		_, err := store.Migrate(t.Context(), cfg)
 		migrated <- err
 	}()
-	until(t, "the migration waits for the recipients", func() bool { return waitingFor(t, db, "recipients") > 0 })
+	waittest.Until(t, "the migration waits for the recipients", func() bool { return waitingFor(t, db, "recipients") > 0 })
 	if _, err := node.Exec(`SELECT count(*) FROM accounts`); err != nil {
 		t.Errorf("the node reads the accounts: %v", err)
 	}

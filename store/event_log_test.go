@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -269,7 +270,7 @@ func TestPageOfTheLogWaitsForOpenTransactions(t *testing.T) {
 		}
 		pages <- l
 	}()
-	eventually(t, "read the log for the page", func() bool {
+	waittest.Until(t, "read the log for the page", func() bool {
 		const q = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'
 			AND query LIKE '%WHERE e.account_id = %' AND query NOT LIKE '%pg_stat_activity%'`
 		var n int

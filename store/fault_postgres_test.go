@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -124,7 +125,7 @@ func TestRestartedServerIsFoundAgain(t *testing.T) {
 		if err := server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "stored a message again", func() bool {
+		waittest.Until(t, "stored a message again", func() bool {
 			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
 			return err == nil
 		})

@@ -13,20 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
-
-// eventually looks until it is so, for as long as a loaded machine may need.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never %s", what)
-		}
-		runtime.Gosched()
-	}
-}
 
 // Not parallel: it reads all goroutines of the process.
 func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see above
@@ -55,7 +45,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see abo
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		eventually(t, string(e)+": all goroutines gone", func() bool { return len(ours()) <= before })
+		waittest.Until(t, string(e)+": all goroutines gone", func() bool { return len(ours()) <= before })
 	}
 }
 

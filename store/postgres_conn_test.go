@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -213,7 +214,7 @@ func TestLostServerIsReportedToAllCallers(t *testing.T) {
 	}
 	h.open()
 	begin := time.Now()
-	eventually(t, "stored a message again", func() bool {
+	waittest.Until(t, "stored a message again", func() bool {
 		_, err := receive(t, s, in)
 		return err == nil
 	})
@@ -238,10 +239,10 @@ func TestLostListenerIsReplaced(t *testing.T) {
 		}
 		return pids
 	}
-	eventually(t, "there is a listener", func() bool { return len(listeners()) == 1 })
+	waittest.Until(t, "there is a listener", func() bool { return len(listeners()) == 1 })
 	was := listeners()[0]
 	h.swallow(false)
-	eventually(t, "there is another listener", func() bool {
+	waittest.Until(t, "there is another listener", func() bool {
 		for _, pid := range listeners() {
 			if pid != was { // numbers of processes start again at the end
 				return true
@@ -280,7 +281,7 @@ func TestStalledTransactionIsEnded(t *testing.T) {
 	slow.Database += "&idle_in_transaction_session_timeout=200ms"
 	s, db := storetest.OpenConfig(t, slow), openRaw(t, cfg)
 	err := store.StandStill(t.Context(), s, func() {
-		eventually(t, "the server has ended the transaction", func() bool {
+		waittest.Until(t, "the server has ended the transaction", func() bool {
 			var n int
 			err := db.Get(&n, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`)
 			return err == nil && n == 0
@@ -346,7 +347,7 @@ func TestOnlyMailForAHeldInboxIsRefused(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "mail for the inbox is stored again", func() bool {
+	waittest.Until(t, "mail for the inbox is stored again", func() bool {
 		_, err := receive(t, s, held)
 		return err == nil
 	})

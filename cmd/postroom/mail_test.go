@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-msgauth/dkim"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
@@ -30,20 +30,20 @@ func out(t *testing.T, s *served) string {
 // and its one recipient.
 func until(t *testing.T, s *served, id string, good func(m, rcpt map[string]any) bool) (m, rcpt map[string]any) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		_, m = s.call(t, s.key, http.MethodGet, "/v1/messages/"+id, "")
+	waittest.Until(t, "the message is as wanted", func() bool {
+		var status int
+		status, m = s.call(t, s.key, http.MethodGet, "/v1/messages/"+id, "")
+		if status == http.StatusTooManyRequests {
+			return false
+		}
 		rcpts, _ := m["recipients"].([]any)
 		if len(rcpts) != 1 {
-			t.Fatalf("recipients: %v", rcpts)
+			t.Fatalf("recipients of %v", m)
 		}
 		rcpt, _ = rcpts[0].(map[string]any)
-		if good(m, rcpt) {
-			return m, rcpt
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the message is %v, its recipient %v", m["status"], rcpt)
-		}
-	}
+		return good(m, rcpt)
+	})
+	return m, rcpt
 }
 
 func becomes(t *testing.T, s *served, id, status string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -43,18 +44,13 @@ func TestMetrics(t *testing.T) {
 
 // metricsWith asks for the metrics until they have all those lines: what comes
 // of an attempt is noted after the recipient has the mail.
-func (s *served) metricsWith(t *testing.T, lines ...string) string {
+func (s *served) metricsWith(t *testing.T, lines ...string) (text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		text := s.scrape(t)
-		missing := slices.IndexFunc(lines, func(line string) bool { return !strings.Contains(text, line) })
-		if missing < 0 {
-			return text
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %q in\n%s", lines[missing], text)
-		}
-	}
+	awaitThat(t, s, fmt.Sprintf("the metrics have %q", lines), func() bool {
+		text = s.scrape(t)
+		return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, line) })
+	})
+	return text
 }
 
 func (s *served) scrape(t *testing.T) string {

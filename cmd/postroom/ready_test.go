@@ -2,31 +2,26 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // awaitLog waits for a line of the log with these parts.
 func (s *served) awaitLog(t *testing.T, parts ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	awaitThat(t, s, fmt.Sprintf("a line of the log has %q", parts), func() bool {
 		for line := range strings.Lines(s.log.String()) {
-			missing := false
-			for _, part := range parts {
-				missing = missing || !strings.Contains(line, part)
-			}
-			if !missing {
-				return
+			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+				return true
 			}
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no line with %q in\n%s", parts, s.log)
-		}
-	}
+		return false
+	})
 }
 
 func TestReadyAndAccessLog(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 func TestServeRefusesToServeTwice(t *testing.T) {
@@ -147,17 +148,14 @@ func TestLostOrWrongSecretIsRefused(t *testing.T) {
 
 // waitForSigningKeys returns when `postroom domain show` shows both DKIM keys,
 // which are made while the first start serves already.
-func waitForSigningKeys(t *testing.T, data string, env []string) string {
+func waitForSigningKeys(t *testing.T, data string, env []string) (out string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		out, stderr, err := runCommand(t, data, env, "domain", "show")
-		if err == nil {
-			return out
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("domain show: %v\n%s", err, stderr)
-		}
-	}
+	waittest.Until(t, "domain show has the keys", func() (ok bool) {
+		var err error
+		out, _, err = runCommand(t, data, env, "domain", "show")
+		return err == nil
+	})
+	return out
 }
 
 func TestCommandsSayThatThereIsNoInstall(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -155,7 +156,7 @@ func (b *backingUp) underLoad(t *testing.T) {
 	wait := func(what string, ok func() bool) { // for as long as the clients make progress
 		for done := false; !done; {
 			was := b.last.Load()
-			eventually(t, what, func() bool {
+			waittest.Until(t, what, func() bool {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				done = ok() || ctx.Err() != nil
@@ -398,7 +399,7 @@ func (b *backingUp) auditSilence(t *testing.T) {
 	}
 	was, posted := b.relayed(), b.hook.posts()
 	b.email(t, b.in, "sentinel", nil)
-	eventually(t, "the new email is sent and its events are posted", func() bool {
+	waittest.Until(t, "the new email is sent and its events are posted", func() bool {
 		return b.relayed()["sentinel"] == 1 && b.in.count(`SELECT count(*) FROM recipients WHERE next_attempt_at IS NOT NULL`) == 0 &&
 			b.in.count(`SELECT count(*) FROM webhook_deliveries WHERE next_attempt_at IS NOT NULL`) == 0
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -154,7 +155,7 @@ func TestNodeRecoversFromSilentNetworkLoss(t *testing.T) {
 		working.Go(func() { l.run(ctx, a, c) })
 		working.Go(func() { other.run(ctx, b, c) })
 	}
-	eventually(t, "both nodes accept mail", func() bool { return l.book.count(accepted) > 0 && other.book.count(accepted) > 0 })
+	waittest.Until(t, "both nodes accept mail", func() bool { return l.book.count(accepted) > 0 && other.book.count(accepted) > 0 })
 
 	for _, loss := range []struct {
 		name    string
@@ -170,7 +171,7 @@ func TestNodeRecoversFromSilentNetworkLoss(t *testing.T) {
 		if !loss.alsoNew {
 			back = lost.Add(20 * time.Second) // the database is reachable, but the node cannot know earlier
 		}
-		eventually(t, "the node accepts mail again", func() bool { return l.book.count(accepted) > before })
+		waittest.Until(t, "the node accepts mail again", func() bool { return l.book.count(accepted) > before })
 		served := time.Since(back)
 		healthy := a.awaitHealth(t, http.StatusOK)
 		t.Logf("lost: %s; unhealthy after %s, mail again after %s, healthy after %s more; longest response %s, of the other node %s", loss.name,
@@ -199,7 +200,7 @@ func (in *installation) awaitHealth(t *testing.T, status int) time.Duration {
 	c := in.current().caller()
 	defer c.close()
 	began := time.Now()
-	eventually(t, "the node reports the expected health", func() bool {
+	waittest.Until(t, "the node reports the expected health", func() bool {
 		a, err := c.do(t.Context(), http.MethodGet, "/health", nil)
 		return err == nil && a.status == status
 	})

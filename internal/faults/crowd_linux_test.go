@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // TestHonestSendersGetThroughACrowdOfSlowClients fills the SMTP server with clients
@@ -38,7 +40,7 @@ func TestHonestSendersGetThroughACrowdOfSlowClients(t *testing.T) {
 	idle, slow := pick(150, 1000), pick(75, 500)
 	c := &crowd{n: n, to: to.Address}
 	c.begin(t, idle, slow)
-	eventually(t, "the crowd fills the server", func() bool { return c.shed.Load() > int64(places)/10 })
+	waittest.Until(t, "the crowd fills the server", func() bool { return c.shed.Load() > int64(places)/10 })
 
 	ctx, done := context.WithCancel(t.Context())
 	defer done()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -56,7 +57,7 @@ func (in *installation) settle() {
 	const waiting = `SELECT count(*) FROM recipients WHERE next_attempt_at IS NOT NULL`
 	for left := in.count(waiting); left > 0; {
 		was := left
-		eventually(in.t, "more of the accepted mail is delivered", func() bool {
+		waittest.Until(in.t, "more of the accepted mail is delivered", func() bool {
 			left = in.count(waiting)
 			return left < was
 		})

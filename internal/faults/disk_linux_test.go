@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -136,6 +137,6 @@ func (d *disk) empty() {
 // used, and then one more.
 func (d *disk) refuseSmall() {
 	d.t.Helper()
-	eventually(d.t, "small mail is refused too", func() bool { return d.deliver(small) == 452 })
+	waittest.Until(d.t, "small mail is refused too", func() bool { return d.deliver(small) == 452 })
 	d.want(small, 452, http.StatusServiceUnavailable)
 }

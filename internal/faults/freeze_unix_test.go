@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -202,7 +203,7 @@ func TestOtherNodesGoOnWhileOneIsFrozen(t *testing.T) {
 	if err := nodes[2].current().cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the node serves again", func() bool {
+	waittest.Until(t, "the node serves again", func() bool {
 		return errors.Is(l.one(t, nodes[2]), nil)
 	})
 	again := l.rate(ctx, usual)

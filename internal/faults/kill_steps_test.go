@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
@@ -145,7 +146,7 @@ func (s *stepwise) send(t *testing.T, n *node, id string) error {
 // audit waits for the message and its webhooks.
 func (s *stepwise) audit(t *testing.T, step killStep, id string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s: the message is delivered and its events are posted", step.at), func() bool {
+	waittest.Until(t, fmt.Sprintf("%s: the message is delivered and its events are posted", step.at), func() bool {
 		return s.hook.has(id, hooked)
 	})
 	s.in.settle()

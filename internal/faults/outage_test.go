@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/skiptest"
+	"github.com/postroom/postroom/internal/waittest"
 
 	"golang.org/x/sync/errgroup"
 
@@ -63,7 +64,7 @@ func TestServiceRecoversFromDatabaseOutages(t *testing.T) {
 	if longest > mostToRecover {
 		t.Errorf("it took %v to recover", longest)
 	}
-	eventually(t, "no claim is stuck", func() bool { return in.count(`SELECT count(*) FROM recipients WHERE leased`) == 0 })
+	waittest.Until(t, "no claim is stuck", func() bool { return in.count(`SELECT count(*) FROM recipients WHERE leased`) == 0 })
 	o.audit(t)
 }
 
@@ -113,7 +114,7 @@ func (o *outages) both(ctx context.Context, t *testing.T, what string, want outc
 	messages, calls := count()
 	// Calls that began before may still end.
 	messages, calls = messages+clients+1, calls+clients+1
-	eventually(t, what, func() bool {
+	waittest.Until(t, what, func() bool {
 		m, c := count()
 		return m >= messages && c >= calls || ctx.Err() != nil
 	})

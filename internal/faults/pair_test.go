@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 const (
@@ -92,7 +94,7 @@ func (p *pair) send(size int) int {
 func (p *pair) recover() {
 	p.t.Helper()
 	began := time.Now()
-	eventually(p.t, "mail is accepted again", func() bool {
+	waittest.Until(p.t, "mail is accepted again", func() bool {
 		return p.deliver(large) == 250 && p.send(large) == http.StatusCreated
 	})
 	if took := time.Since(began); took > mostToRecover {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -252,7 +253,7 @@ func killPostgres(t *testing.T, s *testpg.Server) {
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 	}
-	eventually(t, "PostgreSQL is gone", func() bool {
+	waittest.Until(t, "PostgreSQL is gone", func() bool {
 		for _, pid := range all {
 			if parent, state := process(pid); parent != 0 && state != "Z" {
 				return false

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // mostToReady is the longest time from the start of the process to the first healthy
@@ -49,7 +51,7 @@ func untilHealthy(t *testing.T, in *installation) time.Duration {
 	n := in.start()
 	c := n.caller()
 	defer c.close()
-	eventually(t, "the service is healthy", func() bool {
+	waittest.Until(t, "the service is healthy", func() bool {
 		a, err := c.do(t.Context(), http.MethodGet, "/health", nil)
 		return err == nil && a.status == http.StatusOK
 	})

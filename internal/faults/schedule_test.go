@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
@@ -87,7 +88,7 @@ func (s *scheduling) wait(t *testing.T, until time.Time) {
 func (s *scheduling) wantSent(t *testing.T, name string, since time.Time, want map[string]int) {
 	t.Helper()
 	s.sent += len(want)
-	eventually(t, "no email is scheduled", func() bool { return s.in.count(`SELECT count(*) FROM emails WHERE due_at IS NOT NULL`) == 0 })
+	waittest.Until(t, "no email is scheduled", func() bool { return s.in.count(`SELECT count(*) FROM emails WHERE due_at IS NOT NULL`) == 0 })
 	s.in.settle()
 	got := map[string]int{}
 	messages := s.relay.Wait(t, s.sent)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // slowCalls are the kinds of slow calls: what the client sends at once, and how long it
@@ -143,7 +145,7 @@ func (s *slowCallers) wantTimeouts(t *testing.T) {
 	for kind, call := range slowCalls[1:] {
 		kind++
 		var ends []slowEnd
-		eventually(t, "the slow calls get a response", func() bool {
+		waittest.Until(t, "the slow calls get a response", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			ends = s.ended[kind]

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // streamsPerKey is how many streams of events a key may have open on a node.
@@ -48,7 +50,7 @@ func TestEachOfManyStreamsGetsItsOwnEvents(t *testing.T) {
 				return nil
 			})
 		}
-		eventually(t, "all streams are open", func() bool { return open.Load() == int64(len(boxes)) || ctx.Err() != nil })
+		waittest.Until(t, "all streams are open", func() bool { return open.Load() == int64(len(boxes)) || ctx.Err() != nil })
 		for i := range clients {
 			working.Go(func() error { return m.send(ctx, boxes, i) })
 		}

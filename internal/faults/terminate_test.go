@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // TestShutdownUnderLoadLosesNothing terminates the service repeatedly while mail
@@ -69,15 +71,15 @@ func (s *terminating) round(t *testing.T, promises int) time.Duration {
 	working.Go(func() { r.deliver(300 << 10) })
 	working.Go(r.idle)
 	working.Go(r.inTheMiddle)
-	eventually(t, "all clients are at work", func() bool { return r.open.Load() == workers+2 })
+	waittest.Until(t, "all clients are at work", func() bool { return r.open.Load() == workers+2 })
 	enough := s.promises() + promises
-	eventually(t, "the service accepts mail", func() bool { return s.promises() >= enough })
+	waittest.Until(t, "the service accepts mail", func() bool { return s.promises() >= enough })
 
 	s.in.set(nil)
 	r.stopping.Store(true)
 	began := time.Now()
 	n.terminate(t)
-	eventually(t, "the service stops listening", func() bool { return refuses(t.Context(), n.smtp) })
+	waittest.Until(t, "the service stops listening", func() bool { return refuses(t.Context(), n.smtp) })
 	close(r.stopped)
 	err := n.end()
 	took := time.Since(began)

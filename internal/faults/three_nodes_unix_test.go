@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -325,7 +326,7 @@ func TestNodesOfTwoVersionsLoseNothing(t *testing.T) {
 	rng, versions := randomness(t), []int{}
 	c.work(func(ctx context.Context) {
 		reached := func(part int) {
-			eventually(t, "mail is accepted", func() bool {
+			waittest.Until(t, "mail is accepted", func() bool {
 				return min(c.sent.count(accepted), c.relayed.count(accepted), c.received.count(accepted)) >= c.messages*part/10
 			})
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // TestEachOfManyWaitsGetsItsOwnMessage opens a wait on each of many inboxes, and then
@@ -25,7 +27,7 @@ func TestEachOfManyWaitsGetsItsOwnMessage(t *testing.T) {
 		for _, box := range boxes {
 			working.Go(func() error { return m.wait(ctx, box) })
 		}
-		eventually(t, "all waits are open", func() bool { return m.open.Load() == int64(len(boxes)) || ctx.Err() != nil })
+		waittest.Until(t, "all waits are open", func() bool { return m.open.Load() == int64(len(boxes)) || ctx.Err() != nil })
 		for i := range clients {
 			working.Go(func() error { return m.send(ctx, boxes, i) })
 		}

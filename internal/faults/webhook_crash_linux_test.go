@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/skiptest"
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -142,7 +143,7 @@ func (c *crashing) atRow(t *testing.T, i int) bool {
 	exec(fmt.Sprintf(rowPoints[i%len(rowPoints)], kinds[i/len(rowPoints)%len(kinds)]))
 	exec(`SELECT pg_advisory_lock(711)`)
 	done := c.send(t.Context())
-	eventually(t, "the program has reached the point", func() bool { return waiting(t, held) })
+	waittest.Until(t, "the program has reached the point", func() bool { return waiting(t, held) })
 	c.in.crash()
 	c.note(<-done)
 	exec(`SELECT pg_advisory_unlock(711)`)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -77,7 +78,7 @@ func (n *twoNodes) otherTakesOver(t *testing.T) {
 	n.first.kill()
 	n.second.signal(t, syscall.SIGCONT)
 	close(release)
-	eventually(t, "only deliveries claimed by the dead node are left", func() bool {
+	waittest.Until(t, "only deliveries claimed by the dead node are left", func() bool {
 		return n.in.count(`SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND NOT leased`) == 0
 	})
 	left := n.in.count(`SELECT count(*) FROM webhook_deliveries WHERE leased`)

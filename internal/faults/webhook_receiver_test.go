@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // hookReceiver is a webhook endpoint of the test. It has accepted an event once it
@@ -136,7 +138,7 @@ func (in *installation) settleHooks() {
 	const waiting = `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending'`
 	for left := in.count(waiting); left > 0; {
 		was := left
-		eventually(in.t, "more deliveries are done", func() bool {
+		waittest.Until(in.t, "more deliveries are done", func() bool {
 			in.hurryHooks(false) // also what was refused again
 			left = in.count(waiting)
 			return left < was

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -38,7 +39,7 @@ func TestFiftyWritersNeverSeeABusySQLite(t *testing.T) {
 	for ctx.Err() == nil {
 		most = max(most, w.walSize())
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
@@ -163,7 +164,7 @@ func (w *writers) walSize() int64 {
 // checkMail counts the rows once all deliveries are done.
 func (w *writers) checkMail(t *testing.T) {
 	t.Helper()
-	eventually(t, "all accepted mail is delivered", func() bool {
+	waittest.Until(t, "all accepted mail is delivered", func() bool {
 		return w.in.count(`SELECT count(*) FROM recipients WHERE status = 'queued'`) == 0
 	})
 	for q, want := range map[string]int{

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -72,18 +73,13 @@ func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 				c.Jitter = func() float64 { return -9.999 } // 5 s become 500 µs, and so on
 			}))
 		}
-		for until := time.Now().Add(patience); ; {
+		waittest.Until(t, "all is delivered", func() bool {
 			l, err := s.ListDeliveries(t.Context(), w, store.DeliveryFilter{Status: store.DeliveryPending}, store.Page{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(l.Rows) == 0 && l.Cursor == "" {
-				break
-			}
-			if time.Now().After(until) {
-				t.Fatal("not all is delivered")
-			}
-		}
+			return len(l.Rows) == 0 && l.Cursor == ""
+		})
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if len(o.early) > 0 || len(o.accepted) != len(events) {

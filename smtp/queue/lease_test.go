@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
@@ -36,12 +37,12 @@ func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
 
 		<-begun
 		ends := map[int64]bool{}
-		poll(t, "the lease was renewed four times", func() bool {
+		waittest.Until(t, "the lease was renewed four times", func() bool {
 			ends[w.message(t, m).Recipients[0].NextAttemptAt.UnixMicro()] = true
 			return len(ends) >= 5
 		})
 		close(finish)
-		poll(t, "the mail is delivered", func() bool { return w.message(t, m).Recipients[0].Status == store.RecipientDelivered })
+		waittest.Until(t, "the mail is delivered", func() bool { return w.message(t, m).Recipients[0].Status == store.RecipientDelivered })
 		for _, stop := range stops {
 			stop()
 		}
@@ -101,19 +102,4 @@ func TestDeliveryIsBrokenOffWhenTheLeaseIsLost(t *testing.T) {
 			t.Errorf("%d attempts, %d messages", r.Attempts, len(mx.Messages()))
 		}
 	})
-}
-
-// poll looks until ok is true.
-func poll(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not true in time: %s", what)
-		}
-	}
 }

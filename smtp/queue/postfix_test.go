@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
@@ -183,7 +184,7 @@ func postfixTakesMany(t *testing.T, p *postfix) {
 		t.Errorf("%d messages arrived, want %d", len(messages), n)
 	}
 	q.Close() // then Postfix says what the connection was used for
-	poll(t, "one connection was used for all messages", func() bool {
+	waittest.Until(t, "one connection was used for all messages", func() bool {
 		return strings.Contains(p.Log(t), fmt.Sprintf(" starttls=1 mail=%d rcpt=%d data=%d rset=%d quit=1", n, 2*n, n, n-1))
 	})
 	if strings.Contains(p.Log(t), "improper command pipelining") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
@@ -45,7 +46,7 @@ func (w *world) other(t *testing.T) *world {
 // waitDelivered waits until the message is delivered.
 func (w *world) waitDelivered(t *testing.T, m store.Message) {
 	t.Helper()
-	poll(t, "the message is delivered", func() bool { return w.message(t, m).Status == store.MessageDelivered })
+	waittest.Until(t, "the message is delivered", func() bool { return w.message(t, m).Status == store.MessageDelivered })
 }
 
 // The mail of an account goes out at once while the servers of another one hang in
@@ -59,7 +60,7 @@ func TestHangingServersOfOneAccountDelayNoOther(t *testing.T) {
 			w.send(t, "ann@"+hangs(i))
 		}
 		stop := run(t, q)
-		poll(t, "all connections of the account hang", func() bool { return s.calls.Load() == conns })
+		waittest.Until(t, "all connections of the account hang", func() bool { return s.calls.Load() == conns })
 
 		w.waitDelivered(t, w.other(t).send(t, "bob@good.example"))
 
@@ -84,8 +85,8 @@ func TestWaitingRecipientsOfOneAccountDelayNoOther(t *testing.T) {
 			sent = append(sent, w.send(t, addresses(4, hangs(i))...))
 		}
 		stop := run(t, q)
-		poll(t, "all connections of the account hang", func() bool { return s.calls.Load() == conns })
-		poll(t, "the node claims no more", func() bool {
+		waittest.Until(t, "all connections of the account hang", func() bool { return s.calls.Load() == conns })
+		waittest.Until(t, "the node claims no more", func() bool {
 			claimed := 0
 			for _, m := range sent {
 				for _, r := range w.message(t, m).Recipients {
@@ -113,7 +114,7 @@ func TestHangingServersOfManyAccountsDelayNoOther(t *testing.T) {
 			hung = append(hung, w.other(t).send(t, "ann@"+hangs(i)))
 		}
 		stop := run(t, q)
-		poll(t, "all connections hang", func() bool { return s.calls.Load() == all })
+		waittest.Until(t, "all connections hang", func() bool { return s.calls.Load() == all })
 		w.clock.Add(time.Minute)
 
 		w.waitDelivered(t, w.other(t).send(t, "bob@good.example"))
