@@ -118,7 +118,7 @@ func (s *server) wantDraft(t *testing.T, d response, gone bool) {
 		t.Errorf("expired should be %t: %s", gone, got.body)
 	}
 	id := d.str(t, "id")
-	if answers := s.texts(t, `SELECT body FROM idempotency WHERE resource_id = $1 AND body <> ''`, id); gone && len(answers) != 0 {
-		t.Errorf("a stored answer still has the draft: %v", answers)
+	if cached := s.texts(t, `SELECT body FROM idempotency WHERE resource_id = $1 AND body <> ''`, id); gone && len(cached) != 0 {
+		t.Errorf("a cached response still has the draft: %v", cached)
 	}
 }

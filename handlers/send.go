@@ -57,7 +57,7 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 	if err != nil {
 		return nil, err
 	}
-	if err := a.answer(ctx, &s, m, replyTo, req.ReplyAll.Or(false)); err != nil {
+	if err := a.addressReply(ctx, &s, m, replyTo, req.ReplyAll.Or(false)); err != nil {
 		return nil, err
 	}
 	if len(s.to) == 0 {
@@ -99,14 +99,14 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 
 // asRes converts the result of an operation with two response types. It never
 // returns a non-nil interface around a nil pointer.
-func asRes[Res any](answer any, err error) (Res, error) {
+func asRes[Res any](response any, err error) (Res, error) {
 	var none Res
 	if err != nil {
 		return none, err
 	}
-	res, ok := answer.(Res)
+	res, ok := response.(Res)
 	if !ok {
-		return none, fmt.Errorf("%T is not a response of this operation", answer)
+		return none, fmt.Errorf("%T is not a response of this operation", response)
 	}
 	return res, nil
 }
@@ -136,9 +136,9 @@ func (s *submission) extras(
 	return err
 }
 
-// answer sets the recipients of a reply to m: its Reply-To, or else its From;
+// addressReply sets the recipients of a reply to m: its Reply-To, or else its From;
 // for a sent message, its To. The inbox itself is never a recipient.
-func (a *API) answer(ctx context.Context, s *submission, m store.Message, replyTo []mail.Address, all bool) error {
+func (a *API) addressReply(ctx context.Context, s *submission, m store.Message, replyTo []mail.Address, all bool) error {
 	of := m.Addresses.V
 	to, copied := replyTo, slices.Concat(of.To, of.Cc)
 	if len(to) == 0 && of.From != nil && of.From.Email != "" {

@@ -15,7 +15,7 @@ const (
 	maxMailText = 64 << 10
 )
 
-// fence encloses message content in tags, so that a reader can tell it from the
+// fence encloses message content in tags that distinguish it from the
 // service's own text. Both tags carry a nonce of the call, which the sender
 // cannot know. For readers that do not compare nonces, neutral changes text that
 // looks like a tag.

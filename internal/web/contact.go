@@ -58,7 +58,7 @@ func (d *Dashboard) showContact(p *page) error {
 	return p.show("contact", f)
 }
 
-// rawMembers lets encoding/json write the members of an object as they are.
+// rawMembers lets encoding/json write the members of an object unchanged.
 func rawMembers(o gen.FreeObject) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(o))
 	for name, value := range o {

@@ -15,7 +15,7 @@ const conversation = 10
 type threadView struct {
 	Inbox    *gen.Inbox
 	Subject  string
-	Mails    []mailView // oldest first
+	Messages []mailView // oldest first
 	Earlier  string     // URL of the earlier messages; empty if there are none
 	Found    *found
 	Live     string
@@ -88,13 +88,13 @@ func (d *Dashboard) thread(p *page) error {
 		if err != nil {
 			return err
 		}
-		v.Mails = append(v.Mails, m)
+		v.Messages = append(v.Messages, m)
 	}
-	if err := p.markRead(textsOf(v.Mails, func(m mailView) string { return m.ID })...); err != nil {
+	if err := p.markRead(textsOf(v.Messages, func(m mailView) string { return m.ID })...); err != nil {
 		return err
 	}
-	v.Mails[len(v.Mails)-1].Open = true
-	v.Subject, v.Found = v.Mails[0].Subject, foundIn(v.Mails)
+	v.Messages[len(v.Messages)-1].Open = true
+	v.Subject, v.Found = v.Messages[0].Subject, foundIn(v.Messages)
 	if !p.r.URL.Query().Has("cursor") {
 		v.Live = livePath(in.ID, gen.EventTypeMessageReceived)
 	}

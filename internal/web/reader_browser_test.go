@@ -108,7 +108,7 @@ func TestBrowserGoesAnywhere(t *testing.T) {
 	})
 }
 
-// shot takes screenshots of the window as it is, if enabled, light and dark.
+// shot takes screenshots of the current window, light and dark, if they are enabled.
 func (b *tab) shot(name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {

@@ -140,8 +140,8 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 
 // refuse refuses a message that a list blocks, and records that unless the client shall
 // try again. A report still counts, and is then accepted.
-func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, news told) ([]store.Message, error) {
-	reports := len(news.reports)+len(news.optOuts) > 0
+func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, rep reportResults) ([]store.Message, error) {
+	reports := len(rep.reports)+len(rep.optOuts) > 0
 	if listed.Temporary && !reports {
 		r.cfg.Log.InfoContext(ctx, "message deferred: its sender may be allowed by a list, and cannot be authenticated now", "inbox_id", listed.InboxID, "remote_ip", env.RemoteAddr)
 		return nil, replyListedLater
@@ -151,7 +151,7 @@ func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp
 		return nil, err
 	}
 	if reports {
-		return nil, r.keep(ctx, news, false)
+		return nil, r.keep(ctx, rep, false)
 	}
 	return nil, replyListed
 }
@@ -161,15 +161,15 @@ func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	begun := time.Now() // only to measure the duration
 	lim := r.messageLimits()
-	news, to, err := r.reported(ctx, env, to, raw, lim)
+	rep, to, err := r.reported(ctx, env, to, raw, lim)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(news.reports); n > 0 {
-		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", news.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
+	if n := len(rep.reports); n > 0 {
+		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", rep.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
 	}
 	if len(to) == 0 {
-		return nil, r.keep(ctx, news, false)
+		return nil, r.keep(ctx, rep, false)
 	}
 	auth := r.startAuthCheck(ctx, env)
 	defer auth.stop()
@@ -182,15 +182,15 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		return nil, err
 	}
 	for {
-		stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, news.reports...)
+		stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, rep.reports...)
 		if err == nil {
 			if attempts == nil && r.cfg.OnStored != nil {
 				r.cfg.OnStored(time.Since(begun))
 			}
-			return stored, r.keep(ctx, news, true)
+			return stored, r.keep(ctx, rep, true)
 		}
 		if listed, ok := errors.AsType[*store.ListError](err); ok {
-			return r.refuse(ctx, listed, env, news)
+			return r.refuse(ctx, listed, env, rep)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -201,7 +201,7 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		case err != nil:
 			return nil, err
 		case len(left) == 0 && to[0].sent != nil:
-			return nil, r.keep(ctx, news, false)
+			return nil, r.keep(ctx, rep, false)
 		case len(left) == 0:
 			return nil, replyNoInbox
 		case len(left) == len(to):

@@ -48,8 +48,8 @@ func (r *Receiver) returnTarget(ctx context.Context, rcpt string) (t target, ok 
 	return target{rcpt: rcpt, sent: &sent}, true, err
 }
 
-// told collects the results of a report.
-type told struct {
+// reportResults are the results of a report.
+type reportResults struct {
 	reports []*store.Report
 	optOuts []store.SentTo
 }
@@ -57,8 +57,8 @@ type told struct {
 // reported reads a message as a report. It returns the results and the inboxes
 // for the message: a report to a reverse-path goes to the inbox that sent the
 // reported message. A message without results and inboxes is refused.
-func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, lim mail.Limits) (told, []target, error) {
-	var all told
+func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, lim mail.Limits) (reportResults, []target, error) {
+	var all reportResults
 	if r.cfg.Feedback == nil || !asReport(env, to, raw) {
 		return all, to, nil
 	}
@@ -69,7 +69,7 @@ func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target,
 	var inboxes []target
 	for _, t := range to {
 		if t.sent == nil {
-			if err := r.tellOfOthers(ctx, &all, rep, t.inbox); err != nil {
+			if err := r.addFromInbox(ctx, &all, rep, t.inbox); err != nil {
 				return all, nil, err
 			}
 			inboxes = addTarget(inboxes, t)
@@ -117,10 +117,10 @@ func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, li
 	return rep, errorIn("read the report", err)
 }
 
-// tellOfOthers processes a report that arrived at an inbox. It concerns the
+// addFromInbox processes a report that arrived at an inbox. It concerns the
 // message whose reverse-path it contains, or else a message of that inbox to a
 // single recipient.
-func (r *Receiver) tellOfOthers(ctx context.Context, all *told, rep bounce.Report, in store.Mailbox) error {
+func (r *Receiver) addFromInbox(ctx context.Context, all *reportResults, rep bounce.Report, in store.Mailbox) error {
 	if len(rep.Recipients) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func names(about bounce.Recipient, email string) bool {
 }
 
 // add adds the report's result for a recipient.
-func (t *told) add(rep bounce.Report, sent store.SentTo) {
+func (t *reportResults) add(rep bounce.Report, sent store.SentTo) {
 	about, ok := of(rep, sent.Email)
 	if !ok {
 		return
@@ -207,7 +207,7 @@ func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
 
 // keep stores the results of a message that is not delivered to an inbox, and
 // unsubscribes recipients who asked for it.
-func (r *Receiver) keep(ctx context.Context, all told, stored bool) error {
+func (r *Receiver) keep(ctx context.Context, all reportResults, stored bool) error {
 	if !stored {
 		for _, report := range all.reports {
 			if err := r.cfg.Store.RecordReport(ctx, *report); err != nil {

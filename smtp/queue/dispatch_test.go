@@ -62,14 +62,14 @@ func TestRefillWaitsForEnoughFreeSlots(t *testing.T) {
 	}
 	d.add(jobs)
 	if room, _ := d.room(); room != 0 {
-		t.Errorf("room for %d, want none until there is for 10", room)
+		t.Errorf("%d free slots, want 0 until 10 are free", room)
 	}
 	for _, end := range ends[:9] {
 		close(end)
 	}
 	<-d.freed
 	if room, _ := d.room(); room < 10 {
-		t.Errorf("room for %d, want 10", room)
+		t.Errorf("%d free slots, want 10", room)
 	}
 	for _, end := range ends[9:] {
 		close(end)

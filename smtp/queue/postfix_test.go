@@ -124,7 +124,7 @@ func (w *world) exchange(t *testing.T, p *postfix, q *queue.Queue, domain string
 		}
 	}
 	for box, raws := range arrive {
-		messages := p.Mails(t, box, len(raws))
+		messages := p.messages(t, box, len(raws))
 		if len(messages) != len(raws) {
 			t.Errorf("%s has %d messages, want %d", box, len(messages), len(raws))
 		}
@@ -180,7 +180,7 @@ func postfixTakesMany(t *testing.T, p *postfix) {
 			wantState(t, r, store.RecipientDelivered, "250 2.0.0")
 		}
 	}
-	if messages := p.Mails(t, "one@out.example", n); len(messages) != n {
+	if messages := p.messages(t, "one@out.example", n); len(messages) != n {
 		t.Errorf("%d messages arrived, want %d", len(messages), n)
 	}
 	q.Close() // then Postfix says what the connection was used for

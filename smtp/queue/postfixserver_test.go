@@ -240,9 +240,9 @@ func (p *postfix) Log(t testing.TB) string {
 	return string(text)
 }
 
-// Mails waits until a mailbox has n messages and returns all of them, with CRLF
+// messages waits until a mailbox has n messages and returns all of them, with CRLF
 // and with the fields that Postfix adds.
-func (p *postfix) Mails(t testing.TB, box string, n int) [][]byte {
+func (p *postfix) messages(t testing.TB, box string, n int) [][]byte {
 	t.Helper()
 	late := time.After(20 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -253,15 +253,15 @@ func (p *postfix) Mails(t testing.TB, box string, n int) [][]byte {
 			t.Fatal(err)
 		}
 		if len(files) >= n {
-			var messages [][]byte
+			var all [][]byte
 			for _, f := range files {
 				mail, err := os.ReadFile(f)
 				if err != nil {
 					t.Fatal(err)
 				}
-				messages = append(messages, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
+				all = append(all, bytes.ReplaceAll(mail, []byte("\n"), []byte("\r\n")))
 			}
-			return messages
+			return all
 		}
 		select {
 		case <-tick.C:

@@ -30,7 +30,7 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 		return unlessBrokenOff(ctx, all(n, *v))
 	}
 	var faults []outbound.Fault
-	answered := false
+	responded := false
 	for p, f := range q.peers(ctx, endpoints) {
 		if p != nil {
 			if policy.Mode == mtasts.Testing {
@@ -46,7 +46,7 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 				q.noteServer(ctx, j, p)
 				return unlessBrokenOff(ctx, results)
 			}
-			answered = answered || !p.TimedOut && ctx.Err() == nil
+			responded = responded || !p.TimedOut && ctx.Err() == nil
 		}
 		faults = append(faults, *f)
 	}
@@ -57,7 +57,7 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 	}
 	switch {
 	case brokenOff(ctx):
-	case answered:
+	case responded:
 		q.jobs.reachable(j)
 	case overall.status == store.RecipientQueued:
 		q.jobs.unreachable(j, overall.response)
