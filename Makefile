@@ -10,10 +10,6 @@ CORPUS ?= $(POSTROOM_CORPUS)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-# Programs and tests are built without C, so that they share what is compiled. Only the
-# race detector needs it.
-export CGO_ENABLED := 0
-
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
@@ -66,6 +62,10 @@ AXE := internal/web/testdata/axe
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
+
+# What the tests need is built without C, so that tests and programs share what is
+# compiled. Only the race detector needs C.
+build test vet bin/withpg bin/test/postroom $(GORELEASER) $(VERSITYGW) $(HELM) $(PEBBLE): export CGO_ENABLED := 0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

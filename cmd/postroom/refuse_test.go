@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
 	"github.com/postroom/postroom/internal/waittest"
