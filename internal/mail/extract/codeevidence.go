@@ -70,6 +70,9 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				}
 				e.close = gap <= maxCopula && !s.isTicketAside(tok) || s.onlyQualified(words[w:], tok)
 				e.score -= s.farther(tok, word, gap)
+				if s.countsCodes(i, word) {
+					e.score -= 4
+				}
 				e.named, e.label = s.t.namedElse(s.t.lines[tok.line], word, tok.start)
 			}
 		case otherThing:
@@ -298,6 +301,15 @@ func (s *codeScorer) isCount(tok *codeToken, noun codeWord) bool {
 		}
 	}
 	return true
+}
+
+// countsCodes reports whether token i is the only number after "codes:", as in
+// "Logins with one-time codes: 120448".
+func (s *codeScorer) countsCodes(i int, noun codeWord) bool {
+	if !isPlural(s.t.text[noun.start:noun.end]) || !plaintext.EndsWithColon(s.before(&s.tokens[i])) {
+		return false
+	}
+	return s.tokens[i].shape == digitCode && (i+1 == len(s.tokens) || s.tokens[i+1].line > s.tokens[i].line+1)
 }
 
 // isTicket reports whether a token looks like an issue key: "SEC-4481".

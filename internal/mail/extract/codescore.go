@@ -290,6 +290,19 @@ func (s *codeScorer) score(i int) int {
 	return best + shape
 }
 
+// followsSample reports whether words such as "for example" directly precede a
+// token.
+func (s *codeScorer) followsSample(tok *codeToken) bool {
+	before, samples := s.before(tok), wordSets().sample
+	before = strings.TrimRight(lowerInPlace(before[max(0, len(before)-maxNamed):]), ":")
+	for at := range len(before) {
+		if (at == 0 || before[at-1] == ' ' || before[at-1] == '(' || before[at] >= utf8.RuneSelf) && samples[before[at:]] {
+			return true
+		}
+	}
+	return false
+}
+
 // isListed reports whether token i and two others next to it are alone on
 // consecutive lines and have the same form.
 func (s *codeScorer) isListed(i int) bool {
@@ -306,8 +319,12 @@ func (s *codeScorer) isListed(i int) bool {
 	return s.standsAlone(&s.tokens[i]) && (like(i-1) && (like(i-2) || like(i+1)) || like(i+1) && like(i+2))
 }
 
-// maxAsks is the number of lines below a token that asksFor reads.
-const maxAsks = 3
+// maxAsks and maxAskWords are the number of lines below a token, and of words in
+// each, that asksFor reads.
+const (
+	maxAsks     = 3
+	maxAskWords = 12
+)
 
 // asksFor reports whether a line below token i asks to enter a code: "Approval
 // code: 204417. Enter the approval code on the page of the shop."
@@ -315,7 +332,8 @@ func (s *codeScorer) asksFor(i int) bool {
 	line := s.tokens[i].line
 	for l := line; l <= line+maxAsks && l < len(s.t.lines); l++ {
 		words := s.t.wordsOf(l)
-		for w := 1; w < len(words); w++ {
+		first := max(1, lastBefore(words, s.tokens[i].end)+1)
+		for w := first; w < min(len(words), first+maxAskWords); w++ {
 			if words[w].kind.isNoun() && words[w-1].kind == useVerb && words[w].start > s.tokens[i].end && words[w].start-words[w-1].end <= maxCopula {
 				return true
 			}
@@ -324,11 +342,14 @@ func (s *codeScorer) asksFor(i int) bool {
 	return false
 }
 
-// isExample reports whether a token is in a quotation after a word such as
-// "like": `messages like "Your code is 118203"`.
+// isExample reports whether a token directly follows "for example", or is in a
+// quotation after a word such as "like": `messages like "Your code is 118203"`.
 func (s *codeScorer) isExample(tok *codeToken) bool {
 	start := max(s.t.lines[tok.line].start, tok.start-maxGap)
 	quoted := s.t.text[start:tok.start]
+	if s.followsSample(tok) {
+		return true
+	}
 	open := strings.LastIndexAny(quoted, "\"“”„«»")
 	if open < 0 {
 		return false

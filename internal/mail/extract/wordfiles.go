@@ -55,6 +55,7 @@ var wordSets = sync.OnceValue(func() (sets struct {
 	namedBefore map[string]bool // nouns other than "code" whose name precedes them: "ürün kodu"
 	number      map[string]bool // "number"
 	object      map[string]bool // "it", after a verb
+	sample      map[string]bool // "for example", before a number
 	this        map[string]bool // "this", before a noun for a code that the sentence before names
 	pronoun     map[string]bool // "it is", for a code that the sentence before names
 	company     map[string]bool // "Ltd", in the address of a company; case matters
@@ -70,6 +71,7 @@ var wordSets = sync.OnceValue(func() (sets struct {
 	sets.comparer, sets.example = set("comparer"), set("example")
 	sets.plain, sets.namedBehind, sets.namedBefore = set("plain"), set("named-behind"), set("named-before")
 	sets.number, sets.this, sets.object = set("number"), set("this"), set("object")
+	sets.sample = set("sample")
 	sets.pronoun, sets.company = set("pronoun"), set("company")
 	return sets
 })
