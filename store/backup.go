@@ -442,8 +442,10 @@ const hold = `
 // Hold holds all pending messages and webhooks. No node may be serving, because
 // it may still finish what it has claimed.
 func (s *Store) Hold(ctx context.Context) error {
-	_, err := s.exec(ctx, "hold what waits", hold)
-	return err
+	return s.inTx(ctx, "hold what waits", func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, hold)
+		return err
+	})
 }
 
 // Held returns the numbers of held items.

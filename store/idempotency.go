@@ -176,13 +176,13 @@ func (s *Store) isCached(ctx context.Context, tx *sqlx.Tx, once *Once) (bool, er
 	return n > 0, err
 }
 
-// dropResponses deletes the cached responses that show a resource.
-const dropResponses = `DELETE FROM idempotency WHERE resource_id = $1`
-
+// dropCachedResponses deletes the cached responses that show a resource.
 func (s *Store) dropCachedResponses(ctx context.Context, tx *sqlx.Tx, resourceID string) error {
 	_, err := tx.ExecContext(ctx, dropResponses, resourceID)
 	return err
 }
+
+const dropResponses = `DELETE FROM idempotency WHERE resource_id = $1`
 
 // dropInboxResponses deletes the cached responses that show a deleted inbox, its
 // messages or its drafts, in short transactions.

@@ -272,17 +272,7 @@ func (w *where) in(column string, values []string) {
 		w.add("1 = 0")
 		return
 	}
-	w.add(column + " IN (" + w.list(values) + ")")
-}
-
-// notIn adds the condition that column is none of values.
-func (w *where) notIn(column string, values []string) {
-	w.add(column + " NOT IN (" + w.list(values) + ")")
-}
-
-// list adds values and returns their placeholders.
-func (w *where) list(values []string) string {
-	return strings.Join(each(values, func(v string) string { return w.arg(v) }), ", ")
+	w.add(column + " IN (" + strings.Join(each(values, func(v string) string { return w.arg(v) }), ", ") + ")")
 }
 
 func (w *where) sql() string {
@@ -290,4 +280,13 @@ func (w *where) sql() string {
 		return ""
 	}
 	return " WHERE " + strings.Join(w.conds, " AND ")
+}
+
+// notIn adds the condition that column is none of values.
+func (w *where) notIn(column string, values []string) {
+	ps := make([]string, len(values))
+	for i, v := range values {
+		ps[i] = w.arg(v)
+	}
+	w.conds = append(w.conds, column+" NOT IN ("+strings.Join(ps, ", ")+")")
 }
