@@ -28,18 +28,12 @@ const accountColumns = `seq, id, name, plan, inboxes, paused_at, pause_reason, c
 
 // FirstAccount returns the oldest account, or ErrNotFound before Bootstrap.
 func (s *Store) FirstAccount(ctx context.Context) (Account, error) {
-	const q = `SELECT ` + accountColumns + ` FROM accounts ORDER BY seq LIMIT 1`
-	var a Account
-	err := s.read.GetContext(ctx, &a, q)
-	return a, s.wrap(err, "first account")
+	return fetch[Account](ctx, s, s.read.GetContext, "first account", `SELECT `+accountColumns+` FROM accounts ORDER BY seq LIMIT 1`)
 }
 
 // Account returns the account with that id.
 func (s *Store) Account(ctx context.Context, id string) (Account, error) {
-	const q = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
-	var a Account
-	err := s.read.GetContext(ctx, &a, q, id)
-	return a, s.wrap(err, "account "+id)
+	return fetch[Account](ctx, s, s.read.GetContext, "account "+id, `SELECT `+accountColumns+` FROM accounts WHERE id = $1`, id)
 }
 
 // PublicAccountID returns the public id of an account.
@@ -52,32 +46,14 @@ func (s *Store) PublicAccountID(ctx context.Context, seq int64) (string, error) 
 
 // ListAccounts returns a page of all accounts, newest first.
 func (s *Store) ListAccounts(ctx context.Context, p Page) (List[Account], error) {
-	const (
-		q     = `SELECT ` + accountColumns + ` FROM accounts WHERE seq < $1 ORDER BY seq DESC LIMIT $2`
-		scope = "accounts"
-	)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Account]{}, err
-	}
-	var rows []Account
-	if err := s.read.SelectContext(ctx, &rows, q, before, p.Limit+1); err != nil {
-		return List[Account]{}, s.wrap(err, "list accounts")
-	}
-	return page(s, scope, p.Limit, rows, func(a Account) position { return position{seq: a.Seq} }), nil
+	return listBySeq(ctx, s, p, "accounts", "list accounts", `SELECT `+accountColumns+` FROM accounts`, &where{}, "seq",
+		func(a Account) int64 { return a.Seq })
 }
 
 // SetPlan puts the account on the plan with that name, or on the installation's
 // own when it is nil. It returns ErrNotFound if the account does not exist.
 func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
-	const q = `UPDATE accounts SET plan = $2 WHERE id = $1`
-	return s.inTx(ctx, "set plan", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, id, plan)
-		if err != nil {
-			return err
-		}
-		return one(res, "account "+id, ErrNotFound)
-	})
+	return s.execOne(ctx, "set plan", "account "+id, `UPDATE accounts SET plan = $2 WHERE id = $1`, id, plan)
 }
 
 // PauseAccount stops the account from sending; queued messages are still
@@ -85,13 +61,7 @@ func (s *Store) SetPlan(ctx context.Context, id string, plan *string) error {
 // ErrNotFound if the account does not exist.
 func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 	const q = `UPDATE accounts SET paused_at = COALESCE(paused_at, $2), pause_reason = $3 WHERE id = $1`
-	return s.inTx(ctx, "pause account", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, id, NewTime(s.now()), reason)
-		if err != nil {
-			return err
-		}
-		return one(res, "account "+id, ErrNotFound)
-	})
+	return s.execOne(ctx, "pause account", "account "+id, q, id, NewTime(s.now()), reason)
 }
 
 // ResumeAccount lets the account send again, and starts again with counting what
@@ -182,11 +152,7 @@ func (s *Store) NoticeAccount(ctx context.Context) (accountID int64, err error) 
 		if err != nil {
 			return err
 		}
-		res, err := tx.ExecContext(ctx, claim, a.ID)
-		if err != nil {
-			return err
-		}
-		if err := one(res, "account for notices", ErrState); err != nil {
+		if err := oneRow("account for notices", ErrState)(tx.ExecContext(ctx, claim, a.ID)); err != nil {
 			return err
 		}
 		accountID = a.Seq
@@ -203,25 +169,18 @@ func (s *Store) NoticeAccount(ctx context.Context) (accountID int64, err error) 
 // meet at the unique id of a row that only the first can write.
 func (s *Store) lockBootstrap(ctx context.Context, tx *sqlx.Tx) error {
 	const (
-		first = `SELECT seq FROM accounts ORDER BY seq LIMIT 1`
+		count = `SELECT count(*) FROM (SELECT seq FROM accounts LIMIT 1) a`
 		claim = `INSERT INTO settings (name, value) VALUES ('bootstrap', 'done') ON CONFLICT (name) DO NOTHING`
 	)
-	res, err := tx.ExecContext(ctx, claim)
-	if err != nil {
+	if err := oneRow("first account", ErrState)(tx.ExecContext(ctx, claim)); err != nil {
 		return err
 	}
-	if err := one(res, "first account", ErrState); err != nil {
-		return err
+	var n int
+	err := tx.GetContext(ctx, &n, count)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("first account: %w", ErrState)
 	}
-	var seq int64
-	err = tx.GetContext(ctx, &seq, first)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("first account: %w", ErrState)
+	return err
 }
 
 // Plan holds the limits of an account. 0 means unlimited.
@@ -313,7 +272,6 @@ type LimitError struct {
 	Resets time.Time
 }
 
-// Error implements error.
 func (e *LimitError) Error() string {
 	if e.Period == PerInboxes {
 		return fmt.Sprintf("the plan %s has %d inboxes", e.Plan, e.Limit)
@@ -324,7 +282,6 @@ func (e *LimitError) Error() string {
 // PausedError means that the account may not send until its operator resumes it.
 type PausedError struct{ Reason string }
 
-// Error implements error.
 func (e *PausedError) Error() string { return "sending is paused: " + e.Reason }
 
 // check returns an error when n more recipients exceed the plan, after today and month.
@@ -413,7 +370,7 @@ func (m *Message) toSend() (n int64) {
 // admitOne counts the recipients of one write, or returns why it must not be
 // sent.
 func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sender) (refused, err error) {
-	for account, n := range w.toSend(w.emails) {
+	for account, n := range b.toSend(w.messages, w.emails) {
 		a := all[account]
 		if a == nil {
 			return fmt.Errorf("account %d: %w", account, ErrNotFound), nil
@@ -431,7 +388,7 @@ func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sen
 	if refused, err = b.spend(ctx, w); refused != nil || err != nil {
 		return refused, err
 	}
-	for account, n := range w.toSend(accepted(w.emails)) {
+	for account, n := range b.toSend(w.messages, accepted(w.emails)) {
 		all[account].today += n
 		all[account].month += n
 		b.counts[countKey{account, wholeAccount, dayOf(b.now.Time), countAccepted}] += n
@@ -439,19 +396,11 @@ func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sen
 	return nil, nil
 }
 
-// toSend returns how many recipients each account sends to: the messages of the
-// write and these of its emails.
-func (w *hotWrite) toSend(emails []*hotEmail) map[int64]int64 {
+// toSend returns how many recipients each account sends these messages and emails to.
+func (b *hotBatch) toSend(ms []*hotMessage, es []*hotEmail) map[int64]int64 {
 	n := map[int64]int64{}
-	for _, h := range w.messages {
-		if h.sendsForReal() {
-			n[h.msg.AccountID] += h.msg.toSend()
-		}
-	}
-	for _, h := range emails {
-		if h.sendsForReal() {
-			n[h.msg.AccountID] += h.msg.toSend()
-		}
+	for h := range b.sends(ms, es) {
+		n[h.msg.AccountID] += h.msg.toSend()
 	}
 	return n
 }

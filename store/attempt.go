@@ -113,7 +113,6 @@ func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message, at
 	return nil
 }
 
-// eventData returns the data of the outcome's events.
 func (o *outcome) eventData(status MessageStatus, recipients []RecipientState) EventData {
 	data := EventData{Status: status, Recipients: recipients, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]}
 	if r := o.report; r != nil {
@@ -124,7 +123,6 @@ func (o *outcome) eventData(status MessageStatus, recipients []RecipientState) E
 	return data
 }
 
-// events are the types of event that report the outcome.
 func (o *outcome) events() []EventType {
 	if o.report != nil {
 		return o.told

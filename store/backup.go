@@ -139,11 +139,9 @@ func (s *Store) KeepBlobs(ctx context.Context, name string, until time.Time) err
 		keep = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	)
 	return s.inTx(ctx, "keep blobs", func(tx *sqlx.Tx) error {
-		if _, err := tx.ExecContext(ctx, tidy, keepPrefix+"%", NewTime(s.now())); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, keep, keepPrefix+name, fmt.Sprint(NewTime(until).UnixMicro()))
-		return err
+		return execAll(ctx, tx, []statement{
+			{tidy, []any{keepPrefix + "%", NewTime(s.now())}}, {keep, []any{keepPrefix + name, fmt.Sprint(NewTime(until).UnixMicro())}},
+		})
 	})
 }
 
@@ -152,9 +150,8 @@ func (s *Store) KeepBlobs(ctx context.Context, name string, until time.Time) err
 // does not name it either.
 func (s *Store) blobsKept(ctx context.Context) (bool, error) {
 	const q = `SELECT count(*) FROM settings WHERE name LIKE $1 AND cast(value AS bigint) > $2`
-	var n int
-	err := s.read.GetContext(ctx, &n, q, keepPrefix+"%", NewTime(s.now()))
-	return n > 0, s.wrap(err, "whether blobs are kept")
+	n, err := fetch[int](ctx, s, s.read.GetContext, "whether blobs are kept", q, keepPrefix+"%", NewTime(s.now()))
+	return n > 0, err
 }
 
 // signOut ends what opens the dashboard: who was removed, or had their password
@@ -180,11 +177,7 @@ type Row = tables.Row
 // ExportedTables returns the names of the tables in an export, in the order in which
 // their rows are imported.
 func ExportedTables() []string {
-	names := make([]string, len(tables.All))
-	for i, t := range tables.All {
-		names[i] = t.Name
-	}
-	return names
+	return each(tables.All, func(t tables.Table) string { return t.Name })
 }
 
 // Sum is the size and checksum of what was written to it.
@@ -359,12 +352,11 @@ func Import(ctx context.Context, cfg Config, p Portable, rows iter.Seq2[Row, err
 	if err != nil {
 		return err
 	}
-	if err := refuseNewer(ctx, m); err != nil {
+	newest, err := refuseNewer(ctx, m)
+	if err != nil {
 		return err
 	}
-	if _, newest, err := m.GetVersions(ctx); err != nil {
-		return s.wrap(err, "read the schema version")
-	} else if p.Schema > newest {
+	if p.Schema > newest {
 		return fmt.Errorf("the export has schema %d, and this program knows %d: use a newer Postroom", p.Schema, newest)
 	}
 	if _, err := m.UpTo(ctx, p.Schema); err != nil {
@@ -479,8 +471,7 @@ func (s *Store) Held(ctx context.Context) (Held, error) {
 		(SELECT count(*) FROM recipients WHERE held_due IS NOT NULL) AS recipients,
 		(SELECT count(*) FROM emails WHERE held_due IS NOT NULL) AS scheduled,
 		(SELECT count(*) FROM webhook_deliveries WHERE held_due IS NOT NULL) AS deliveries`
-	var h Held
-	return h, s.wrap(s.read.GetContext(ctx, &h, q), "what is held")
+	return fetch[Held](ctx, s, s.read.GetContext, "what is held", q)
 }
 
 // ReleaseHeld makes held items pending again and returns their numbers: all of
@@ -507,14 +498,9 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 		{&h.Scheduled, scheduled + fmt.Sprintf(some, "message_seq", "emails"), nil},
 		{&h.Deliveries, deliveries + fmt.Sprintf(some, "seq", "webhook_deliveries"), nil},
 	} {
-		for {
-			n, err := s.sweep(ctx, "release what is held", kind.q, append([]any{from, sweepBatch}, kind.more...)...)
-			if err != nil {
-				return h, err
-			}
-			if *kind.n += int64(n); n == 0 {
-				break
-			}
+		var err error
+		if *kind.n, err = s.execRepeatedly(ctx, "release what is held", kind.q, append([]any{from, sweepBatch}, kind.more...)...); err != nil {
+			return h, err
 		}
 	}
 	s.changed([]topic{{kind: topicQueue}, {kind: topicWebhooks}}, 1)
@@ -525,7 +511,9 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 // why as the reason and scheduled emails are cancelled, both with their events.
 // Webhooks are not notified.
 func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error) {
-	if h.Deliveries, err = s.discardDeliveries(ctx, why); err != nil {
+	const deliveries = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
+		WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
+	if h.Deliveries, err = s.execRepeatedly(ctx, "discard deliveries", deliveries, why, NewTime(s.now()), sweepBatch); err != nil {
 		return h, err
 	}
 	if h.Recipients, err = s.discardRecipients(ctx, why); err != nil {
@@ -533,18 +521,6 @@ func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error)
 	}
 	h.Scheduled, err = s.discardScheduled(ctx)
 	return h, err
-}
-
-func (s *Store) discardDeliveries(ctx context.Context, why string) (n int64, err error) {
-	const q = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
-		WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
-	for {
-		some, err := s.sweep(ctx, "discard deliveries", q, why, NewTime(s.now()), sweepBatch)
-		if err != nil || some == 0 {
-			return n, err
-		}
-		n += int64(some)
-	}
 }
 
 func (s *Store) discardRecipients(ctx context.Context, why string) (n int64, err error) {

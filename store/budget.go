@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -123,7 +124,6 @@ type BudgetError struct {
 	Approval bool
 }
 
-// Error implements error.
 func (e *BudgetError) Error() string {
 	whose := "the account"
 	switch {
@@ -139,7 +139,6 @@ func (e *BudgetError) Error() string {
 // draft: the batch must be sent again with NewEmail.Draft set.
 type DraftsError struct{ Indexes []int }
 
-// Error implements error.
 func (e *DraftsError) Error() string {
 	return fmt.Sprintf("emails %d of the batch need approval", e.Indexes)
 }
@@ -193,21 +192,31 @@ func (b *hotBatch) inboxOf(h *hotEmail) *hotInbox {
 	return b.inboxes[*h.email.FromInbox]
 }
 
+// sends returns the messages and emails that are not of test mode and leave an inbox or
+// an account, each with the inbox that it is sent from, nil for none.
+func (b *hotBatch) sends(ms []*hotMessage, es []*hotEmail) iter.Seq2[*hotMessage, *hotInbox] {
+	return func(yield func(*hotMessage, *hotInbox) bool) {
+		for _, h := range ms {
+			if h.sendsForReal() && !yield(h, h.inbox) {
+				return
+			}
+		}
+		for _, h := range es {
+			if h.sendsForReal() && !yield(h.hotMessage, b.inboxOf(h)) {
+				return
+			}
+		}
+	}
+}
+
 // lockBudgets locks the budgets of the batch in the order of their names. Most
 // batches have none.
 func (b *hotBatch) lockBudgets(ctx context.Context) error {
 	const lock = `INSERT INTO budgets (scope, total, at) VALUES ($1, 0, 0)
 		ON CONFLICT (scope) DO UPDATE SET total = budgets.total RETURNING total, at`
 	all := map[string]*budget{}
-	for _, h := range b.messages {
-		if h.sendsForReal() {
-			maps.Copy(all, b.budgetsOf(h, h.inbox))
-		}
-	}
-	for _, h := range b.emails {
-		if h.sendsForReal() {
-			maps.Copy(all, b.budgetsOf(h.hotMessage, b.inboxOf(h)))
-		}
+	for h, in := range b.sends(b.messages, b.emails) {
+		maps.Copy(all, b.budgetsOf(h, in))
 	}
 	b.budgets = all
 	for _, scope := range slices.Sorted(maps.Keys(all)) {
@@ -635,7 +644,7 @@ func (b *hotBatch) noteApproval(ctx context.Context, u *budget, m *spending, dra
 	const (
 		note    = `INSERT INTO budget_approvals (draft_seq, scope, at) VALUES ($1, $2, $3)`
 		persons = `INSERT INTO budget_approvals (draft_seq, scope, at, hash, last_at)
-			SELECT cast($1 AS bigint), r.scope, cast($2 AS bigint), r.hash, r.last_at FROM budget_recipients r WHERE r.scope = $3 AND r.hash IN (?)`
+			SELECT cast(? AS bigint), r.scope, cast(? AS bigint), r.hash, r.last_at FROM budget_recipients r WHERE r.scope = ? AND r.hash IN (?)`
 	)
 	if _, err := b.tx.ExecContext(ctx, note, draft, u.scope, at); err != nil {
 		return err
@@ -643,12 +652,7 @@ func (b *hotBatch) noteApproval(ctx context.Context, u *budget, m *spending, dra
 	if !u.limits.countsPeople() {
 		return nil
 	}
-	q, args, err := sqlx.In(strings.NewReplacer("$1", "?", "$2", "?", "$3", "?").Replace(persons), draft, at, u.scope, m.to)
-	if err != nil {
-		return err
-	}
-	_, err = b.tx.ExecContext(ctx, b.tx.Rebind(q), args...)
-	return err
+	return execIn(ctx, b.tx, persons, draft, at, u.scope, m.to)
 }
 
 // budgetUse is a budget that an approved draft counted against.
@@ -704,16 +708,12 @@ func (s *Store) returnBudgets(ctx context.Context, tx *sqlx.Tx, draft int64, all
 		if err != nil {
 			return errIn("return a budget", err)
 		}
-		for _, step := range []struct {
-			q    string
-			args []any
-		}{
+		err = execAll(ctx, tx, []statement{
 			{total, []any{u.Scope, was.N}}, {lower, []any{u.Scope, was.Total, was.N}}, {turn, []any{u.Scope}}, {texts, []any{u.Scope, u.At}},
 			{known, []any{u.Scope, u.At, draft}}, {since, []any{u.Scope, u.At}}, {fresh, []any{u.Scope, u.At}},
-		} {
-			if _, err := tx.ExecContext(ctx, step.q, step.args...); err != nil {
-				return errIn("return a budget", err)
-			}
+		})
+		if err != nil {
+			return errIn("return a budget", err)
 		}
 	}
 	_, err := tx.ExecContext(ctx, `DELETE FROM budget_approvals WHERE draft_seq = $1`, draft)
@@ -881,7 +881,7 @@ func (s *Store) SweepBudgets(ctx context.Context) (int, error) {
 	old := NewTime(s.now().Add(-2 * dayWindow))
 	total := 0
 	for _, q := range []string{sends, texts, approvals} {
-		n, err := s.sweep(ctx, "sweep budgets", q, old, sweepBatch)
+		n, err := s.exec(ctx, "sweep budgets", q, old, sweepBatch)
 		if total += n; err != nil {
 			return 0, err
 		}
@@ -923,7 +923,6 @@ type stops struct {
 // StoppedError means that a person stopped the sender.
 type StoppedError struct{ Scope string }
 
-// Error implements error.
 func (e *StoppedError) Error() string {
 	if e.Scope == StopAccount {
 		return "sending is stopped for this account"
@@ -1085,10 +1084,7 @@ func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed
 	if err != nil || len(known) == 0 {
 		return claimed, err
 	}
-	accounts := make([]int64, len(claimed))
-	for i := range claimed {
-		accounts[i] = claimed[i].Message.AccountID
-	}
+	accounts := each(claimed, func(c Claimed) int64 { return c.Message.AccountID })
 	var all []stop
 	if err := selectIn(ctx, tx, &all, stopsWhere("account_id IN (?)"+s.engine.KeepRow()), accounts); err != nil {
 		return nil, errIn("stops", err)
@@ -1126,18 +1122,10 @@ func stoppedSender(stopped []stop, h *hotMessage, inbox *hotInbox) error {
 	return nil
 }
 
-// refuseStopped returns the error for a write of a stopped sender, or nil.
 func (b *hotBatch) refuseStopped(w *hotWrite, all map[int64]*sender) error {
-	for _, h := range w.messages {
-		if a := all[h.msg.AccountID]; a != nil && h.sendsForReal() {
-			if err := stoppedSender(a.stops, h, h.inbox); err != nil {
-				return err
-			}
-		}
-	}
-	for _, h := range w.emails {
-		if a := all[h.msg.AccountID]; a != nil && h.sendsForReal() {
-			if err := stoppedSender(a.stops, h.hotMessage, b.inboxOf(h)); err != nil {
+	for h, in := range b.sends(w.messages, w.emails) {
+		if a := all[h.msg.AccountID]; a != nil {
+			if err := stoppedSender(a.stops, h, in); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,6 @@ const (
 // the node could measure it, and by that of this machine on SQLite.
 func (s *Store) Now() time.Time { return s.clock.Now() }
 
-// now is Now.
 func (s *Store) now() time.Time { return s.clock.Now() }
 
 // serverClock asks the database server for its time, and notes how it differs
@@ -233,10 +232,8 @@ func (s *Store) readGuard(ctx context.Context) (clockGuardRow, error) {
 func (s *Store) writeGuard(ctx context.Context, row clockGuardRow) error {
 	const q = `INSERT INTO maintenance (one, last_round_at, held_until) VALUES (1, $1, $2)
 		ON CONFLICT (one) DO UPDATE SET last_round_at = excluded.last_round_at, held_until = excluded.held_until`
-	return s.inTxKeepCache(ctx, "note the time of the round", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, row.LastRound, row.HeldUntil)
-		return err
-	})
+	_, err := s.execKeepCache(ctx, "note the time of the round", q, row.LastRound, row.HeldUntil)
+	return err
 }
 
 // DeletionsPaused returns until when nothing is deleted because the clock may be

@@ -53,7 +53,7 @@ func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Conta
 			return err
 		}
 		if len(out) == 0 {
-			return s.taken(ctx, tx, c.Email, ErrContactExists, once)
+			return s.taken(ctx, tx, "address "+c.Email, ErrContactExists, once)
 		}
 		return s.cacheResponse(ctx, tx, once, out[0].ID, out[0])
 	})
@@ -66,31 +66,18 @@ func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Conta
 // Contact returns the account's contact.
 func (s *Store) Contact(ctx context.Context, accountID int64, id string) (Contact, error) {
 	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
-	var c Contact
-	err := s.reads.One(ctx, &c, q, accountID, id)
-	return c, s.wrap(err, "contact")
+	return fetch[Contact](ctx, s, s.reads.One, "contact", q, accountID, id)
 }
 
 // ListContacts returns a page of the account's contacts, newest first; with an
 // emailFold, at most the one who has that address.
 func (s *Store) ListContacts(ctx context.Context, accountID int64, emailFold string, p Page) (List[Contact], error) {
 	scope := fmt.Sprintf("contacts/%d/%q", accountID, emailFold)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Contact]{}, err
-	}
-	var w where
-	w.add("account_id = ?", accountID)
-	w.add("seq < ?", before)
+	w := conditions("account_id = ?", accountID)
 	if emailFold != "" {
 		w.add("email_fold = ?", emailFold)
 	}
-	q := `SELECT ` + contactColumns + ` FROM contacts` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
-	var rows []Contact
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
-		return List[Contact]{}, s.wrap(err, "list contacts")
-	}
-	return page(s, scope, p.Limit, rows, func(c Contact) position { return position{seq: c.Seq} }), nil
+	return listBySeq(ctx, s, p, scope, "list contacts", `SELECT `+contactColumns+` FROM contacts`, w, "seq", func(c Contact) int64 { return c.Seq })
 }
 
 // UpdateContact lets edit change the contact and saves the address, the names,
@@ -129,11 +116,7 @@ func saveContact(ctx context.Context, tx *sqlx.Tx, c Contact) error {
 func (s *Store) DeleteContact(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM contacts WHERE account_id = $1 AND id = $2`
 	return s.inTx(ctx, "delete contact", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, accountID, id)
-		if err != nil {
-			return err
-		}
-		if err := one(res, "contact "+id, ErrNotFound); err != nil {
+		if err := oneRow("contact "+id, ErrNotFound)(tx.ExecContext(ctx, q, accountID, id)); err != nil {
 			return err
 		}
 		return s.dropCachedResponses(ctx, tx, id)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,7 +62,7 @@ func (s *Store) CreateDomain(ctx context.Context, d Domain, keys []DKIMKey, once
 			return err
 		}
 		if len(out) == 0 {
-			return s.domainTaken(ctx, tx, d.Name, once)
+			return s.taken(ctx, tx, "domain "+d.Name, ErrDomainTaken, once)
 		}
 		if err := s.addDomainKeys(ctx, tx, &out[0], keys); err != nil {
 			return err
@@ -74,19 +73,6 @@ func (s *Store) CreateDomain(ctx context.Context, d Domain, keys []DKIMKey, once
 		return Domain{}, err
 	}
 	return out[0], nil
-}
-
-// domainTaken says why a domain cannot be added: by the same call, made twice at
-// the same time, it was not taken but added.
-func (s *Store) domainTaken(ctx context.Context, tx *sqlx.Tx, name string, once *Once) error {
-	isCached, err := s.isCached(ctx, tx, once)
-	if err != nil {
-		return err
-	}
-	if isCached {
-		return fmt.Errorf("domain %s: %w", name, ErrIdempotencyRaced)
-	}
-	return fmt.Errorf("domain %s: %w", name, ErrDomainTaken)
 }
 
 // Domain returns the account's domain.
@@ -103,9 +89,8 @@ func (s *Store) Domain(ctx context.Context, accountID int64, id string) (Domain,
 // HasDomain reports whether the account has added the domain with that name.
 func (s *Store) HasDomain(ctx context.Context, accountID int64, name string) (bool, error) {
 	const q = `SELECT count(*) FROM domains WHERE account_id = $1 AND domain = $2`
-	var n int
-	err := s.read.GetContext(ctx, &n, q, accountID, name)
-	return n > 0, s.wrap(err, "domain")
+	n, err := fetch[int](ctx, s, s.read.GetContext, "domain", q, accountID, name)
+	return n > 0, err
 }
 
 // DomainOwner returns the account that a domain is verified for, or ErrNotFound.
@@ -140,21 +125,12 @@ func (s *Store) lockDomain(ctx context.Context, tx *sqlx.Tx, accountID int64, na
 
 // ListDomains returns a page of the account's domains, newest first.
 func (s *Store) ListDomains(ctx context.Context, accountID int64, p Page) (List[Domain], error) {
-	const q = `SELECT ` + domainColumns + ` FROM domains WHERE account_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
-	scope := fmt.Sprintf("domains/%d", accountID)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Domain]{}, err
-	}
-	var rows []Domain
-	err = s.reads.All(ctx, &rows, q, accountID, before, p.Limit+1)
+	l, err := listBySeq(ctx, s, p, fmt.Sprintf("domains/%d", accountID), "list domains", `SELECT `+domainColumns+` FROM domains`,
+		conditions("account_id = ?", accountID), "seq", func(d Domain) int64 { return d.Seq })
 	if err == nil {
-		err = readDomainKeys(ctx, s.read, rows)
+		err = s.wrap(readDomainKeys(ctx, s.read, l.Rows), "list domains")
 	}
-	if err != nil {
-		return List[Domain]{}, s.wrap(err, "list domains")
-	}
-	return page(s, scope, p.Limit, rows, func(d Domain) position { return position{seq: d.Seq} }), nil
+	return l, err
 }
 
 // DeleteDomain suspends the inboxes that the account has on the domain, in short
@@ -166,8 +142,7 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 		suspend = `UPDATE inboxes SET status = 'suspended', updated_at = $3 WHERE seq IN
 			(SELECT seq FROM inboxes WHERE account_id = $1 AND seq > $4 AND domain = $2 AND status = 'active' ORDER BY seq LIMIT $5)
 			RETURNING seq`
-		answers = `DELETE FROM idempotency WHERE resource_id = $1`
-		remove  = `DELETE FROM domains WHERE seq = $1` // its keys go with it
+		remove = `DELETE FROM domains WHERE seq = $1` // its keys go with it
 	)
 	var some []int64
 	for after, done := int64(0), false; !done; {
@@ -183,11 +158,7 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 			if len(some) == sweepBatch {
 				return nil
 			}
-			if _, err := tx.ExecContext(ctx, answers, d.ID); err != nil {
-				return err
-			}
-			_, err := tx.ExecContext(ctx, remove, d.Seq)
-			return err
+			return execAll(ctx, tx, []statement{{dropResponses, []any{d.ID}}, {remove, []any{d.Seq}}})
 		})
 		if err != nil {
 			return err
@@ -288,10 +259,7 @@ func (s *Store) ClaimDomains(ctx context.Context, limit int) ([]Domain, error) {
 		}
 		return readDomainKeys(ctx, tx, rows)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
+	return rows, err
 }
 
 // RecordCheck keeps what a look-up of all records of d found, and what follows
@@ -425,7 +393,6 @@ func (d *Domain) nextCheck(now Time) *Time {
 // domainEvent writes the event about records that d has lost; without any there
 // is none.
 func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, lost []DomainRecord) error {
-	const q = `INSERT INTO events (account_id, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
 	if len(lost) == 0 {
 		return nil
 	}
@@ -433,18 +400,9 @@ func (s *Store) domainEvent(ctx context.Context, tx *sqlx.Tx, d Domain, found, l
 	for i := range all {
 		all[i].Status = d.StatusOf(all[i])
 	}
-	data, err := json.Marshal(DomainEventData{
+	return s.insertEvents(ctx, tx, []newEvent{{notice: notice{account: d.AccountID, typ: EventDomainDegraded}, data: DomainEventData{
 		DomainID: d.ID, Domain: d.Name, Status: d.Status, CreatedAt: d.CreatedAt, VerifiedAt: d.VerifiedAt, Records: all, Degraded: lost,
-	})
-	if err != nil {
-		return fmt.Errorf("write event: %w", err)
-	}
-	now := NewTime(s.now())
-	id := NewLongID("evt_", now.Time)
-	if _, err = tx.ExecContext(ctx, q, d.AccountID, id, EventDomainDegraded, false, string(data), now); err != nil {
-		return errIn("insert event", err)
-	}
-	return s.notifyWebhooks(ctx, tx, []notice{{account: d.AccountID, id: id, typ: EventDomainDegraded}}, now)
+	}}})
 }
 
 // DomainKey is the public side of a signing key of an account's domain, or of the
@@ -468,22 +426,14 @@ func (k DomainKey) Signs() bool { return k.FoundAt != nil && k.RetiredAt == nil 
 // Waits reports whether the key has yet to be found published.
 func (k DomainKey) Waits() bool { return k.FoundAt == nil && k.RetiredAt == nil }
 
-// readDomainKeys fills in the keys of the domains.
-func readDomainKeys(ctx context.Context, db sqlx.QueryerContext, rows []Domain) error {
+func readDomainKeys(ctx context.Context, db sqlx.ExtContext, rows []Domain) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	seqs := make([]int64, len(rows))
-	for i, d := range rows {
-		seqs[i] = d.Seq
-	}
-	q, args, err := sqlx.In(`SELECT `+domainKeyColumns+` FROM dkim_keys WHERE domain_seq IN (?) ORDER BY seq`, seqs)
-	if err != nil {
-		return fmt.Errorf("keys of domains: %w", err)
-	}
 	var keys []DomainKey
-	if err := sqlx.SelectContext(ctx, db, &keys, sqlx.Rebind(sqlx.DOLLAR, q), args...); err != nil {
-		return fmt.Errorf("keys of domains: %w", err)
+	q := `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain_seq IN (?) ORDER BY seq`
+	if err := selectIn(ctx, db, &keys, q, rising(rows, func(d Domain) int64 { return d.Seq })); err != nil {
+		return errIn("keys of domains", err)
 	}
 	of := map[int64][]DomainKey{}
 	for _, k := range keys {
@@ -501,7 +451,7 @@ func (s *Store) addDomainKeys(ctx context.Context, tx *sqlx.Tx, d *Domain, keys 
 	if err != nil {
 		return fmt.Errorf("insert DKIM keys: %w", err)
 	}
-	if n < int64(len(keys)) {
+	if n < len(keys) {
 		return errors.New("insert DKIM keys: a selector is in use")
 	}
 	rows := []Domain{*d}
@@ -601,19 +551,15 @@ func (s *Store) AddDKIMKeys(ctx context.Context, keys ...DKIMKey) error {
 // insertDKIMKeys stores the keys whose selectors are free, sealed, and returns
 // how many. domainSeq is of the account's domain that they are for, and foundAt
 // is from when they sign, if they need not be found published.
-func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int64, foundAt *Time, keys []DKIMKey) (int64, error) {
+func (s *Store) insertDKIMKeys(ctx context.Context, tx *sqlx.Tx, domainSeq *int64, foundAt *Time, keys []DKIMKey) (int, error) {
 	const q = `
 		INSERT INTO dkim_keys (domain_seq, domain, selector, algorithm, public, sealed, found_at, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (domain, selector) DO NOTHING`
-	var all int64
+	all := 0
 	for _, k := range keys {
 		sealed := s.seal.Seal(dkimLabel(k.Domain, k.Selector), k.Private)
-		res, err := tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, foundAt, NewTime(s.now()))
-		if err != nil {
-			return all, err
-		}
-		n, err := res.RowsAffected()
+		n, err := affected(tx.ExecContext(ctx, q, domainSeq, k.Domain, k.Selector, k.Algorithm, k.Public, sealed, foundAt, NewTime(s.now())))
 		if all += n; err != nil {
 			return all, err
 		}
@@ -635,9 +581,9 @@ func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([
 		WHERE k.domain = $1 AND k.found_at IS NOT NULL AND k.retired_at IS NULL
 			AND (k.domain_seq IS NULL AND $2 = 0 OR d.account_id = $2 AND d.status = 'verified')
 		ORDER BY k.seq`
-	var rows []dkimRow
-	if err := s.read.SelectContext(ctx, &rows, q, domain, accountID); err != nil {
-		return nil, s.wrap(err, "DKIM keys")
+	rows, err := fetch[[]dkimRow](ctx, s, s.read.SelectContext, "DKIM keys", q, domain, accountID)
+	if err != nil {
+		return nil, err
 	}
 	keys := make([]DKIMKey, 0, len(rows))
 	for _, r := range rows {
@@ -656,9 +602,7 @@ const installKeys = `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain
 // those that sign, those that wait to be published, and those that are shown for
 // KeyRetireTTL more.
 func (s *Store) InstallKeys(ctx context.Context, domain string) ([]DomainKey, error) {
-	var keys []DomainKey
-	err := s.read.SelectContext(ctx, &keys, installKeys, domain)
-	return keys, s.wrap(err, "keys of the mail domain")
+	return fetch[[]DomainKey](ctx, s, s.read.SelectContext, "keys of the mail domain", installKeys, domain)
 }
 
 // RotateInstallKeys adds the keys that are to follow those of the mail domain: each
@@ -669,7 +613,7 @@ func (s *Store) RotateInstallKeys(ctx context.Context, domain string, keys []DKI
 			return fmt.Errorf("keys of %s wait to be published: %w", domain, ErrState)
 		}
 		n, err := s.insertDKIMKeys(ctx, tx, nil, nil, keys)
-		if err == nil && n < int64(len(keys)) {
+		if err == nil && n < len(keys) {
 			err = fmt.Errorf("a selector of %s is in use: %w", domain, ErrState)
 		}
 		return err

@@ -128,12 +128,12 @@ const (
 // deleted.
 func (s *Store) Draft(ctx context.Context, accountID int64, id string) (Draft, error) {
 	const q = `SELECT ` + draftColumns + draftTables + ` WHERE d.account_id = $1 AND d.id = $2 AND i.status <> 'deleted'`
-	var d Draft
-	if err := s.read.GetContext(ctx, &d, q, accountID, id); err != nil {
-		return Draft{}, s.wrap(err, "draft")
+	d, err := fetch[Draft](ctx, s, s.read.GetContext, "draft", q, accountID, id)
+	if err != nil {
+		return Draft{}, err
 	}
 	one := []Draft{d}
-	err := s.fillDrafts(ctx, one, draftContentColumns)
+	err = s.fillDrafts(ctx, one, draftContentColumns)
 	return one[0], err
 }
 
@@ -154,10 +154,7 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err != nil {
 		return List[Draft]{}, err
 	}
-	var w where
-	w.add("i.status <> 'deleted'")
-	w.add("d.account_id = ?", f.AccountID)
-	w.add("d.seq < ?", before)
+	w := conditions("i.status <> 'deleted' AND d.account_id = ? AND d.seq < ?", f.AccountID, before)
 	if f.InboxSeq != 0 {
 		w.add("d.inbox_seq = ?", f.InboxSeq)
 	}
@@ -172,9 +169,9 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 		w.add("d.status = ?", f.Status)
 	}
 	q := `SELECT ` + draftColumns + draftTables + w.sql() + ` ORDER BY d.seq DESC LIMIT ` + w.arg(p.Limit+1)
-	var rows []Draft
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
-		return List[Draft]{}, s.wrap(err, "list drafts")
+	rows, err := fetch[[]Draft](ctx, s, s.reads.All, "list drafts", q, w.args...)
+	if err != nil {
+		return List[Draft]{}, err
 	}
 	most, err := s.draftsInPage(ctx, rows[:min(len(rows), p.Limit)])
 	if err != nil {
@@ -186,17 +183,13 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 
 // PendingDrafts counts the drafts of an account that wait for approval, in those
 // of its inboxes alone that have these ids; nil means all.
-func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []string) (n int, err error) {
-	var w where
-	w.add("i.status <> 'deleted'")
-	w.add("d.account_id = ?", accountID)
-	w.add("d.status = 'pending'") // written out, so that the queue's own index is used
+func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []string) (int, error) {
+	// The status is written out, so that the queue's own index is used.
+	w := conditions("i.status <> 'deleted' AND d.account_id = ? AND d.status = 'pending'", accountID)
 	if inboxIDs != nil {
 		w.in("i.id", inboxIDs)
 	}
-	const q = `SELECT count(*) FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
-	err = s.reads.One(ctx, &n, q+w.sql(), w.args...)
-	return n, s.wrap(err, "count drafts")
+	return fetch[int](ctx, s, s.reads.One, "count drafts", `SELECT count(*)`+draftTables+w.sql(), w.args...)
 }
 
 // Waiting returns how many drafts of the account wait for approval, and whether sending
@@ -307,7 +300,6 @@ type fileSequence struct {
 	open  io.ReadCloser
 }
 
-// Read implements io.Reader.
 func (q *fileSequence) Read(p []byte) (int, error) {
 	for {
 		if q.open == nil {
@@ -331,7 +323,6 @@ func (q *fileSequence) Read(p []byte) (int, error) {
 	}
 }
 
-// Close closes the file that is open.
 func (q *fileSequence) Close() error {
 	if q.open == nil {
 		return nil
@@ -422,7 +413,6 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	return s.announced(d, err)
 }
 
-// row returns the new row of a draft.
 func (p *preparedDraft) row(now Time) Draft {
 	d, c := p.Draft, *p.Content
 	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), p.files.blob
@@ -601,9 +591,7 @@ func (s *Store) DueDrafts(ctx context.Context, after Draft, limit int) ([]Draft,
 	if after.ExpiresAt != nil {
 		from = *after.ExpiresAt
 	}
-	var ds []Draft
-	err := s.read.SelectContext(ctx, &ds, q, NewTime(s.now()), from, after.Seq, limit)
-	return ds, s.wrap(err, "due drafts")
+	return fetch[[]Draft](ctx, s, s.read.SelectContext, "due drafts", q, NewTime(s.now()), from, after.Seq, limit)
 }
 
 func sameTime(a, b *Time) bool { return a == b || a != nil && b != nil && a.Equal(b.Time) }
@@ -666,11 +654,7 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 			return errIn("keep the cached response", err)
 		}
 		now := s.now()
-		res, err := tx.ExecContext(ctx, undo, d.Seq, m.ID, NewTime(now.Add(-within)), NewTime(now))
-		if err != nil {
-			return err
-		}
-		if err := one(res, "draft "+d.ID, ErrState); err != nil {
+		if err := oneRow("draft "+d.ID, ErrState)(tx.ExecContext(ctx, undo, d.Seq, m.ID, NewTime(now.Add(-within)), NewTime(now))); err != nil {
 			return err
 		}
 		if blobs, err = s.deleteMessage(ctx, tx, m); err != nil {
@@ -744,23 +728,14 @@ func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int
 	return d, s.wrap(tx.GetContext(ctx, d.Content, keep, d.Seq), "content of the draft")
 }
 
-// draftEvents writes events about a draft.
 func (s *Store) draftEvents(ctx context.Context, tx *sqlx.Tx, d Draft, types ...EventType) error {
-	const q = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	data, err := json.Marshal(DraftEventData{DraftID: d.ID, Status: d.Status})
-	if err != nil {
-		return fmt.Errorf("write event: %w", err)
-	}
-	now := NewTime(s.now())
-	var notices []notice
+	var events []newEvent
 	for _, typ := range types {
-		id := NewLongID("evt_", now.Time)
-		if _, err = tx.ExecContext(ctx, q, d.AccountID, d.InboxSeq, id, typ, d.TestMode, string(data), now); err != nil {
-			return errIn("insert event", err)
-		}
-		notices = append(notices, notice{account: d.AccountID, inbox: d.InboxSeq, id: id, typ: typ})
+		events = append(events, newEvent{
+			notice{account: d.AccountID, inbox: d.InboxSeq, typ: typ}, d.TestMode, DraftEventData{DraftID: d.ID, Status: d.Status},
+		})
 	}
-	return s.notifyWebhooks(ctx, tx, notices, now)
+	return s.insertEvents(ctx, tx, events)
 }
 
 // Approval is the decision to send a draft.
@@ -799,12 +774,8 @@ func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *
 // cached responses, so that the second of two equal calls learns that it is
 // one.
 func (b *hotBatch) approve(ctx context.Context, a *Approval, m *Message) error {
-	res, err := b.tx.StmtContext(ctx, b.store.hot.approveDraft).
-		ExecContext(ctx, a.DraftSeq, int64(a.Version), m.ID, m.ThreadSeq, m.ThreadID, a.By, b.now.UnixMicro())
-	if err != nil {
-		return errIn("send draft", err)
-	}
-	if err := one(res, "draft "+a.DraftID, ErrState); err != nil {
+	if err := oneRow("draft "+a.DraftID, ErrState)(b.tx.StmtContext(ctx, b.store.hot.approveDraft).
+		ExecContext(ctx, a.DraftSeq, int64(a.Version), m.ID, m.ThreadSeq, m.ThreadID, a.By, b.now.UnixMicro())); err != nil {
 		return err
 	}
 	if _, err := b.tx.StmtContext(ctx, b.store.hot.keepLabels).ExecContext(ctx, a.DraftSeq, m.Seq); err != nil {
@@ -845,9 +816,7 @@ const toAnnounce = draftTables + ` WHERE d.status = 'pending' AND (d.notice_vers
 // yet. A draft is announced once in each version, and not if a test key made it.
 func (s *Store) AccountsToNotify(ctx context.Context) ([]int64, error) {
 	const q = `SELECT DISTINCT d.account_id` + toAnnounce + ` ORDER BY d.account_id`
-	var all []int64
-	err := s.read.SelectContext(ctx, &all, q, NewTime(s.now()))
-	return all, s.wrap(err, "accounts with new drafts")
+	return fetch[[]int64](ctx, s, s.read.SelectContext, "accounts with new drafts", q, NewTime(s.now()))
 }
 
 // ClaimDraftNotices returns the drafts to announce now. No other node gets the same

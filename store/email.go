@@ -222,13 +222,12 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 
 // emailsOf are the emails as stored.
 func emailsOf(hs []*hotEmail) []Email {
-	out := make([]Email, len(hs))
-	for i, h := range hs {
-		out[i] = h.email
-		out[i].Message = h.msg
-		out[i].show()
-	}
-	return out
+	return each(hs, func(h *hotEmail) Email {
+		e := h.email
+		e.Message = h.msg
+		e.show()
+		return e
+	})
 }
 
 // show gives an email and its recipients the states that are not stored: what
@@ -293,23 +292,17 @@ func (f *EmailFilter) scope() string {
 // Email returns the account's email with its content, unless it is sent from
 // another inbox than those of a list that is not nil.
 func (s *Store) Email(ctx context.Context, accountID int64, inboxIDs []string, id string) (Email, error) {
-	w := &where{}
-	w.add("m.account_id = ?", accountID)
-	w.add("m.id = ?", id)
+	w := conditions("m.account_id = ? AND m.id = ?", accountID, id)
 	f := EmailFilter{AccountID: accountID, InboxIDs: inboxIDs}
 	f.senders(w, "e.message_seq")
-	var e Email
-	if err := s.reads.One(ctx, &e, `SELECT `+emailColumns+emailTables+w.sql(), w.args...); err != nil {
-		return Email{}, s.wrap(err, "email")
-	}
-	s.expireRead(&e.Message)
-	one := []Message{e.Message}
-	if err := s.fill(ctx, one); err != nil {
+	e, err := fetch[Email](ctx, s, s.reads.One, "email", `SELECT `+emailColumns+emailTables+w.sql(), w.args...)
+	if err != nil {
 		return Email{}, err
 	}
-	e.Message = one[0]
-	e.show()
-	return e, nil
+	s.expireRead(&e.Message)
+	one := []Email{e}
+	_, err = s.fillEmails(ctx, one)
+	return one[0], err
 }
 
 // ListEmails returns a page of emails with their content, newest first. As with
@@ -333,11 +326,7 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 	if err != nil {
 		return List[Email]{}, err
 	}
-	ms := make([]Message, len(rows))
-	for i := range rows {
-		ms[i] = rows[i].Message
-	}
-	n, err := s.fillPage(ctx, ms)
+	n, err := s.fillEmails(ctx, rows)
 	if err != nil {
 		return List[Email]{}, err
 	}
@@ -345,14 +334,21 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 		end = rows[n-1].Seq
 	}
 	l := List[Email]{Rows: rows[:n]}
-	for i := range l.Rows {
-		l.Rows[i].Message = ms[i]
-		l.Rows[i].show()
-	}
 	if end != 0 {
 		l.Cursor = s.cursors.make(scope, position{seq: end})
 	}
 	return l, nil
+}
+
+// fillEmails is fillPage for emails, and shows those that it has filled.
+func (s *Store) fillEmails(ctx context.Context, es []Email) (int, error) {
+	ms := each(es, func(e Email) Message { return e.Message })
+	n, err := s.fillPage(ctx, ms)
+	for i := range es[:n] {
+		es[i].Message = ms[i]
+		es[i].show()
+	}
+	return n, err
 }
 
 // shortIDs is what long ids of emails sort before, and short ones after.
@@ -432,8 +428,7 @@ func (s *Store) CountStatuses(ctx context.Context, accountID int64, messages boo
 // NextAttempts returns when the next attempt is due of those emails or messages
 // whose delivery was deferred, by ID.
 func (s *Store) NextAttempts(ctx context.Context, accountID int64, ids []string) (map[string]Time, error) {
-	w := &where{}
-	w.add("m.account_id = ?", accountID)
+	w := conditions("m.account_id = ?", accountID)
 	w.in("m.id", ids)
 	q := `SELECT m.id, MIN(r.next_attempt_at) AS at FROM messages m JOIN recipients r ON r.message_seq = m.seq
 		AND r.status = 'queued' AND r.attempts > 0 AND r.next_attempt_at IS NOT NULL` + w.sql() + ` GROUP BY m.id`
@@ -599,7 +594,6 @@ type insertRows struct {
 	messages, contents, searchTail, recipients, emails, tags []any
 }
 
-// insertMessages writes the new messages and emails.
 func (b *hotBatch) insertMessages(ctx context.Context) error {
 	var r insertRows
 	for _, h := range b.messages {
@@ -646,15 +640,8 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 		due = b.now.UnixMicro()
 	}
 	r.add(h.hotMessage, b.now, nil, nil, due)
-	var inbox any
-	if e.FromInbox != nil {
-		inbox = *e.FromInbox
-	}
-	var by any
-	if id := h.senders[0].ID; id != "" {
-		by = id
-	}
-	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, inbox, orNull(e.BatchID), string(e.Category), h.tags, h.metadata, scheduled, scheduled, by)
+	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
+		scheduled, scheduled, zeroNull(h.senders[0].ID))
 	for name, value := range e.Tags.V {
 		r.tags = append(r.tags, h.msg.AccountID, name, labelText(value), h.msg.Seq)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,14 +29,10 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 		if err != nil {
 			return err
 		}
-		res, err := tx.ExecContext(ctx, cancel, m.Seq, NewTime(s.now()))
-		if err != nil {
+		if err := oneRow("email "+id, ErrState)(tx.ExecContext(ctx, cancel, m.Seq, NewTime(s.now()))); err != nil {
 			return err
 		}
-		if err := one(res, "email "+id, ErrState); err != nil {
-			return err
-		}
-		return s.emailEvents(ctx, tx, EventEmailCancelled, cancelledData, []Message{m})
+		return s.emailEvents(ctx, tx, EventEmailCancelled, EventData{Status: EmailCancelled}, m)
 	})
 	if err == nil {
 		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
@@ -82,11 +77,7 @@ func (s *Store) takeScheduled(ctx context.Context, tx *sqlx.Tx, accountID int64,
 	if err != nil {
 		return m, err
 	}
-	res, err := tx.ExecContext(ctx, update, append([]any{m.Seq}, args...)...)
-	if err != nil {
-		return m, err
-	}
-	return m, one(res, "email "+id, ErrState)
+	return m, oneRow("email "+id, ErrState)(tx.ExecContext(ctx, update, append([]any{m.Seq}, args...)...))
 }
 
 // ReleaseScheduled queues the scheduled emails whose time has come, up to a
@@ -135,12 +126,8 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 	if err != nil || len(seqs) == 0 {
 		return err
 	}
-	q, args, err := sqlx.In(queue, seqs)
-	if err != nil {
-		return err
-	}
 	var ms []Message
-	if err := tx.SelectContext(ctx, &ms, tx.Rebind(q), args...); err != nil {
+	if err := selectIn(ctx, tx, &ms, queue, seqs); err != nil {
 		return err
 	}
 	if len(ms) != len(seqs) {
@@ -150,23 +137,13 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 	if err := execIn(ctx, tx, begin, now, now, seqs); err != nil {
 		return err
 	}
-	return s.emailEvents(ctx, tx, EventEmailQueued, queuedData, ms)
+	return s.emailEvents(ctx, tx, EventEmailQueued, EventData{Status: MessageQueued}, ms...)
 }
 
-// emailEvents writes an event about each of the emails.
-func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, data string, ms []Message) error {
-	now := NewTime(s.now())
-	rows := make([]any, 0, len(ms)*s.hot.events.Columns)
-	all := make([]notice, 0, len(ms))
-	for _, m := range ms {
-		id := NewLongID("evt_", now.Time)
-		rows = append(rows, m.AccountID, nil, id, string(typ), m.Seq, m.TestMode, data, now.UnixMicro())
-		all = append(all, notice{account: m.AccountID, message: m.Seq, id: id, typ: typ})
-	}
-	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
-		return errIn("insert events", err)
-	}
-	return s.notifyWebhooks(ctx, tx, all, now)
+func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, data any, ms ...Message) error {
+	return s.insertEvents(ctx, tx, each(ms, func(m Message) newEvent {
+		return newEvent{notice{account: m.AccountID, message: m.Seq, typ: typ}, m.TestMode, data}
+	}))
 }
 
 // A scheduled email was checked when it was accepted, which may be weeks ago. When it
@@ -392,10 +369,7 @@ func (s *Store) whoHasNotWritten(ctx context.Context, tx *sqlx.Tx, e *dueEmail, 
 	if fold == nil {
 		fold = strings.ToLower
 	}
-	folded := make([]string, len(e.to))
-	for i, to := range e.to {
-		folded[i] = fold(to)
-	}
+	folded := each(e.to, fold)
 	q, args := haveWritten(e.inbox.Seq, folded, e.TestMode)
 	var written []string
 	if err := tx.SelectContext(ctx, &written, q, args...); err != nil {
@@ -538,11 +512,7 @@ func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, why strin
 		fail  = `UPDATE recipients SET status = 'failed', last_response = $2 WHERE message_seq = $1 AND status = 'queued' RETURNING email`
 		count = ` ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n`
 	)
-	res, err := tx.ExecContext(ctx, end, e.Seq, NewTime(s.now()))
-	if err != nil {
-		return err
-	}
-	if err := one(res, "email "+e.ID, ErrState); err != nil {
+	if err := oneRow("email "+e.ID, ErrState)(tx.ExecContext(ctx, end, e.Seq, NewTime(s.now()))); err != nil {
 		return err
 	}
 	var to []string
@@ -551,18 +521,15 @@ func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, why strin
 	}
 	slices.Sort(to)
 	for _, email := range to {
-		data, err := json.Marshal(EventData{Status: MessageFailed, Recipient: email, Response: why})
-		if err != nil {
-			return fmt.Errorf("write event: %w", err)
-		}
-		if err := s.emailEvents(ctx, tx, EventEmailFailed, string(data), []Message{e.message()}); err != nil {
+		data := EventData{Status: MessageFailed, Recipient: email, Response: why}
+		if err := s.emailEvents(ctx, tx, EventEmailFailed, data, e.message()); err != nil {
 			return err
 		}
 	}
 	if e.TestMode || len(to) == 0 {
 		return nil
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO daily_counts (account_id, inbox_seq, day, kind, shard, n) VALUES ($1, 0, $2, 'failed', 0, $3)`+count,
+	_, err := tx.ExecContext(ctx, `INSERT INTO daily_counts (account_id, inbox_seq, day, kind, shard, n) VALUES ($1, 0, $2, 'failed', 0, $3)`+count,
 		e.AccountID, dayOf(s.now()), len(to))
 	return errIn("count", err)
 }
@@ -593,28 +560,20 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules Du
 		_, err := tx.ExecContext(ctx, wait, e.Seq, now)
 		return err
 	}
-	res, err := tx.ExecContext(ctx, cancel, e.Seq, now)
-	if err != nil {
+	if err := oneRow("email "+e.ID, ErrState)(tx.ExecContext(ctx, cancel, e.Seq, now)); err != nil {
 		return err
 	}
-	if err := one(res, "email "+e.ID, ErrState); err != nil {
-		return err
-	}
-	d := p.Draft
-	content := *p.Content
-	content.Text, content.HTML, content.BlobKey = storable(content.Text), storable(content.HTML), p.files.blob
-	d.ID, d.Status, d.Version, d.Kind = NewID("drf_", now.Time), DraftPending, 1, DraftNew
+	d := p.row(now)
+	d.Kind, d.OnExpiry, d.ContentAt = DraftNew, ExpiryRejects, now
 	d.AccountID, d.InboxSeq, d.InboxID, d.TestMode = e.AccountID, e.inbox.Seq, e.inbox.ID, e.TestMode
-	d.OnExpiry = ExpiryRejects
-	d.EmailSeq, d.CreatedBy, d.Subject = &e.Seq, cmp.Or(deref(e.CreatedBy), "unknown"), storable(d.Subject)
-	d.ContentAt, d.CreatedAt, d.UpdatedAt, d.Content = now, now, now, &content
+	d.EmailSeq, d.CreatedBy = &e.Seq, cmp.Or(deref(e.CreatedBy), "unknown")
 	if err := insertDraft(ctx, tx, &d, p.files.row); err != nil {
 		return errIn("insert the draft of an email", err)
 	}
 	if _, err := tx.ExecContext(ctx, say, e.Seq, "Held for approval as "+d.ID); err != nil {
 		return err
 	}
-	if err := s.emailEvents(ctx, tx, EventEmailCancelled, cancelledData, []Message{e.message()}); err != nil {
+	if err := s.emailEvents(ctx, tx, EventEmailCancelled, EventData{Status: EmailCancelled}, e.message()); err != nil {
 		return err
 	}
 	return s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending)

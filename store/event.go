@@ -2,9 +2,13 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // EventType names what happened.
@@ -136,6 +140,33 @@ type EventData struct {
 	Link string `json:"link,omitempty"`
 }
 
+// newEvent is an event to be written. Its notice has no id yet.
+type newEvent struct {
+	notice
+	testMode bool
+	data     any
+}
+
+// insertEvents writes events, and their deliveries to webhook endpoints.
+func (s *Store) insertEvents(ctx context.Context, tx *sqlx.Tx, events []newEvent) error {
+	now := NewTime(s.now())
+	rows := make([]any, 0, len(events)*s.hot.events.Columns)
+	notices := make([]notice, len(events))
+	for i, e := range events {
+		data, err := json.Marshal(e.data)
+		if err != nil {
+			return fmt.Errorf("write event: %w", err)
+		}
+		e.id = NewLongID("evt_", now.Time)
+		notices[i] = e.notice
+		rows = append(rows, e.account, zeroNull(e.inbox), e.id, string(e.typ), zeroNull(e.message), e.testMode, string(data), now.UnixMicro())
+	}
+	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
+		return errIn("insert events", err)
+	}
+	return s.notifyWebhooks(ctx, tx, notices, now)
+}
+
 // SweepEvents deletes some of the events that are older than EventTTL, and
 // returns how many; 0 means that there were none.
 func (s *Store) SweepEvents(ctx context.Context) (int, error) {
@@ -150,9 +181,7 @@ func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 func (s *Store) MessageEvents(ctx context.Context, accountID, messageSeq int64, limit int) ([]Event, error) {
 	const q = `SELECT ` + eventColumns + eventTables + `
 		WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued') ORDER BY e.seq LIMIT $3`
-	var events []Event
-	err := s.reads.All(ctx, &events, q, accountID, messageSeq, limit)
-	return events, s.wrap(err, "events of a message")
+	return fetch[[]Event](ctx, s, s.reads.All, "events of a message", q, accountID, messageSeq, limit)
 }
 
 // MessagesOf returns messages with their content, by their numbers, unless their
@@ -166,11 +195,7 @@ func (s *Store) MessagesOf(ctx context.Context, seqs []int64) (map[int64]Message
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[int64]Message, n)
-	for _, m := range ms[:n] {
-		found[m.Seq] = m
-	}
-	return found, nil
+	return valued(ms[:n], seqOfMessage), nil
 }
 
 // EmailsOf is MessagesOf for emails.
@@ -179,21 +204,8 @@ func (s *Store) EmailsOf(ctx context.Context, seqs []int64) (map[int64]Email, er
 	if err != nil {
 		return nil, err
 	}
-	ms := make([]Message, len(es))
-	for i := range es {
-		ms[i] = es[i].Message
-	}
-	n, err := s.fillPage(ctx, ms)
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[int64]Email, n)
-	for i, e := range es[:n] {
-		e.Message = ms[i]
-		e.show()
-		found[e.Seq] = e
-	}
-	return found, nil
+	n, err := s.fillEmails(ctx, es)
+	return valued(es[:n], func(e *Email) int64 { return e.Seq }), err
 }
 
 // RecipientState is the delivery state of a recipient at an event.
@@ -262,7 +274,6 @@ func (m moments) of(messageSeq int64) (status MessageStatus, states []RecipientS
 	return statusOf(statuses), states
 }
 
-// initialStates are those of the recipients of a new message.
 func initialStates(rs []Recipient) []RecipientState {
 	states := make([]RecipientState, len(rs))
 	for i, r := range rs {
@@ -324,7 +335,6 @@ func until(at *Time, e Event, reached bool) *Time {
 	return at
 }
 
-// namesRecipient reports whether events of this type are about one recipient.
 func namesRecipient(typ EventType) bool {
 	switch _, what, _ := strings.Cut(string(typ), "."); what {
 	case "queued", "scheduled", "cancelled", "received", "quarantined":

@@ -187,9 +187,11 @@ const emptyResponses = `UPDATE idempotency SET body = '' WHERE resource_id IN `
 
 // dropCachedResponses deletes the cached responses that show a resource.
 func (s *Store) dropCachedResponses(ctx context.Context, tx *sqlx.Tx, resourceID string) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE resource_id = $1`, resourceID)
+	_, err := tx.ExecContext(ctx, dropResponses, resourceID)
 	return err
 }
+
+const dropResponses = `DELETE FROM idempotency WHERE resource_id = $1`
 
 // dropInboxResponses deletes the cached responses that show a deleted inbox, its
 // messages or its drafts, in short transactions.
@@ -202,7 +204,7 @@ func (s *Store) dropInboxResponses(ctx context.Context, in Inbox) error {
 	)
 	since := NewTime(s.now().Add(-2 * CachedResponseTTL))
 	for _, q := range []string{messages, drafts} {
-		if err := s.sweepAll(ctx, "delete cached responses", q, in.Seq, since, sweepBatch); err != nil {
+		if _, err := s.execRepeatedly(ctx, "delete cached responses", q, in.Seq, since, sweepBatch); err != nil {
 			return err
 		}
 	}
@@ -215,7 +217,5 @@ func (s *Store) SweepCachedResponses(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	const q = `DELETE FROM idempotency WHERE (account_id, operation, key) IN
-		(SELECT account_id, operation, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`
-	return s.sweep(ctx, "sweep cached responses", q, NewTime(s.now().Add(-CachedResponseTTL)), sweepBatch)
+	return s.sweepBefore(ctx, "idempotency", "account_id, operation, key", "created_at", NewTime(s.now().Add(-CachedResponseTTL)))
 }

@@ -106,7 +106,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			return err
 		}
 		if len(out) == 0 {
-			return s.taken(ctx, tx, in.Address, ErrAddressTaken, once)
+			return s.taken(ctx, tx, "address "+in.Address, ErrAddressTaken, once)
 		}
 		if len(in.Aliases.V) > 0 || in.CatchAll {
 			out[0].OnOwnDomain = in.OnOwnDomain
@@ -138,9 +138,9 @@ func (s *Store) countInbox(ctx context.Context, tx *sqlx.Tx, accountID int64) er
 	return nil
 }
 
-// taken is the error for an address that cannot be had: exists, unless it was
+// taken is the error for a name that cannot be had: exists, unless it was
 // given to the same call, made twice at the same time.
-func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, exists error, once *Once) error {
+func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, name string, exists error, once *Once) error {
 	isCached, err := s.isCached(ctx, tx, once)
 	if err != nil {
 		return err
@@ -148,25 +148,23 @@ func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, address string, exists e
 	if isCached {
 		exists = ErrIdempotencyRaced
 	}
-	return fmt.Errorf("address %s: %w", address, exists)
+	return fmt.Errorf("%s: %w", name, exists)
 }
 
 // Inbox returns the account's inbox, unless it is deleted.
 func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
-	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
-	var in Inbox
-	err := s.reads.One(ctx, &in, q, accountID, id)
-	return in, s.wrap(err, "inbox")
+	return fetch[Inbox](ctx, s, s.reads.One, "inbox", oneInbox, accountID, id)
 }
+
+const oneInbox = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
 
 // InboxSettings is Inbox without LastMessageAt. Where one process writes, it
 // remembers inboxes as MailboxByAddress does; the transaction that stores a message
 // checks its inbox again.
 func (s *Store) InboxSettings(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
-	return s.inboxes.Get(&s.changes, inAccount{accountID, id}, func() (in Inbox, err error) {
-		err = s.reads.One(ctx, &in, q, accountID, id)
-		return in, s.wrap(err, "inbox")
+	return s.inboxes.Get(&s.changes, inAccount{accountID, id}, func() (Inbox, error) {
+		return fetch[Inbox](ctx, s, s.reads.One, "inbox", q, accountID, id)
 	})
 }
 
@@ -215,14 +213,7 @@ type InboxFilter struct {
 // ListInboxes returns a page of the account's inboxes, newest first.
 func (s *Store) ListInboxes(ctx context.Context, accountID int64, f InboxFilter, p Page) (List[Inbox], error) {
 	scope := fmt.Sprintf("inboxes/%d/%t/%q", accountID, f.IDs != nil, f)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Inbox]{}, err
-	}
-	var w where
-	w.add("account_id = ?", accountID)
-	w.add("status <> 'deleted'")
-	w.add("seq < ?", before)
+	w := conditions("account_id = ? AND status <> 'deleted'", accountID)
 	if f.IDs != nil {
 		w.in("id", f.IDs)
 	}
@@ -234,12 +225,7 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, f InboxFilter,
 	if f.IDPrefix != "" {
 		w.add(`id LIKE ? ESCAPE '\'`, escapeLike(storable(f.IDPrefix))+"%")
 	}
-	q := `SELECT ` + inboxColumns + ` FROM inboxes` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
-	var rows []Inbox
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
-		return List[Inbox]{}, s.wrap(err, "list inboxes")
-	}
-	return page(s, scope, p.Limit, rows, func(in Inbox) position { return position{seq: in.Seq} }), nil
+	return listBySeq(ctx, s, p, scope, "list inboxes", `SELECT `+inboxColumns+` FROM inboxes`, w, "seq", func(in Inbox) int64 { return in.Seq })
 }
 
 // InboxesLike returns at most limit inboxes of the account, newest first, whose
@@ -247,9 +233,7 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, f InboxFilter,
 func (s *Store) InboxesLike(ctx context.Context, accountID int64, text string, limit int) ([]Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes
 		WHERE account_id = $1 AND status <> 'deleted' AND address LIKE $2 ESCAPE '\' ORDER BY seq DESC LIMIT $3`
-	var rows []Inbox
-	err := s.read.SelectContext(ctx, &rows, q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
-	return rows, s.wrap(err, "inboxes")
+	return fetch[[]Inbox](ctx, s, s.read.SelectContext, "inboxes", q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
 }
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
@@ -347,11 +331,7 @@ func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error 
 		return err
 	}
 	insert := func(address string) (added bool, err error) {
-		result, err := tx.ExecContext(ctx, add, in.owner(), address, in.Seq)
-		if err != nil {
-			return false, err
-		}
-		n, err := result.RowsAffected()
+		n, err := affected(tx.ExecContext(ctx, add, in.owner(), address, in.Seq))
 		return n == 1, err
 	}
 	for i, alias := range in.Aliases.V {
@@ -398,21 +378,11 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 			return err
 		}
 		in.Status, in.UpdatedAt = InboxDeleted, NewTime(s.now())
-		if _, err = tx.ExecContext(ctx, q, in.Seq, in.UpdatedAt); err != nil {
-			return err
-		}
-		if _, err = tx.ExecContext(ctx, free, in.Seq); err != nil {
-			return err
-		}
-		if _, err = tx.ExecContext(ctx, count, in.AccountID); err != nil {
-			return err
-		}
-		if err = s.dropCachedResponses(ctx, tx, in.ID); err != nil {
-			return err
-		}
-		// The last statement, since it holds up the log of events until the commit.
-		_, err = tx.ExecContext(ctx, event, in.AccountID, in.Seq, NewLongID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt)
-		return err
+		// The event comes last, since it holds up the log of events until the commit.
+		return execAll(ctx, tx, []statement{
+			{q, []any{in.Seq, in.UpdatedAt}}, {free, []any{in.Seq}}, {count, []any{in.AccountID}}, {dropResponses, []any{in.ID}},
+			{event, []any{in.AccountID, in.Seq, NewLongID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt}},
+		})
 	})
 	if err != nil {
 		return in, err
@@ -429,10 +399,7 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 // lockInbox reads the inbox and keeps others from changing it, or putting mail
 // into it, until the end of the transaction.
 func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Inbox, error) {
-	const q = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
-	var in Inbox
-	err := tx.GetContext(ctx, &in, q+s.engine.LockRow(), accountID, id)
-	return in, s.wrap(err, "inbox "+id)
+	return fetch[Inbox](ctx, s, tx.GetContext, "inbox "+id, oneInbox+s.engine.LockRow(), accountID, id)
 }
 
 // Mailbox holds the fields of an inbox that receiving needs.
@@ -532,9 +499,7 @@ func (s *Store) turnInbox(ctx context.Context, what, name string, from, to Inbox
 // is set.
 func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []string, simulated bool) ([]string, error) {
 	q, args := haveWritten(inboxSeq, addresses, simulated)
-	var found []string
-	err := s.read.SelectContext(ctx, &found, q, args...)
-	return found, s.wrap(err, "who has written to the inbox")
+	return fetch[[]string](ctx, s, s.read.SelectContext, "who has written to the inbox", q, args...)
 }
 
 // haveWritten is the query of HaveWritten. The index of the messages of an inbox
@@ -543,9 +508,7 @@ func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []str
 // the few who ask.
 func haveWritten(inboxSeq int64, addresses []string, simulated bool) (query string, args []any) {
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a })
-	var w where
-	w.add("inbox_seq = ?", inboxSeq)
-	w.add("direction = 'in'")
+	w := conditions("inbox_seq = ? AND direction = 'in'", inboxSeq)
 	w.in("from_email", addresses)
 	if !simulated {
 		w.add("NOT test_mode")
@@ -559,7 +522,6 @@ func (s *Store) WrittenTo(ctx context.Context, inboxSeq int64, addresses []strin
 	var w where
 	newest := `SELECT seq FROM messages WHERE inbox_seq = ` + w.arg(inboxSeq) + ` AND direction = 'out' ORDER BY created_at DESC LIMIT ` + w.arg(maxWrittenTo)
 	w.in("lower(email)", slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a }))
-	var found []string
-	err := s.read.SelectContext(ctx, &found, `SELECT DISTINCT lower(email) FROM recipients`+w.sql()+` AND message_seq IN (`+newest+`)`, w.args...)
-	return found, s.wrap(err, "who the inbox has written to")
+	q := `SELECT DISTINCT lower(email) FROM recipients` + w.sql() + ` AND message_seq IN (` + newest + `)`
+	return fetch[[]string](ctx, s, s.read.SelectContext, "who the inbox has written to", q, w.args...)
 }

@@ -83,43 +83,22 @@ type APIRequestFilter struct {
 // APIRequests returns a page of the recorded requests of an account, newest first.
 func (s *Store) APIRequests(ctx context.Context, accountID int64, f APIRequestFilter, p Page) (List[APIRequest], error) {
 	scope := fmt.Sprintf("requests/%d/%q/%t", accountID, f.Caller, f.Failed)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[APIRequest]{}, err
-	}
-	w := &where{}
-	w.add("account_id = ?", accountID)
+	w := conditions("account_id = ?", accountID)
 	if f.Caller != "" {
 		w.add("caller = ?", f.Caller)
 	}
 	if f.Failed {
-		w.conds = append(w.conds, "status >= 400")
+		w.add("status >= 400")
 	}
-	w.add("seq < ?", before)
-	var rows []APIRequest
-	q := `SELECT seq, ` + apiRequestColumns + ` FROM api_requests` + w.sql() + ` ORDER BY seq DESC LIMIT ` + w.arg(p.Limit+1)
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
-		return List[APIRequest]{}, s.wrap(err, "list API requests")
-	}
-	return page(s, scope, p.Limit, rows, func(r APIRequest) position { return position{seq: r.Seq} }), nil
+	return listBySeq(ctx, s, p, scope, "list API requests", `SELECT seq, `+apiRequestColumns+` FROM api_requests`, w, "seq",
+		func(r APIRequest) int64 { return r.Seq })
 }
 
 // SMTPRefusals returns a page of the refused SMTP sessions of the installation, newest
 // first.
 func (s *Store) SMTPRefusals(ctx context.Context, p Page) (List[SMTPRefusal], error) {
-	const (
-		scope = "refusals"
-		q     = `SELECT seq, ` + smtpRefusalColumns + ` FROM smtp_refusals WHERE seq < $1 ORDER BY seq DESC LIMIT $2`
-	)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[SMTPRefusal]{}, err
-	}
-	var rows []SMTPRefusal
-	if err := s.reads.All(ctx, &rows, q, before, p.Limit+1); err != nil {
-		return List[SMTPRefusal]{}, s.wrap(err, "list refused SMTP sessions")
-	}
-	return page(s, scope, p.Limit, rows, func(r SMTPRefusal) position { return position{seq: r.Seq} }), nil
+	return listBySeq(ctx, s, p, "refusals", "list refused SMTP sessions", `SELECT seq, `+smtpRefusalColumns+` FROM smtp_refusals`, &where{}, "seq",
+		func(r SMTPRefusal) int64 { return r.Seq })
 }
 
 // SweepJournal deletes some API requests and refused SMTP sessions that are older than
@@ -150,9 +129,9 @@ func (s *Store) LatestEvents(ctx context.Context, accountID int64, kind string, 
 	if kind != "" {
 		most = max(p.Limit, s.limits.listScan)
 	}
-	var events []Event
-	if err := s.reads.All(ctx, &events, q, accountID, before, most+1); err != nil {
-		return List[Event]{}, s.wrap(err, "latest events")
+	events, err := fetch[[]Event](ctx, s, s.reads.All, "latest events", q, accountID, before, most+1)
+	if err != nil {
+		return List[Event]{}, err
 	}
 	var l List[Event]
 	for i, e := range events {

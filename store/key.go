@@ -119,9 +119,8 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 // remembers keys as MailboxByAddress remembers inboxes.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	now := NewTime(s.now())
-	k, err := s.keys.Get(&s.changes, string(hash), func() (k Key, err error) {
-		err = s.reads.One(ctx, &k, keyByHash, hash, now)
-		return k, s.wrap(err, "key")
+	k, err := s.keys.Get(&s.changes, string(hash), func() (Key, error) {
+		return fetch[Key](ctx, s, s.reads.One, "key", keyByHash, hash, now)
 	})
 	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(now.Time) {
 		err = fmt.Errorf("key: %w", ErrNotFound)
@@ -142,9 +141,7 @@ func (k Key) BoundBy(inboxIDs []string) bool {
 // Key returns the account's key, unless it is revoked.
 func (s *Store) Key(ctx context.Context, accountID int64, id string) (Key, error) {
 	const q = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
-	var k Key
-	err := s.read.GetContext(ctx, &k, q, accountID, id)
-	return k, s.wrap(err, "key "+id)
+	return fetch[Key](ctx, s, s.read.GetContext, "key "+id, q, accountID, id)
 }
 
 // ListKeys returns a page of the account's keys that are not revoked, newest
@@ -160,9 +157,9 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 	}
 	var rows []Key
 	for len(rows) <= p.Limit {
-		var some []Key
-		if err := s.read.SelectContext(ctx, &some, q, accountID, before, p.Limit+1, inboxIDs != nil); err != nil {
-			return List[Key]{}, s.wrap(err, "list keys")
+		some, err := fetch[[]Key](ctx, s, s.read.SelectContext, "list keys", q, accountID, before, p.Limit+1, inboxIDs != nil)
+		if err != nil {
+			return List[Key]{}, err
 		}
 		end := len(some) <= p.Limit
 		if !end {
@@ -230,17 +227,13 @@ func (s *Store) revokeKey(ctx context.Context, tx *sqlx.Tx, accountID int64, id 
 		return err
 	}
 	now := NewTime(s.now())
-	res, err := tx.ExecContext(ctx, revoke, accountID, id, now)
-	if err != nil {
-		return err
-	}
-	if err := one(res, "key "+id, ErrNotFound); err != nil {
+	if err := oneRow("key "+id, ErrNotFound)(tx.ExecContext(ctx, revoke, accountID, id, now)); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, rest, accountID, id, now); err != nil {
 		return errIn("revoke the keys that it created", err)
 	}
-	_, err = tx.ExecContext(ctx, off, accountID, id)
+	_, err := tx.ExecContext(ctx, off, accountID, id)
 	return errIn("turn off webhook endpoints", err)
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -114,7 +113,6 @@ func listFor(all []ListEntry, inboxSeq int64) *mail.List {
 	return mail.NewList(entries)
 }
 
-// readLists returns the entries of accounts for one direction.
 func readLists(ctx context.Context, from sqlx.ExtContext, accounts []int64, d ListDirection) (all []ListEntry, err error) {
 	const q = `SELECT seq, account_id, inbox_seq, id, action, pattern FROM lists WHERE account_id IN (?) AND direction = ?`
 	if len(accounts) == 0 {
@@ -128,26 +126,11 @@ func readLists(ctx context.Context, from sqlx.ExtContext, accounts []int64, d Li
 // account.
 func (s *Store) ListEntries(ctx context.Context, accountID int64, inboxIDs []string, p Page) (List[ListEntry], error) {
 	scope := fmt.Sprintf("lists/%d/%t/%q", accountID, inboxIDs != nil, inboxIDs)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[ListEntry]{}, err
-	}
-	w := &where{}
-	w.add("l.account_id = ?", accountID)
-	w.add("l.seq < ?", before)
-	w.add("coalesce(i.status, '') <> 'deleted'")
+	w := conditions("l.account_id = ? AND coalesce(i.status, '') <> 'deleted'", accountID)
 	if inboxIDs != nil {
-		inner := &where{args: w.args}
-		inner.in("i.id", inboxIDs)
-		w.args = inner.args
-		w.add("(l.inbox_seq = 0 OR " + strings.TrimPrefix(inner.sql(), " WHERE ") + ")")
+		w.in("coalesce(i.id, '')", append([]string{""}, inboxIDs...)) // an entry of the account has no inbox
 	}
-	var rows []ListEntry
-	q := `SELECT ` + listColumns + listTables + w.sql() + ` ORDER BY l.seq DESC LIMIT ` + w.arg(p.Limit+1)
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
-		return List[ListEntry]{}, s.wrap(err, "list entries")
-	}
-	return page(s, scope, p.Limit, rows, func(e ListEntry) position { return position{seq: e.Seq} }), nil
+	return listBySeq(ctx, s, p, scope, "list entries", `SELECT `+listColumns+listTables, w, "l.seq", func(e ListEntry) int64 { return e.Seq })
 }
 
 // DeleteListEntry deletes an entry of the account. inboxIDs, when not nil, are the
@@ -162,11 +145,7 @@ func (s *Store) DeleteListEntry(ctx context.Context, accountID int64, inboxIDs [
 		if inboxIDs != nil && !slices.Contains(inboxIDs, deref(e.InboxID)) {
 			return fmt.Errorf("list entry %s: %w", id, ErrNotFound)
 		}
-		res, err := tx.ExecContext(ctx, `DELETE FROM lists WHERE seq = $1`, e.Seq)
-		if err != nil {
-			return err
-		}
-		if err := one(res, "list entry "+id, ErrNotFound); err != nil {
+		if err := oneRow("list entry "+id, ErrNotFound)(tx.ExecContext(ctx, `DELETE FROM lists WHERE seq = $1`, e.Seq)); err != nil {
 			return err
 		}
 		return s.dropCachedResponses(ctx, tx, id)
@@ -180,8 +159,8 @@ type ListError struct {
 	Email int    // the index of the email in its batch
 	// InboxID is the inbox that does not receive the message.
 	InboxID string
-	// blocked are the refusals of a received message, by inbox.
-	blocked []blockedCopy
+	// blocked are the events of a received message, one for each inbox that blocks it.
+	blocked []newEvent
 	// Approval reports that the send is to become a draft.
 	Approval bool
 	// NeedsOther reports that someone else has to approve the message.
@@ -191,39 +170,15 @@ type ListError struct {
 	Temporary bool
 }
 
-// blockedCopy is the copy of a received message for one inbox that blocks it.
-type blockedCopy struct {
-	account, inbox int64
-	data           BlockedEventData
-	testMode       bool
-}
-
 // RecordBlocked writes an event for each inbox that refuses a received message.
 func (s *Store) RecordBlocked(ctx context.Context, refused *ListError) error {
-	const q = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	err := s.inTx(ctx, "record a blocked message", func(tx *sqlx.Tx) error {
-		now := NewTime(s.now())
-		var notices []notice
-		for _, c := range refused.blocked {
-			data, err := json.Marshal(c.data)
-			if err != nil {
-				return fmt.Errorf("write event: %w", err)
-			}
-			id := NewLongID("evt_", now.Time)
-			if _, err := tx.ExecContext(ctx, q, c.account, c.inbox, id, EventMessageBlocked, c.testMode, string(data), now); err != nil {
-				return errIn("insert event", err)
-			}
-			notices = append(notices, notice{account: c.account, inbox: c.inbox, id: id, typ: EventMessageBlocked})
-		}
-		return s.notifyWebhooks(ctx, tx, notices, now)
-	})
+	err := s.inTx(ctx, "record a blocked message", func(tx *sqlx.Tx) error { return s.insertEvents(ctx, tx, refused.blocked) })
 	if err == nil {
 		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	}
 	return err
 }
 
-// Error implements error.
 func (e *ListError) Error() string {
 	who := e.Param
 	if who == "" {
@@ -388,8 +343,9 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 				if trusted, _ := l.Of(h.msg.FromEmail, true); trusted != mail.ListBlock && h.mayBeAuthentic() {
 					why.Temporary = true
 				}
-				why.blocked = append(why.blocked, blockedCopy{
-					h.msg.AccountID, h.inbox.seq, BlockedEventData{From: h.msg.FromEmail, ListID: by.ID}, h.msg.TestMode,
+				why.blocked = append(why.blocked, newEvent{
+					notice{account: h.msg.AccountID, inbox: h.inbox.seq, typ: EventMessageBlocked}, h.msg.TestMode,
+					BlockedEventData{From: h.msg.FromEmail, ListID: by.ID},
 				})
 			case mail.ListApprove:
 				h.msg.Status = MessageQuarantined
@@ -408,34 +364,27 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 // CountQuarantined returns how many messages of the account are in quarantine, at most
 // limit.
 func (s *Store) CountQuarantined(ctx context.Context, accountID int64, limit int) (int, error) {
-	const q = `SELECT count(*) AS n FROM (SELECT m.seq FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
+	const q = `SELECT count(*) FROM (SELECT m.seq FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
 		WHERE m.account_id = $1 AND m.quarantined AND i.status <> 'deleted' LIMIT $2) x`
-	var row struct {
-		N int `db:"n"`
-	}
-	err := s.reads.One(ctx, &row, q, accountID, limit)
-	return row.N, s.wrap(err, "count messages in quarantine")
+	return fetch[int](ctx, s, s.reads.One, "count messages in quarantine", q, accountID, limit)
 }
 
 // ReleaseMessage takes a message out of quarantine: it is received now, with all that
 // follows. It returns ErrState if it is not in quarantine.
 func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMessage)) (Message, error) {
-	const (
-		q   = `SELECT raw, blob_key, snippet, extracted, auth, attachments, body FROM contents WHERE message_seq = $1`
-		sum = `SELECT coalesce(checksum, 0) FROM contents WHERE message_seq = $1`
-	)
+	const q = `SELECT raw, blob_key, snippet, extracted, auth, attachments, body, coalesce(checksum, 0) AS checksum FROM contents WHERE message_seq = $1`
 	if m.Status != MessageQuarantined {
 		return Message{}, fmt.Errorf("message %s is %s: %w", m.ID, m.Status, ErrState)
 	}
-	var c Content
-	if err := s.read.GetContext(ctx, &c, q, m.Seq); err != nil {
-		return Message{}, s.wrap(err, "content of the message")
+	stored, err := fetch[struct {
+		Content
+		Checksum int64 `db:"checksum"`
+	}](ctx, s, s.read.GetContext, "content of the message", q, m.Seq)
+	if err != nil {
+		return Message{}, err
 	}
-	var checked int64
-	if err := s.read.GetContext(ctx, &checked, sum, m.Seq); err != nil {
-		return Message{}, s.wrap(err, "content of the message")
-	}
-	c.BlobSum = uint32(checked >> 32) //nolint:gosec // the half of the raw message
+	c := stored.Content
+	c.BlobSum = uint32(stored.Checksum >> 32) //nolint:gosec // the half of the raw message
 	n := &NewMessage{Message: m}
 	n.Status, n.Content, n.FromEmail = MessageReceived, &c, strings.TrimPrefix(m.FromEmail, quarantineMark)
 	fold(n)
@@ -458,11 +407,7 @@ func (b *hotBatch) takeReleased(ctx context.Context) error {
 		if w.release == 0 {
 			continue
 		}
-		res, err := b.tx.ExecContext(ctx, q, w.release)
-		if err != nil {
-			return errIn("release", err)
-		}
-		if err := one(res, "message "+w.messages[0].msg.ID, ErrState); err != nil {
+		if err := oneRow("message "+w.messages[0].msg.ID, ErrState)(b.tx.ExecContext(ctx, q, w.release)); err != nil {
 			return itemState(i, err)
 		}
 	}
@@ -480,32 +425,22 @@ func (b *hotBatch) endReleases(ctx context.Context) error {
 		if err := b.rows.Flush(ctx); err != nil {
 			return errIn("insert rows", err)
 		}
-		for _, q := range []string{
-			`UPDATE events SET message_seq = $2 WHERE message_seq = $1`,
-			`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`,
-		} {
-			if _, err := b.tx.ExecContext(ctx, q, w.release, w.messages[0].msg.Seq); err != nil {
-				return errIn("release", err)
-			}
-		}
-		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
-			return err
-		}
 		var thread int64
 		if err := b.tx.GetContext(ctx, &thread, `SELECT thread_seq FROM messages WHERE seq = $1`, w.release); err != nil {
 			return errIn("release", err)
 		}
-		for _, q := range []struct {
-			sql string
-			arg int64
-		}{
-			{`DELETE FROM contents WHERE message_seq = $1`, w.release},
-			{`DELETE FROM messages WHERE seq = $1`, w.release},
-			{`DELETE FROM threads WHERE seq = $1`, thread},
-		} {
-			if _, err := b.tx.ExecContext(ctx, q.sql, q.arg); err != nil {
-				return errIn("release", err)
-			}
+		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
+			return err
+		}
+		err := execAll(ctx, b.tx, []statement{
+			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
+			{`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
+			{`DELETE FROM contents WHERE message_seq = $1`, []any{w.release}},
+			{`DELETE FROM messages WHERE seq = $1`, []any{w.release}},
+			{`DELETE FROM threads WHERE seq = $1`, []any{thread}},
+		})
+		if err != nil {
+			return errIn("release", err)
 		}
 	}
 	return nil

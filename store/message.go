@@ -170,7 +170,7 @@ func (s *Store) oneMessage(ctx context.Context, what, q string, args ...any) (Me
 // time, and remembers that for a day. Of two calls at once only one is the first.
 func (s *Store) TakeCode(ctx context.Context, accountID int64, caller, messageID string) (first bool, err error) {
 	const q = `INSERT INTO codes_taken (account_id, caller, message_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
-	n, err := s.sweep(ctx, "take code", q, accountID, caller, messageID, NewTime(s.now()))
+	n, err := s.exec(ctx, "take code", q, accountID, caller, messageID, NewTime(s.now()))
 	return n == 1, err
 }
 
@@ -180,9 +180,7 @@ func (s *Store) SweepTakenCodes(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	const q = `DELETE FROM codes_taken WHERE (account_id, caller, message_id) IN
-		(SELECT account_id, caller, message_id FROM codes_taken WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`
-	return s.sweep(ctx, "sweep taken codes", q, NewTime(s.now().Add(-takenCodeTTL)), sweepBatch)
+	return s.sweepBefore(ctx, "codes_taken", "account_id, caller, message_id", "created_at", NewTime(s.now().Add(-takenCodeTTL)))
 }
 
 // fill reads the content and the recipients of the messages.
@@ -191,11 +189,10 @@ func (s *Store) fill(ctx context.Context, ms []Message) error {
 }
 
 func (s *Store) fillWith(ctx context.Context, ms []Message, columns string) error {
-	bySeq := make(map[int64]*Message, len(ms))
+	bySeq := keyed(ms, seqOfMessage)
 	var all, out []int64
 	for i := range ms {
 		m := &ms[i]
-		bySeq[m.Seq] = m
 		if m.ExpiredAt == nil && m.Content == nil {
 			all = append(all, m.Seq)
 		}
@@ -345,12 +342,10 @@ type Body struct {
 // NewAttachments returns a copy of the attachments of a parsed message with new ids.
 // It is never nil.
 func NewAttachments(list []mail.Attachment, now time.Time) []mail.Attachment {
-	out := make([]mail.Attachment, len(list))
-	for i, a := range list {
+	return each(list, func(a mail.Attachment) mail.Attachment {
 		a.ID = NewID("att_", now)
-		out[i] = a
-	}
-	return out
+		return a
+	})
 }
 
 // Content is the part of a message that retention deletes.

@@ -15,12 +15,9 @@ import (
 // of a page are bounded.
 func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List[Message], error) {
 	scope := f.scope()
-	before := position{at: maxPosition, seq: maxPosition}
-	if p.Cursor != "" {
-		var err error
-		if before, err = s.cursors.read(scope, p.Cursor); err != nil {
-			return List[Message]{}, err
-		}
+	before, err := s.before(scope, p.Cursor)
+	if err != nil {
+		return List[Message]{}, err
 	}
 	streams, err := s.streams(ctx, &f)
 	if err != nil || len(streams) == 0 {
@@ -95,11 +92,7 @@ func (s *Store) streams(ctx context.Context, f *MessageFilter) ([]stream, error)
 	case f.InboxIDs == nil:
 		return []stream{{"m.account_id", f.AccountID}}, nil
 	}
-	var all []stream
-	for _, seq := range f.inboxes {
-		all = append(all, stream{"m.inbox_seq", seq})
-	}
-	return all, nil
+	return each(f.inboxes, func(seq int64) stream { return stream{"m.inbox_seq", seq} }), nil
 }
 
 // findThread looks up the thread that the filter names, among what it may see.
@@ -107,9 +100,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 	if storable(f.ThreadID) != f.ThreadID {
 		return nil
 	}
-	w := &where{}
-	w.add("t.id = ?", f.ThreadID)
-	w.add("i.status <> 'deleted'")
+	w := conditions("t.id = ? AND i.status <> 'deleted'", f.ThreadID)
 	if f.InboxSeq != 0 {
 		w.add("t.inbox_seq = ?", f.InboxSeq)
 	} else {
@@ -118,23 +109,17 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 	if f.InboxIDs != nil {
 		w.in("i.id", f.InboxIDs)
 	}
-	var seqs []int64
-	err := s.reads.All(ctx, &seqs, `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
+	seqs, err := fetch[[]int64](ctx, s, s.reads.All, "thread", `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
 	if len(seqs) == 1 {
 		f.threadSeq = seqs[0]
 	}
-	return s.wrap(err, "thread")
+	return err
 }
 
-// inboxSeqs are the numbers of those of the inboxes that are there.
 func (s *Store) inboxSeqs(ctx context.Context, accountID int64, ids []string) ([]int64, error) {
-	w := &where{}
-	w.add("account_id = ?", accountID)
-	w.add("status <> 'deleted'")
+	w := conditions("account_id = ? AND status <> 'deleted'", accountID)
 	w.in("id", ids)
-	var seqs []int64
-	err := s.read.SelectContext(ctx, &seqs, `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
-	return seqs, s.wrap(err, "inboxes")
+	return fetch[[]int64](ctx, s, s.read.SelectContext, "inboxes", `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
 }
 
 // scanStreams merges the streams, newest first. A message that is deleted
@@ -159,11 +144,7 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 	if len(all) > limit {
 		all, end = all[:limit], &all[limit-1]
 	}
-	seqs := make([]int64, len(all))
-	for i, p := range all {
-		seqs[i] = p.seq
-	}
-	ms, err := s.messagesBySeq(ctx, seqs, nil, !f.WithText)
+	ms, err := s.messagesBySeq(ctx, each(all, func(p position) int64 { return p.seq }), nil, !f.WithText)
 	slices.SortFunc(ms, func(a, b Message) int { return b.position().compare(a.position()) })
 	return found{ms, end}, err
 }

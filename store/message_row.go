@@ -82,7 +82,6 @@ type (
 	shortNumber int
 )
 
-// Scan implements sql.Scanner.
 func (n *number) Scan(src any) error {
 	v, ok := src.(int64)
 	if !ok && src != nil {
@@ -92,7 +91,6 @@ func (n *number) Scan(src any) error {
 	return nil
 }
 
-// Scan implements sql.Scanner.
 func (n *shortNumber) Scan(src any) error {
 	var v number
 	err := v.Scan(src)
@@ -103,7 +101,6 @@ func (n *shortNumber) Scan(src any) error {
 // orNil is a column that may be NULL.
 type orNil[T any] struct{ to **T }
 
-// Scan implements sql.Scanner.
 func (o orNil[T]) Scan(src any) error {
 	if src == nil {
 		return nil // the row was empty before
@@ -122,7 +119,6 @@ func (o orNil[T]) Scan(src any) error {
 // orEmptyText is a text column that is NULL when a joined row is missing.
 type orEmptyText struct{ to *string }
 
-// Scan implements sql.Scanner.
 func (o orEmptyText) Scan(src any) error {
 	switch v := src.(type) {
 	case nil:
@@ -139,7 +135,6 @@ func (o orEmptyText) Scan(src any) error {
 // orEmptyJSON is a JSON column that is NULL when a joined row is missing.
 type orEmptyJSON[T any] struct{ to *JSON[T] }
 
-// Scan implements sql.Scanner.
 func (o orEmptyJSON[T]) Scan(src any) error {
 	if src == nil {
 		return nil

@@ -72,20 +72,14 @@ func (s *Store) RegisterClient(ctx context.Context, name string, redirectURIs []
 	now := s.now()
 	c := OAuthClient{ID: NewID("app_", now), Name: name, RedirectURIs: JSON[[]string]{V: redirectURIs}, CreatedAt: NewTime(now)}
 	return c, s.inTx(ctx, "register application", func(tx *sqlx.Tx) error {
-		if _, err := tx.ExecContext(ctx, old, MaxWaitingClients-1); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, q, c.ID, c.Name, c.RedirectURIs, c.CreatedAt)
-		return err
+		return execAll(ctx, tx, []statement{{old, []any{MaxWaitingClients - 1}}, {q, []any{c.ID, c.Name, c.RedirectURIs, c.CreatedAt}}})
 	})
 }
 
 // OAuthClient returns the application with an id.
 func (s *Store) OAuthClient(ctx context.Context, id string) (OAuthClient, error) {
 	const q = `SELECT id, name, redirect_uris, created_at FROM oauth_clients WHERE id = $1`
-	var c OAuthClient
-	err := s.read.GetContext(ctx, &c, q, id)
-	return c, s.wrap(err, "application")
+	return fetch[OAuthClient](ctx, s, s.read.GetContext, "application", q, id)
 }
 
 // AddGrant stores what a person approved, with the hash of its authorization code. It
@@ -98,14 +92,10 @@ func (s *Store) AddGrant(ctx context.Context, g Grant) error {
 	)
 	now := s.now()
 	return s.inTx(ctx, "add grant", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, approve, g.ClientID, NewTime(now))
-		if err != nil {
+		if err := oneRow("application", ErrNotFound)(tx.ExecContext(ctx, approve, g.ClientID, NewTime(now))); err != nil {
 			return err
 		}
-		if err := one(res, "application", ErrNotFound); err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, q, g.AccountID, g.ClientID, g.RedirectURI, g.Resource, g.Challenge, g.Rights, g.CodeHash, NewTime(now.Add(AuthorizationCodeTTL)))
+		_, err := tx.ExecContext(ctx, q, g.AccountID, g.ClientID, g.RedirectURI, g.Resource, g.Challenge, g.Rights, g.CodeHash, NewTime(now.Add(AuthorizationCodeTTL)))
 		return err
 	})
 }
@@ -207,9 +197,7 @@ func (s *Store) KeyByAccessToken(ctx context.Context, hash []byte, resource stri
 	const q = `SELECT ` + keyColumns + ` FROM api_keys
 		WHERE seq = (SELECT key_seq FROM oauth_grants WHERE access_hash = $1 AND access_expires_at > $2 AND resource = $3)
 		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
-	var k Key
-	err := s.reads.One(ctx, &k, q, hash, NewTime(s.now()), resource)
-	return k, s.wrap(err, "access token")
+	return fetch[Key](ctx, s, s.reads.One, "access token", q, hash, NewTime(s.now()), resource)
 }
 
 // RevokeGrant revokes the key of the client's grant that has the access token, or the
@@ -257,9 +245,7 @@ func (s *Store) Applications(ctx context.Context, accountID int64) ([]Applicatio
 	const q = `SELECT ` + keyColumns + `, (SELECT redirect_uri FROM oauth_grants WHERE key_seq = api_keys.seq) AS redirect_uri
 		FROM api_keys WHERE account_id = $1 AND revoked_at IS NULL AND seq IN (SELECT key_seq FROM oauth_grants WHERE account_id = $1)
 		ORDER BY seq DESC LIMIT $2`
-	var all []Application
-	err := s.reads.All(ctx, &all, q, accountID, maxApplications)
-	return all, s.wrap(err, "connected applications")
+	return fetch[[]Application](ctx, s, s.reads.All, "connected applications", q, accountID, maxApplications)
 }
 
 // SweepGrants deletes some of the authorization codes that have expired and of the
@@ -295,5 +281,5 @@ func (s *Store) SweepGrants(ctx context.Context) (int, error) {
 	if err != nil || len(ended) > 0 {
 		return len(ended), err
 	}
-	return s.sweep(ctx, "sweep applications", clients, NewTime(now.Add(-ClientWaitTTL)), NewTime(now.Add(-ClientTTL)))
+	return s.exec(ctx, "sweep applications", clients, NewTime(now.Add(-ClientWaitTTL)), NewTime(now.Add(-ClientTTL)))
 }

@@ -187,14 +187,7 @@ const (
 
 // SentTo returns a recipient by all of its numbers, or ErrNotFound.
 func (s *Store) SentTo(ctx context.Context, accountID, messageSeq, recipientSeq int64) (SentTo, error) {
-	all, err := s.sent(ctx, sentTo, accountID, messageSeq, recipientSeq)
-	if err == nil && len(all) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return SentTo{}, s.wrap(err, "recipient of a report")
-	}
-	return all[0], nil
+	return s.sentOne(ctx, "recipient of a report", sentTo, accountID, messageSeq, recipientSeq)
 }
 
 // SentByHeader returns the recipients of the mail that was sent from an inbox
@@ -207,12 +200,17 @@ func (s *Store) SentByHeader(ctx context.Context, in Mailbox, headerID string) (
 // SentEmail returns the only recipient of an email. It returns ErrNotFound if the
 // email does not exist or has several recipients.
 func (s *Store) SentEmail(ctx context.Context, accountID int64, id string) (SentTo, error) {
-	all, err := s.sent(ctx, sentEmail, accountID, id)
+	return s.sentOne(ctx, "tracked email", sentEmail, accountID, id)
+}
+
+// sentOne returns the only recipient that q finds, or ErrNotFound.
+func (s *Store) sentOne(ctx context.Context, what, q string, args ...any) (SentTo, error) {
+	all, err := s.sent(ctx, q, args...)
 	if err == nil && len(all) != 1 {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return SentTo{}, s.wrap(err, "tracked email")
+		return SentTo{}, s.wrap(err, what)
 	}
 	return all[0], nil
 }

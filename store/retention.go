@@ -294,8 +294,7 @@ func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	const q = `DELETE FROM drafts WHERE seq IN (SELECT seq FROM drafts WHERE expired_at <= $1 ORDER BY expired_at LIMIT $2)`
-	return s.sweep(ctx, "delete old drafts", q, NewTime(s.now().Add(-RecordTTL)), sweepBatch)
+	return s.sweepBefore(ctx, "drafts", "seq", "expired_at", NewTime(s.now().Add(-RecordTTL)))
 }
 
 // ExpireEmails does one step of deleting, in one short transaction, the content of

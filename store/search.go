@@ -41,22 +41,15 @@ func (s *Store) searchFloor(ctx context.Context, f *MessageFilter) (int64, error
 	if f.Since == nil {
 		return 0, nil
 	}
-	w := &where{}
+	w := conditions("created_at >= ?", NewTime(f.Since.Add(-searchSkew)))
 	if f.InboxSeq != 0 {
 		w.add("inbox_seq = ?", f.InboxSeq)
 	} else {
 		w.add("account_id = ?", f.AccountID)
 	}
-	w.add("created_at >= ?", NewTime(f.Since.Add(-searchSkew)))
-	var seqs []int64
 	q := `SELECT seq FROM messages` + w.sql() + ` ORDER BY created_at, seq LIMIT 1`
-	if err := s.reads.All(ctx, &seqs, q, w.args...); err != nil {
-		return 0, s.wrap(err, "search")
-	}
-	if len(seqs) == 0 {
-		return math.MaxInt64, nil
-	}
-	return seqs[0], nil
+	seqs, err := fetch[[]int64](ctx, s, s.reads.All, "search", q, w.args...)
+	return append(seqs, math.MaxInt64)[0], err
 }
 
 // searcher is one page of a search.
@@ -161,19 +154,13 @@ func head(seqs []int64) int64 {
 // look adds the candidates that match to the page. The page ends when it is full
 // or has read enough.
 func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err error) {
-	seqs := make([]int64, len(cs))
-	for i, c := range cs {
-		seqs[i] = c.seq
-	}
+	seqs := each(cs, func(c candidate) int64 { return c.seq })
 	reads := slices.ContainsFunc(cs, func(c candidate) bool { return c.read })
 	ms, err := sr.store.messagesBySeq(ctx, seqs, sr.filter, !reads && !sr.filter.WithText)
 	if err != nil {
 		return false, err
 	}
-	bySeq := make(map[int64]*Message, len(ms))
-	for i := range ms {
-		bySeq[ms[i].Seq] = &ms[i]
-	}
+	bySeq := keyed(ms, seqOfMessage)
 	for i, c := range cs {
 		m := bySeq[c.seq]
 		if m == nil || m.ExpiredAt != nil {
@@ -265,11 +252,7 @@ func (f *MessageFilter) marks() [][]string {
 	if f.InboxSeq != 0 {
 		groups = append(groups, []string{markInbox(f.InboxSeq)})
 	} else if len(f.inboxes) > 0 && len(f.inboxes) <= maxMarks {
-		var visible []string
-		for _, seq := range f.inboxes {
-			visible = append(visible, markInbox(seq))
-		}
-		groups = append(groups, visible)
+		groups = append(groups, each(f.inboxes, markInbox))
 	}
 	switch {
 	case f.Direction != "":
@@ -407,11 +390,8 @@ func distinct(text string) []string {
 	return slices.Compact(words)
 }
 
-// indexWaits reports whether there is anything to index.
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
-	var waits bool
-	err := s.reads.One(ctx, &waits, `SELECT EXISTS (SELECT 1 FROM search_tail)`)
-	return waits, s.wrap(err, "look for messages to index")
+	return fetch[bool](ctx, s, s.reads.One, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM search_tail)`)
 }
 
 // renewIndex takes or renews the right to fill the index.
@@ -421,55 +401,33 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 		take = `UPDATE search_lease SET holder = $1, until = $3 WHERE holder = $1 OR until < $2`
 	)
 	now := s.now()
-	var n int64
-	if err := s.reads.One(ctx, &n, mine, holder, NewTime(now.Add(indexLease/2))); err != nil {
-		return false, s.wrap(err, "hold the index")
+	n, err := fetch[int](ctx, s, s.reads.One, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
+	if err == nil && n == 0 {
+		n, err = s.execKeepCache(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
 	}
-	if n > 0 {
-		return true, nil
-	}
-	err := s.inTxKeepCache(ctx, "hold the index", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, take, holder, NewTime(now), NewTime(now.Add(indexLease)))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
 	return n > 0, err
 }
 
 // ReleaseIndex stops the right to fill the index, so that another node, or the
 // next start, need not wait for it.
 func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
-	const q = `UPDATE search_lease SET until = 0 WHERE holder = $1`
-	return s.inTxKeepCache(ctx, "let the index go", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, holder)
-		return err
-	})
+	_, err := s.execKeepCache(ctx, "let the index go", `UPDATE search_lease SET until = 0 WHERE holder = $1`, holder)
+	return err
 }
 
 // unindexed returns the oldest messages that are to be indexed, without their
 // content. Of one that is gone there is the number alone.
 func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 	const list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT $1`
-	var waiting []Message
-	if err := s.reads.All(ctx, &waiting, list, limit); err != nil {
-		return nil, s.wrap(err, "read what to index")
-	}
-	if len(waiting) == 0 {
-		return nil, nil
-	}
-	seqs := make([]int64, len(waiting))
-	bySeq := make(map[int64]*Message, len(waiting))
-	for i := range waiting {
-		m := &waiting[i]
-		seqs[i], bySeq[m.Seq] = m.Seq, m
-	}
-	ms, err := s.messagesBySeq(ctx, seqs, nil, false)
+	waiting, err := fetch[[]Message](ctx, s, s.reads.All, "read what to index", list, limit)
 	if err != nil {
 		return nil, err
 	}
+	ms, err := s.messagesBySeq(ctx, each(waiting, func(m Message) int64 { return m.Seq }), nil, false)
+	if err != nil {
+		return nil, err
+	}
+	bySeq := keyed(waiting, seqOfMessage)
 	for _, m := range ms {
 		*bySeq[m.Seq] = m
 	}
@@ -480,11 +438,8 @@ func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 // right to do so was lost.
 func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms []Message, words [][]string) error {
 	const renew = `UPDATE search_lease SET until = $2 WHERE holder = $1`
-	res, err := tx.ExecContext(ctx, renew, holder, NewTime(s.now().Add(indexLease)))
+	err := oneRow("right to fill the index", ErrUnavailable)(tx.ExecContext(ctx, renew, holder, NewTime(s.now().Add(indexLease))))
 	if err != nil {
-		return err
-	}
-	if err := one(res, "right to fill the index", ErrUnavailable); err != nil {
 		return err
 	}
 	waiting, err := s.takeWaiting(ctx, tx, ms)
@@ -519,34 +474,15 @@ func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms [
 // that were still in it.
 func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map[int64]bool, error) {
 	const q = `DELETE FROM search_tail WHERE message_seq IN (%s) RETURNING message_seq`
-	seqs := make([]int64, len(ms))
-	for i := range ms {
-		seqs[i] = ms[i].Seq
-	}
 	var taken []int64
-	if err := tx.SelectContext(ctx, &taken, fmt.Sprintf(q, engine.Numbers(seqs))); err != nil {
-		return nil, err
-	}
-	waiting := make(map[int64]bool, len(taken))
-	for _, seq := range taken {
-		waiting[seq] = true
-	}
-	return waiting, nil
+	err := tx.SelectContext(ctx, &taken, fmt.Sprintf(q, engine.Numbers(each(ms, func(m Message) int64 { return m.Seq }))))
+	return set(taken), err
 }
 
 // SweepIndex removes index buckets without messages, and returns their number.
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
-	var n int64
-	err := s.inTxKeepCache(ctx, "sweep the index", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q)
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return int(n), err
+	return s.execKeepCache(ctx, "sweep the index", q)
 }
 
 const (

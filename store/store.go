@@ -14,6 +14,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -140,9 +141,7 @@ type Store struct {
 // Open connects and checks that the schema is there (see Migrate). The store
 // must be closed after use.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.StatementTimeout == 0 {
-		cfg.StatementTimeout = engine.StatementTimeout
-	}
+	cfg.StatementTimeout = cmp.Or(cfg.StatementTimeout, engine.StatementTimeout)
 	s, err := connect(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -156,9 +155,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if _, err := s.serverClock(ctx, s.read); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if s.emailRetention = cfg.EmailRetention; s.emailRetention == 0 {
-		s.emailRetention = DefaultEmailRetention
-	}
+	s.emailRetention = cmp.Or(cfg.EmailRetention, DefaultEmailRetention)
 	s.unmerged.Store(true)   // the last run may have left some
 	s.unscrubbed.Store(true) // by the process before
 	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
@@ -184,14 +181,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cfg.Log, watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
+	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}
 	s.guard.off, s.guard.mono = cfg.TrustNow, newMono()
-	if s.log == nil {
-		s.log = slog.Default()
-	}
 	var err error
 	if s.plans, err = newPlans(cfg.Plans, cfg.DefaultPlan); err != nil {
 		return nil, err
@@ -421,12 +415,11 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, error) {
 	const q = `SELECT ` + domainColumns + ` FROM domains
 		WHERE ($1 = '' AND status = 'verified') OR domain = $1 ORDER BY seq DESC LIMIT $2`
-	var rows []Domain
-	err := s.read.SelectContext(ctx, &rows, q, name, n)
+	rows, err := fetch[[]Domain](ctx, s, s.read.SelectContext, "find domains", q, name, n)
 	if err == nil {
-		err = readDomainKeys(ctx, s.read, rows)
+		err = s.wrap(readDomainKeys(ctx, s.read, rows), "find domains")
 	}
-	return rows, s.wrap(err, "find domains")
+	return rows, err
 }
 
 // FailingWebhooks returns up to n webhook endpoints of all accounts, oldest
@@ -435,9 +428,7 @@ func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, 
 func (s *Store) FailingWebhooks(ctx context.Context, before time.Time, n int) ([]Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints
 		WHERE (active AND failing_since <= $1) OR disabled_reason IS NOT NULL ORDER BY seq LIMIT $2`
-	var rows []Webhook
-	err := s.read.SelectContext(ctx, &rows, q, NewTime(before), n)
-	return rows, s.wrap(err, "failing webhooks")
+	return fetch[[]Webhook](ctx, s, s.read.SelectContext, "failing webhooks", q, NewTime(before), n)
 }
 
 // What is wrong with the schema of a database that cannot be opened.
@@ -458,7 +449,7 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := refuseNewer(ctx, p); err != nil {
+	if _, err := refuseNewer(ctx, p); err != nil {
 		return 0, err
 	}
 	for began := time.Now(); ; {
@@ -497,11 +488,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseNewer(ctx, p); err != nil {
+	if s.schema, err = refuseNewer(ctx, p); err != nil {
 		return err
-	}
-	if _, s.schema, err = p.GetVersions(ctx); err != nil {
-		return s.wrap(err, "read the schema version")
 	}
 	pending, err := p.HasPending(ctx)
 	if err != nil {
@@ -513,15 +501,17 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-func refuseNewer(ctx context.Context, p *goose.Provider) error {
+// refuseNewer refuses a schema that is newer than this program's, and returns the version
+// of that.
+func refuseNewer(ctx context.Context, p *goose.Provider) (want int64, err error) {
 	have, want, err := p.GetVersions(ctx)
 	if err != nil {
-		return fmt.Errorf("read the schema version: %w", err)
+		return 0, fmt.Errorf("read the schema version: %w", err)
 	}
 	if have > want {
-		return fmt.Errorf("the database schema is at version %d and this program's at %d: %w", have, want, ErrSchemaNew)
+		return 0, fmt.Errorf("the database schema is at version %d and this program's at %d: %w", have, want, ErrSchemaNew)
 	}
-	return nil
+	return want, nil
 }
 
 // ErrSecret means that the installation secret is not the one that the database was
@@ -625,6 +615,75 @@ func (s *Store) wrap(err error, what string) error {
 func (s *Store) unavailable(err error) bool {
 	f := s.engine.Fault(err)
 	return f == engine.Unavailable || f == engine.Locked
+}
+
+// fetch returns what a query finds. run is One or All of Store.reads, or GetContext or
+// SelectContext of Store.read.
+func fetch[T any](ctx context.Context, s *Store, run func(context.Context, any, string, ...any) error, what, q string, args ...any) (found T, err error) {
+	err = run(ctx, &found, q, args...)
+	return found, s.wrap(err, what)
+}
+
+// exec runs a statement in a transaction of its own and returns how many rows it changed.
+func (s *Store) exec(ctx context.Context, what, q string, args ...any) (n int, err error) {
+	err = s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+		n, err = affected(tx.ExecContext(ctx, q, args...))
+		return err
+	})
+	return n, err
+}
+
+// execOne is exec for a statement that changes exactly one row. It returns ErrNotFound
+// if it changes none; row names it.
+func (s *Store) execOne(ctx context.Context, what, row, q string, args ...any) error {
+	return s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+		return oneRow(row, ErrNotFound)(tx.ExecContext(ctx, q, args...))
+	})
+}
+
+// execKeepCache is exec with inTxKeepCache.
+func (s *Store) execKeepCache(ctx context.Context, what, q string, args ...any) (n int, err error) {
+	err = s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
+		n, err = affected(tx.ExecContext(ctx, q, args...))
+		return err
+	})
+	return n, err
+}
+
+// statement is a statement with its arguments.
+type statement struct {
+	q    string
+	args []any
+}
+
+// execAll runs statements one after the other.
+func execAll(ctx context.Context, tx *sqlx.Tx, all []statement) error {
+	for _, st := range all {
+		if _, err := tx.ExecContext(ctx, st.q, st.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// affected returns how many rows a statement has changed.
+func affected(res sql.Result, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// oneRow returns a function that turns the result of a statement that should have
+// changed exactly one row into an error when it did not.
+func oneRow(what string, missing error) func(sql.Result, error) error {
+	return func(res sql.Result, err error) error {
+		if err != nil {
+			return err
+		}
+		return one(res, what, missing)
+	}
 }
 
 // one turns an UPDATE that should have touched exactly one row into an error

@@ -127,17 +127,14 @@ func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[i
 // Suppressed returns those of the addresses, in any of their spellings, that the account does not
 // send mail of the category to. It is empty for messages of inboxes.
 func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []string, mail Category) ([]string, error) {
-	var w where
-	w.add("account_id = ?", accountID)
+	w := conditions("account_id = ?", accountID)
 	w.in("email_fold", addresses)
 	w.in("category", suppressing(mail))
 	read := s.read.SelectContext
 	if len(addresses) == 1 { // as most mail has
 		read = s.reads.All
 	}
-	var found []string
-	err := read(ctx, &found, `SELECT email_fold FROM suppressions`+w.sql(), w.args...)
-	return found, s.wrap(err, "who is suppressed")
+	return fetch[[]string](ctx, s, read, "who is suppressed", `SELECT email_fold FROM suppressions`+w.sql(), w.args...)
 }
 
 // Addressee is a recipient of an account's mail.
@@ -159,9 +156,9 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 		pairs[i] = "(cast(" + w.arg(a.AccountID) + " AS bigint), " + w.arg(a.EmailFold) + ")"
 	}
 	q := `SELECT account_id, email_fold, category FROM suppressions WHERE (account_id, email_fold) IN (VALUES ` + strings.Join(pairs, ", ") + `)`
-	var rows []Suppression
-	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
-		return nil, s.wrap(err, "who is suppressed")
+	rows, err := fetch[[]Suppression](ctx, s, s.read.SelectContext, "who is suppressed", q, w.args...)
+	if err != nil {
+		return nil, err
 	}
 	for i, a := range all {
 		found[i] = slices.ContainsFunc(rows, func(sup Suppression) bool {
@@ -173,24 +170,14 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 
 // ListSuppressions returns a page of the account's list, newest first.
 func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (List[Suppression], error) {
-	const q = `SELECT ` + suppressionColumns + ` FROM suppressions WHERE account_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
-	scope := fmt.Sprintf("suppressions/%d", accountID)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[Suppression]{}, err
-	}
-	var rows []Suppression
-	if err := s.reads.All(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
-		return List[Suppression]{}, s.wrap(err, "list suppressions")
-	}
-	return page(s, scope, p.Limit, rows, func(sup Suppression) position { return position{seq: sup.Seq} }), nil
+	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d", accountID), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
+		conditions("account_id = ?", accountID), "seq", func(sup Suppression) int64 { return sup.Seq })
 }
 
 // DeleteSuppression takes an address, in all of its spellings, off the account's list,
 // and returns an entry that it had. It returns ErrNotFound if it was not there.
 func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spellings ...string) (Suppression, error) {
-	var w where
-	w.add("account_id = ?", accountID)
+	w := conditions("account_id = ?", accountID)
 	w.in("email_fold", spellings)
 	var deleted []Suppression
 	err := s.inTx(ctx, "delete suppression", func(tx *sqlx.Tx) error {

@@ -52,7 +52,7 @@ func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration) (
 	next := fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM %s WHERE seq > $1 ORDER BY seq LIMIT $2) page`, table)
 	for range sweepPages {
 		after := s.sweeping.get(table)
-		n, err := s.sweep(ctx, "sweep "+table, remove, old, after, sweepBatch)
+		n, err := s.exec(ctx, "sweep "+table, remove, old, after, sweepBatch)
 		if err != nil || n > 0 {
 			return n, err
 		}
@@ -68,26 +68,21 @@ func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration) (
 	return 0, nil
 }
 
-// sweep deletes by one statement and returns how many rows went.
-func (s *Store) sweep(ctx context.Context, what, query string, args ...any) (int, error) {
-	var n int64
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return int(n), err
+// sweepBefore deletes the oldest rows of a table, at most sweepBatch, whose column is not
+// after a time, and returns how many. key lists the columns of the primary key.
+func (s *Store) sweepBefore(ctx context.Context, table, key, column string, until any) (int, error) {
+	q := `DELETE FROM ` + table + ` WHERE (` + key + `) IN
+		(SELECT ` + key + ` FROM ` + table + ` WHERE ` + column + ` <= $1 ORDER BY ` + column + ` LIMIT $2)`
+	return s.exec(ctx, "sweep "+table, q, until, sweepBatch)
 }
 
-// sweepAll repeats a statement until it changes no more rows. Each time is a
-// short transaction of its own.
-func (s *Store) sweepAll(ctx context.Context, what, query string, args ...any) error {
+// execRepeatedly repeats a statement until it changes no more rows, and returns how many
+// it has changed. Each time is a short transaction of its own.
+func (s *Store) execRepeatedly(ctx context.Context, what, q string, args ...any) (all int64, err error) {
 	for {
-		if n, err := s.sweep(ctx, what, query, args...); n == 0 || err != nil {
-			return err
+		n, err := s.exec(ctx, what, q, args...)
+		if all += int64(n); n == 0 || err != nil {
+			return all, err
 		}
 	}
 }
@@ -98,10 +93,7 @@ func (s *Store) sweepAll(ctx context.Context, what, query string, args ...any) e
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
 	s.unscrubbed.Store(true)
-	seqs, ids := seqsOf(old), make([]string, len(old))
-	for i, m := range old {
-		ids[i] = m.ID
-	}
+	seqs, ids := seqsOf(old), each(old, func(m oldMessage) string { return m.ID })
 	var blobs []string
 	err := selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
 	if err != nil {
@@ -202,12 +194,47 @@ func seqsOf(ms []oldMessage) []int64 {
 	return rising(ms, func(m oldMessage) int64 { return m.Seq })
 }
 
-// rising returns the different values of f in rising order.
-func rising[T any, V cmp.Ordered](rows []T, f func(T) V) []V {
+// each returns the values of f in the order of the rows.
+func each[T, V any](rows []T, f func(T) V) []V {
 	vs := make([]V, len(rows))
 	for i, r := range rows {
 		vs[i] = f(r)
 	}
+	return vs
+}
+
+// keyed returns the rows by their keys.
+func keyed[T any, K comparable](rows []T, key func(*T) K) map[K]*T {
+	m := make(map[K]*T, len(rows))
+	for i := range rows {
+		m[key(&rows[i])] = &rows[i]
+	}
+	return m
+}
+
+// valued is keyed with copies of the rows.
+func valued[T any, K comparable](rows []T, key func(*T) K) map[K]T {
+	m := make(map[K]T, len(rows))
+	for i := range rows {
+		m[key(&rows[i])] = rows[i]
+	}
+	return m
+}
+
+// set returns the set of the keys.
+func set[K comparable](keys []K) map[K]bool {
+	m := make(map[K]bool, len(keys))
+	for _, k := range keys {
+		m[k] = true
+	}
+	return m
+}
+
+func seqOfMessage(m *Message) int64 { return m.Seq }
+
+// rising returns the different values of f in rising order.
+func rising[T any, V cmp.Ordered](rows []T, f func(T) V) []V {
+	vs := each(rows, f)
 	slices.Sort(vs)
 	return slices.Compact(vs)
 }
@@ -275,12 +302,7 @@ func (s *Store) keepPlace(ctx context.Context, tx *sqlx.Tx, messageSeq int64) er
 // SweepDeleted deletes some of the places that were kept for longer than
 // DeletedTTL, and returns how many; 0 means that there were none.
 func (s *Store) SweepDeleted(ctx context.Context) (int, error) {
-	const q = `DELETE FROM deleted_messages WHERE id IN (SELECT id FROM deleted_messages WHERE deleted_at <= $1 ORDER BY deleted_at LIMIT $2)`
-	n, err := s.sweep(ctx, "sweep deleted messages", q, NewTime(s.now().Add(-DeletedTTL)), sweepBatch)
-	if err != nil {
-		return n, fmt.Errorf("places of deleted messages: %w", err)
-	}
-	return n, nil
+	return s.sweepBefore(ctx, "deleted_messages", "id", "deleted_at", NewTime(s.now().Add(-DeletedTTL)))
 }
 
 // turnPrefix begins the names of the settings that say when the next round of
@@ -322,14 +344,6 @@ func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) 
 	if s.engine.Alone() {
 		return s.turns.take(work, now, next), nil
 	}
-	var n int64
-	err := s.inTx(ctx, "take a turn", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, turnPrefix+work, NewTime(next), NewTime(now))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
+	n, err := s.exec(ctx, "take a turn", q, turnPrefix+work, NewTime(next), NewTime(now))
 	return n == 1, err
 }

@@ -43,9 +43,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Tem
 // Template returns the account's template.
 func (s *Store) Template(ctx context.Context, accountID int64, id string) (Template, error) {
 	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
-	var t Template
-	err := s.reads.One(ctx, &t, q, accountID, id)
-	return t, s.wrap(err, "template")
+	return fetch[Template](ctx, s, s.reads.One, "template", q, accountID, id)
 }
 
 // ListTemplates returns a page of the account's templates, newest first. A page
@@ -115,11 +113,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, 
 func (s *Store) DeleteTemplate(ctx context.Context, accountID int64, id string) error {
 	const q = `DELETE FROM templates WHERE account_id = $1 AND id = $2`
 	return s.inTx(ctx, "delete template", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, accountID, id)
-		if err != nil {
-			return err
-		}
-		if err := one(res, "template "+id, ErrNotFound); err != nil {
+		if err := oneRow("template "+id, ErrNotFound)(tx.ExecContext(ctx, q, accountID, id)); err != nil {
 			return err
 		}
 		return s.dropCachedResponses(ctx, tx, id)

@@ -373,21 +373,18 @@ const (
 // message first.
 func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread], error) {
 	scope := fmt.Sprintf("threads/%d/%d", in.AccountID, in.Seq)
-	before := position{at: maxPosition, seq: maxPosition}
-	if p.Cursor != "" {
-		var err error
-		if before, err = s.cursors.read(scope, p.Cursor); err != nil {
-			return List[Thread]{}, err
-		}
+	before, err := s.before(scope, p.Cursor)
+	if err != nil {
+		return List[Thread]{}, err
 	}
 	q := listedThreads + ` AND (t.last_message_at, t.seq) < ($2, $3)` + andMessages +
 		` ORDER BY last_message_at DESC, seq DESC LIMIT $4`
-	var rows []Thread
-	if err := s.reads.All(ctx, &rows, q, in.Seq, before.at, before.seq, p.Limit+1); err != nil {
-		return List[Thread]{}, s.wrap(err, "list threads")
+	rows, err := fetch[[]Thread](ctx, s, s.reads.All, "list threads", q, in.Seq, before.at, before.seq, p.Limit+1)
+	if err != nil {
+		return List[Thread]{}, err
 	}
 	l := page(s, scope, p.Limit, rows, func(t Thread) position { return position{t.LastMessageAt.UnixMicro(), t.Seq} })
-	err := s.fillLatest(ctx, l.Rows)
+	err = s.fillLatest(ctx, l.Rows)
 	l.Rows = slices.DeleteFunc(l.Rows, func(t Thread) bool { return t.Latest.Seq == 0 }) // deleted meanwhile
 	return l, err
 }
@@ -411,20 +408,12 @@ func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Mess
 	return one[0], l.Rows, err
 }
 
-// fillLatest reads the latest messages of the threads.
 func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {
-	seqs := make([]int64, len(ts))
-	for i, t := range ts {
-		seqs[i] = t.LatestSeq
-	}
-	ms, err := s.messagesBySeq(ctx, seqs, nil, true)
+	ms, err := s.messagesBySeq(ctx, each(ts, func(t Thread) int64 { return t.LatestSeq }), nil, true)
 	if err != nil {
 		return err
 	}
-	bySeq := make(map[int64]*Message, len(ms))
-	for i := range ms {
-		bySeq[ms[i].Seq] = &ms[i]
-	}
+	bySeq := keyed(ms, seqOfMessage)
 	for i := range ts {
 		if m := bySeq[ts[i].LatestSeq]; m != nil {
 			ts[i].Latest = *m
@@ -593,7 +582,6 @@ func (w *threadWrite) list(t *hotThread) {
 	}
 }
 
-// meet adds to the people of a thread.
 func (t *hotThread) meet(people []string) {
 	for _, p := range people {
 		if len(t.people) < maxParticipants && !slices.Contains(t.people, p) {

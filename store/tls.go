@@ -2,12 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // certificateLabel binds what is sealed to its row.
@@ -16,10 +12,9 @@ func certificateLabel(name string) string { return "certificate " + name }
 // Certificate returns what PutCertificate keeps under a name. It returns
 // ErrNotFound if there is nothing.
 func (s *Store) Certificate(ctx context.Context, name string) ([]byte, error) {
-	const q = `SELECT sealed FROM certificates WHERE name = $1`
-	var sealed []byte
-	if err := s.read.GetContext(ctx, &sealed, q, name); err != nil {
-		return nil, s.wrap(err, "certificate "+name)
+	sealed, err := fetch[[]byte](ctx, s, s.read.GetContext, "certificate "+name, `SELECT sealed FROM certificates WHERE name = $1`, name)
+	if err != nil {
+		return nil, err
 	}
 	plain, err := s.seal.Open(certificateLabel(name), sealed)
 	if err != nil {
@@ -33,20 +28,15 @@ func (s *Store) Certificate(ctx context.Context, name string) ([]byte, error) {
 func (s *Store) PutCertificate(ctx context.Context, name string, data []byte) error {
 	const q = `INSERT INTO certificates (name, sealed, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at`
-	return s.inTx(ctx, "keep a certificate", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, name, s.seal.Seal(certificateLabel(name), data), NewTime(s.now()))
-		return err
-	})
+	_, err := s.exec(ctx, "keep a certificate", q, name, s.seal.Seal(certificateLabel(name), data), NewTime(s.now()))
+	return err
 }
 
 // DeleteCertificate forgets what is kept under a name. A missing entry is not an
 // error.
 func (s *Store) DeleteCertificate(ctx context.Context, name string) error {
-	const q = `DELETE FROM certificates WHERE name = $1`
-	return s.inTx(ctx, "forget a certificate", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, name)
-		return err
-	})
+	_, err := s.exec(ctx, "forget a certificate", `DELETE FROM certificates WHERE name = $1`, name)
+	return err
 }
 
 // ClaimCertificate reports whether this node may obtain a certificate now. No
@@ -54,15 +44,7 @@ func (s *Store) DeleteCertificate(ctx context.Context, name string) error {
 func (s *Store) ClaimCertificate(ctx context.Context, name string, until time.Time) (bool, error) {
 	const q = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 		WHERE cast(settings.value AS bigint) <= $3`
-	var n int64
-	err := s.inTx(ctx, "claim a certificate", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, "certificate "+name, fmt.Sprint(NewTime(until).UnixMicro()), NewTime(s.now()))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
-	})
+	n, err := s.exec(ctx, "claim a certificate", q, "certificate "+name, fmt.Sprint(NewTime(until).UnixMicro()), NewTime(s.now()))
 	return n == 1, err
 }
 
@@ -93,12 +75,7 @@ func (s *Store) SaveMailPolicy(ctx context.Context, p MailPolicy) error {
 // is, or nothing any more.
 func (s *Store) MailPolicy(ctx context.Context, domain string) (MailPolicy, error) {
 	const q = `SELECT domain, policy_id, mode, mx, fetched_at, expires_at FROM mail_policies WHERE domain = $1 AND expires_at > $2`
-	var p MailPolicy
-	err := s.read.GetContext(ctx, &p, q, domain, NewTime(s.now()))
-	if errors.Is(err, sql.ErrNoRows) {
-		return MailPolicy{}, fmt.Errorf("mail policy of %s: %w", domain, ErrNotFound)
-	}
-	return p, s.wrap(err, "mail policy")
+	return fetch[MailPolicy](ctx, s, s.read.GetContext, "mail policy of "+domain, q, domain, NewTime(s.now()))
 }
 
 // SweepMailPolicies deletes some of the policies that hold no longer, and returns
@@ -107,7 +84,5 @@ func (s *Store) SweepMailPolicies(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	const q = `DELETE FROM mail_policies WHERE domain IN
-		(SELECT domain FROM mail_policies WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
-	return s.sweep(ctx, "sweep mail policies", q, NewTime(s.now()), sweepBatch)
+	return s.sweepBefore(ctx, "mail_policies", "domain", "expires_at", NewTime(s.now()))
 }

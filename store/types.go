@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -194,9 +195,7 @@ func (c cursorSigner) read(scope, cursor string) (position, error) {
 
 func (c cursorSigner) mac(scope string, b []byte) []byte {
 	m := hmac.New(sha256.New, c.key)
-	_, _ = m.Write([]byte(scope)) // a hash never fails
-	_, _ = m.Write([]byte{0})
-	_, _ = m.Write(b)
+	_, _ = fmt.Fprintf(m, "%s\x00%s", scope, b) // a hash never fails
 	return m.Sum(nil)[:cursorMAC]
 }
 
@@ -210,20 +209,47 @@ func page[T any](s *Store, scope string, limit int, rows []T, at func(T) positio
 	return List[T]{Rows: rows, Cursor: s.cursors.make(scope, at(rows[limit-1]))}
 }
 
-// beforeSeq returns the sequence number that a page of a list sorted by seq
-// alone, newest first, stays below.
-func (s *Store) beforeSeq(scope, cursor string) (int64, error) {
+// before returns the position that a page, newest first, stays below.
+func (s *Store) before(scope, cursor string) (position, error) {
 	if cursor == "" {
-		return 1<<63 - 1, nil
+		return position{at: maxPosition, seq: maxPosition}, nil
 	}
-	p, err := s.cursors.read(scope, cursor)
+	return s.cursors.read(scope, cursor)
+}
+
+// beforeSeq is before for a list sorted by seq alone.
+func (s *Store) beforeSeq(scope, cursor string) (int64, error) {
+	p, err := s.before(scope, cursor)
 	return p.seq, err
+}
+
+// listBySeq returns a page of the rows that selects and w select, newest first: in the
+// falling order of the numbers in column, which seq returns of a row.
+func listBySeq[T any](ctx context.Context, s *Store, p Page, scope, what, selects string, w *where, column string, seq func(T) int64) (List[T], error) {
+	before, err := s.beforeSeq(scope, p.Cursor)
+	if err != nil {
+		return List[T]{}, err
+	}
+	w.add(column+" < ?", before)
+	q := selects + w.sql() + ` ORDER BY ` + column + ` DESC LIMIT ` + w.arg(p.Limit+1)
+	rows, err := fetch[[]T](ctx, s, s.reads.All, what, q, w.args...)
+	if err != nil {
+		return List[T]{}, err
+	}
+	return page(s, scope, p.Limit, rows, func(row T) position { return position{seq: seq(row)} }), nil
 }
 
 // where builds the WHERE clause of a list whose filters are optional.
 type where struct {
 	conds []string
 	args  []any
+}
+
+// conditions returns a where with one condition.
+func conditions(cond string, args ...any) *where {
+	w := &where{}
+	w.add(cond, args...)
+	return w
 }
 
 // arg adds a value and returns its placeholder.
@@ -243,14 +269,10 @@ func (w *where) add(cond string, args ...any) {
 // in adds the condition that column is one of values. None matches nothing.
 func (w *where) in(column string, values []string) {
 	if len(values) == 0 {
-		w.conds = append(w.conds, "1 = 0")
+		w.add("1 = 0")
 		return
 	}
-	ps := make([]string, len(values))
-	for i, v := range values {
-		ps[i] = w.arg(v)
-	}
-	w.conds = append(w.conds, column+" IN ("+strings.Join(ps, ", ")+")")
+	w.add(column + " IN (" + strings.Join(each(values, func(v string) string { return w.arg(v) }), ", ") + ")")
 }
 
 func (w *where) sql() string {

@@ -181,7 +181,6 @@ func (s *Store) TagCounts(ctx context.Context, accountID int64, days, limit int)
 	return busiest(groups, limit), nil
 }
 
-// addStatus counts n emails with this status.
 func (c *Counts) addStatus(status MessageStatus, n int64) {
 	switch status {
 	case MessageQueued, EmailSending, EmailScheduled, EmailCancelled:
@@ -220,9 +219,7 @@ func (s *Store) SweepCounts(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	const q = `DELETE FROM daily_counts WHERE (account_id, inbox_seq, day, kind, shard) IN
-		(SELECT account_id, inbox_seq, day, kind, shard FROM daily_counts WHERE day < $1 ORDER BY day LIMIT $2)`
-	return s.sweep(ctx, "sweep counts", q, dayOf(s.now())-MaxStatsDays, sweepBatch)
+	return s.sweepBefore(ctx, "daily_counts", "account_id, inbox_seq, day, kind, shard", "day", dayOf(s.now())-MaxStatsDays-1)
 }
 
 // countKind names what is counted by day.
@@ -360,11 +357,7 @@ func (b *hotBatch) addCounts(ctx context.Context) error {
 	if err := b.pauseSenders(ctx); err != nil {
 		return errIn("watch over senders", err)
 	}
-	keys := make([]countKey, 0, len(b.counts))
-	for k := range b.counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, countKey.compare)
+	keys := slices.SortedFunc(maps.Keys(b.counts), countKey.compare)
 	rows := make([]any, 0, len(keys)*b.store.hot.counts.Columns)
 	for _, k := range keys {
 		rows = append(rows, k.account, k.inbox, k.day, string(k.kind), b.shard, b.counts[k])

@@ -103,37 +103,21 @@ func putUserLink(ctx context.Context, tx *sqlx.Tx, user int64, link UserLink) er
 // none, or the user was removed.
 func (s *Store) UserByName(ctx context.Context, name string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE name = $1 AND removed_at IS NULL`
-	var u User
-	if err := s.read.GetContext(ctx, &u, q, foldUser(name)); err != nil {
-		return User{}, s.wrap(err, "user")
-	}
-	return u, nil
+	return fetch[User](ctx, s, s.read.GetContext, "user", q, foldUser(name))
 }
 
 // User returns a user of the account by id. It returns ErrNotFound if the user was
 // removed.
 func (s *Store) User(ctx context.Context, accountID int64, id string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE account_id = $1 AND id = $2 AND removed_at IS NULL`
-	var u User
-	err := s.read.GetContext(ctx, &u, q, accountID, id)
-	return u, s.wrap(err, "user "+id)
+	return fetch[User](ctx, s, s.read.GetContext, "user "+id, q, accountID, id)
 }
 
 // ListUsers returns a page of the account's users who are not removed, newest
 // first.
 func (s *Store) ListUsers(ctx context.Context, accountID int64, p Page) (List[User], error) {
-	const q = `SELECT ` + userColumns + ` FROM users
-		WHERE account_id = $1 AND removed_at IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3`
-	scope := fmt.Sprintf("users/%d", accountID)
-	before, err := s.beforeSeq(scope, p.Cursor)
-	if err != nil {
-		return List[User]{}, err
-	}
-	var rows []User
-	if err := s.read.SelectContext(ctx, &rows, q, accountID, before, p.Limit+1); err != nil {
-		return List[User]{}, s.wrap(err, "list users")
-	}
-	return page(s, scope, p.Limit, rows, func(u User) position { return position{seq: u.Seq} }), nil
+	return listBySeq(ctx, s, p, fmt.Sprintf("users/%d", accountID), "list users", `SELECT `+userColumns+` FROM users`,
+		conditions("account_id = ? AND removed_at IS NULL", accountID), "seq", func(u User) int64 { return u.Seq })
 }
 
 // ResetUser removes the user's password, ends the user's sessions and earlier
@@ -163,13 +147,7 @@ func (s *Store) RemoveUser(ctx context.Context, name string) (User, error) {
 // was removed.
 func (s *Store) SetRole(ctx context.Context, accountID int64, id string, role Role) error {
 	const q = `UPDATE users SET role = $3 WHERE account_id = $1 AND id = $2 AND removed_at IS NULL`
-	return s.inTx(ctx, "change role", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, accountID, id, role)
-		if err != nil {
-			return err
-		}
-		return one(res, "user "+id, ErrNotFound)
-	})
+	return s.execOne(ctx, "change role", "user "+id, q, accountID, id, role)
 }
 
 // ChangePassword replaces the password that is kept with u, and ends the sessions and
@@ -181,17 +159,10 @@ func (s *Store) ChangePassword(ctx context.Context, u User, password string, ses
 		links = `DELETE FROM user_links WHERE user_seq = $1`
 	)
 	return s.inTx(ctx, "change password", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, u.Seq, u.Password, password)
-		if err == nil {
-			err = one(res, "user", ErrNotFound)
+		if err := oneRow("user", ErrNotFound)(tx.ExecContext(ctx, q, u.Seq, u.Password, password)); err != nil {
+			return err
 		}
-		if err == nil {
-			_, err = tx.ExecContext(ctx, links, u.Seq)
-		}
-		if err == nil {
-			_, err = endOtherSessions(ctx, tx, u.Seq, session)
-		}
-		return err
+		return execAll(ctx, tx, []statement{{links, []any{u.Seq}}, {endOthers, []any{u.Seq, session}}})
 	})
 }
 
@@ -206,10 +177,8 @@ type Session struct {
 
 // DescribeSession records which address and browser the session began with.
 func (s *Store) DescribeSession(ctx context.Context, hash []byte, address, browser string) error {
-	return s.inTx(ctx, "describe session", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE user_sessions SET address = $2, browser = $3 WHERE hash = $1`, hash, address, browser)
-		return err
-	})
+	_, err := s.exec(ctx, "describe session", `UPDATE user_sessions SET address = $2, browser = $3 WHERE hash = $1`, hash, address, browser)
+	return err
 }
 
 // Sessions returns the sessions of a user, the last used ones first, at most limit.
@@ -217,29 +186,16 @@ func (s *Store) Sessions(ctx context.Context, userSeq int64, limit int) ([]Sessi
 	const q = `SELECT hash, created_at, last_used_at, address, browser FROM user_sessions
 		WHERE user_seq = $1 AND expires_at > $2 AND last_used_at > $3 ORDER BY last_used_at DESC, created_at DESC LIMIT $4`
 	now := s.now()
-	var all []Session
-	err := s.read.SelectContext(ctx, &all, q, userSeq, NewTime(now), NewTime(now.Add(-SessionIdleTTL)), limit)
-	return all, s.wrap(err, "sessions")
+	return fetch[[]Session](ctx, s, s.read.SelectContext, "sessions", q, userSeq, NewTime(now), NewTime(now.Add(-SessionIdleTTL)), limit)
 }
 
 // EndOtherSessions ends the sessions of a user but the one whose token has this hash,
 // and returns how many.
-func (s *Store) EndOtherSessions(ctx context.Context, userSeq int64, keep []byte) (n int64, err error) {
-	err = s.inTx(ctx, "end sessions", func(tx *sqlx.Tx) error {
-		n, err = endOtherSessions(ctx, tx, userSeq, keep)
-		return err
-	})
-	return n, err
+func (s *Store) EndOtherSessions(ctx context.Context, userSeq int64, keep []byte) (int, error) {
+	return s.exec(ctx, "end sessions", endOthers, userSeq, keep)
 }
 
-func endOtherSessions(ctx context.Context, tx *sqlx.Tx, userSeq int64, keep []byte) (int64, error) {
-	const q = `DELETE FROM user_sessions WHERE user_seq = $1 AND hash <> $2`
-	res, err := tx.ExecContext(ctx, q, userSeq, keep)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
+const endOthers = `DELETE FROM user_sessions WHERE user_seq = $1 AND hash <> $2`
 
 // changeUser runs q, which returns the one user that it changed, ends the user's
 // sessions, and does then what follows.
@@ -284,14 +240,10 @@ func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []b
 	if _, err := tx.ExecContext(ctx, old, NewTime(now)); err != nil {
 		return err
 	}
-	res, err := tx.ExecContext(ctx, lock, u.Seq, u.Password)
-	if err != nil {
+	if err := oneRow("user", ErrNotFound)(tx.ExecContext(ctx, lock, u.Seq, u.Password)); err != nil {
 		return err
 	}
-	if err := one(res, "user", ErrNotFound); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, q, hash, u.Seq, NewTime(now.Add(SessionTTL)), NewTime(now))
+	_, err := tx.ExecContext(ctx, q, hash, u.Seq, NewTime(now.Add(SessionTTL)), NewTime(now))
 	return err
 }
 
@@ -313,24 +265,15 @@ func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 	if now.Sub(row.LastUsedAt.Time) < sessionUsedEvery {
 		return row.User, nil
 	}
-	return row.User, s.noteSession(ctx, hash, now)
-}
-
-func (s *Store) noteSession(ctx context.Context, hash []byte, now time.Time) error {
-	const q = `UPDATE user_sessions SET last_used_at = $2 WHERE hash = $1 AND last_used_at < $2`
-	return s.inTxKeepCache(ctx, "note session", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, hash, NewTime(now))
-		return err
-	})
+	const note = `UPDATE user_sessions SET last_used_at = $2 WHERE hash = $1 AND last_used_at < $2`
+	_, err := s.execKeepCache(ctx, "note session", note, hash, NewTime(now))
+	return row.User, err
 }
 
 // EndSession ends the session whose token has this hash, if there is one.
 func (s *Store) EndSession(ctx context.Context, hash []byte) error {
-	const q = `DELETE FROM user_sessions WHERE hash = $1`
-	return s.inTx(ctx, "end session", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, hash)
-		return err
-	})
+	_, err := s.exec(ctx, "end session", `DELETE FROM user_sessions WHERE hash = $1`, hash)
+	return err
 }
 
 // LinkUser returns the user whom the link is for whose token has this hash. It
@@ -341,9 +284,7 @@ func (s *Store) LinkUser(ctx context.Context, hash []byte) (User, error) {
 		SELECT u.seq, u.account_id, u.id, u.name, u.role, u.password, u.removed_at, u.created_at
 		  FROM user_links l JOIN users u ON u.seq = l.user_seq
 		 WHERE l.hash = $1 AND l.expires_at > $2 AND u.removed_at IS NULL`
-	var u User
-	err := s.read.GetContext(ctx, &u, q, hash, NewTime(s.now()))
-	return u, s.wrap(err, "one-time link")
+	return fetch[User](ctx, s, s.read.GetContext, "one-time link", q, hash, NewTime(s.now()))
 }
 
 // UseLink sets the password of the user whom the link is for, ends what they are
@@ -387,13 +328,7 @@ func (s *Store) LeaveNote(ctx context.Context, session []byte, subject, secret s
 		SELECT hash, $2, $3, $4 FROM user_sessions WHERE hash = $1
 		ON CONFLICT (session_hash, subject) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at`
 	sealed := s.seal.Seal(noteLabel(session, subject), []byte(secret))
-	return s.inTx(ctx, "leave note", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, session, subject, sealed, NewTime(s.now().Add(SessionNoteTTL)))
-		if err != nil {
-			return err
-		}
-		return one(res, "session", ErrNotFound)
-	})
+	return s.execOne(ctx, "leave note", "session", q, session, subject, sealed, NewTime(s.now().Add(SessionNoteTTL)))
 }
 
 // TakeNote returns the secret that LeaveNote kept, and deletes it. It returns
@@ -417,9 +352,7 @@ func (s *Store) TakeNote(ctx context.Context, session []byte, subject string) (s
 // SweepNotes deletes some of the notes that have expired, and returns how many; 0
 // means that there were none.
 func (s *Store) SweepNotes(ctx context.Context) (int, error) {
-	const q = `DELETE FROM session_notes WHERE (session_hash, subject) IN
-		(SELECT session_hash, subject FROM session_notes WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
-	return s.sweep(ctx, "sweep notes", q, NewTime(s.now()), sweepBatch)
+	return s.sweepBefore(ctx, "session_notes", "session_hash, subject", "expires_at", NewTime(s.now()))
 }
 
 func noteLabel(session []byte, subject string) string {
@@ -439,8 +372,7 @@ const (
 
 // UnreadMessages returns which of these messages the user has not read, by ID.
 func (s *Store) UnreadMessages(ctx context.Context, userSeq int64, ids []string) (map[string]bool, error) {
-	w := &where{}
-	w.add("u.seq = ?", userSeq)
+	w := conditions("u.seq = ?", userSeq)
 	w.in("m.id", ids)
 	return s.unread(ctx, `SELECT m.id FROM users u JOIN messages m ON m.account_id = u.account_id`+w.sql()+` AND `+isUnread, w)
 }
@@ -448,40 +380,32 @@ func (s *Store) UnreadMessages(ctx context.Context, userSeq int64, ids []string)
 // UnreadThreads is UnreadMessages for threads: those with a message that the user has
 // not read.
 func (s *Store) UnreadThreads(ctx context.Context, userSeq int64, ids []string) (map[string]bool, error) {
-	w := &where{}
-	w.add("u.seq = ?", userSeq)
+	w := conditions("u.seq = ?", userSeq)
 	w.in("t.id", ids)
 	return s.unread(ctx, `SELECT t.id FROM users u JOIN threads t ON t.account_id = u.account_id`+w.sql()+
 		` AND EXISTS (SELECT 1 FROM messages m WHERE m.thread_seq = t.seq AND `+isUnread+`)`, w)
 }
 
 func (s *Store) unread(ctx context.Context, q string, w *where) (map[string]bool, error) {
-	var ids []string
-	if err := s.reads.All(ctx, &ids, q, w.args...); err != nil {
-		return nil, s.wrap(err, "unread messages")
-	}
-	found := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		found[id] = true
-	}
-	return found, nil
+	ids, err := fetch[[]string](ctx, s, s.reads.All, "unread messages", q, w.args...)
+	return set(ids), err
 }
 
 // UnreadInInboxes returns how many of the latest messages of each of these inboxes
 // the user has not read, by ID.
 func (s *Store) UnreadInInboxes(ctx context.Context, userSeq int64, ids []string) (map[string]int, error) {
-	w := &where{}
-	w.add("u.seq = ?", userSeq)
+	w := conditions("u.seq = ?", userSeq)
 	w.in("i.id", ids)
 	q := `SELECT i.id, (SELECT count(*) FROM (SELECT seq, direction, quarantined, created_at FROM messages
 			WHERE inbox_seq = i.seq ORDER BY created_at DESC LIMIT ` + strconv.Itoa(countedUnread) + `) m WHERE ` + isUnread + `) AS n
 		FROM users u JOIN inboxes i ON i.account_id = u.account_id` + w.sql()
-	var rows []struct {
+	type row struct {
 		ID string `db:"id"`
 		N  int    `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
-		return nil, s.wrap(err, "unread messages of inboxes")
+	rows, err := fetch[[]row](ctx, s, s.reads.All, "unread messages of inboxes", q, w.args...)
+	if err != nil {
+		return nil, err
 	}
 	counts := make(map[string]int, len(rows))
 	for _, r := range rows {
@@ -496,15 +420,12 @@ func (s *Store) MarkRead(ctx context.Context, userSeq int64, ids []string) error
 	if err != nil || len(unread) == 0 {
 		return err
 	}
-	w := &where{}
-	w.add("u.seq = ?", userSeq)
+	w := conditions("u.seq = ?", userSeq)
 	w.in("m.id", slices.Collect(maps.Keys(unread)))
 	q := `INSERT INTO message_reads (message_seq, user_seq) SELECT m.seq, u.seq FROM users u JOIN messages m ON m.account_id = u.account_id` +
 		w.sql() + ` AND ` + isUnread + ` ON CONFLICT (message_seq, user_seq) DO UPDATE SET unread = false`
-	return s.inTx(ctx, "mark messages as read", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, q, w.args...)
-		return err
-	})
+	_, err = s.exec(ctx, "mark messages as read", q, w.args...)
+	return err
 }
 
 // MarkUnread notes that a received message is unread for the user. It returns
@@ -514,22 +435,15 @@ func (s *Store) MarkUnread(ctx context.Context, userSeq int64, id string) error 
 		SELECT m.seq, u.seq, true FROM users u JOIN messages m ON m.account_id = u.account_id
 		WHERE u.seq = $1 AND m.id = $2 AND m.direction = 'in' AND NOT m.quarantined
 		ON CONFLICT (message_seq, user_seq) DO UPDATE SET unread = true`
-	return s.inTx(ctx, "mark message as unread", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, userSeq, id)
-		if err != nil {
-			return err
-		}
-		return one(res, "message "+id, ErrNotFound)
-	})
+	return s.execOne(ctx, "mark message as unread", "message "+id, q, userSeq, id)
 }
 
 // MarkAllRead notes that the user has read all messages that were received until now.
 func (s *Store) MarkAllRead(ctx context.Context, userSeq int64) error {
 	return s.inTx(ctx, "mark all messages as read", func(tx *sqlx.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE message_reads SET unread = false WHERE user_seq = $1 AND unread`, userSeq); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE users SET read_to = $2 WHERE seq = $1`, userSeq, NewTime(s.now()))
-		return err
+		return execAll(ctx, tx, []statement{
+			{`UPDATE message_reads SET unread = false WHERE user_seq = $1 AND unread`, []any{userSeq}},
+			{`UPDATE users SET read_to = $2 WHERE seq = $1`, []any{userSeq, NewTime(s.now())}},
+		})
 	})
 }

@@ -168,19 +168,16 @@ func inboxRefs(ctx context.Context, tx *sqlx.Tx, accountID int64, ids []string) 
 
 // Webhook returns the account's endpoint.
 func (s *Store) Webhook(ctx context.Context, accountID int64, id string) (Webhook, error) {
-	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
-	var w Webhook
-	err := s.read.GetContext(ctx, &w, q, accountID, id)
-	return w, s.wrap(err, "webhook endpoint")
+	return fetch[Webhook](ctx, s, s.read.GetContext, "webhook endpoint", oneWebhook, accountID, id)
 }
+
+const oneWebhook = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
 
 // Webhooks returns all endpoints of the account, newest first: there are at most
 // MaxWebhooks.
 func (s *Store) Webhooks(ctx context.Context, accountID int64) ([]Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 ORDER BY seq DESC`
-	var ws []Webhook
-	err := s.reads.All(ctx, &ws, q, accountID)
-	return ws, s.wrap(err, "webhook endpoints")
+	return fetch[[]Webhook](ctx, s, s.reads.All, "webhook endpoints", q, accountID)
 }
 
 // ListWebhooks returns a page of the account's endpoints, newest first, that a
@@ -286,21 +283,11 @@ func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, b
 // no one sees any more, go with the next SweepDeliveries. What is being sent to
 // it at this moment may still arrive.
 func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) error {
-	const q = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
-	return s.inTx(ctx, "delete webhook endpoint", func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, q, accountID, id)
-		if err != nil {
-			return err
-		}
-		return one(res, "webhook endpoint "+id, ErrNotFound)
-	})
+	return s.execOne(ctx, "delete webhook endpoint", "webhook endpoint "+id, `DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2`, accountID, id)
 }
 
 // lockWebhook reads the endpoint and keeps others from changing it until the end
 // of the transaction.
 func (s *Store) lockWebhook(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Webhook, error) {
-	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
-	var w Webhook
-	err := tx.GetContext(ctx, &w, q+s.engine.LockRow(), accountID, id)
-	return w, s.wrap(err, "webhook endpoint "+id)
+	return fetch[Webhook](ctx, s, tx.GetContext, "webhook endpoint "+id, oneWebhook+s.engine.LockRow(), accountID, id)
 }

@@ -127,9 +127,7 @@ func (s *Store) DeliveryRate(ctx context.Context, accountID int64, webhookID str
 		         WHERE endpoint_seq = (SELECT seq FROM webhook_endpoints WHERE account_id = $1 AND id = $2)
 		         ORDER BY seq DESC LIMIT $3) d
 		 WHERE updated_at >= $4`
-	var r DeliveryRate
-	err := s.reads.One(ctx, &r, q, accountID, webhookID, ratedDeliveries, NewTime(since))
-	return r, s.wrap(err, "rate of deliveries")
+	return fetch[DeliveryRate](ctx, s, s.reads.One, "rate of deliveries", q, accountID, webhookID, ratedDeliveries, NewTime(since))
 }
 
 // Delivery returns a delivery of the account with its event, which is nil if it was
@@ -220,11 +218,7 @@ func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time
 			if !f.matches(e) || !at.wantsOf(e.Type, e.InboxID) || e.MessageID == nil && namesMail(e.Type) {
 				continue
 			}
-			var message any
-			if e.MessageSeq != nil {
-				message = *e.MessageSeq
-			}
-			rows = append(rows, w.AccountID, w.Seq, message, NewLongID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
+			rows = append(rows, w.AccountID, w.Seq, orNull(e.MessageSeq), NewLongID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
 				int64(0), now.UnixMicro(), now.UnixMicro(), now.UnixMicro())
 			out.Queued++
 		}
@@ -271,7 +265,7 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 	if err := s.read.SelectContext(ctx, &gone, orphaned); err != nil || len(gone) == 0 {
 		return 0, s.wrap(err, "deliveries without an endpoint")
 	}
-	return s.sweep(ctx, "sweep deliveries", orphans, gone[0], sweepBatch)
+	return s.exec(ctx, "sweep deliveries", orphans, gone[0], sweepBatch)
 }
 
 // notice is an event that endpoints may have to be notified of.
@@ -307,11 +301,7 @@ func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, 
 				continue
 			}
 			at := now.UnixMicro()
-			var message any
-			if e.message != 0 {
-				message = e.message
-			}
-			rows = append(rows, e.account, w.Seq, message, NewLongID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
+			rows = append(rows, e.account, w.Seq, zeroNull(e.message), NewLongID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
 		}
 	}
 	return rows, nil
@@ -518,23 +508,13 @@ func withEvents(ctx context.Context, tx *sqlx.Tx, rows []Delivery) ([]ClaimedDel
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	ids := make([]string, len(rows))
-	for i, d := range rows {
-		ids[i] = d.EventID
-	}
+	ids := each(rows, func(d Delivery) string { return d.EventID })
 	var events []Event
 	if err := selectIn(ctx, tx, &events, `SELECT `+eventColumns+eventTables+` WHERE e.id IN (?)`, ids); err != nil {
 		return nil, fmt.Errorf("events of deliveries: %w", err)
 	}
-	byID := make(map[string]*Event, len(events))
-	for i := range events {
-		byID[events[i].ID] = &events[i]
-	}
-	claimed := make([]ClaimedDelivery, len(rows))
-	for i, d := range rows {
-		claimed[i] = ClaimedDelivery{d, byID[d.EventID]}
-	}
-	return claimed, nil
+	byID := keyed(events, func(e *Event) string { return e.ID })
+	return each(rows, func(d Delivery) ClaimedDelivery { return ClaimedDelivery{d, byID[d.EventID]} }), nil
 }
 
 // StartTest writes a test event for the endpoint, and for it alone, with a
@@ -610,7 +590,6 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	return errIn("record delivery", s.results.Do(ctx, &r))
 }
 
-// commitResults writes results in one transaction.
 func (s *Store) commitResults(ctx context.Context, all []*DeliveryResult, _ bool) ([]error, error) {
 	results := slices.Clone(all)
 	slices.SortFunc(results, func(a, b *DeliveryResult) int { return cmp.Compare(a.Seq, b.Seq) })

@@ -76,11 +76,7 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	if err := s.do(ctx, copies[0].InboxSeq, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	out := make([]Message, len(copies))
-	for i, h := range w.messages {
-		out[i] = h.msg
-	}
-	return out, nil
+	return each(w.messages, func(h *hotMessage) Message { return h.msg }), nil
 }
 
 // AddSimulated stores a message that no one sent, as if it had been received, and
@@ -546,8 +542,6 @@ var (
 	receivedData    = fmt.Sprintf(`{"status":%q}`, MessageReceived)
 	quarantinedData = fmt.Sprintf(`{"status":%q}`, MessageQuarantined)
 	queuedData      = fmt.Sprintf(`{"status":%q}`, MessageQueued)
-
-	cancelledData = fmt.Sprintf(`{"status":%q}`, EmailCancelled)
 )
 
 // announce notes the event of a new message and whom it wakes.
@@ -568,11 +562,20 @@ func (b *hotBatch) announce(h *hotMessage) {
 }
 
 // orNull is s as a parameter: database/sql would need reflection for a pointer.
-func orNull(s *string) any {
-	if s == nil {
+func orNull[T any](p *T) any {
+	if p == nil {
 		return nil
 	}
-	return *s
+	return *p
+}
+
+// zeroNull is a value as a parameter; zero stands for none.
+func zeroNull[T comparable](v T) any {
+	var none T
+	if v == none {
+		return nil
+	}
+	return v
 }
 
 func orNullBytes(b []byte) any {

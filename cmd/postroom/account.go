@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,6 @@ func (p program) withStore(cmd *cobra.Command, do func(context.Context, Config, 
 	return p.withOpenStore(cmd, false, do)
 }
 
-// onStore returns the function of a command that needs the store.
 func (p program) onStore(do func(ctx context.Context, cfg Config, s *store.Store, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error { return do(ctx, cfg, s, args) })
@@ -73,8 +71,7 @@ func (p program) accountCreateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(p.Stdout, a.ID)
-				return err
+				return p.printf("%s\n", a.ID)
 			})
 		},
 	}
@@ -111,30 +108,19 @@ func (p program) accountListCommand() *cobra.Command {
 }
 
 func listAccounts(ctx context.Context, w io.Writer, s *store.Store) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tPLAN\tINBOXES\tTODAY\tMONTH\tCREATED\tSENDING") // reported by Flush
-	page := store.Page{Limit: 100}
-	for {
-		l, err := s.ListAccounts(ctx, page)
-		if err != nil {
-			return err
+	header := []string{"ID", "NAME", "PLAN", "INBOXES", "TODAY", "MONTH", "CREATED", "SENDING"}
+	list := func(p store.Page) (store.List[store.Account], error) { return s.ListAccounts(ctx, p) }
+	return printList(w, header, list, func(a store.Account) ([]string, error) {
+		u, err := s.Usage(ctx, a.Seq)
+		sending := "on"
+		if a.PausedAt != nil {
+			sending = "paused: " + *a.PauseReason
 		}
-		for _, a := range l.Rows {
-			u, err := s.Usage(ctx, a.Seq)
-			if err != nil {
-				return err
-			}
-			sending := "on"
-			if a.PausedAt != nil {
-				sending = "paused: " + *a.PauseReason
-			}
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Name, u.Plan.Name, ofLimit(u.Account.Inboxes, u.Plan.Inboxes),
-				ofLimit(u.Today, u.Plan.Daily), ofLimit(u.Month, u.Plan.Monthly), day(&a.CreatedAt), sending) // as above
-		}
-		if page.Cursor = l.Cursor; page.Cursor == "" {
-			return t.Flush()
-		}
-	}
+		return []string{
+			a.ID, a.Name, u.Plan.Name, ofLimit(u.Account.Inboxes, u.Plan.Inboxes), ofLimit(u.Today, u.Plan.Daily),
+			ofLimit(u.Month, u.Plan.Monthly), day(&a.CreatedAt), sending,
+		}, err
+	})
 }
 
 // ofLimit formats usage against a limit; limit 0 means unlimited.
@@ -155,8 +141,7 @@ func (p program) accountSuspendCommand() *cobra.Command {
 			if err := s.PauseAccount(ctx, args[0], reason); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(p.Stdout, "Suspended %s.\n", args[0])
-			return err
+			return p.printf("Suspended %s.\n", args[0])
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "suspended by the operator", "reason that its users see")
@@ -177,8 +162,7 @@ func (p program) accountResumeCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(p.Stdout, "Resumed %s.\n", args[0])
-			return err
+			return p.printf("Resumed %s.\n", args[0])
 		}),
 	}
 }
@@ -196,8 +180,7 @@ func (p program) accountPlanCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Stdout, "%s now has the plan %s.\n", args[0], args[1])
-			return err
+			return p.printf("%s now has the plan %s.\n", args[0], args[1])
 		}),
 	}
 }

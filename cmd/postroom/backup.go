@@ -43,34 +43,50 @@ func (p program) backupCommand() *cobra.Command {
 	return cmd
 }
 
-func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir string, noSecret bool) (err error) {
-	given, mark, err := cfg.secretAndMark()
-	if err != nil {
+func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir string, noSecret bool) error {
+	var m backup.Manifest
+	err := cfg.fillFolder(ctx, s, dir, noSecret, func(to backup.Config) (err error) {
+		m, err = backup.Write(ctx, to)
 		return err
-	}
-	if noSecret || cfg.Secret != "" {
-		given = ""
-	}
-	blobs, err := cfg.openBlobs(ctx, time.Now)
-	if err != nil {
-		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
-	}
-	defer func() { err = errors.Join(err, blobs.Close()) }()
-	m, err := backup.Write(ctx, backup.Config{
-		Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stdout, "%s is a backup of the installation at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
+	err = p.printf("%s is a backup of the installation at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
 		dir, m.End.Format(time.RFC3339), m.Inboxes, m.Messages, m.Events, m.Blobs-m.MissingBlobs)
 	if err == nil && !m.HasSecret {
-		_, err = fmt.Fprintln(p.Stdout, "It does not contain the installation secret, which a restore needs: keep the secret elsewhere.")
+		err = p.printf("It does not contain the installation secret, which a restore needs: keep the secret elsewhere.\n")
 	}
 	if m.MissingBlobs > 0 {
 		err = errors.Join(err, fmt.Errorf("the backup is complete, but %d blobs of messages are missing in the storage", m.MissingBlobs))
 	}
 	return err
+}
+
+// fillFolder calls write with how to write a backup or an export into a folder.
+func (c Config) fillFolder(ctx context.Context, s *store.Store, dir string, noSecret bool, write func(backup.Config) error) error {
+	given, mark, err := c.secretAndMark()
+	if err != nil {
+		return err
+	}
+	if noSecret || c.Secret != "" {
+		given = ""
+	}
+	return c.withBlobs(ctx, func(blobs store.Blobs) error {
+		return write(backup.Config{
+			Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
+		})
+	})
+}
+
+// withBlobs calls do with the blob storage.
+func (c Config) withBlobs(ctx context.Context, do func(store.Blobs) error) (err error) {
+	blobs, err := c.openBlobs(ctx, time.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	return do(blobs)
 }
 
 func (p program) exportCommand() *cobra.Command {
@@ -97,29 +113,19 @@ func (p program) exportCommand() *cobra.Command {
 	return cmd
 }
 
-func (p program) export(ctx context.Context, cfg Config, s *store.Store, dir, account string, noSecret bool) (err error) {
-	given, mark, err := cfg.secretAndMark()
+func (p program) export(ctx context.Context, cfg Config, s *store.Store, dir, account string, noSecret bool) error {
+	var x backup.Export
+	err := cfg.fillFolder(ctx, s, dir, noSecret, func(to backup.Config) (err error) {
+		x, err = backup.WriteExport(ctx, to, account)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if noSecret || cfg.Secret != "" {
-		given = ""
-	}
-	blobs, err := cfg.openBlobs(ctx, time.Now)
-	if err != nil {
-		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
-	}
-	defer func() { err = errors.Join(err, blobs.Close()) }()
-	x, err := backup.WriteExport(ctx, backup.Config{
-		Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
-	}, account)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.Stdout, "%s is an export as of %s: %d accounts, %d inboxes, %d messages, %d files of mail.\n",
+	err = p.printf("%s is an export as of %s: %d accounts, %d inboxes, %d messages, %d files of mail.\n",
 		dir, x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"], x.Messages)
 	if err == nil && !x.HasSecret {
-		_, err = fmt.Fprintln(p.Stdout, "It does not contain the installation secret, which an import needs: keep the secret elsewhere.")
+		err = p.printf("It does not contain the installation secret, which an import needs: keep the secret elsewhere.\n")
 	}
 	if n := len(x.Missing); n > 0 {
 		err = errors.Join(err, fmt.Errorf("the export is complete, but the content of %d messages is missing or has the wrong size: %s",
@@ -138,44 +144,20 @@ func (p program) importCommand() *cobra.Command {
 			"Mail and webhooks that were queued at the time of the export may have been sent since. They are held\n" +
 			"until `postroom held release` or `postroom held drop`. New mail is not held.",
 		Args: cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
-			return p.importAll(cmd.Context(), cfg, args[0])
-		},
+		RunE: p.onConfig(p.importAll),
 	}
 }
 
-func (p program) importAll(ctx context.Context, cfg Config, dir string) (err error) {
-	x, err := backup.OpenExport(ctx, dir)
+func (p program) importAll(ctx context.Context, cfg Config, args []string) (err error) {
+	x, err := backup.OpenExport(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	mine, err := cfg.claimEmpty()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, mine.release()) }()
-	log := newLogger(cfg, p.Stderr)
-	into := func(to store.Config, blobs store.Blobs) error { return x.Import(ctx, to, blobs) }
-	if err := cfg.fillEmpty(ctx, x, x.Fingerprint, log, into); err != nil {
-		return fmt.Errorf("%w\nThe import failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
-	}
-	s, err := cfg.openForCommand(ctx, true, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	held, err := s.Held(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.Stdout, "Imported the data as of %s: %d accounts, %d inboxes, %d messages.\n%s",
-		x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"], heldText(held))
-	return err
+	done := fmt.Sprintf("Imported the data as of %s: %d accounts, %d inboxes, %d messages.\n",
+		x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"])
+	check := func(context.Context) error { return nil } // OpenExport has checked it
+	return p.fillEmpty(ctx, cfg, "import", x, x.Fingerprint, done, check, func(to store.Config, blobs store.Blobs) error { return x.Import(ctx, to, blobs) })
 }
 
 func (p program) verifyCommand() *cobra.Command {
@@ -233,17 +215,15 @@ func (p program) accountForAll(ctx context.Context, s *store.Store) error {
 	if n := len(a.Unaccounted); n > 0 {
 		return fmt.Errorf("%d messages are not accounted for", n)
 	}
-	_, err = fmt.Fprintln(p.Stdout, "All mail is accounted for.")
-	return err
+	return p.printf("All mail is accounted for.\n")
 }
 
-func (p program) verify(ctx context.Context, cfg Config, s *store.Store) (err error) {
-	blobs, err := cfg.openBlobs(ctx, time.Now)
-	if err != nil {
-		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
-	}
-	defer func() { err = errors.Join(err, blobs.Close()) }()
-	v, err := backup.Verify(ctx, s, blobs, func(line string) { _, _ = fmt.Fprintln(p.Stdout, line) })
+func (p program) verify(ctx context.Context, cfg Config, s *store.Store) error {
+	var v backup.Verified
+	err := cfg.withBlobs(ctx, func(blobs store.Blobs) (err error) {
+		v, err = backup.Verify(ctx, s, blobs, func(line string) { _, _ = fmt.Fprintln(p.Stdout, line) })
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -281,8 +261,7 @@ func (p program) verifyFolder(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stdout, "%s is a whole %s.\n", dir, kind)
-	return err
+	return p.printf("%s is a whole %s.\n", dir, kind)
 }
 
 // secretAndMark returns the installation secret and a short fingerprint of it.
@@ -304,18 +283,12 @@ func (p program) restoreCommand() *cobra.Command {
 			"Mail and webhooks that were queued at the time of the backup may have been sent since. They are held\n" +
 			"until `postroom held release` or `postroom held drop`. New mail is not held.",
 		Args: cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
-			return p.restore(cmd.Context(), cfg, args[0])
-		},
+		RunE: p.onConfig(p.restore),
 	}
 }
 
-func (p program) restore(ctx context.Context, cfg Config, dir string) (err error) {
-	b, err := backup.Open(dir)
+func (p program) restore(ctx context.Context, cfg Config, args []string) (err error) {
+	b, err := backup.Open(args[0])
 	if err != nil {
 		return err
 	}
@@ -323,19 +296,29 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	if postgres := b.Engine == "postgresql"; postgres != cfg.Database.postgres() {
 		return fmt.Errorf("the backup is of a %s database, but %sDATABASE is %s", b.Engine, envPrefix, cfg.Database)
 	}
+	done := fmt.Sprintf("Restored the installation as of %s: %d inboxes, %d messages, %d events, %d blobs.\n",
+		b.End.Format(time.RFC3339), b.Inboxes, b.Messages, b.Events, b.Blobs-b.MissingBlobs)
+	return p.fillEmpty(ctx, cfg, "restore", b, b.Fingerprint, done, b.Check, func(to store.Config, blobs store.Blobs) error { return b.Restore(ctx, args[0], to, blobs) })
+}
+
+// fillEmpty claims an empty data folder, checks a backup or an export, and fills the
+// installation from it. Then it prints done and what is held.
+func (p program) fillEmpty(ctx context.Context, cfg Config, what string, from interface{ Secret() (string, error) }, fingerprint, done string,
+	check func(context.Context) error, fill func(store.Config, store.Blobs) error,
+) (err error) {
 	mine, err := cfg.claimEmpty()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, mine.release()) }()
-	if err := b.Check(ctx); err != nil {
+	if err := check(ctx); err != nil {
 		return err
 	}
-	into := func(to store.Config, blobs store.Blobs) error { return b.Restore(ctx, dir, to, blobs) }
-	if err := cfg.fillEmpty(ctx, b, b.Fingerprint, newLogger(cfg, p.Stderr), into); err != nil {
-		return fmt.Errorf("%w\nThe restore failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
+	log := newLogger(cfg, p.Stderr)
+	if err := cfg.fillEmpty(ctx, from, fingerprint, log, fill); err != nil {
+		return fmt.Errorf("%w\nThe %s failed: empty the data folder %s, the database and the storage of large messages before you retry", err, what, cfg.Data)
 	}
-	s, err := cfg.openForCommand(ctx, true, newLogger(cfg, p.Stderr))
+	s, err := cfg.openForCommand(ctx, true, log)
 	if err != nil {
 		return err
 	}
@@ -344,9 +327,7 @@ func (p program) restore(ctx context.Context, cfg Config, dir string) (err error
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stdout, "Restored the installation as of %s: %d inboxes, %d messages, %d events, %d blobs.\n%s",
-		b.End.Format(time.RFC3339), b.Inboxes, b.Messages, b.Events, b.Blobs-b.MissingBlobs, heldText(held))
-	return err
+	return p.printf("%s%s", done, heldText(held))
 }
 
 // claimEmpty locks an empty data folder.
@@ -371,7 +352,7 @@ func (c Config) claimEmpty() (cl *claim, err error) {
 // that the secret of the settings has that fingerprint, and calls fill.
 func (c Config) fillEmpty(ctx context.Context, from interface{ Secret() (string, error) }, fingerprint string, log *slog.Logger,
 	fill func(store.Config, store.Blobs) error,
-) (err error) {
+) error {
 	given, err := from.Secret()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.Secret == "":
@@ -394,12 +375,9 @@ func (c Config) fillEmpty(ctx context.Context, from interface{ Secret() (string,
 	if err != nil {
 		return err
 	}
-	blobs, err := c.openBlobs(ctx, time.Now)
-	if err != nil {
-		return fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
-	}
-	defer func() { err = errors.Join(err, blobs.Close()) }()
-	return fill(store.Config{
-		Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
-	}, blobs)
+	return c.withBlobs(ctx, func(blobs store.Blobs) error {
+		return fill(store.Config{
+			Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
+		}, blobs)
+	})
 }

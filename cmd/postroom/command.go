@@ -3,16 +3,49 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/postroom/postroom/internal/cli"
+	"github.com/postroom/postroom/store"
 )
 
 // program is the environment of the commands.
 type program struct{ cli.Program }
+
+// printf prints to the standard output.
+func (p program) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(p.Stdout, format, args...)
+	return err
+}
+
+// printList prints a table of a list, page by page, with a row of cells for each.
+func printList[T any](w io.Writer, header []string, list func(store.Page) (store.List[T], error), row func(T) ([]string, error)) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, strings.Join(header, "\t")) // reported by Flush
+	page := store.Page{Limit: 100}
+	for {
+		l, err := list(page)
+		if err != nil {
+			return err
+		}
+		for _, r := range l.Rows {
+			cells, err := row(r)
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) // as above
+		}
+		if page.Cursor = l.Cursor; page.Cursor == "" {
+			return t.Flush()
+		}
+	}
+}
 
 // Groups of commands in the help.
 const (
@@ -20,7 +53,6 @@ const (
 	apiGroup = "api"
 )
 
-// newCommand returns the root command.
 func newCommand(p program) *cobra.Command {
 	root := grouped(&cobra.Command{
 		Use:           "postroom",
@@ -83,13 +115,13 @@ func (p program) config(cmd *cobra.Command) (Config, error) {
 }
 
 // onConfig returns the function of a command that needs the settings alone.
-func (p program) onConfig(do func(context.Context, Config) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
+func (p program) onConfig(do func(ctx context.Context, cfg Config, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := p.config(cmd)
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), cfg)
+		return do(cmd.Context(), cfg, args)
 	}
 }
 
@@ -98,7 +130,7 @@ func (p program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the service until SIGTERM or SIGINT",
 		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
 			return newNode(cfg, p.Stdout, newLogger(cfg, p.Stderr)).Run(ctx)
 		}),
 	}
@@ -109,13 +141,12 @@ func (p program) migrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the database schema up to date",
 		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
 			steps, err := cfg.migrate(ctx, newLogger(cfg, p.Stderr))
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Stdout, "The database schema is up to date. Migrations applied: %d.\n", steps)
-			return err
+			return p.printf("The database schema is up to date. Migrations applied: %d.\n", steps)
 		}),
 	}
 }
@@ -125,7 +156,7 @@ func (p program) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show the settings in effect, without secrets",
 		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
 			return cfg.print(p.Stdout)
 		}),
 	}
@@ -137,8 +168,7 @@ func (p program) versionCommand() *cobra.Command {
 		Short: "Show the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(p.Stdout, "postroom", programVersion())
-			return err
+			return p.printf("postroom %s\n", programVersion())
 		},
 	}
 }

@@ -32,7 +32,6 @@ func (c Config) unfit() []doctor.Result {
 	return u
 }
 
-// isPublic reports whether the mail domain is public.
 func (c Config) isPublic() bool { return !doctor.IsLocal(string(c.MailDomain)) }
 
 // unfitWeb checks how clients reach the API.

@@ -31,17 +31,10 @@ func (p program) domainShowCommand() *cobra.Command {
 		Use:   "show",
 		Short: "Show the DNS records of the mail domain in zone file format",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			cfg, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
-			s, err := cfg.openForCommand(cmd.Context(), true, newLogger(cfg, p.Stderr))
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			return cfg.showDomain(cmd.Context(), p.Stdout, s)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
+				return cfg.showDomain(ctx, p.Stdout, s)
+			})
 		},
 	}
 }
@@ -81,7 +74,6 @@ func (p program) domainRotateCommand() *cobra.Command {
 	return cmd
 }
 
-// rotateKeys adds keys to a domain and prints their records.
 func rotateKeys(w io.Writer, domain string, add func([]store.DKIMKey) error) error {
 	keys, err := queue.NewKeys(domain)
 	if err != nil {

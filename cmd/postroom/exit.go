@@ -22,7 +22,6 @@ const (
 const exitHelp = `Exit status: 0 done, 1 failed, 2 the command line or a setting is wrong and nothing was done,
 3 what the command names is not there, 4 nothing came while it waited.`
 
-// exitStatus returns the exit status for err.
 func exitStatus(err error) int {
 	_, usage := errors.AsType[cli.UsageError](err)
 	switch {

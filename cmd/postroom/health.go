@@ -19,12 +19,11 @@ func (p program) healthCommand() *cobra.Command {
 		Use:   "health",
 		Short: "Check the service on this machine; exit with 0 if it is healthy",
 		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config) error {
+		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
 			if err := askHealth(ctx, string(cfg.HTTP)); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(p.Stdout, "ok")
-			return err
+			return p.printf("ok\n")
 		}),
 	}
 }

@@ -33,8 +33,7 @@ func (p program) showHeld(ctx context.Context, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(p.Stdout, heldText(h))
-	return err
+	return p.printf("%s", heldText(h))
 }
 
 func (p program) heldReleaseCommand() *cobra.Command {
@@ -60,7 +59,7 @@ func (p program) heldReleaseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(p.Stdout, "Released: %s.\n", heldCounts(h)); err != nil {
+				if err := p.printf("Released: %s.\n", heldCounts(h)); err != nil {
 					return err
 				}
 				return p.showHeld(ctx, s)
@@ -81,8 +80,7 @@ func (p program) heldDropCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Stdout, "Discarded: %s.\n", heldCounts(h))
-			return err
+			return p.printf("Discarded: %s.\n", heldCounts(h))
 		}),
 	}
 }
@@ -118,7 +116,6 @@ func heldCounts(h store.Held) string {
 	return fmt.Sprintf("%d recipients of mail, %d scheduled emails, %d webhook deliveries", h.Recipients, h.Scheduled, h.Deliveries)
 }
 
-// heldText describes what is held and what to do about it.
 func heldText(h store.Held) string {
 	if h.None() {
 		return "Nothing is held.\n"

@@ -35,8 +35,7 @@ func (p program) turnInboxCommand(name, short, done string, turn func(*store.Sto
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Stdout, "%s (%s) is %s.\n", in.ID, in.Address, in.Status)
-			return err
+			return p.printf("%s (%s) is %s.\n", in.ID, in.Address, in.Status)
 		}),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,15 +27,18 @@ func (p program) keyCommand() *cobra.Command {
 // accountFlag selects the account of a command.
 const accountFlag = "account"
 
-// withAccount runs do with the account that the flag names, or the first one.
-func (p program) withAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account) error) error {
-	return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
-		a, err := accountOf(ctx, cmd, s)
-		if err != nil {
-			return err
-		}
-		return do(ctx, cfg, s, a)
-	})
+// onAccount returns the function of a command for the account that the flag names, or
+// the first one.
+func (p program) onAccount(do func(context.Context, Config, *store.Store, store.Account, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
+			a, err := accountOf(ctx, cmd, s)
+			if err != nil {
+				return err
+			}
+			return do(ctx, cfg, s, a, args)
+		})
+	}
 }
 
 // accountOf returns the account that the flag names, or the first one.
@@ -69,11 +71,9 @@ func (p program) keyCreateCommand() *cobra.Command {
 		Example: "  postroom key create --name ci\n" +
 			"  postroom key create --name reader --mode restricted --scopes read",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
-				return p.createKey(ctx, cfg, s, a, f)
-			})
-		},
+		RunE: p.onAccount(func(ctx context.Context, cfg Config, s *store.Store, a store.Account, _ []string) error {
+			return p.createKey(ctx, cfg, s, a, f)
+		}),
 	}
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the key, 1 to 100 characters (required)")
 	cmd.Flags().StringVar(&f.mode, "mode", "live", "live, test or restricted")
@@ -103,8 +103,7 @@ func (p program) createKey(ctx context.Context, cfg Config, s *store.Store, a st
 	if _, err := fmt.Fprintf(p.Stderr, "Created %s. Its secret is not shown again.\n", k.ID); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.Stdout, secret)
-	return err
+	return p.printf("%s\n", secret)
 }
 
 // key checks the flags by the rules of the API.
@@ -164,31 +163,20 @@ func (p program) keyListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the keys that are not revoked, newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				return listKeys(ctx, p.Stdout, s, a)
-			})
-		},
+		RunE: p.onAccount(func(ctx context.Context, _ Config, s *store.Store, a store.Account, _ []string) error {
+			return listKeys(ctx, p.Stdout, s, a)
+		}),
 	}
 }
 
 func listKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tMODE\tSCOPES\tKEY\tCREATED\tLAST USED\tEXPIRES") // reported by Flush
-	page := store.Page{Limit: 100}
-	for {
-		l, err := s.ListKeys(ctx, a.Seq, nil, page)
-		if err != nil {
-			return err
-		}
-		for _, k := range l.Rows {
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Mode, strings.Join(k.Scopes.V, ","),
-				k.Prefix, k.Hint, day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt))
-		}
-		if page.Cursor = l.Cursor; page.Cursor == "" {
-			return t.Flush()
-		}
-	}
+	header := []string{"ID", "NAME", "MODE", "SCOPES", "KEY", "CREATED", "LAST USED", "EXPIRES"}
+	list := func(p store.Page) (store.List[store.Key], error) { return s.ListKeys(ctx, a.Seq, nil, p) }
+	return printList(w, header, list, func(k store.Key) ([]string, error) {
+		return []string{
+			k.ID, k.Name, string(k.Mode), strings.Join(k.Scopes.V, ","), k.Prefix + k.Hint, day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt),
+		}, nil
+	})
 }
 
 func day(t *store.Time) string {
@@ -204,18 +192,15 @@ func (p program) keyRevokeCommand() *cobra.Command {
 		Short: "Revoke a key",
 		Long:  "Revoke a key. Unless it has the scope admin, the keys that it created are revoked too.",
 		Args:  cli.Wants(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				err := s.RevokeKey(ctx, a.Seq, args[0])
-				if errors.Is(err, store.ErrNotFound) {
-					return fmt.Errorf("%w in account %s; use --account for another account", err, a.ID)
-				}
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(p.Stdout, "Revoked %s.\n", args[0])
+		RunE: p.onAccount(func(ctx context.Context, _ Config, s *store.Store, a store.Account, args []string) error {
+			err := s.RevokeKey(ctx, a.Seq, args[0])
+			if errors.Is(err, store.ErrNotFound) {
+				return fmt.Errorf("%w in account %s; use --account for another account", err, a.ID)
+			}
+			if err != nil {
 				return err
-			})
-		},
+			}
+			return p.printf("Revoked %s.\n", args[0])
+		}),
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -27,12 +26,10 @@ func (p program) maintenanceConfirmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := "Confirmed: old mail is deleted again.\n"
 			if !held {
-				text = "Nothing was waiting for a confirmation.\n"
+				return p.printf("Nothing was waiting for a confirmation.\n")
 			}
-			_, err = fmt.Fprint(p.Stdout, text)
-			return err
+			return p.printf("Confirmed: old mail is deleted again.\n")
 		}),
 	}
 }

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,7 +117,6 @@ func (m *metrics) posted(r webhook.AttemptReport) {
 	m.traces.posted(r)
 }
 
-// Describe implements prometheus.Collector.
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{metricReceived, metricAccepted, metricAttempts, metricRequests, metricDoubt, metricUnmet, metricDue, metricAge, metricHeld, metricPaused, metricClock, metricWaits} {
 		descs <- d
@@ -125,7 +127,6 @@ func (*metrics) Describe(descs chan<- *prometheus.Desc) {
 // other metrics are still exported.
 const queueTimeout = 2 * time.Second
 
-// Collect implements prometheus.Collector.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, n int64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
@@ -201,4 +202,34 @@ func metricsPart(l net.Listener, m *metrics) part {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
 	return serverPart("metrics server", l, server)
+}
+
+// pprofPart serves profiles of the running program. Shutdown aborts a running
+// profile.
+func pprofPart(l net.Listener) part {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	server := &http.Server{Handler: loopbackHostOnly(mux), ReadHeaderTimeout: 10 * time.Second}
+	return serverPart("profile server", l, server)
+}
+
+// loopbackHostOnly refuses requests whose Host is not a loopback address or
+// localhost. The listener is on loopback, so such a request comes from a web page
+// that made its own domain resolve to this machine (DNS rebinding).
+func loopbackHostOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if (err != nil || !ip.Unmap().IsLoopback()) && !strings.EqualFold(host, "localhost") {
+			http.Error(w, "use a loopback address or localhost as the host", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/postroom/postroom/internal/s3blob"
 	"github.com/postroom/postroom/store"
 )
 
@@ -27,7 +28,7 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.Time, log *slog.Logger) (*store.Store, error) {
 	blobs, err := c.openBlobs(ctx, now)
 	if err != nil {
-		return nil, fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
+		return nil, err
 	}
 	s, err := store.Open(ctx, store.Config{
 		Database: string(c.Database), Blobs: blobs, CursorKey: keys.cursors, SealKey: keys.seal,
@@ -108,4 +109,34 @@ func (c Config) migrate(ctx context.Context, log *slog.Logger) (int, error) {
 		return steps, fmt.Errorf("migrate database %s: %w", c.Database, err)
 	}
 	return steps, nil
+}
+
+// useBucket reads the credentials of the bucket, if one is configured, from the
+// standard AWS variables.
+func (c *Config) useBucket(faults *faultList, given, vars map[string]string) {
+	if !c.Blobs.bucket() {
+		return
+	}
+	bucket, err := s3blob.Parse(string(c.Blobs))
+	if err != nil {
+		return // already reported
+	}
+	if bucket.Credentials, err = s3blob.Environment(vars); err != nil {
+		faults.add("%s names a bucket: %v", given["Blobs"], err)
+	}
+	c.bucket = &bucket
+}
+
+func (c Config) openBlobs(ctx context.Context, now func() time.Time) (blobs store.Blobs, err error) {
+	if c.bucket == nil {
+		blobs, err = store.OpenBlobFolder(string(c.Blobs), now)
+	} else {
+		bucket := *c.bucket
+		bucket.Now = now
+		blobs, err = s3blob.Open(ctx, bucket)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %sBLOBS: %w", envPrefix, err)
+	}
+	return blobs, nil
 }

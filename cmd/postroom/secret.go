@@ -33,20 +33,17 @@ type subkeys struct {
 // derive returns the subkeys of the installation secret. The derivation must
 // never change: an installation could no longer decrypt its own keys.
 func derive(s secret) (subkeys, error) {
-	sub := func(use string) ([]byte, error) {
-		return hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32)
-	}
 	var k subkeys
-	var errs [8]error
-	k.cursors, errs[0] = sub("cursors")
-	k.files, errs[1] = sub("files")
-	k.seal, errs[2] = sub("seal")
-	k.domains, errs[3] = sub("domains")
-	k.feedback, errs[4] = sub("feedback")
-	k.mark, errs[5] = sub("mark")
-	k.notices, errs[6] = sub("notices")
-	k.approve, errs[7] = sub("approve")
-	return k, errors.Join(errs[:]...)
+	for use, key := range map[string]*[]byte{
+		"cursors": &k.cursors, "files": &k.files, "seal": &k.seal, "domains": &k.domains,
+		"feedback": &k.feedback, "mark": &k.mark, "notices": &k.notices, "approve": &k.approve,
+	} {
+		var err error
+		if *key, err = hkdf.Key(sha256.New, []byte(s), nil, "postroom "+use, 32); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
 }
 
 // installSecret returns the configured secret, or the one in the data folder. It

@@ -84,7 +84,6 @@ func (t *traces) span(name string, kind trace.SpanKind, messageID string, began 
 	span.End()
 }
 
-// responded reports a call of the API.
 func (t *traces) responded(r httpapi.Response) {
 	if t == nil {
 		return
@@ -98,7 +97,6 @@ func (t *traces) responded(r httpapi.Response) {
 		attribute.String("postroom.request_id", r.RequestID))
 }
 
-// attempted reports a delivery attempt.
 func (t *traces) attempted(r queue.AttemptReport) {
 	if t == nil {
 		return

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ func (p program) userCreateCommand() *cobra.Command {
 			if !slices.Contains(store.Roles, store.Role(role)) {
 				return cli.UsageError{Err: errors.New("--role must be admin, approver or viewer")}
 			}
-			return p.withAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account) error {
+			return p.onAccount(func(ctx context.Context, cfg Config, s *store.Store, a store.Account, _ []string) error {
 				link, token := web.NewLink(time.Now())
 				u, err := s.CreateUser(ctx, a.Seq, name, store.Role(role), link)
 				if errors.Is(err, store.ErrNameTaken) {
@@ -46,7 +45,7 @@ func (p program) userCreateCommand() *cobra.Command {
 					return err
 				}
 				return p.showLink(cfg, fmt.Sprintf("Created %s, who signs in as %s.", u.ID, u.Name), token)
-			})
+			})(cmd, nil)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "sign-in name, such as an email address, 1 to 100 characters (required)")
@@ -72,8 +71,7 @@ func (p program) showLink(cfg Config, what, token string) error {
 	if _, err := fmt.Fprintln(p.Stderr, what, "The link sets the password. It works once, for 24 hours."); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.Stdout, web.SetupURL(base, token))
-	return err
+	return p.printf("%s\n", web.SetupURL(base, token))
 }
 
 func (p program) userListCommand() *cobra.Command {
@@ -81,36 +79,23 @@ func (p program) userListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the users of an account, newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account) error {
-				return listUsers(ctx, p.Stdout, s, a)
-			})
-		},
+		RunE: p.onAccount(func(ctx context.Context, _ Config, s *store.Store, a store.Account, _ []string) error {
+			return listUsers(ctx, p.Stdout, s, a)
+		}),
 	}
 	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 	return cmd
 }
 
 func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "ID\tNAME\tROLE\tPASSWORD\tCREATED") // reported by Flush
-	page := store.Page{Limit: 100}
-	for {
-		l, err := s.ListUsers(ctx, a.Seq, page)
-		if err != nil {
-			return err
+	list := func(p store.Page) (store.List[store.User], error) { return s.ListUsers(ctx, a.Seq, p) }
+	return printList(w, []string{"ID", "NAME", "ROLE", "PASSWORD", "CREATED"}, list, func(u store.User) ([]string, error) {
+		password := "set"
+		if u.Password == nil {
+			password = "not set yet"
 		}
-		for _, u := range l.Rows {
-			password := "set"
-			if u.Password == nil {
-				password = "not set yet"
-			}
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", u.ID, u.Name, u.Role, password, day(&u.CreatedAt)) // as above
-		}
-		if page.Cursor = l.Cursor; page.Cursor == "" {
-			return t.Flush()
-		}
-	}
+		return []string{u.ID, u.Name, string(u.Role), password, day(&u.CreatedAt)}, nil
+	})
 }
 
 func (p program) userResetCommand() *cobra.Command {
@@ -139,8 +124,7 @@ func (p program) userRemoveCommand() *cobra.Command {
 			if err != nil {
 				return unknownUser(err, args[0])
 			}
-			_, err = fmt.Fprintf(p.Stdout, "Removed %s.\n", u.Name)
-			return err
+			return p.printf("Removed %s.\n", u.Name)
 		}),
 	}
 }

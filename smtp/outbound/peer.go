@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -25,22 +26,14 @@ type Timeouts struct {
 }
 
 func (t Timeouts) OrDefault() Timeouts {
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&t.Connect, 30 * time.Second},
-		{&t.Banner, 5 * time.Minute},
-		{&t.Command, 5 * time.Minute},
-		{&t.Data, 2 * time.Minute},
-		{&t.Block, 3 * time.Minute},
-		{&t.Done, 10 * time.Minute},
-	} {
-		if *f.field == 0 {
-			*f.field = f.value
-		}
+	return Timeouts{
+		Connect: cmp.Or(t.Connect, 30*time.Second),
+		Banner:  cmp.Or(t.Banner, 5*time.Minute),
+		Command: cmp.Or(t.Command, 5*time.Minute),
+		Data:    cmp.Or(t.Data, 2*time.Minute),
+		Block:   cmp.Or(t.Block, 3*time.Minute),
+		Done:    cmp.Or(t.Done, 10*time.Minute),
 	}
-	return t
 }
 
 // Peer is a connection to a remote server. It is used by one goroutine at a time,

@@ -103,12 +103,7 @@ func (l *Pool) keep(p *Peer) (old *Peer) {
 func (l *Pool) forget(in *idlePeer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, p := range l.idle {
-		if p == in {
-			l.idle = append(l.idle[:i], l.idle[i+1:]...)
-			return
-		}
-	}
+	l.idle = slices.DeleteFunc(l.idle, func(p *idlePeer) bool { return p == in })
 }
 
 // Close closes all idle connections, and those that are returned later.

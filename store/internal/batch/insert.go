@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -211,35 +210,23 @@ func (s *Statements) Prepare(ctx context.Context) error {
 
 // insertText is the statement that inserts into several tables.
 func insertText(rows []pendingRows) string {
-	var sb strings.Builder
-	param := 0
+	inserts := make([]string, len(rows))
+	param, last := 0, len(rows)-1
 	for i, p := range rows {
-		last := i == len(rows)-1
-		switch {
-		case i == 0 && !last:
-			sb.WriteString("WITH ")
-		case i > 0 && !last:
-			sb.WriteString(", ")
-		case i > 0:
-			sb.WriteString(" ")
-		}
-		if !last {
-			sb.WriteString("w" + strconv.Itoa(i) + " AS (")
-		}
-		sb.WriteString("INSERT INTO " + p.into.table + " (" + p.into.names + ") SELECT * FROM unnest(")
+		arrays := make([]string, len(p.into.types))
 		for col, typ := range p.into.types {
 			param++
-			if col > 0 {
-				sb.WriteString(", ")
-			}
-			sb.WriteString("cast($" + strconv.Itoa(param) + " AS " + typ.Name + "[])")
+			arrays[col] = fmt.Sprintf("cast($%d AS %s[])", param, typ.Name)
 		}
-		sb.WriteString(")" + p.into.conflict)
-		if !last {
-			sb.WriteString(")")
+		inserts[i] = "INSERT INTO " + p.into.table + " (" + p.into.names + ") SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")" + p.into.conflict
+		if i < last {
+			inserts[i] = fmt.Sprintf("w%d AS (%s)", i, inserts[i])
 		}
 	}
-	return sb.String()
+	if last == 0 {
+		return inserts[0]
+	}
+	return "WITH " + strings.Join(inserts[:last], ", ") + " " + inserts[last]
 }
 
 // The parts of PostgreSQL's binary form of arrays.

@@ -97,12 +97,10 @@ func newPostgresDialer(within time.Duration) *postgresDialer {
 	}
 }
 
-// Dial implements pq.Dialer.
 func (d *postgresDialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout implements pq.Dialer.
 func (d *postgresDialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -204,7 +202,6 @@ type postgresConn struct {
 	heard    time.Time // the last read
 }
 
-// Read implements net.Conn.
 func (c *postgresConn) Read(b []byte) (int, error) {
 	handshake, err := c.limit(c.Conn.SetReadDeadline)
 	if err != nil {
@@ -229,7 +226,6 @@ func (c *postgresConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn.
 func (c *postgresConn) Write(b []byte) (int, error) {
 	if _, err := c.limit(c.Conn.SetWriteDeadline); err != nil {
 		return 0, err
@@ -272,7 +268,6 @@ func (c *postgresConn) heardBefore(t time.Time) bool {
 	return c.ready && c.heard.Before(t)
 }
 
-// Close implements net.Conn.
 func (c *postgresConn) Close() error {
 	c.dialer.forget(c)
 	return c.Conn.Close()

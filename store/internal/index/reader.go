@@ -100,7 +100,6 @@ func (r *Reader) rest(n int) int64 {
 	return r.Floor()
 }
 
-// begin reads the list of buckets.
 func (r *Reader) begin(ctx context.Context) error {
 	r.begun, r.group, r.within = true, 1, r.below
 	most := r.maxBuckets
