@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"path"
+	"slices"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -32,15 +33,10 @@ var idempotent = []string{
 }
 
 func takesIdempotencyKey(method, escapedPath string) bool {
-	if method != http.MethodPost {
-		return false
-	}
-	for _, pattern := range idempotent {
-		if ok, err := path.Match(pattern, escapedPath); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return method == http.MethodPost && slices.ContainsFunc(idempotent, func(pattern string) bool {
+		ok, err := path.Match(pattern, escapedPath)
+		return ok && err == nil
+	})
 }
 
 // newIdempotencyKey returns a new random key.

@@ -159,13 +159,7 @@ func mailbox(a mail.Address) string {
 	return a.Name + " <" + a.Email + ">"
 }
 
-func mailboxes(as []mail.Address) []string {
-	out := make([]string, 0, len(as))
-	for _, a := range as {
-		out = append(out, mailbox(a))
-	}
-	return out
-}
+func mailboxes(as []mail.Address) []string { return mapped(as, mailbox) }
 
 // nullMailboxes returns nil, which is null, for an empty list.
 func nullMailboxes(as []mail.Address) []string {

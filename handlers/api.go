@@ -7,6 +7,7 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -158,12 +159,56 @@ func pageOf(limit gen.OptInt, cursor gen.OptString) store.Page {
 	return store.Page{Limit: limit.Or(pageSize), Cursor: cursor.Or("")}
 }
 
-// nextCursor is null on the last page.
-func nextCursor(c string) gen.NilString {
-	if c == "" {
-		return gen.NilString{Null: true}
+// list is the form of all lists in the contract.
+type list[T any] interface {
+	~struct {
+		Data    []T           `json:"data"`
+		HasMore bool          `json:"has_more"`
+		Cursor  gen.NilString `json:"cursor"`
 	}
-	return gen.NewNilString(c)
+}
+
+// listToAPI converts a page of rows, unless err is not nil.
+func listToAPI[L list[T], T, Row any](l store.List[Row], err error, toAPI func(Row) (*T, error)) (*L, error) {
+	if err != nil {
+		return nil, err
+	}
+	data := make([]T, 0, len(l.Rows))
+	for _, row := range l.Rows {
+		v, err := toAPI(row)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, *v)
+	}
+	return &L{Data: data, HasMore: l.Cursor != "", Cursor: emptyIsNull(l.Cursor)}, nil
+}
+
+// mapped converts each item of a list. The result is never nil, because JSON shows it.
+func mapped[A, B any](in []A, convert func(A) B) []B {
+	out := make([]B, len(in))
+	for i, item := range in {
+		out[i] = convert(item)
+	}
+	return out
+}
+
+// result converts a row, unless err is not nil.
+func result[T, Row any](row Row, err error, toAPI func(Row) (*T, error)) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return toAPI(row)
+}
+
+// once is httpapi.Once for the result of a row.
+func once[T, Row any](ctx context.Context, status int, kind string, toAPI func(Row) (*T, error)) *store.Once {
+	return httpapi.Once(ctx, status, kind, func(row Row) (any, error) { return toAPI(row) })
+}
+
+// sure adds a nil error to the result of a conversion.
+func sure[T, Row any](toAPI func(Row) *T) func(Row) (*T, error) {
+	return func(row Row) (*T, error) { return toAPI(row), nil }
 }
 
 func nilString(s *string) gen.NilString {
@@ -207,6 +252,14 @@ func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	}
 	st := store.NewTime(t)
 	return &st, nil
+}
+
+// optionalFuture reads the field expires_at, nil for absent or null.
+func (a *API) optionalFuture(field optional[time.Time]) (*store.Time, error) {
+	if t, ok := field.Get(); ok {
+		return a.futureTime("expires_at", t)
+	}
+	return nil, nil //nolint:nilnil // nil means never
 }
 
 // fieldPath returns the path of a field of a list item, such as

@@ -52,11 +52,7 @@ func (at attachment) file() store.DraftFile {
 }
 
 func outAttachments(in []attachment) []compose.Attachment {
-	out := make([]compose.Attachment, 0, len(in))
-	for _, at := range in {
-		out = append(out, at.Attachment)
-	}
-	return out
+	return mapped(in, func(at attachment) compose.Attachment { return at.Attachment })
 }
 
 // attachmentsFromAPI checks what the contract cannot: the total size, and null

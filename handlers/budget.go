@@ -36,17 +36,18 @@ func limitsToAPI(l *store.Limits) gen.NilActiveLimits {
 	if l == nil {
 		return gen.NilActiveLimits{Null: true}
 	}
-	nilInt := func(n *int64) gen.NilInt64 {
-		if n == nil {
-			return gen.NilInt64{Null: true}
-		}
-		return gen.NewNilInt64(*n)
-	}
 	return gen.NewNilActiveLimits(gen.ActiveLimits{
 		SendsPerMinute: nilInt(l.SendsPerMinute), SendsPerHour: nilInt(l.SendsPerHour), SendsPerDay: nilInt(l.SendsPerDay),
 		RecipientsPerDay: nilInt(l.RecipientsPerDay), NewRecipientsPerDay: nilInt(l.NewRecipientsPerDay),
 		PerRecipientPerDay: nilInt(l.PerRecipientPerDay), SimilarPerHour: nilInt(l.SimilarPerHour), OnLimit: string(l.OnLimit),
 	})
+}
+
+func nilInt(n *int64) gen.NilInt64 {
+	if n == nil {
+		return gen.NilInt64{Null: true}
+	}
+	return gen.NewNilInt64(*n)
 }
 
 // checkLimitsChange refuses to raise limits to a key with limits: it could lift

@@ -23,37 +23,20 @@ func (a *API) CreateContact(ctx context.Context, req *gen.ContactCreate, _ gen.C
 	c := store.Contact{AccountID: httpapi.Caller(ctx).AccountID, Email: in.Email, EmailFold: in.EmailFold}
 	c.Metadata.V, c.Tags.V = json.RawMessage(`{}`), store.Labels{}
 	in.Edit(&c)
-	toAPI := func(c store.Contact) (any, error) { return contactToAPI(c) }
-	if c, err = a.store.CreateContact(ctx, c, httpapi.Once(ctx, http.StatusCreated, "Contact", toAPI)); err != nil {
-		return nil, err
-	}
-	return contactToAPI(c)
+	c, err = a.store.CreateContact(ctx, c, once(ctx, http.StatusCreated, "Contact", contactToAPI))
+	return result(c, err, contactToAPI)
 }
 
 // GetContact implements GET /v1/contacts/{id}.
 func (a *API) GetContact(ctx context.Context, p gen.GetContactParams) (*gen.Contact, error) {
 	c, err := a.store.Contact(ctx, httpapi.Caller(ctx).AccountID, p.ID)
-	if err != nil {
-		return nil, err
-	}
-	return contactToAPI(c)
+	return result(c, err, contactToAPI)
 }
 
 // ListContacts implements GET /v1/contacts.
 func (a *API) ListContacts(ctx context.Context, p gen.ListContactsParams) (*gen.ContactList, error) {
 	l, err := a.store.ListContacts(ctx, httpapi.Caller(ctx).AccountID, mail.FoldAddress(p.Email.Or("")), pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.ContactList{Data: make([]gen.Contact, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, c := range l.Rows {
-		v, err := contactToAPI(c)
-		if err != nil {
-			return nil, err
-		}
-		out.Data = append(out.Data, *v)
-	}
-	return out, nil
+	return listToAPI[gen.ContactList](l, err, contactToAPI)
 }
 
 // UpdateContact implements PATCH /v1/contacts/{id}.
@@ -73,10 +56,7 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 		}
 		known.set(c)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return contactToAPI(c)
+	return result(c, err, contactToAPI)
 }
 
 // DeleteContact implements DELETE /v1/contacts/{id}.
@@ -97,16 +77,11 @@ func (a *API) UpsertContacts(ctx context.Context, req *gen.ContactBatch, _ gen.U
 		}
 		in = append(in, c)
 	}
-	toAPI := func(n store.ContactCounts) (any, error) { return contactCountsToAPI(n), nil }
-	n, err := a.store.UpsertContacts(ctx, httpapi.Caller(ctx).AccountID, in, httpapi.Once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
-	if err != nil {
-		return nil, err
+	toAPI := func(n store.ContactCounts) (*gen.ContactBatchResult, error) {
+		return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}, nil
 	}
-	return contactCountsToAPI(n), nil
-}
-
-func contactCountsToAPI(n store.ContactCounts) *gen.ContactBatchResult {
-	return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}
+	n, err := a.store.UpsertContacts(ctx, httpapi.Caller(ctx).AccountID, in, once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
+	return result(n, err, toAPI)
 }
 
 // contactFields are the fields of a contact request except the address.

@@ -20,34 +20,21 @@ func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.Cre
 	if err != nil {
 		return nil, httpapi.Invalid("domain", "%s", err)
 	}
-	d, err := a.cfg.Domains.Add(ctx, httpapi.Caller(ctx).AccountID, name,
-		httpapi.Once(ctx, http.StatusCreated, "Domain", func(d store.Domain) (any, error) { return a.domainToAPI(d), nil }))
-	if err != nil {
-		return nil, err
-	}
-	return a.domainToAPI(d), nil
+	toAPI := sure(a.domainToAPI)
+	d, err := a.cfg.Domains.Add(ctx, httpapi.Caller(ctx).AccountID, name, once(ctx, http.StatusCreated, "Domain", toAPI))
+	return result(d, err, toAPI)
 }
 
 // GetDomain implements GET /v1/domains/{id}.
 func (a *API) GetDomain(ctx context.Context, p gen.GetDomainParams) (*gen.Domain, error) {
 	d, err := a.store.Domain(ctx, httpapi.Caller(ctx).AccountID, p.ID)
-	if err != nil {
-		return nil, err
-	}
-	return a.domainToAPI(d), nil
+	return result(d, err, sure(a.domainToAPI))
 }
 
 // ListDomains implements GET /v1/domains.
 func (a *API) ListDomains(ctx context.Context, p gen.ListDomainsParams) (*gen.DomainList, error) {
 	l, err := a.store.ListDomains(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.DomainList{Data: make([]gen.Domain, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, d := range l.Rows {
-		out.Data = append(out.Data, *a.domainToAPI(d))
-	}
-	return out, nil
+	return listToAPI[gen.DomainList](l, err, sure(a.domainToAPI))
 }
 
 // DeleteDomain implements DELETE /v1/domains/{id}.
@@ -81,15 +68,12 @@ func hostToAPI(h *dnsrec.Host) gen.NilSendingHost {
 	if h == nil {
 		return gen.NilSendingHost{Null: true}
 	}
-	out := gen.SendingHost{Name: h.Name, Status: string(domains.StatusOf(h.Finding)), Addresses: make([]gen.SendingAddress, 0, len(h.Addresses))}
-	for _, a := range h.Addresses {
-		v := gen.SendingAddress{Address: a.Address, Ptr: gen.NilString{Null: true}, Status: string(domains.StatusOf(a.Finding))}
-		if a.PTR != "" {
-			v.Ptr = gen.NewNilString(a.PTR)
-		}
-		out.Addresses = append(out.Addresses, v)
-	}
-	return gen.NewNilSendingHost(out)
+	return gen.NewNilSendingHost(gen.SendingHost{
+		Name: h.Name, Status: string(domains.StatusOf(h.Finding)),
+		Addresses: mapped(h.Addresses, func(a dnsrec.HostAddress) gen.SendingAddress {
+			return gen.SendingAddress{Address: a.Address, Ptr: emptyIsNull(a.PTR), Status: string(domains.StatusOf(a.Finding))}
+		}),
+	})
 }
 
 func (a *API) domainToAPI(d store.Domain) *gen.Domain {

@@ -72,23 +72,13 @@ func (a *API) ListInboxDrafts(ctx context.Context, p gen.ListInboxDraftsParams) 
 
 func (a *API) listDrafts(ctx context.Context, f store.DraftFilter, p store.Page) (*gen.DraftList, error) {
 	l, err := a.store.ListDrafts(ctx, f, p)
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.DraftList{Data: make([]gen.Draft, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, d := range l.Rows {
-		out.Data = append(out.Data, *draftToAPI(d, withText))
-	}
-	return out, nil
+	return listToAPI[gen.DraftList](l, err, func(d store.Draft) (*gen.Draft, error) { return draftToAPI(d, withText), nil })
 }
 
 // GetDraft implements GET /v1/drafts/{draft_id}.
 func (a *API) GetDraft(ctx context.Context, p gen.GetDraftParams) (*gen.Draft, error) {
 	d, err := a.draftOf(ctx, p.DraftID)
-	if err != nil {
-		return nil, err
-	}
-	return draftToAPI(d, withHTML), nil
+	return result(d, err, wholeDraft)
 }
 
 // UpdateDraft implements PATCH /v1/drafts/{draft_id}.
@@ -99,7 +89,7 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 	if err := a.checkEdit(req); err != nil {
 		return nil, err
 	}
-	d, err := a.store.UpdateDraft(ctx, httpapi.Caller(ctx).AccountID, p.DraftID, func(d *store.Draft) error {
+	return changedDraft(a.store.UpdateDraft(ctx, httpapi.Caller(ctx).AccountID, p.DraftID, func(d *store.Draft) error {
 		if d.Content == nil {
 			return errExpired
 		}
@@ -119,8 +109,7 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 			return errContentRequired
 		}
 		return nil
-	})
-	return changedDraft(d, err)
+	}))
 }
 
 // checkEdit refuses text that no message can contain, so that an edited draft
@@ -222,12 +211,9 @@ func (a *API) UndoDraft(ctx context.Context, p gen.UndoDraftParams) (*gen.Draft,
 	}
 	d, err = a.store.UndoDraft(ctx, d, a.cfg.Undo)
 	if errors.Is(err, store.ErrState) {
-		return nil, errNotUndone
+		err = errNotUndone
 	}
-	if err != nil {
-		return nil, err
-	}
-	return draftToAPI(d, withHTML), nil
+	return result(d, err, wholeDraft)
 }
 
 // settleEdit sanitizes the content of a draft after an edit. If the HTML did
@@ -309,20 +295,15 @@ func (a *API) RejectDraft(ctx context.Context, body gen.OptDraftReject, p gen.Re
 		reason = &r
 	}
 	k := httpapi.Caller(ctx)
-	once := httpapi.Once(ctx, http.StatusOK, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
-	d, err := a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, once)
-	return changedDraft(d, err)
+	return changedDraft(a.store.RejectDraft(ctx, k.AccountID, p.DraftID, k.ID, reason, once(ctx, http.StatusOK, "Draft", wholeDraft)))
 }
 
 // changedDraft returns a draft after a change that only a pending draft permits.
 func changedDraft(d store.Draft, err error) (*gen.Draft, error) {
 	if errors.Is(err, store.ErrState) {
-		return nil, errDraftNotPending
+		err = errDraftNotPending
 	}
-	if err != nil {
-		return nil, err
-	}
-	return draftToAPI(d, withHTML), nil
+	return result(d, err, wholeDraft)
 }
 
 // hold creates a draft of a message that needs approval. The draft has a copy
@@ -374,25 +355,21 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 
 // createDraft stores a draft and caches the response of an idempotent call.
 func (a *API) createDraft(ctx context.Context, n store.NewDraft) (*gen.Draft, error) {
-	once := httpapi.Once(ctx, http.StatusAccepted, "Draft", func(d store.Draft) (any, error) { return draftToAPI(d, withHTML), nil })
-	d, err := a.store.CreateDraft(ctx, n, once)
-	if err != nil {
-		return nil, err
-	}
-	return draftToAPI(d, withHTML), nil
+	d, err := a.store.CreateDraft(ctx, n, once(ctx, http.StatusAccepted, "Draft", wholeDraft))
+	return result(d, err, wholeDraft)
 }
 
 // heldAttachments describes the attachments stored with a draft.
 func heldAttachments(in []attachment, now time.Time) []mail.Attachment {
-	out := make([]mail.Attachment, 0, len(in))
-	for _, at := range in {
-		out = append(out, mail.Attachment{
+	return mapped(in, func(at attachment) mail.Attachment {
+		return mail.Attachment{
 			ID: store.NewID("att_", now), Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID,
 			Inline: at.Inline, Size: at.size,
-		})
-	}
-	return out
+		}
+	})
 }
+
+func wholeDraft(d store.Draft) (*gen.Draft, error) { return draftToAPI(d, withHTML), nil }
 
 func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 	as := d.Addresses.V
@@ -420,16 +397,12 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 	if d.Content == nil {
 		return out
 	}
-	for _, w := range d.Content.Warnings.V {
-		out.Warnings = append(out.Warnings, warningToAPI(w))
-	}
+	out.Warnings = mapped(d.Content.Warnings.V, warningToAPI)
 	out.Text = emptyIsNull(d.Content.Text)
 	if detail == withHTML {
 		out.HTML = emptyIsNull(d.Content.HTML)
 	}
-	for _, at := range d.Content.Attachments.V {
-		out.Attachments = append(out.Attachments, attachmentToAPI(at))
-	}
+	out.Attachments = mapped(d.Content.Attachments.V, attachmentToAPI)
 	for _, h := range d.Content.Headers.V {
 		out.Headers[h[0]] = h[1]
 	}
@@ -604,11 +577,11 @@ func (a *API) GetDraftAttachment(ctx context.Context, p gen.GetDraftAttachmentPa
 	if d.Content == nil {
 		return nil, errExpired
 	}
-	i := indexAttachment(d.Content.Attachments.V, p.AttachmentID)
-	if i < 0 {
-		return nil, errNoAttachment
+	at, _, err := findAttachment(d.Content.Attachments.V, p.AttachmentID)
+	if err != nil {
+		return nil, err
 	}
-	v := attachmentToAPI(d.Content.Attachments.V[i])
+	v := attachmentToAPI(at)
 	link, expires, err := a.link(d.AccountID, d.ID, v.ID)
 	if err != nil {
 		return nil, err
@@ -628,11 +601,10 @@ func (a *API) openDraftFile(ctx context.Context, f file) (io.ReadSeekCloser, str
 	if d.Content == nil {
 		return nil, "", errNoAttachment
 	}
-	i := indexAttachment(d.Content.Attachments.V, f.attachmentID)
-	if i < 0 {
-		return nil, "", errNoAttachment
+	at, i, err := findAttachment(d.Content.Attachments.V, f.attachmentID)
+	if err != nil {
+		return nil, "", err
 	}
-	at := d.Content.Attachments.V[i]
 	open := func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }
 	return &reopeningReader{open: open, size: at.Size}, attachmentName(at), nil
 }

@@ -61,18 +61,7 @@ func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.Emai
 		f.Tags = tagsOf(tag)
 	}
 	l, err := a.store.ListEmails(ctx, f, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.EmailList{Data: make([]gen.Email, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, e := range l.Rows {
-		v, err := emailToAPI(e)
-		if err != nil {
-			return nil, err
-		}
-		out.Data = append(out.Data, *v)
-	}
-	return out, nil
+	return listToAPI[gen.EmailList](l, err, emailToAPI)
 }
 
 // CancelEmail implements DELETE /v1/emails/{id}.

@@ -30,15 +30,11 @@ func explainMessage(m store.Message) (out gen.OptExtractedExplanation, err error
 }
 
 func candidatesToAPI(in []extract.Candidate) []gen.ExtractedCandidate {
-	out := make([]gen.ExtractedCandidate, 0, len(in))
-	for _, c := range in {
-		evidence := make([]gen.ExtractedEvidence, 0, len(c.Evidence))
-		for _, e := range c.Evidence {
-			evidence = append(evidence, gen.ExtractedEvidence{Sign: e.Sign, Weight: e.Weight})
+	return mapped(in, func(c extract.Candidate) gen.ExtractedCandidate {
+		return gen.ExtractedCandidate{
+			Value: c.Value, Where: c.Where, Score: c.Score, Result: string(c.Result), Evidence: mapped(c.Evidence, func(e extract.Evidence) gen.ExtractedEvidence {
+				return gen.ExtractedEvidence{Sign: e.Sign, Weight: e.Weight}
+			}),
 		}
-		out = append(out, gen.ExtractedCandidate{
-			Value: c.Value, Where: c.Where, Score: c.Score, Result: string(c.Result), Evidence: evidence,
-		})
-	}
-	return out
+	})
 }

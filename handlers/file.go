@@ -95,19 +95,15 @@ func (a *API) rawLink(ctx context.Context, m store.Message) (url.URL, error) {
 			return url.URL{}, err
 		}
 		if direct != "" {
-			return parseLink(direct)
+			u, err := url.Parse(direct)
+			if err != nil {
+				return url.URL{}, fmt.Errorf("link of the blob storage: %w", err)
+			}
+			return *u, nil
 		}
 	}
 	link, _, err := a.link(m.AccountID, m.ID, "")
 	return link, err
-}
-
-func parseLink(link string) (url.URL, error) {
-	u, err := url.Parse(link)
-	if err != nil {
-		return url.URL{}, fmt.Errorf("link of the blob storage: %w", err)
-	}
-	return *u, nil
 }
 
 func rawName(m store.Message) string { return m.ID + ".eml" }
@@ -131,7 +127,7 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 	if err != nil {
 		return nil, err
 	}
-	at, err := findAttachment(m, p.AttachmentID)
+	at, err := attachmentOf(m, p.AttachmentID)
 	if err != nil {
 		return nil, err
 	}
@@ -146,18 +142,21 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 	}, nil
 }
 
-func findAttachment(m store.Message, id string) (mail.Attachment, error) {
-	if m.Content != nil {
-		if i := indexAttachment(m.Content.Attachments.V, id); i >= 0 {
-			return m.Content.Attachments.V[i], nil
-		}
+func attachmentOf(m store.Message, id string) (at mail.Attachment, err error) {
+	if m.Content == nil {
+		return at, errNoAttachment
 	}
-	return mail.Attachment{}, errNoAttachment
+	at, _, err = findAttachment(m.Content.Attachments.V, id)
+	return at, err
 }
 
-// indexAttachment returns the index of the attachment, or -1.
-func indexAttachment(all []mail.Attachment, id string) int {
-	return slices.IndexFunc(all, func(at mail.Attachment) bool { return at.ID == id })
+// findAttachment returns the attachment and its index.
+func findAttachment(all []mail.Attachment, id string) (mail.Attachment, int, error) {
+	i := slices.IndexFunc(all, func(at mail.Attachment) bool { return at.ID == id })
+	if i < 0 {
+		return mail.Attachment{}, i, errNoAttachment
+	}
+	return all[i], i, nil
 }
 
 var errNoAttachment = fmt.Errorf("attachment: %w", store.ErrNotFound)
@@ -214,7 +213,7 @@ func (a *API) openFile(ctx context.Context, f file) (io.ReadSeekCloser, string, 
 		}
 		return signedRaw(raw), rawName(m), nil
 	}
-	at, err := findAttachment(m, f.attachmentID)
+	at, err := attachmentOf(m, f.attachmentID)
 	if err != nil {
 		return nil, "", err
 	}
@@ -375,11 +374,7 @@ func signedRaw(raw *store.Raw) io.ReadSeekCloser {
 			if _, err := raw.Seek(0, io.SeekStart); err != nil {
 				return nil, fmt.Errorf("read raw message: %w", err)
 			}
-			return readCloser{io.MultiReader(strings.NewReader(raw.Signature), raw), nopCloser{}}, nil
+			return io.NopCloser(io.MultiReader(strings.NewReader(raw.Signature), raw)), nil
 		},
 	}
 }
-
-type nopCloser struct{}
-
-func (nopCloser) Close() error { return nil }

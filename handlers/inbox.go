@@ -63,22 +63,15 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	if err := a.checkAddresses(k, store.Inbox{}, in); err != nil {
 		return nil, err
 	}
-	if name, ok := req.DisplayName.Get(); ok {
-		in.DisplayName = &name
-	}
-	if t, ok := req.ExpiresAt.Get(); ok {
-		if in.ExpiresAt, err = a.futureTime("expires_at", t); err != nil {
-			return nil, err
-		}
+	in.DisplayName = nilOrText(req.DisplayName)
+	if in.ExpiresAt, err = a.optionalFuture(req.ExpiresAt); err != nil {
+		return nil, err
 	}
 	if err := checkName("display_name", in.DisplayName); err != nil {
 		return nil, err
 	}
-	in, err = a.store.CreateInbox(ctx, in, httpapi.Once(ctx, http.StatusCreated, "Inbox", func(in store.Inbox) (any, error) { return a.inboxToAPI(in), nil }))
-	if err != nil {
-		return nil, err
-	}
-	return a.inboxToAPI(in), nil
+	in, err = a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", sure(a.inboxToAPI)))
+	return result(in, err, sure(a.inboxToAPI))
 }
 
 // strictness orders the send policies from the most to the least permissive.
@@ -126,11 +119,7 @@ func checkAddress(in store.Inbox) error {
 
 // foldAliases folds the case of local parts.
 func foldAliases(aliases []gen.LocalPart) []string {
-	folded := make([]string, 0, len(aliases))
-	for _, alias := range aliases {
-		folded = append(folded, strings.ToLower(string(alias)))
-	}
-	return folded
+	return mapped(aliases, func(alias gen.LocalPart) string { return strings.ToLower(string(alias)) })
 }
 
 // checkAddresses refuses further addresses that the inbox may not have. A key with
@@ -190,10 +179,7 @@ func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, e
 	if err == nil {
 		in, err = a.store.Inbox(ctx, in.AccountID, in.ID)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return a.inboxToAPI(in), nil
+	return result(in, err, sure(a.inboxToAPI))
 }
 
 // ListInboxes implements GET /v1/inboxes.
@@ -202,14 +188,7 @@ func (a *API) ListInboxes(ctx context.Context, p gen.ListInboxesParams) (*gen.In
 	l, err := a.store.ListInboxes(ctx, k.AccountID, store.InboxFilter{
 		IDs: httpapi.Visible(k), Address: p.Address.Or(""), IDPrefix: p.IDPrefix.Or(""),
 	}, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.InboxList{Data: make([]gen.Inbox, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, in := range l.Rows {
-		out.Data = append(out.Data, *a.inboxToAPI(in))
-	}
-	return out, nil
+	return listToAPI[gen.InboxList](l, err, sure(a.inboxToAPI))
 }
 
 // UpdateInbox implements PATCH /v1/inboxes/{inbox_id}.
@@ -224,21 +203,15 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 	k := httpapi.Caller(ctx)
 	in, err := a.store.UpdateInbox(ctx, k.AccountID, p.InboxID, func(in *store.Inbox) error {
 		before := *in
-		if f := req.DisplayName; f.Set {
-			in.DisplayName = nil
-			if !f.Null {
-				in.DisplayName = &f.Value
-			}
+		if req.DisplayName.Set {
+			in.DisplayName = nilOrText(req.DisplayName)
 		}
-		if f := req.ExpiresAt; f.Set {
-			in.ExpiresAt = nil
-			if !f.Null {
-				t, err := a.futureTime("expires_at", f.Value)
-				if err != nil {
-					return err
-				}
-				in.ExpiresAt = t
+		if req.ExpiresAt.Set {
+			t, err := a.optionalFuture(req.ExpiresAt)
+			if err != nil {
+				return err
 			}
+			in.ExpiresAt = t
 		}
 		if v, ok := req.SendPolicy.Get(); ok {
 			in.SendPolicy = store.SendPolicy(v)
@@ -263,10 +236,7 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 		}
 		return checkName("display_name", in.DisplayName)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return a.inboxToAPI(in), nil
+	return result(in, err, sure(a.inboxToAPI))
 }
 
 // DeleteInbox implements DELETE /v1/inboxes/{inbox_id}.

@@ -31,11 +31,8 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 	secret := apikey.New(string(k.Mode), a.cfg.KeyPrefix)
 	k.Hash, k.Prefix, k.Hint = store.HashKey(secret), apikey.Prefix(secret), apikey.Hint(secret)
 	k, err = a.store.CreateKey(ctx, k)
-	if errors.Is(err, store.ErrState) { // the caller's key was revoked after the request began
-		return nil, httpapi.ErrUnauthorized
-	}
 	if err != nil {
-		return nil, err
+		return nil, revokedMeanwhile(err)
 	}
 	v := keyToAPI(k)
 	return &gen.ApiKeyCreated{
@@ -43,6 +40,15 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 		Prefix: v.Prefix, KeyHint: v.KeyHint, ExpiresAt: v.ExpiresAt, CreatedAt: v.CreatedAt, LastUsedAt: v.LastUsedAt, Limits: v.Limits,
 		Key: secret,
 	}, nil
+}
+
+// revokedMeanwhile returns the error of a change by a key. store.ErrState means that the
+// key was revoked after the request began.
+func revokedMeanwhile(err error) error {
+	if errors.Is(err, store.ErrState) {
+		return httpapi.ErrUnauthorized
+	}
+	return err
 }
 
 // CreateKey implements POST /v1/keys.
@@ -54,14 +60,7 @@ func (a *API) CreateKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKey
 func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) {
 	k := httpapi.Caller(ctx)
 	l, err := a.store.ListKeys(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.ApiKeyList{Data: make([]gen.ApiKey, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, k := range l.Rows {
-		out.Data = append(out.Data, *keyToAPI(k))
-	}
-	return out, nil
+	return listToAPI[gen.ApiKeyList](l, err, sure(keyToAPI))
 }
 
 // ListKeys implements GET /v1/keys.
@@ -73,8 +72,8 @@ func (a *API) ListKeys(ctx context.Context, p gen.ListKeysParams) (*gen.ApiKeyLi
 func (a *API) UpdateApiKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.UpdateApiKeyParams) (*gen.ApiKey, error) {
 	by := httpapi.Caller(ctx)
 	k, err := a.store.UpdateKey(ctx, by.AccountID, p.APIKeyID, func(k *store.Key) error {
-		if !k.BoundBy(httpapi.Visible(by)) {
-			return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
+		if err := checkBound(by, *k); err != nil {
+			return err
 		}
 		before := k.Bounds()
 		patch(&k.Name, req.Name)
@@ -86,10 +85,15 @@ func (a *API) UpdateApiKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.Upd
 		}
 		return checkName("name", &k.Name)
 	})
-	if err != nil {
-		return nil, err
+	return result(k, err, sure(keyToAPI))
+}
+
+// checkBound refuses a change of k by a key with inbox_ids that reaches less.
+func checkBound(by, k store.Key) error {
+	if k.BoundBy(httpapi.Visible(by)) {
+		return nil
 	}
-	return keyToAPI(k), nil
+	return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
 }
 
 // UpdateKey implements PATCH /v1/keys/{id}.
@@ -101,11 +105,11 @@ func (a *API) UpdateKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.Update
 func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) {
 	by := httpapi.Caller(ctx)
 	k, err := a.store.Key(ctx, by.AccountID, p.APIKeyID)
+	if err == nil {
+		err = checkBound(by, k)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if !k.BoundBy(httpapi.Visible(by)) {
-		return nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has inbox_ids, and key "+k.ID+" is not bound to these inboxes alone")
 	}
 	if err := a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID); err != nil {
 		return nil, err
@@ -143,11 +147,9 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 		}
 		k.AllowedIPs.V = append(k.AllowedIPs.V, block.String())
 	}
-	if t, ok := req.ExpiresAt.Get(); ok {
-		var err error
-		if k.ExpiresAt, err = a.futureTime("expires_at", t); err != nil {
-			return k, err
-		}
+	var err error
+	if k.ExpiresAt, err = a.optionalFuture(req.ExpiresAt); err != nil {
+		return k, err
 	}
 	if ids, ok := req.InboxIds.Get(); ok {
 		for i, id := range ids {

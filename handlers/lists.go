@@ -32,29 +32,18 @@ func (a *API) CreateListEntry(ctx context.Context, req *gen.ListEntryCreate, _ g
 	} else if !admin || httpapi.Visible(by) != nil {
 		return nil, errNeedsAdmin("inbox_id", "an entry for the whole account needs a key with the scope admin and without inbox_ids: set inbox_id")
 	}
-	once := httpapi.Once(ctx, http.StatusCreated, "ListEntry", func(e store.ListEntry) (any, error) { return listEntryToAPI(e), nil })
-	e, err = a.store.CreateListEntry(ctx, e, admin, once)
+	e, err = a.store.CreateListEntry(ctx, e, admin, once(ctx, http.StatusCreated, "ListEntry", sure(listEntryToAPI)))
 	if errors.Is(err, store.ErrLoosens) {
-		return nil, errNeedsAdmin("action", "%s for %s lets mail pass that the lists stop now, which needs the scope admin", req.Action, pattern)
+		err = errNeedsAdmin("action", "%s for %s lets mail pass that the lists stop now, which needs the scope admin", req.Action, pattern)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return listEntryToAPI(e), nil
+	return result(e, err, sure(listEntryToAPI))
 }
 
 // ListListEntries implements GET /v1/lists.
 func (a *API) ListListEntries(ctx context.Context, p gen.ListListEntriesParams) (*gen.ListEntryList, error) {
 	k := httpapi.Caller(ctx)
 	l, err := a.store.ListEntries(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.ListEntryList{Data: make([]gen.ListEntry, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, e := range l.Rows {
-		out.Data = append(out.Data, *listEntryToAPI(e))
-	}
-	return out, nil
+	return listToAPI[gen.ListEntryList](l, err, sure(listEntryToAPI))
 }
 
 // DeleteListEntry implements DELETE /v1/lists/{list_id}.
@@ -80,12 +69,9 @@ func (a *API) ReleaseMessage(ctx context.Context, p gen.ReleaseMessageParams) (*
 		n.ReplyMark = reply.HasReplyMark(m.Subject)
 	})
 	if errors.Is(err, store.ErrState) { // released, or dropped, meanwhile
-		return nil, httpapi.ErrNotFound
+		err = httpapi.ErrNotFound
 	}
-	if err != nil {
-		return nil, err
-	}
-	return messageToAPI(m, withHTML)
+	return result(m, err, wholeMessage)
 }
 
 func listEntryToAPI(e store.ListEntry) *gen.ListEntry {

@@ -58,22 +58,11 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 
 func (a *API) listMessages(ctx context.Context, f store.MessageFilter, p store.Page) (*gen.MessageList, error) {
 	l, err := a.store.ListMessages(ctx, f, p)
-	if err != nil {
-		return nil, err
-	}
 	d := summary
 	if f.WithText {
 		d = withText
 	}
-	out := &gen.MessageList{Data: make([]gen.Message, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, m := range l.Rows {
-		v, err := messageToAPI(m, d)
-		if err != nil {
-			return nil, err
-		}
-		out.Data = append(out.Data, *v)
-	}
-	return out, nil
+	return listToAPI[gen.MessageList](l, err, func(m store.Message) (*gen.Message, error) { return messageToAPI(m, d) })
 }
 
 // GetMessage implements GET /v1/messages/{message_id}.
@@ -96,7 +85,7 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 		out.SetCodeResult(*codeResult(&m, waitNext(&m, gen.OptString{}, m.CreatedAt.Time)))
 		return out, nil
 	}
-	v, err := messageToAPI(m, withHTML)
+	v, err := wholeMessage(m)
 	if err != nil {
 		return out, err
 	}
@@ -160,13 +149,15 @@ const (
 	withHTML               // and the HTML
 )
 
+func wholeMessage(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
+
 func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 	a := m.Addresses.V
 	out := &gen.Message{
 		Object: "message", ID: m.ID, InboxID: m.InboxID, ThreadID: m.ThreadID, Direction: string(m.Direction), Status: string(m.Status),
 		Expired: m.ExpiredAt != nil, TestMode: m.TestMode, From: gen.NilMailAddress{Null: true},
 		To: addressesToAPI(a.To), Cc: addressesToAPI(a.Cc), Bcc: addressesToAPI(a.Bcc), ReplyTo: addressesToAPI(a.ReplyTo),
-		Subject: m.Subject, Automated: m.Automated, Truncated: m.Truncated, Tag: nilString(m.Tag), DeliveredTo: nilString(m.DeliveredTo), Attachments: []gen.Attachment{}, Recipients: []gen.Recipient{},
+		Subject: m.Subject, Automated: m.Automated, Truncated: m.Truncated, Tag: nilString(m.Tag), DeliveredTo: nilString(m.DeliveredTo), Attachments: []gen.Attachment{}, Recipients: mapped(m.Recipients, recipientToAPI),
 		RfcMessageID: emptyIsNull(m.HeaderID), InReplyTo: orEmpty(m.Refs.V.InReplyTo), References: orEmpty(m.Refs.V.References),
 		Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
 		CreatedAt: m.CreatedAt.Time,
@@ -179,9 +170,6 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 	if m.Direction == store.DirectionIn {
 		out.ReceivedAt = gen.NewNilDateTime(m.CreatedAt.Time)
 	}
-	for _, r := range m.Recipients {
-		out.Recipients = append(out.Recipients, recipientToAPI(r))
-	}
 	if m.ExpiredAt != nil || m.Content == nil {
 		return out, nil
 	}
@@ -191,9 +179,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 // contentToAPI sets the fields that retention deletes.
 func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	out.Snippet = gen.NewNilString(c.Snippet)
-	for _, at := range c.Attachments.V {
-		out.Attachments = append(out.Attachments, attachmentToAPI(at))
-	}
+	out.Attachments = mapped(c.Attachments.V, attachmentToAPI)
 	if d != summary {
 		if err := textToAPI(out, c, d); err != nil {
 			return err
@@ -302,11 +288,7 @@ func addressToAPI(a mail.Address) gen.MailAddress {
 }
 
 func addressesToAPI(as []mail.Address) []gen.MailAddress {
-	out := make([]gen.MailAddress, 0, len(as))
-	for _, a := range as {
-		out = append(out, addressToAPI(a))
-	}
-	return out
+	return mapped(as, addressToAPI)
 }
 
 func orEmpty(s []string) []string {
@@ -389,12 +371,9 @@ func forgedResults(f mime.Field, ours []string) bool {
 	if !f.Is(mail.AuthenticationResults) {
 		return false
 	}
-	for _, host := range ours {
-		if mail.ClaimsHost(string(f.Value()), host) || mail.ClaimsHost(f.Text(), host) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ours, func(host string) bool {
+		return mail.ClaimsHost(string(f.Value()), host) || mail.ClaimsHost(f.Text(), host)
+	})
 }
 
 // keptMessage is messageOf for requests that need the content of the message.

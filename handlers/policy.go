@@ -88,15 +88,12 @@ func (a *API) checkWritten(ctx context.Context, s submission) error {
 	if err != nil {
 		return err
 	}
-	for _, list := range []struct {
-		field string
-		of    []mail.Address
-	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
-		for i, to := range list.of {
+	for field, list := range s.recipients() {
+		for i, to := range list {
 			if !written(to.Email) {
 				// Use the position: an address may contain any text, and agents
 				// read errors.
-				place := fmt.Sprintf("%s[%d]", list.field, i)
+				place := fmt.Sprintf("%s[%d]", field, i)
 				return &httpapi.Error{
 					Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientNotAllowed, Param: place,
 					Message: place + " has not written to this inbox",

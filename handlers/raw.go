@@ -363,10 +363,7 @@ const (
 // that repeats one composes it again or not, so with a key the content is compared,
 // and without one the Message-ID.
 func onceOf(k store.Key, m RawMail, raw *rawMail, o rawOptions) (store.Once, bool) {
-	rcpts := make([]string, 0, len(m.RcptTo))
-	for _, rcpt := range m.RcptTo {
-		rcpts = append(rcpts, mail.FoldAddress(rcpt))
-	}
+	rcpts := mapped(m.RcptTo, mail.FoldAddress)
 	slices.Sort(rcpts)
 	envelope := append([]string{m.MailFrom}, slices.Compact(rcpts)...)
 	once := store.Once{AccountID: k.AccountID, Operation: submissionOperation, Key: o.key}

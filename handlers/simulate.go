@@ -37,13 +37,8 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 	if err != nil {
 		return nil, err
 	}
-	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
-	once := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
-	m, err := a.cfg.Incoming.Simulate(ctx, in, raw, once)
-	if err != nil {
-		return nil, composeError(err)
-	}
-	return toAPI(m)
+	m, err := a.cfg.Incoming.Simulate(ctx, in, raw, once(ctx, http.StatusCreated, "Message", wholeMessage))
+	return result(m, composeError(err), wholeMessage)
 }
 
 // simulated returns the message that a request describes or contains.

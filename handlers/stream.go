@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,19 +40,27 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 	return nil
 }
 
+// filterEvents sets the inboxes, if the client names one, and the types of wanted events.
+func (a *API) filterEvents(ctx context.Context, inbox gen.OptString, names []gen.EventType, inboxes *[]string, types *[]store.EventType) error {
+	if id, ok := inbox.Get(); ok {
+		if _, err := a.filteredInbox(ctx, id); err != nil {
+			return err
+		}
+		*inboxes = []string{id}
+	}
+	for _, name := range names {
+		*types = append(*types, store.EventType(name))
+	}
+	return nil
+}
+
 // ListEvents implements GET /v1/events. It writes the page itself, because events
 // are rendered as JSON.
 func (a *API) ListEvents(ctx context.Context, p gen.ListEventsParams, w http.ResponseWriter) error {
 	k := httpapi.Caller(ctx)
 	f := store.EventFilter{InboxIDs: httpapi.Visible(k), Since: sinceOf(p.Since)}
-	if id, ok := p.InboxID.Get(); ok {
-		if _, err := a.filteredInbox(ctx, id); err != nil {
-			return err
-		}
-		f.InboxIDs = []string{id}
-	}
-	for _, t := range p.Events {
-		f.Types = append(f.Types, store.EventType(t))
+	if err := a.filterEvents(ctx, p.InboxID, p.Events, &f.InboxIDs, &f.Types); err != nil {
+		return err
 	}
 	l, err := a.store.ListEvents(ctx, k.AccountID, f, pageOf(p.Limit, p.Cursor))
 	if err != nil {
@@ -64,11 +73,8 @@ func (a *API) ListEvents(ctx context.Context, p gen.ListEventsParams, w http.Res
 	page := struct {
 		Data    []json.RawMessage `json:"data"`
 		HasMore bool              `json:"has_more"`
-		Cursor  *string           `json:"cursor"`
-	}{Data: []json.RawMessage{}, HasMore: l.Cursor != ""}
-	if page.HasMore {
-		page.Cursor = &l.Cursor
-	}
+		Cursor  gen.NilString     `json:"cursor"`
+	}{[]json.RawMessage{}, l.Cursor != "", emptyIsNull(l.Cursor)}
 	for _, e := range l.Rows {
 		data, err := tellOf(ctx, mail, e)
 		if errors.Is(err, store.ErrNotFound) {
@@ -85,12 +91,8 @@ func (a *API) ListEvents(ctx context.Context, p gen.ListEventsParams, w http.Res
 
 // copyEvents returns when the stream has ended or the client has disconnected.
 func (a *API) copyEvents(ctx context.Context, s *stream.Stream, out *eventWriter) {
-	ping := a.cfg.StreamPing
-	if ping == 0 {
-		ping = streamPing
-	}
 	for {
-		frames, err := s.Next(ctx, ping)
+		frames, err := s.Next(ctx, cmp.Or(a.cfg.StreamPing, streamPing))
 		if err == nil && len(frames) == 0 {
 			frames = [][]byte{pingFrame}
 		}
@@ -119,14 +121,8 @@ func streamError(err error) error {
 func (a *API) wantedEvents(ctx context.Context, p gen.StreamEventsParams) (want stream.Wanted, missed *streamGap, err error) {
 	k := httpapi.Caller(ctx)
 	want = stream.Wanted{KeySeq: k.Seq, AccountID: k.AccountID, Inboxes: httpapi.Visible(k)}
-	if id, ok := p.InboxID.Get(); ok {
-		if _, err := a.filteredInbox(ctx, id); err != nil {
-			return want, nil, err
-		}
-		want.Inboxes = []string{id}
-	}
-	for _, t := range p.Events {
-		want.Types = append(want.Types, store.EventType(t))
+	if err := a.filterEvents(ctx, p.InboxID, p.Events, &want.Inboxes, &want.Types); err != nil {
+		return want, nil, err
 	}
 	if id := p.LastEventID.Or(""); id != "" {
 		missed, err = a.resume(ctx, &want, id)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"strings"
 
@@ -128,15 +129,19 @@ func (s *submission) settle() error {
 	if len(s.to)+len(s.cc)+len(s.bcc) == 0 {
 		return httpapi.Invalid("to", "leaves no recipient")
 	}
-	for _, field := range []struct {
-		name string
-		of   []mail.Address
-	}{{"to", s.to}, {"cc", s.cc}, {"bcc", s.bcc}} {
-		if n := len(field.of); n > maxRecipients && s.raw == nil { // SMTP has its own limit
-			return httpapi.Invalid(field.name, "would have %d addresses, but must have at most %d", n, maxRecipients)
+	for field, of := range s.recipients() {
+		if n := len(of); n > maxRecipients && s.raw == nil { // SMTP has its own limit
+			return httpapi.Invalid(field, "would have %d addresses, but must have at most %d", n, maxRecipients)
 		}
 	}
 	return nil
+}
+
+// recipients returns the lists of recipients by their fields.
+func (s *submission) recipients() iter.Seq2[string, []mail.Address] {
+	return func(yield func(string, []mail.Address) bool) {
+		_ = yield("to", s.to) && yield("cc", s.cc) && yield("bcc", s.bcc)
+	}
 }
 
 // enqueue queues a composed message. If it comes from a draft, it marks the
@@ -146,11 +151,10 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	if err != nil {
 		return nil, err
 	}
-	toAPI := func(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
-	once := httpapi.Once(ctx, http.StatusCreated, "Message", func(m store.Message) (any, error) { return toAPI(m) })
+	response := once(ctx, http.StatusCreated, "Message", wholeMessage)
 	var stored store.Message
 	if s.approved == nil {
-		stored, err = a.store.Enqueue(ctx, m, once)
+		stored, err = a.store.Enqueue(ctx, m, response)
 	} else {
 		if a.cfg.Undo > 0 {
 			m.Delay = a.cfg.Undo + store.UndoMargin
@@ -158,12 +162,9 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{
 			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
 			CreatedBy: s.approved.CreatedBy,
-		}, once)
+		}, response)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return toAPI(stored)
+	return result(stored, err, wholeMessage)
 }
 
 // newMessage converts a composed message for the store.
@@ -223,7 +224,7 @@ func (a *API) contentOf(ctx context.Context, out *composed) (*store.Content, err
 
 func recipientsOf(s submission) []store.Recipient {
 	var out []store.Recipient
-	add := func(kind string, list []mail.Address) {
+	for kind, list := range s.recipients() {
 		for _, a := range list {
 			_, domain := cutAddress(a.Email)
 			r := store.Recipient{Email: a.Email, Domain: domain, Kind: kind}
@@ -233,9 +234,6 @@ func recipientsOf(s submission) []store.Recipient {
 			out = append(out, r)
 		}
 	}
-	add("to", s.to)
-	add("cc", s.cc)
-	add("bcc", s.bcc)
 	return out
 }
 

@@ -25,25 +25,14 @@ func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate,
 		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: mail.CanonicalAddress(email), Reason: store.SuppressedManual,
 		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
 	}
-	toAPI := func(sup store.Suppression) (any, error) { return suppressionToAPI(sup), nil }
-	sup, err := a.store.Suppress(ctx, sup, httpapi.Once(ctx, http.StatusCreated, "Suppression", toAPI))
-	if err != nil {
-		return nil, err
-	}
-	return suppressionToAPI(sup), nil
+	sup, err := a.store.Suppress(ctx, sup, once(ctx, http.StatusCreated, "Suppression", sure(suppressionToAPI)))
+	return result(sup, err, sure(suppressionToAPI))
 }
 
 // ListSuppressions implements GET /v1/suppressions.
 func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams) (*gen.SuppressionList, error) {
 	l, err := a.store.ListSuppressions(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.SuppressionList{Data: make([]gen.Suppression, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, sup := range l.Rows {
-		out.Data = append(out.Data, *suppressionToAPI(sup))
-	}
-	return out, nil
+	return listToAPI[gen.SuppressionList](l, err, sure(suppressionToAPI))
 }
 
 // DeleteSuppression implements DELETE /v1/suppressions/{email}.
@@ -100,23 +89,20 @@ func errSuppressed(messages []*submission) error {
 	e := &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeRecipientSuppressed}
 	seen := map[string]bool{}
 	var names []string
-	add := func(param string, list []mail.Address) {
-		for _, to := range list {
-			email := mail.FoldAddress(to.Email)
-			if seen[email] {
-				continue
-			}
-			seen[email] = true
-			names = append(names, email)
-			if len(e.Details) < httpapi.MaxFaults {
-				e.Details = append(e.Details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
+	for _, s := range messages {
+		for param, list := range s.recipients() {
+			for _, to := range list {
+				email := mail.FoldAddress(to.Email)
+				if seen[email] {
+					continue
+				}
+				seen[email] = true
+				names = append(names, email)
+				if len(e.Details) < httpapi.MaxFaults {
+					e.Details = append(e.Details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
+				}
 			}
 		}
-	}
-	for _, s := range messages {
-		add("to", s.to)
-		add("cc", s.cc)
-		add("bcc", s.bcc)
 	}
 	e.Param = e.Details[0].Param
 	const shown = 3

@@ -22,34 +22,20 @@ func (a *API) CreateTemplate(ctx context.Context, req *gen.TemplateCreate, _ gen
 		return nil, err
 	}
 	t := store.Template{AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML, Text: nilOrText(req.Text)}
-	toAPI := func(t store.Template) (any, error) { return templateToAPI(t), nil }
-	t, err := a.store.CreateTemplate(ctx, t, httpapi.Once(ctx, http.StatusCreated, "Template", toAPI))
-	if err != nil {
-		return nil, err
-	}
-	return templateToAPI(t), nil
+	t, err := a.store.CreateTemplate(ctx, t, once(ctx, http.StatusCreated, "Template", sure(templateToAPI)))
+	return result(t, err, sure(templateToAPI))
 }
 
 // GetTemplate implements GET /v1/templates/{id}.
 func (a *API) GetTemplate(ctx context.Context, p gen.GetTemplateParams) (*gen.Template, error) {
 	t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, p.ID)
-	if err != nil {
-		return nil, err
-	}
-	return templateToAPI(t), nil
+	return result(t, err, sure(templateToAPI))
 }
 
 // ListTemplates implements GET /v1/templates.
 func (a *API) ListTemplates(ctx context.Context, p gen.ListTemplatesParams) (*gen.TemplateList, error) {
 	l, err := a.store.ListTemplates(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.TemplateList{Data: make([]gen.Template, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, t := range l.Rows {
-		out.Data = append(out.Data, *templateToAPI(t))
-	}
-	return out, nil
+	return listToAPI[gen.TemplateList](l, err, sure(templateToAPI))
 }
 
 // UpdateTemplate implements PATCH /v1/templates/{id}.
@@ -81,10 +67,7 @@ func (a *API) editTemplate(ctx context.Context, id string, given template.Source
 		return nil, err
 	}
 	t, err := a.store.UpdateTemplate(ctx, httpapi.Caller(ctx).AccountID, id, edit)
-	if err != nil {
-		return nil, err
-	}
-	return templateToAPI(t), nil
+	return result(t, err, sure(templateToAPI))
 }
 
 // DeleteTemplate implements DELETE /v1/templates/{id}.
@@ -113,12 +96,9 @@ func (a *API) PreviewTemplate(ctx context.Context, req *gen.TemplatePreviewReque
 	if err != nil {
 		return nil, templateError("data", err)
 	}
-	out := &gen.TemplatePreview{Subject: shown.Subject, HTML: shown.HTML, Text: gen.NilString{Null: true}, MissingVariables: missing}
+	out := &gen.TemplatePreview{Subject: shown.Subject, HTML: shown.HTML, Text: gen.NilString{Null: true}, MissingVariables: orEmpty(missing)}
 	if t.Text != nil {
 		out.Text = gen.NewNilString(shown.Text)
-	}
-	if missing == nil {
-		out.MissingVariables = []string{}
 	}
 	return out, nil
 }

@@ -16,18 +16,15 @@ func (a *API) ListThreads(ctx context.Context, p gen.ListThreadsParams) (*gen.Th
 		return nil, err
 	}
 	l, err := a.store.ListThreads(ctx, in, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
+	return listToAPI[gen.ThreadList](l, err, sure(threadToAPI))
+}
+
+func threadToAPI(t store.Thread) *gen.Thread {
+	return &gen.Thread{
+		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V),
+		MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
+		CreatedAt: t.CreatedAt.Time,
 	}
-	out := &gen.ThreadList{Data: make([]gen.Thread, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, t := range l.Rows {
-		out.Data = append(out.Data, gen.Thread{
-			Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V),
-			MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
-			CreatedAt: t.CreatedAt.Time,
-		})
-	}
-	return out, nil
 }
 
 // GetThread implements GET /v1/inboxes/{inbox_id}/threads/{thread_id}.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,10 +126,5 @@ func isMachine(r *http.Request) bool {
 	if agent == "" || agent == "mozilla/5.0" { // Apple Mail prefetches all images as Mozilla/5.0
 		return true
 	}
-	for _, word := range machines {
-		if strings.Contains(agent, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(machines, func(word string) bool { return strings.Contains(agent, word) })
 }

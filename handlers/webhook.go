@@ -60,11 +60,8 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		inboxIDs = httpapi.Visible(k)
 	}
 	w, secret, err := a.store.CreateWebhook(ctx, w, inboxIDs)
-	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
-		return nil, httpapi.ErrUnauthorized
-	}
 	if err != nil {
-		return nil, err
+		return nil, revokedMeanwhile(err)
 	}
 	v := webhookToAPI(w)
 	return &gen.WebhookEndpointCreated{
@@ -119,23 +116,13 @@ func (a *API) checkWebhookURL(ctx context.Context, url string) error {
 func (a *API) ListWebhooks(ctx context.Context, p gen.ListWebhooksParams) (*gen.WebhookList, error) {
 	k := httpapi.Caller(ctx)
 	l, err := a.store.ListWebhooks(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.WebhookList{Data: make([]gen.WebhookEndpoint, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, w := range l.Rows {
-		out.Data = append(out.Data, *webhookToAPI(w))
-	}
-	return out, nil
+	return listToAPI[gen.WebhookList](l, err, sure(webhookToAPI))
 }
 
 // GetWebhook implements GET /v1/webhooks/{webhook_id}.
 func (a *API) GetWebhook(ctx context.Context, p gen.GetWebhookParams) (*gen.WebhookEndpoint, error) {
 	w, err := a.webhookOf(ctx, p.WebhookID)
-	if err != nil {
-		return nil, err
-	}
-	return webhookToAPI(w), nil
+	return result(w, err, sure(webhookToAPI))
 }
 
 // UpdateWebhook implements PATCH /v1/webhooks/{webhook_id}.
@@ -182,13 +169,7 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
-		return nil, httpapi.ErrUnauthorized
-	}
-	if err != nil {
-		return nil, err
-	}
-	return webhookToAPI(w), nil
+	return result(w, revokedMeanwhile(err), sure(webhookToAPI))
 }
 
 // isAdmin reports whether the caller has the scope admin.
@@ -234,11 +215,8 @@ func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecret
 			"a person or a key with the scope admin owns this endpoint, so that rotating its secret needs the scope admin")
 	}
 	w, secret, err := a.store.RotateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), isAdmin(k))
-	if errors.Is(err, store.ErrState) { // the key was revoked after the request began
-		return nil, httpapi.ErrUnauthorized
-	}
 	if err != nil {
-		return nil, err
+		return nil, revokedMeanwhile(err)
 	}
 	v := webhookToAPI(w)
 	return &gen.WebhookEndpointRotated{
@@ -278,14 +256,7 @@ func (a *API) ListWebhookDeliveries(ctx context.Context, p gen.ListWebhookDelive
 	}
 	f := store.DeliveryFilter{Status: store.DeliveryStatus(p.Status.Or("")), EventType: store.EventType(p.EventType.Or(""))}
 	l, err := a.store.ListDeliveries(ctx, w, f, pageOf(p.Limit, p.Cursor))
-	if err != nil {
-		return nil, err
-	}
-	out := &gen.WebhookDeliveryList{Data: make([]gen.WebhookDelivery, 0, len(l.Rows)), HasMore: l.Cursor != "", Cursor: nextCursor(l.Cursor)}
-	for _, d := range l.Rows {
-		out.Data = append(out.Data, *deliveryToAPI(w, d))
-	}
-	return out, nil
+	return listToAPI[gen.WebhookDeliveryList](l, err, func(d store.Delivery) (*gen.WebhookDelivery, error) { return deliveryToAPI(w, d), nil })
 }
 
 // RetryWebhookDelivery implements POST
@@ -364,14 +335,11 @@ func deliveryToAPI(w store.Webhook, d store.Delivery) *gen.WebhookDelivery {
 	out := &gen.WebhookDelivery{
 		Object: "webhook_delivery", ID: d.ID, WebhookID: w.ID, EventID: d.EventID, EventType: string(d.EventType), Status: string(d.Status),
 		Attempts: d.Attempts, LastStatusCode: gen.NilInt{Null: true}, LastError: nilString(d.LastError),
-		LastResponseBody: nilString(d.LastBody), LastDurationMs: gen.NilInt64{Null: true}, NextAttemptAt: gen.NilDateTime{Null: true},
+		LastResponseBody: nilString(d.LastBody), LastDurationMs: nilInt(d.LastDurationMs), NextAttemptAt: gen.NilDateTime{Null: true},
 		CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
 	}
 	if d.LastStatusCode != nil {
 		out.LastStatusCode = gen.NewNilInt(*d.LastStatusCode)
-	}
-	if d.LastDurationMs != nil {
-		out.LastDurationMs = gen.NewNilInt64(*d.LastDurationMs)
 	}
 	if w.Active { // a disabled endpoint receives nothing
 		out.NextAttemptAt = nilTime(d.NextAttemptAt)

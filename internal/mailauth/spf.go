@@ -1,6 +1,7 @@
 package mailauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,7 @@ func checkHost(ctx context.Context, r dns.Resolver, now func() time.Time, ip net
 		sender = "postmaster@" + helo
 	}
 	local, domain := cutAddress(sender)
-	if local == "" {
-		local = "postmaster"
-	}
+	local = cmp.Or(local, "postmaster")
 	domain, ok := asciiDomain(domain)
 	if !ok || !strings.Contains(domain, ".") || strings.HasPrefix(domain, "[") {
 		return out

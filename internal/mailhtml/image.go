@@ -3,6 +3,7 @@ package mailhtml
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -98,12 +99,9 @@ func (c *cleaner) refuse(raw string) {
 // looksRemote reports whether a browser may take raw for an address to load.
 func looksRemote(raw string) bool {
 	raw = strings.ToLower(webTrim(raw))
-	for _, prefix := range []string{"http:", "https:", "//", `\\`, `/\`, `\/`, "ftp:", "ws:", "wss:"} {
-		if strings.HasPrefix(raw, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"http:", "https:", "//", `\\`, `/\`, `\/`, "ftp:", "ws:", "wss:"}, func(prefix string) bool {
+		return strings.HasPrefix(raw, prefix)
+	})
 }
 
 // countRemote counts what a removed element would have loaded.

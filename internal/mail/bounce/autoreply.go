@@ -1,6 +1,9 @@
 package bounce
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // isAutoReply reports whether a program replied on behalf of the sender (RFC
 // 3834), as in an absence note or a help desk receipt.
@@ -12,7 +15,14 @@ func (m *reportMail) isAutoReply() bool {
 	if replies && len(m.failed) == 0 || m.vacation {
 		return !containsAny(m.subject, phrases().subject)
 	}
-	return beginsWithAny(strings.ToLower(m.subject), phrases().autoReply)
+	return beginsWithAny(m.subject, phrases().autoReply)
+}
+
+// beginsWithAny reports whether s begins with one of the prefixes, which are lower case.
+// Case is ignored in s.
+func beginsWithAny(s string, prefixes []string) bool {
+	s = strings.ToLower(s)
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // autoReply reads an automatic reply.
@@ -26,13 +36,4 @@ func (m *reportMail) autoReply() (rep Report) {
 	}
 	rep.Recipients = []Recipient{{Email: email, Outcome: AutoReplied}}
 	return rep
-}
-
-func beginsWithAny(s string, list []string) bool {
-	for _, prefix := range list {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -99,7 +99,7 @@ func (m *reportMail) mayBeReport() bool {
 // isForward reports whether a person forwarded the text of a bounce. A forward
 // with the whole delivery status still is a report.
 func (m *reportMail) isForward() bool {
-	return beginsWithAny(strings.ToLower(m.subject), forwardPrefixes) && !strings.Contains(strings.ToLower(m.text), "final-recipient:")
+	return beginsWithAny(m.subject, forwardPrefixes) && !strings.Contains(strings.ToLower(m.text), "final-recipient:")
 }
 
 // forwardPrefixes begin the subject of a forwarded message.

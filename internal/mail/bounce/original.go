@@ -1,6 +1,7 @@
 package bounce
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/mail/mime"
@@ -29,12 +30,7 @@ func isOriginalMark(line string) bool {
 	if !ruled && !strings.HasSuffix(line, "follows.") && !strings.HasSuffix(line, "follow.") && !strings.HasSuffix(line, ":") {
 		return false
 	}
-	for _, mark := range phrases().original {
-		if strings.Contains(line, mark) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(phrases().original, func(mark string) bool { return strings.Contains(line, mark) })
 }
 
 // tellsMore reports whether the server's words continue after the returned

@@ -3,6 +3,7 @@
 package reply
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/cpubudget"
@@ -166,12 +167,7 @@ func isGreeting(lines []string) bool {
 }
 
 func isBlank(lines []string) bool {
-	for _, line := range lines {
-		if line != "" && !isRule(line) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(lines, func(line string) bool { return line != "" && !isRule(line) })
 }
 
 // trimLines removes empty lines at both ends, and rules at the end.
