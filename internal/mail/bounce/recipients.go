@@ -175,6 +175,9 @@ func (m *reportMail) soleAddress() string {
 // recipients: alone, before a colon or before an error; or "".
 func leadingAddress(line string) string {
 	line = strings.TrimLeft(line, " \t*>\"'•·-")
+	if inside, after, ok := strings.Cut(line, "]"); ok && strings.HasPrefix(line, "[") && strings.IndexByte(inside, '@') > 0 {
+		line = inside[1:] + " " + after // "[a@b.example]"
+	}
 	if len(line) > 2*mime.MaxAddressBytes {
 		line = line[:2*mime.MaxAddressBytes]
 	}
