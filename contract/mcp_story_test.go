@@ -304,6 +304,8 @@ func diagnoses(t *testing.T, w *world) {
 	ai.use(t, "diagnose_delivery", map[string]any{"inbox_id": w.inbox.ID, "from": "ana@example.org"}).want(t).wantText(t, "arrived", w.in.ID)
 	ai.use(t, "diagnose_delivery", map[string]any{"inbox_id": w.guarded.ID, "from": "*@nowhere.example"}).want(t).
 		wantText(t, "waits_for_approval", w.guarded.Address)
+	held := ai.use(t, "send_transactional", map[string]any{"from": w.guarded.Address, "to": "b@example.org", "subject": "s", "text": "t"}).want(t)
+	held.wantText(t, "Not sent yet", held.at(t, "id"))
 	ai.use(t, "diagnose_delivery", nil).wantRefused(t, "invalid_request")
 	ai.use(t, "diagnose_delivery", map[string]any{"message_id": "msg_00000000000000000000000000"}).wantRefused(t, "not_found")
 

@@ -98,6 +98,9 @@ func showAttachment(f fence, a map[string]any) string {
 
 // showEmail describes the delivery of an email that was sent without an inbox.
 func showEmail(f fence, e map[string]any) string {
+	if text(e["object"]) == "draft" {
+		return showSent(f, e)
+	}
 	said := fmt.Sprintf("Accepted for delivery: email %s, status %s", text(e["id"]), text(e["status"]))
 	if at := text(e["scheduled_at"]); at != "" {
 		said += ", scheduled for " + at
