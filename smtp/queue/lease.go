@@ -51,12 +51,12 @@ func (c *claim) begin(cancel context.CancelCauseFunc) {
 // errSlow means that an attempt took too long.
 var errSlow = fmt.Errorf("attempt takes too long: %w", context.DeadlineExceeded)
 
-// mayEnd reports whether the attempt can be ended. It cannot while a server may have
-// the whole message, which would be sent again.
-func (c *claim) mayEnd() bool {
+// mayEnd reports whether the attempt has been ended, and whether it may be. It may not
+// while a server may have the whole message, which would be sent again.
+func (c *claim) mayEnd() (ended, may bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cancel != nil && !c.cut && !c.handed
+	return c.cut, c.cancel != nil && !c.cut && !c.handed
 }
 
 // end ends the attempt as a timeout does, if mayEnd.

@@ -42,20 +42,28 @@ func (d *dispatcher) weight(j *job) int {
 
 // endSlow ends the attempts that have taken maxTime. If an account waits for its
 // first place, it also ends one that has taken crowdedTime, of the account with the
-// most places. The caller holds the lock.
+// most places, and no other before that one has left. The caller holds the lock.
 func (d *dispatcher) endSlow(now time.Time) {
 	crowded := d.crowdedOut()
 	var oldest *job
 	for j := range d.all {
-		switch {
-		case j.started.IsZero() || !j.dest.network():
-		case now.Sub(j.started) >= j.maxTime():
+		if j.started.IsZero() || !j.dest.network() {
+			continue
+		}
+		took := now.Sub(j.started)
+		if took >= j.maxTime() {
 			j.claim.end()
-		case crowded && now.Sub(j.started) >= crowdedTime && j.claim.mayEnd() && d.before(j, oldest):
+		}
+		if !crowded || took < crowdedTime {
+			continue
+		}
+		ended, may := j.claim.mayEnd()
+		crowded = !ended
+		if may && d.before(j, oldest) {
 			oldest = j
 		}
 	}
-	if oldest != nil {
+	if crowded && oldest != nil {
 		oldest.claim.end()
 	}
 }
