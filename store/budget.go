@@ -959,10 +959,13 @@ func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time
 		return err
 	})
 	s.stops.forget()
-	if err == nil {
-		_, err = s.ReleaseResumed(ctx)
+	if err != nil {
+		return now, err
 	}
-	return now, err
+	if _, err := s.ReleaseResumed(ctx); err != nil { // the queue of each node tries again
+		s.log.WarnContext(ctx, "resumed mail is not released yet", "account_id", accountID, "error", err)
+	}
+	return now, nil
 }
 
 // resumedBatch is how many recipients one transaction makes due after a stop.
