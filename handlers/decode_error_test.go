@@ -36,7 +36,7 @@ func TestBodyErrors(t *testing.T) {
 			{"a number that is too small", inboxes, `{"retention_days":0}`, "retention_days", "must be at least 1"},
 			{"a number that is too large", inboxes, `{"retention_days":31}`, "retention_days", "must be at most 30"},
 			{"a number that is out of all bounds", inboxes, `{"retention_days":99999999999999999999}`, "retention_days", "must be at most 30"},
-			{"a number that no machine holds", inboxes, `{"metadata":{"a":1e400}}`, "metadata.a", "is out of range"},
+			{"a number that no machine holds", inboxes, `{"metadata":{"a":1e400}}`, "metadata.a", "is out of range: write the number as a string"},
 			{"a value outside an enum", inboxes, `{"send_policy":"closed"}`, "send_policy", `is "closed", but must be one of open, reply_only, approval`},
 			{"an invalid time", inboxes, `{"expires_at":"soon"}`, "expires_at", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "soon"`},
 			{"a number for a time", inboxes, `{"expires_at":1790000000}`, "expires_at", "must be a string or null, not a number"},
