@@ -99,7 +99,7 @@ func TestRunOnceReportsFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := newSweeper(t, s, 0).RunOnce(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "sweep blobs") || !strings.Contains(err.Error(), "sweep cached responses") {
+	if err == nil || !strings.Contains(err.Error(), "sweep blobs") || !strings.Contains(err.Error(), "sweep idempotency") {
 		t.Errorf("error %v: want both failures", err)
 	}
 }
