@@ -619,9 +619,12 @@ func (s *Store) unavailable(err error) bool {
 
 // fetch returns what a query finds. run is One or All of Store.reads, or GetContext or
 // SelectContext of Store.read.
-func fetch[T any](ctx context.Context, s *Store, run func(context.Context, any, string, ...any) error, what, q string, args ...any) (found T, err error) {
-	err = run(ctx, &found, q, args...)
-	return found, s.wrap(err, what)
+func fetch[T any](ctx context.Context, s *Store, run func(context.Context, any, string, ...any) error, what, q string, args ...any) (T, error) {
+	var found, none T
+	if err := run(ctx, &found, q, args...); err != nil {
+		return none, s.wrap(err, what) // sqlx fills in pointers before it reads a row
+	}
+	return found, nil
 }
 
 // exec runs a statement in a transaction of its own and returns how many rows it changed.

@@ -53,7 +53,7 @@ func TestLinearReadersAreComplete(t *testing.T) {
 	lineartest.Complete(t, linearReaders(t), map[string]string{
 		"NewReceiver": "takes settings", "NewServer": "takes settings",
 		"Receiver.NewSpool": "makes a spool", "Receiver.DeliverLocal": "reads mail as Receive does", "Receiver.Simulate": "reads mail as Receive does",
-		"Receiver.Resolve": bounded, "Server.Serve": bounded, "Server.Shutdown": "ends connections",
+		"Receiver.Resolve": bounded, "Receiver.Reaches": "reads one address", "Server.Serve": bounded, "Server.Shutdown": "ends connections",
 		"Spool.Size": "counts", "Spool.Bytes": "copies nothing", "Spool.Reader": "copies nothing", "Spool.Close": "removes a file",
 	})
 }
