@@ -304,7 +304,7 @@ func unaccounted(now time.Time) []string {
 		is + `' is queued and waits for nothing'` + ofRecipient + ` WHERE r.status = 'queued' AND r.next_attempt_at IS NULL
 			AND r.held_due IS NULL AND r.stopped_due IS NULL AND e.due_at IS NULL AND e.held_due IS NULL`,
 		is + `' is ' || r.status || ' and would be sent again'` + ofRecipient + ` WHERE r.status <> 'queued' AND r.next_attempt_at IS NOT NULL`,
-		is + `' has been due for more than 2 minutes'` + ofRecipient + ` WHERE r.status = 'queued' AND r.next_attempt_at < ` + overdue + ` AND r.created_at < ` + overdue,
+		is + `' has been due for more than 2 minutes'` + ofRecipient + ` WHERE r.status = 'queued' AND r.next_attempt_at < ` + overdue,
 		`SELECT 'webhook delivery ' || d.id || ' is pending and waits for nothing' FROM webhook_deliveries d
 			WHERE d.status = 'pending' AND d.next_attempt_at IS NULL AND d.held_due IS NULL`,
 	}
