@@ -90,12 +90,13 @@ func startPostfix(ctx context.Context, sink string, size int) (p *postfix, err e
 	if err != nil {
 		return nil, err
 	}
-	p = &postfix{dir: dir, size: size}
+	started := &postfix{dir: dir, size: size}
 	defer func() {
-		if err != nil {
-			p.stop()
+		if err != nil { // p is nil then
+			started.stop()
 		}
 	}()
+	p = started
 	milter, err := place.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
