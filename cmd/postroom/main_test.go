@@ -39,7 +39,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// The go command of the README's test keeps its cache, or it compiles everything.
+	// Keep the cache of the go command. Without it, the README's test compiles everything.
 	if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil { //nolint:noctx // it ends at once
 		_ = os.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // cannot fail: the names are valid
 	}

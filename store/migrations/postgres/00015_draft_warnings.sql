@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE draft_contents, drafts;
 
 -- What the person who approves a draft should know about its content.

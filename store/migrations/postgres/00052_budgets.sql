@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE api_keys, inboxes, drafts;
 -- What a key or an inbox may send: an object of limits, or null for no limits.
 ALTER TABLE api_keys ADD COLUMN limits TEXT;

@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE messages, recipients;
 -- What a person stopped from sending: an account (scope account), an inbox or a key.
 CREATE TABLE stops (

@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE accounts, messages;
 -- Who may be written to, and who may write. inbox_seq 0 stands for all inboxes of
 -- the account.

@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE drafts, accounts;
 -- The version of a draft that approvers were told about, and until when a node is
 -- telling them. An account counts its notices of the last minute.

@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE messages, users;
 -- Which received messages a person has opened in the dashboard. Messages that were
 -- received before the person's account was made, or before read_to, are read.

@@ -1,5 +1,5 @@
 -- +goose Up
--- All locks first, so that the work holds none while it waits for another.
+-- Take all locks first, before any work is done under them.
 LOCK TABLE accounts, api_keys;
 -- Applications that registered themselves to ask people for access (OAuth, RFC 7591).
 -- approved_at is when a person last approved one.
