@@ -9,7 +9,7 @@ import (
 // linearReaders are the exported functions that read text of a message.
 func linearReaders() []lineartest.Reader {
 	text := []string{":", "From:", "-", " 123456", "é", "\n", "> ", "a", " ", "code ", "https://a.example/" + lineartest.Number + " ", lineartest.Letter, "("}
-	url := []string{"a", "(", ")", ".", "é", "/", "?", "@", " "}
+	url := []string{"a", "(", "🎉", "字", "/", ")", ".", "é", "?", "@", " "}
 	return []lineartest.Reader{
 		{Name: "Snippet", Units: text, Read: func(s string) { Snippet(s) }},
 		{Name: "FoldForSearch", Units: []string{"a", "é", "\u0301", "字", "가", " ", "ﬃ", "\xff"}, Short: 4, Read: func(s string) { FoldForSearch(s) }},
