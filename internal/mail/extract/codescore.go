@@ -200,7 +200,8 @@ func (s *codeScorer) score(i int) int {
 	if before.other || s.isNumbered(tok) && !before.asked && !before.close {
 		return s.ruledOut("the words before name something else")
 	}
-	if !before.asked && !((before.qualified || !before.close) && s.isPointedAt(tok)) && !s.isSaid(tok) && !s.isFollowed(tok) && s.t.isAddress(tok) {
+	named := before.score > 0 && (before.qualified || len(tok.value) <= loneDigits) // a company's code is longer
+	if !named && !before.asked && !(s.isPointedAt(tok) && !before.close) && !s.isSaid(tok) && !s.isFollowed(tok) && s.t.isAddress(tok) {
 		return s.ruledOut("in the address of a company")
 	}
 	if !before.asked && !(before.verb && before.close) && (!s.standsAlone(tok) || slices.Contains(s.hint.keys, tok.value)) {

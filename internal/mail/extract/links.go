@@ -89,13 +89,15 @@ func joinLinks(text string, p *htmltext.Page, budget *cpubudget.Budget) string {
 			if n < 0 {
 				n = len(text) - end
 			}
-			if link != "" && strings.Contains(text[end:end+n], "://") || len(link)+n > plaintext.MaxURL {
+			first := link == ""
+			if first {
+				pos = end + n // do not read it again
+			}
+			if !first && strings.Contains(text[end:end+n], "://") || len(link)+n > plaintext.MaxURL {
 				break
 			}
 			link, end = link+text[end:end+n], end+n
-			if pos == at+3 {
-				pos = end // the first line holds no other link
-			} else if known := plaintext.URLLen(link); whole[plaintext.CleanHref(link[:known])] || start > 0 && text[start-1] == '<' && strings.HasPrefix(text[end:], ">") {
+			if known := plaintext.URLLen(link); !first && (whole[plaintext.CleanHref(link[:known])] || start > 0 && text[start-1] == '<' && strings.HasPrefix(text[end:], ">")) {
 				joined.WriteString(text[done:start] + link)
 				done, pos = end, end
 				break
