@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures ingest and wait on SQLite with one service, then reading, outbound mail and the peers, each with its own service. bench/README.md describes the
-# measurements.
+# Measures ingest and wait on SQLite with one service, then reading, outbound mail and
+# the peers, each with its own service. bench/README.md describes the measurements.
 set -eu
 cd "$(dirname "$0")/.."
 
