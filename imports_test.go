@@ -34,7 +34,7 @@ var (
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp", "internal/oauth",
 		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/pdftext", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal",
+		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/waittest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
@@ -74,7 +74,6 @@ var layers = []layer{
 	{pkg: "internal/nearname", imports: nothing},
 	{pkg: "internal/ids", imports: nothing},
 	{pkg: "internal/packed", imports: nothing},
-	{pkg: "internal/pdftext", imports: nothing},
 	{pkg: "docs", imports: nothing},
 	{pkg: "internal/docs", imports: []string{"docs", "internal/packed"}, tests: []string{"gen"}},
 	{pkg: "internal/netguard", imports: []string{"internal/dns"}},
@@ -117,7 +116,7 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/pdftext", "internal/remoteimage", "internal/web/chart", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/remoteimage", "internal/web/chart", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{

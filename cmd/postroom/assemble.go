@@ -52,11 +52,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	traced, err := newTraces(n.cfg.OTLP, n.log)
-	if err != nil {
-		return nil, err
-	}
-	stats := newMetrics(traced)
+	stats := newMetrics()
 	receiving := inbound.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer,
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
@@ -120,9 +116,6 @@ func (n *node) assemble(
 		queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
 		worker("journal", kept.Run),
-	}
-	if traced != nil {
-		parts = append(parts, traced.part())
 	}
 	parts = append(parts, doorsOfAPI...)
 	parts = append(parts, n.smtpParts(receiver, service, doors, certs, kept)...)

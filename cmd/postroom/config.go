@@ -73,7 +73,6 @@ type Config struct {
 	LogLevel  logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"minimum log level" want:"debug, info, warn or error"`
 	AccessLog onOff      `env:"ACCESS_LOG" envDefault:"off" usage:"log every request to the API, with its path, status, duration and client address" want:"on or off"`
 	Metrics   listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
-	OTLP      webURL     `env:"OTLP" usage:"address of an OpenTelemetry collector (OTLP over HTTP) that gets a trace span for each API call, delivery attempt and webhook" unset:"off" want:"http://host:port, such as http://127.0.0.1:4318"`
 	Pprof     loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
 
 	dev    bool              // `postroom dev`

@@ -52,8 +52,6 @@ type metrics struct {
 	mu       sync.Mutex
 	requests map[int]int64 // by HTTP status
 
-	traces *traces // nil: off
-
 	build                        prometheus.Gauge
 	took                         *prometheus.HistogramVec
 	stored, delivery, webhookLag prometheus.Histogram
@@ -66,12 +64,12 @@ var (
 	slow  = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 72 * 3600}
 )
 
-func newMetrics(traces *traces) *metrics {
+func newMetrics() *metrics {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Name: "postroom_" + name, Help: help, Buckets: buckets}
 	}
 	m := &metrics{
-		requests: map[int]int64{}, traces: traces,
+		requests: map[int]int64{},
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "postroom_build_info", Help: "Always 1. The labels have the version of the program and of Go.",
 			ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
@@ -94,7 +92,6 @@ func (m *metrics) responded(r httpapi.Response) {
 	m.requests[r.Status]++
 	m.mu.Unlock()
 	m.took.WithLabelValues(cmp.Or(r.Operation, "none")).Observe(r.Took.Seconds())
-	m.traces.responded(r)
 }
 
 // received records how long a message took until it was available. The clocks of two
@@ -106,7 +103,6 @@ func (m *metrics) attempted(r queue.AttemptReport) {
 	if r.Status == store.RecipientDelivered {
 		m.delivery.Observe(max(0, r.Age.Seconds()))
 	}
-	m.traces.attempted(r)
 }
 
 // posted records a request to a webhook endpoint.
@@ -114,7 +110,6 @@ func (m *metrics) posted(r webhook.AttemptReport) {
 	if r.Taken {
 		m.webhookLag.Observe(max(0, r.Lag.Seconds()))
 	}
-	m.traces.posted(r)
 }
 
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {

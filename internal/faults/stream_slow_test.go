@@ -1,65 +1,16 @@
 package faults_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/postroom/postroom/internal/waittest"
 )
 
 // streamsPerKey is how many streams of events a key may have open on a node.
 const streamsPerKey = 10
-
-// TestEachOfManyStreamsGetsItsOwnEvents opens a stream for each of many inboxes, and
-// then sends one message to each. Every stream gets the event of its own inbox. Row
-// H16 of docs/testing.md.
-func TestEachOfManyStreamsGetsItsOwnEvents(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, in *installation) {
-		in.start()
-		m := &manyWaits{in: in, began: map[string]time.Time{}}
-		boxes := m.makeInboxes(t, pick(100, 1000))
-		keys := in.newKeys(t, (len(boxes)+streamsPerKey-1)/streamsPerKey)
-		var open atomic.Int64
-		working, ctx := errgroup.WithContext(t.Context())
-		for i, box := range boxes {
-			working.Go(func() error {
-				s, err := in.current().listen(ctx, keys[i/streamsPerKey].Key, "?inbox_id="+box.ID, "")
-				if err != nil {
-					return err
-				}
-				defer s.close()
-				defer context.AfterFunc(ctx, s.close)()
-				open.Add(1)
-				e, err := s.next()
-				if err != nil || e.InboxID != box.ID || e.Data.Subject != box.Name {
-					return fmt.Errorf("the stream of %s got %+v, %w", box.Name, e, err)
-				}
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				m.delays = append(m.delays, max(0, time.Since(m.began[box.ID])))
-				return nil
-			})
-		}
-		waittest.Until(t, "all streams are open", func() bool { return open.Load() == int64(len(boxes)) || ctx.Err() != nil })
-		for i := range clients {
-			working.Go(func() error { return m.send(ctx, boxes, i) })
-		}
-		if err := working.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%d streams at once, each got the event of its own message, %s after its sending began", len(boxes), spread(m.delays))
-	})
-}
 
 // apiKey is a key with its secret.
 type apiKey struct {
