@@ -26,10 +26,9 @@ PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 RACE := -race -gcflags=modernc.org/...=-race=false
 
 # The packages whose goroutines share memory. The others have nothing for the race
-# detector to find. Those that reach the databases only through the store run on one.
-CONCURRENT := ./store/... ./smtp/... ./internal/httpserver ./internal/work/... ./client
-ABOVE_STORE := ./handlers/... ./internal/httpapi/... ./internal/webhook ./internal/stream ./internal/maintenance ./internal/mailauth \
-	./internal/mcp ./cmd/postroom
+# detector to find.
+CONCURRENT := ./store/... ./smtp/... ./internal/httpserver ./internal/work/... ./client ./handlers/... ./internal/httpapi/... \
+	./internal/webhook ./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./cmd/postroom
 
 # The program that tests run, built once for all packages.
 TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
@@ -81,8 +80,7 @@ test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERI
 	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 $(PARALLEL) -timeout 30m $(ARGS) -- $(PKG)
 
 race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
-	env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
-	exec env CGO_ENABLED=1 $(TEST_PROGRAM) POSTROOM_TEST_ENGINE=postgresql bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(ABOVE_STORE)
+	exec env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
 
 check: format vet lint check-contract ## check format, vet, lint and the contract
 
@@ -107,10 +105,10 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)
 
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
-	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
+	exec env POSTROOM_TEST_ENGINES=all bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
 
 proofs: bin/withpg $(VERSITYGW) ## prove in 15 minutes that nothing is lost: power cuts, failed syncs, kills, outages, flipped bits
-	bin/withpg -fsync -- go test -count=1 -v -timeout 15m ./internal/faults
+	env POSTROOM_TEST_ENGINES=all bin/withpg -fsync -- go test -count=1 -v -timeout 15m ./internal/faults
 	exec bin/withpg -- go test -count=1 -v -timeout 15m -run 'Verify|Export|Damage' ./internal/backup
 
 proofs-long: faults ## the same in the long forms, alone on the machine

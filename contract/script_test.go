@@ -37,7 +37,7 @@ func TestDatabasesGiveTheSameResponses(t *testing.T) {
 	var mu sync.Mutex
 	transcripts := map[storetest.Engine][]string{}
 	t.Run("play", func(t *testing.T) {
-		for _, e := range storetest.Engines() {
+		for _, e := range storetest.Both() {
 			t.Run(string(e), func(t *testing.T) {
 				t.Parallel()
 				s := &script{

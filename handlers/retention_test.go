@@ -61,7 +61,7 @@ type retained struct {
 // with S3-compatible storage, which also keeps its objects in a folder.
 func eachRetained(t *testing.T, test func(t *testing.T, s retained)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 
 func TestMessageFilters(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			testMessageFilters(t, e)

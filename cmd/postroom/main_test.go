@@ -20,6 +20,7 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/internal/testpg"
 	"github.com/postroom/postroom/internal/testprogram"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 // binary is the program under test.
@@ -247,15 +248,18 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// onBoth runs test on SQLite and on PostgreSQL. env says which.
+// onBoth runs test on its engines (storetest.Engines), as parallel subtests. env
+// names the database.
 func onBoth(t *testing.T, test func(t *testing.T, data string, env []string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, t.TempDir(), nil)
-	})
-	t.Run("postgresql", func(t *testing.T) {
-		t.Parallel()
-		test(t, t.TempDir(), []string{"POSTROOM_DATABASE=" + testpg.Schema(t)})
-	})
+	for _, e := range storetest.Engines(t) {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			var env []string
+			if e == storetest.PostgreSQL {
+				env = []string{"POSTROOM_DATABASE=" + testpg.Schema(t)}
+			}
+			test(t, t.TempDir(), env)
+		})
+	}
 }

@@ -37,7 +37,7 @@ func TestCostsDoNotGrowWithTheMailbox(t *testing.T) {
 			sizes = append(sizes, n)
 		}
 	}
-	for _, e := range storetest.Engines() { //nolint:paralleltest // it measures processor time
+	for _, e := range storetest.Engines(t) { //nolint:paralleltest // it measures processor time
 		t.Run(string(e), func(t *testing.T) {
 			c := &costs{t: t, in: newInstallation(t, e), rounds: pick(40, 200)}
 			c.in.settings = []string{"POSTROOM_RELAY=smtp://127.0.0.1:1"}
