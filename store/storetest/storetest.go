@@ -94,11 +94,22 @@ func Run(t *testing.T, test func(t *testing.T, s *store.Store), opts ...Option) 
 	RunConfig(t, func(t *testing.T, cfg store.Config) { test(t, OpenConfig(t, cfg)) }, opts...)
 }
 
-// RunConfig is Run for tests that open the store themselves, more than once or
-// as several nodes.
+// RunConfig is Run for tests that open the store themselves, or more than once.
 func RunConfig(t *testing.T, test func(t *testing.T, cfg store.Config), opts ...Option) {
 	t.Helper()
-	for _, e := range Engines(t) {
+	run(t, Engines(t), test, opts)
+}
+
+// RunNodes is RunConfig for tests of several nodes. It runs test on both engines,
+// because they differ: SQLite belongs to one process.
+func RunNodes(t *testing.T, test func(t *testing.T, cfg store.Config), opts ...Option) {
+	t.Helper()
+	run(t, Both(), test, opts)
+}
+
+func run(t *testing.T, engines []Engine, test func(t *testing.T, cfg store.Config), opts []Option) {
+	t.Helper()
+	for _, e := range engines {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, Config(t, e, opts...))
