@@ -40,11 +40,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Keep the cache of the go command. Without it, the README's test compiles everything.
-	if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil { //nolint:noctx // it ends at once
-		_ = os.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // cannot fail: the names are valid
-	}
-	_ = os.Setenv("XDG_CACHE_HOME", dir)
+	_ = os.Setenv("XDG_CACHE_HOME", dir) // cannot fail: the names are valid
 	code := m.Run()
 	return exchanges.End(os.Stderr, "cmd/postroom", testing.Verbose(), code)
 }
