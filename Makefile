@@ -83,7 +83,7 @@ build: ## build a static bin/postroom
 
 test: bin/withpg bin/gotest bin/test/postroom ## run the tests, on SQLite and PostgreSQL
 	scripts/test-tools test
-	exec env $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) $(ARGS) -- $(PKG)
+	@exec env $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) $(ARGS) -- $(PKG)
 
 race: bin/withpg bin/gotest bin/test/postroom ## run the tests of what is concurrent with the race detector
 	scripts/test-tools race
@@ -120,7 +120,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
 	exec env POSTROOM_TEST_ENGINES=all bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
 
-proofs: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) ## prove in 15 minutes that nothing is lost: power cuts, failed syncs, kills, outages, flipped bits
+proofs: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) ## prove that nothing is lost in kills, power cuts, failed syncs, outages and upgrades
 	exec env $(TEST_PROGRAM) bin/withpg -fsync -- bin/gotest -count=1 -timeout 15m $(ARGS) -- ./internal/faults
 
 proofs-long: faults ## the same in the long forms, alone on the machine
