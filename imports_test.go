@@ -147,6 +147,7 @@ var layers = []layer{
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
 	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/api", "bench/baseline", "bench/place", "bench/process"}), tests: everything},
+	{pkg: "tools/gotest", imports: nothing},
 	{pkg: "tools/picture", imports: nothing},
 	{pkg: "tools/sbom", imports: nothing},
 	{pkg: "tools/site", imports: []string{"gen", "internal/docs"}},

@@ -38,7 +38,7 @@ func openRaw(t testing.TB, cfg store.Config) *sqlx.DB {
 // eachEngineEmpty runs test on each engine with a database that has no schema.
 func eachEngineEmpty(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, storetest.EmptyConfig(t, e))

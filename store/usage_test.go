@@ -392,7 +392,7 @@ func TestComplaintsPauseAnAccount(t *testing.T) {
 func TestComplaintsWarnBeforeTheyPause(t *testing.T) {
 	t.Parallel()
 	const warning = "complaints come near"
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer // read when no write is under way

@@ -32,7 +32,7 @@ func prefixes(t *testing.T, s string) []netip.Prefix {
 // checks pass.
 func TestHealthyInstallationPassesAllChecks(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, e, time.Now)
@@ -95,7 +95,7 @@ func TestChecksEndInTime(t *testing.T) {
 // An agent can have an inbox at each domain that the installation receives for.
 func TestApproversMustBeOutsideOwnDomains(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, e, time.Now)

@@ -19,7 +19,7 @@ import (
 // docs/testing.md.
 func TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t, e, "blobs", "32m")
@@ -42,7 +42,7 @@ func TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly(t *testing.T) {
 // C6 of docs/testing.md.
 func TestMailIsDeferredWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t, e, "", "64m")

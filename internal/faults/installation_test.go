@@ -40,11 +40,11 @@ type installation struct {
 	changed chan struct{} // closed when serving is set
 }
 
-// onEachEngine runs test on an empty installation on SQLite and on PostgreSQL, as
-// subtests named after the engines.
+// onEachEngine runs test on an empty installation on each of its engines
+// (storetest.Engines), as subtests named after them.
 func onEachEngine(t *testing.T, test func(t *testing.T, in *installation)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, newInstallation(t, e))

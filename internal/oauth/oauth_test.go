@@ -226,7 +226,7 @@ func TestRefreshTokensRotate(t *testing.T) {
 // application, at once on all nodes.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		in := newInstall(t, cfg)
 		node := in
 		if in.store.Engine() == string(storetest.PostgreSQL) { // SQLite belongs to one process
@@ -280,7 +280,7 @@ func TestRevocationEndpoint(t *testing.T) {
 // An access token works at the MCP endpoint of its installation, and nowhere else.
 func TestTokensAreForMCPOnly(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		in := newInstall(t, cfg)
 		access, refresh := in.connect(t, in.register(t, "client"), "inboxes", "all")
 		in.request(t, "GET", "/v1/inboxes", "", "Authorization", "Bearer "+access).want(t, 401, "unauthorized")
