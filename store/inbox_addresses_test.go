@@ -116,6 +116,45 @@ func TestOneInboxGetsAnAddressThatManyClaimAtOnce(t *testing.T) {
 	})
 }
 
+// An account that claims an alias while another one frees it does not get it.
+func TestNobodyGetsAnAliasThatIsBeingFreed(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		nodes := addressNodes(t, cfg)
+		s, other := nodes[0], nodes[len(nodes)-1]
+		taker := storetest.Account(t, s).Seq
+		for round := range 20 {
+			name := fmt.Sprintf("passing%d", round)
+			in, err := s.CreateInbox(t.Context(), storetest.NewInbox(func(in *store.Inbox) { in.AccountID = storetest.Account(t, s).Seq }, withAliases(name)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs := make([]error, 4)
+			var calls sync.WaitGroup
+			calls.Go(func() {
+				if _, err := s.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
+					t.Errorf("free: %v", err)
+				}
+			})
+			for i := range errs {
+				edit := withAliases(name)
+				if i%2 == 1 {
+					edit = func(in *store.Inbox) { in.Address = name + "@" + storetest.Domain }
+				}
+				calls.Go(func() {
+					_, errs[i] = other.CreateInbox(t.Context(), storetest.NewInbox(func(in *store.Inbox) { in.AccountID = taker }, edit), nil)
+				})
+			}
+			calls.Wait()
+			for _, err := range errs {
+				if !errors.Is(err, store.ErrAddressTaken) {
+					t.Errorf("got %v, want ErrAddressTaken", err)
+				}
+			}
+		}
+	})
+}
+
 // Aliases of inboxes that were deleted before the account kept them stay with it too. An
 // older program has kept them in the row of the inbox.
 func TestAliasesOfInboxesDeletedEarlierStayWithTheirAccount(t *testing.T) {
