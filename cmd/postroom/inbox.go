@@ -39,7 +39,7 @@ func (p program) assignAddressCommand() *cobra.Command {
 		Use:   "assign ADDRESS",
 		Short: "Create an inbox at an address that may be reserved, or add the address to an inbox",
 		Long: "Create an inbox at an address, or add the address to an inbox as an alias. Unlike the API, the\n" +
-			"command accepts reserved names, such as support@ or postmaster@. Everyone with a key that reads\n" +
+			"command accepts reserved names, such as support@ or postmaster@. Each key and person that reads\n" +
 			"the account reads the mail, and certificate authorities send their checks to some of these names.",
 		Example: "  postroom inbox assign support@agents.example.com --account acc_...\n" +
 			"  postroom inbox assign dmarc@agents.example.com --alias-of reports@agents.example.com",
