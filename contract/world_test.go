@@ -212,7 +212,7 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 	case "api_key_id":
 		return w.newKey(t, "").ID
 	case "webhook_id":
-		w.hook = w.newWebhook(t, `{"url":"`+w.receiver+`"}`).ID
+		w.hook = w.newWebhook(t, quietWebhook(w.receiver)).ID
 		return w.hook
 	case "delivery_id": // depends on its endpoint
 		return w.newDelivery(t, w.hook)

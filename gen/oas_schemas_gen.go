@@ -731,7 +731,8 @@ func (s *ApiKeyList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
-// What a key may do.
+// What a key may do. `webhooks:manage` manages endpoints; those that receive message or draft events
+// also need `read`, and those that receive email events `emails:read`.
 // Ref: #/components/schemas/ApiKeyScope
 type ApiKeyScope string
 
@@ -870,8 +871,8 @@ func (s *ApiKeyScope) UnmarshalText(data []byte) error {
 type ApiKeyUpdate struct {
 	// A name to recognise the key by.
 	Name OptString `json:"name"`
-	// How much the key may send. Replaces the whole object; null removes all limits. A key with limits
-	// cannot raise limits.
+	// How much the key may send. Replaces the whole object; null removes all limits. Raising or removing a
+	// limit needs the scope `admin`, and a key without limits and without `inbox_ids`.
 	Limits OptNilSendLimits `json:"limits"`
 }
 
@@ -6039,7 +6040,10 @@ func (s *Inbox) SetCatchAll(val bool) {
 // The inbox to create. All fields are optional.
 // Ref: #/components/schemas/InboxCreate
 type InboxCreate struct {
-	// The local part of the address, folded to lower case. If omitted, a random one is generated.
+	// The local part of the address, folded to lower case. If omitted, a random one is generated. Names of
+	// the operator and the service, such as `postmaster` and `administrator`, are reserved, and on the
+	// installation's mail domain also names such as `dmarc`. There, only a key of the first account with
+	// the scope `admin` can use `is`, `it`, `mis`, `info` and `support`.
 	Name OptString `json:"name"`
 	// The installation's mail domain or one of your verified domains. If omitted, the installation's
 	// default domain.
@@ -6058,7 +6062,9 @@ type InboxCreate struct {
 	// How much the inbox may send. If omitted or null, as much as the key and the account may.
 	Limits OptNilSendLimits `json:"limits"`
 	// Local parts of further addresses on the domain, folded to lower case. Each is unique among the
-	// addresses and aliases of the domain, and is free again when the inbox is deleted.
+	// addresses and aliases of the domain. The names that `name` may not have are reserved here too. On
+	// the installation's mail domain, an alias that is removed, or whose inbox is deleted, stays with the
+	// account: another account cannot have it.
 	Aliases []LocalPart `json:"aliases"`
 	// Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are
 	// not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are

@@ -104,6 +104,9 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
+	if a.isNoticeAddress(s.from.Email) {
+		return nil, errSender("is the address that only the service sends its notices from")
+	}
 	if s.text == "" && s.html == "" && s.raw == nil {
 		return nil, errContentRequired
 	}
@@ -115,6 +118,14 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 		return nil, err
 	}
 	return a.compose(*s)
+}
+
+// isNoticeAddress reports whether the service sends its notices from an address. People
+// trust the links in them.
+func (a *API) isNoticeAddress(email string) bool {
+	local, domain := cutAddress(email)
+	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
+	return name == mail.NoticeName && domain == a.cfg.MailDomain && !a.cfg.AnySender
 }
 
 // maxRecipients limits the addresses of a field. The contract limits requests;

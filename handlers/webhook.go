@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -52,6 +54,9 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	}
 	k := httpapi.Caller(ctx)
 	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
+	if err := checkReads(k, w, "events"); err != nil {
+		return nil, err
+	}
 	inboxIDs, _, err := a.webhookInboxes(ctx, req.InboxIds)
 	if err != nil {
 		return nil, err
@@ -68,6 +73,29 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret,
 	}, nil
+}
+
+// checkReads refuses an endpoint that receives events whose content the key may not read.
+// param is the field of the request that says so, or empty.
+func checkReads(k store.Key, w store.Webhook, param string) error {
+	for _, events := range []struct{ about, scope string }{{"message", "read"}, {"draft", "read"}, {"email", "emails:read"}} {
+		received := w.Events == nil || slices.ContainsFunc(w.Events.V, func(t store.EventType) bool { return strings.HasPrefix(string(t), events.about+".") })
+		if received && !httpapi.HasScope(k.Scopes.V, events.scope) {
+			return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
+				"an endpoint that receives "+events.about+" events also needs the scope "+events.scope), param)
+		}
+	}
+	return nil
+}
+
+// webhookToChange is webhookOf for a call that changes the endpoint, or sends it past
+// events.
+func (a *API) webhookToChange(ctx context.Context, id string) (store.Webhook, error) {
+	w, err := a.webhookOf(ctx, id)
+	if err == nil {
+		err = checkReads(httpapi.Caller(ctx), w, "")
+	}
+	return w, err
 }
 
 // webhookInboxes reads the inboxes of an endpoint. Both results are nil for null,
@@ -150,12 +178,18 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		return nil, err
 	}
 	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), func(w *store.Webhook) error {
+		if err := checkReads(k, *w, ""); err != nil {
+			return err
+		}
 		wasActive := w.Active
 		if given && w.URL != string(url) {
 			w.URL, w.URLBy = string(url), ownerOf(k)
 		}
 		if req.Events.IsSet() {
 			w.Events = eventTypes(req.Events)
+			if err := checkReads(k, *w, "events"); err != nil {
+				return err
+			}
 		}
 		if req.InboxIds.Set {
 			w.Inboxes = inboxes
@@ -201,7 +235,7 @@ func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*ge
 
 // RotateWebhookSecret implements POST /v1/webhooks/{webhook_id}/rotate-secret.
 func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecretParams) (*gen.WebhookEndpointRotated, error) {
-	current, err := a.webhookOf(ctx, p.WebhookID)
+	current, err := a.webhookToChange(ctx, p.WebhookID)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +296,7 @@ func (a *API) ListWebhookDeliveries(ctx context.Context, p gen.ListWebhookDelive
 // RetryWebhookDelivery implements POST
 // /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry.
 func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDeliveryParams) (*gen.WebhookDelivery, error) {
-	w, err := a.webhookOf(ctx, p.WebhookID)
+	w, err := a.webhookToChange(ctx, p.WebhookID)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +312,7 @@ func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDelive
 
 // ReplayWebhook implements POST /v1/webhooks/{webhook_id}/replay.
 func (a *API) ReplayWebhook(ctx context.Context, req *gen.WebhookReplay, p gen.ReplayWebhookParams) (*gen.WebhookReplayed, error) {
-	w, err := a.webhookOf(ctx, p.WebhookID)
+	w, err := a.webhookToChange(ctx, p.WebhookID)
 	if err != nil {
 		return nil, err
 	}

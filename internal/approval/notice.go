@@ -202,7 +202,7 @@ func (w *Worker) send(ctx context.Context, approver, subject, text string, ds []
 	}
 	now := w.cfg.Now()
 	id := store.NewID("em_", now)
-	from, to := mail.Address{Name: "Postroom", Email: "no-reply@" + w.cfg.Notices.Domain}, mail.Address{Email: approver}
+	from, to := mail.Address{Name: "Postroom", Email: mail.NoticeName + "@" + w.cfg.Notices.Domain}, mail.Address{Email: approver}
 	out := compose.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + w.cfg.Notices.Domain + ">", Date: now.UTC(), From: from, To: []mail.Address{to},
 		ReplyTo: []mail.Address{to}, Subject: subject, Text: text, Headers: [][2]string{{"Auto-Submitted", "auto-generated"}},

@@ -37,6 +37,8 @@ var notReadingMail = map[string]string{
 	"List.OfPattern":      "reads a pattern that ParseListPattern returned",
 	"ListAction.Stricter": "reads no text",
 	"NewList":             "reads patterns that ParseListPattern returned",
+	"Reserved":            "compares with a few names",
+	"ReservedNames":       "takes nothing",
 }
 
 func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }

@@ -543,7 +543,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook endpoint
-         * @description Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names some. Not idempotent.
+         * @description Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names some. An endpoint that receives message or draft events also needs the scope `read`, one that receives email events `emails:read`; otherwise 403 `insufficient_scope`. Not idempotent.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -578,7 +578,7 @@ export interface paths {
         head?: never;
         /**
          * Update a webhook endpoint
-         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
+         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key without the scope to read the events that the endpoint receives, before or after it. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -620,7 +620,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate the signing secret
-         * @description Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret. For an endpoint that a person or a key with the scope `admin` created or has changed, this needs `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not idempotent.
+         * @description Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret. For an endpoint that a person or a key with the scope `admin` created or has changed, this needs `admin`, and for every endpoint the scope to read its events: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not idempotent.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -668,7 +668,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a delivery
-         * @description Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is off.
+         * @description Queues another attempt of any delivery. Needs the scope to read the events of the endpoint. The response is 409 `webhook_disabled` if the endpoint is off.
          */
         post: operations["retryWebhookDelivery"];
         delete?: never;
@@ -691,7 +691,7 @@ export interface paths {
         put?: never;
         /**
          * Send past events again
-         * @description Queues the events since a time for the endpoint again, oldest first: those that it receives now, of the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+         * @description Queues the events since a time for the endpoint again, oldest first: those that it receives now, of the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events that you have. The response is 409 `webhook_disabled` if the endpoint is off. Needs the scope to read the events of the endpoint. Not idempotent.
          */
         post: operations["replayWebhook"];
         delete?: never;
@@ -926,14 +926,14 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this also revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has changed them since.
+         * @description Revokes a key. From then on, requests with it get 401. A key revokes itself and keys that it could create; others are 403 `insufficient_scope`. The `allowed_ips` and `expires_at` of a key with the scope `admin` do not count here. If the revoked key does not have the scope `admin`, this also revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has changed them since.
          */
         delete: operations["revokeApiKey"];
         options?: never;
         head?: never;
         /**
          * Update an API key
-         * @description Changes the given fields only.
+         * @description Changes the given fields only. Raising or removing a limit needs the scope `admin`, and a key without limits and without `inbox_ids`. A key sets limits only of itself and of keys that it could create. Otherwise 403 `insufficient_scope`.
          */
         patch: operations["updateApiKey"];
         trace?: never;
@@ -1996,7 +1996,7 @@ export interface components {
         LocalPart: string;
         /** @description The inbox to create. All fields are optional. */
         InboxCreate: {
-            /** @description The local part of the address, folded to lower case. If omitted, a random one is generated. */
+            /** @description The local part of the address, folded to lower case. If omitted, a random one is generated. Names of the operator and the service, such as `postmaster` and `administrator`, are reserved, and on the installation's mail domain also names such as `dmarc`. There, only a key of the first account with the scope `admin` can use `is`, `it`, `mis`, `info` and `support`. */
             name?: string;
             /** @description The installation's mail domain or one of your verified domains. If omitted, the installation's default domain. */
             domain?: string;
@@ -2018,7 +2018,7 @@ export interface components {
             expires_at?: string | null;
             /** @description How much the inbox may send. If omitted or null, as much as the key and the account may. */
             limits?: components["schemas"]["SendLimits"] | null;
-            /** @description Local parts of further addresses on the domain, folded to lower case. Each is unique among the addresses and aliases of the domain, and is free again when the inbox is deleted. */
+            /** @description Local parts of further addresses on the domain, folded to lower case. Each is unique among the addresses and aliases of the domain. The names that `name` may not have are reserved here too. On the installation's mail domain, an alias that is removed, or whose inbox is deleted, stays with the account: another account cannot have it. */
             aliases?: components["schemas"]["LocalPart"][];
             /**
              * @description Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are left out. Only on a verified domain of your account, and one inbox for each domain.
@@ -3666,7 +3666,7 @@ export interface components {
         /** @description The mode of a key. Nothing that a `test` key sends reaches a network. One of `live`, `test` or `restricted`; later versions may add values. */
         ApiKeyMode: string;
         /**
-         * @description What a key may do.
+         * @description What a key may do. `webhooks:manage` manages endpoints; those that receive message or draft events also need `read`, and those that receive email events `emails:read`.
          * @enum {string}
          */
         ApiKeyScope: "*" | "admin" | "send" | "read" | "codes:read" | "emails:send" | "emails:read" | "contacts:write" | "contacts:read" | "templates:write" | "templates:read" | "domains:write" | "domains:read" | "webhooks:manage" | "keys:manage";
@@ -3739,7 +3739,7 @@ export interface components {
         ApiKeyUpdate: {
             /** @description A name to recognise the key by. */
             name?: string;
-            /** @description How much the key may send. Replaces the whole object; null removes all limits. A key with limits cannot raise limits. */
+            /** @description How much the key may send. Replaces the whole object; null removes all limits. Raising or removing a limit needs the scope `admin`, and a key without limits and without `inbox_ids`. */
             limits?: components["schemas"]["SendLimits"] | null;
         };
         /** @description A new API key with its secret. */
