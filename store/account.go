@@ -477,10 +477,10 @@ func (b *hotBatch) readAccepted(ctx context.Context, account int64, a *sender) e
 	})
 }
 
-// Sending stops when, of the recipients of the last watchDays, at least
-// watchFrom, more than 5 in 100 were refused permanently, or more than 3 in 1000
-// and in at least markedFrom domains complained. A single domain, which may be a
-// stranger's, stops nobody.
+// Sending stops when, of the recipients of the last watchDays, at least watchFrom,
+// more than 5 in 100 and at least hardFrom were refused permanently, or more than 3
+// in 1000 complained, with at least markedFrom domains among them. A stranger who
+// owns one domain cannot stop an account by complaints.
 const (
 	watchDays  = 30
 	watchFrom  = 200

@@ -31,9 +31,9 @@ type Report struct {
 	Suppress    SuppressionReason
 	SuppressFor SuppressionCategory
 	EmailFold   string
-	// ComplaintOf is the domain of whose recipients an authenticated complaint is,
-	// below which all count as one. Other complaints, without it, do not count
-	// towards pausing the account.
+	// ComplaintOf is the registrable domain of the recipient if the complaint is
+	// authenticated. Without it, a complaint does not count towards pausing the
+	// account.
 	ComplaintOf string
 	// Bot reports that a machine opened or clicked, which does not change the
 	// status. Link is the clicked link.

@@ -25,7 +25,7 @@ import (
 //     reverse-path: its author has handled the message;
 //   - or it arrives at the sending inbox, names the Message-ID and the recipient,
 //     the message had no other recipient, and its author speaks for that recipient.
-//     Everyone to whom the message was forwarded knows its Message-ID.
+//     The readers of a forwarded message know its Message-ID too.
 //
 // Sending of an account is paused only by complaints whose author speaks for the
 // recipient, because each recipient could forge others. An author speaks for a
@@ -148,7 +148,7 @@ func (r *Receiver) readReport(ctx context.Context, raw *Spool, nullPath bool, au
 
 // addFromInbox processes a report that arrived at an inbox. It concerns the
 // message whose reverse-path it contains, or else a message of that inbox to a
-// single recipient for whom its author speaks.
+// single recipient, if its author speaks for that recipient.
 func (r *Receiver) addFromInbox(ctx context.Context, all *reportResults, rep bounce.Report, in store.Mailbox) error {
 	if len(rep.Recipients) == 0 {
 		return nil

@@ -387,7 +387,7 @@ func TestForgedReports(t *testing.T) {
 		a.wantReply(t, "", w.inbox.Address, bounce(toTwo.HeaderID), "250") // bob knows that it is to ann
 		a.wantReply(t, "", w.inbox.Address, arf("abuse", changed, "<unknown@in.example>"), "250")
 		a.wantReply(t, "", w.inbox.Address, arf("abuse", "", mine.HeaderID), "250")
-		// By whoever knows the Message-ID, such as the reader of a forwarded message.
+		// The reader of a forwarded message knows the Message-ID.
 		a.helo = "mx.forger.example"
 		a.wantReply(t, "", w.inbox.Address, bounce(mine.HeaderID), "250")
 		a.wantReply(t, "", w.inbox.Address, dsn("ann@out.example", "delivered", "2.0.0", "250 OK", mine.HeaderID), "250")
