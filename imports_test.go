@@ -106,7 +106,7 @@ var layers = []layer{
 	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mail/plaintext", "internal/mtasts", "internal/netguard"}},
 	{
 		pkg: "smtp/queue", imports: []string{"smtp", "smtp/outbound", "store", "internal/crashpoint", "internal/dns", "internal/feedback", "internal/mail", "internal/mail/*", "internal/mtasts", "internal/netguard", "internal/work"},
-		tests: []string{"smtp/inbound"},
+		tests: []string{"internal/mailauth", "smtp/inbound"},
 	},
 	{pkg: "internal/webhook", imports: []string{"store", "internal/crashpoint", "internal/netguard", "internal/work"}},
 	{pkg: "internal/journal", imports: []string{"store", "internal/work"}},

@@ -41,8 +41,8 @@ func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 	if err != nil {
 		return w, err
 	}
-	if !w.SeenBy(httpapi.Visible(k)) {
-		return store.Webhook{}, fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
+	if err := stillSeen(k, &w); err != nil {
+		return store.Webhook{}, err
 	}
 	return w, nil
 }
@@ -155,20 +155,12 @@ func (a *API) GetWebhook(ctx context.Context, p gen.GetWebhookParams) (*gen.Webh
 
 // UpdateWebhook implements PATCH /v1/webhooks/{webhook_id}.
 func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.UpdateWebhookParams) (*gen.WebhookEndpoint, error) {
-	current, err := a.webhookOf(ctx, p.WebhookID)
-	if err != nil {
-		return nil, err
-	}
-	adminOwned, err := a.ownedByAdmin(ctx, current)
-	if err != nil {
+	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
 		return nil, err
 	}
 	k := httpapi.Caller(ctx)
 	url, given := req.URL.Get()
 	if given {
-		if string(url) != current.URL && adminOwned && !isAdmin(k) {
-			return nil, errNeedsAdmin("url", "url: a person or a key with the scope admin owns this endpoint, so that changing its URL needs the scope admin")
-		}
 		if err := a.checkWebhookURL(ctx, string(url)); err != nil {
 			return nil, err
 		}
@@ -178,11 +170,17 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		return nil, err
 	}
 	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), func(w *store.Webhook) error {
+		if err := stillSeen(k, w); err != nil {
+			return err
+		}
 		if err := checkReads(k, *w, ""); err != nil {
 			return err
 		}
-		wasActive := w.Active
+		wasActive, adminOwned := w.Active, ownedByAdmin(w)
 		if given && w.URL != string(url) {
+			if adminOwned && !isAdmin(k) {
+				return errNeedsAdmin("url", "url: a person or a key with the scope admin owns this endpoint, so that changing its URL needs the scope admin")
+			}
 			w.URL, w.URLBy = string(url), ownerOf(k)
 		}
 		if req.Events.IsSet() {
@@ -209,17 +207,18 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 // isAdmin reports whether the caller has the scope admin.
 func isAdmin(k store.Key) bool { return httpapi.HasScope(k.Scopes.V, "admin") }
 
-// ownedByAdmin reports whether the endpoint belongs to a person or to an admin key that
-// is not revoked.
-func (a *API) ownedByAdmin(ctx context.Context, w store.Webhook) (bool, error) {
-	if w.OwnerKey == nil {
-		return true, nil
+// ownedByAdmin reports whether an endpoint that is being edited belongs to a person or to
+// an admin key that is not revoked.
+func ownedByAdmin(w *store.Webhook) bool {
+	return w.OwnerKey == nil || w.Owner != nil && isAdmin(*w.Owner)
+}
+
+// stillSeen returns an error if the key no longer sees the endpoint that it is to edit.
+func stillSeen(k store.Key, w *store.Webhook) error {
+	if !w.SeenBy(httpapi.Visible(k)) {
+		return fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
 	}
-	owner, err := a.store.Key(ctx, w.AccountID, *w.OwnerKey)
-	if errors.Is(err, store.ErrNotFound) { // it is revoked
-		return false, nil
-	}
-	return isAdmin(owner), err
+	return nil
 }
 
 // DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
@@ -235,20 +234,23 @@ func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*ge
 
 // RotateWebhookSecret implements POST /v1/webhooks/{webhook_id}/rotate-secret.
 func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecretParams) (*gen.WebhookEndpointRotated, error) {
-	current, err := a.webhookToChange(ctx, p.WebhookID)
-	if err != nil {
-		return nil, err
-	}
-	adminOwned, err := a.ownedByAdmin(ctx, current)
-	if err != nil {
-		return nil, err
-	}
 	k := httpapi.Caller(ctx)
-	if adminOwned && !isAdmin(k) {
-		return nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
-			"a person or a key with the scope admin owns this endpoint, so that rotating its secret needs the scope admin")
-	}
-	w, secret, err := a.store.RotateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), isAdmin(k))
+	w, secret, err := a.store.RotateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), func(w *store.Webhook) error {
+		if err := stillSeen(k, w); err != nil {
+			return err
+		}
+		if err := checkReads(k, *w, ""); err != nil {
+			return err
+		}
+		switch {
+		case isAdmin(k): // it stays when the key that created it is revoked
+			w.OwnerKey, w.URLBy, w.SecretBy = nil, nil, nil
+		case ownedByAdmin(w):
+			return httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
+				"a person or a key with the scope admin owns this endpoint, so that rotating its secret needs the scope admin")
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, revokedMeanwhile(err)
 	}

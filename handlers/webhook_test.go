@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -510,7 +512,7 @@ func TestRevokedKeyTurnsOffWebhooksThatItChanged(t *testing.T) {
 		if !errors.Is(err, store.ErrState) {
 			t.Errorf("a revoked key changed an endpoint: %v", err)
 		}
-		if _, _, err := s.store.RotateWebhook(t.Context(), s.account, w, &id, false); !errors.Is(err, store.ErrState) {
+		if _, _, err := s.store.RotateWebhook(t.Context(), s.account, w, &id, func(*store.Webhook) error { return nil }); !errors.Is(err, store.ErrState) {
 			t.Errorf("a revoked key rotated a secret: %v", err)
 		}
 	})
@@ -547,4 +549,40 @@ func TestWebhooksOfAdminsKeepTheirURLAndSecret(t *testing.T) {
 		s.do(t, http.MethodGet, orphan, "").want(t, http.StatusOK).wantAt(t, "active", `false`)
 		s.do(t, http.MethodPatch, orphan, `{"url":"https://hooks.example/two","active":true}`, other).want(t, http.StatusOK)
 	})
+}
+
+// Who owns an endpoint, and what it receives, is checked when it is changed: an admin may
+// take it over, or widen it, in the meantime.
+func TestWebhookOwnerIsCheckedWithTheChange(t *testing.T) {
+	t.Parallel()
+	var targets slowTargets
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		admin := as(s.newKey(t, scopes("admin")))
+		other := as(s.newKey(t, scopes("webhooks:manage", "read"), onlyInboxes(in.ID)))
+		for _, tt := range []struct {
+			meanwhile string
+			status    int
+			code      string
+		}{
+			{`{}`, http.StatusForbidden, "insufficient_scope url"}, // the admin takes it over
+			{`{"inbox_ids":null}`, http.StatusNotFound, "not_found"},
+		} {
+			path := "/v1/webhooks/" + s.newWebhook(t, ``, other).str(t, "id")
+			url := "https://hooks.example" + path
+			targets.Store(url, func() { s.do(t, http.MethodPatch, path, tt.meanwhile, admin).want(t, http.StatusOK) })
+			s.do(t, http.MethodPatch, path, `{"url":"`+url+`"}`, other).wantError(t, tt.status, tt.code)
+			s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "url", `"https://hooks.example/mail"`)
+		}
+	}, func(cfg *handlers.Config) { cfg.WebhookTargets = &targets })
+}
+
+// slowTargets do something while their URL is checked.
+type slowTargets struct{ sync.Map }
+
+func (s *slowTargets) Check(_ context.Context, url string) error {
+	if meanwhile, ok := s.LoadAndDelete(url); ok {
+		meanwhile.(func())()
+	}
+	return nil
 }

@@ -49,6 +49,9 @@ type Attempt struct {
 	Status RecipientStatus
 	// Soft marks a bounce without a permanent failure.
 	Soft bool
+	// Own marks a bounce that this installation decided, without the recipient's
+	// server. It does not count towards pausing the account.
+	Own bool
 	// Next is the time of the next attempt for RecipientQueued, else nil.
 	Next *Time
 	// Untried reports that there was no attempt, so that none is counted. It

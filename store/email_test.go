@@ -124,7 +124,7 @@ func TestEmailsExpire(t *testing.T) {
 		due := store.NewTime(clock.Now().Add(29 * day))
 		scheduled := storetest.Email(t, s, account, to, func(e *store.NewEmail) { e.ScheduledAt = &due })
 		expire := func() store.Removed {
-			gone := toTheEnd(t, func() (store.Removed, error) { return s.ExpireEmails(t.Context(), 7*day) })
+			gone := toTheEnd(t, func() (store.Removed, error) { return s.ExpireEmails(t.Context(), 7*day, store.Time{}) })
 			gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireRecords(t.Context()) }))
 			return gone
 		}

@@ -238,10 +238,12 @@ const (
 
 	countAccepted countKind = "accepted"
 
-	countTried  countKind = "tried"
-	countHard   countKind = "hard"
-	countMarked countKind = "marked"
+	countTried countKind = "tried"
+	countHard  countKind = "hard"
 )
+
+// markedBy starts the name of the count of a domain's complaints.
+const markedBy = "marked by "
 
 // wholeAccount stands, among the numbers of inboxes, for all of an account.
 const wholeAccount = 0
@@ -321,19 +323,20 @@ func (b *hotBatch) countEvent(typ EventType, m *Message) {
 	if m.InboxSeq != wholeAccount {
 		b.count(kind, m, m.InboxSeq, 1)
 	}
-	if kind == countComplained {
-		b.count(countMarked, m, wholeAccount, 1)
-	}
 }
 
 // countOutcome counts, for the watch over an account, a recipient that is not
 // tried again. A server that refuses permanently, by a code that begins with 5,
-// says that the mailbox does not exist or that it wants no mail from us.
+// says that the mailbox does not exist or that it wants no mail from us. Our own
+// refusals say nothing about the account.
 func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 	a := o.Attempt
 	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken
-		if r.Status == RecipientBounced && !r.Soft {
+		switch {
+		case r.Status == RecipientBounced && !r.Soft:
 			b.count(countHard, m, wholeAccount, 1)
+		case r.Status == RecipientComplained && r.ComplaintOf != "":
+			b.count(countKind(markedBy+storable(r.ComplaintOf)), m, wholeAccount, 1)
 		}
 		return
 	}
@@ -341,6 +344,9 @@ func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 	case RecipientQueued, RecipientSuppressed:
 		return
 	case RecipientBounced:
+		if a.Own {
+			return
+		}
 		if strings.HasPrefix(a.Response, "5") {
 			b.count(countHard, m, wholeAccount, 1)
 		}
@@ -388,7 +394,7 @@ func (t *totals) add(b *hotBatch) {
 		t.kinds, t.tries = map[countKind]int64{}, map[RecipientStatus]int64{}
 	}
 	for k, n := range b.counts {
-		if k.inbox == wholeAccount {
+		if k.inbox == wholeAccount && !strings.HasPrefix(string(k.kind), markedBy) {
 			t.kinds[k.kind] += n
 		}
 	}

@@ -54,7 +54,7 @@ func (n *node) assemble(
 	}
 	stats := newMetrics()
 	receiving := inbound.ReceiverConfig{
-		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer,
+		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer, FeedbackLoops: n.cfg.FeedbackLoops,
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
 		OnStored: stats.received, Now: n.now, Log: n.log,
 	}

@@ -44,10 +44,11 @@ type (
 	domain       string // lower case, in A-label form
 	hosts        []string
 	addresses    []string
-	webURL       string // http or https, without a trailing slash
-	relayURL     string // as for outbound.ParseRelay
-	database     string // postgres:// address or path
-	blobs        string // s3:// address or path
+	loops        []string // domains and email addresses
+	webURL       string   // http or https, without a trailing slash
+	relayURL     string   // as for outbound.ParseRelay
+	database     string   // postgres:// address or path
+	blobs        string   // s3:// address or path
 	prefixes     []netip.Prefix
 	secret       string
 	bootstrapKey string
@@ -181,6 +182,24 @@ func (v *addresses) UnmarshalText(b []byte) error {
 	}
 	return nil
 }
+
+func (v *loops) UnmarshalText(b []byte) error {
+	*v = nil
+	for one := range strings.SplitSeq(string(b), ",") {
+		var name hosts
+		read := name.UnmarshalText
+		if strings.Contains(one, "@") {
+			read = (*addresses)(&name).UnmarshalText
+		}
+		if err := read([]byte(one)); err != nil {
+			return err
+		}
+		*v = append(*v, name...)
+	}
+	return nil
+}
+
+func (v loops) String() string { return strings.Join(v, ",") }
 
 func (v addresses) String() string { return strings.Join(v, ",") }
 

@@ -34,6 +34,9 @@ type ReceiverConfig struct {
 	// Auth checks SPF, DKIM and DMARC; nil disables the checks. A message of our
 	// own queue is not checked: its result is the account that sent it.
 	Auth *mailauth.Checker
+	// FeedbackLoops are domains and addresses whose reports count about any
+	// recipient, in addition to those of well-known feedback loops.
+	FeedbackLoops []string
 	// Hostname is the host name in authentication results; empty means Domain.
 	Hostname string
 	// NewInbox, if not nil, creates the inbox for an address that has none, on any
@@ -161,7 +164,9 @@ func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	begun := time.Now() // only to measure the duration
 	lim := r.messageLimits()
-	rep, to, err := r.reported(ctx, env, to, raw, lim)
+	auth := r.startAuthCheck(ctx, env)
+	defer auth.stop()
+	rep, to, err := r.reported(ctx, env, to, raw, auth, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +176,6 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	if len(to) == 0 {
 		return nil, r.keep(ctx, rep, false)
 	}
-	auth := r.startAuthCheck(ctx, env)
-	defer auth.stop()
 	in, leave, err := r.take(ctx, env, raw, auth, lim)
 	if err != nil {
 		return nil, err

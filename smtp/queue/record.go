@@ -52,6 +52,7 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v result) *store.Attempt {
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
 	}
 	if v.status != store.RecipientQueued {
+		a.Own = v.own
 		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
 			a.EmailFold, a.SuppressFor = mail.CanonicalAddress(c.Email), smtp.SuppressedMail(enhancedOf(v.response))
 		}
