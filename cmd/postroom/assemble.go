@@ -91,8 +91,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	limits, smtpConns := n.cfg.connLimits(httpserver.MaxFiles(), doors.smtpServers())
+	conns := httpserver.NewConns(limits, n.log)
+	n.log.DebugContext(ctx, "limits of connections", "http", limits.Total, "http_per_network", limits.PerNetwork, "smtp", smtpConns)
 	kept := journal.New(s, n.now, n.log)
-	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
+	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
@@ -125,15 +128,15 @@ func (n *node) assemble(
 		parts = append(parts, traced.part())
 	}
 	parts = append(parts, doorsOfAPI...)
-	parts = append(parts, n.smtpParts(receiver, service, doors, certs, kept)...)
+	parts = append(parts, n.smtpParts(receiver, service, doors, smtpConns, certs, kept)...)
 	if certs.run != nil {
 		parts = append(parts, worker("certificates", certs.run))
 	}
 	if doors.metrics != nil {
-		parts = append(parts, metricsPart(doors.metrics, stats))
+		parts = append(parts, metricsPart(doors.metrics, conns, stats))
 	}
 	if doors.pprof != nil {
-		parts = append(parts, pprofPart(doors.pprof))
+		parts = append(parts, pprofPart(doors.pprof, conns))
 	}
 	return parts, nil
 }
@@ -152,7 +155,7 @@ func recordRequest(kept *journal.Journal, r httpapi.Response) {
 }
 
 // apiParts creates the API and the dashboard, and the parts that serve them.
-func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
+func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, conns *httpserver.Conns, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
 		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
@@ -206,7 +209,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
-		server := httpserver.New(httpapi.RequestIDs(h, n.now), cfg, n.log)
+		server := httpserver.New(httpapi.RequestIDs(h, n.now), conns, cfg, n.log)
 		return part{
 			name: name,
 			run:  func() error { return server.Serve(l) },
