@@ -28,7 +28,6 @@ import (
 	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/oauth"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
@@ -185,13 +184,13 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var api http.Handler = service
 	if n.cfg.Dashboard {
-		targets, err := n.targets()
+		images, err := n.images()
 		if err != nil {
 			return nil, nil, err
 		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
-			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
+			Images: images, Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 			System: n.system(s),
 		})
 		if err != nil {
