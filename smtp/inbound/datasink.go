@@ -106,6 +106,13 @@ func (d *dataSink) writeCRLF(p []byte) error {
 			}
 			continue
 		}
+		if n := d.wholeLines(p); n > 0 {
+			if err := d.keep(p[:n]); err != nil {
+				return err
+			}
+			p = p[n:]
+			continue
+		}
 		n := smtp.FirstLineEnd(p)
 		d.goOn(n)
 		if err := d.keep(p[:n]); err != nil {
@@ -122,6 +129,19 @@ func (d *dataSink) writeCRLF(p []byte) error {
 		p = p[n+1:]
 	}
 	return nil
+}
+
+// wholeLines returns the length of the lines at the start of p that end with CRLF.
+func (d *dataSink) wholeLines(p []byte) (length int) {
+	for {
+		line := p[length:]
+		n := smtp.FirstLineEnd(line)
+		if !bytes.HasPrefix(line[n:], smtp.CRLF) {
+			return length
+		}
+		d.endLine(n)
+		length += n + len(smtp.CRLF)
+	}
 }
 
 func (d *dataSink) newLine() error {
