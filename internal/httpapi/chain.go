@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -96,6 +98,7 @@ type Chain struct {
 	log      *slog.Logger
 	running  runningCalls
 	bodies   *semaphore.Weighted
+	unread   *unread
 	requests *Contract
 }
 
@@ -105,7 +108,7 @@ var _ gen.SecurityHandler = (*Chain)(nil)
 func New(cfg Config) *Chain {
 	return &Chain{
 		cfg: cfg, rates: cfg.Rates.withDefaults(), store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		bodies: semaphore.NewWeighted(maxBodiesInMemory), requests: NewContract(gen.OpenAPI),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), unread: &unread{most: maxUnread, usual: pieceTime, hurried: hurriedTime}, requests: NewContract(gen.OpenAPI),
 	}
 }
 
@@ -169,7 +172,7 @@ func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
 // and the log.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sw := &statusWriter{ResponseWriter: w}
+		sw := &statusWriter{ResponseWriter: w, unread: c.unread, ends: time.Now().Add(responseTimeout)}
 		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, start: c.now(), authenticate: "Bearer"}
 		if c.cfg.OAuth != nil && isMCP(r) { // RFC 9728 section 5.1
 			info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
@@ -336,6 +339,8 @@ type statusWriter struct {
 	wroteHeader func() // may be nil
 	muted       bool   // what is written is dropped: the response comes later
 	buffer      *bufio.Writer
+	unread      *unread
+	ends        time.Time // the response, by the wall clock
 }
 
 // responseBuffers collect what is written until a response ends. JSON is written in
@@ -367,7 +372,41 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 		w.buffer = responseBuffers.Get().(*bufio.Writer) //nolint:forcetypeassert // the pool has nothing else
 		w.buffer.Reset(w.ResponseWriter)
 	}
+	if len(b) > largePiece {
+		return w.writeLarge(b)
+	}
 	return w.buffer.Write(b)
+}
+
+// unread counts the bytes of large responses that are in memory.
+type unread struct {
+	most           int64 // maxUnread, except in tests
+	usual, hurried time.Duration
+	bytes          atomic.Int64
+}
+
+// writeLarge writes b in pieces, each of which the client has to read in a time.
+func (w *statusWriter) writeLarge(b []byte) (n int, err error) {
+	w.unread.bytes.Add(int64(len(b)))
+	defer w.unread.bytes.Add(-int64(len(b)))
+	socket := http.NewResponseController(w.ResponseWriter)
+	for piece := range slices.Chunk(b, largePiece) {
+		patience := w.unread.usual
+		if w.unread.bytes.Load() > w.unread.most {
+			patience = w.unread.hurried
+		}
+		end := time.Now().Add(patience)
+		if w.ends.Before(end) {
+			end = w.ends
+		}
+		_ = socket.SetWriteDeadline(end) // not all connections support deadlines, in tests
+		some, err := w.buffer.Write(piece)
+		if n += some; err != nil {
+			return n, err
+		}
+	}
+	_ = socket.SetWriteDeadline(w.ends) // as above
+	return n, nil
 }
 
 // FlushError sends what was written. http.ResponseController calls it.

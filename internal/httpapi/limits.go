@@ -24,6 +24,16 @@ const (
 	maxMCPBody = 8 << 20
 )
 
+// Large responses, which are in memory until the client has read them.
+const (
+	// largePiece is how much of a response a client has to read in pieceTime, or in
+	// hurriedTime while all large responses together are larger than maxUnread.
+	largePiece  = 64 << 10
+	pieceTime   = 30 * time.Second
+	hurriedTime = 2 * time.Second
+	maxUnread   = 64 << 20
+)
+
 // DefaultRates are the rate limits where the settings give none. The setting
 // RATE_LIMITS has the same as its default.
 var DefaultRates = Rates{Calls: 600, Sends: 60, Refused: 60}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+)
+
+const (
+	// stallTimeout is how long a client may accept nothing of a response.
+	stallTimeout = 30 * time.Second
+	// stallChecks is how often in this time a connection looks whether it does.
+	stallChecks = 6
 )
 
 // refusedEvery is the shortest time between two log lines about refused connections.
@@ -38,6 +46,7 @@ type Limits struct {
 type Conns struct {
 	limits Limits
 	log    *slog.Logger
+	stall  time.Duration // stallTimeout, except in tests
 
 	mu       sync.Mutex
 	open     int
@@ -54,7 +63,7 @@ type network struct {
 
 // NewConns returns Conns with these limits.
 func NewConns(limits Limits, log *slog.Logger) *Conns {
-	return &Conns{limits: limits, log: log, networks: map[netip.Prefix]*network{}}
+	return &Conns{limits: limits, log: log, stall: stallTimeout, networks: map[netip.Prefix]*network{}}
 }
 
 // Limit applies the limits to s, and returns the listener that s has to serve.
@@ -248,7 +257,8 @@ func (c *Conns) removeIdle(one *conn) {
 	one.idle = [2]*list.Element{}
 }
 
-// conn is a connection of a limited listener.
+// conn is a connection of a limited listener. A client that accepts nothing of a response
+// for stallTimeout is disconnected. One that reads slowly is not.
 type conn struct {
 	net.Conn
 	conns *Conns
@@ -257,6 +267,54 @@ type conn struct {
 	// Guarded by the mutex of conns.
 	counted bool
 	idle    [2]*list.Element // in the lists of conns and of the network; nil during a request
+
+	writing  sync.Mutex // guards deadline and that of Conn
+	deadline time.Time  // for writing, as the server set it
+}
+
+// Write implements net.Conn. It tries again while the client accepts something: the
+// system reports room only when much of its buffer is free.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for accepted := time.Now(); ; {
+		end, err := c.wait()
+		if err != nil {
+			return n, err
+		}
+		some, err := c.Conn.Write(p[n:])
+		n += some
+		now := time.Now()
+		if some > 0 {
+			accepted = now
+		}
+		if !isTimeout(err) || !end.IsZero() && !now.Before(end) || now.Sub(accepted) >= c.conns.stall {
+			return n, err
+		}
+	}
+}
+
+// wait sets the time after which Write looks again, and returns the deadline.
+func (c *conn) wait() (end time.Time, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	next := time.Now().Add(c.conns.stall / stallChecks)
+	if !c.deadline.IsZero() && c.deadline.Before(next) {
+		next = c.deadline
+	}
+	return c.deadline, c.Conn.SetWriteDeadline(next)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.writing.Lock()
+	c.deadline = t
+	c.writing.Unlock()
+	_, err := c.wait() // for a Write that is running
+	return err
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // Close implements net.Conn.

@@ -75,6 +75,59 @@ func TestConnectionsAreLimited(t *testing.T) {
 	})
 }
 
+// A client that reads nothing of a response is disconnected. One that reads slowly gets all
+// of it, though that takes much longer.
+func TestUnreadResponsesAreEnded(t *testing.T) {
+	t.Parallel()
+	const size, stall = 24 << 20, 300 * time.Millisecond
+	sent := make(chan error, 1)
+	d := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/once" {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
+		}
+		_, err := w.Write(make([]byte, size))
+		sent <- err
+	})
+	d.limited.stall = stall
+	ask := func(path string) limitedClient {
+		c := d.dialFrom(t, "127.0.0.1")
+		if err := c.Conn.(*net.TCPConn).SetReadBuffer(32 << 10); err != nil {
+			t.Fatal(err)
+		}
+		c.send(t, path)
+		return c
+	}
+	for _, path := range []string{"/", "/once"} {
+		began := time.Now()
+		ask(path)
+		select {
+		case err := <-sent:
+			if err == nil || time.Since(began) < stall {
+				t.Errorf("%s: an unread response ended after %v with %v", path, time.Since(began), err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: an unread response is still there after 10 s", path)
+		}
+	}
+	slow, began := ask("/"), time.Now()
+	if err := slow.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for piece := int64(256 << 10); ; time.Sleep(10 * time.Millisecond) {
+		if n, err := io.CopyN(io.Discard, slow.in, piece); err != nil || n < piece {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-sent:
+			if took := time.Since(began); err != nil || took < 2*stall {
+				t.Errorf("a slow client read for %v: %v", took, err)
+			}
+			return
+		default:
+		}
+	}
+}
+
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
