@@ -24,14 +24,18 @@ const (
 	maxMCPBody = 8 << 20
 )
 
-// Large responses, which are in memory until the client has read them.
+// Responses with the content of messages, which are in memory until the client has read
+// them.
 const (
-	// largePiece is how much of a response a client has to read in pieceTime, or in
-	// hurriedTime while all large responses together are larger than maxUnread.
+	// maxUnread limits the memory of all of them, of which each reserves contentSize.
+	maxUnread   = 32 << 20
+	contentSize = 1 << 20
+	// A client has pieceTime to read each largePiece of a response, and hurriedTime
+	// while requests wait for memory. They wait for at most memoryTime.
 	largePiece  = 64 << 10
 	pieceTime   = 30 * time.Second
 	hurriedTime = 2 * time.Second
-	maxUnread   = 64 << 20
+	memoryTime  = 15 * time.Second
 )
 
 // DefaultRates are the rate limits where the settings give none. The setting
