@@ -28,7 +28,6 @@ import (
 	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/oauth"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
@@ -87,8 +86,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	limits, smtpConns := n.cfg.connLimits(httpserver.MaxFiles(), doors.smtpServers())
+	conns := httpserver.NewConns(limits, n.log)
+	n.log.DebugContext(ctx, "limits of connections", "http", limits.Total, "http_per_network", limits.PerNetwork, "smtp", smtpConns)
 	kept := journal.New(s, n.now, n.log)
-	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
+	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
@@ -118,15 +120,15 @@ func (n *node) assemble(
 		worker("journal", kept.Run),
 	}
 	parts = append(parts, doorsOfAPI...)
-	parts = append(parts, n.smtpParts(receiver, service, doors, certs, kept)...)
+	parts = append(parts, n.smtpParts(receiver, service, doors, smtpConns, certs, kept)...)
 	if certs.run != nil {
 		parts = append(parts, worker("certificates", certs.run))
 	}
 	if doors.metrics != nil {
-		parts = append(parts, metricsPart(doors.metrics, stats))
+		parts = append(parts, metricsPart(doors.metrics, conns, stats))
 	}
 	if doors.pprof != nil {
-		parts = append(parts, pprofPart(doors.pprof))
+		parts = append(parts, pprofPart(doors.pprof, conns))
 	}
 	return parts, nil
 }
@@ -145,7 +147,7 @@ func recordRequest(kept *journal.Journal, r httpapi.Response) {
 }
 
 // apiParts creates the API and the dashboard, and the parts that serve them.
-func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
+func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, conns *httpserver.Conns, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
 		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
@@ -175,13 +177,13 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var api http.Handler = service
 	if n.cfg.Dashboard {
-		targets, err := n.targets()
+		images, err := n.images()
 		if err != nil {
 			return nil, nil, err
 		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
-			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
+			Images: images, Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 			System: n.system(s),
 		})
 		if err != nil {
@@ -199,7 +201,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
-		server := httpserver.New(httpapi.RequestIDs(h, n.now), cfg, n.log)
+		server := httpserver.New(httpapi.RequestIDs(h, n.now), conns, cfg, n.log)
 		return part{
 			name: name,
 			run:  func() error { return server.Serve(l) },

@@ -40,6 +40,8 @@ type Config struct {
 	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for tests" want:"an https:// address"`
 	ACMEEmail     string     `env:"ACME_EMAIL" usage:"contact email address for the ACME server" unset:"none" want:"an email address"`
 
+	HTTPMaxConns      count     `env:"HTTP_MAX_CONNS" envDefault:"10000" usage:"maximum number of HTTP connections; at the limit, the longest idle one is closed; with few file descriptors, fewer are accepted" want:"a number from 1 to 1000000"`
+	HTTPMaxConnsPerIP count     `env:"HTTP_MAX_CONNS_PER_IP" envDefault:"2000" usage:"maximum number of HTTP connections from one IPv4 address or IPv6 /64, except TRUSTED_PROXIES; at most half of all, or unlimited if it is not below HTTP_MAX_CONNS" want:"a number from 1 to 1000000"`
 	SMTPMaxConns      count     `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count     `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
 	MaxMessageSize    mebibytes `env:"MAX_MESSAGE_SIZE" envDefault:"25MiB" usage:"largest message that the SMTP server accepts" want:"a size from 1MiB to 100MiB"`

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
@@ -175,8 +176,12 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Deliveries), "webhooks")
 }
 
+// idleTimeout is how long a server for operators keeps an idle connection.
+const idleTimeout = 2 * time.Minute
+
 // serverPart serves one of the servers for operators.
-func serverPart(name string, l net.Listener, server *http.Server) part {
+func serverPart(name string, l net.Listener, conns *httpserver.Conns, server *http.Server) part {
+	l = conns.Limit(server, l)
 	return part{
 		name: name,
 		run: func() error {
@@ -190,25 +195,25 @@ func serverPart(name string, l net.Listener, server *http.Server) part {
 }
 
 // metricsPart serves the metrics to Prometheus.
-func metricsPart(l net.Listener, m *metrics) part {
+func metricsPart(l net.Listener, conns *httpserver.Conns, m *metrics) part {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m, m.build, m.took, m.stored, m.delivery, m.webhookLag, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
-	return serverPart("metrics server", l, server)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: idleTimeout}
+	return serverPart("metrics server", l, conns, server)
 }
 
 // pprofPart serves profiles of the running program. Shutdown aborts a running
 // profile.
-func pprofPart(l net.Listener) part {
+func pprofPart(l net.Listener, conns *httpserver.Conns) part {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: loopbackHostOnly(mux), ReadHeaderTimeout: 10 * time.Second}
-	return serverPart("profile server", l, server)
+	server := &http.Server{Handler: loopbackHostOnly(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTimeout}
+	return serverPart("profile server", l, conns, server)
 }
 
 // loopbackHostOnly refuses requests whose Host is not a loopback address or

@@ -6,6 +6,8 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
+var lf = []byte("\n")
+
 // dataSink receives the data of a message from DATA or BDAT. It checks the size,
 // the length of lines, and that every line ends with CRLF, so that the end of the
 // message is unambiguous (RFC 5321 section 2.3.8). With normalize, it converts a
@@ -95,6 +97,7 @@ func (d *dataSink) endLine(n int) {
 
 // writeCRLF stores p with CRLF for every line end.
 func (d *dataSink) writeCRLF(p []byte) error {
+	all := p
 	for len(p) > 0 {
 		if d.cr { // both CR LF and a bare CR end the line
 			if p[0] == '\n' {
@@ -105,6 +108,15 @@ func (d *dataSink) writeCRLF(p []byte) error {
 				return err
 			}
 			continue
+		}
+		if p[0] != '\r' || bytes.HasSuffix(all[:len(all)-len(p)], lf) { // no CR before p
+			if n := d.wholeLines(p); n > 0 {
+				if err := d.keep(p[:n]); err != nil {
+					return err
+				}
+				p = p[n:]
+				continue
+			}
 		}
 		n := smtp.FirstLineEnd(p)
 		d.goOn(n)
@@ -144,6 +156,19 @@ func (d *dataSink) finish() error {
 		return d.fault
 	}
 	return nil
+}
+
+// wholeLines returns the length of the lines at the start of p that end with CRLF.
+func (d *dataSink) wholeLines(p []byte) (length int) {
+	for {
+		line := p[length:]
+		n := smtp.FirstLineEnd(line)
+		if !bytes.HasPrefix(line[n:], smtp.CRLF) {
+			return length
+		}
+		d.endLine(n)
+		length += n + len(smtp.CRLF)
+	}
 }
 
 // runaway reports whether the message is so large that the server stops reading

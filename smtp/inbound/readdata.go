@@ -6,7 +6,10 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-var endOfData = []byte(".\r\n")
+var (
+	endOfData = []byte(".\r\n")
+	dotLine   = []byte("\r\n.") // the end of a line, before one that begins with a dot
+)
 
 // readData reads the data after DATA up to CRLF.CRLF and removes dot-stuffing
 // (RFC 5321 section 4.5.2). If it does not reach the end, the connection cannot
@@ -72,7 +75,7 @@ func (w *wire) copyBuffered(d *dataSink, begins bool) (used int, end bool, err e
 			}
 			run = pos + 1
 		}
-		n := bytes.Index(p[pos:], smtp.CRLF)
+		n := bytes.Index(p[pos:], dotLine)
 		if n < 0 {
 			break
 		}

@@ -11,8 +11,9 @@ import (
 type lineReader struct {
 	r      io.Reader
 	buf    []byte
-	start  int // start of unread data in buf
-	end    int // end of data in buf
+	start  int  // start of unread data in buf
+	end    int  // end of data in buf
+	many   bool // take returns more than a line
 	err    error
 	middle bool // the next piece continues a line
 }
@@ -68,11 +69,36 @@ func (l *lineReader) unreadLine(line []byte) {
 }
 
 func (l *lineReader) take(n int) (line []byte, first bool, err error) {
+	if l.many {
+		n = l.runLen(n)
+	}
 	line = l.buf[l.start : l.start+n]
 	l.start += n
 	first = !l.middle
 	l.middle = line[n-1] != '\n'
 	return line, first, nil
+}
+
+// run is like next, but returns all whole lines that are in the buffer, up to one
+// that begins with "--". Such a line is returned alone.
+func (l *lineReader) run() (lines []byte, first bool, err error) {
+	l.many = true
+	defer func() { l.many = false }()
+	return l.next()
+}
+
+var dashes = []byte("--")
+
+// runLen returns the length of the run that begins with a line of n bytes.
+func (l *lineReader) runLen(n int) int {
+	data := l.buf[l.start:l.end]
+	if bytes.HasPrefix(data, dashes) {
+		return n
+	}
+	if i := bytes.Index(data[n-1:], []byte("\n--")); i >= 0 {
+		return n + i
+	}
+	return max(n, bytes.LastIndexByte(data, '\n')+1)
 }
 
 // maxEmptyReads is the number of empty reads before an error, as in bufio.

@@ -137,18 +137,18 @@ func (w *walker) body(sink func([]byte)) error {
 			w.truncated, w.at = true, atEnd
 			return nil
 		}
-		more, err := w.bodyLine(&held, sink)
+		more, err := w.bodyLines(&held, sink)
 		if !more {
 			return err
 		}
 	}
 }
 
-// bodyLine passes one line to sink and reports whether more may follow. The
+// bodyLines passes some lines to sink and reports whether more may follow. The
 // line ending before a delimiter belongs to the delimiter (RFC 2046 section
 // 5.1.1), so it is held until the next line is read.
-func (w *walker) bodyLine(held *[]byte, sink func([]byte)) (more bool, err error) {
-	line, first, err := w.lines.next()
+func (w *walker) bodyLines(held *[]byte, sink func([]byte)) (more bool, err error) {
+	line, first, err := w.lines.run()
 	if err != nil {
 		w.at = atEnd
 		sink(*held)
