@@ -41,6 +41,14 @@ func linearReaders() []lineartest.Reader {
 		{Name: "IsFieldName", Units: []string{"a", ":", "\xe9"}, Read: func(s string) { IsFieldName([]byte(s)) }},
 		{Name: "IsHeaderLine", Units: []string{"a", ":", " "}, Read: func(s string) { IsHeaderLine([]byte(s)) }},
 		{Name: "IsMediaType", Units: []string{"a", "/", ";"}, Read: func(s string) { IsMediaType(s) }},
+		{Name: "LongParts", Units: []string{"a", "\r\n", "--b\r\n", " ", "a:"}, Read: func(s string) {
+			_, _ = LongParts(strings.NewReader("Content-Type: multipart/mixed; boundary=b\r\n\r\n"+s), mail.DefaultLimits(), 998)
+		}},
+		{Name: "DecodeBody", Units: []string{"a", "=", "\r\n", "=41"}, Read: func(s string) {
+			for _, encoding := range []string{"base64", "quoted-printable", "x-uuencode"} {
+				_, _ = io.Copy(io.Discard, DecodeBody(strings.NewReader(s), encoding))
+			}
+		}},
 		{Name: "MessageIDs", Units: fieldUnits, Short: 4, Read: func(s string) { MessageIDs(s) }},
 		{Name: "ValidMessageID", Units: []string{"a", "<", ">"}, Read: func(s string) { ValidMessageID("<" + s + ">") }},
 		{Name: "ParseAddressList", Units: headerUnits, Read: func(s string) { ParseAddressList(s, 1000) }},

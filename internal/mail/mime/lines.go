@@ -14,7 +14,8 @@ type lineReader struct {
 	start  int // start of unread data in buf
 	end    int // end of data in buf
 	err    error
-	middle bool // the next piece continues a line
+	middle bool  // the next piece continues a line
+	read   int64 // bytes returned by next, without those that were unread
 
 	back     []byte // data to read before that of buf, which does not have it any more
 	backAt   int    // start of unread data in back
@@ -66,6 +67,7 @@ func (l *lineReader) takeBack() (line []byte, first bool, err error) {
 		line = line[:n+1]
 	}
 	l.backAt += len(line)
+	l.read += int64(len(line))
 	first = !l.middle
 	l.middle = line[len(line)-1] != '\n'
 	return line, first, nil
@@ -83,6 +85,7 @@ func (l *lineReader) rest() io.Reader {
 // beginning of a line first.
 func (l *lineReader) unreadLines(data []byte) {
 	l.middle = false
+	l.read -= int64(len(data))
 	switch {
 	case l.fromBack: // so was all of data
 		l.backAt -= len(data)
@@ -96,6 +99,7 @@ func (l *lineReader) unreadLines(data []byte) {
 func (l *lineReader) take(n int) (line []byte, first bool, err error) {
 	line = l.buf[l.start : l.start+n]
 	l.start += n
+	l.read += int64(n)
 	first = !l.middle
 	l.middle = line[n-1] != '\n'
 	return line, first, nil

@@ -22,6 +22,7 @@ type walker struct {
 	stack      []openMultipart // outermost first
 	index      map[string]int  // delimiter to index of the innermost multipart in stack
 	header     []byte          // of the current part; reused
+	headerAt   int64           // where it begins in the message
 	headerLeft int             // bytes left for headers
 	parts      int             // leaf parts returned so far
 	at         place
@@ -199,7 +200,7 @@ func discard([]byte) {}
 // line, at a delimiter, before a first line that cannot start a header, or where
 // headerEnd says.
 func (w *walker) readHeader() error {
-	w.header = w.header[:0]
+	w.header, w.headerAt = w.header[:0], w.lines.read
 	w.at = atPart
 	top := w.parts == 0 && len(w.stack) == 0
 	end := headerEnd{odd: -1}
