@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/bounce"
 	"github.com/postroom/postroom/internal/mail/extract"
 	"github.com/postroom/postroom/internal/mail/mime"
 )
@@ -61,6 +63,34 @@ func TestReports(t *testing.T) {
 			}
 			c.check(t, raw)
 		})
+	}
+}
+
+// TestReportsOfBounces reads the messages of testdata/reports about a sent email.
+func TestReportsOfBounces(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string][]bounce.Recipient{
+		"41-dsn-delayed":      {{Email: "a@out.example", Outcome: bounce.Delayed, Status: "4.4.1", Code: 450, Diagnostic: "450 4.4.1 connection timed out, will retry"}},
+		"42-dsn-no-smtp-code": {{Email: "a@out.example", Outcome: bounce.Bounced, Status: "5.4.4", Diagnostic: "Host not found"}},
+		"43-dsn-one-of-two": {
+			{Email: "b@out.example", Outcome: bounce.Bounced, Status: "5.1.1", Code: 550, Diagnostic: "550 5.1.1 no such user"},
+			{Email: "c@out.example", Outcome: bounce.Delivered, Status: "2.1.9"},
+		},
+		"44-dsn-cut-off": {{Email: "a@out.example", Outcome: bounce.Bounced, Status: "5.1.1", Code: 550, Diagnostic: "550 5.1.1 no such user"}},
+	} {
+		raw, err := os.ReadFile(filepath.Join("testdata/reports", file+".eml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled := strings.NewReplacer("@RETURN-PATH@", "r@own.example", "@RECIPIENT@", "a@out.example",
+			"@RECIPIENT-1@", "b@out.example", "@RECIPIENT-2@", "c@out.example", "@ORIGINAL-ID@", "<sent@own.example>").Replace(string(raw))
+		got, err := bounce.Read(strings.NewReader(filled), true, mail.DefaultLimits())
+		if err != nil || got.OriginalID != "<sent@own.example>" {
+			t.Errorf("%s: about %s, %v", file, got.OriginalID, err)
+		}
+		if diff := cmp.Diff(want, got.Recipients, cmpopts.IgnoreFields(bounce.Recipient{}, "Hard", "Reason", "Original")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", file, diff)
+		}
 	}
 }
 

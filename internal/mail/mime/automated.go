@@ -70,7 +70,7 @@ const maxAutoReply = 100
 // IsAutoReplySubject reports whether a subject begins as that of an automatic
 // reply does, as in "Automatic reply: Offer".
 func IsAutoReplySubject(subject string) bool {
-	subject = strings.ToLower(plaintext.Truncate(strings.TrimSpace(subject), maxAutoReply))
+	subject = strings.ToLower(plaintext.Truncate(strings.TrimLeft(subject, " [(*"), maxAutoReply))
 	return slices.ContainsFunc(autoReplySubjects(), func(start string) bool { return strings.HasPrefix(subject, start) })
 }
 

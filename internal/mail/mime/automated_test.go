@@ -25,6 +25,7 @@ func TestAutomated(t *testing.T) {
 		{"an answer with the subject of an automatic reply", Message{Subject: "Automatic reply: Offer", InReplyTo: []string{"<a@b>"}}, false, true},
 		{"the same in German", Message{Subject: "Automatische Antwort: Angebot", References: []string{"<a@b>"}}, false, true},
 		{"the same in Japanese", Message{Subject: "自動応答: 件名", InReplyTo: []string{"<a@b>"}}, false, true},
+		{"the same in brackets", Message{Subject: "[Auto-Reply] Offer", InReplyTo: []string{"<a@b>"}}, false, true},
 		{"that subject, but no answer", Message{Subject: "Automatic reply: how do I set one up?"}, false, false},
 		{"an answer to an automatic reply", Message{Subject: "Re: Automatic reply: Offer", InReplyTo: []string{"<a@b>"}}, false, false},
 		{"a list", Message{HasListField: true}, false, true},

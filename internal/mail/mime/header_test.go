@@ -66,6 +66,8 @@ func TestParseMedia(t *testing.T) {
 		{"the parameter after it", `a/b; name="x"s_y.txt"; size=6`, "size", "a/b", "6"},
 		{"quotes that are not escaped", `a/b; name="The "new" plan.txt"`, "name", "a/b", `The "new" plan.txt`},
 		{"a quote at the end", `a/b; name="6 x 4""; size=6`, "name", "a/b", `6 x 4"`},
+		{"quotes that are written twice", `a/b; name=""x y.txt""; size=6`, "name", "a/b", "x y.txt"},
+		{"escapes that need not be", `a/b; name="x\ \(1\).txt"`, "name", "a/b", "x (1).txt"},
 		{"no semicolon before a parameter", `a/b; name="x.txt" size="6"`, "name", "a/b", "x.txt"},
 		{"a backslash at the end", `a/b; name="x.txt\"; size=6`, "name", "a/b", "x.txt"},
 		{"the parameter after that", `a/b; name="x.txt\"; size=6`, "size", "a/b", "6"},

@@ -60,6 +60,10 @@ func cutParam(s string) (p param, rest string) {
 	return p, rest
 }
 
+// escaped are the characters before which a backslash is an escape. Before others it
+// belongs to a Windows path.
+const escaped = "\"\\ '(),;:<>=&"
+
 // cutQuoted unquotes the quoted string at the start of s and returns the rest. A
 // quote within it that is not escaped belongs to it if it ends with another one,
 // before the next parameter.
@@ -68,7 +72,7 @@ func cutQuoted(s string) (value, rest string) {
 	out := make([]byte, 0, min(len(s), 64))
 	for i := 0; i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+		case s[i] == '\\' && i+1 < len(s) && strings.IndexByte(escaped, s[i+1]) >= 0:
 			if i++; s[i] == '"' && endsValue(s[i+1:]) {
 				return string(out), s[i+1:]
 			}
@@ -77,8 +81,11 @@ func cutQuoted(s string) (value, rest string) {
 			if more == 0 {
 				return string(out), s[i+1:]
 			}
-			out = append(out, s[i:i+more]...)
-			return string(out), s[i+more+1:]
+			value, rest = string(out)+s[i:i+more], s[i+more+1:]
+			if inner, ok := strings.CutPrefix(value, `"`); ok { // quoted twice
+				value = strings.TrimSuffix(inner, `"`)
+			}
+			return value, rest
 		}
 		out = append(out, s[i])
 	}
