@@ -6860,8 +6860,9 @@ type Message struct {
 	// its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that
 	// claim to be from this host are left out, and the raw message has them.
 	Headers []HeaderField `json:"headers"`
-	// Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, a null
-	// reverse-path or a sender with a local part like `no-reply`, `notifications` or `bounces`.
+	// Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, X-Autoreply and
+	// similar fields, a null reverse-path, a sender with a local part like `no-reply`, `notifications` or
+	// `bounces`, or, in an answer, a subject like `Automatic reply: …`.
 	Automated bool `json:"automated"`
 	// Whether some of the message is missing here, because reading it reached a limit of size, number or
 	// processor time. The raw message has all of it. In an event also whether `text` was cut to keep the

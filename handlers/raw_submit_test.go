@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -101,6 +104,46 @@ func TestSubmitIsSentAsComposed(t *testing.T) {
 			"Message-ID: <own@mail.example>\r\n\r\nHello from " + t.Name() + ".\r\n"
 		if "From: "+rest != want || !strings.HasPrefix(trace, "Received: by mx.in.example with ESMTPSA id ") || strings.Count(trace, "\r\nDate: ") != 1 {
 			t.Errorf("sent as\n%q\nwant\n%q", raw, want)
+		}
+	})
+}
+
+// A line over 998 bytes would be folded on the way, which breaks the signature.
+func TestSubmittedLongLinesAreEncoded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		raw, err := os.ReadFile("../internal/mail/testdata/reports/47-long-line.eml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, body, _ := strings.Cut(strings.Replace(string(raw), "shop@cases.example", "shop@mail.example", 1), "\r\n\r\n")
+		submit := func(raw string) (handlers.Submitted, error) {
+			return s.service.Submit(t.Context(), s.key, loopback, handlers.RawMail{
+				MailFrom: "shop@mail.example", RcptTo: []string{"bob@far.example"}, Host: "mx.in.example", With: "ESMTPSA",
+				Open: func() (io.ReadSeeker, error) { return strings.NewReader(raw), nil },
+			})
+		}
+		done, err := submit(header + "\r\n\r\n" + body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := s.rawText(t, done.ID)
+		for line := range strings.SplitSeq(sent, "\r\n") {
+			if len(line) > 998 {
+				t.Errorf("a line of %d bytes: %.80s", len(line), line)
+			}
+		}
+		m, err := mime.Parse(strings.NewReader(sent), mail.DefaultLimits())
+		if want := strings.ReplaceAll(body, "\r\n", "\n"); err != nil || m.HTML != want {
+			t.Errorf("HTML %q, %v, want %q", m.HTML, err, want)
+		}
+		e := s.fields(t, s.do(t, http.MethodGet, "/v1/emails/"+done.ID, ""))
+		if e["html"] != m.HTML {
+			t.Errorf("the email has the HTML %v", e["html"])
+		}
+		_, err = submit(strings.Replace(header, "Content-Type: text/html", "Content-Type: message/rfc822", 1) + "\r\n\r\n" + body)
+		if err == nil || !strings.Contains(err.Error(), "message has a line of more than 998 bytes") {
+			t.Errorf("a message that cannot be encoded: %v", err)
 		}
 	})
 }

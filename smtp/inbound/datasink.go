@@ -11,7 +11,8 @@ var lf = []byte("\n")
 // dataSink receives the data of a message from DATA or BDAT. It checks the size,
 // the length of lines, and that every line ends with CRLF, so that the end of the
 // message is unambiguous (RFC 5321 section 2.3.8). With normalize, it converts a
-// bare CR or LF to CRLF instead.
+// bare CR or LF to CRLF instead, and CR CR LF, which broken clients send, to one
+// CRLF.
 type dataSink struct {
 	spool     *Spool
 	limit     int64
@@ -19,7 +20,8 @@ type dataSink struct {
 
 	size  int64       // bytes received, stored or not
 	line  int         // length of the current line
-	cr    bool        // the last byte was CR; with normalize, it is not stored yet
+	cr    bool        // the last byte was CR
+	crs   int         // with normalize, the CRs at the end that are not stored yet, at most two
 	fault *smtp.Reply // error of the message, returned at its end
 }
 
@@ -95,16 +97,16 @@ func (d *dataSink) endLine(n int) {
 	d.line = 0
 }
 
-// writeCRLF stores p with CRLF for every line end.
+// writeCRLF stores p with CRLF for every line end: CR LF, CR CR LF, a bare CR, or a
+// bare LF.
 func (d *dataSink) writeCRLF(p []byte) error {
 	all := p
 	for len(p) > 0 {
-		if d.cr { // both CR LF and a bare CR end the line
+		if d.crs > 0 && p[0] != '\r' {
 			if p[0] == '\n' {
-				p = p[1:]
+				p, d.crs = p[1:], 1
 			}
-			d.cr = false
-			if err := d.newLine(); err != nil {
+			if err := d.endCRs(); err != nil {
 				return err
 			}
 			continue
@@ -126,12 +128,22 @@ func (d *dataSink) writeCRLF(p []byte) error {
 		if n == len(p) {
 			break
 		}
-		if d.cr = p[n] == '\r'; !d.cr {
-			if err := d.newLine(); err != nil {
-				return err
-			}
+		if p[n] == '\r' && d.crs < 2 {
+			d.crs++
+		} else if err := d.newLine(); err != nil { // a bare LF, or the first of three CRs
+			return err
 		}
 		p = p[n+1:]
+	}
+	return nil
+}
+
+// endCRs stores a line end for each CR at the end.
+func (d *dataSink) endCRs() error {
+	for ; d.crs > 0; d.crs-- {
+		if err := d.newLine(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -144,13 +156,12 @@ func (d *dataSink) newLine() error {
 // finish returns the error of the whole message.
 func (d *dataSink) finish() error {
 	switch {
-	case d.cr && d.normalize:
-		d.cr = false
-		if err := d.newLine(); err != nil {
-			return err
-		}
 	case d.cr:
 		return replyBareLineEnd
+	case d.crs > 0:
+		if err := d.endCRs(); err != nil {
+			return err
+		}
 	}
 	if d.fault != nil {
 		return d.fault

@@ -108,6 +108,25 @@ func TestNormalizedDataEndsAtTheSamePlaceInPieces(t *testing.T) {
 	}
 }
 
+func TestNormalizedLineEnds(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"code 4829=\r\r\n13":   "code 4829=\r\n13",
+		"a\r\r\n\r\r\nb":       "a\r\n\r\nb",
+		"a\r\rb":               "a\r\n\r\nb",
+		"a\r\r\r\nb":           "a\r\n\r\nb",
+		"a\n\rb\r\n\nc":        "a\r\n\r\nb\r\n\r\nc",
+		"a" + "\r\r\r\r" + "b": "a\r\n\r\n\r\n\r\nb",
+	} {
+		for way, r := range inAllWays(in + "\r\n.\r\n") {
+			mail, _, ended, err := readAll(t, r, 1<<20, func(d *dataSink) { d.normalize = true })
+			if err != nil || ended || mail != want+"\r\n" {
+				t.Errorf("%q, %s: read %q, ended %t, %v; want %q", in, way, mail, ended, err, want)
+			}
+		}
+	}
+}
+
 // The ends of data that servers have been fooled with (S1, CVE-2023-51764).
 func TestReadDataRefusesBareLineEnds(t *testing.T) {
 	t.Parallel()

@@ -85,10 +85,8 @@ func (m *reportMail) readField(f mime.Field) {
 		m.failed = append(m.failed, more...)
 	case f.Is("auto-submitted"):
 		m.auto = mime.FirstToken(f.Text())
-	case f.Is("x-autoreply"), f.Is("x-autorespond"), f.Is("x-vacation"), f.Is("x-auto-reply-from"):
+	case f.IsAutoReply():
 		m.vacation = true
-	case f.Is("x-apple-action"):
-		m.vacation = m.vacation || strings.EqualFold(f.Text(), "vacation")
 	case f.Is("precedence"):
 		m.vacation = m.vacation || strings.Contains(mime.FirstToken(f.Text()), "auto")
 	case f.Is("in-reply-to"):

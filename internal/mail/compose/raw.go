@@ -19,7 +19,8 @@ const OptionPrefix = "x-postroom-"
 
 // Raw is a message that a client composed. Sending changes only some
 // fields of its header: the options and Bcc are removed, and a missing Message-ID
-// or Date is added.
+// or Date is added. Lines that are too long to be sent are folded, or their part is
+// encoded again.
 type Raw struct {
 	// Options are the option fields in order: the name in lower case without
 	// OptionPrefix, and the value.
@@ -34,7 +35,8 @@ type Raw struct {
 	trace  []byte // fields before the header
 	header []byte // with the empty line
 	body   io.ReadSeeker
-	at     int64 // where the body begins
+	at     int64           // where the body begins
+	long   []mime.LongPart // parts that are written in another encoding
 }
 
 // removed are fields that must not leave, or that the receiving server adds.
@@ -84,7 +86,7 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 				return // it identifies nothing
 			}
 		}
-		raw.header = append(raw.header, f.Raw...)
+		raw.header = append(raw.header, fold(f.Raw)...)
 	})
 	raw.header = append(raw.header, "\r\n"...)
 	for _, name := range single {
@@ -92,8 +94,13 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 			return nil, &FieldError{name, "must occur once in the header"}
 		}
 	}
-	raw.From, err = author(from)
-	return raw, err
+	if _, err := (&lineChecker{}).Write(raw.header); err != nil {
+		return nil, &FieldError{"message", fmt.Sprintf("has a line of more than %d bytes in its header, without white space at which it could be folded", maxLine)}
+	}
+	if raw.From, err = author(from); err != nil {
+		return raw, err
+	}
+	return raw, raw.shorten()
 }
 
 // readHeader reads the header with the empty line that ends it, and ends the last
@@ -193,7 +200,8 @@ func (r *Raw) Add(t Trace) {
 	}
 }
 
-// Reader returns a reader of the message as it is sent. It ends the previous one.
+// Reader returns a reader of the message with the encodings of the client. It ends the
+// previous one.
 func (r *Raw) Reader() (io.Reader, error) {
 	if _, err := r.body.Seek(r.at, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the message: %w", err)
@@ -206,6 +214,9 @@ func (r *Raw) WriteTo(w io.Writer) (int64, error) {
 	if _, err := r.body.Seek(r.at, io.SeekStart); err != nil {
 		return 0, fmt.Errorf("read the message: %w", err)
 	}
+	if len(r.long) > 0 {
+		return r.writeLong(w)
+	}
 	written := int64(0)
 	for _, part := range [][]byte{r.trace, r.header} {
 		n, err := w.Write(part)
@@ -215,4 +226,14 @@ func (r *Raw) WriteTo(w io.Writer) (int64, error) {
 	}
 	n, err := io.Copy(w, r.body)
 	return written + n, err
+}
+
+// writeLong is WriteTo for a message with parts that are encoded again.
+func (r *Raw) writeLong(w io.Writer) (int64, error) {
+	count := &countingWriter{w: w}
+	if _, err := count.Write(r.trace); err != nil {
+		return count.n, err
+	}
+	err := r.writeShort(count, io.MultiReader(bytes.NewReader(r.header), r.body))
+	return count.n, err
 }

@@ -2266,7 +2266,7 @@ export interface components {
             auth: components["schemas"]["AuthResults"] | null;
             /** @description The decoded header fields of a received message, from the top. Null unless you get the message by its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that claim to be from this host are left out, and the raw message has them. */
             headers: components["schemas"]["HeaderField"][] | null;
-            /** @description Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, a null reverse-path or a sender with a local part like `no-reply`, `notifications` or `bounces`. */
+            /** @description Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, X-Autoreply and similar fields, a null reverse-path, a sender with a local part like `no-reply`, `notifications` or `bounces`, or, in an answer, a subject like `Automatic reply: …`. */
             automated: boolean;
             /** @description Whether some of the message is missing here, because reading it reached a limit of size, number or processor time. The raw message has all of it. In an event also whether `text` was cut to keep the body under 256 KB. */
             truncated: boolean;
