@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // Parse reads a message. It does not fail on a malformed message; its error is
@@ -30,7 +31,7 @@ func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
 	if err := p.readParts(); err != nil {
 		return nil, err
 	}
-	p.msg.Text, p.msg.HTML = p.text.String(), p.html.String()
+	p.msg.Text, p.msg.HTML = plaintext.Visible(p.text.String()), p.html.String()
 	p.msg.Truncated = p.truncated || p.w.truncated
 	return p.msg, nil
 }
@@ -121,7 +122,7 @@ func (p *parser) readFirst(f Field) {
 		}
 	case 's':
 		if m.Subject == "" && f.Is("subject") {
-			m.Subject = f.Text()
+			m.Subject = plaintext.Visible(f.Text())
 		}
 	}
 }
