@@ -36,7 +36,11 @@ func (d *diagnosis) expected(inbox, from string) error {
 		}
 	} else {
 		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox. Postroom does not filter: every message that arrives is listed."
-		d.found("address", "The address is %s. Senders must use exactly this address, optionally with a +tag before the @.", shownAddress(text(in["address"])))
+		address := text(in["address"])
+		if !plain.MatchString(address) {
+			address = "the address of the inbox"
+		}
+		d.found("address", "Senders must use exactly %s, optionally with a +tag before the @.", address)
 	}
 	switch status := text(in["status"]); status {
 	case "expired":
