@@ -6839,7 +6839,8 @@ type Message struct {
 	Subject string `json:"subject"`
 	// The beginning of the text, on one line.
 	Snippet NilString `json:"snippet"`
-	// The plain text body. Null in lists without `include=text`.
+	// The plain text body, without invisible characters that can hide text. Null in lists without
+	// `include=text`.
 	Text NilString `json:"text"`
 	// The HTML body. Null unless you get the message by its ID.
 	HTML NilString `json:"html"`

@@ -15,7 +15,7 @@ import (
 // run with the caller's permissions. A report lists what the caller may not read.
 var lookups = []gen.OperationName{
 	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxesOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
-	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation,
+	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation, gen.ListEventsOperation,
 }
 
 func diagnoseTool() *tool {
