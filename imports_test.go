@@ -114,7 +114,7 @@ var layers = []layer{
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
-	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids"}, tests: []string{"store"}},
+	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
 		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/remoteimage", "internal/web/chart", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},

@@ -549,8 +549,8 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, params gen.RotateWebho
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 // pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
-// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
-// approve drafts in the dashboard.
+// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
+// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
 func (c *Client) SendDraft(ctx context.Context, request gen.OptDraftSend, params gen.SendDraftParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SendDraft(ctx, request, params, options...))
 }
@@ -573,8 +573,8 @@ func (c *Client) SendMessage(ctx context.Context, request *gen.MessageSend, para
 // SimulateMessage calls POST /v1/inboxes/{inbox_id}/simulate.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
-// only.
+// too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under
+// the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
 func (c *Client) SimulateMessage(ctx context.Context, request *gen.MessageSimulate, params gen.SimulateMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SimulateMessage(ctx, request, params, options...))
 }
@@ -613,9 +613,9 @@ func (c *Client) TestWebhook(ctx context.Context, params gen.TestWebhookParams, 
 
 // UndoDraft calls POST /v1/drafts/{draft_id}/undo.
 //
-// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
-// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
-// that were sent before remain.
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
+// deletes its message, which has not left. Later, and once the message is being delivered, the
+// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
 func (c *Client) UndoDraft(ctx context.Context, params gen.UndoDraftParams, options ...gen.RequestOption) (*gen.Draft, error) {
 	return unwrap(c.api.UndoDraft(ctx, params, options...))
 }

@@ -9665,8 +9665,8 @@ func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bo
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 // pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
-// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
-// approve drafts in the dashboard.
+// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
+// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
 //
 // POST /v1/drafts/{draft_id}/send
 func (s *Server) handleSendDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10301,8 +10301,8 @@ func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w ht
 // handleSimulateMessageRequest handles simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
-// only.
+// too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under
+// the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (s *Server) handleSimulateMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10894,9 +10894,9 @@ func (s *Server) handleTestWebhookRequest(args [1]string, argsEscaped bool, w ht
 
 // handleUndoDraftRequest handles undoDraft operation.
 //
-// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
-// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
-// that were sent before remain.
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
+// deletes its message, which has not left. Later, and once the message is being delivered, the
+// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
 //
 // POST /v1/drafts/{draft_id}/undo
 func (s *Server) handleUndoDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

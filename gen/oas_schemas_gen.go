@@ -3701,8 +3701,11 @@ func (s *DraftUpdate) SetVersion(val OptInt) {
 // this text, or only some do), `misleading_link` (the text of a link names another site than the link
 // leads to), `new_recipient` (the inbox has neither written to nor received mail from this address),
 // `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other
-// content), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the
-// original message) and `link` (an address that the message links to). Other codes may be added.
+// content), `simulated_original` (a key simulated the original message: nobody sent it),
+// `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original
+// message), `first_contact` (the inbox had neither received anything from the sender of the original
+// message before it, nor written to this sender) and `link` (an address that the message links to).
+// Other codes may be added.
 // Ref: #/components/schemas/DraftWarning
 type DraftWarning struct {
 	// The kind of warning.
@@ -6842,7 +6845,8 @@ type Message struct {
 	Subject string `json:"subject"`
 	// The beginning of the text, on one line.
 	Snippet NilString `json:"snippet"`
-	// The plain text body. Null in lists without `include=text`.
+	// The plain text body, without invisible characters that can hide text. Null in lists without
+	// `include=text`.
 	Text NilString `json:"text"`
 	// The HTML body. Null unless you get the message by its ID.
 	HTML NilString `json:"html"`
@@ -7874,7 +7878,7 @@ func (s *MessageSimulate) SetRaw(val OptString) {
 }
 
 // How far a message has come. Received messages are `received`, or `quarantined` while a person has to
-// release them: only `status=quarantined` and, with the scope `admin`, their ID show those. The other
+// release them: only `status=quarantined` and their ID show those, with the scope `admin`. The other
 // values are for sent messages.
 // Ref: #/components/schemas/MessageStatus
 type MessageStatus string

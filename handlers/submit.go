@@ -114,6 +114,9 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 		return nil, err
 	}
 	s.testMode = s.testMode || httpapi.Caller(ctx).Mode == store.KeyTest
+	if err := a.checkSource(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := a.checkPolicy(ctx, *s); err != nil {
 		return nil, err
 	}
@@ -167,7 +170,7 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	if s.approved == nil {
 		stored, err = a.store.Enqueue(ctx, m, response)
 	} else {
-		if a.cfg.Undo > 0 {
+		if a.cfg.Undo > 0 && httpapi.IsPerson(httpapi.Caller(ctx)) {
 			m.Delay = a.cfg.Undo + store.UndoMargin
 		}
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{

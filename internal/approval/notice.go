@@ -190,7 +190,11 @@ func (w *Worker) writeSource(ctx context.Context, b *strings.Builder, d *gen.Dra
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "\nIn response to the message of %s:\n%s", res.Message.From.Value.Email, quoted(res.Message.Text.Or("")))
+	what := "message of"
+	if res.Message.TestMode {
+		what = "simulated message, which was not sent by"
+	}
+	fmt.Fprintf(b, "\nIn response to the %s %s:\n%s", what, res.Message.From.Value.Email, quoted(res.Message.Text.Or("")))
 	return nil
 }
 

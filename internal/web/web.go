@@ -227,7 +227,7 @@ func (d *Dashboard) routes() {
 	d.get("/lists", pageOf("lists", d.showLists))
 	d.post("/lists", d.addEntry)
 	d.post("/lists/{id}/delete", d.deleteEntry)
-	d.get("/quarantine", d.quarantine)
+	d.getFor(store.RoleAdmin, "/quarantine", d.quarantine)
 	d.post("/quarantine/release", d.releaseMessages)
 	d.post("/quarantine/drop", d.dropMessages)
 

@@ -13,8 +13,8 @@ import (
 )
 
 // spoolSizes are the sizes of a spool's memory buffer, before it uses a file.
-// Nearly all messages fit the first size. Every connection may have one buffer of it
-// buffer. The larger ones count against a budget.
+// Nearly all messages fit the first size, of which every connection may have one buffer.
+// The larger ones count against a budget.
 var spoolSizes = [...]int{16 << 10, 64 << 10, 256 << 10}
 
 const spoolPattern = "spool-*"

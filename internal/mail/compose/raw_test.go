@@ -116,6 +116,10 @@ func TestReadRawReadsOneAuthor(t *testing.T) {
 		{"an empty quoted name", `"" <me@own.example>`, true},
 		{"a quoted local part", `Ann <"a b"@own.example>`, true},
 		{"a comment", "me@own.example (Ann, of Own)", true},
+		{"a domain in upper case", "me@OWN.Example", true},
+		{"a domain in upper case in brackets", `"Ann" <me@OWN.EXAMPLE>`, true},
+		{"a domain in upper case with a comment", "me@OWN.example (Ann)", true},
+		{"another domain in upper case", "ceo@VICTIM.example <me@OWN.example>", false},
 
 		{"a name that is an address", "ceo@victim.example <me@own.example>", false},
 		{"an address after a quoted name", `"x" ceo@victim.example <me@own.example>`, false},

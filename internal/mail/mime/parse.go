@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // Parse reads a message. It does not fail on a malformed message; its error is
@@ -38,7 +39,7 @@ func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
 	if p.charset != "" && undecoded != nil {
 		p.rereadHeader(undecoded)
 	}
-	p.msg.Text, p.msg.HTML = p.text.String(), p.html.String()
+	p.msg.Text, p.msg.HTML = plaintext.Visible(p.text.String()), p.html.String()
 	if p.msg.Text == "" && p.msg.HTML == "" {
 		p.msg.Attachments = append(p.msg.Attachments, p.otherForms...)
 	}
@@ -145,7 +146,7 @@ func (p *parser) readFirst(f Field) {
 		}
 	case 's':
 		if m.Subject == "" && f.Is("subject") {
-			m.Subject = f.Text()
+			m.Subject = plaintext.Visible(f.Text())
 		}
 	case 'x':
 		m.AutoReply = m.AutoReply || f.IsAutoReply()

@@ -70,7 +70,7 @@ export interface paths {
         put?: never;
         /**
          * Simulate a received message
-         * @description Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
+         * @description Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
          */
         post: operations["simulateMessage"];
         delete?: never;
@@ -473,7 +473,7 @@ export interface paths {
         put?: never;
         /**
          * Approve and send a draft
-         * @description Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also approve drafts in the dashboard.
+         * @description Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message leaves at once. People can also approve drafts in the dashboard and by the link in an email: then the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
          */
         post: operations["sendDraft"];
         delete?: never;
@@ -496,7 +496,7 @@ export interface paths {
         put?: never;
         /**
          * Undo an approval
-         * @description Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message that were sent before remain.
+         * @description Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and deletes its message, which has not left. Later, and once the message is being delivered, the response is 409 `draft_not_pending`. Events of the message that were sent before remain.
          */
         post: operations["undoDraft"];
         delete?: never;
@@ -2206,7 +2206,7 @@ export interface components {
          */
         Direction: "in" | "out";
         /**
-         * @description How far a message has come. Received messages are `received`, or `quarantined` while a person has to release them: only `status=quarantined` and, with the scope `admin`, their ID show those. The other values are for sent messages.
+         * @description How far a message has come. Received messages are `received`, or `quarantined` while a person has to release them: only `status=quarantined` and their ID show those, with the scope `admin`. The other values are for sent messages.
          * @enum {string}
          */
         MessageStatus: "received" | "quarantined" | "queued" | "sent" | "delivered" | "bounced" | "complained" | "failed";
@@ -2252,7 +2252,7 @@ export interface components {
             subject: string;
             /** @description The beginning of the text, on one line. */
             snippet: string | null;
-            /** @description The plain text body. Null in lists without `include=text`. */
+            /** @description The plain text body, without invisible characters that can hide text. Null in lists without `include=text`. */
             text: string | null;
             /** @description The HTML body. Null unless you get the message by its ID. */
             html: string | null;
@@ -2798,7 +2798,7 @@ export interface components {
              */
             updated_at: string;
         };
-        /** @description Something that a person who approves a draft should know. The codes are `html_removed` (the HTML held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see this text, or only some do), `misleading_link` (the text of a link names another site than the link leads to), `new_recipient` (the inbox has neither written to nor received mail from this address), `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other content), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original message) and `link` (an address that the message links to). Other codes may be added. */
+        /** @description Something that a person who approves a draft should know. The codes are `html_removed` (the HTML held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see this text, or only some do), `misleading_link` (the text of a link names another site than the link leads to), `new_recipient` (the inbox has neither written to nor received mail from this address), `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other content), `simulated_original` (a key simulated the original message: nobody sent it), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original message), `first_contact` (the inbox had neither received anything from the sender of the original message before it, nor written to this sender) and `link` (an address that the message links to). Other codes may be added. */
         DraftWarning: {
             /** @description The kind of warning. */
             code: string;
