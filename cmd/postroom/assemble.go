@@ -16,6 +16,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/approval"
+	"github.com/postroom/postroom/internal/disk"
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
@@ -55,6 +56,7 @@ func (n *node) assemble(
 	receiving := inbound.ReceiverConfig{
 		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer, FeedbackLoops: n.cfg.FeedbackLoops,
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
+		Space:    n.cfg.spaceFor(ctx, s, temp),
 		OnStored: stats.received, Now: n.now, Log: n.log,
 	}
 	if n.cfg.dev {
@@ -132,6 +134,26 @@ func (n *node) assemble(
 	}
 	return parts, nil
 }
+
+// spaceFor returns a function that returns an error while received mail has to wait
+// for free disk space. SQLite reuses the space of deleted rows, but does not return it:
+// while enough of it is left, half of the reserve is enough for files and the log.
+func (c Config) spaceFor(ctx context.Context, s *store.Store, temp string) func() error {
+	folders := append(c.otherFolders(), c.Data, temp)
+	return func() error {
+		err := disk.Reserved(1, folders...)
+		if err == nil || disk.Reserved(2, folders...) != nil {
+			return err
+		}
+		if reusable, failed := s.Reusable(ctx); failed == nil && reusable >= minReusable {
+			return nil
+		}
+		return err
+	}
+}
+
+// minReusable is how many bytes of the database must be reusable to count.
+const minReusable = 64 << 20
 
 // recordRequest records a request of a key, or a change by a user of the dashboard.
 // Pages of the dashboard read a lot; that is left out.

@@ -45,6 +45,7 @@ type Config struct {
 	SMTPMaxConns      count     `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count     `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
 	MaxMessageSize    mebibytes `env:"MAX_MESSAGE_SIZE" envDefault:"25MiB" usage:"largest message that the SMTP server accepts" want:"a size from 1MiB to 100MiB"`
+	InboxQuota        quota     `env:"INBOX_QUOTA" envDefault:"1GB,20000" usage:"most received mail in an inbox, by size and number of messages; an account holds at most a hundred times as much. More is deferred with 452" want:"a size and a number of messages, such as 1GB,20000 or 500MB,5000, or off"`
 	SMTPLineEnds      lineEnds  `env:"SMTP_LINE_ENDS" envDefault:"normalize" usage:"handling of bare CR and LF in messages: change them to CRLF, or refuse the message" want:"reject or normalize"`
 
 	Relay    relayURL `env:"RELAY" usage:"SMTP relay for all mail to other domains" unset:"deliver to the MX hosts of each domain" want:"smtp://user:password@host:port or smtps://..." hide:"password"`

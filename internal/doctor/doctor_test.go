@@ -114,7 +114,7 @@ func TestApproversMustBeOutsideOwnDomains(t *testing.T) {
 // Inboxes may have got a name before it was reserved.
 func TestReservedAddressesAreReported(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, e, time.Now)

@@ -78,7 +78,7 @@ type reportResults struct {
 
 // reported reads a message as a report. It returns the results and the inboxes
 // for the message: a report to a reverse-path goes to the inbox that sent the
-// reported message. A message without results and inboxes is refused.
+// reported message, unless it is full. A message without results and inboxes is refused.
 func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, auth *authCheck, lim mail.Limits) (reportResults, []target, error) {
 	var all reportResults
 	if r.cfg.Feedback == nil || !asReport(env, to, raw) {
@@ -101,7 +101,7 @@ func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target,
 			continue
 		}
 		r.add(&all, rep, *t.sent)
-		if in := t.sent.Inbox; in != nil && in.Takes(store.NewTime(r.cfg.Now())) {
+		if in := t.sent.Inbox; in != nil && in.Takes(store.NewTime(r.cfg.Now())) && !r.cfg.Store.Full(*in) {
 			inboxes = addTarget(inboxes, target{rcpt: t.rcpt, inbox: *in, sent: t.sent})
 		}
 	}

@@ -23,6 +23,7 @@ const spoolPattern = "spool-*"
 // budget.
 type spools struct {
 	dir    string
+	space  func() error // ReceiverConfig.Space
 	budget atomic.Int64 // remaining bytes for buffers above the first size
 	pools  [len(spoolSizes)]sync.Pool
 }
@@ -129,6 +130,11 @@ func (s *Spool) grow() bool {
 
 // spill moves the buffer to the file.
 func (s *Spool) spill() error {
+	if s.from.space != nil {
+		if err := s.from.space(); err != nil {
+			return fmt.Errorf("write a temporary file: %w", err)
+		}
+	}
 	if s.file == nil {
 		f, err := os.CreateTemp(s.from.dir, spoolPattern)
 		if err != nil {

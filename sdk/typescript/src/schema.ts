@@ -3099,7 +3099,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `email.queued`, `email.scheduled` or `email.cancelled`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.queued" | "email.scheduled" | "email.cancelled";
@@ -3125,7 +3125,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `email.sent`, `email.delivered`, `email.complained` or `email.failed`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.sent" | "email.delivered" | "email.complained" | "email.failed";
@@ -3151,7 +3151,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `email.opened`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.opened";
@@ -3177,7 +3177,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `email.clicked`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.clicked";
@@ -3203,7 +3203,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `email.bounced`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.bounced";
@@ -3229,7 +3229,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `domain.health.degraded`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "domain.health.degraded";
@@ -3255,7 +3255,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `message.received`, `message.quarantined` or `message.queued`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.received" | "message.quarantined" | "message.queued";
@@ -3281,7 +3281,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `message.sent`, `message.delivered`, `message.complained` or `message.failed`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.sent" | "message.delivered" | "message.complained" | "message.failed";
@@ -3307,7 +3307,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `message.bounced`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.bounced";
@@ -3333,7 +3333,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `message.blocked`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.blocked";
@@ -3371,7 +3371,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `draft.created`, `draft.pending`, `draft.sent` or `draft.rejected`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected";
@@ -3397,7 +3397,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `webhook.test`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "webhook.test";
