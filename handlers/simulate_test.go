@@ -150,11 +150,11 @@ func TestSimulatedMailDoesNotCountAsReceived(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyReplyOnly))
 		m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ann@out.example","subject":"s","text":"t"}`).want(t, http.StatusCreated)
-		path := "/v1/messages/" + m.str(t, "id") + "/reply"
-		s.do(t, http.MethodPost, path, `{"text":"t"}`).wantError(t, http.StatusForbidden, "recipient_not_allowed to[0]")
+		path, send := "/v1/inboxes/"+in.ID+"/messages", `{"to":"ann@out.example","subject":"s","text":"t"}`
+		s.do(t, http.MethodPost, path, send).wantError(t, http.StatusForbidden, "recipient_not_allowed to[0]")
 		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
-		s.do(t, http.MethodPost, path, `{"text":"t"}`, test).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/messages/"+m.str(t, "id")+"/reply", `{"text":"t"}`, test).want(t, http.StatusCreated)
 		s.receive(t, in, "From: ann@out.example\nSubject: Really")
-		s.do(t, http.MethodPost, path, `{"text":"t"}`).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, path, send).want(t, http.StatusCreated)
 	})
 }
