@@ -143,7 +143,7 @@ vendor-ui: ## bring Swagger UI, which /docs shows, into the repository anew
 	scripts/vendor-ui
 
 release-snapshot: $(GORELEASER) ## build all release files that need no registry into dist/
-	$(GORELEASER) release --snapshot --clean --skip=docker,sign --parallelism 2
+	$(GORELEASER) release --snapshot --clean --parallelism 2
 
 check-helm: $(HELM) ## lint the Helm chart, and render it with and without PostgreSQL
 	scripts/check-helm $(HELM)
