@@ -15,7 +15,7 @@ func TestTestKeysNeverOpenAConnection(t *testing.T) {
 	t.Parallel()
 	s := &script{
 		install: start(t, storetest.SQLite, newChecker(t), "POSTROOM_RATE_LIMITS=off"), t: t, key: firstKey,
-		names: map[string]string{}, last: map[string]int{},
+		names: map[string]string{}, last: map[string]int{}, arrived: map[string]string{},
 	}
 	s.key = s.newKey(t, `"mode":"test"`).Key
 	if !strings.HasPrefix(s.key, "sk_test_") {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/smtp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,15 +89,17 @@ func (s *shell) parsed(args ...string) (v map[string]any) {
 // receive delivers a message to an inbox.
 func (s *shell) receive(inbox, raw string) string {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]string{"raw": strings.ReplaceAll(raw, "\n", "\r\n")})
-	if err != nil {
+	_, in := s.call(s.t, s.key, http.MethodGet, "/v1/inboxes/"+inbox, "")
+	raw = strings.ReplaceAll(raw, "\n", "\r\n")
+	if err := smtp.SendMail(s.smtp, nil, "noreply@shop.example", []string{fmt.Sprint(in["address"])}, []byte(raw)); err != nil {
 		s.t.Fatal(err)
 	}
-	status, m := s.call(s.t, s.key, http.MethodPost, "/v1/inboxes/"+inbox+"/simulate", string(body))
-	if status != http.StatusCreated {
-		s.t.Fatalf("%d %v", status, m)
+	_, l := s.call(s.t, s.key, http.MethodGet, "/v1/inboxes/"+inbox+"/messages?limit=1", "")
+	newest, _ := l["data"].([]any)
+	if len(newest) != 1 {
+		s.t.Fatalf("the inbox has %v", l)
 	}
-	return fmt.Sprint(m["id"])
+	return fmt.Sprint(newest[0].(map[string]any)["id"])
 }
 
 const welcome = `From: Shop <noreply@shop.example>

@@ -40,14 +40,16 @@ func LongParts(r io.Reader, lim mail.Limits, limit int) (list []LongPart, err er
 			slices.ContainsFunc(w.stack, func(m openMultipart) bool { return m.subtype == "signed" })
 		long, line := hasLongLine(w.header, limit), 0
 		err = w.body(func(piece []byte) {
-			if len(piece) == 0 {
-				return
-			}
 			p.End += int64(len(piece))
-			if line += len(piece); piece[len(piece)-1] == '\n' {
-				line = 0
+			for one := range bytes.Lines(piece) {
+				text, end := cutLineEnd(one)
+				if line += len(text); line > limit {
+					long = true
+				}
+				if len(end) > 0 {
+					line = 0
+				}
 			}
-			long = long || line > limit
 		})
 		if err != nil {
 			return nil, err
