@@ -118,7 +118,7 @@ var layers = []layer{
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
 		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/remoteimage", "internal/web/chart", "internal/work"},
-		tests: []string{"handlers", "internal/mail", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
+		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{
 		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi"},

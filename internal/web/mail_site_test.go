@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"io"
 	"log/slog"
 	"net"
 	netsmtp "net/smtp"
@@ -15,7 +16,11 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/mailauth"
+	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
+	"github.com/postroom/postroom/smtp/outbound"
+	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -29,12 +34,29 @@ func (s *site) newInbox(t *testing.T, name string, policy gen.SendPolicy) *gen.I
 	return in
 }
 
-// put puts a whole mail into the inbox.
+// put receives a message in the inbox.
 func (s *site) put(t *testing.T, in *gen.Inbox, raw string) *gen.Message {
 	t.Helper()
-	m, err := s.api.SimulateMessage(s.asUser(t), &gen.MessageSimulate{Raw: gen.NewOptString(strings.ReplaceAll(raw, "OWN", in.Address))}, gen.SimulateMessageParams{InboxID: in.ID})
+	receiver := s.receiver(t)
+	spool := receiver.NewSpool()
+	defer func() { _ = spool.Close() }() // it is in memory
+	_, err := io.WriteString(spool, strings.ReplaceAll(raw, "OWN", in.Address))
 	must(t, err)
-	return m
+	env := smtp.Envelope{MailFrom: "shop@out.example", RcptTo: []string{in.Address}, RemoteAddr: "192.0.2.1", HELO: "out.example"}
+	stored, err := receiver.Receive(t.Context(), env, spool)
+	must(t, err)
+	m, err := s.api.GetMessage(s.asUser(t), gen.GetMessageParams{MessageID: stored[0].ID})
+	must(t, err)
+	return &m.Message
+}
+
+// receiver returns what receives mail for the site. The DNS of senders has no records.
+func (s *site) receiver(t *testing.T) *inbound.Receiver {
+	t.Helper()
+	auth := mailauth.NewChecker(outbound.NewResolver(smtptest.NewDNS(t, nil)), 0, s.clock.Now)
+	r, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Auth: auth, Now: s.clock.Now})
+	must(t, err)
+	return r
 }
 
 // hold submits a message that needs approval.
@@ -59,8 +81,7 @@ func mailTo(to, subject, text string) *gen.MessageSend {
 // listen starts an SMTP server that takes mail for the site, and returns where.
 func (s *site) listen(t *testing.T) string {
 	t.Helper()
-	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: s.clock.Now})
-	must(t, err)
+	receiver := s.receiver(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	server := inbound.NewServer(inbound.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, MaxSize: 25 << 20, Log: slog.New(slog.DiscardHandler)})
