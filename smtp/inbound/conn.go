@@ -1,0 +1,432 @@
+package inbound
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/smtp"
+)
+
+// conn is the connection that go-smtp reads and writes. It does what the library has no
+// setting for:
+//
+//   - It sets the deadlines, requires a minimum rate of data, and counts bytes, commands
+//     and errors. At a limit it ends the connection.
+//   - It gives the library one line at a time. A command must end with CRLF and have no
+//     control characters.
+//   - It starts TLS itself, so that it sees the plain text of what follows, and nothing
+//     that came before TLS is left in a buffer of the library (RFC 3207 section 4.2).
+//   - It leaves CHUNKING out of the reply to EHLO: the library stores a chunk that was
+//     cut short.
+//
+// One goroutine uses a conn; only stop, shed and abort may be called by others.
+type conn struct {
+	net.Conn          // TCP, or TLS over it
+	raw      net.Conn // TCP
+	server   *Server
+	ip       netip.Addr
+	from     netip.Prefix // the network of ip
+	session  *session
+	in       *bufio.Reader
+	line     []byte // the rest of the line that the library reads
+
+	greeted  bool   // after EHLO or HELO, in this TLS state
+	mode     mode   // what the client sends
+	body     int64  // bytes of the message or chunk so far
+	chunk    int64  // bytes of a chunk still to come
+	commands int    // since the last accepted message
+	errors   int    // likewise
+	verb     string // of the last command
+	over     bool   // the library gets no more input
+
+	began    time.Time // of the data of a message, or of a command that has not arrived whole
+	deadline time.Time // of the transaction; zero outside
+	useful   time.Time // when the client last did useful work, or paid for its time with data
+	refused  Refusal
+	closing  sync.Once
+
+	mu      sync.Mutex // guards the fields below and the deadline of a waiting read
+	waiting bool       // the server waits for the client
+	inData  bool       // for the rest of a message
+	idle    time.Time  // useful, while waiting
+	inMail  bool       // inside a transaction
+	ending  bool       // the next wait for a command ends at once
+	leaving bool       // the connection is closed to make room
+}
+
+// mode is what a client sends at a time.
+type mode int
+
+const (
+	sendsCommand  mode = iota
+	sendsResponse      // to a challenge of AUTH
+	sendsMessage
+	sendsChunk
+)
+
+func newConn(s *Server, raw net.Conn) *conn {
+	ip := remoteIP(raw)
+	c := &conn{Conn: raw, raw: raw, server: s, ip: ip, from: network(ip), useful: time.Now()}
+	c.in = bufio.NewReaderSize(input{c}, readBuffer)
+	c.session = &session{conn: c}
+	if sub := s.cfg.Submission; sub != nil {
+		c.session.submit = sub.Anonymous
+	}
+	return c
+}
+
+// Read returns the next line or, of a longer line in a message, a part of it.
+func (c *conn) Read(p []byte) (int, error) {
+	for len(c.line) == 0 {
+		if c.over {
+			return 0, io.EOF
+		}
+		var err error
+		if c.line, err = c.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, c.line)
+	c.line = c.line[n:]
+	return n, nil
+}
+
+// next reads a line for the library. It returns nothing if the line needs no more
+// attention.
+func (c *conn) next() ([]byte, error) {
+	switch c.mode {
+	case sendsMessage:
+		line, err := c.in.ReadSlice('\n')
+		if c.body += int64(len(line)); c.body > c.server.cfg.MaxSize+overrun {
+			c.over = true
+			return nil, replyTooLarge
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil
+		}
+		return line, err
+	case sendsChunk:
+		if _, err := c.in.Peek(1); err != nil {
+			return nil, err
+		}
+		piece, _ := c.in.Peek(int(min(c.chunk, int64(c.in.Buffered())))) // they are buffered
+		if c.chunk -= int64(len(piece)); c.chunk == 0 {
+			c.mode = sendsCommand
+		}
+		_, err := c.in.Discard(len(piece))
+		return piece, err
+	}
+	c.began = time.Time{}
+	line, err := c.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull) || len(line) > maxCommandLine:
+		return nil, c.hangUp(replyCommandLine)
+	case err != nil:
+		return nil, err // an unfinished command is not run
+	case !bytes.HasSuffix(line, smtp.CRLF):
+		return nil, c.hangUp(replyCommandEnd)
+	}
+	if c.commands++; c.commands > maxCommands {
+		return nil, c.hangUp(replyCommands)
+	}
+	if c.mode == sendsResponse {
+		c.mode = sendsCommand
+		return line, nil
+	}
+	return c.command(line)
+}
+
+// command returns a command for the library, unless it is handled here.
+func (c *conn) command(line []byte) ([]byte, error) {
+	text := string(line[:len(line)-2])
+	if strings.ContainsFunc(text, isControl) {
+		return nil, c.say(replyControl)
+	}
+	verb, args, _ := strings.Cut(text, " ")
+	switch c.verb = strings.ToUpper(verb); c.verb {
+	case "EHLO", "HELO":
+		c.greeted = true
+	case "STARTTLS":
+		if c.server.cfg.TLS == nil || c.encrypted() {
+			break // the library refuses it
+		}
+		if c.session.authenticated { // the key may have been read on the way
+			return nil, c.say(replyAfterAuth)
+		}
+		if err := c.say(replyStartTLS); err != nil {
+			return nil, err
+		}
+		return nil, c.startTLS()
+	case "BDAT": // is not offered; its chunk must not be run as commands
+		size, _, _ := strings.Cut(strings.TrimSpace(args), " ")
+		n, err := strconv.ParseUint(size, 10, 31)
+		if err != nil || n > overrun {
+			return nil, c.hangUp(replyNotOffered)
+		}
+		if n > 0 {
+			c.mode, c.chunk = sendsChunk, int64(n)
+		}
+	}
+	return line, nil
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// Write takes one line of a reply from the library, which flushes after each.
+func (c *conn) Write(line []byte) (int, error) {
+	if c.server.cfg.ImplicitTLS && !c.encrypted() {
+		if err := c.startTLS(); err != nil {
+			return 0, err
+		}
+	}
+	out := line
+	switch text := string(line); {
+	case text == "250-CHUNKING\r\n":
+		if out = nil; c.server.cfg.TLS != nil && !c.encrypted() && !c.session.authenticated {
+			out = []byte("250-STARTTLS\r\n")
+		}
+	case text == "250-SIZE\r\n":
+		out = []byte("250-SIZE " + strconv.FormatInt(c.server.cfg.MaxSize, 10) + "\r\n")
+	case strings.HasPrefix(text, "334 "):
+		c.mode = sendsResponse
+	case strings.HasPrefix(text, "354 "):
+		c.mode, c.body, c.began = sendsMessage, 0, time.Now()
+	case len(text) > 3 && text[3] == ' ':
+		return len(line), c.reply(line)
+	}
+	if len(out) > 0 {
+		if _, err := c.write(out); err != nil {
+			return 0, err
+		}
+	}
+	return len(line), nil
+}
+
+// reply sends the last line of a reply, and ends the connection after too many errors.
+func (c *conn) reply(line []byte) error {
+	// What follows a refused DATA is the message of a client that did not wait (RFC 2920
+	// section 3.1). It must not be run as commands.
+	text := strings.TrimSuffix(string(line), "\r\n")
+	unwanted := c.verb == "DATA" && c.mode == sendsCommand && text >= "4" && c.in.Buffered() > 0
+	if c.mode == sendsMessage {
+		c.mode = sendsCommand
+	}
+	if text >= "4" {
+		if c.refused.Count++; c.refused.Count == 1 {
+			c.refused.Reply, c.refused.From, c.refused.To = text, c.session.env.MailFrom, c.session.tried
+		}
+	}
+	if text >= "5" {
+		c.errors++
+	}
+	if c.errors >= maxErrors {
+		line = append(replyErrors.Append(nil), smtp.CRLF...)
+		c.over = true
+	}
+	c.over = c.over || unwanted || strings.HasPrefix(text, "421 ")
+	_, err := c.write(line)
+	return err
+}
+
+func (c *conn) write(b []byte) (int, error) {
+	if err := c.raw.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// say sends a reply of our own.
+func (c *conn) say(r *smtp.Reply) error { return c.reply(append(r.Append(nil), smtp.CRLF...)) }
+
+// hangUp sends a last reply.
+func (c *conn) hangUp(r *smtp.Reply) error {
+	if err := c.say(r); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// startTLS encrypts the connection, and forgets what came before.
+func (c *conn) startTLS() error {
+	end := time.Now().Add(c.server.cfg.LineTimeout)
+	if err := c.await(end); err != nil {
+		return err
+	}
+	defer c.awaited()
+	if err := c.raw.SetWriteDeadline(end); err != nil {
+		return err
+	}
+	encrypted := tls.Server(c.raw, c.server.cfg.TLS)
+	if err := encrypted.HandshakeContext(c.server.ctx); err != nil {
+		c.over = true
+		return io.EOF // a reply in plain text would be useless
+	}
+	c.Conn = encrypted
+	c.in.Reset(input{c})
+	c.session.Reset()
+	c.greeted, c.useful = false, time.Now()
+	return nil
+}
+
+func (c *conn) encrypted() bool { return c.Conn != c.raw }
+
+// onLoopback reports whether the connection has loopback addresses on both sides.
+func (c *conn) onLoopback() bool {
+	local, ok := c.raw.LocalAddr().(*net.TCPAddr)
+	return ok && local.IP.IsLoopback() && c.ip.IsLoopback()
+}
+
+// earn notes that the client has done useful work.
+func (c *conn) earn() { c.useful = time.Now() }
+
+// begin and finish limit a transaction.
+func (c *conn) begin() { c.setTransaction(time.Now().Add(c.server.cfg.TransactionTimeout)) }
+
+func (c *conn) finish() { c.setTransaction(time.Time{}) }
+
+func (c *conn) setTransaction(end time.Time) {
+	c.deadline = end
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inMail = !end.IsZero()
+}
+
+// input reads from the client, with a deadline for each read.
+type input struct{ *conn }
+
+func (i input) Read(p []byte) (int, error) {
+	c := i.conn
+	cfg := &c.server.cfg
+	end := time.Now().Add(cfg.CommandTimeout)
+	if c.mode == sendsMessage {
+		end = earlier(time.Now().Add(cfg.DataTimeout), later(c.paid(), c.began.Add(cfg.RateGrace)))
+	} else if c.in.Buffered() > 0 { // the start of a command
+		if c.began.IsZero() {
+			c.began = time.Now()
+		}
+		end = c.began.Add(cfg.LineTimeout)
+	}
+	if !c.deadline.IsZero() {
+		end = earlier(end, c.deadline)
+	}
+	if err := c.await(end); err != nil {
+		return 0, err
+	}
+	defer c.awaited()
+	n, err := c.Conn.Read(p)
+	if netErr, ok := errors.AsType[net.Error](err); err != nil && (!ok || !netErr.Timeout()) {
+		err = io.EOF // the client is gone
+	}
+	return n, err
+}
+
+// paid returns until when the data of the message keeps the minimum rate.
+func (c *conn) paid() time.Time {
+	return c.began.Add(time.Duration(c.body) * time.Second / time.Duration(c.server.cfg.MinRate))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// await sets the deadline of a read, unless the connection shall end.
+func (c *conn) await(end time.Time) error {
+	if c.mode == sendsMessage {
+		c.useful = later(c.useful, earlier(time.Now(), c.paid()))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving || c.ending && c.mode != sendsMessage {
+		return os.ErrDeadlineExceeded
+	}
+	c.waiting, c.inData, c.idle = true, c.mode == sendsMessage, c.useful
+	return c.raw.SetReadDeadline(end)
+}
+
+func (c *conn) awaited() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = false
+}
+
+// stop ends the current or the next wait for a command. A message that is arriving may
+// finish.
+func (c *conn) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	if c.waiting && !c.inData {
+		c.wake()
+	}
+}
+
+// shed ends the wait for a client, and reports whether there was one.
+func (c *conn) shed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.waiting || c.leaving {
+		return false
+	}
+	c.leaving = true
+	c.wake()
+	return true
+}
+
+// idleSince returns since when the server has waited for useful work of the client, and
+// whether that is outside (0) or inside (1) a transaction. ok is false while the server
+// works.
+func (c *conn) idleSince() (kind int, since time.Time, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inMail {
+		kind = 1
+	}
+	return kind, c.idle, c.waiting && !c.leaving
+}
+
+func (c *conn) isLeaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+// wake ends a read. If the connection is closed, the read has ended.
+func (c *conn) wake() { _ = c.raw.SetReadDeadline(time.Unix(1, 0)) }
+
+// abort closes the connection at once.
+func (c *conn) abort() { _ = c.raw.Close() }
+
+// Close ends the session. The library calls it once or twice.
+func (c *conn) Close() (err error) {
+	c.closing.Do(func() {
+		c.session.Reset()
+		c.server.conns.leave(c) // before the client can notice the free place
+		err = c.Conn.Close()
+		if onRefused := c.server.cfg.OnRefused; onRefused != nil && c.refused.Count > 0 {
+			c.refused.IP, c.refused.HELO = c.ip.String(), c.session.helo()
+			onRefused(c.refused)
+		}
+		c.server.running.Done()
+	})
+	return err
+}
