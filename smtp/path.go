@@ -9,7 +9,8 @@ import (
 // it on, with the quotes that it needs (RFC 5321 section 4.1.2).
 func QuoteMailbox(s string) string {
 	local, domain, ok := splitMailbox(s)
-	if !ok || local == "" || isDotString(local) || isQuoted(local) {
+	plain := isDotString(local) && !strings.Contains("."+local+".", "..")
+	if !ok || local == "" || plain || isQuoted(local) {
 		return s
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(local) + `"@` + domain

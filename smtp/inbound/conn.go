@@ -42,7 +42,8 @@ type conn struct {
 
 	greeted  bool   // after EHLO or HELO, in this TLS state
 	mode     mode   // what the client sends
-	body     int64  // bytes of the message or chunk so far
+	body     int64  // bytes of the message so far
+	stray    bool   // the message has a bare CR after a dot, which the library drops
 	chunk    int64  // bytes of a chunk still to come
 	commands int    // since the last accepted message
 	errors   int    // likewise
@@ -72,6 +73,11 @@ const (
 	sendsResponse      // to a challenge of AUTH
 	sendsMessage
 	sendsChunk
+)
+
+var (
+	endOfData = []byte(".\r\n")
+	dotCR     = []byte(".\r")
 )
 
 func newConn(s *Server, raw net.Conn) *conn {
@@ -107,6 +113,9 @@ func (c *conn) next() ([]byte, error) {
 	switch c.mode {
 	case sendsMessage:
 		line, err := c.in.ReadSlice('\n')
+		if bytes.HasPrefix(line, dotCR) && !bytes.Equal(line, endOfData) {
+			c.stray = true
+		}
 		if c.body += int64(len(line)); c.body > c.server.cfg.MaxSize+overrun {
 			c.over = true
 			return nil, replyTooLarge
@@ -125,6 +134,9 @@ func (c *conn) next() ([]byte, error) {
 		}
 		_, err := c.in.Discard(len(piece))
 		return piece, err
+	}
+	if c.ends() {
+		return nil, os.ErrDeadlineExceeded
 	}
 	c.began = time.Time{}
 	line, err := c.in.ReadSlice('\n')
@@ -155,7 +167,7 @@ func (c *conn) command(line []byte) ([]byte, error) {
 	verb, args, _ := strings.Cut(text, " ")
 	switch c.verb = strings.ToUpper(verb); c.verb {
 	case "EHLO", "HELO":
-		c.greeted = true
+		c.greeted = c.greeted || strings.TrimSpace(args) != ""
 	case "STARTTLS":
 		if c.server.cfg.TLS == nil || c.encrypted() {
 			break // the library refuses it
@@ -200,7 +212,7 @@ func (c *conn) Write(line []byte) (int, error) {
 	case strings.HasPrefix(text, "334 "):
 		c.mode = sendsResponse
 	case strings.HasPrefix(text, "354 "):
-		c.mode, c.body, c.began = sendsMessage, 0, time.Now()
+		c.mode, c.body, c.stray, c.began = sendsMessage, 0, false, time.Now()
 	case len(text) > 3 && text[3] == ' ':
 		return len(line), c.reply(line)
 	}
@@ -314,7 +326,7 @@ func (i input) Read(p []byte) (int, error) {
 		if c.began.IsZero() {
 			c.began = time.Now()
 		}
-		end = c.began.Add(cfg.LineTimeout)
+		end = earlier(end, c.began.Add(cfg.LineTimeout))
 	}
 	if !c.deadline.IsZero() {
 		end = earlier(end, c.deadline)
@@ -392,6 +404,13 @@ func (c *conn) shed() bool {
 	return true
 }
 
+// ends reports whether the client gets no further command.
+func (c *conn) ends() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving || c.ending
+}
+
 // idleSince returns since when the server has waited for useful work of the client, and
 // whether that is outside (0) or inside (1) a transaction. ok is false while the server
 // works.
@@ -419,6 +438,7 @@ func (c *conn) abort() { _ = c.raw.Close() }
 // Close ends the session. The library calls it once or twice.
 func (c *conn) Close() (err error) {
 	c.closing.Do(func() {
+		c.over = true
 		c.session.Reset()
 		c.server.conns.leave(c) // before the client can notice the free place
 		err = c.Conn.Close()

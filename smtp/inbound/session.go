@@ -107,6 +107,9 @@ func (s *session) Data(r io.Reader) error {
 	if _, err := io.Copy(sink, r); err != nil {
 		return engineError(s.refusal("read data", cutShort(err)))
 	}
+	if s.conn.stray {
+		sink.bare()
+	}
 	if err := sink.finish(); err != nil {
 		return engineError(s.refusal("read data", err))
 	}
