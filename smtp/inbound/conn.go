@@ -3,12 +3,14 @@ package inbound
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,15 +23,15 @@ import (
 // setting for:
 //
 //   - It sets the deadlines, requires a minimum rate of data, and counts bytes, commands
-//     and errors. At a limit it ends the connection.
+//     and errors. At a limit it ends the session.
 //   - It gives the library one line at a time. A command must end with CRLF and have no
 //     control characters.
 //   - It starts TLS itself, so that it sees the plain text of what follows, and nothing
 //     that came before TLS is left in a buffer of the library (RFC 3207 section 4.2).
-//   - It leaves CHUNKING out of the reply to EHLO: the library stores a chunk that was
-//     cut short.
+//   - It leaves CHUNKING out of the reply to EHLO, and refuses BDAT: the library stores a
+//     chunk that was cut short.
 //
-// One goroutine uses a conn; only stop, shed and abort may be called by others.
+// One goroutine uses a conn; only stop, shed, idleSince and abort may be called by others.
 type conn struct {
 	net.Conn          // TCP, or TLS over it
 	raw      net.Conn // TCP
@@ -39,16 +41,14 @@ type conn struct {
 	session  *session
 	in       *bufio.Reader
 	line     []byte // the rest of the line that the library reads
+	end      error  // what the library reads after it, if the session ends
 
 	greeted  bool   // after EHLO or HELO, in this TLS state
 	mode     mode   // what the client sends
 	body     int64  // bytes of the message so far
-	stray    bool   // the message has a bare CR after a dot, which the library drops
-	chunk    int64  // bytes of a chunk still to come
 	commands int    // since the last accepted message
 	errors   int    // likewise
 	verb     string // of the last command
-	over     bool   // the library gets no more input
 
 	began    time.Time // of the data of a message, or of a command that has not arrived whole
 	deadline time.Time // of the transaction; zero outside
@@ -72,12 +72,6 @@ const (
 	sendsCommand  mode = iota
 	sendsResponse      // to a challenge of AUTH
 	sendsMessage
-	sendsChunk
-)
-
-var (
-	endOfData = []byte(".\r\n")
-	dotCR     = []byte(".\r")
 )
 
 func newConn(s *Server, raw net.Conn) *conn {
@@ -91,51 +85,41 @@ func newConn(s *Server, raw net.Conn) *conn {
 	return c
 }
 
-// Read returns the next line or, of a longer line in a message, a part of it.
-func (c *conn) Read(p []byte) (int, error) {
+// Read returns the next line or, of a longer line in a message, a part of it. After an
+// error there is no further input: the library reads on after some errors.
+func (c *conn) Read(p []byte) (n int, err error) {
+	defer c.recovered(&err)
 	for len(c.line) == 0 {
-		if c.over {
-			return 0, io.EOF
+		if c.end != nil {
+			return 0, c.end
 		}
-		var err error
 		if c.line, err = c.next(); err != nil {
-			return 0, err
+			c.end = cmp.Or(c.end, err)
 		}
 	}
-	n := copy(p, c.line)
+	n = copy(p, c.line)
 	c.line = c.line[n:]
 	return n, nil
+}
+
+// recovered ends the session after a panic, as the library does after one in a command.
+func (c *conn) recovered(err *error) {
+	if p := recover(); p != nil {
+		c.server.engine.ErrorLog.Printf("panic serving %v: %v\n%s", c.ip, p, debug.Stack())
+		c.line, c.end, *err = nil, io.EOF, io.EOF
+	}
 }
 
 // next reads a line for the library. It returns nothing if the line needs no more
 // attention.
 func (c *conn) next() ([]byte, error) {
-	switch c.mode {
-	case sendsMessage:
-		line, err := c.in.ReadSlice('\n')
-		if bytes.HasPrefix(line, dotCR) && !bytes.Equal(line, endOfData) {
-			c.stray = true
-		}
-		if c.body += int64(len(line)); c.body > c.server.cfg.MaxSize+overrun {
-			c.over = true
-			return nil, replyTooLarge
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			err = nil
-		}
-		return line, err
-	case sendsChunk:
-		if _, err := c.in.Peek(1); err != nil {
-			return nil, err
-		}
-		piece, _ := c.in.Peek(int(min(c.chunk, int64(c.in.Buffered())))) // they are buffered
-		if c.chunk -= int64(len(piece)); c.chunk == 0 {
-			c.mode = sendsCommand
-		}
-		_, err := c.in.Discard(len(piece))
-		return piece, err
+	if c.mode == sendsMessage {
+		return c.data()
 	}
-	if c.ends() {
+	c.mu.Lock()
+	ends := c.leaving || c.ending
+	c.mu.Unlock()
+	if ends {
 		return nil, os.ErrDeadlineExceeded
 	}
 	c.began = time.Time{}
@@ -156,6 +140,30 @@ func (c *conn) next() ([]byte, error) {
 		return line, nil
 	}
 	return c.command(line)
+}
+
+// data reads a piece of a message. It turns a bare CR into LF: the library loses one
+// after a dot, and misses the end of a message after one.
+func (c *conn) data() ([]byte, error) {
+	line, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = nil
+		if last := len(line) - 1; line[last] == '\r' { // what follows decides
+			line, err = line[:last], c.in.UnreadByte()
+		}
+	}
+	for i := bytes.IndexByte(line, '\r'); i >= 0 && i < len(line)-1; i++ {
+		if line[i] == '\r' && line[i+1] != '\n' {
+			line[i] = '\n'
+		}
+	}
+	if c.body += int64(len(line)); bytes.HasPrefix(line, []byte(".")) {
+		c.body-- // the library removes it
+	}
+	if c.body > c.server.cfg.MaxSize+overrun {
+		return nil, io.EOF
+	}
+	return line, err
 }
 
 // command returns a command for the library, unless it is handled here.
@@ -179,15 +187,17 @@ func (c *conn) command(line []byte) ([]byte, error) {
 			return nil, err
 		}
 		return nil, c.startTLS()
-	case "BDAT": // is not offered; its chunk must not be run as commands
+	case "BDAT":
 		size, _, _ := strings.Cut(strings.TrimSpace(args), " ")
 		n, err := strconv.ParseUint(size, 10, 31)
 		if err != nil || n > overrun {
 			return nil, c.hangUp(replyNotOffered)
 		}
-		if n > 0 {
-			c.mode, c.chunk = sendsChunk, int64(n)
+		c.began = time.Now()
+		if _, err := c.in.Discard(int(n)); err != nil { // it must not be run as commands
+			return nil, err
 		}
+		return nil, c.say(replyNotOffered)
 	}
 	return line, nil
 }
@@ -195,7 +205,8 @@ func (c *conn) command(line []byte) ([]byte, error) {
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // Write takes one line of a reply from the library, which flushes after each.
-func (c *conn) Write(line []byte) (int, error) {
+func (c *conn) Write(line []byte) (n int, err error) {
+	defer c.recovered(&err)
 	if c.server.cfg.ImplicitTLS && !c.encrypted() {
 		if err := c.startTLS(); err != nil {
 			return 0, err
@@ -212,19 +223,14 @@ func (c *conn) Write(line []byte) (int, error) {
 	case strings.HasPrefix(text, "334 "):
 		c.mode = sendsResponse
 	case strings.HasPrefix(text, "354 "):
-		c.mode, c.body, c.stray, c.began = sendsMessage, 0, false, time.Now()
+		c.mode, c.body, c.began = sendsMessage, 0, time.Now()
 	case len(text) > 3 && text[3] == ' ':
 		return len(line), c.reply(line)
 	}
-	if len(out) > 0 {
-		if _, err := c.write(out); err != nil {
-			return 0, err
-		}
-	}
-	return len(line), nil
+	return len(line), c.write(out)
 }
 
-// reply sends the last line of a reply, and ends the connection after too many errors.
+// reply sends the last line of a reply, and ends the session after too many errors.
 func (c *conn) reply(line []byte) error {
 	// What follows a refused DATA is the message of a client that did not wait (RFC 2920
 	// section 3.1). It must not be run as commands.
@@ -242,23 +248,28 @@ func (c *conn) reply(line []byte) error {
 		c.errors++
 	}
 	if c.errors >= maxErrors {
-		line = append(replyErrors.Append(nil), smtp.CRLF...)
-		c.over = true
+		text = replyErrors.Error()
 	}
-	c.over = c.over || unwanted || strings.HasPrefix(text, "421 ")
-	_, err := c.write(line)
+	if unwanted || strings.HasPrefix(text, "421 ") {
+		c.end = io.EOF
+	}
+	return c.write([]byte(text + "\r\n"))
+}
+
+// write sends b. A client that cannot be told what happened gets nothing more done.
+func (c *conn) write(b []byte) error {
+	err := c.raw.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout))
+	if err == nil && len(b) > 0 {
+		_, err = c.Conn.Write(b)
+	}
+	if err != nil {
+		c.end = io.EOF
+	}
 	return err
 }
 
-func (c *conn) write(b []byte) (int, error) {
-	if err := c.raw.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
-}
-
 // say sends a reply of our own.
-func (c *conn) say(r *smtp.Reply) error { return c.reply(append(r.Append(nil), smtp.CRLF...)) }
+func (c *conn) say(r *smtp.Reply) error { return c.reply([]byte(r.Error())) }
 
 // hangUp sends a last reply.
 func (c *conn) hangUp(r *smtp.Reply) error {
@@ -270,18 +281,14 @@ func (c *conn) hangUp(r *smtp.Reply) error {
 
 // startTLS encrypts the connection, and forgets what came before.
 func (c *conn) startTLS() error {
-	end := time.Now().Add(c.server.cfg.LineTimeout)
-	if err := c.await(end); err != nil {
+	if err := c.await(c.server.cfg.LineTimeout); err != nil {
 		return err
 	}
 	defer c.awaited()
-	if err := c.raw.SetWriteDeadline(end); err != nil {
-		return err
-	}
 	encrypted := tls.Server(c.raw, c.server.cfg.TLS)
 	if err := encrypted.HandshakeContext(c.server.ctx); err != nil {
-		c.over = true
-		return io.EOF // a reply in plain text would be useless
+		c.end = io.EOF // a reply in plain text would be useless
+		return c.end
 	}
 	c.Conn = encrypted
 	c.in.Reset(input{c})
@@ -319,19 +326,23 @@ type input struct{ *conn }
 func (i input) Read(p []byte) (int, error) {
 	c := i.conn
 	cfg := &c.server.cfg
-	end := time.Now().Add(cfg.CommandTimeout)
+	wait := cfg.CommandTimeout
 	if c.mode == sendsMessage {
-		end = earlier(time.Now().Add(cfg.DataTimeout), later(c.paid(), c.began.Add(cfg.RateGrace)))
-	} else if c.in.Buffered() > 0 { // the start of a command
+		took, paid := time.Since(c.began), time.Duration(c.body)*time.Second/time.Duration(cfg.MinRate)
+		if until := c.began.Add(min(took, paid)); until.After(c.useful) {
+			c.useful = until
+		}
+		wait = min(cfg.DataTimeout, max(paid, cfg.RateGrace)-took)
+	} else if c.in.Buffered() > 0 || !c.began.IsZero() { // the start of a command
 		if c.began.IsZero() {
 			c.began = time.Now()
 		}
-		end = earlier(end, c.began.Add(cfg.LineTimeout))
+		wait = min(wait, cfg.LineTimeout-time.Since(c.began))
 	}
 	if !c.deadline.IsZero() {
-		end = earlier(end, c.deadline)
+		wait = min(wait, time.Until(c.deadline))
 	}
-	if err := c.await(end); err != nil {
+	if err := c.await(wait); err != nil {
 		return 0, err
 	}
 	defer c.awaited()
@@ -342,37 +353,16 @@ func (i input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// paid returns until when the data of the message keeps the minimum rate.
-func (c *conn) paid() time.Time {
-	return c.began.Add(time.Duration(c.body) * time.Second / time.Duration(c.server.cfg.MinRate))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// await sets the deadline of a read, unless the connection shall end.
-func (c *conn) await(end time.Time) error {
-	if c.mode == sendsMessage {
-		c.useful = later(c.useful, earlier(time.Now(), c.paid()))
-	}
+// await sets the deadline of a read, unless the session shall end. It is also that of
+// what TLS writes meanwhile.
+func (c *conn) await(wait time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leaving || c.ending && c.mode != sendsMessage {
 		return os.ErrDeadlineExceeded
 	}
 	c.waiting, c.inData, c.idle = true, c.mode == sendsMessage, c.useful
-	return c.raw.SetReadDeadline(end)
+	return c.raw.SetDeadline(time.Now().Add(wait))
 }
 
 func (c *conn) awaited() {
@@ -404,29 +394,12 @@ func (c *conn) shed() bool {
 	return true
 }
 
-// ends reports whether the client gets no further command.
-func (c *conn) ends() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.leaving || c.ending
-}
-
 // idleSince returns since when the server has waited for useful work of the client, and
-// whether that is outside (0) or inside (1) a transaction. ok is false while the server
-// works.
-func (c *conn) idleSince() (kind int, since time.Time, ok bool) {
+// whether that is inside a transaction. ok is false while the server works.
+func (c *conn) idleSince() (since time.Time, inMail, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inMail {
-		kind = 1
-	}
-	return kind, c.idle, c.waiting && !c.leaving
-}
-
-func (c *conn) isLeaving() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.leaving
+	return c.idle, c.inMail, c.waiting && !c.leaving
 }
 
 // wake ends a read. If the connection is closed, the read has ended.
@@ -438,7 +411,9 @@ func (c *conn) abort() { _ = c.raw.Close() }
 // Close ends the session. The library calls it once or twice.
 func (c *conn) Close() (err error) {
 	c.closing.Do(func() {
-		c.over = true
+		defer c.server.running.Done()
+		defer c.recovered(&err)
+		c.end = io.EOF
 		c.session.Reset()
 		c.server.conns.leave(c) // before the client can notice the free place
 		err = c.Conn.Close()
@@ -446,7 +421,6 @@ func (c *conn) Close() (err error) {
 			c.refused.IP, c.refused.HELO = c.ip.String(), c.session.helo()
 			onRefused(c.refused)
 		}
-		c.server.running.Done()
 	})
 	return err
 }

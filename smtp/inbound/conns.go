@@ -21,8 +21,7 @@ type conns struct {
 	shedIdle, shedInMail time.Duration // the constants, except in tests
 
 	mu        sync.Mutex
-	open      map[*conn]struct{} // including those that are closed to make room
-	leaving   int                // these
+	open      map[*conn]struct{} // without those that are closed to make room
 	byNetwork map[netip.Prefix]int
 	listeners []net.Listener
 	stopping  bool
@@ -56,7 +55,7 @@ func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 		return replyShuttingDown
 	case c.byNetwork[one.from] >= c.perNetwork:
 		return replyCrowdedIP
-	case len(c.open)-c.leaving >= c.max && (c.leaving >= maxLeaving || !c.makeRoom(time.Now())):
+	case len(c.open) >= c.max && !c.makeRoom():
 		return replyCrowded
 	}
 	c.open[one] = struct{}{}
@@ -67,18 +66,22 @@ func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 
 // makeRoom sheds the connection that is idle for longest, and reports whether
 // there was one.
-func (c *conns) makeRoom(now time.Time) bool {
+func (c *conns) makeRoom() bool {
 	var idlest [2]*conn // outside and inside a transaction
-	since := [2]time.Time{now.Add(-c.shedIdle), now.Add(-c.shedInMail)}
+	since := [2]time.Time{time.Now().Add(-c.shedIdle), time.Now().Add(-c.shedInMail)}
 	for one := range c.open {
-		kind, idle, ok := one.idleSince()
+		idle, inMail, ok := one.idleSince()
+		kind := 0
+		if inMail {
+			kind = 1
+		}
 		if ok && idle.Before(since[kind]) {
 			idlest[kind], since[kind] = one, idle
 		}
 	}
 	for _, one := range idlest {
 		if one != nil && one.shed() {
-			c.leaving++
+			c.remove(one)
 			return true
 		}
 	}
@@ -88,12 +91,16 @@ func (c *conns) makeRoom(now time.Time) bool {
 func (c *conns) leave(one *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.remove(one)
+}
+
+func (c *conns) remove(one *conn) {
+	if _, ok := c.open[one]; !ok {
+		return
+	}
 	delete(c.open, one)
 	if c.byNetwork[one.from]--; c.byNetwork[one.from] == 0 {
 		delete(c.byNetwork, one.from)
-	}
-	if one.isLeaving() {
-		c.leaving--
 	}
 }
 

@@ -152,7 +152,7 @@ func TestDialogues(t *testing.T) {
 			{"commands in a chunk", to + fmt.Sprintf("BDAT %d LAST\r\n%s", len(evil), evil) + "NOOP\r\n", "250 250 250 502 250", 0},
 			{"no size of a chunk", to + "BDAT x\r\n", "250 250 250 502 -", 0},
 			{"a huge chunk", to + "BDAT 4000000000 LAST\r\n", "250 250 250 502 -", 0},
-			{"a chunk that is cut short", to + "BDAT 100 LAST\r\nA: b\r\n", "250 250 250 502 -", 0},
+			{"a chunk that is cut short", to + "BDAT 100 LAST\r\nA: b\r\n", "250 250 250 -", 0},
 
 			// Lines.
 			{"a command that ends with LF", "EHLO x\nMAIL FROM:<a@out.example>\n", "500 -", 0},
@@ -166,6 +166,8 @@ func TestDialogues(t *testing.T) {
 			{"NUL in a command", ehlo + "NO\x00OP\r\n", "250 501", 0},
 			{"NUL in an address", ehlo + from + "RCPT TO:<bot\x00@in.example>\r\n", "250 250 501", 0},
 			{"NUL in a message", to + data + rawMail("a\x00b") + ".\r\nNOOP\r\n", "250 250 250 354 554 250", 0},
+			{"CR before the end of a message", to + data + "a\r\r\n.\r\nNOOP\r\n", "250 250 250 354 554 250", 0},
+			{"CR before the end of a long line", to + data + strings.Repeat("x", readBuffer-1) + "\r\r\n.\r\nNOOP\r\n", "250 250 250 354 55? 250", 0},
 			{"LF in a message", to + data + "a\nb\r\n.\r\nNOOP\r\n", "250 250 250 354 554 250", 0},
 			{"a message that is cut short", to + data + rawMail("Hi."), "250 250 250 354 421 -", 0},
 			{"a message without its last CRLF", to + data + rawMail("Hi.") + ".\r", "250 250 250 354 421 -", 0},

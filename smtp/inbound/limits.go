@@ -72,8 +72,6 @@ const (
 	// otherwise some client has been idle for longer.
 	shedIdle   = 100 * time.Millisecond
 	shedInMail = 5 * time.Second
-	// maxLeaving is how many connections may be closing above the limit.
-	maxLeaving = 256
 	// refuseTimeout is the time limit to write the reply to a client that is
 	// refused. The reply fits the buffer of the socket, so the write does not block.
 	refuseTimeout = time.Second

@@ -3,6 +3,7 @@ package inbound
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/netip"
 
@@ -104,7 +105,7 @@ func (s *session) logIn(key string) error {
 	}
 	r := s.refusal("log in", err)
 	if s.failed++; s.failed >= maxLogins {
-		s.conn.over = true // the client reads why the last login failed, then the connection ends
+		s.conn.end = io.EOF // the client reads why the last login failed, then the connection ends
 	}
 	server.log.LogAttrs(server.ctx, slog.LevelInfo, "login refused",
 		slog.String("remote_ip", s.conn.ip.String()), slog.Int("smtp_code", r.Code))

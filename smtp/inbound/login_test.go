@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -163,7 +164,7 @@ func TestSubmissionLimitsGuesses(t *testing.T) {
 		t.Errorf("%d guesses, %d logins:\n%s", n, got.logins, text)
 	}
 	for _, long := range []string{"AUTH PLAIN " + strings.Repeat("A", 1<<20), "AUTH PLAIN\r\n" + strings.Repeat("A", 1<<20)} {
-		if text := talk(t, addr, "EHLO c.example\r\n"+long+"\r\nNOOP\r\n"); !strings.Contains(text, "500 5.5.2 Line too long") || strings.Contains(text, "235") {
+		if text := talk(t, addr, "EHLO c.example\r\n"+long+"\r\nNOOP\r\n"); !strings.HasSuffix(text, "500 5.5.2 Line too long, closing connection\r\n") {
 			t.Errorf("a long line:\n%s", text)
 		}
 	}
@@ -172,6 +173,35 @@ func TestSubmissionLimitsGuesses(t *testing.T) {
 	}
 	if text := talk(t, addr, "EHLO c.example\r\n"+strings.Repeat("AUTH LOGIN\r\n*\r\n", 200)); !strings.Contains(text, "421") {
 		t.Errorf("endless cancelling:\n%s", text)
+	}
+}
+
+// pausing is a client that pauses for too long after the first of its parts.
+type pausing struct{ parts []string }
+
+func (p *pausing) Read(b []byte) (int, error) {
+	if len(p.parts) == 0 {
+		return 0, io.EOF
+	}
+	part := p.parts[0]
+	if p.parts = p.parts[1:]; part == "" {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return copy(b, part), nil
+}
+
+// The library goes on after a response to a challenge that does not come.
+func TestSessionEndsAtAPause(t *testing.T) {
+	t.Parallel()
+	srv, k := keeping(t, submitsToReceiver)
+	const mail = "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n"
+	for begin, want := range map[string]string{
+		"EHLO x\r\nAUTH LOGIN\r\n":                         "220 250 334 421",
+		mail + "DATA\r\n" + strings.Repeat("x\r\n", 1<<10): "220 250 250 250 354 421",
+	} {
+		if got := strings.Join(codes(converse(t, srv, &pausing{[]string{begin, "", ".\r\nNOOP\r\n"}})), " "); got != want || len(k.kept) > 0 {
+			t.Errorf("replies %s, want %s; stored %q", got, want, k.kept)
+		}
 	}
 }
 

@@ -94,9 +94,6 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 
 // Data receives and stores a message. The library ends the session if it panics.
 func (s *session) Data(r io.Reader) error {
-	if _, chunked := r.(*io.PipeReader); chunked { // BDAT, which is not offered; runs beside the session
-		return engineError(replyNotOffered)
-	}
 	if len(s.env.RcptTo) == 0 { // the library remembers recipients from before STARTTLS
 		return engineError(replyMailFirst)
 	}
@@ -104,14 +101,12 @@ func (s *session) Data(r io.Reader) error {
 	raw := server.receiver.NewSpool()
 	defer server.receiver.close(server.ctx, raw)
 	sink := &crlf{to: raw, limit: server.cfg.MaxSize, normalize: server.cfg.Normalize}
-	if _, err := io.Copy(sink, r); err != nil {
+	_, err := io.Copy(sink, r)
+	if sink.fault != nil {
+		return engineError(sink.fault)
+	}
+	if err != nil {
 		return engineError(s.refusal("read data", cutShort(err)))
-	}
-	if s.conn.stray {
-		sink.bare()
-	}
-	if err := sink.finish(); err != nil {
-		return engineError(s.refusal("read data", err))
 	}
 	text, err := s.take(raw)
 	if err != nil {

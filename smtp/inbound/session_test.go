@@ -3,9 +3,11 @@ package inbound
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +70,61 @@ func TestSessionSurvivesAPanic(t *testing.T) {
 	c.begin("a@out.example", in.Address)
 	c.send(rawMail("Hi.") + ".\r\n")
 	c.want("250")
+}
+
+// The library recovers only from panics in commands.
+func TestServerSurvivesAPanicOutsideOfCommands(t *testing.T) {
+	t.Parallel()
+	fails := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { panic("a fault") }}
+	for name, edit := range map[string]func(*ServerConfig){
+		"STARTTLS":   func(c *ServerConfig) { c.TLS = fails },
+		"TLS":        func(c *ServerConfig) { c.TLS, c.ImplicitTLS = fails, true },
+		"a callback": func(c *ServerConfig) { c.OnRefused = func(Refusal) { panic("a fault") } },
+	} {
+		var log lockedBuffer
+		srv := newServer(t, newReceiver(t, storetest.OpenSQLite(t)), edit, func(c *ServerConfig) { c.Log = textLog(&log) })
+		c := dial(t, start(t, srv))
+		if name != "TLS" {
+			c.want("220")
+			c.cmd("501", "EHLO")
+			c.send("STARTTLS\r\n")
+			c.want("")
+		}
+		if name == "a callback" {
+			_ = c.conn.Close()
+		} else if err := tls.Client(c.conn, &tls.Config{InsecureSkipVerify: true}).Handshake(); err == nil {
+			t.Errorf("%s: the handshake succeeds", name)
+		}
+		if err := srv.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(log.String(), "a fault") || !strings.Contains(log.String(), "level=ERROR") {
+			t.Errorf("%s: the panic is not in the log: %s", name, log.String())
+		}
+	}
+}
+
+// A message whose client no longer gets replies is not stored: the client sends it again.
+func TestNothingIsStoredAfterALostReply(t *testing.T) {
+	t.Parallel()
+	srv, k := keeping(t)
+	raw := &deafConn{scriptConn: scriptConn{in: strings.NewReader(
+		"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Hi.") + ".\r\n")}}
+	run(t, srv, newConn(srv, raw))
+	srv.running.Wait()
+	if len(k.kept) > 0 {
+		t.Errorf("stored %q", k.kept)
+	}
+}
+
+// deafConn is a connection of which only the greeting arrives.
+type deafConn struct{ scriptConn }
+
+func (c *deafConn) Write(b []byte) (int, error) {
+	if c.out.Len() > 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.out.Write(b)
 }
 
 func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

@@ -31,6 +31,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		}{
 			"in the first command": {"E", 0, ""},
 			"in a command":         {begin + "RCPT TO:<", 2, ""},
+			"in a chunk":           {begin + "BDAT 100000 LAST\r\n", 2, ""},
 			"in a TLS hello":       {"STARTTLS\r\n", 1, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc"},
 			"in the header":        {begin + "DATA\r\nSubject: ", 3, ""},
 			"in the body":          {begin + "DATA\r\nSubject: a\r\n\r\n", 3, ""},
