@@ -77,9 +77,12 @@ func TestDatabaseIsUnreachable(t *testing.T) {
 		}
 		lines := log.String()
 		for _, step := range []string{"step=store", `step="look up recipient"`} {
-			if !strings.Contains(lines, "level=WARN msg=\"message refused for now\" "+step) {
+			if !strings.Contains(lines, "level=WARN msg=\"messages refused for now\" "+step) {
 				t.Errorf("the fault at %s is not logged:\n%s", step, lines)
 			}
+		}
+		if n := strings.Count(lines, "look up recipient"); n == 5 {
+			t.Errorf("each of %d faults is logged", n)
 		}
 		if strings.Contains(lines, "level=ERROR") {
 			t.Errorf("an outage is logged as an error of the program:\n%s", lines)

@@ -31,7 +31,7 @@ import (
 //   - It leaves CHUNKING out of the reply to EHLO, and refuses BDAT: the library stores a
 //     chunk that was cut short.
 //
-// One goroutine uses a conn; only stop, shed, idleSince and abort may be called by others.
+// One goroutine uses a conn; only stop, shed and idleSince may be called by others.
 type conn struct {
 	net.Conn          // TCP, or TLS over it
 	raw      net.Conn // TCP
@@ -59,8 +59,8 @@ type conn struct {
 	mu      sync.Mutex // guards the fields below and the deadline of a waiting read
 	waiting bool       // the server waits for the client
 	inData  bool       // for the rest of a message
-	idle    time.Time  // useful, while waiting
 	inMail  bool       // inside a transaction
+	idle    time.Time  // useful, while waiting
 	ending  bool       // the next wait for a command ends at once
 	leaving bool       // the connection is closed to make room
 }
@@ -86,7 +86,7 @@ func newConn(s *Server, raw net.Conn) *conn {
 }
 
 // Read returns the next line or, of a longer line in a message, a part of it. After an
-// error there is no further input: the library reads on after some errors.
+// error it returns nothing more: the library reads on after some errors.
 func (c *conn) Read(p []byte) (n int, err error) {
 	defer c.recovered(&err)
 	for len(c.line) == 0 {
@@ -256,7 +256,7 @@ func (c *conn) reply(line []byte) error {
 	return c.write([]byte(text + "\r\n"))
 }
 
-// write sends b. A client that cannot be told what happened gets nothing more done.
+// write sends b. If it fails, the server runs no further command of the client.
 func (c *conn) write(b []byte) error {
 	err := c.raw.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout))
 	if err == nil && len(b) > 0 {
@@ -308,18 +308,6 @@ func (c *conn) onLoopback() bool {
 // earn notes that the client has done useful work.
 func (c *conn) earn() { c.useful = time.Now() }
 
-// begin and finish limit a transaction.
-func (c *conn) begin() { c.setTransaction(time.Now().Add(c.server.cfg.TransactionTimeout)) }
-
-func (c *conn) finish() { c.setTransaction(time.Time{}) }
-
-func (c *conn) setTransaction(end time.Time) {
-	c.deadline = end
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inMail = !end.IsZero()
-}
-
 // input reads from the client, with a deadline for each read.
 type input struct{ *conn }
 
@@ -361,7 +349,7 @@ func (c *conn) await(wait time.Duration) error {
 	if c.leaving || c.ending && c.mode != sendsMessage {
 		return os.ErrDeadlineExceeded
 	}
-	c.waiting, c.inData, c.idle = true, c.mode == sendsMessage, c.useful
+	c.waiting, c.inData, c.inMail, c.idle = true, c.mode == sendsMessage, !c.deadline.IsZero(), c.useful
 	return c.raw.SetDeadline(time.Now().Add(wait))
 }
 
@@ -394,19 +382,19 @@ func (c *conn) shed() bool {
 	return true
 }
 
-// idleSince returns since when the server has waited for useful work of the client, and
-// whether that is inside a transaction. ok is false while the server works.
-func (c *conn) idleSince() (since time.Time, inMail, ok bool) {
+// idleSince returns since when the server has waited for useful work of the client, which
+// has more time inside a transaction. ok is false while the server works.
+func (c *conn) idleSince(more time.Duration) (since time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.idle, c.inMail, c.waiting && !c.leaving
+	if since = c.idle; c.inMail {
+		since = since.Add(more)
+	}
+	return since, c.waiting && !c.leaving
 }
 
 // wake ends a read. If the connection is closed, the read has ended.
 func (c *conn) wake() { _ = c.raw.SetReadDeadline(time.Unix(1, 0)) }
-
-// abort closes the connection at once.
-func (c *conn) abort() { _ = c.raw.Close() }
 
 // Close ends the session. The library calls it once or twice.
 func (c *conn) Close() (err error) {

@@ -12,13 +12,12 @@ import (
 
 // conns counts the open connections of a server, in total and by network.
 //
-// When the limit is reached, an idle client makes room for a new one: first the
-// client that has been idle for longest outside a transaction, then the slowest
-// one inside. Idleness is measured from the useful work of a client (conn.useful):
-// occasional bytes or pointless commands do not count.
+// When the limit is reached, the client that has been idle for longest makes room for a
+// new one. Idleness is measured from the useful work of a client (conn.useful): occasional
+// bytes or pointless commands do not count.
 type conns struct {
 	max, perNetwork      int
-	shedIdle, shedInMail time.Duration // the constants, except in tests
+	shedIdle, moreInMail time.Duration // the constants, except in tests
 
 	mu        sync.Mutex
 	open      map[*conn]struct{} // without those that are closed to make room
@@ -29,7 +28,7 @@ type conns struct {
 
 func (c *conns) init(maxConns, perNetwork int) {
 	c.max, c.perNetwork = maxConns, perNetwork
-	c.shedIdle, c.shedInMail = shedIdle, shedInMail
+	c.shedIdle, c.moreInMail = shedIdle, moreInMail
 	c.open, c.byNetwork = map[*conn]struct{}{}, map[netip.Prefix]int{}
 }
 
@@ -67,25 +66,18 @@ func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 // makeRoom sheds the connection that is idle for longest, and reports whether
 // there was one.
 func (c *conns) makeRoom() bool {
-	var idlest [2]*conn // outside and inside a transaction
-	since := [2]time.Time{time.Now().Add(-c.shedIdle), time.Now().Add(-c.shedInMail)}
+	var idlest *conn
+	since := time.Now().Add(-c.shedIdle)
 	for one := range c.open {
-		idle, inMail, ok := one.idleSince()
-		kind := 0
-		if inMail {
-			kind = 1
-		}
-		if ok && idle.Before(since[kind]) {
-			idlest[kind], since[kind] = one, idle
+		if idle, ok := one.idleSince(c.moreInMail); ok && idle.Before(since) {
+			idlest, since = one, idle
 		}
 	}
-	for _, one := range idlest {
-		if one != nil && one.shed() {
-			c.remove(one)
-			return true
-		}
+	if idlest == nil || !idlest.shed() {
+		return false
 	}
-	return false
+	c.remove(idlest)
+	return true
 }
 
 func (c *conns) leave(one *conn) {
@@ -136,7 +128,7 @@ func (c *conns) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for one := range c.open {
-		one.abort()
+		_ = one.raw.Close() // it may be closed
 	}
 }
 

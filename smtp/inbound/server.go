@@ -115,6 +115,7 @@ type Server struct {
 	conns        conns
 	unknownRcpts *unknownRcpts
 	sameHost     func(c *conn) bool // the client runs on this host
+	faults       sync.Map           // when a fault of ours was last logged, by step
 	running      sync.WaitGroup     // sessions
 }
 
@@ -163,19 +164,10 @@ func newEngine(cfg ServerConfig) *gosmtp.Server {
 	e.MaxRecipients = cfg.MaxRecipients
 	e.MaxLineLength = 0
 	e.EnableSMTPUTF8 = true
-	e.AllowInsecureAuth = true // the session checks that AUTH is encrypted
-	e.ErrorLog = engineLog{cfg.Log}
+	e.AllowInsecureAuth = true                                         // the session checks that AUTH is encrypted
+	e.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError) // a recovered panic, for example
 	return e
 }
-
-// engineLog writes what go-smtp reports, such as a recovered panic.
-type engineLog struct{ log *slog.Logger }
-
-func (l engineLog) Printf(format string, v ...any) {
-	l.log.Error("SMTP engine", "error", fmt.Sprintf(format, v...))
-}
-
-func (l engineLog) Println(v ...any) { l.log.Error("SMTP engine", "error", fmt.Sprint(v...)) }
 
 // listener accepts connections, and enforces the limits on them.
 type listener struct {

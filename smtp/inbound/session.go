@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
 
@@ -52,7 +53,7 @@ func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 	if r := s.checkLogin(); r != nil {
 		return engineError(r)
 	}
-	s.conn.begin()
+	s.conn.deadline = time.Now().Add(s.conn.server.cfg.TransactionTimeout)
 	s.conn.earn()
 	s.open = true
 	s.env = smtp.Envelope{
@@ -150,18 +151,21 @@ func cutShort(err error) error {
 // Reset ends the transaction.
 func (s *session) Reset() {
 	s.open, s.env, s.tried, s.to = false, smtp.Envelope{}, "", nil
-	s.conn.finish()
+	s.conn.deadline = time.Time{}
 }
 
 // Logout does nothing: closing the connection ends the session.
 func (s *session) Logout() error { return nil }
 
-// refusal returns the reply for an error of the receive path, and logs the error
-// if the fault is ours.
+// refusal returns the reply for an error of the receive path. If the fault is ours, such
+// as an outage that lets every message fail, it is logged at most once a second.
 func (s *session) refusal(step string, err error) *smtp.Reply {
 	r, ours := replyTo(err)
-	if ours {
-		s.conn.server.log.WarnContext(s.conn.server.ctx, "message refused for now", "step", step, "error", err, "smtp_code", r.Code)
+	server := s.conn.server
+	logged, _ := server.faults.Load(step)
+	if at, _ := logged.(time.Time); ours && time.Since(at) >= time.Second {
+		server.faults.Store(step, time.Now())
+		server.log.WarnContext(server.ctx, "messages refused for now", "step", step, "error", err, "smtp_code", r.Code)
 	}
 	return r
 }

@@ -117,7 +117,7 @@ func TestNothingIsStoredAfterALostReply(t *testing.T) {
 	}
 }
 
-// deafConn is a connection of which only the greeting arrives.
+// deafConn is a connection whose client gets only the greeting.
 type deafConn struct{ scriptConn }
 
 func (c *deafConn) Write(b []byte) (int, error) {
