@@ -102,7 +102,7 @@ func (s *session) Data(r io.Reader) error {
 	raw := server.receiver.NewSpool()
 	defer server.receiver.close(server.ctx, raw)
 	sink := &crlf{to: raw, limit: server.cfg.MaxSize, normalize: server.cfg.Normalize}
-	_, err := io.Copy(sink, r)
+	_, err := io.CopyBuffer(sink, r, make([]byte, 4<<10)) // io.Copy allocates 32 KiB for each message
 	if sink.fault != nil {
 		return engineError(sink.fault)
 	}
