@@ -46,6 +46,7 @@ type conn struct {
 	greeted  bool   // after EHLO or HELO, in this TLS state
 	mode     mode   // what the client sends
 	body     int64  // bytes of the message so far
+	nul      bool   // the message has a NUL
 	commands int    // since the last accepted message
 	errors   int    // likewise
 	verb     string // of the last command
@@ -143,18 +144,24 @@ func (c *conn) next() ([]byte, error) {
 }
 
 // data reads a piece of a message. It turns a bare CR into LF: the library loses one
-// after a dot, and misses the end of a message after one.
+// after a dot, and misses the end of a message after one. To normalize CR CR LF, which
+// broken clients send, it turns the first CR into NUL, which is not stored.
 func (c *conn) data() ([]byte, error) {
 	line, err := c.in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		err = nil
-		if last := len(line) - 1; line[last] == '\r' { // what follows decides
-			line, err = line[:last], c.in.UnreadByte()
-		}
+	last := len(line) - 1
+	c.nul = c.nul || bytes.IndexByte(line, 0) >= 0
+	if c.server.cfg.Normalize && bytes.HasSuffix(line, []byte("\r\r\n")) {
+		line[last-2] = 0
 	}
-	for i := bytes.IndexByte(line, '\r'); i >= 0 && i < len(line)-1; i++ {
+	for i := bytes.IndexByte(line, '\r'); i >= 0 && i < last; i++ {
 		if line[i] == '\r' && line[i+1] != '\n' {
 			line[i] = '\n'
+		}
+	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = nil
+		if line[last] == '\r' { // what follows decides
+			line, err = line[:last], c.in.UnreadByte()
 		}
 	}
 	if c.body += int64(len(line)); bytes.HasPrefix(line, []byte(".")) {
@@ -223,7 +230,7 @@ func (c *conn) Write(line []byte) (n int, err error) {
 	case strings.HasPrefix(text, "334 "):
 		c.mode = sendsResponse
 	case strings.HasPrefix(text, "354 "):
-		c.mode, c.body, c.began = sendsMessage, 0, time.Now()
+		c.mode, c.body, c.nul, c.began = sendsMessage, 0, false, time.Now()
 	case len(text) > 3 && text[3] == ' ':
 		return len(line), c.reply(line)
 	}
@@ -273,10 +280,8 @@ func (c *conn) say(r *smtp.Reply) error { return c.reply([]byte(r.Error())) }
 
 // hangUp sends a last reply.
 func (c *conn) hangUp(r *smtp.Reply) error {
-	if err := c.say(r); err != nil {
-		return err
-	}
-	return io.EOF
+	c.end = io.EOF
+	return c.say(r)
 }
 
 // startTLS encrypts the connection, and forgets what came before.

@@ -10,7 +10,8 @@ import (
 // crlf checks the data of a message on its way to a spool: its size, the length of its
 // lines, and that they end with CRLF, so that no server takes something in the middle for
 // the end of the message (RFC 5321 section 2.3.8, SMTP smuggling). With normalize, it
-// converts a bare LF to CRLF instead. conn.data has made a bare CR a bare LF.
+// converts a bare LF to CRLF instead. conn.data has made a bare CR a bare LF, or NUL if it
+// is to be dropped.
 type crlf struct {
 	to        io.Writer
 	limit     int64
@@ -34,7 +35,7 @@ func (d *crlf) Write(p []byte) (int, error) {
 			d.fail(replyTextLine)
 		}
 		if bytes.IndexByte(text, 0) >= 0 {
-			d.fail(replyNUL)
+			text = bytes.ReplaceAll(text, []byte{0}, nil)
 		}
 		err := d.keep(text)
 		if ended && err == nil {

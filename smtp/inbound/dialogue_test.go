@@ -168,6 +168,7 @@ func TestDialogues(t *testing.T) {
 			{"NUL in a message", to + data + rawMail("a\x00b") + ".\r\nNOOP\r\n", "250 250 250 354 554 250", 0},
 			{"CR before the end of a message", to + data + "a\r\r\n.\r\nNOOP\r\n", "250 250 250 354 554 250", 0},
 			{"CR before the end of a long line", to + data + strings.Repeat("x", readBuffer-1) + "\r\r\n.\r\nNOOP\r\n", "250 250 250 354 55? 250", 0},
+			{"CR before the end of a longer line", to + data + strings.Repeat("x", readBuffer-2) + "\r\r\n.\r\nNOOP\r\n", "250 250 250 354 55? 250", 0},
 			{"LF in a message", to + data + "a\nb\r\n.\r\nNOOP\r\n", "250 250 250 354 554 250", 0},
 			{"a message that is cut short", to + data + rawMail("Hi."), "250 250 250 354 421 -", 0},
 			{"a message without its last CRLF", to + data + rawMail("Hi.") + ".\r", "250 250 250 354 421 -", 0},

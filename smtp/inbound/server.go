@@ -164,8 +164,9 @@ func newEngine(cfg ServerConfig) *gosmtp.Server {
 	e.MaxRecipients = cfg.MaxRecipients
 	e.MaxLineLength = 0
 	e.EnableSMTPUTF8 = true
-	e.AllowInsecureAuth = true                                         // the session checks that AUTH is encrypted
-	e.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError) // a recovered panic, for example
+	e.AllowInsecureAuth = true // the session checks that AUTH is encrypted
+	// It logs a recovered panic, for example.
+	e.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError)
 	return e
 }
 

@@ -103,6 +103,9 @@ func (s *session) Data(r io.Reader) error {
 	defer server.receiver.close(server.ctx, raw)
 	sink := &crlf{to: raw, limit: server.cfg.MaxSize, normalize: server.cfg.Normalize}
 	_, err := io.CopyBuffer(sink, r, make([]byte, 4<<10)) // io.Copy allocates 32 KiB for each message
+	if s.conn.nul {
+		sink.fail(replyNUL)
+	}
 	if sink.fault != nil {
 		return engineError(sink.fault)
 	}

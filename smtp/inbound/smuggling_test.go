@@ -1,8 +1,10 @@
 package inbound
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -97,4 +99,29 @@ func TestSmugglingIsNormalized(t *testing.T) {
 			t.Errorf("%d messages, want 22", stored)
 		}
 	})
+}
+
+// TestNormalizedLineEnds sends line ends that are not CRLF, at once and in pieces.
+func TestNormalizedLineEnds(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"code 4829=\r\r\n13":    "code 4829=\r\n13",
+		"a\r\r\n\r\r\nb":        "a\r\n\r\nb",
+		"a\r\rb":                "a\r\n\r\nb",
+		"a\r\r\r\nb":            "a\r\n\r\nb",
+		"a\n\rb\r\n\nc":         "a\r\n\r\nb\r\n\r\nc",
+		"a" + "\r\r\r\r" + "b":  "a\r\n\r\n\r\n\r\nb",
+		"a\r\n.\rb\r\n..\r\r\n": "a\r\n\r\nb\r\n.\r\n",
+		strings.Repeat("x", readBuffer-1) + "\ry": strings.Repeat("x", readBuffer-1) + "\r\ny",
+	} {
+		srv, k := keeping(t, func(c *ServerConfig) { c.Normalize = true })
+		say := states[4] + in + "\r\n.\r\nNOOP\r\n"
+		for _, r := range []io.Reader{strings.NewReader(say), iotest.OneByteReader(strings.NewReader(say))} {
+			k.kept = nil
+			got := strings.Join(codes(converse(t, srv, r)), " ")
+			if got != "220 250 250 250 354 250 250" || len(k.kept) != 1 || k.kept[0] != want+"\r\n" {
+				t.Errorf("%q: %s, stored %q, want %q", in, got, k.kept, want)
+			}
+		}
+	}
 }
