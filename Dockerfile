@@ -4,7 +4,7 @@
 #   docker build -t postroom .
 #   docker run -p 8080:8080 -p 25:2525 -v postroom:/data -e POSTROOM_MAIL_DOMAIN=agents.example.com postroom
 
-FROM golang:1.26-alpine AS build
+FROM golang:1.26-alpine@sha256:7a3e50096189ad57c9f9f865e7e4aa8585ed1585248513dc5cda498e2f41812c AS build
 RUN apk add --no-cache ca-certificates
 WORKDIR /src
 COPY go.mod go.sum ./

@@ -3,7 +3,7 @@
 # PKG narrows test to some packages, ARGS is added to go test:
 #   make test PKG=./store/... ARGS='-run TestInbox -v'
 
-PKG  ?= ./...
+PKG  ?= $(shell go list ./... | grep -v /internal/faults)
 ARGS ?=
 CORPUS ?= $(POSTROOM_CORPUS)
 
@@ -13,11 +13,11 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
-# A real S3 server for the tests; internal/s3test names the same version.
+# A real S3 server for make clients and make proofs; internal/s3test names the same version.
 VERSITYGW_VERSION := v1.8.0
 VERSITYGW := bin/versitygw-$(VERSITYGW_VERSION)
 
-# A real ACME server for the tests; internal/acmetest names the same version.
+# A real ACME server for make clients; internal/acmetest names the same version.
 PEBBLE_VERSION := v2.10.1
 PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 
@@ -26,10 +26,9 @@ PEBBLE := bin/pebble-$(PEBBLE_VERSION)
 RACE := -race -gcflags=modernc.org/...=-race=false
 
 # The packages whose goroutines share memory. The others have nothing for the race
-# detector to find. Those that reach the databases only through the store run on one.
-CONCURRENT := ./store/... ./smtp/... ./internal/httpserver ./internal/work/... ./client
-ABOVE_STORE := ./handlers/... ./internal/httpapi/... ./internal/webhook ./internal/stream ./internal/maintenance ./internal/mailauth \
-	./internal/mcp ./cmd/postroom
+# detector to find.
+CONCURRENT := ./store/... ./smtp/... ./internal/httpserver ./internal/work/... ./client ./handlers/... ./internal/httpapi/... \
+	./internal/webhook ./internal/stream ./internal/maintenance ./internal/mailauth ./internal/mcp ./cmd/postroom
 
 # The program that tests run, built once for all packages.
 TEST_PROGRAM := POSTROOM_TEST_PROGRAM=$(CURDIR)/bin/test/postroom
@@ -44,6 +43,11 @@ HELM := bin/helm-$(HELM_VERSION)
 # processors.
 PARALLEL := -parallel 4
 
+GOTEST := bin/withpg -- bin/gotest -p 2 -timeout 30m
+
+# make clients runs the tests in files with the build tag clients, and the tests of the
+# browser again, whose pages axe-core audits then. They need the following.
+#
 # Libraries of others that verify what webhooks send.
 VERIFIERS := internal/webhook/testdata/verify
 
@@ -57,15 +61,15 @@ MCP_CLIENTS := contract/testdata/mcp
 AXE := internal/web/testdata/axe
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture \
-	test-tools bin/withpg bin/test/postroom check-generated
+.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture clients \
+	bin/withpg bin/gotest bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
 -include contract.mk
 
 # What the tests need is built without C, so that tests and programs share what is
 # compiled. Only the race detector needs C.
-build test vet bin/withpg bin/test/postroom $(GORELEASER) $(VERSITYGW) $(HELM) $(PEBBLE): export CGO_ENABLED := 0
+build test vet clients bin/withpg bin/gotest bin/test/postroom $(GORELEASER) $(VERSITYGW) $(HELM) $(PEBBLE): export CGO_ENABLED := 0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,21 +81,28 @@ run: ## build and start Postroom on SQLite
 build: ## build a static bin/postroom
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/postroom ./cmd/postroom
 
-test: test-tools bin/test/postroom check-generated $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run every test, on SQLite and PostgreSQL
-	exec env $(TEST_PROGRAM) bin/withpg -- scripts/ci-test -p 2 $(PARALLEL) -timeout 30m $(ARGS) -- $(PKG)
+test: bin/withpg bin/gotest bin/test/postroom ## run the tests, on SQLite and PostgreSQL
+	scripts/test-tools test
+	@exec env $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) $(ARGS) -- $(PKG)
 
-race: test-tools bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules ## run the tests of what is concurrent with the race detector
-	env CGO_ENABLED=1 $(TEST_PROGRAM) bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(CONCURRENT)
-	exec env CGO_ENABLED=1 $(TEST_PROGRAM) POSTROOM_TEST_ENGINE=postgresql bin/withpg -- scripts/ci-test $(RACE) -p 2 -timeout 30m $(ARGS) -- $(ABOVE_STORE)
+race: bin/withpg bin/gotest bin/test/postroom ## run the tests of what is concurrent with the race detector
+	scripts/test-tools race
+	exec env CGO_ENABLED=1 $(TEST_PROGRAM) $(GOTEST) $(RACE) $(ARGS) -- $(CONCURRENT)
 
-check: format vet lint check-contract ## check format, vet, lint and the contract
+clients: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run the tests with clients, servers and languages of others
+	scripts/test-tools clients
+	@files=$$(grep -rl --include='*_test.go' --exclude-dir=node_modules '^//go:build clients' .); \
+	tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' $$files | paste -sd '|' -); \
+	exec env CI=true $(TEST_PROGRAM) $(GOTEST) $(PARALLEL) -tags clients -run "^($$tests|TestBrowser.*)$$" $(ARGS) -- $$(dirname $$files | sort -u)
+
+check: format vet lint check-generated check-contract ## check format, vet, lint, generated code and the contract
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go' ':!gen')); \
 	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 
 vet:
-	go vet ./...
+	go vet -tags clients ./...
 
 lint: $(GOLANGCI)
 	$(GOLANGCI) run ./...
@@ -107,11 +118,10 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 	scripts/fuzz $(PKG)
 
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
-	exec bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
+	exec env POSTROOM_TEST_ENGINES=all bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
 
-proofs: bin/withpg $(VERSITYGW) ## prove in 15 minutes that nothing is lost: power cuts, failed syncs, kills, outages, flipped bits
-	bin/withpg -fsync -- go test -count=1 -v -timeout 15m ./internal/faults
-	exec bin/withpg -- go test -count=1 -v -timeout 15m -run 'Verify|Export|Damage' ./internal/backup
+proofs: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) ## prove that nothing is lost in kills, power cuts, failed syncs, outages and upgrades
+	exec env $(TEST_PROGRAM) bin/withpg -fsync -- bin/gotest -count=1 -timeout 15m $(ARGS) -- ./internal/faults
 
 proofs-long: faults ## the same in the long forms, alone on the machine
 	exec env POSTROOM_TEST_FLIPS=10000 bin/withpg -- go test -count=1 -v -timeout 90m -run 'Verify|Export|Damage' ./internal/backup
@@ -133,7 +143,7 @@ vendor-ui: ## bring Swagger UI, which /docs shows, into the repository anew
 	scripts/vendor-ui
 
 release-snapshot: $(GORELEASER) ## build all release files that need no registry into dist/
-	$(GORELEASER) release --snapshot --clean --skip=docker,sign --parallelism 2
+	$(GORELEASER) release --snapshot --clean --parallelism 2
 
 check-helm: $(HELM) ## lint the Helm chart, and render it with and without PostgreSQL
 	scripts/check-helm $(HELM)
@@ -141,13 +151,13 @@ check-helm: $(HELM) ## lint the Helm chart, and render it with and without Postg
 verify-release: $(GORELEASER) ## build the release in two folders and compare every file
 	scripts/verify-release $(GORELEASER)
 
-test-tools: bin/withpg
-	@scripts/test-tools bin/withpg
-
 # A program and not `go run`, which would not hand on a signal to end; for the
 # same reason it is exec'd above, in place of the shell.
 bin/withpg:
 	@go build -buildvcs=false -o $@ ./internal/testpg/cmd/withpg
+
+bin/gotest:
+	@go build -buildvcs=false -o $@ ./tools/gotest
 
 bin/test/postroom:
 	@go build -buildvcs=false -o $@ ./cmd/postroom
@@ -184,6 +194,7 @@ $(PEBBLE):
 
 # npm puts the folder there first and fills it then, so its time says when it
 # was whole.
-%/node_modules: %/package-lock.json | test-tools
+%/node_modules: %/package-lock.json
+	scripts/test-tools node
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@

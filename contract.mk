@@ -1,7 +1,7 @@
 # The contract and what is made from it.
 
-# Generators and linters of others. The clients that the first makes run in the
-# tests.
+# Generators and linters of others. The clients that the first makes run in make
+# clients.
 TYPESCRIPT := contract/testdata/typescript
 LINTERS := contract/testdata/lint
 GENERATORS := contract/testdata/generators
@@ -34,7 +34,7 @@ sdks: $(TYPESCRIPT)/node_modules ## make the generated files of sdk/ from the co
 	python3 sdk/python/generate.py
 
 sdk-flows: $(TYPESCRIPT)/node_modules ## run 500 sign-ups at once with the packages of sdk/ and the Go client
-	POSTROOM_TEST_FLOWS=500 go test -count=1 -timeout 10m -run 'SDK$$' ./contract
+	POSTROOM_TEST_FLOWS=500 go test -tags clients -count=1 -timeout 10m -run 'SDK$$' ./contract
 
 sdk: $(TYPESCRIPT)/node_modules ## make TypeScript clients of the server at URL into bin/sdk
 	scripts/sdk-typescript $(URL) bin/sdk

@@ -4,10 +4,12 @@
 #   curl -fsSL https://raw.githubusercontent.com/postroom/postroom/main/install.sh | sh
 #
 # It downloads one archive, compares it with the release's checksums, and puts the program
-# into /usr/local/bin, or into ~/.local/bin without the rights for that. Settings:
+# into /usr/local/bin, or into ~/.local/bin without the rights for that. If cosign is
+# installed, or the GitHub CLI is signed in, it also checks who signed the release.
+# Settings:
 #   POSTROOM_VERSION      a release such as 1.4.0 (default: the newest)
 #   POSTROOM_INSTALL_DIR  the folder for the program
-#   POSTROOM_RELEASE      an address or folder that holds the files of a release
+#   POSTROOM_RELEASE      an https:// address, or a folder, that holds the files of a release
 set -eu
 
 fail() {
@@ -26,6 +28,10 @@ aarch64 | arm64) arch=arm64 ;;
 *) fail "no program for $(uname -m); build it with Go: go install github.com/postroom/postroom/cmd/postroom@latest" ;;
 esac
 
+case ${POSTROOM_RELEASE:-} in
+https://*) ;;
+*://*) fail "POSTROOM_RELEASE is $POSTROOM_RELEASE: use an https:// address or a folder" ;;
+esac
 if [ -n "${POSTROOM_RELEASE:-}" ]; then
 	base=$POSTROOM_RELEASE
 elif [ -n "${POSTROOM_VERSION:-}" ]; then
@@ -37,7 +43,7 @@ fi
 # fetch SOURCE FILE copies from a folder or downloads.
 fetch() {
 	case $1 in
-	http://* | https://* | file://*) curl -fsSL --retry 3 -o "$2" "$1" ;;
+	https://*) curl -fsSL --proto '=https' --proto-redir '=https' --retry 3 -o "$2" "$1" ;;
 	*) cp "$1" "$2" ;;
 	esac
 }
@@ -55,6 +61,26 @@ else
 	sum=$(shasum -a 256 "$work/$archive")
 fi
 [ "${sum%% *}" = "${line%% *}" ] || fail "$archive does not match its checksum: expected ${line%% *}, got ${sum%% *}"
+
+# The release workflow signs with its own identity, which a person with the files alone
+# does not have. A folder without a signature is your own build.
+bundle=checksums.txt.sigstore.json
+if [ -d "$base" ] && ! [ -e "$base/$bundle" ]; then
+	echo "The files in $base are not signed: only the checksum was verified."
+elif command -v cosign >/dev/null 2>&1; then
+	fetch "$base/$bundle" "$work/$bundle" || fail "cannot read the signature $base/$bundle"
+	cosign verify-blob --bundle "$work/$bundle" \
+		--certificate-identity-regexp "^https://github\.com/postroom/postroom/\.github/workflows/release\.yml@refs/tags/v" \
+		--certificate-oidc-issuer https://token.actions.githubusercontent.com \
+		"$work/checksums.txt" >"$work/verified" 2>&1 || fail "the signature of the release is wrong: $(cat "$work/verified")"
+	echo "Verified the signature with cosign."
+elif command -v gh >/dev/null 2>&1 && gh auth status >/dev/null 2>&1 && gh attestation verify --help >/dev/null 2>&1; then
+	gh attestation verify "$work/$archive" --repo postroom/postroom --signer-workflow postroom/postroom/.github/workflows/release.yml >"$work/verified" 2>&1 ||
+		fail "the provenance of the release is wrong: $(cat "$work/verified")"
+	echo "Verified the provenance with gh."
+else
+	echo "Verified the checksum only: install cosign, or sign in to gh, to verify the signature too."
+fi
 tar -xzf "$work/$archive" -C "$work" postroom
 
 dir=${POSTROOM_INSTALL_DIR:-/usr/local/bin}

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Measures ingest and wait on SQLite with one service, then reading, webhook deliveries,
-# outbound mail and the peers, each with its own service. bench/README.md describes the
-# measurements.
+# Measures ingest and wait on SQLite with one service, then reading, outbound mail and
+# the peers, each with its own service. bench/README.md describes the measurements.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,7 +9,7 @@ service=
 trap 'if [ -n "$service" ]; then kill "$service" 2>/dev/null || true; wait "$service" || true; fi; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
-go build -o "$dir" ./cmd/postroom ./bench/ingest ./bench/wait ./bench/read ./bench/events ./bench/outbound
+go build -o "$dir" ./cmd/postroom ./bench/ingest ./bench/wait ./bench/read ./bench/outbound
 
 export KEY=sk_live_bench00000000000000000000
 api=127.0.0.1:${BENCH_HTTP_PORT:-18080}
@@ -39,8 +38,6 @@ wait "$service" || true
 service=
 echo "== read: 100,000 messages, on SQLite"
 "$dir/read" -service "$dir/postroom"
-echo "== events: deliveries to webhook endpoints, on SQLite"
-"$dir/events" deliveries -service "$dir/postroom"
 echo "== outbound: messages of 4 KB, on SQLite"
 peer=false # only root can start Postfix
 if [ "$(id -u)" = 0 ] && command -v postfix >/dev/null && command -v opendkim >/dev/null; then peer=true; fi

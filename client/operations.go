@@ -106,7 +106,8 @@ func (c *Client) CreateTemplate(ctx context.Context, request *gen.TemplateCreate
 //
 // Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
 // with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
-// some. Not idempotent.
+// some. An endpoint that receives message or draft events also needs the scope `read`, one that
+// receives email events `emails:read`; otherwise 403 `insufficient_scope`. Not idempotent.
 func (c *Client) CreateWebhook(ctx context.Context, request *gen.WebhookCreate, options ...gen.RequestOption) (*gen.WebhookEndpointCreated, error) {
 	return unwrap(c.api.CreateWebhook(ctx, request, options...))
 }
@@ -479,7 +480,8 @@ func (c *Client) ReplaceTemplate(ctx context.Context, request *gen.TemplateCreat
 // Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
 // the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
 // at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
-// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Needs the scope to
+// read the events of the endpoint. Not idempotent.
 func (c *Client) ReplayWebhook(ctx context.Context, request *gen.WebhookReplay, params gen.ReplayWebhookParams, options ...gen.RequestOption) (*gen.WebhookReplayed, error) {
 	return unwrap(c.api.ReplayWebhook(ctx, request, params, options...))
 }
@@ -514,18 +516,20 @@ func (c *Client) ResumeSending(ctx context.Context, request *gen.StopScope, opti
 
 // RetryWebhookDelivery calls POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry.
 //
-// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
-// off.
+// Queues another attempt of any delivery. Needs the scope to read the events of the endpoint. The
+// response is 409 `webhook_disabled` if the endpoint is off.
 func (c *Client) RetryWebhookDelivery(ctx context.Context, params gen.RetryWebhookDeliveryParams, options ...gen.RequestOption) (*gen.WebhookDelivery, error) {
 	return unwrap(c.api.RetryWebhookDelivery(ctx, params, options...))
 }
 
 // RevokeApiKey calls DELETE /v1/api-keys/{api_key_id}.
 //
-// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
-// also revokes the keys that it created, and those that these created. Webhook endpoints that a
-// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
-// `admin` has changed them since.
+// Revokes a key. From then on, requests with it get 401. A key revokes itself and keys that it could
+// create; others are 403 `insufficient_scope`. The `allowed_ips` and `expires_at` of a key with the
+// scope `admin` do not count here. If the revoked key does not have the scope `admin`, this also
+// revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key
+// created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has
+// changed them since.
 func (c *Client) RevokeApiKey(ctx context.Context, params gen.RevokeApiKeyParams, options ...gen.RequestOption) (*gen.DeletedApiKey, error) {
 	return unwrap(c.api.RevokeApiKey(ctx, params, options...))
 }
@@ -534,9 +538,9 @@ func (c *Client) RevokeApiKey(ctx context.Context, params gen.RevokeApiKeyParams
 //
 // Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
 // For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
-// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
-// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
-// idempotent.
+// `admin`, and for every endpoint the scope to read its events: 403 `insufficient_scope`. The endpoint
+// is disabled when the key that last rotated its secret is revoked, unless a key with the scope
+// `admin` has changed the endpoint since. Not idempotent.
 func (c *Client) RotateWebhookSecret(ctx context.Context, params gen.RotateWebhookSecretParams, options ...gen.RequestOption) (*gen.WebhookEndpointRotated, error) {
 	return unwrap(c.api.RotateWebhookSecret(ctx, params, options...))
 }
@@ -545,8 +549,8 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, params gen.RotateWebho
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 // pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
-// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
-// approve drafts in the dashboard.
+// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
+// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
 func (c *Client) SendDraft(ctx context.Context, request gen.OptDraftSend, params gen.SendDraftParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SendDraft(ctx, request, params, options...))
 }
@@ -569,8 +573,8 @@ func (c *Client) SendMessage(ctx context.Context, request *gen.MessageSend, para
 // SimulateMessage calls POST /v1/inboxes/{inbox_id}/simulate.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
-// only.
+// too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under
+// the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
 func (c *Client) SimulateMessage(ctx context.Context, request *gen.MessageSimulate, params gen.SimulateMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SimulateMessage(ctx, request, params, options...))
 }
@@ -609,16 +613,18 @@ func (c *Client) TestWebhook(ctx context.Context, params gen.TestWebhookParams, 
 
 // UndoDraft calls POST /v1/drafts/{draft_id}/undo.
 //
-// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
-// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
-// that were sent before remain.
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
+// deletes its message, which has not left. Later, and once the message is being delivered, the
+// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
 func (c *Client) UndoDraft(ctx context.Context, params gen.UndoDraftParams, options ...gen.RequestOption) (*gen.Draft, error) {
 	return unwrap(c.api.UndoDraft(ctx, params, options...))
 }
 
 // UpdateApiKey calls PATCH /v1/api-keys/{api_key_id}.
 //
-// Changes the given fields only.
+// Changes the given fields only. Raising or removing a limit needs the scope `admin`, and a key
+// without limits and without `inbox_ids`. A key sets limits only of itself and of keys that it could
+// create. Otherwise 403 `insufficient_scope`.
 func (c *Client) UpdateApiKey(ctx context.Context, request *gen.ApiKeyUpdate, params gen.UpdateApiKeyParams, options ...gen.RequestOption) (*gen.ApiKey, error) {
 	return unwrap(c.api.UpdateApiKey(ctx, request, params, options...))
 }
@@ -664,9 +670,10 @@ func (c *Client) UpdateTemplate(ctx context.Context, request *gen.TemplateUpdate
 // UpdateWebhook calls PATCH /v1/webhooks/{webhook_id}.
 //
 // Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
-// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
-// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
-// the endpoint since.
+// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key
+// without the scope to read the events that the endpoint receives, before or after it. The endpoint is
+// disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has
+// changed the endpoint since.
 func (c *Client) UpdateWebhook(ctx context.Context, request *gen.WebhookUpdate, params gen.UpdateWebhookParams, options ...gen.RequestOption) (*gen.WebhookEndpoint, error) {
 	return unwrap(c.api.UpdateWebhook(ctx, request, params, options...))
 }

@@ -55,12 +55,12 @@ type install struct {
 	domains atomic.Int64          // names used so far
 }
 
-// onEachEngine runs test once on SQLite and once on PostgreSQL, as parallel
-// subtests with these names.
+// onEachEngine runs test on its engines (storetest.Engines), as parallel subtests
+// with their names.
 func onEachEngine(t *testing.T, test func(t *testing.T, e storetest.Engine)) {
 	t.Helper()
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, e)

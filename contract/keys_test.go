@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"net/http"
+	"path"
 	"slices"
 	"testing"
 
@@ -62,9 +63,15 @@ func everyOperationWantsItsScope(t *testing.T, w *world) {
 			if op.OperationID == "createKey" || op.OperationID == "createApiKey" {
 				c = c.saying(`{"name":"narrower","scopes":["` + scope + `"]}`) // than the creating key
 			}
+			if op.OperationID == "createWebhook" && scope != "admin" {
+				c = c.saying(quietWebhook(w.receiver)) // others need a scope that reads them
+			}
 			if op.OperationID == "rotateWebhookSecret" && scope != "admin" {
-				w.hook = w.newWebhookOf(t, keys[scope], `{"url":"`+w.receiver+`"}`).ID // that of firstKey needs admin
+				w.hook = w.newWebhookOf(t, keys[scope], quietWebhook(w.receiver)).ID // that of firstKey needs admin
 				c = c.at("/v1/webhooks/" + w.hook + "/rotate-secret")
+			}
+			if scope == "keys:manage" && (op.Path == "/v1/keys/{id}" || op.Path == "/v1/api-keys/{api_key_id}") {
+				c = c.at(path.Dir(op.Path) + "/" + w.scoped(t, scope).ID) // not a key that may do more
 			}
 			if scope == "codes:read" {
 				c = c.asking("view", "code") // all that this scope permits

@@ -1,3 +1,5 @@
+//go:build clients
+
 package contract_test
 
 import (
@@ -23,12 +25,11 @@ import (
 // protocol.
 const mcpClients = "testdata/mcp"
 
-// officialClients runs the protocol's own programs against the server (H18).
-func officialClients(t *testing.T, w *world) {
-	if w.engine != storetest.SQLite {
-		return // the protocol is the same on both databases
-	}
+// TestOfficialMCPClients runs the protocol's own programs against the server (H18).
+func TestOfficialMCPClients(t *testing.T) {
+	t.Parallel()
 	node := nodeOfMCP(t)
+	w := newWorld(t, start(t, storetest.SQLite, newChecker(t), "POSTROOM_RATE_LIMITS=off"))
 	t.Run("conformance", func(t *testing.T) { conformance(t, w, node) })
 	t.Run("inspector", func(t *testing.T) { inspector(t, w, node) })
 }
@@ -128,7 +129,7 @@ func nodeOfMCP(t *testing.T) string {
 		err = newEnough(t, node)
 	}
 	if err != nil {
-		why := "no node with the packages of " + mcpClients + ", which `make test` brings: " + err.Error()
+		why := "no node with the packages of " + mcpClients + ", which `make clients` brings: " + err.Error()
 		skiptest.OutsideCI(t, why)
 	}
 	return node

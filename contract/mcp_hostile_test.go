@@ -31,7 +31,7 @@ var breakouts = []string{
 // hostileMail sends messages that try to close the tags in every text of a
 // message. The text must stay between tags with the nonce of the response.
 func hostileMail(t *testing.T, w *world) {
-	ai := w.agentWith(t, firstKey, "")
+	ai := w.agentWith(t, w.newKey(t, `"mode":"test"`).Key, "") // it answers simulated messages
 	in := w.newInboxWith(t, `{"send_policy":"approval"}`)
 	nonces := map[string]bool{}
 	for i, breakout := range breakouts {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // restOf maps each tool to its operations and says whether they only read. A
@@ -232,10 +230,7 @@ func hostileArguments(t *testing.T, w *world) {
 		in, _ := tool.InputSchema.(map[string]any)
 		properties, _ := in["properties"].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
-			for i, v := range values {
-				if w.engine == storetest.PostgreSQL && (i+len(name))%4 != 0 {
-					continue // invalid text is refused before it reaches a database
-				}
+			for _, v := range values {
 				args := nothing(tool.Name)
 				if args == nil {
 					args = map[string]any{}

@@ -37,7 +37,6 @@ func TestMCP(t *testing.T) {
 			{"inboxes by name", inboxesByName},
 			{"diagnoses", diagnoses},
 			{"templates and limits", otherTools},
-			{"the official clients (H18)", officialClients},
 		} {
 			t.Run(step.name, func(t *testing.T) { step.run(t, w) })
 		}

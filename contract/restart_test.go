@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -204,6 +205,22 @@ func TestGoClientAndRestarts(t *testing.T) {
 	if d := cmp.Diff(want, listed); d != "" {
 		t.Errorf("the messages (-want +got):\n%s", d)
 	}
+}
+
+// sdkSettings let many sign-ups run at once with one key.
+var sdkSettings = []string{"POSTROOM_RATE_LIMITS=off"}
+
+// sdkFlows returns the number of sign-ups that the tests of the SDKs run at once.
+func sdkFlows(t *testing.T) string {
+	t.Helper()
+	const flows = "50"
+	if v := os.Getenv("POSTROOM_TEST_FLOWS"); v != "" {
+		if _, err := strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	return flows
 }
 
 // TestGoSDK runs as many sign-ups at once with the Go client as the tests of the

@@ -28,6 +28,8 @@ type script struct {
 	lines []string          // the transcript
 	names map[string]string // maps ids to names such as msg#3 for the third message
 	last  map[string]int    // number of names by kind
+
+	arrived map[string]string // the last message that mail delivered to an inbox
 }
 
 // TestDatabasesGiveTheSameResponses runs the steps on both databases: the responses are
@@ -37,12 +39,12 @@ func TestDatabasesGiveTheSameResponses(t *testing.T) {
 	var mu sync.Mutex
 	transcripts := map[storetest.Engine][]string{}
 	t.Run("play", func(t *testing.T) {
-		for _, e := range storetest.Engines() {
+		for _, e := range storetest.Both() {
 			t.Run(string(e), func(t *testing.T) {
 				t.Parallel()
 				s := &script{
 					install: start(t, e, newChecker(t), "POSTROOM_RATE_LIMITS=off"), t: t, key: firstKey,
-					names: map[string]string{}, last: map[string]int{},
+					names: map[string]string{}, last: map[string]int{}, arrived: map[string]string{},
 				}
 				for _, step := range scriptSteps {
 					s.note("=== " + step.name)
@@ -175,15 +177,19 @@ func (s *script) plain(text string) string {
 func (s *script) mail(to inbox, text string) message {
 	s.t.Helper()
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "OWN", to.Address), "\n", "\r\n")
-	before := time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	edits := []func(call) call{asking("since", time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"))}
+	if last := s.arrived[to.ID]; last != "" { // the clock of the program may be ahead of ours
+		edits = []func(call) call{asking("since", "2026-01-01T00:00:00.000Z"), asking("after", last)}
+	}
 	if err := smtp.SendMail(s.smtp, nil, "sender@example.org", []string{to.Address}, []byte(text)); err != nil {
 		s.t.Fatal(err)
 	}
-	a := s.ask("waitForMessage", "/v1/inboxes/"+to.ID+"/messages/wait", "", asking("since", before))
+	a := s.ask("waitForMessage", "/v1/inboxes/"+to.ID+"/messages/wait", "", edits...)
 	found := read[struct{ Message *message }](s.t, a).Message
 	if found == nil {
 		s.t.Fatal("the message did not arrive")
 	}
+	s.arrived[to.ID] = found.ID
 	return *found
 }
 

@@ -1,10 +1,11 @@
+//go:build clients
+
 package contract_test
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -13,19 +14,6 @@ import (
 )
 
 const typescriptSDK = "../sdk/typescript"
-
-// sdkFlows returns the number of sign-ups that the tests of the SDKs run at once.
-func sdkFlows(t *testing.T) string {
-	t.Helper()
-	const flows = "50"
-	if v := os.Getenv("POSTROOM_TEST_FLOWS"); v != "" {
-		if _, err := strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	return flows
-}
 
 // runScript runs a shell script in dir and fails the test if the script fails.
 func runScript(t *testing.T, dir, script string, env ...string) {
@@ -134,9 +122,6 @@ func sameFile(t *testing.T, committed, made string) {
 	}
 }
 
-// sdkSettings let many sign-ups run at once with one key.
-var sdkSettings = []string{"POSTROOM_RATE_LIMITS=off"}
-
 const (
 	pythonSDK = "../sdk/python"
 	python    = "/usr/bin/python3"
@@ -148,7 +133,7 @@ const (
 func TestPythonSDK(t *testing.T) {
 	t.Parallel()
 	if err := exec.CommandContext(t.Context(), python, "-c", "import setuptools, wheel, mypy, pytest, pip").Run(); err != nil {
-		skiptest.OutsideCI(t, "`make test` installs mypy, pytest and setuptools: "+err.Error())
+		skiptest.OutsideCI(t, "`make clients` installs mypy, pytest and setuptools: "+err.Error())
 	}
 	in, r := start(t, storetest.SQLite, newChecker(t), sdkSettings...), startRestarting(t)
 	source, empty := t.TempDir(), t.TempDir()

@@ -1,3 +1,5 @@
+//go:build clients
+
 package contract_test
 
 import (
@@ -91,7 +93,7 @@ func wantNode(t *testing.T) {
 	if err == nil {
 		return
 	}
-	skiptest.OutsideCI(t, fmt.Sprintf("`make test` brings the packages of %s: %v", typescript, err))
+	skiptest.OutsideCI(t, fmt.Sprintf("`make clients` brings the packages of %s: %v", typescript, err))
 }
 
 var installLine = regexp.MustCompile(`(?m)^npm install (?:-D )?(.+)$`)

@@ -57,6 +57,11 @@ func (w *world) newWebhookOf(t *testing.T, key, body string) webhookEndpoint {
 	return read[webhookEndpoint](t, w.send(t, w.call("createWebhook").saying(body).as(key)).want(t, http.StatusCreated))
 }
 
+// quietWebhook is the body for an endpoint that the scope webhooks:manage alone manages.
+func quietWebhook(url string) string {
+	return `{"url":"` + url + `","events":["domain.health.degraded"]}`
+}
+
 // newDelivery creates a delivery with a test event.
 func (w *world) newDelivery(t *testing.T, id string) string {
 	t.Helper()

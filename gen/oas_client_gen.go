@@ -317,16 +317,16 @@ type DraftsInvoker interface {
 	//
 	// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
-	// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
-	// approve drafts in the dashboard.
+	// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
+	// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error)
 	// UndoDraft invokes undoDraft operation.
 	//
-	// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
-	// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
-	// that were sent before remain.
+	// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
+	// deletes its message, which has not left. Later, and once the message is being delivered, the
+	// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
 	//
 	// POST /v1/drafts/{draft_id}/undo
 	UndoDraft(ctx context.Context, params UndoDraftParams, options ...RequestOption) (*Draft, error)
@@ -415,8 +415,8 @@ type InboxesInvoker interface {
 	// SimulateMessage invokes simulateMessage operation.
 	//
 	// Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-	// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
-	// only.
+	// too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under
+	// the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
 	//
 	// POST /v1/inboxes/{inbox_id}/simulate
 	SimulateMessage(ctx context.Context, request *MessageSimulate, params SimulateMessageParams, options ...RequestOption) (*Message, error)
@@ -469,16 +469,20 @@ type KeysInvoker interface {
 	ListKeys(ctx context.Context, params ListKeysParams, options ...RequestOption) (*ApiKeyList, error)
 	// RevokeApiKey invokes revokeApiKey operation.
 	//
-	// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
-	// also revokes the keys that it created, and those that these created. Webhook endpoints that a
-	// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
-	// `admin` has changed them since.
+	// Revokes a key. From then on, requests with it get 401. A key revokes itself and keys that it could
+	// create; others are 403 `insufficient_scope`. The `allowed_ips` and `expires_at` of a key with the
+	// scope `admin` do not count here. If the revoked key does not have the scope `admin`, this also
+	// revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key
+	// created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has
+	// changed them since.
 	//
 	// DELETE /v1/api-keys/{api_key_id}
 	RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error)
 	// UpdateApiKey invokes updateApiKey operation.
 	//
-	// Changes the given fields only.
+	// Changes the given fields only. Raising or removing a limit needs the scope `admin`, and a key
+	// without limits and without `inbox_ids`. A key sets limits only of itself and of keys that it could
+	// create. Otherwise 403 `insufficient_scope`.
 	//
 	// PATCH /v1/api-keys/{api_key_id}
 	UpdateApiKey(ctx context.Context, request *ApiKeyUpdate, params UpdateApiKeyParams, options ...RequestOption) (*ApiKey, error)
@@ -733,7 +737,8 @@ type WebhooksInvoker interface {
 	//
 	// Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
 	// with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
-	// some. Not idempotent.
+	// some. An endpoint that receives message or draft events also needs the scope `read`, one that
+	// receives email events `emails:read`; otherwise 403 `insufficient_scope`. Not idempotent.
 	//
 	// POST /v1/webhooks
 	CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error)
@@ -766,14 +771,15 @@ type WebhooksInvoker interface {
 	// Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
 	// the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
 	// at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
-	// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+	// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Needs the scope to
+	// read the events of the endpoint. Not idempotent.
 	//
 	// POST /v1/webhooks/{webhook_id}/replay
 	ReplayWebhook(ctx context.Context, request *WebhookReplay, params ReplayWebhookParams, options ...RequestOption) (*WebhookReplayed, error)
 	// RetryWebhookDelivery invokes retryWebhookDelivery operation.
 	//
-	// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
-	// off.
+	// Queues another attempt of any delivery. Needs the scope to read the events of the endpoint. The
+	// response is 409 `webhook_disabled` if the endpoint is off.
 	//
 	// POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 	RetryWebhookDelivery(ctx context.Context, params RetryWebhookDeliveryParams, options ...RequestOption) (*WebhookDelivery, error)
@@ -781,9 +787,9 @@ type WebhooksInvoker interface {
 	//
 	// Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
 	// For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
-	// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
-	// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
-	// idempotent.
+	// `admin`, and for every endpoint the scope to read its events: 403 `insufficient_scope`. The endpoint
+	// is disabled when the key that last rotated its secret is revoked, unless a key with the scope
+	// `admin` has changed the endpoint since. Not idempotent.
 	//
 	// POST /v1/webhooks/{webhook_id}/rotate-secret
 	RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams, options ...RequestOption) (*WebhookEndpointRotated, error)
@@ -797,9 +803,10 @@ type WebhooksInvoker interface {
 	// UpdateWebhook invokes updateWebhook operation.
 	//
 	// Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
-	// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
-	// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
-	// the endpoint since.
+	// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key
+	// without the scope to read the events that the endpoint receives, before or after it. The endpoint is
+	// disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has
+	// changed the endpoint since.
 	//
 	// PATCH /v1/webhooks/{webhook_id}
 	UpdateWebhook(ctx context.Context, request *WebhookUpdate, params UpdateWebhookParams, options ...RequestOption) (*WebhookEndpoint, error)
@@ -1952,7 +1959,8 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 //
 // Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
 // with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
-// some. Not idempotent.
+// some. An endpoint that receives message or draft events also needs the scope `read`, one that
+// receives email events `emails:read`; otherwise 403 `insufficient_scope`. Not idempotent.
 //
 // POST /v1/webhooks
 func (c *Client) CreateWebhook(ctx context.Context, request *WebhookCreate, options ...RequestOption) (*WebhookEndpointCreated, error) {
@@ -8451,7 +8459,8 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 // Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
 // the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
 // at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
-// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Needs the scope to
+// read the events of the endpoint. Not idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/replay
 func (c *Client) ReplayWebhook(ctx context.Context, request *WebhookReplay, params ReplayWebhookParams, options ...RequestOption) (*WebhookReplayed, error) {
@@ -8918,8 +8927,8 @@ func (c *Client) sendResumeSending(ctx context.Context, request *StopScope, requ
 
 // RetryWebhookDelivery invokes retryWebhookDelivery operation.
 //
-// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
-// off.
+// Queues another attempt of any delivery. Needs the scope to read the events of the endpoint. The
+// response is 409 `webhook_disabled` if the endpoint is off.
 //
 // POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 func (c *Client) RetryWebhookDelivery(ctx context.Context, params RetryWebhookDeliveryParams, options ...RequestOption) (*WebhookDelivery, error) {
@@ -9051,10 +9060,12 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 
 // RevokeApiKey invokes revokeApiKey operation.
 //
-// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
-// also revokes the keys that it created, and those that these created. Webhook endpoints that a
-// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
-// `admin` has changed them since.
+// Revokes a key. From then on, requests with it get 401. A key revokes itself and keys that it could
+// create; others are 403 `insufficient_scope`. The `allowed_ips` and `expires_at` of a key with the
+// scope `admin` do not count here. If the revoked key does not have the scope `admin`, this also
+// revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key
+// created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has
+// changed them since.
 //
 // DELETE /v1/api-keys/{api_key_id}
 func (c *Client) RevokeApiKey(ctx context.Context, params RevokeApiKeyParams, options ...RequestOption) (*DeletedApiKey, error) {
@@ -9168,9 +9179,9 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 //
 // Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
 // For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
-// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
-// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
-// idempotent.
+// `admin`, and for every endpoint the scope to read its events: 403 `insufficient_scope`. The endpoint
+// is disabled when the key that last rotated its secret is revoked, unless a key with the scope
+// `admin` has changed the endpoint since. Not idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/rotate-secret
 func (c *Client) RotateWebhookSecret(ctx context.Context, params RotateWebhookSecretParams, options ...RequestOption) (*WebhookEndpointRotated, error) {
@@ -9285,8 +9296,8 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 // pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
-// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
-// approve drafts in the dashboard.
+// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
+// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
 //
 // POST /v1/drafts/{draft_id}/send
 func (c *Client) SendDraft(ctx context.Context, request OptDraftSend, params SendDraftParams, options ...RequestOption) (*Message, error) {
@@ -9779,8 +9790,8 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 // SimulateMessage invokes simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
-// only.
+// too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under
+// the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (c *Client) SimulateMessage(ctx context.Context, request *MessageSimulate, params SimulateMessageParams, options ...RequestOption) (*Message, error) {
@@ -10281,9 +10292,9 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 
 // UndoDraft invokes undoDraft operation.
 //
-// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
-// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
-// that were sent before remain.
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
+// deletes its message, which has not left. Later, and once the message is being delivered, the
+// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
 //
 // POST /v1/drafts/{draft_id}/undo
 func (c *Client) UndoDraft(ctx context.Context, params UndoDraftParams, options ...RequestOption) (*Draft, error) {
@@ -10396,7 +10407,9 @@ func (c *Client) sendUndoDraft(ctx context.Context, params UndoDraftParams, requ
 
 // UpdateApiKey invokes updateApiKey operation.
 //
-// Changes the given fields only.
+// Changes the given fields only. Raising or removing a limit needs the scope `admin`, and a key
+// without limits and without `inbox_ids`. A key sets limits only of itself and of keys that it could
+// create. Otherwise 403 `insufficient_scope`.
 //
 // PATCH /v1/api-keys/{api_key_id}
 func (c *Client) UpdateApiKey(ctx context.Context, request *ApiKeyUpdate, params UpdateApiKeyParams, options ...RequestOption) (*ApiKey, error) {
@@ -11090,9 +11103,10 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 // UpdateWebhook invokes updateWebhook operation.
 //
 // Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
-// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
-// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
-// the endpoint since.
+// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key
+// without the scope to read the events that the endpoint receives, before or after it. The endpoint is
+// disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has
+// changed the endpoint since.
 //
 // PATCH /v1/webhooks/{webhook_id}
 func (c *Client) UpdateWebhook(ctx context.Context, request *WebhookUpdate, params UpdateWebhookParams, options ...RequestOption) (*WebhookEndpoint, error) {

@@ -1561,7 +1561,8 @@ func (s *Server) handleCreateTemplateRequest(args [0]string, argsEscaped bool, w
 //
 // Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key
 // with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names
-// some. Not idempotent.
+// some. An endpoint that receives message or draft events also needs the scope `read`, one that
+// receives email events `emails:read`; otherwise 403 `insufficient_scope`. Not idempotent.
 //
 // POST /v1/webhooks
 func (s *Server) handleCreateWebhookRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -8604,7 +8605,8 @@ func (s *Server) handleReplaceTemplateRequest(args [1]string, argsEscaped bool, 
 // Queues the events since a time for the endpoint again, oldest first: those that it receives now, of
 // the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues
 // at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events
-// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+// that you have. The response is 409 `webhook_disabled` if the endpoint is off. Needs the scope to
+// read the events of the endpoint. Not idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/replay
 func (s *Server) handleReplayWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9224,8 +9226,8 @@ func (s *Server) handleResumeSendingRequest(args [0]string, argsEscaped bool, w 
 
 // handleRetryWebhookDeliveryRequest handles retryWebhookDelivery operation.
 //
-// Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is
-// off.
+// Queues another attempt of any delivery. Needs the scope to read the events of the endpoint. The
+// response is 409 `webhook_disabled` if the endpoint is off.
 //
 // POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry
 func (s *Server) handleRetryWebhookDeliveryRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9370,10 +9372,12 @@ func (s *Server) handleRetryWebhookDeliveryRequest(args [2]string, argsEscaped b
 
 // handleRevokeApiKeyRequest handles revokeApiKey operation.
 //
-// Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this
-// also revokes the keys that it created, and those that these created. Webhook endpoints that a
-// revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope
-// `admin` has changed them since.
+// Revokes a key. From then on, requests with it get 401. A key revokes itself and keys that it could
+// create; others are 403 `insufficient_scope`. The `allowed_ips` and `expires_at` of a key with the
+// scope `admin` do not count here. If the revoked key does not have the scope `admin`, this also
+// revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key
+// created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has
+// changed them since.
 //
 // DELETE /v1/api-keys/{api_key_id}
 func (s *Server) handleRevokeApiKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9516,9 +9520,9 @@ func (s *Server) handleRevokeApiKeyRequest(args [1]string, argsEscaped bool, w h
 //
 // Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret.
 // For an endpoint that a person or a key with the scope `admin` created or has changed, this needs
-// `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its
-// secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not
-// idempotent.
+// `admin`, and for every endpoint the scope to read its events: 403 `insufficient_scope`. The endpoint
+// is disabled when the key that last rotated its secret is revoked, unless a key with the scope
+// `admin` has changed the endpoint since. Not idempotent.
 //
 // POST /v1/webhooks/{webhook_id}/rotate-secret
 func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -9661,8 +9665,8 @@ func (s *Server) handleRotateWebhookSecretRequest(args [1]string, argsEscaped bo
 //
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 // pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
-// leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also
-// approve drafts in the dashboard.
+// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
+// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
 //
 // POST /v1/drafts/{draft_id}/send
 func (s *Server) handleSendDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10297,8 +10301,8 @@ func (s *Server) handleSendMessageRequest(args [1]string, argsEscaped bool, w ht
 // handleSimulateMessageRequest handles simulateMessage operation.
 //
 // Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it
-// too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys
-// only.
+// too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under
+// the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
 //
 // POST /v1/inboxes/{inbox_id}/simulate
 func (s *Server) handleSimulateMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -10890,9 +10894,9 @@ func (s *Server) handleTestWebhookRequest(args [1]string, argsEscaped bool, w ht
 
 // handleUndoDraftRequest handles undoDraft operation.
 //
-// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its
-// message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message
-// that were sent before remain.
+// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
+// deletes its message, which has not left. Later, and once the message is being delivered, the
+// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
 //
 // POST /v1/drafts/{draft_id}/undo
 func (s *Server) handleUndoDraftRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -11033,7 +11037,9 @@ func (s *Server) handleUndoDraftRequest(args [1]string, argsEscaped bool, w http
 
 // handleUpdateApiKeyRequest handles updateApiKey operation.
 //
-// Changes the given fields only.
+// Changes the given fields only. Raising or removing a limit needs the scope `admin`, and a key
+// without limits and without `inbox_ids`. A key sets limits only of itself and of keys that it could
+// create. Otherwise 403 `insufficient_scope`.
 //
 // PATCH /v1/api-keys/{api_key_id}
 func (s *Server) handleUpdateApiKeyRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -11973,9 +11979,10 @@ func (s *Server) handleUpdateTemplateRequest(args [1]string, argsEscaped bool, w
 // handleUpdateWebhookRequest handles updateWebhook operation.
 //
 // Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
-// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled
-// when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed
-// the endpoint since.
+// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key
+// without the scope to read the events that the endpoint receives, before or after it. The endpoint is
+// disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has
+// changed the endpoint since.
 //
 // PATCH /v1/webhooks/{webhook_id}
 func (s *Server) handleUpdateWebhookRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

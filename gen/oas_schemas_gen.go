@@ -731,7 +731,8 @@ func (s *ApiKeyList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
-// What a key may do.
+// What a key may do. `webhooks:manage` manages endpoints; those that receive message or draft events
+// also need `read`, and those that receive email events `emails:read`.
 // Ref: #/components/schemas/ApiKeyScope
 type ApiKeyScope string
 
@@ -870,8 +871,8 @@ func (s *ApiKeyScope) UnmarshalText(data []byte) error {
 type ApiKeyUpdate struct {
 	// A name to recognise the key by.
 	Name OptString `json:"name"`
-	// How much the key may send. Replaces the whole object; null removes all limits. A key with limits
-	// cannot raise limits.
+	// How much the key may send. Replaces the whole object; null removes all limits. Raising or removing a
+	// limit needs the scope `admin`, and a key without limits and without `inbox_ids`.
 	Limits OptNilSendLimits `json:"limits"`
 }
 
@@ -3700,8 +3701,11 @@ func (s *DraftUpdate) SetVersion(val OptInt) {
 // this text, or only some do), `misleading_link` (the text of a link names another site than the link
 // leads to), `new_recipient` (the inbox has neither written to nor received mail from this address),
 // `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other
-// content), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the
-// original message) and `link` (an address that the message links to). Other codes may be added.
+// content), `simulated_original` (a key simulated the original message: nobody sent it),
+// `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original
+// message), `first_contact` (the inbox had neither received anything from the sender of the original
+// message before it, nor written to this sender) and `link` (an address that the message links to).
+// Other codes may be added.
 // Ref: #/components/schemas/DraftWarning
 type DraftWarning struct {
 	// The kind of warning.
@@ -6039,7 +6043,10 @@ func (s *Inbox) SetCatchAll(val bool) {
 // The inbox to create. All fields are optional.
 // Ref: #/components/schemas/InboxCreate
 type InboxCreate struct {
-	// The local part of the address, folded to lower case. If omitted, a random one is generated.
+	// The local part of the address, folded to lower case. If omitted, a random one is generated. Names of
+	// the operator and the service, such as `postmaster` and `administrator`, are reserved, and on the
+	// installation's mail domain also names such as `dmarc`. There, only a key of the first account with
+	// the scope `admin` can use `is`, `it`, `mis`, `info` and `support`.
 	Name OptString `json:"name"`
 	// The installation's mail domain or one of your verified domains. If omitted, the installation's
 	// default domain.
@@ -6058,7 +6065,9 @@ type InboxCreate struct {
 	// How much the inbox may send. If omitted or null, as much as the key and the account may.
 	Limits OptNilSendLimits `json:"limits"`
 	// Local parts of further addresses on the domain, folded to lower case. Each is unique among the
-	// addresses and aliases of the domain, and is free again when the inbox is deleted.
+	// addresses and aliases of the domain. The names that `name` may not have are reserved here too. On
+	// the installation's mail domain, an alias that is removed, or whose inbox is deleted, stays with the
+	// account: another account cannot have it.
 	Aliases []LocalPart `json:"aliases"`
 	// Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are
 	// not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are
@@ -6836,7 +6845,8 @@ type Message struct {
 	Subject string `json:"subject"`
 	// The beginning of the text, on one line.
 	Snippet NilString `json:"snippet"`
-	// The plain text body. Null in lists without `include=text`.
+	// The plain text body, without invisible characters that can hide text. Null in lists without
+	// `include=text`.
 	Text NilString `json:"text"`
 	// The HTML body. Null unless you get the message by its ID.
 	HTML NilString `json:"html"`
@@ -6854,8 +6864,9 @@ type Message struct {
 	// its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that
 	// claim to be from this host are left out, and the raw message has them.
 	Headers []HeaderField `json:"headers"`
-	// Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, a null
-	// reverse-path or a sender with a local part like `no-reply`, `notifications` or `bounces`.
+	// Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, X-Autoreply and
+	// similar fields, a null reverse-path, a sender with a local part like `no-reply`, `notifications` or
+	// `bounces`, or, in an answer, a subject like `Automatic reply: …`.
 	Automated bool `json:"automated"`
 	// Whether some of the message is missing here, because reading it reached a limit of size, number or
 	// processor time. The raw message has all of it. In an event also whether `text` was cut to keep the
@@ -7867,7 +7878,7 @@ func (s *MessageSimulate) SetRaw(val OptString) {
 }
 
 // How far a message has come. Received messages are `received`, or `quarantined` while a person has to
-// release them: only `status=quarantined` and, with the scope `admin`, their ID show those. The other
+// release them: only `status=quarantined` and their ID show those, with the scope `admin`. The other
 // values are for sent messages.
 // Ref: #/components/schemas/MessageStatus
 type MessageStatus string

@@ -70,7 +70,8 @@ type Config struct {
 	KeyPrefix string
 	// SendPolicy is the default policy of a new inbox.
 	SendPolicy store.SendPolicy
-	// Undo is how long an approval can be undone. The message waits for that time.
+	// Undo is how long the approval of a person can be undone. The message waits for that
+	// time.
 	// 0 sends it at once.
 	Undo time.Duration
 	// OAuth, if not nil, lets access tokens call the MCP endpoint.

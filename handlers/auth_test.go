@@ -231,7 +231,7 @@ func TestLastUseOfAKey(t *testing.T) {
 func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	const waits = 100
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
 		s := newServer(t, storetest.OpenConfig(t, cfg), clock)

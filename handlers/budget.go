@@ -50,11 +50,17 @@ func nilInt(n *int64) gen.NilInt64 {
 	return gen.NewNilInt64(*n)
 }
 
-// checkLimitsChange refuses to raise limits to a key with limits: it could lift
-// its own.
+// checkLimitsChange refuses to raise or remove a limit to a key without the scope admin,
+// and to a key with limits: it could lift its own.
 func checkLimitsChange(by store.Key, before, after *store.Limits) error {
-	if limit := before.Looser(after); limit != "" && !by.Bounds().None() {
+	limit := before.Looser(after)
+	switch {
+	case limit == "":
+		return nil
+	case !by.Bounds().None():
 		return errNeedsAdmin("limits", "limits.%s is higher than before: use a key without limits", limit)
+	case !isAdmin(by):
+		return errNeedsAdmin("limits", "raising limits.%s needs the scope admin", limit)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func TestBudgetIsExactOverNodesAndEntryPoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			storetest.RunConfig(t, func(t *testing.T, cfg store.Config) { budgetIsExact(t, cfg, doors) })
+			storetest.RunNodes(t, func(t *testing.T, cfg store.Config) { budgetIsExact(t, cfg, doors) })
 		})
 	}
 }

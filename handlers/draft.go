@@ -334,7 +334,11 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 	if err := a.patchExpiry(ctx, &n.Draft, "approval.", s.expiry); err != nil {
 		return store.NewDraft{}, err
 	}
-	settleHTML(n.Content, append(recipients, sourceWarnings(s.source)...))
+	source, err := a.sourceWarnings(ctx, s.source)
+	if err != nil {
+		return store.NewDraft{}, err
+	}
+	settleHTML(n.Content, append(recipients, source...))
 	if n.Content.Text == "" && n.Content.HTML == "" {
 		return store.NewDraft{}, errContentRequired
 	}
@@ -418,8 +422,13 @@ const (
 	warnLink       = "link"
 	warnAmount     = "amount"
 	warnFile       = "attachment_type"
+	warnSimulated  = "simulated_original"
 	warnSender     = "unverified_sender"
+	warnFirst      = "first_contact"
 )
+
+// warnsOfOthers are the codes that do not depend on the content of the draft.
+var warnsOfOthers = []string{warnRecipient, warnSimulated, warnSender, warnFirst}
 
 // maxWarnedAmounts limits how many amounts of money in a draft are listed.
 const maxWarnedAmounts = 10
@@ -456,15 +465,26 @@ func contentWarnings(c *store.DraftContent) (ws []store.Warning) {
 	return ws
 }
 
-// sourceWarnings warns of an original whose sender nothing vouches for.
-func sourceWarnings(m *store.Message) []store.Warning {
-	if m == nil || m.Direction != store.DirectionIn || m.Content == nil || m.Addresses.V.From == nil {
-		return nil
+// sourceWarnings says where the original came from, if that is a reason to doubt it: a key
+// simulated it, nothing vouches for its sender, or the sender is new.
+func (a *API) sourceWarnings(ctx context.Context, m *store.Message) (ws []store.Warning, err error) {
+	if m == nil || m.Direction != store.DirectionIn || m.Addresses.V.From == nil {
+		return nil, nil
 	}
-	if a := m.Content.Auth; a != nil && (a.V.DMARC == "pass" || a.V.Internal == "pass") {
-		return nil
+	from := m.Addresses.V.From.Email
+	if m.TestMode {
+		return []store.Warning{{Code: warnSimulated, Value: from}}, nil
 	}
-	return []store.Warning{{Code: warnSender, Value: m.Addresses.V.From.Email}}
+	if m.Content != nil {
+		if auth := m.Content.Auth; auth == nil || auth.V.DMARC != "pass" && auth.V.Internal != "pass" {
+			ws = append(ws, store.Warning{Code: warnSender, Value: from})
+		}
+	}
+	first, err := a.store.IsFirstContact(ctx, *m)
+	if first {
+		ws = append(ws, store.Warning{Code: warnFirst, Value: from})
+	}
+	return ws, err
 }
 
 // maxWarnedLinks limits how many links in the text of a draft are listed.
@@ -492,7 +512,7 @@ func settleHTML(c *store.DraftContent, before []store.Warning) {
 		}
 	}
 	for _, w := range before {
-		if w.Code == warnRecipient || w.Code == warnSender {
+		if slices.Contains(warnsOfOthers, w.Code) {
 			ws = append(ws, w)
 		}
 	}
@@ -560,6 +580,10 @@ func warningToAPI(w store.Warning) gen.DraftWarning {
 		out.Message = fmt.Sprintf("The attachment %s is of a type that can run programs or hide other content.", w.Value)
 	case warnSender:
 		out.Message = fmt.Sprintf("The sender of the original message, %s, is not verified.", w.Value)
+	case warnSimulated:
+		out.Message = fmt.Sprintf("The original message was simulated with a key: %s did not send it.", w.Value)
+	case warnFirst:
+		out.Message = fmt.Sprintf("The original message is the first contact with %s.", w.Value)
 	case warnLink:
 		out.Message = fmt.Sprintf("A link leads to %s.", w.Value)
 	default:

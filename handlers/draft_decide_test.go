@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -213,6 +214,76 @@ func TestDraftEventsAndRepeats(t *testing.T) {
 		if n := s.outbound(t); n != 1 {
 			t.Errorf("%d messages were sent", n)
 		}
+	})
+}
+
+// Nobody sent a simulated message, so no live message answers it or forwards it, by any
+// way to send. What a test key sends is simulated too.
+func TestSimulatedMessagesAreNotAnsweredLive(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, p := range []store.SendPolicy{store.PolicyOpen, store.PolicyReplyOnly, store.PolicyApproval} {
+			in := s.newInbox(t)
+			test, live := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest })), s.newKey(t, scopes("read", "send"), onlyInboxes(in.ID))
+			real := s.receive(t, in, "From: ceo@corp.example\nMessage-ID: <real@corp.example>\nSubject: Hi")
+			made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"raw":"From: CEO Jane <ceo@corp.example>\nMessage-ID: <fake@corp.example>\nSubject: Go\n\nApproved by me."}`, as(live)).
+				want(t, http.StatusCreated)
+			out := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"ceo@corp.example","subject":"s","text":"t"}`, test).want(t, http.StatusCreated)
+			s.setPolicy(t, in, p)
+			for _, source := range []string{made.str(t, "id"), out.str(t, "id")} {
+				for call, body := range map[string]string{"/reply": `{"text":"t","cc":["ceo@corp.example"]}`, "/forward": `{"to":"ceo@corp.example"}`} {
+					path := "/v1/messages/" + source + call
+					s.do(t, http.MethodPost, path, body, as(live)).wantError(t, http.StatusConflict, "test_mode_mismatch message_id")
+					s.do(t, http.MethodPost, path, body, as(s.key)).wantError(t, http.StatusConflict, "test_mode_mismatch message_id")
+					if res := s.do(t, http.MethodPost, path, body, test); res.status != http.StatusCreated && res.status != http.StatusAccepted {
+						t.Errorf("%s by a test key: %d %s", call, res.status, res.body)
+					}
+				}
+				for tool, more := range map[string]string{"reply": `"text":"t"`, "forward": `"to":["ceo@corp.example"]`} {
+					if done, err := s.callTool(t.Context(), t, live, tool, `{"message_id":"`+source+`",`+more+`}`); err != nil || done != "test_mode_mismatch" {
+						t.Errorf("MCP %s: %s, %v", tool, done, err)
+					}
+				}
+			}
+			letter := "From: " + in.Address + "\nTo: ceo@corp.example\nSubject: s\n"
+			for _, header := range []string{
+				"In-Reply-To: <fake@corp.example>\n", "References: <real@corp.example> <fake@corp.example>\n", "in-reply-to: x <fake@corp.example>\n",
+				"In-Reply-To: " + out.str(t, "rfc_message_id") + "\n", "In-Reply-To: <fake@corp.example>\nX-Postroom-Tag: a=b\n",
+			} {
+				s.refuses(t, live, letter+header, "test_mode_mismatch", "ceo@corp.example")
+			}
+			s.submits(t, live, letter+"In-Reply-To: <real@corp.example>\n", "ceo@corp.example")
+			// A real message with the same Message-ID is what the header means.
+			s.receive(t, in, "From: ceo@corp.example\nMessage-ID: <fake@corp.example>\nSubject: Hi")
+			s.submits(t, live, letter+"In-Reply-To: <fake@corp.example>\n", "ceo@corp.example")
+			s.do(t, http.MethodPost, "/v1/messages/"+real.ID+"/reply", `{"text":"t"}`, as(live))
+			for _, to := range s.texts(t, `SELECT m.subject FROM messages m WHERE m.inbox_seq = $1 AND m.direction = 'out' AND NOT m.test_mode`, in.Seq) {
+				if to == "Re: Go" || to == "Fwd: Go" {
+					t.Errorf("%q was sent", to)
+				}
+			}
+		}
+	}, withMCP)
+}
+
+// A live draft of an earlier version that answers a simulated message is not sent.
+func TestOldDraftOfASimulatedMessageIsNotSent(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ceo@corp.example"}`).want(t, http.StatusCreated).str(t, "id")
+		d, err := s.store.CreateDraft(t.Context(), store.NewDraft{Draft: store.Draft{
+			AccountID: s.account, InboxID: in.ID, Kind: store.DraftReply, SourceID: &made, CreatedBy: "key_1",
+			Addresses: store.JSON[mail.Addresses]{V: mail.Addresses{To: []mail.Address{{Email: "eve@out.example"}}}}, Content: &store.DraftContent{Text: "t"},
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/send", "").wantError(t, http.StatusConflict, "test_mode_mismatch")
+		if n := s.outbound(t); n != 0 {
+			t.Errorf("%d messages were sent", n)
+		}
+		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/reject", "").want(t, http.StatusOK)
 	})
 }
 

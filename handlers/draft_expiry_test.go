@@ -185,7 +185,7 @@ func TestExpiresIn(t *testing.T) {
 // Two nodes that act at once, while people approve and edit, decide each draft once.
 func TestDraftExpiresOnce(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
 		s.database = cfg.Database
 		nodes := []*server{s, s}

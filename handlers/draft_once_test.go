@@ -17,7 +17,7 @@ import (
 func TestManyDraftCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const calls = 50
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))}
 		s := nodes[0]
 		s.database = cfg.Database

@@ -13,7 +13,7 @@ import (
 // error. On PostgreSQL they use two nodes.
 func TestDecisionsRace(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		s := newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))
 		s.database = cfg.Database
 		other := s

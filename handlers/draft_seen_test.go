@@ -102,7 +102,7 @@ func TestOldDraftIsSeenAgain(t *testing.T) {
 	})
 }
 
-// Amounts, risky files and an unverified sender are warned of. An edit checks the
+// Amounts, risky files and where the original came from are warned of. An edit checks the
 // amounts again and keeps the rest.
 func TestUnusualDraftsWarn(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestUnusualDraftsWarn(t *testing.T) {
 			auth *mail.AuthResult
 			want []string
 		}{
-			{nil, []string{`unverified_sender ann@out.example <nil>`}},
+			{nil, []string{`unverified_sender ann@out.example <nil>`, `first_contact ann@out.example <nil>`}},
 			{&mail.AuthResult{SPF: "fail", DKIM: "none", DMARC: "fail"}, []string{`unverified_sender ann@out.example <nil>`}},
 			{&mail.AuthResult{SPF: "none", DKIM: "pass", DMARC: "pass"}, nil},
 			{&mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass"}, nil},
@@ -129,5 +129,19 @@ func TestUnusualDraftsWarn(t *testing.T) {
 			edited := s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"It is 80 EUR. The 3 chairs of room 12 stay."}`).want(t, http.StatusOK)
 			wantWarnings(t, edited, append(slices.Clone(tt.want), `amount 80 EUR <nil>`, files)...)
 		}
+		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
+		made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"Ceo <ceo@corp.example>","text":"Approved"}`).want(t, http.StatusCreated)
+		d := s.do(t, http.MethodPost, "/v1/messages/"+made.str(t, "id")+"/reply", `{"text":"t"}`, test).want(t, http.StatusAccepted)
+		wantWarnings(t, d, `simulated_original ceo@corp.example <nil>`)
+		// Simulated mail and mail in other inboxes make nobody known, and who was written to is.
+		m := s.receive(t, in, "From: ceo@corp.example\nSubject: Hi")
+		d = s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/forward", `{"to":"ann@out.example"}`).want(t, http.StatusAccepted)
+		wantWarnings(t, d, `unverified_sender ceo@corp.example <nil>`, `first_contact ceo@corp.example <nil>`)
+		s.setPolicy(t, in, store.PolicyOpen)
+		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"Bob@out.example","subject":"s","text":"t"}`).want(t, http.StatusCreated)
+		s.setPolicy(t, in, store.PolicyApproval)
+		m = s.receive(t, in, "From: bob@out.example\nSubject: Hi")
+		d = s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusAccepted)
+		wantWarnings(t, d, `unverified_sender bob@out.example <nil>`)
 	})
 }

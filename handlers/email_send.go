@@ -271,7 +271,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	if err != nil {
 		return none, err
 	}
-	if !wholeDomain && isReserved(name) {
+	if !wholeDomain && mail.IsRole(name) {
 		return none, errSender("uses a name that is reserved for the operator of the shared mail domain")
 	}
 	in, err := a.store.InboxAt(ctx, a.domainOwner(k, domain), name+"@"+domain)
@@ -283,11 +283,18 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		if !wholeDomain {
 			return none, errSender("must be the address of an inbox of this account, because it is on the shared mail domain")
 		}
+		if domain == a.cfg.MailDomain {
+			holder, err := a.store.FreedBy(ctx, name+"@"+domain)
+			if err == nil && holder != 0 && holder != k.AccountID {
+				err = errBelonged
+			}
+			return none, err
+		}
 		return none, nil
 	case err != nil:
 		return none, err
 	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
-		return none, errSender("belongs or belonged to an inbox, so this account cannot send from it")
+		return none, errBelonged
 	case httpapi.Visible(k) != nil && !slices.Contains(httpapi.Visible(k), in.ID):
 		return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	}
@@ -301,6 +308,11 @@ func (a *API) hasWholeDomain(ctx context.Context, accountID int64, domain string
 	if domain != a.cfg.MailDomain {
 		return true, nil
 	}
+	return a.isFirstAccount(ctx, accountID)
+}
+
+// isFirstAccount reports whether an account is the first of the installation.
+func (a *API) isFirstAccount(ctx context.Context, accountID int64) (bool, error) {
 	first := a.firstAccount.Load()
 	if first == 0 { // read once: accounts are never deleted
 		account, err := a.store.FirstAccount(ctx)
@@ -322,6 +334,8 @@ func cutAddress(email string) (local, domain string) {
 func errSender(reason string) error {
 	return &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "from", Message: "from " + reason}
 }
+
+var errBelonged = errSender("belongs or belonged to an inbox, so this account cannot send from it")
 
 // parts are the content fields of an email request.
 type parts struct {

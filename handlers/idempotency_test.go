@@ -243,7 +243,7 @@ func TestSubmissionOfADeletedMessage(t *testing.T) {
 func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const calls = 100
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), storetest.NewClock(begin))}
 		s := nodes[0]
 		if s.store.Engine() == string(storetest.PostgreSQL) {
@@ -273,7 +273,7 @@ func TestManyCallsAtOnceHaveOneEffect(t *testing.T) {
 // error from the other node.
 func TestEqualCallsAtTheLimitOfThePlan(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
 		nodes := []*server{newServer(t, storetest.OpenConfig(t, cfg), clock)}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
@@ -20,10 +19,6 @@ var errNoInbox = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCode
 var _ gen.InboxesHandler = (*API)(nil)
 
 const defaultRetentionDays = 7
-
-// isReserved reports whether a local part belongs to the operator, or to our return
-// paths.
-func isReserved(local string) bool { return mail.IsRole(local) || local == feedback.ReturnName }
 
 // domainOwner is the owner of a domain's addresses for the store: the account of the
 // key, or 0 for the domain that all accounts share.
@@ -56,11 +51,14 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 		in.Name = randomName(a)
 	}
 	in.Address, in.OnOwnDomain = in.Name+"@"+in.Domain, in.Domain != a.cfg.MailDomain
-	if err := checkAddress(in); err != nil {
+	if len(in.Address) > 254 {
+		return nil, httpapi.Invalid("name", "results in an address of more than 254 characters")
+	}
+	if err := a.checkReserved(ctx, "name", in.Name, in.OnOwnDomain); err != nil {
 		return nil, err
 	}
 	in.Aliases.V, in.CatchAll = foldAliases(req.Aliases), req.CatchAll.Or(false)
-	if err := a.checkAddresses(k, store.Inbox{}, in); err != nil {
+	if err := a.checkAddresses(ctx, store.Inbox{}, in); err != nil {
 		return nil, err
 	}
 	in.DisplayName = nilOrText(req.DisplayName)
@@ -82,11 +80,8 @@ var strictness = map[store.SendPolicy]int{store.PolicyOpen: 0, store.PolicyReply
 // admin. Otherwise a restricted key could lift its own restriction and then
 // remove what it sent.
 func checkPolicyChange(k store.Key, before, after store.Inbox) error {
-	if err := checkLimitsChange(k, before.Bounds(), after.Bounds()); err != nil || httpapi.HasScope(k.Scopes.V, "admin") {
+	if err := checkLimitsChange(k, before.Bounds(), after.Bounds()); err != nil || isAdmin(k) {
 		return err
-	}
-	if limit := before.Bounds().Looser(after.Bounds()); limit != "" {
-		return errNeedsAdmin("limits", "raising limits.%s needs the scope admin", limit)
 	}
 	if strictness[after.SendPolicy] < strictness[before.SendPolicy] {
 		return errNeedsAdmin("send_policy", "loosening send_policy from %s to %s needs the scope admin", before.SendPolicy, after.SendPolicy)
@@ -106,13 +101,18 @@ func errNeedsAdmin(param, format string, args ...any) error {
 	}
 }
 
-// checkAddress refuses reserved names and addresses that are too long.
-func checkAddress(in store.Inbox) error {
-	if isReserved(in.Name) {
-		return httpapi.Invalid("name", "is reserved")
-	}
-	if len(in.Address) > 254 {
-		return httpapi.Invalid("name", "results in an address of more than 254 characters")
+// checkReserved refuses a local part that the caller may not give to an inbox.
+func (a *API) checkReserved(ctx context.Context, param, local string, onOwnDomain bool) error {
+	switch mail.Reserved(local, !onOwnDomain) {
+	case mail.ForOperator:
+		return httpapi.Invalid(param, "%s is reserved for the operator", local)
+	case mail.ForFirstAccount:
+		k := httpapi.Caller(ctx)
+		first, err := a.isFirstAccount(ctx, k.AccountID)
+		if err != nil || first && isAdmin(k) {
+			return err
+		}
+		return httpapi.Invalid(param, "%s is reserved on %s: only a key of the first account with the scope admin can use it", local, a.cfg.MailDomain)
 	}
 	return nil
 }
@@ -125,19 +125,21 @@ func foldAliases(aliases []gen.LocalPart) []string {
 // checkAddresses refuses further addresses that the inbox may not have. A key with
 // inbox_ids may not add any, as it may not create inboxes: it would read mail that is
 // meant for others.
-func (a *API) checkAddresses(k store.Key, before, after store.Inbox) error {
-	seen := map[string]bool{after.Name: true}
+func (a *API) checkAddresses(ctx context.Context, before, after store.Inbox) error {
+	k, seen := httpapi.Caller(ctx), map[string]bool{after.Name: true}
 	for i, alias := range after.Aliases.V {
 		param := fmt.Sprintf("aliases[%d]", i)
 		switch added := !slices.Contains(before.Aliases.V, alias); {
-		case isReserved(alias):
-			return httpapi.Invalid(param, "%s is reserved", alias)
 		case len(alias)+1+len(after.Domain) > 254:
 			return httpapi.Invalid(param, "results in an address of more than 254 characters")
 		case seen[alias]:
 			return httpapi.Invalid(param, "%s is already an address of this inbox", alias)
 		case added && httpapi.Visible(k) != nil:
 			return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot add aliases"), param)
+		case added:
+			if err := a.checkReserved(ctx, param, alias, after.OnOwnDomain); err != nil {
+				return err
+			}
 		}
 		seen[alias] = true
 	}
@@ -228,7 +230,7 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 			in.Aliases.V = foldAliases(req.Aliases)
 		}
 		patch(&in.CatchAll, req.CatchAll)
-		if err := a.checkAddresses(k, before, *in); err != nil {
+		if err := a.checkAddresses(ctx, before, *in); err != nil {
 			return err
 		}
 		if err := checkPolicyChange(k, before, *in); err != nil {

@@ -54,6 +54,21 @@ func TestInboxAddresses(t *testing.T) {
 		narrow := as(s.newKey(t, onlyInboxes(id)))
 		patch(id, `{"aliases":["orders","more"]}`, narrow).wantError(t, http.StatusForbidden, "insufficient_scope aliases[1]")
 		patch(id, `{"aliases":["orders"]}`, narrow).want(t, http.StatusOK)
+
+		// A removed alias of the shared domain, and one of a deleted inbox, stay with the
+		// account: another account neither receives nor sends mail there.
+		create(`{"name":"sales"}`, other).wantError(t, http.StatusConflict, "address_taken name")
+		create(`{"name":"c","aliases":["sales"]}`, other).wantError(t, http.StatusConflict, "address_taken aliases[0]")
+		patch(create(`{"aliases":["passing"]}`, other).want(t, http.StatusCreated).str(t, "id"), `{"aliases":[]}`, other).want(t, http.StatusOK)
+		gone := create(`{"name":"gone","aliases":["lost"]}`, other).want(t, http.StatusCreated).str(t, "id")
+		s.do(t, http.MethodDelete, "/v1/inboxes/"+gone, "", other).want(t, http.StatusOK)
+		for _, name := range []string{"passing", "lost", "gone"} {
+			create(`{"name":"`+name+`"}`).wantError(t, http.StatusConflict, "address_taken name")
+			create(`{"aliases":["`+name+`"]}`).wantError(t, http.StatusConflict, "address_taken aliases[0]")
+			s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+name+`@`+mailDomain+`","to":"x@out.example","subject":"s","text":"t"}`).
+				wantError(t, http.StatusForbidden, "domain_not_verified from")
+		}
+		create(`{"aliases":["passing","lost"]}`, other).want(t, http.StatusCreated)
 		create(`{"name":"later"}`).want(t, http.StatusCreated) // was removed
 
 		all := create(`{"name":"all","domain":"ann.example","catch_all":true,"aliases":["sales"]}`).want(t, http.StatusCreated)

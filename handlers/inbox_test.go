@@ -10,6 +10,7 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 func TestCreateInbox(t *testing.T) {
@@ -121,14 +122,72 @@ func manyKeys(n int) string {
 	return "{" + strings.Join(keys, ",") + "}"
 }
 
+// TestReservedNames asks for reserved names as names and as aliases. Those that
+// certificate authorities write to are reserved on every domain, those of the service on
+// the shared domain. The first account's admin keys may have the others.
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for _, name := range []string{
-			"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster",
-		} {
-			s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"`+name+`"}`).wantError(t, http.StatusBadRequest, "invalid_request name")
+	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
+		admin, agent := as(s.key), as(s.newKey(t, scopes("send", "read")))
+		d := s.newDomain(t, "ann.example")
+		zone.publish(d, "OWNERSHIP", "DKIM")
+		s.verify(t, d.ID)
+		second := storetest.Account(t, s.store).Seq
+		others := as(s.newKey(t, func(k *store.Key) { k.AccountID = second }))
+		holder := s.do(t, http.MethodPost, "/v1/inboxes", `{}`, others).want(t, http.StatusCreated).str(t, "id")
+		ask := func(name, domain string, by option) (named, aliased response) {
+			in := s.do(t, http.MethodPost, "/v1/inboxes", `{"domain":"`+domain+`"}`, by).want(t, http.StatusCreated).str(t, "id")
+			aliased = s.do(t, http.MethodPatch, "/v1/inboxes/"+in, `{"aliases":["`+name+`"]}`, by)
+			if aliased.status == http.StatusOK { // free it for the name
+				s.do(t, http.MethodPatch, "/v1/inboxes/"+in, `{"aliases":[]}`, by).want(t, http.StatusOK)
+			}
+			return s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"`+name+`","domain":"`+domain+`"}`, by), aliased
 		}
+		refused := func(name, domain string, by option) {
+			t.Helper()
+			named, aliased := ask(name, domain, by)
+			named.wantError(t, http.StatusBadRequest, "invalid_request name")
+			aliased.wantError(t, http.StatusBadRequest, "invalid_request aliases[0]")
+		}
+		allowed := func(name, domain string, by option) {
+			t.Helper()
+			named, aliased := ask(name, domain, by)
+			aliased.want(t, http.StatusOK)
+			named.want(t, http.StatusCreated)
+		}
+		for _, name := range []string{
+			"postmaster", "abuse", "mailer-daemon", "hostmaster", "noreply", "no-reply", "admin", "root", "security", "webmaster", "bounce",
+			"administrator", "ssladmin", "ssladministrator", "sslwebmaster", "Administrator",
+		} {
+			for _, by := range []option{admin, agent, others} {
+				refused(name, mailDomain, by)
+			}
+			refused(name, "ann.example", admin)
+		}
+		for _, name := range []string{"mailerdaemon", "bounces", "dmarc", "tlsrpt", "tls-reports", "noc", "dns"} {
+			for _, by := range []option{admin, agent, others} {
+				refused(name, mailDomain, by)
+			}
+			allowed(name, "ann.example", agent)
+		}
+		for _, name := range []string{"is", "it", "mis", "info", "support"} {
+			refused(name, mailDomain, agent)
+			refused(name, mailDomain, others)
+			allowed(name, mailDomain, admin)
+			allowed(name, "ann.example", agent)
+		}
+
+		// An inbox that has one of them keeps it when it changes.
+		if _, err := s.store.UpdateInbox(t.Context(), second, holder, func(in *store.Inbox) error {
+			in.Aliases.V = []string{"administrator"}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+holder, `{"display_name":"B"}`, others).want(t, http.StatusOK)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+holder, `{"aliases":["administrator","orders"]}`, others).want(t, http.StatusOK)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+holder, `{"aliases":[]}`, others).want(t, http.StatusOK)
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+holder, `{"aliases":["administrator"]}`, others).wantError(t, http.StatusBadRequest, "invalid_request aliases[0]")
 	})
 }
 

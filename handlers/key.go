@@ -22,7 +22,7 @@ func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.Api
 		return nil, err
 	}
 	by := httpapi.Caller(ctx)
-	if err := refuseWider(by, k); err != nil {
+	if err := checkReach(by, k, "create"); err != nil {
 		return nil, err
 	}
 	if !isAdmin(by) {
@@ -75,17 +75,42 @@ func (a *API) UpdateApiKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.Upd
 		if err := checkBound(by, *k); err != nil {
 			return err
 		}
-		before := k.Bounds()
 		patch(&k.Name, req.Name)
 		if req.Limits.Set {
+			if err := checkKeyLimits(by, *k, limitsFromAPI(req.Limits)); err != nil {
+				return err
+			}
 			k.Limits = limitsFromAPI(req.Limits)
-		}
-		if err := checkLimitsChange(by, before, k.Bounds()); err != nil {
-			return err
 		}
 		return checkName("name", &k.Name)
 	})
 	return result(k, err, sure(keyToAPI))
+}
+
+// checkKeyLimits refuses limits that by may not give to k. A limit of 0 ends the sending of
+// a key, so that it takes as much as revoking the key.
+func checkKeyLimits(by, k store.Key, limits *store.JSON[store.Limits]) error {
+	after := k
+	after.Limits = limits
+	if err := checkLimitsChange(by, k.Bounds(), after.Bounds()); err != nil {
+		return err
+	}
+	if httpapi.Visible(by) != nil && k.Bounds().Looser(after.Bounds()) != "" {
+		return errNeedsAdmin("limits", "a key with inbox_ids cannot raise limits of keys")
+	}
+	return checkAuthority(by, k, "limit")
+}
+
+// checkAuthority refuses what ends the use of k, unless by could have created k or is k
+// itself. An admin key does so from its addresses and until it expires.
+func checkAuthority(by, k store.Key, verb string) error {
+	if by.ID == k.ID {
+		return nil
+	}
+	if isAdmin(by) {
+		by.AllowedIPs.V, by.ExpiresAt = nil, nil
+	}
+	return checkReach(by, k, verb)
 }
 
 // checkBound refuses a change of k by a key with inbox_ids that reaches less.
@@ -105,10 +130,13 @@ func (a *API) UpdateKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.Update
 func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.DeletedApiKey, error) {
 	by := httpapi.Caller(ctx)
 	k, err := a.store.Key(ctx, by.AccountID, p.APIKeyID)
-	if err == nil {
-		err = checkBound(by, k)
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err := checkBound(by, k); err != nil {
+		return nil, err
+	}
+	if err := checkAuthority(by, k, "revoke"); err != nil {
 		return nil, err
 	}
 	if err := a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID); err != nil {
@@ -162,14 +190,15 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 	return k, nil
 }
 
-// refuseWider prevents a key from creating a key with more access than its own. A key
-// with limits creates none, because each key has a budget of its own.
-func refuseWider(by, k store.Key) error {
+// checkReach refuses what the verb says to a key that has less access than k. A key with
+// limits creates no keys, because each key has a budget of its own.
+func checkReach(by, k store.Key, verb string) error {
 	wider := func(what string) error {
-		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key cannot make a key that reaches further than itself: "+what)
+		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key cannot "+verb+" a key that reaches further than itself: "+what)
 	}
 	if !by.Bounds().None() {
-		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key has limits, and a key with limits cannot create keys: use a key without limits")
+		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
+			"this key has limits, and a key with limits cannot "+verb+" keys: use a key without limits")
 	}
 	for _, s := range k.Scopes.V {
 		if !mayGrant(by.Scopes.V, s) {

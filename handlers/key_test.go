@@ -200,6 +200,73 @@ func TestRevokeKey(t *testing.T) {
 	})
 }
 
+// A key revokes and limits only keys that it could have created, and raises no limits
+// without the scope admin.
+func TestKeyChangesNoKeyWithMoreRights(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		one, two := s.newInbox(t), s.newInbox(t)
+		expires := store.NewTime(begin.Add(24 * time.Hour))
+		until := func(k *store.Key) { k.ExpiresAt = &expires }
+		manager := scopes("keys:manage", "read")
+		type edits []func(*store.Key)
+		for _, tt := range []struct {
+			name   string
+			by, of edits
+			want   int
+		}{
+			{"the first key", edits{scopes("keys:manage")}, edits{scopes("*")}, 403},
+			{"a key with another scope", edits{scopes("keys:manage")}, edits{scopes("send")}, 403},
+			{"an admin key", edits{manager}, edits{scopes("admin")}, 403},
+			{"a key with fewer scopes", edits{manager}, edits{scopes("emails:read")}, 200},
+			{"a key of all inboxes", edits{manager, onlyInboxes(one.ID)}, edits{scopes("read")}, 403},
+			{"a key of another inbox", edits{manager, onlyInboxes(one.ID)}, edits{scopes("read"), onlyInboxes(one.ID, two.ID)}, 403},
+			{"a key of its inbox", edits{manager, onlyInboxes(one.ID)}, edits{scopes("read"), onlyInboxes(one.ID)}, 200},
+			{"a live key, by a test key", edits{scopes("*"), func(k *store.Key) { k.Mode = store.KeyTest }}, edits{scopes("read")}, 403},
+			{"a key of every address", edits{manager, ips("127.0.0.0/8")}, edits{scopes("read")}, 403},
+			{"a key for ever", edits{manager, until}, edits{scopes("read")}, 403},
+			{"a key of every address and for ever, by an admin key", edits{scopes("admin"), ips("127.0.0.0/8"), until}, edits{scopes("*")}, 200},
+			{"any key, by a key with limits", edits{scopes("*"), limitedKey(`{"sends_per_day":1}`, t)}, edits{scopes("read")}, 403},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				by, secret := as(s.newKey(t, tt.by...)), s.newKey(t, tt.of...)
+				path := "/" + s.keyID(t, secret)
+				for _, door := range doors {
+					res := s.do(t, http.MethodPatch, door+path, `{"limits":{"sends_per_day":0}}`, by).want(t, tt.want)
+					if tt.want == http.StatusForbidden {
+						res.wantError(t, tt.want, "insufficient_scope")
+						s.do(t, http.MethodDelete, door+path, "", by).wantError(t, tt.want, "insufficient_scope")
+					}
+				}
+				if res := s.do(t, http.MethodGet, "/v1/usage", "", as(secret)); res.status == http.StatusUnauthorized {
+					t.Error("the key is revoked")
+				}
+				if tt.want == http.StatusOK {
+					s.do(t, http.MethodDelete, doors[0]+path, "", by).want(t, tt.want)
+				}
+			})
+		}
+
+		// A key that runs out of use may end itself.
+		limited := s.newKey(t, limitedKey(`{"sends_per_day":1}`, t), scopes("keys:manage"))
+		s.do(t, http.MethodDelete, "/v1/keys/"+s.keyID(t, limited), "", as(limited)).want(t, http.StatusOK)
+
+		// Limits are raised by admin keys without inbox_ids.
+		sender := s.newKey(t, limitedKey(`{"sends_per_day":5}`, t), scopes("read"), onlyInboxes(one.ID))
+		path := "/v1/keys/" + s.keyID(t, sender)
+		for _, by := range []option{
+			as(s.newKey(t, manager)), as(s.newKey(t, manager, onlyInboxes(one.ID))), as(s.newKey(t, scopes("*"), onlyInboxes(one.ID))),
+		} {
+			for _, limits := range []string{`null`, `{}`, `{"sends_per_day":6}`, `{"sends_per_hour":5}`} {
+				s.do(t, http.MethodPatch, path, `{"limits":`+limits+`}`, by).wantError(t, http.StatusForbidden, "insufficient_scope limits")
+			}
+			s.do(t, http.MethodPatch, path, `{"limits":{"sends_per_day":5},"name":"n"}`, by).want(t, http.StatusOK)
+		}
+		s.do(t, http.MethodPatch, path, `{"limits":null}`, as(s.newKey(t, scopes("admin")))).want(t, http.StatusOK).wantAt(t, "limits", `null`)
+	})
+}
+
 // Each key has a budget of its own, so that a key with limits must not create keys.
 func TestKeyWithLimitsCreatesNoKeys(t *testing.T) {
 	t.Parallel()
@@ -236,7 +303,7 @@ type family struct{ secrets, ids [3]string }
 func (s *server) newFamily(t *testing.T) family {
 	t.Helper()
 	f := family{}
-	f.secrets[0] = s.newKey(t, scopes("emails:send", "keys:manage", "webhooks:manage"))
+	f.secrets[0] = s.newKey(t, scopes("emails:send", "read", "keys:manage", "webhooks:manage"))
 	f.ids[0] = s.keyID(t, f.secrets[0])
 	for i := range 2 {
 		f.secrets[i+1], f.ids[i+1] = s.createKey(t, as(f.secrets[i]))
@@ -247,7 +314,7 @@ func (s *server) newFamily(t *testing.T) family {
 // createKey creates a key over the API.
 func (s *server) createKey(t *testing.T, opts ...option) (secret, id string) {
 	t.Helper()
-	made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"n","scopes":["emails:send","keys:manage","webhooks:manage"]}`, opts...).want(t, http.StatusCreated)
+	made := s.do(t, http.MethodPost, "/v1/keys", `{"name":"n","scopes":["emails:send","read","keys:manage","webhooks:manage"]}`, opts...).want(t, http.StatusCreated)
 	return made.str(t, "key"), made.str(t, "id")
 }
 

@@ -28,7 +28,7 @@ var sharedLengths = []int{0, 10, 20, 30, 40}
 // One of ten runs may differ by chance: two do so in 4 of 1,000 cases.
 func TestTimeDoesNotTellAKey(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			st := storetest.Open(t, e)
 			account := storetest.Account(t, st).Seq

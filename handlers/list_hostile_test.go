@@ -112,7 +112,7 @@ func TestHostileSearchesAreLiteral(t *testing.T) {
 	asked := hostileQueries()
 	var mu sync.Mutex
 	t.Run("ask", func(t *testing.T) {
-		for _, e := range storetest.Engines() {
+		for _, e := range storetest.Both() {
 			t.Run(string(e), func(t *testing.T) {
 				t.Parallel()
 				clock := storetest.NewClock(begin)
@@ -145,7 +145,7 @@ func TestHostileSearchesAreLiteral(t *testing.T) {
 				want = append(want, m.subject)
 			}
 		}
-		for _, e := range storetest.Engines() {
+		for _, e := range storetest.Both() {
 			if d := cmp.Diff(strings.Join(want, "|"), found[e][i]); d != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", e, q.params.Encode(), d)
 			}

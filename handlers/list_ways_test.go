@@ -195,11 +195,14 @@ func TestListsCannotBeBypassed(t *testing.T) {
 			try("mail from "+from, "/v1/inboxes/"+in.ID+"/simulate", `{"from":`+text(from)+`}`, as(s.key))
 		}
 		n++
-		held := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"a@odd.example","subject":"SecretWord 123456","text":"Your code is 123456"}`).
-			want(t, http.StatusCreated).str(t, "id")
+		asked := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"a@odd.example","subject":"SecretWord 123456","text":"Your code is 123456"}`).
+			want(t, http.StatusCreated)
+		held := asked.str(t, "id")
 		for _, path := range []string{
 			messages, "/v1/messages", "/v1/messages?q=SecretWord", "/v1/inboxes/" + in.ID + "/threads", "/v1/events", messages + "/wait?timeout=1&has=code",
 			"/v1/messages/" + held, "/v1/messages/" + held + "?view=code", "/v1/messages/" + held + "/raw",
+			"/v1/threads/" + asked.str(t, "thread_id"), "/v1/messages?status=received&include=text", "/v1/messages?thread_id=" + asked.str(t, "thread_id"),
+			"/v1/messages?status=quarantined&include=text", "/v1/messages?status=quarantined&q=SecretWord", "/v1/messages?status=quarantined&inbox_id=" + in.ID,
 		} {
 			n++
 			if res := s.do(t, http.MethodGet, path, "", second, broken); strings.Contains(string(res.body), "SecretWord") || strings.Contains(string(res.body), "123456") {
@@ -208,7 +211,23 @@ func TestListsCannotBeBypassed(t *testing.T) {
 		}
 		try("reply to quarantine", "/v1/messages/"+held+"/reply", `{"text":"t"}`, as(s.key))
 		try("release without admin", "/v1/messages/"+held+"/release", "", agent)
-		s.do(t, http.MethodGet, "/v1/messages?status=quarantined", "", second).wantText(t, held)
+		for _, by := range []option{second, agent, as(s.newKey(t, scopes("codes:read", "read")))} {
+			s.do(t, http.MethodGet, "/v1/messages?status=quarantined", "", by).wantError(t, http.StatusForbidden, "insufficient_scope status")
+		}
+		if done, err := s.callTool(t.Context(), t, secondKey, "search_messages", `{"status":"quarantined"}`); err != nil || done != "insufficient_scope" {
+			t.Errorf("a search for quarantine over MCP: %s, %v", done, err)
+		}
+		s.do(t, http.MethodGet, "/v1/messages?status=quarantined", "", as(s.newKey(t, scopes("admin"), onlyInboxes(other.ID)))).want(t, http.StatusOK).wantAt(t, "data", `[]`)
+		s.do(t, http.MethodGet, "/v1/messages?status=quarantined", "").wantText(t, held)
+		at := s.smtp(t, nil)
+		_ = deliverAt(at, "From: a@spam.example\nSubject: SecretWord\n\nt\n", in.Address)
+		for from, want := range map[string]string{"A@odd.example": "quarantined: ", "*@spam.example": "blocked: ", "*@*.spam.example": "not_arrived: "} {
+			call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"diagnose_delivery","arguments":{"inbox_id":"` + in.ID + `","from":"` + from + `"}}}`
+			said := string(s.do(t, http.MethodPost, "/mcp", call, second, broken).want(t, http.StatusOK).body)
+			if !strings.Contains(said, want+"Mail") || strings.Contains(said, "does not filter") || strings.Contains(said, "SecretWord") {
+				t.Errorf("the diagnosis of mail from %q: %s", from, said)
+			}
+		}
 		s.do(t, http.MethodPost, "/v1/messages/"+held+"/release", "").want(t, http.StatusOK)
 		s.do(t, http.MethodGet, messages+"/wait?timeout=1&has=code", "").wantText(t, held)
 

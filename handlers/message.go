@@ -41,6 +41,9 @@ func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesPara
 // ListMessages implements GET /v1/messages.
 func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.MessageList, error) {
 	k := httpapi.Caller(ctx)
+	if p.Status.Value == gen.MessageStatusQuarantined && !httpapi.HasScope(k.Scopes.V, "admin") {
+		return nil, errNeedsAdmin("status", "status=quarantined needs the scope admin, which this key lacks")
+	}
 	f := store.MessageFilter{
 		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.Direction(p.Direction.Or("")),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,

@@ -49,6 +49,43 @@ func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool,
 	return err == nil && owner == accountID, err
 }
 
+// errSimulated returns the error for a live message that answers a simulated one.
+func errSimulated(param, original string) error {
+	return &httpapi.Error{
+		Status: http.StatusConflict, Code: gen.ErrorCodeTestModeMismatch, Param: param,
+		Message: original + " is simulated: only a test key may reply to it or forward it",
+	}
+}
+
+// checkSource refuses a live message that answers or forwards a simulated one: nobody
+// sent that, whatever it says. Submitted mail names the original in its header.
+func (a *API) checkSource(ctx context.Context, s *submission) error {
+	if s.testMode {
+		return nil
+	}
+	if s.source != nil && s.source.TestMode {
+		return errSimulated("message_id", "message "+s.source.ID)
+	}
+	if s.approved != nil && s.approved.SourceID != nil {
+		m, err := a.store.AnyMessage(ctx, s.account, *s.approved.SourceID)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // deleted since
+		case err != nil:
+			return err
+		case m.TestMode:
+			return errSimulated("", "message "+m.ID)
+		}
+	}
+	if s.raw == nil || s.inbox.Seq == 0 {
+		return nil
+	}
+	simulated, err := a.store.SimulatedHeader(ctx, s.inbox.Seq, slices.Concat(s.refs.InReplyTo, s.refs.References))
+	if err == nil && simulated != "" {
+		err = errSimulated("In-Reply-To", "message "+simulated)
+	}
+	return err
+}
+
 // checkPolicy refuses a message that the inbox may not send, even if it was
 // approved.
 func (a *API) checkPolicy(ctx context.Context, s submission) error {

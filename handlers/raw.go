@@ -75,7 +75,7 @@ func (s *Service) Submit(ctx context.Context, key string, ip netip.Addr, m RawMa
 }
 
 func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted, error) {
-	raw, err := readRaw(m)
+	raw, err := a.readRaw(m)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -92,6 +92,9 @@ func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted,
 		operation = gen.SendMessageOperation
 	}
 	if ctx, err = a.Permit(ctx, k, operation); err != nil {
+		return Submitted{}, err
+	}
+	if err := a.checkSenderField(ctx, raw); err != nil {
 		return Submitted{}, err
 	}
 	send := func(ctx context.Context) (any, error) {
@@ -123,10 +126,27 @@ func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted,
 	return Submitted{}, errors.New("unexpected result of a submission")
 }
 
+// checkSenderField refuses a field Sender with an address that the caller may not send
+// from.
+func (a *API) checkSenderField(ctx context.Context, raw *rawMail) error {
+	if raw.Sender == nil || mail.FoldAddress(raw.Sender.Email) == mail.FoldAddress(raw.From.Email) {
+		return nil
+	}
+	_, err := a.sender(ctx, *raw.Sender)
+	if e, ok := errors.AsType[*httpapi.Error](err); ok && e.Param == "from" {
+		as := *e
+		as.Param, as.Message = "sender", "sender "+strings.TrimPrefix(e.Message, "from ")
+		return &as
+	}
+	return err
+}
+
 // rawBudget is the processor time for reading a submitted message.
 const rawBudget = 500 * time.Millisecond
 
-func readRaw(m RawMail) (*rawMail, error) {
+// readRaw reads a submitted message. It removes authentication results in our name
+// (RFC 8601 section 5) or in that of the author: no server has checked the message yet.
+func (a *API) readRaw(m RawMail) (*rawMail, error) {
 	r, err := m.Open()
 	if err != nil {
 		return nil, err
@@ -135,6 +155,9 @@ func readRaw(m RawMail) (*rawMail, error) {
 	if raw.Raw, err = compose.ReadRaw(r); err != nil {
 		return nil, composeError(err)
 	}
+	_, domain := cutAddress(raw.From.Email)
+	ours := []string{a.cfg.Hostname, a.cfg.MailDomain, m.Host, domain}
+	raw.Remove(func(f mime.Field) bool { return forgedResults(f, ours) })
 	whole, err := raw.Reader()
 	if err != nil {
 		return nil, err

@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -77,7 +80,10 @@ func TestSubmitIsSentAsComposed(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		const header = "From: Shop <shop@mail.example>\nTo: Bob <bob@far.example>, list@far.example\nBcc: eve@far.example\nSubject: Hi\n" +
 			"X-Odd:  kept \n\tas it is\nX-Postroom-Tag: flow=welcome\nX-Postroom-Tag: n=1=2\nX-Postroom-Metadata: {\"order\": 7}\n" +
-			"X-Postroom-Category: marketing\nReturn-Path: <x@mail.example>\nMessage-ID: <own@mail.example>\n"
+			"X-Postroom-Category: marketing\nReturn-Path: <x@mail.example>\nSender: Desk <desk@MAIL.example>\n" +
+			"Authentication-Results: mail.example; dmarc=pass\nauthentication-results: (x) MAIL.example. 1;\n\tdmarc=pass\n" +
+			"Authentication-Results: \"mx.in.example\"; dmarc=pass\nAuthentication-Results: mx.far.example; dmarc=pass\n" +
+			"Resent-Sender: ceo@bank.example\nResent-From: ceo@bank.example\nresent-to: a@far.example\nMessage-ID: <own@mail.example>\n"
 		done := s.submits(t, s.key, header, "bob@far.example", "eve@far.example")
 		if !strings.HasPrefix(done.ID, "em_") || done.Held || done.Repeated {
 			t.Fatalf("%+v", done)
@@ -98,9 +104,49 @@ func TestSubmitIsSentAsComposed(t *testing.T) {
 		raw := s.rawText(t, done.ID)
 		trace, rest, _ := strings.Cut(raw, "From: ")
 		want := "From: Shop <shop@mail.example>\r\nTo: Bob <bob@far.example>, list@far.example\r\nSubject: Hi\r\nX-Odd:  kept \r\n\tas it is\r\n" +
-			"Message-ID: <own@mail.example>\r\n\r\nHello from " + t.Name() + ".\r\n"
+			"Sender: Desk <desk@MAIL.example>\r\nAuthentication-Results: mx.far.example; dmarc=pass\r\nMessage-ID: <own@mail.example>\r\n\r\nHello from " + t.Name() + ".\r\n"
 		if "From: "+rest != want || !strings.HasPrefix(trace, "Received: by mx.in.example with ESMTPSA id ") || strings.Count(trace, "\r\nDate: ") != 1 {
 			t.Errorf("sent as\n%q\nwant\n%q", raw, want)
+		}
+	})
+}
+
+// A line over 998 bytes would be folded on the way, which breaks the signature.
+func TestSubmittedLongLinesAreEncoded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		raw, err := os.ReadFile("../internal/mail/testdata/reports/47-long-line.eml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, body, _ := strings.Cut(strings.Replace(string(raw), "shop@cases.example", "shop@mail.example", 1), "\r\n\r\n")
+		submit := func(raw string) (handlers.Submitted, error) {
+			return s.service.Submit(t.Context(), s.key, loopback, handlers.RawMail{
+				MailFrom: "shop@mail.example", RcptTo: []string{"bob@far.example"}, Host: "mx.in.example", With: "ESMTPSA",
+				Open: func() (io.ReadSeeker, error) { return strings.NewReader(raw), nil },
+			})
+		}
+		done, err := submit(header + "\r\n\r\n" + body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := s.rawText(t, done.ID)
+		for line := range strings.SplitSeq(sent, "\r\n") {
+			if len(line) > 998 {
+				t.Errorf("a line of %d bytes: %.80s", len(line), line)
+			}
+		}
+		m, err := mime.Parse(strings.NewReader(sent), mail.DefaultLimits())
+		if want := strings.ReplaceAll(body, "\r\n", "\n"); err != nil || m.HTML != want {
+			t.Errorf("HTML %q, %v, want %q", m.HTML, err, want)
+		}
+		e := s.fields(t, s.do(t, http.MethodGet, "/v1/emails/"+done.ID, ""))
+		if e["html"] != m.HTML {
+			t.Errorf("the email has the HTML %v", e["html"])
+		}
+		_, err = submit(strings.Replace(header, "Content-Type: text/html", "Content-Type: message/rfc822", 1) + "\r\n\r\n" + body)
+		if err == nil || !strings.Contains(err.Error(), "message has a line of more than 998 bytes") {
+			t.Errorf("a message that cannot be encoded: %v", err)
 		}
 	})
 }
@@ -184,6 +230,11 @@ func TestSubmitRefuses(t *testing.T) {
 			{"From: ceo@bank.example <shop@mail.example>\n", "from must have the form"},
 			{"From: <ceo@bank.example> shop@mail.example\n", "from must"},
 			{"From: shop@mail.example (x) <ceo@bank.example>\n", "from must"},
+			{from + "Sender: ceo@bank.example\n", "domain_not_verified: sender must be on"},
+			{from + "Sender: CEO <ceo@bank.example>\nX-Postroom-Template: tpl_none\n", "domain_not_verified: sender must be on"},
+			{from + "Sender: a@mail.example, b@mail.example\n", "sender must have exactly one address"},
+			{from + "Sender: shop@mail.example\nSender: ceo@bank.example\n", "sender must occur once"},
+			{from + "Sender: postmaster@mail.example <ceo@bank.example>\n", "sender must have the form"},
 			{from + "no field\n", "line in its header that is not a header field"},
 			{from + "Subject: a\nSubject: b\n", "subject must occur once"},
 			{from + "X-Postroom-Tag: a\n", "X-Postroom-tag must have the form name=value"},
@@ -196,6 +247,10 @@ func TestSubmitRefuses(t *testing.T) {
 		} {
 			s.refuses(t, s.key, tt.header, tt.want)
 		}
+		mine, theirs := s.newInbox(t), s.newInbox(t)
+		agent := s.newKey(t, scopes("send"), onlyInboxes(mine.ID))
+		s.refuses(t, agent, "From: "+mine.Address+"\nSender: "+theirs.Address+"\n", "insufficient_scope: this key sends from its inboxes only")
+		s.submits(t, agent, "From: "+mine.Address+"\nSender: "+mine.Address+"\n")
 		s.refuses(t, "sk_live_wrong", from, "unauthorized")
 		s.refuses(t, s.newKey(t, func(k *store.Key) { k.Scopes.V = []string{"read"} }), from, "insufficient_scope: this key lacks the scope emails:send")
 		s.refuses(t, s.newKey(t, func(k *store.Key) { k.AllowedIPs.V = []string{"192.0.2.0/24"} }), from, "ip_not_allowed")

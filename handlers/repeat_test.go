@@ -19,7 +19,7 @@ import (
 func TestRepeatedCallHappensOnce(t *testing.T) {
 	t.Parallel()
 	const within = 10 * time.Second
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
 		st := storetest.OpenConfig(t, cfg)

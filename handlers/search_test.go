@@ -190,7 +190,7 @@ func TestExpiredMailIsNotFound(t *testing.T) {
 		s.receive(t, in, "Subject: waiting\n\nred")
 		s.clock.Add(25 * time.Hour)
 		s.receive(t, in, "Subject: fresh\n\nred")
-		if _, err := s.store.ExpireInbox(t.Context(), in.Seq); err != nil {
+		if _, err := s.store.ExpireInbox(t.Context(), in.Seq, store.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

@@ -59,7 +59,7 @@ type server struct {
 	waitContext   atomic.Value // func(context.Context) context.Context, for waits
 }
 
-// each runs test on both engines, each with its own server.
+// each runs test with a server of its own on each of its engines (storetest.Engines).
 func each(t *testing.T, test func(t *testing.T, s *server), edits ...func(*handlers.Config)) {
 	t.Helper()
 	eachStore(t, nil, test, edits...)

@@ -12,6 +12,52 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
+// Characters that only programs see are in no text that the API or MCP returns. The flag
+// of a region consists of such characters, and stays.
+func TestInvisibleCharactersAreRemoved(t *testing.T) {
+	t.Parallel()
+	const flag = "\U0001F3F4\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F"
+	const hidden = "\U000E0049\U000E0067\U000E006E\U000E006F\U000E0072\U000E0065\U000E0001\U000E0100\U000E01EF\U000E0FFF\u115f\u1160\u3164\uffa0\u180e"
+	const said = "Hi" + hidden + " " + flag + "❤\ufe0f\ufe01\ufe02\U000E0100 there" + hidden
+	const want = "Hi " + flag + "❤\ufe0f there"
+	const inHTML = "Hi " + flag + "❤ there"
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		simulate := func(parts string) response {
+			raw := "From: \"" + said + "\" <a@out.example>\nTo: \"" + said + "\" <b@out.example>\nSubject: " + said +
+				"\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n" + parts +
+				"--b\nContent-Type: text/csv\nContent-Disposition: attachment; filename=\"" + said + ".csv\"\n\n1\n--b--\n"
+			body, err := json.Marshal(map[string]string{"raw": raw})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", string(body)).want(t, http.StatusCreated)
+			return s.do(t, http.MethodGet, "/v1/messages/"+m.str(t, "id"), "").want(t, http.StatusOK)
+		}
+		text := simulate("--b\nContent-Type: text/plain; charset=utf-8\n\n" + said + "\n\nOn 1 May, Bob <b@x.example> wrote:\n> " + said + "\n")
+		page := simulate("--b\nContent-Type: text/html; charset=utf-8\n\n<p>" + said + "&#xE0049;&#x3164;</p>\n")
+		for _, m := range []response{text, page} {
+			for _, field := range []string{"subject", "from.name", "to.0.name"} {
+				m.wantAt(t, field, `"`+want+`"`)
+			}
+			m.wantAt(t, "attachments.0.filename", `"`+strings.ReplaceAll(want, "\ufe0f", "")+`.csv"`)
+		}
+		text.wantAt(t, "extracted_text", `"`+want+`"`)
+		text.wantText(t, `"text":"`+want+`\n\nOn 1 May`)
+		page.wantAt(t, "text", `"`+inHTML+`"`)
+		page.wantAt(t, "extracted_text", `"`+inHTML+`"`)
+		page.wantAt(t, "snippet", `"`+inHTML+`"`)
+		for _, m := range []response{text, page} {
+			for _, tool := range []string{`"get_message","arguments":{"message_id":"` + m.str(t, "id") + `"}`, `"search_messages","arguments":{}`, `"list_threads","arguments":{"inbox_id":"` + in.ID + `"}`} {
+				got := string(s.do(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`+tool+`}}`, broken).want(t, http.StatusOK).body)
+				if !strings.Contains(got, flag) || strings.ContainsAny(strings.ReplaceAll(got, flag, ""), hidden+"\ufe01\U000E0100") {
+					t.Errorf("%s: %+q", tool, got)
+				}
+			}
+		}
+	}, withMCP)
+}
+
 func TestSimulateMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -104,11 +150,11 @@ func TestSimulatedMailDoesNotCountAsReceived(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyReplyOnly))
 		m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ann@out.example","subject":"s","text":"t"}`).want(t, http.StatusCreated)
-		path := "/v1/messages/" + m.str(t, "id") + "/reply"
-		s.do(t, http.MethodPost, path, `{"text":"t"}`).wantError(t, http.StatusForbidden, "recipient_not_allowed to[0]")
+		path, send := "/v1/inboxes/"+in.ID+"/messages", `{"to":"ann@out.example","subject":"s","text":"t"}`
+		s.do(t, http.MethodPost, path, send).wantError(t, http.StatusForbidden, "recipient_not_allowed to[0]")
 		test := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
-		s.do(t, http.MethodPost, path, `{"text":"t"}`, test).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/messages/"+m.str(t, "id")+"/reply", `{"text":"t"}`, test).want(t, http.StatusCreated)
 		s.receive(t, in, "From: ann@out.example\nSubject: Really")
-		s.do(t, http.MethodPost, path, `{"text":"t"}`).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, path, send).want(t, http.StatusCreated)
 	})
 }

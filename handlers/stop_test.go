@@ -21,7 +21,7 @@ import (
 // sending resumes.
 func TestStopAppliesToAllNodesAndEntryPoints(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin)
 		cfg.Now = clock.Now
 		s := newServer(t, storetest.OpenConfig(t, cfg), clock, withMCP)

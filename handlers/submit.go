@@ -104,6 +104,9 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
+	if a.isNoticeAddress(s.from.Email) {
+		return nil, errSender("is the address that only the service sends its notices from")
+	}
 	if s.text == "" && s.html == "" && s.raw == nil {
 		return nil, errContentRequired
 	}
@@ -111,10 +114,21 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 		return nil, err
 	}
 	s.testMode = s.testMode || httpapi.Caller(ctx).Mode == store.KeyTest
+	if err := a.checkSource(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := a.checkPolicy(ctx, *s); err != nil {
 		return nil, err
 	}
 	return a.compose(*s)
+}
+
+// isNoticeAddress reports whether the service sends its notices from an address. People
+// trust the links in them.
+func (a *API) isNoticeAddress(email string) bool {
+	local, domain := cutAddress(email)
+	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
+	return name == mail.NoticeName && domain == a.cfg.MailDomain && !a.cfg.AnySender
 }
 
 // maxRecipients limits the addresses of a field. The contract limits requests;
@@ -156,7 +170,7 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	if s.approved == nil {
 		stored, err = a.store.Enqueue(ctx, m, response)
 	} else {
-		if a.cfg.Undo > 0 {
+		if a.cfg.Undo > 0 && httpapi.IsPerson(httpapi.Caller(ctx)) {
 			m.Delay = a.cfg.Undo + store.UndoMargin
 		}
 		stored, err = a.store.SendDraft(ctx, m, store.Approval{

@@ -77,7 +77,7 @@ func TestThreadsOfWhatIsDeleted(t *testing.T) {
 		m := s.receive(t, in, "Subject: Offer")
 		thread := "/v1/inboxes/" + in.ID + "/threads/" + m.ThreadID
 		s.clock.Add(25 * time.Hour)
-		if _, err := s.store.ExpireInbox(t.Context(), in.Seq); err != nil {
+		if _, err := s.store.ExpireInbox(t.Context(), in.Seq, store.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		got := s.do(t, http.MethodGet, thread, "").want(t, http.StatusOK)

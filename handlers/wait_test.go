@@ -335,7 +335,8 @@ func (s *server) parks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, served := httpserver.New(s.countWaits(s.service), nil, slog.New(slog.NewTextHandler(t.Output(), nil))), make(chan error, 1)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	server, served := httpserver.New(s.countWaits(s.service), httpserver.NewConns(httpserver.Limits{}, log), nil, log), make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
 		s.web.Client().CloseIdleConnections()

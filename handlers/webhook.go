@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -39,8 +41,8 @@ func (a *API) webhookOf(ctx context.Context, id string) (store.Webhook, error) {
 	if err != nil {
 		return w, err
 	}
-	if !w.SeenBy(httpapi.Visible(k)) {
-		return store.Webhook{}, fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
+	if err := stillSeen(k, &w); err != nil {
+		return store.Webhook{}, err
 	}
 	return w, nil
 }
@@ -52,6 +54,9 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	}
 	k := httpapi.Caller(ctx)
 	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
+	if err := checkReads(k, w, "events"); err != nil {
+		return nil, err
+	}
 	inboxIDs, _, err := a.webhookInboxes(ctx, req.InboxIds)
 	if err != nil {
 		return nil, err
@@ -68,6 +73,29 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret,
 	}, nil
+}
+
+// checkReads refuses an endpoint that receives events whose content the key may not read.
+// param is the field of the request that says so, or empty.
+func checkReads(k store.Key, w store.Webhook, param string) error {
+	for _, events := range []struct{ about, scope string }{{"message", "read"}, {"draft", "read"}, {"email", "emails:read"}} {
+		received := w.Events == nil || slices.ContainsFunc(w.Events.V, func(t store.EventType) bool { return strings.HasPrefix(string(t), events.about+".") })
+		if received && !httpapi.HasScope(k.Scopes.V, events.scope) {
+			return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
+				"an endpoint that receives "+events.about+" events also needs the scope "+events.scope), param)
+		}
+	}
+	return nil
+}
+
+// webhookToChange is webhookOf for a call that changes the endpoint, or sends it past
+// events.
+func (a *API) webhookToChange(ctx context.Context, id string) (store.Webhook, error) {
+	w, err := a.webhookOf(ctx, id)
+	if err == nil {
+		err = checkReads(httpapi.Caller(ctx), w, "")
+	}
+	return w, err
 }
 
 // webhookInboxes reads the inboxes of an endpoint. Both results are nil for null,
@@ -127,20 +155,12 @@ func (a *API) GetWebhook(ctx context.Context, p gen.GetWebhookParams) (*gen.Webh
 
 // UpdateWebhook implements PATCH /v1/webhooks/{webhook_id}.
 func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.UpdateWebhookParams) (*gen.WebhookEndpoint, error) {
-	current, err := a.webhookOf(ctx, p.WebhookID)
-	if err != nil {
-		return nil, err
-	}
-	adminOwned, err := a.ownedByAdmin(ctx, current)
-	if err != nil {
+	if _, err := a.webhookOf(ctx, p.WebhookID); err != nil {
 		return nil, err
 	}
 	k := httpapi.Caller(ctx)
 	url, given := req.URL.Get()
 	if given {
-		if string(url) != current.URL && adminOwned && !isAdmin(k) {
-			return nil, errNeedsAdmin("url", "url: a person or a key with the scope admin owns this endpoint, so that changing its URL needs the scope admin")
-		}
 		if err := a.checkWebhookURL(ctx, string(url)); err != nil {
 			return nil, err
 		}
@@ -150,12 +170,24 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		return nil, err
 	}
 	w, err := a.store.UpdateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), func(w *store.Webhook) error {
-		wasActive := w.Active
+		if err := stillSeen(k, w); err != nil {
+			return err
+		}
+		if err := checkReads(k, *w, ""); err != nil {
+			return err
+		}
+		wasActive, adminOwned := w.Active, ownedByAdmin(w)
 		if given && w.URL != string(url) {
+			if adminOwned && !isAdmin(k) {
+				return errNeedsAdmin("url", "url: a person or a key with the scope admin owns this endpoint, so that changing its URL needs the scope admin")
+			}
 			w.URL, w.URLBy = string(url), ownerOf(k)
 		}
 		if req.Events.IsSet() {
 			w.Events = eventTypes(req.Events)
+			if err := checkReads(k, *w, "events"); err != nil {
+				return err
+			}
 		}
 		if req.InboxIds.Set {
 			w.Inboxes = inboxes
@@ -175,17 +207,18 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 // isAdmin reports whether the caller has the scope admin.
 func isAdmin(k store.Key) bool { return httpapi.HasScope(k.Scopes.V, "admin") }
 
-// ownedByAdmin reports whether the endpoint belongs to a person or to an admin key that
-// is not revoked.
-func (a *API) ownedByAdmin(ctx context.Context, w store.Webhook) (bool, error) {
-	if w.OwnerKey == nil {
-		return true, nil
+// ownedByAdmin reports whether an endpoint that is being edited belongs to a person or to
+// an admin key that is not revoked.
+func ownedByAdmin(w *store.Webhook) bool {
+	return w.OwnerKey == nil || w.Owner != nil && isAdmin(*w.Owner)
+}
+
+// stillSeen returns an error if the key no longer sees the endpoint that it is to edit.
+func stillSeen(k store.Key, w *store.Webhook) error {
+	if !w.SeenBy(httpapi.Visible(k)) {
+		return fmt.Errorf("webhook endpoint: %w", store.ErrNotFound)
 	}
-	owner, err := a.store.Key(ctx, w.AccountID, *w.OwnerKey)
-	if errors.Is(err, store.ErrNotFound) { // it is revoked
-		return false, nil
-	}
-	return isAdmin(owner), err
+	return nil
 }
 
 // DeleteWebhook implements DELETE /v1/webhooks/{webhook_id}.
@@ -201,20 +234,23 @@ func (a *API) DeleteWebhook(ctx context.Context, p gen.DeleteWebhookParams) (*ge
 
 // RotateWebhookSecret implements POST /v1/webhooks/{webhook_id}/rotate-secret.
 func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecretParams) (*gen.WebhookEndpointRotated, error) {
-	current, err := a.webhookOf(ctx, p.WebhookID)
-	if err != nil {
-		return nil, err
-	}
-	adminOwned, err := a.ownedByAdmin(ctx, current)
-	if err != nil {
-		return nil, err
-	}
 	k := httpapi.Caller(ctx)
-	if adminOwned && !isAdmin(k) {
-		return nil, httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
-			"a person or a key with the scope admin owns this endpoint, so that rotating its secret needs the scope admin")
-	}
-	w, secret, err := a.store.RotateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), isAdmin(k))
+	w, secret, err := a.store.RotateWebhook(ctx, k.AccountID, p.WebhookID, ownerOf(k), func(w *store.Webhook) error {
+		if err := stillSeen(k, w); err != nil {
+			return err
+		}
+		if err := checkReads(k, *w, ""); err != nil {
+			return err
+		}
+		switch {
+		case isAdmin(k): // it stays when the key that created it is revoked
+			w.OwnerKey, w.URLBy, w.SecretBy = nil, nil, nil
+		case ownedByAdmin(w):
+			return httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
+				"a person or a key with the scope admin owns this endpoint, so that rotating its secret needs the scope admin")
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, revokedMeanwhile(err)
 	}
@@ -262,7 +298,7 @@ func (a *API) ListWebhookDeliveries(ctx context.Context, p gen.ListWebhookDelive
 // RetryWebhookDelivery implements POST
 // /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry.
 func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDeliveryParams) (*gen.WebhookDelivery, error) {
-	w, err := a.webhookOf(ctx, p.WebhookID)
+	w, err := a.webhookToChange(ctx, p.WebhookID)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +314,7 @@ func (a *API) RetryWebhookDelivery(ctx context.Context, p gen.RetryWebhookDelive
 
 // ReplayWebhook implements POST /v1/webhooks/{webhook_id}/replay.
 func (a *API) ReplayWebhook(ctx context.Context, req *gen.WebhookReplay, p gen.ReplayWebhookParams) (*gen.WebhookReplayed, error) {
-	w, err := a.webhookOf(ctx, p.WebhookID)
+	w, err := a.webhookToChange(ctx, p.WebhookID)
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -186,13 +188,78 @@ func TestWebhooksOfANarrowKey(t *testing.T) {
 	})
 }
 
+// An endpoint receives what a key with the scope to read its events may read. Without this
+// scope, a key neither creates nor changes it, or sends it past events.
+func TestWebhooksNeedTheScopeOfTheirEvents(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.receive(t, s.newInbox(t), "Subject: Your code")
+		const others = `["domain.health.degraded","webhook.test"]`
+		for _, tt := range []struct {
+			events string
+			reads  []string // scopes that suffice, beside webhooks:manage and admin
+		}{
+			{`null`, []string{"read"}},
+			{`["message.received"]`, []string{"read"}},
+			{`["domain.health.degraded","message.blocked"]`, []string{"read"}},
+			{`["draft.pending"]`, []string{"read"}},
+			{`["email.queued"]`, []string{"read", "emails:read"}},
+			{others, []string{"codes:read", "contacts:read", "domains:read", "send", "emails:read", "read"}},
+		} {
+			byOwner := s.newKey(t, scopes("webhooks:manage", "read"))
+			path := "/v1/webhooks/" + s.newWebhook(t, `,"events":`+tt.events, as(byOwner)).str(t, "id")
+			replay := `{"since":"` + begin.Add(-time.Hour).Format(time.RFC3339) + `"}`
+			s.do(t, http.MethodPost, path+"/test", "").want(t, http.StatusOK)
+			delivery := s.do(t, http.MethodGet, path+"/deliveries", "").want(t, http.StatusOK)
+			retry := path + "/deliveries/" + delivery.str(t, "data.0.id") + "/retry"
+			for _, more := range []string{"codes:read", "contacts:read", "domains:read", "send", "emails:read", "read", "admin"} {
+				by := as(s.newKey(t, scopes("webhooks:manage", more)))
+				for _, c := range []struct {
+					method, path, body string
+					want               int
+				}{
+					{http.MethodPost, "/v1/webhooks", `{"url":"https://hooks.example/new","events":` + tt.events + `}`, http.StatusCreated},
+					{http.MethodPatch, path, `{"active":true}`, http.StatusOK},
+					{http.MethodPatch, path, `{"events":` + others + `}`, http.StatusOK},
+					{http.MethodPost, path + "/rotate-secret", "", http.StatusOK},
+					{http.MethodPost, path + "/replay", replay, http.StatusAccepted},
+					{http.MethodPost, retry, "", http.StatusAccepted},
+				} {
+					if more == "admin" && c.want != http.StatusCreated {
+						continue // it would take the endpoint over
+					}
+					res := s.do(t, c.method, c.path, c.body, by)
+					if slices.Contains(tt.reads, more) || more == "admin" {
+						res.want(t, c.want)
+					} else {
+						res.want(t, http.StatusForbidden).wantAt(t, "error.code", `"insufficient_scope"`)
+					}
+					switch {
+					case res.status == http.StatusCreated:
+						s.do(t, http.MethodDelete, "/v1/webhooks/"+res.str(t, "id"), "").want(t, http.StatusOK)
+					case c.method == http.MethodPatch && res.status == http.StatusOK:
+						s.do(t, http.MethodPatch, path, `{"events":`+tt.events+`}`, as(byOwner)).want(t, http.StatusOK)
+					}
+				}
+			}
+			// Without the scope, a key changes no endpoint so that it gets such events.
+			if tt.events != others {
+				free := "/v1/webhooks/" + s.newWebhook(t, `,"events":`+others, as(byOwner)).str(t, "id")
+				s.do(t, http.MethodPatch, free, `{"events":`+tt.events+`}`, as(s.newKey(t, scopes("webhooks:manage")))).
+					want(t, http.StatusForbidden).wantAt(t, "error.param", `"events"`)
+			}
+			s.do(t, http.MethodDelete, path, "", as(s.newKey(t, scopes("webhooks:manage")))).want(t, http.StatusOK)
+		}
+	})
+}
+
 // A key with inbox_ids manages the endpoints of its own inboxes. Others do not
 // exist for it.
 func TestWebhooksOfInboxes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		one, two, other := s.newInbox(t), s.newInbox(t), s.newInbox(t)
-		key := as(s.newKey(t, scopes("webhooks:manage"), onlyInboxes(one.ID, two.ID)))
+		key := as(s.newKey(t, scopes("webhooks:manage", "read"), onlyInboxes(one.ID, two.ID)))
 		ids := func(in ...store.Inbox) string {
 			var all []string
 			for _, i := range in {
@@ -331,8 +398,8 @@ func TestRevokedKeyTurnsItsWebhooksOff(t *testing.T) {
 		patch := func(body string, opts ...option) func(t *testing.T, path string) {
 			return func(t *testing.T, path string) { s.do(t, http.MethodPatch, path, body, opts...).want(t, http.StatusOK) }
 		}
-		secret := s.newKey(t, scopes("webhooks:manage"))
-		creator, other, admin := as(secret), as(s.newKey(t, scopes("webhooks:manage"))), as(s.newKey(t, scopes("admin")))
+		secret := s.newKey(t, scopes("webhooks:manage", "read"))
+		creator, other, admin := as(secret), as(s.newKey(t, scopes("webhooks:manage", "read"))), as(s.newKey(t, scopes("admin")))
 		tests := []struct {
 			name   string
 			change func(t *testing.T, path string)
@@ -392,8 +459,8 @@ func TestRevokedKeyTurnsOffWebhooksThatItChanged(t *testing.T) {
 		rotate := func(t *testing.T, path string, by option) {
 			s.do(t, http.MethodPost, path+"/rotate-secret", "", by).want(t, http.StatusOK)
 		}
-		secret := s.newKey(t, scopes("webhooks:manage"))
-		revoked, owner, other := as(secret), as(s.newKey(t, scopes("webhooks:manage"))), as(s.newKey(t, scopes("webhooks:manage")))
+		secret := s.newKey(t, scopes("webhooks:manage", "read"))
+		revoked, owner, other := as(secret), as(s.newKey(t, scopes("webhooks:manage", "read"))), as(s.newKey(t, scopes("webhooks:manage", "read")))
 		admin := as(s.newKey(t, scopes("admin")))
 		const another = `{"url":"https://hooks.example/two"}`
 		tests := []struct {
@@ -445,7 +512,7 @@ func TestRevokedKeyTurnsOffWebhooksThatItChanged(t *testing.T) {
 		if !errors.Is(err, store.ErrState) {
 			t.Errorf("a revoked key changed an endpoint: %v", err)
 		}
-		if _, _, err := s.store.RotateWebhook(t.Context(), s.account, w, &id, false); !errors.Is(err, store.ErrState) {
+		if _, _, err := s.store.RotateWebhook(t.Context(), s.account, w, &id, func(*store.Webhook) error { return nil }); !errors.Is(err, store.ErrState) {
 			t.Errorf("a revoked key rotated a secret: %v", err)
 		}
 	})
@@ -456,7 +523,7 @@ func TestWebhooksOfAdminsKeepTheirURLAndSecret(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		adminSecret := s.newKey(t, scopes("admin"))
-		admin, other := as(adminSecret), as(s.newKey(t, scopes("webhooks:manage")))
+		admin, other := as(adminSecret), as(s.newKey(t, scopes("webhooks:manage", "read")))
 		created := "/v1/webhooks/" + s.newWebhook(t, ``, admin).str(t, "id")
 		adopted := "/v1/webhooks/" + s.newWebhook(t, ``, other).str(t, "id")
 		s.do(t, http.MethodPatch, adopted, `{}`, admin).want(t, http.StatusOK)
@@ -482,4 +549,40 @@ func TestWebhooksOfAdminsKeepTheirURLAndSecret(t *testing.T) {
 		s.do(t, http.MethodGet, orphan, "").want(t, http.StatusOK).wantAt(t, "active", `false`)
 		s.do(t, http.MethodPatch, orphan, `{"url":"https://hooks.example/two","active":true}`, other).want(t, http.StatusOK)
 	})
+}
+
+// Who owns an endpoint, and what it receives, is checked when it is changed: an admin may
+// take it over, or widen it, in the meantime.
+func TestWebhookOwnerIsCheckedWithTheChange(t *testing.T) {
+	t.Parallel()
+	var targets slowTargets
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		admin := as(s.newKey(t, scopes("admin")))
+		other := as(s.newKey(t, scopes("webhooks:manage", "read"), onlyInboxes(in.ID)))
+		for _, tt := range []struct {
+			meanwhile string
+			status    int
+			code      string
+		}{
+			{`{}`, http.StatusForbidden, "insufficient_scope url"}, // the admin takes it over
+			{`{"inbox_ids":null}`, http.StatusNotFound, "not_found"},
+		} {
+			path := "/v1/webhooks/" + s.newWebhook(t, ``, other).str(t, "id")
+			url := "https://hooks.example" + path
+			targets.Store(url, func() { s.do(t, http.MethodPatch, path, tt.meanwhile, admin).want(t, http.StatusOK) })
+			s.do(t, http.MethodPatch, path, `{"url":"`+url+`"}`, other).wantError(t, tt.status, tt.code)
+			s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "url", `"https://hooks.example/mail"`)
+		}
+	}, func(cfg *handlers.Config) { cfg.WebhookTargets = &targets })
+}
+
+// slowTargets do something while their URL is checked.
+type slowTargets struct{ sync.Map }
+
+func (s *slowTargets) Check(_ context.Context, url string) error {
+	if meanwhile, ok := s.LoadAndDelete(url); ok {
+		meanwhile.(func())()
+	}
+	return nil
 }

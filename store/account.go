@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -69,7 +70,7 @@ func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 	const (
 		resume = `UPDATE accounts SET paused_at = NULL, pause_reason = NULL WHERE id = $1 AND paused_at IS NOT NULL RETURNING seq`
-		forget = `DELETE FROM daily_counts WHERE account_id = $1 AND inbox_seq = 0 AND kind IN ('tried', 'hard', 'marked')`
+		forget = `DELETE FROM daily_counts WHERE account_id = $1 AND inbox_seq = 0 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked%')`
 	)
 	return s.inTx(ctx, "resume account", func(tx *sqlx.Tx) error {
 		var seq int64
@@ -306,7 +307,7 @@ const (
 
 	// The watch reads the days of watchDays; resuming forgets what it counted.
 	watchedSince = `SELECT kind, cast(sum(n) AS bigint) FROM daily_counts
-		WHERE account_id = $1 AND inbox_seq = 0 AND day > $2 AND kind IN ('tried', 'hard', 'marked') GROUP BY kind`
+		WHERE account_id = $1 AND inbox_seq = 0 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
 	pauseSender = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
 )
 
@@ -476,30 +477,53 @@ func (b *hotBatch) readAccepted(ctx context.Context, account int64, a *sender) e
 	})
 }
 
-// Sending stops when, of the recipients of the last watchDays, at least
-// watchFrom, more than 5 in 100 were refused permanently or more than 3 in 1000
-// complained.
+// Sending stops when, of the recipients of the last watchDays, at least watchFrom,
+// more than 5 in 100 and at least hardFrom were refused permanently, or more than 3
+// in 1000 complained, with at least markedFrom domains among them. A stranger who
+// owns one domain cannot stop an account by complaints.
 const (
-	watchDays = 30
-	watchFrom = 200
+	watchDays  = 30
+	watchFrom  = 200
+	hardFrom   = 10
+	markedFrom = 3
 )
 
-// overWatch returns why an account must stop sending, or "".
-func overWatch(tried, hard, marked int64) string {
+// watched is what the watch over an account has counted.
+type watched struct {
+	tried, hard, marked int64
+	markedBy            map[countKind]bool // a count for each domain with complaints
+}
+
+// add adds a count. Those that the watch does not need are ignored.
+func (w *watched) add(kind countKind, n int64) {
+	switch {
+	case kind == countTried:
+		w.tried += n
+	case kind == countHard:
+		w.hard += n
+	case strings.HasPrefix(string(kind), markedBy):
+		w.marked += n
+		w.markedBy[kind] = true
+	}
+}
+
+// over returns why an account must stop sending, or "".
+func (w *watched) over() string {
+	tried, hard, marked := w.tried, w.hard, w.marked
 	switch {
 	case tried < watchFrom:
 		return ""
-	case marked*1000 > tried*3:
+	case len(w.markedBy) >= markedFrom && marked*1000 > tried*3:
 		return fmt.Sprintf("%d of %d recipients in %d days complained, more than 0.3 %%", marked, tried, watchDays)
-	case hard*100 > tried*5:
+	case hard >= hardFrom && hard*100 > tried*5:
 		return fmt.Sprintf("%d of %d recipients in %d days bounced permanently, more than 5 %%", hard, tried, watchDays)
 	}
 	return ""
 }
 
-// nearWatch reports whether an account's complaint rate is near the limit: above
-// 1 in 1000, the maximum that mailbox providers ask for.
-func nearWatch(tried, marked int64) bool { return tried >= watchFrom && marked*1000 > tried }
+// near reports whether an account's complaint rate is near the limit: above 1 in
+// 1000, the maximum that mailbox providers ask for.
+func (w *watched) near() bool { return w.tried >= watchFrom && w.marked*1000 > w.tried }
 
 // pause is an account to pause, or one near the limits. The second has no reason.
 type pause struct {
@@ -517,7 +541,7 @@ func (b *hotBatch) pauseSenders(ctx context.Context) error {
 	}
 	var accounts [][2]int64
 	for k := range b.counts {
-		if k.kind == countHard || k.kind == countMarked {
+		if k.kind == countHard || strings.HasPrefix(string(k.kind), markedBy) {
 			accounts = append(accounts, [2]int64{k.account})
 		}
 	}
@@ -531,23 +555,26 @@ func (b *hotBatch) pauseSenders(ctx context.Context) error {
 
 func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
 	today := dayOf(b.now.Time)
-	n := map[countKind]int64{}
+	w := watched{markedBy: map[countKind]bool{}}
 	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.watched), []any{account, today - watchDays}, func(rows *sql.Rows) error {
 		var kind countKind
 		var sum int64
 		err := rows.Scan(&kind, &sum)
-		n[kind] += sum
+		w.add(kind, sum)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, kind := range []countKind{countTried, countHard, countMarked} {
-		n[kind] += b.counts[countKey{account, wholeAccount, today, kind}]
+	before := w.marked
+	for k, n := range b.counts {
+		if k.account == account && k.inbox == wholeAccount && k.day == today {
+			w.add(k.kind, n)
+		}
 	}
-	p := pause{account, overWatch(n[countTried], n[countHard], n[countMarked]), n[countTried], n[countMarked]}
+	p := pause{account, w.over(), w.tried, w.marked}
 	if p.reason == "" {
-		if b.counts[countKey{account, wholeAccount, today, countMarked}] > 0 && nearWatch(p.tried, p.marked) {
+		if w.marked > before && w.near() {
 			b.paused = append(b.paused, p)
 		}
 		return nil

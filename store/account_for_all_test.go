@@ -60,3 +60,41 @@ func TestAccountForAll(t *testing.T) {
 		}
 	})
 }
+
+// Mail that waited for a person is not overdue when it is released, in the queue's age
+// either.
+func TestReleasedMailIsNotOverdue(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		db := openRaw(t, cfg)
+		in := storetest.Inbox(t, s)
+		storetest.Sent(t, s, in, []string{"a@out.example", "b@out.example"})
+		for name, wait := range map[string]func() error{
+			"resumed": func() error {
+				stopAll(t, s, in.AccountID)
+				db.MustExec(`UPDATE recipients SET stopped_due = stopped_due - 3600000000`)
+				_, err := s.Resume(t.Context(), in.AccountID, store.StopAccount)
+				return err
+			},
+			"held": func() error {
+				if err := s.Hold(t.Context()); err != nil {
+					return err
+				}
+				db.MustExec(`UPDATE recipients SET held_due = held_due - 3600000000`)
+				_, err := s.ReleaseHeld(t.Context(), time.Time{})
+				return err
+			},
+		} {
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
+			if a, err := s.AccountForAll(t.Context()); err != nil || len(a.Unaccounted) > 0 {
+				t.Errorf("%s: %q, %v, want nothing overdue", name, a.Unaccounted, err)
+			}
+			if due, age, err := s.QueueLag(t.Context()); err != nil || due != 2 || age > time.Minute {
+				t.Errorf("%s: %d recipients are due for %s, %v", name, due, age, err)
+			}
+		}
+	})
+}

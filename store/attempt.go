@@ -49,6 +49,9 @@ type Attempt struct {
 	Status RecipientStatus
 	// Soft marks a bounce without a permanent failure.
 	Soft bool
+	// Own marks a bounce that this installation decided, without the recipient's
+	// server. It does not count towards pausing the account.
+	Own bool
 	// Next is the time of the next attempt for RecipientQueued, else nil.
 	Next *Time
 	// Untried reports that there was no attempt, so that none is counted. It
@@ -60,6 +63,9 @@ type Attempt struct {
 	// Signature, if not empty, is the signature put before the raw message. The
 	// first one is stored, and every later attempt sends the same bytes.
 	Signature string
+	// RelayedID, if not empty, is the Message-ID that a relay gave to the message,
+	// in the form of mail.SESMessageID. A message that refers to it joins the thread.
+	RelayedID string
 	// Suppress, if not empty, is the reason to suppress the recipient's address.
 	// EmailFold is its case-folded form.
 	Suppress SuppressionReason
@@ -193,6 +199,10 @@ const (
 	  FROM v
 	 WHERE seq = msg
 	RETURNING seq, account_id, coalesce(inbox_seq, 0), id, test_mode, status`
+	relayedAs = `
+	INSERT INTO thread_references (inbox_seq, header_hash, header_id, thread_seq)
+	SELECT inbox_seq, $2, $3, thread_seq FROM messages WHERE seq = $1 AND thread_seq IS NOT NULL
+	ON CONFLICT DO NOTHING`
 	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
 )
 
@@ -231,6 +241,9 @@ func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, repo
 	moved, states, err := b.moveMessages(ctx, outcomes)
 	if err != nil {
 		return errIn("move messages", err)
+	}
+	if err := b.noteRelayed(ctx, outcomes); err != nil {
+		return errIn("note the identifiers of a relay", err)
 	}
 	if err := b.noteOpened(ctx, outcomes); err != nil {
 		return errIn("note opens", err)
@@ -386,6 +399,20 @@ func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[in
 		}
 	}
 	return moved, states, nil
+}
+
+// noteRelayed lets replies find the thread of a message to which a relay gave another
+// Message-ID.
+func (b *hotBatch) noteRelayed(ctx context.Context, outcomes []outcome) error {
+	for _, o := range outcomes {
+		if o.RelayedID == "" {
+			continue
+		}
+		if _, err := b.tx.StmtContext(ctx, b.store.hot.relayedAs).ExecContext(ctx, o.messageSeq, hash64(o.RelayedID), o.RelayedID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noteOpened notes when emails were first opened. An email with a complaint keeps its

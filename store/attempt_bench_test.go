@@ -14,7 +14,7 @@ import (
 // BenchmarkRecordAttempt records, for emails of 4 KB with a recipient each, that
 // the mail was signed and sent: 20 at a time, as the queue does.
 func BenchmarkRecordAttempt(b *testing.B) {
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(b) {
 		b.Run(string(e), func(b *testing.B) {
 			s := storetest.OpenConfig(b, benchConfig(b, e))
 			account := storetest.Account(b, s)

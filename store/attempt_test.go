@@ -169,7 +169,7 @@ func TestTimesOfARecipientAreSetOnce(t *testing.T) {
 // A node that slept through its lease may no longer record.
 func TestStaleFenceIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock(begin)

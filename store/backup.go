@@ -475,12 +475,12 @@ func (s *Store) Held(ctx context.Context) (Held, error) {
 }
 
 // ReleaseHeld makes held items pending again and returns their numbers: all of
-// them or, if after is not zero, those due at after or later. The time for retries
-// starts again.
+// them or, if after is not zero, those due at after or later. A recipient is not due
+// before now, and its time for retries starts again.
 func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) {
 	const (
 		some       = ` WHERE %s IN (SELECT %[1]s FROM %s WHERE held_due >= $1 ORDER BY held_due LIMIT $2)`
-		recipients = `UPDATE recipients SET next_attempt_at = held_due, held_due = NULL, created_at = $3`
+		recipients = `UPDATE recipients SET next_attempt_at = CASE WHEN held_due > $3 THEN held_due ELSE $3 END, held_due = NULL, created_at = $3`
 		scheduled  = `UPDATE emails SET due_at = held_due, held_due = NULL`
 		deliveries = `UPDATE webhook_deliveries SET next_attempt_at = held_due, held_due = NULL`
 	)

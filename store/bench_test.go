@@ -42,7 +42,7 @@ func benchConfig(b *testing.B, e storetest.Engine) store.Config {
 // BenchmarkAddReceived stores 4 KB messages in 1,000 inboxes and reports messages a
 // second and the median time of a call.
 func BenchmarkAddReceived(b *testing.B) {
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(b) {
 		b.Run(string(e), func(b *testing.B) {
 			s := storetest.OpenConfig(b, benchConfig(b, e))
 			account := storetest.Account(b, s)

@@ -985,12 +985,12 @@ type resumedAccount struct {
 
 // ReleaseResumed makes some of the recipients due that waited for a stop that has
 // ended, and returns how many. Those of other stops are stopped again when they are
-// claimed. Their time for retries starts again. A node that is paused releases none.
+// claimed. They are due from now on, and their time for retries starts again. A node that is paused releases none.
 func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 	const (
 		next  = `SELECT seq, resumed_at FROM accounts WHERE resumed_at IS NOT NULL ORDER BY seq LIMIT 1`
 		found = `SELECT seq FROM recipients WHERE account_id = $1 AND stopped_due IS NOT NULL AND seq > $2 ORDER BY seq LIMIT $3`
-		wake  = `UPDATE recipients SET next_attempt_at = CASE WHEN status = 'queued' THEN stopped_due END, stopped_due = NULL, created_at = ?
+		wake  = `UPDATE recipients SET next_attempt_at = CASE WHEN status = 'queued' THEN cast(? AS bigint) END, stopped_due = NULL, created_at = ?
 			WHERE stopped_due IS NOT NULL AND seq IN (?)`
 		done = `UPDATE accounts SET resumed_at = NULL WHERE seq = $1 AND resumed_at = $2`
 	)
@@ -1017,7 +1017,8 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 			_, err := tx.ExecContext(ctx, done, r.of.Seq, r.of.ResumedAt)
 			return err
 		}
-		return execIn(ctx, tx, wake, NewTime(s.now()), seqs)
+		now := NewTime(s.now())
+		return execIn(ctx, tx, wake, now, now, seqs)
 	})
 	if err != nil {
 		return 0, err
@@ -1025,9 +1026,6 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 	if len(seqs) == 0 {
 		r.of = resumedAccount{}
 		return 0, nil
-	}
-	if r.after == 0 { // what is due now has older times than the queue began with
-		s.due.searchAll()
 	}
 	r.after = seqs[len(seqs)-1]
 	s.changed([]topic{{kind: topicQueue}}, 1)

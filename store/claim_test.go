@@ -221,7 +221,7 @@ func TestNextDue(t *testing.T) {
 // eachEngineWithClock runs test on each engine, each with a clock of its own.
 func eachEngineWithClock(t *testing.T, test func(t *testing.T, s *store.Store, clock *storetest.Clock)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock(begin)

@@ -56,7 +56,7 @@ func TestNodeWithAWrongClockNeitherDeletesNorClaims(t *testing.T) {
 		var log bytes.Buffer
 		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 		wrong := nodeAhead(t, cfg, ahead)
-		gone, err := wrong.ExpireInbox(t.Context(), in.Seq)
+		gone, err := wrong.ExpireInbox(t.Context(), in.Seq, store.Time{})
 		if err != nil || !gone.Nothing() {
 			t.Errorf("%v ahead: deleted %+v, %v", ahead, gone, err)
 		}
@@ -214,7 +214,7 @@ func (g *guarded) pass(t *testing.T, d time.Duration) {
 
 func (g *guarded) expire(t *testing.T) int {
 	t.Helper()
-	gone, err := g.ExpireInbox(t.Context(), g.in.Seq)
+	gone, err := g.ExpireInbox(t.Context(), g.in.Seq, store.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,10 @@ package store_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -42,80 +38,6 @@ func firstNames(t *testing.T, s *store.Store, accountID int64) map[string]string
 		}
 	}
 	return names
-}
-
-func TestAddressIsOneContacts(t *testing.T) {
-	t.Parallel()
-	clock := storetest.NewClock(begin)
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		mine, other := storetest.Account(t, s).Seq, storetest.Account(t, s).Seq
-		ana, err := s.CreateContact(t.Context(), newContact(mine, "Ana@Example.org"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ben, err := s.CreateContact(t.Context(), newContact(mine, "ben@example.org"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.Contact(t.Context(), mine, ana.ID); err != nil || cmp.Diff(ana, got) != "" {
-			t.Errorf("read back: %v\n%s", err, cmp.Diff(ana, got))
-		}
-		if _, err := s.CreateContact(t.Context(), newContact(mine, "ana@EXAMPLE.org"), nil); !errors.Is(err, store.ErrContactExists) {
-			t.Errorf("made again: %v", err)
-		}
-		if _, err := s.CreateContact(t.Context(), newContact(other, "ana@example.org"), nil); err != nil {
-			t.Errorf("in another account: %v", err)
-		}
-		clock.Add(time.Minute)
-		move := func(email string) func(*store.Contact) {
-			return func(c *store.Contact) { c.Email, c.EmailFold = email, strings.ToLower(email) }
-		}
-		if _, err := s.UpdateContact(t.Context(), mine, ben.ID, move("ANA@example.org")); !errors.Is(err, store.ErrContactExists) {
-			t.Errorf("moved to an address of another: %v", err)
-		}
-		moved, err := s.UpdateContact(t.Context(), mine, ana.ID, move("ANA@example.org"))
-		if err != nil || moved.Email != "ANA@example.org" || !moved.UpdatedAt.After(ana.UpdatedAt.Time) {
-			t.Errorf("its own address in another case: %v, %+v", err, moved)
-		}
-		l, err := s.ListContacts(t.Context(), mine, "ana@example.org", store.Page{Limit: 10})
-		if err != nil || len(l.Rows) != 1 || l.Rows[0].ID != ana.ID {
-			t.Errorf("looked for: %v, %+v", err, l.Rows)
-		}
-		if err := s.DeleteContact(t.Context(), other, ana.ID); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("deleted by another: %v", err)
-		}
-		if err := s.DeleteContact(t.Context(), mine, ana.ID); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.UpdateContact(t.Context(), mine, ana.ID, move("x@example.org")); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("changed after it was deleted: %v", err)
-		}
-	}, storetest.WithNow(clock.Now))
-}
-
-func TestUpsertContacts(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		mine := storetest.Account(t, s).Seq
-		ana, err := s.CreateContact(t.Context(), newContact(mine, "ana@example.org"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		counts, err := s.UpsertContacts(t.Context(), mine, []store.ContactInput{
-			named("ben@example.org", "lost"), named("ANA@example.org", "Ana"), named("Ben@example.org", "Ben"), named("cem@example.org", "Cem"),
-		}, nil)
-		if err != nil || counts != (store.ContactCounts{Created: 2, Updated: 1}) {
-			t.Fatalf("%v: %+v", err, counts)
-		}
-		want := map[string]string{"ana@example.org": "Ana", "ben@example.org": "Ben", "cem@example.org": "Cem"}
-		if d := cmp.Diff(want, firstNames(t, s, mine)); d != "" {
-			t.Error(d)
-		}
-		got, err := s.Contact(t.Context(), mine, ana.ID)
-		if err != nil || got.Email != "ANA@example.org" || string(got.Tags.V["source"]) != `"import"` || string(got.Metadata.V) != string(ana.Metadata.V) {
-			t.Errorf("what the batch does not say has changed: %v, %+v", err, got)
-		}
-	})
 }
 
 // TestBatchesAtTheSameTime name the same contacts in other orders: each is made

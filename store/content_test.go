@@ -102,7 +102,7 @@ func TestListedContentHoldsWhatTheBodyIsReadFrom(t *testing.T) {
 
 func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock(time.Now())

@@ -295,7 +295,7 @@ func (s *Store) RecordCheck(ctx context.Context, d Domain, found []DomainRecord,
 		if one.Keys, err = s.noteKeys(ctx, tx, one.Keys, foundSelectors(found), now); err != nil {
 			return err
 		}
-		lost = one.recordEndpoint(found, taken, asked, now)
+		lost = one.recordLookup(found, taken, asked, now)
 		if _, err := tx.ExecContext(ctx, save, one.Seq, one.Status, one.Records, one.PendingSince, one.DegradedAt, one.NextCheckAt, one.VerifiedAt); err != nil {
 			return err
 		}
@@ -320,10 +320,10 @@ func foundSelectors(found []DomainRecord) map[string]bool {
 	return selectors
 }
 
-// recordEndpoint updates d with the result of a lookup, and returns the required
+// recordLookup updates d with the result of a lookup, and returns the required
 // records that a verified domain has lost since the last lookup. Records without
 // a DNS response are unchanged and do not change the state.
-func (d *Domain) recordEndpoint(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
+func (d *Domain) recordLookup(found []DomainRecord, taken, asked bool, now Time) (lost []DomainRecord) {
 	before := d.Records.V
 	d.Records.V = maps.Clone(before)
 	if d.Records.V == nil {

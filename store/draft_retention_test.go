@@ -28,7 +28,7 @@ func TestDraftIsDeletedAfterTheRetentionOfItsInbox(t *testing.T) {
 			t.Errorf("inboxes with old content: %v, error %v, want %d", due, err, in.Seq)
 		}
 		keep(30)
-		gone, err := s.ExpireInbox(t.Context(), in.Seq)
+		gone, err := s.ExpireInbox(t.Context(), in.Seq, store.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

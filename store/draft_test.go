@@ -35,7 +35,7 @@ func TestDraftWritersNeverMeetALock(t *testing.T) {
 			}
 			workers.Go(func() {
 				for range 20 {
-					if _, err := s.ExpireInbox(t.Context(), in.Seq); err != nil {
+					if _, err := s.ExpireInbox(t.Context(), in.Seq, store.Time{}); err != nil {
 						t.Error(err)
 					}
 				}

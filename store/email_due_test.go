@@ -78,7 +78,7 @@ func TestEmailThatFailsWhenDueIsKeptFromThen(t *testing.T) {
 		}
 		expire := func(want int) {
 			t.Helper()
-			if gone, err := s.ExpireEmails(t.Context(), keep); err != nil || gone.Contents != want {
+			if gone, err := s.ExpireEmails(t.Context(), keep, store.Time{}); err != nil || gone.Contents != want {
 				t.Errorf("removed %d contents, want %d: %v", gone.Contents, want, err)
 			}
 		}

@@ -149,6 +149,7 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 	if err != nil {
 		return List[Event]{}, err
 	}
+	r := eventReader{store: s, account: accountID, filter: f, limit: p.Limit, after: after}
 	tail := s.TailEvents()
 	var waited time.Duration
 	for pause := time.Millisecond; ; pause *= 2 {
@@ -159,9 +160,16 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 		if !known { // some transactions are still open
 			upTo = s.settled.Load()
 		}
-		l, unsettled, err := s.eventPage(ctx, accountID, f, scope, p.Limit, after, upTo)
-		if err != nil || known || !unsettled || waited >= s.limits.settle {
-			return l, err
+		full, err := r.read(ctx, upTo)
+		if err != nil {
+			return List[Event]{}, err
+		}
+		next, err := s.EventsOf(ctx, accountID, r.after, math.MaxInt64, 1)
+		if err != nil || len(next) == 0 { // this is the end of the log
+			return List[Event]{Rows: r.rows}, err
+		}
+		if full || known || waited >= s.limits.settle {
+			return List[Event]{Rows: r.rows, Cursor: s.cursors.make(scope, position{seq: r.after})}, nil
 		}
 		if !work.Pause(ctx, pause, nil) {
 			return List[Event]{}, s.wrap(ctx.Err(), "list events")
@@ -170,26 +178,42 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 	}
 }
 
-// eventPage returns the page of the log after one number and up to another. unsettled
-// reports that the page is short because events above upTo follow.
-func (s *Store) eventPage(ctx context.Context, accountID int64, f EventFilter, scope string, limit int, after, upTo int64) (l List[Event], unsettled bool, err error) {
-	most := max(limit, s.limits.listScan)
-	events, err := s.EventsOf(ctx, accountID, after, math.MaxInt64, most+1)
-	if err != nil {
-		return List[Event]{}, false, err
-	}
-	for i, e := range events {
-		full := i == most || len(l.Rows) == limit
-		if full || e.Seq > upTo {
-			l.Cursor = s.cursors.make(scope, position{seq: after})
-			return l, !full, nil
+// eventReader reads the events of one page, each once.
+type eventReader struct {
+	store   *Store
+	account int64
+	filter  EventFilter
+	limit   int
+	rows    []Event
+	after   int64 // the number of the last event that was read
+	seen    int   // how many were read
+}
+
+// read reads on up to a number. It returns true if the page is full, or has read as
+// many events as one page may.
+func (r *eventReader) read(ctx context.Context, upTo int64) (full bool, err error) {
+	most := max(r.limit, r.store.limits.listScan)
+	for size := r.limit + 1; r.seen < most; size *= 2 {
+		size = min(size, most-r.seen)
+		events, err := r.store.EventsOf(ctx, r.account, r.after, upTo, size)
+		if err != nil {
+			return false, err
 		}
-		if f.matches(e) {
-			l.Rows = append(l.Rows, e)
+		for _, e := range events {
+			r.after = e.Seq
+			r.seen++
+			if r.filter.matches(e) {
+				r.rows = append(r.rows, e)
+			}
+			if len(r.rows) == r.limit {
+				return true, nil
+			}
 		}
-		after = e.Seq
+		if len(events) < size {
+			return false, nil
+		}
 	}
-	return l, false, nil
+	return true, nil
 }
 
 // eventsAfter returns the number of the event after which a page begins.

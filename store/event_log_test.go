@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -319,4 +320,36 @@ func TestEventsOfATime(t *testing.T) {
 			t.Errorf("the place of %s is %d at %v, %v", all[4].ID, seq, at, err)
 		}
 	})
+}
+
+// A page that waits for open transactions reads no event twice, and none that it has no
+// room for. It measures memory, so no other test may run beside it.
+func TestPageOfTheLogReadsEachEventOnce(t *testing.T) { //nolint:paralleltest // measures memory
+	cfg := storetest.Config(t, storetest.PostgreSQL)
+	s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
+	account := storetest.Account(t, s).Seq
+	s.WaitToSettle(100 * time.Millisecond)
+	const insert = `INSERT INTO events (account_id, id, type, test_mode, data, created_at)
+		SELECT $1, $2 || n, 'draft.created', false, '{}', 1 FROM generate_series(1, $3) n`
+	open := db.MustBegin()
+	open.MustExec(insert, account, "evt_open", 1)
+	db.MustExec(insert, account, "evt_", 20_000)
+	page := func(types ...store.EventType) {
+		t.Helper()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l, err := s.ListEvents(t.Context(), account, store.EventFilter{Types: types}, store.Page{Limit: 50})
+		if err != nil || l.Cursor == "" {
+			t.Errorf("%d events, cursor %q, %v", len(l.Rows), l.Cursor, err)
+		}
+		runtime.ReadMemStats(&after)
+		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 4 {
+			t.Errorf("a page with %d events took %d MB", len(l.Rows), mb)
+		}
+	}
+	page(store.EventDraftSent) // waits
+	if err := open.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	page()
 }

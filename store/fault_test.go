@@ -30,7 +30,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest // see abo
 		}
 		return found
 	}
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		cfg := storetest.Config(t, e)
 		before := len(ours())
 		s, err := store.Open(t.Context(), cfg)

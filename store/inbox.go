@@ -83,6 +83,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			expires_at, created_at, updated_at, limits, aliases, catch_all)
 		SELECT $1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11, $12, $13, $14
 		WHERE NOT EXISTS (SELECT 1 FROM inbox_addresses WHERE owner = $15 AND address = $3)
+		  AND NOT EXISTS (SELECT 1 FROM freed_addresses WHERE $15 = 0 AND address = $3 AND account_id <> $1)
 		ON CONFLICT (address) DO NOTHING
 		RETURNING ` + inboxStored
 	now := s.now()
@@ -236,6 +237,24 @@ func (s *Store) InboxesLike(ctx context.Context, accountID int64, text string, l
 	return fetch[[]Inbox](ctx, s, s.read.SelectContext, "inboxes", q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
 }
 
+// Holder is an inbox that has an address of the domain that all accounts share, as its own
+// or as an alias.
+type Holder struct {
+	Address   string `db:"address"`
+	InboxID   string `db:"inbox_id"`
+	AccountID string `db:"account_id"`
+}
+
+// Holders returns the inboxes, of any account, that have one of the addresses.
+func (s *Store) Holders(ctx context.Context, addresses []string) ([]Holder, error) {
+	var w where
+	w.in("h.address", addresses)
+	q := `SELECT h.address, i.id AS inbox_id, a.id AS account_id
+		FROM (SELECT seq, address FROM inboxes UNION ALL SELECT inbox_seq, address FROM inbox_addresses WHERE owner = 0) h
+		JOIN inboxes i ON i.seq = h.seq AND i.status <> 'deleted' JOIN accounts a ON a.seq = i.account_id` + w.sql() + ` ORDER BY h.address`
+	return fetch[[]Holder](ctx, s, s.read.SelectContext, "holders of addresses", q, w.args...)
+}
+
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
 // retention, metadata, expiry, limits and further addresses. An error of edit changes nothing and is
 // returned unchanged.
@@ -310,12 +329,34 @@ func (s *Store) lockAddresses(ctx context.Context, tx *sqlx.Tx, further bool) er
 	return errIn("lock addresses", err)
 }
 
+// freeAddresses takes its further addresses from an inbox. Those on the domain that all
+// accounts share stay with the account: people may still write to them.
+func freeAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
+	const (
+		keep = `
+			INSERT INTO freed_addresses (address, account_id)
+			SELECT address, $2 FROM inbox_addresses WHERE inbox_seq = $1 AND owner = 0
+			ON CONFLICT DO NOTHING`
+		remove = `DELETE FROM inbox_addresses WHERE inbox_seq = $1`
+	)
+	return execAll(ctx, tx, []statement{{keep, []any{in.Seq, in.AccountID}}, {remove, []any{in.Seq}}})
+}
+
+// FreedBy returns the account that has, or had, an address of the shared domain as an
+// alias that it may take again, and 0 without one.
+func (s *Store) FreedBy(ctx context.Context, address string) (accountID int64, err error) {
+	const q = `SELECT coalesce((SELECT account_id FROM freed_addresses WHERE address = $1), 0)`
+	return fetch[int64](ctx, s, s.read.GetContext, "freed address", q, address)
+}
+
 // saveAddresses replaces the further addresses of an inbox. Its error is a
-// TakenError if another inbox has one of them, or had one as its address.
+// TakenError if another inbox has one of them, or had one as its address, or if another
+// account has freed one of the shared domain.
 func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
 	const (
-		remove = `DELETE FROM inbox_addresses WHERE inbox_seq = $1`
-		exists = `SELECT count(*) FROM inboxes WHERE address = $1`
+		exists = `
+			SELECT (SELECT count(*) FROM inboxes WHERE address = $1) +
+				(SELECT count(*) FROM freed_addresses WHERE $2 = 0 AND address = $1 AND account_id <> $3)`
 		add    = `INSERT INTO inbox_addresses (owner, address, inbox_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 		holder = `SELECT i.id, i.address FROM inbox_addresses a JOIN inboxes i ON i.seq = a.inbox_seq WHERE a.owner = $1 AND a.address = $2`
 	)
@@ -327,7 +368,7 @@ func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error 
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, remove, in.Seq); err != nil {
+	if err := freeAddresses(ctx, tx, in); err != nil {
 		return err
 	}
 	insert := func(address string) (added bool, err error) {
@@ -336,15 +377,15 @@ func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error 
 	}
 	for i, alias := range in.Aliases.V {
 		address := alias + "@" + in.Domain
-		var inboxes int
-		if err := tx.GetContext(ctx, &inboxes, exists, address); err != nil {
-			return err
-		}
 		added, err := insert(address)
 		if err != nil {
 			return err
 		}
-		if inboxes > 0 || !added {
+		var others int // counted after insert, which waits while an inbox frees the address
+		if err := tx.GetContext(ctx, &others, exists, address, in.owner(), in.AccountID); err != nil {
+			return err
+		}
+		if others > 0 || !added {
 			return &TakenError{Param: fmt.Sprintf("aliases[%d]", i), Text: address + " is or was in use"}
 		}
 	}
@@ -367,7 +408,6 @@ func (s *Store) saveAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error 
 func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const (
 		q     = `UPDATE inboxes SET status = 'deleted', updated_at = $2 WHERE seq = $1`
-		free  = `DELETE FROM inbox_addresses WHERE inbox_seq = $1`
 		count = `UPDATE accounts SET inboxes = inboxes - 1 WHERE seq = $1`
 		event = `INSERT INTO events (account_id, inbox_seq, id, type, test_mode, data, created_at) VALUES ($1, $2, $3, $4, false, '{}', $5)`
 	)
@@ -378,9 +418,12 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 			return err
 		}
 		in.Status, in.UpdatedAt = InboxDeleted, NewTime(s.now())
+		if err := freeAddresses(ctx, tx, in); err != nil {
+			return err
+		}
 		// The event comes last, since it holds up the log of events until the commit.
 		return execAll(ctx, tx, []statement{
-			{q, []any{in.Seq, in.UpdatedAt}}, {free, []any{in.Seq}}, {count, []any{in.AccountID}}, {dropResponses, []any{in.ID}},
+			{q, []any{in.Seq, in.UpdatedAt}}, {count, []any{in.AccountID}}, {dropResponses, []any{in.ID}},
 			{event, []any{in.AccountID, in.Seq, NewLongID("evt_", in.UpdatedAt.Time), EventInboxDeleted, in.UpdatedAt}},
 		})
 	})

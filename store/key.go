@@ -138,10 +138,11 @@ func (k Key) BoundBy(inboxIDs []string) bool {
 		!slices.ContainsFunc(k.InboxIDs.V, func(id string) bool { return !slices.Contains(inboxIDs, id) })
 }
 
+const oneKey = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
+
 // Key returns the account's key, unless it is revoked.
 func (s *Store) Key(ctx context.Context, accountID int64, id string) (Key, error) {
-	const q = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
-	return fetch[Key](ctx, s, s.read.GetContext, "key "+id, q, accountID, id)
+	return fetch[Key](ctx, s, s.read.GetContext, "key "+id, oneKey, accountID, id)
 }
 
 // ListKeys returns a page of the account's keys that are not revoked, newest

@@ -13,7 +13,7 @@ import (
 // operator, which is another process, changes the database.
 func TestMessagesSeeWhatAnotherProcessChanged(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			cfg := storetest.Config(t, e)
@@ -55,7 +55,7 @@ func TestMessagesSeeWhatAnotherProcessChanged(t *testing.T) {
 // its address.
 func TestMailboxByAddressForgetsWhatChanged(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			cfg := storetest.Config(t, e)

@@ -190,8 +190,10 @@ const (
 	// ClientTTL is how long an application stays registered after its last approval,
 	// if it is not connected.
 	ClientTTL = 90 * day
-	// MaxWaitingClients is how many applications that no person has approved are kept.
+	// MaxWaitingClients is how many applications that no person has approved are kept,
+	// and ClientGrace how long each is kept even if there are more.
 	MaxWaitingClients = 1000
+	ClientGrace       = 10 * time.Minute
 	// maxApplications is how many connected applications of an account are listed.
 	maxApplications = 200
 )

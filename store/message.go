@@ -135,6 +135,49 @@ func (s *Store) AnyMessage(ctx context.Context, accountID int64, id string) (Mes
 	return s.oneMessage(ctx, "message", q, accountID, id)
 }
 
+// SimulatedHeader returns one of these Message-IDs that an inbox has a message with, but
+// only simulated ones, or "".
+func (s *Store) SimulatedHeader(ctx context.Context, inboxSeq int64, headerIDs []string) (string, error) {
+	const q = `SELECT DISTINCT header_id, test_mode FROM messages WHERE inbox_seq = ? AND header_hash IN (?)`
+	if len(headerIDs) == 0 {
+		return "", nil
+	}
+	hashes := make([]int64, len(headerIDs))
+	for i, id := range headerIDs {
+		hashes[i] = hash64(id)
+	}
+	var found []struct {
+		HeaderID string `db:"header_id"`
+		TestMode bool   `db:"test_mode"`
+	}
+	if err := selectIn(ctx, s.read, &found, q, inboxSeq, hashes); err != nil {
+		return "", s.wrap(err, "simulated message")
+	}
+	live := map[string]bool{}
+	for _, m := range found {
+		live[m.HeaderID] = live[m.HeaderID] || !m.TestMode
+	}
+	for _, id := range headerIDs {
+		if real, known := live[id]; known && !real {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// IsFirstContact reports whether an inbox has neither received anything from the sender
+// of a received message before it, nor sent the sender one of its newest messages.
+func (s *Store) IsFirstContact(ctx context.Context, m Message) (bool, error) {
+	const q = `SELECT count(*) FROM (SELECT 1 FROM messages
+		WHERE inbox_seq = $1 AND created_at <= $2 AND direction = 'in' AND from_email = $3 AND NOT test_mode AND seq < $4 LIMIT 1) x`
+	n, err := fetch[int](ctx, s, s.reads.One, "earlier messages of a sender", q, m.InboxSeq, m.CreatedAt, m.FromEmail, m.Seq)
+	if err != nil || n > 0 {
+		return false, err
+	}
+	to, err := s.WrittenTo(ctx, m.InboxSeq, []string{m.FromEmail})
+	return len(to) == 0, err
+}
+
 // FirstMessage returns the oldest message of one inbox that matches, with its
 // content, or ErrNotFound. With HasCode or HasLink it returns the newest, because a new
 // code or link replaces the ones before. It does not look for text.

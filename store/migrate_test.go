@@ -38,7 +38,7 @@ func openRaw(t testing.TB, cfg store.Config) *sqlx.DB {
 // eachEngineEmpty runs test on each engine with a database that has no schema.
 func eachEngineEmpty(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, storetest.EmptyConfig(t, e))
@@ -206,10 +206,11 @@ func count(t testing.TB, cfg store.Config, table string) int {
 // repeated until the table is free.
 func TestMigrationDoesNotHoldUpOtherNodes(t *testing.T) {
 	t.Parallel()
-	cfg := storetest.Config(t, storetest.PostgreSQL)
+	cfg := storetest.EmptyConfig(t, storetest.PostgreSQL)
 	db := openRaw(t, cfg)
-	db.MustExec(`DELETE FROM goose_db_version WHERE version_id = 74`)
-	db.MustExec(`ALTER TABLE webhook_endpoints DROP COLUMN url_by, DROP COLUMN secret_by`)
+	if _, err := steps(t, db).UpTo(t.Context(), 73); err != nil {
+		t.Fatal(err)
+	}
 	node := db.MustBegin()
 	defer func() { _ = node.Rollback() }()
 	node.MustExec(`LOCK TABLE webhook_endpoints IN ROW SHARE MODE`)

@@ -62,17 +62,17 @@ const grantColumns = `seq, account_id, client_id, redirect_uri, resource, challe
 type Tokens struct{ Access, Family, Refresh []byte }
 
 // RegisterClient stores an application with a name and redirect URIs. Of those that no
-// person has approved yet, it keeps the newest.
+// person has approved yet, it keeps the newest, and those younger than ClientGrace.
 func (s *Store) RegisterClient(ctx context.Context, name string, redirectURIs []string) (OAuthClient, error) {
 	const (
-		old = `DELETE FROM oauth_clients WHERE approved_at IS NULL AND id NOT IN
+		old = `DELETE FROM oauth_clients WHERE approved_at IS NULL AND created_at <= $2 AND id NOT IN
 			(SELECT id FROM oauth_clients WHERE approved_at IS NULL ORDER BY created_at DESC, id DESC LIMIT $1)`
 		q = `INSERT INTO oauth_clients (id, name, redirect_uris, created_at) VALUES ($1, $2, $3, $4)`
 	)
 	now := s.now()
 	c := OAuthClient{ID: NewID("app_", now), Name: name, RedirectURIs: JSON[[]string]{V: redirectURIs}, CreatedAt: NewTime(now)}
 	return c, s.inTx(ctx, "register application", func(tx *sqlx.Tx) error {
-		return execAll(ctx, tx, []statement{{old, []any{MaxWaitingClients - 1}}, {q, []any{c.ID, c.Name, c.RedirectURIs, c.CreatedAt}}})
+		return execAll(ctx, tx, []statement{{old, []any{MaxWaitingClients - 1, NewTime(now.Add(-ClientGrace))}}, {q, []any{c.ID, c.Name, c.RedirectURIs, c.CreatedAt}}})
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // A flood of registrations pushes out only applications that no person has approved,
-// and the oldest first.
+// the oldest first, and none that a person may be about to approve.
 func TestRegisteredApplicationsAreBounded(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -40,6 +40,20 @@ func TestRegisteredApplicationsAreBounded(t *testing.T) {
 			if _, err := s.OAuthClient(ctx, id); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", id, err, want)
 			}
+		}
+		waiting := register("waiting")
+		clock.Add(time.Second)
+		for i := range store.MaxWaitingClients + 10 {
+			if _, err := s.RegisterClient(ctx, fmt.Sprint("sudden flood ", i), []string{"https://client.example/"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []error{nil, store.ErrNotFound} {
+			if _, err := s.OAuthClient(ctx, waiting); !errors.Is(err, want) {
+				t.Errorf("one that waits: %v, want %v", err, want)
+			}
+			clock.Add(store.ClientGrace)
+			register("later")
 		}
 		grant.ClientID, grant.CodeHash = oldest, []byte("another code")
 		if err := s.AddGrant(ctx, grant); !errors.Is(err, store.ErrNotFound) {

@@ -311,13 +311,6 @@ func (d *dueFrom) at(now time.Time) Time {
 	return NewTime(d.last.Add(-dueSlack))
 }
 
-// searchAll makes the next search begin with the whole queue.
-func (d *dueFrom) searchAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.all = time.Time{}
-}
-
 // found notes the first row that a look found, or nil, when no domain was left
 // out. all says that the look began with the whole queue.
 func (d *dueFrom) found(now time.Time, first *Time, all bool) {

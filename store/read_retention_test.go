@@ -84,7 +84,7 @@ func TestEmailContentIsKeptFromTheEndOfDelivery(t *testing.T) {
 					t.Errorf("%s: content %t, expired at %v, %v; want it kept: %t", status, e.Content != nil, e.ExpiredAt, err, kept)
 				}
 			}
-			gone, err := s.ExpireEmails(t.Context(), keep)
+			gone, err := s.ExpireEmails(t.Context(), keep, store.Time{})
 			if err != nil || gone.Contents != removed {
 				t.Errorf("removed %d contents, %v, want %d", gone.Contents, err, removed)
 			}

@@ -208,7 +208,7 @@ func TestMessageWithoutContentIsRefused(t *testing.T) {
 // The clock of the machine may go back; the order of an inbox may not.
 func TestTimesOfAnInboxNeverGoBack(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock(begin)

@@ -31,6 +31,10 @@ type Report struct {
 	Suppress    SuppressionReason
 	SuppressFor SuppressionCategory
 	EmailFold   string
+	// ComplaintOf is the registrable domain of the recipient if the complaint is
+	// authenticated. Without it, a complaint does not count towards pausing the
+	// account.
+	ComplaintOf string
 	// Bot reports that a machine opened or clicked, which does not change the
 	// status. Link is the clicked link.
 	Bot  bool

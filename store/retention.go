@@ -42,6 +42,9 @@ type Removed struct {
 	Records  int // messages that are gone altogether
 	Blobs    int
 	Drafts   int // drafts that lost their content, or are gone
+	// Last is the time of the last message that a step found, from which the next step
+	// goes on. Add leaves it out.
+	Last Time
 }
 
 // Add adds what another step deleted.
@@ -89,12 +92,13 @@ type retentionInbox struct {
 	PurgedAt      *Time       `db:"purged_at"`
 }
 
-// ExpireInbox does one step of retention in an inbox, in one short
+// ExpireInbox does one step of retention in an inbox, from a time on, in one short
 // transaction: it deletes content that is older than the inbox keeps it, of
 // messages and then of drafts, and of a deleted inbox everything. It returns nil when nothing is left to do. What a message
 // that is still to be sent holds stays until its delivery has ended, and so
-// does what someone else is changing at the moment.
-func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error) {
+// does what someone else is changing at the moment. Steps that go on from Removed.Last do
+// not read it again.
+func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64, from Time) (Removed, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return Removed{}, err
 	}
@@ -111,9 +115,9 @@ func (s *Store) ExpireInbox(ctx context.Context, inboxSeq int64) (Removed, error
 			return err
 		}
 		if in.Status == InboxDeleted {
-			gone, blobs, err = s.purgeInbox(ctx, tx, inboxSeq)
+			gone, blobs, err = s.purgeInbox(ctx, tx, inboxSeq, from)
 		} else {
-			gone, blobs, err = s.expireContent(ctx, tx, inboxSeq, in)
+			gone, blobs, err = s.expireContent(ctx, tx, inboxSeq, in, from)
 		}
 		return err
 	})
@@ -131,23 +135,28 @@ type oldMessage struct {
 	InboxSeq  int64  `db:"inbox_seq"`  // 0 of an email
 	ThreadSeq int64  `db:"thread_seq"` // as the inbox
 	Size      int64  `db:"size"`
+	At        Time   `db:"at"` // from which retention counts
 }
 
 const (
-	oldColumns = `m.seq, m.id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(m.thread_seq, 0) AS thread_seq, m.size`
+	oldColumns = `m.seq, m.id, coalesce(m.inbox_seq, 0) AS inbox_seq, coalesce(m.thread_seq, 0) AS thread_seq, m.size,
+		CASE WHEN m.inbox_seq IS NULL THEN coalesce(m.settled_at, m.created_at) ELSE m.created_at END AS at`
 	// notWaiting leaves out what the queue still has to send.
 	notWaiting = ` AND NOT EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = m.seq
 		AND (r.next_attempt_at IS NOT NULL OR r.held_due IS NOT NULL OR r.stopped_due IS NOT NULL))`
 )
 
 // expireContent deletes old content of an inbox that is locked.
-func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, in retentionInbox) (Removed, []string, error) {
+func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, in retentionInbox, from Time) (Removed, []string, error) {
 	const q = `SELECT ` + oldColumns + ` FROM messages m
 		WHERE m.inbox_seq = $1 AND m.created_at >= $2 AND m.created_at <= $3 AND m.expired_at IS NULL` + notWaiting + `
 		ORDER BY m.created_at, m.seq LIMIT $4`
 	now := s.now()
 	until := NewTime(now.Add(-time.Duration(in.RetentionDays) * 24 * time.Hour))
-	old, err := s.lockOld(ctx, tx, q, inboxSeq, in.ExpiredTo, until, retentionBatch)
+	if from.Before(in.ExpiredTo.Time) {
+		from = in.ExpiredTo
+	}
+	old, err := s.lockOld(ctx, tx, q, inboxSeq, from, until, retentionBatch)
 	if err != nil {
 		return Removed{}, nil, err
 	}
@@ -158,7 +167,7 @@ func (s *Store) expireContent(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, 
 	if err == nil {
 		err = advanceExpiry(ctx, tx, inboxSeq)
 	}
-	return Removed{Contents: len(old)}, blobs, err
+	return Removed{Contents: len(old), Last: old[len(old)-1].At}, blobs, err
 }
 
 // lockOld holds the messages that q selects, as many of them as one transaction
@@ -192,14 +201,15 @@ func advanceExpiry(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) error {
 }
 
 // purgeInbox deletes all that lies under a deleted inbox, which is locked.
-func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Removed, []string, error) {
+func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, from Time) (Removed, []string, error) {
 	const (
-		q    = `SELECT ` + oldColumns + ` FROM messages m WHERE m.inbox_seq = $1` + notWaiting + ` ORDER BY m.created_at, m.seq LIMIT $2`
+		q = `SELECT ` + oldColumns + ` FROM messages m WHERE m.inbox_seq = $1 AND m.created_at >= $2` + notWaiting + `
+			ORDER BY m.created_at, m.seq LIMIT $3`
 		done = `UPDATE inboxes SET purged_at = $2
 			WHERE seq = $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox_seq = inboxes.seq)`
 	)
 	now := NewTime(s.now())
-	old, err := s.lockOld(ctx, tx, q, inboxSeq, retentionBatch)
+	old, err := s.lockOld(ctx, tx, q, inboxSeq, from, retentionBatch)
 	if err != nil {
 		return Removed{}, nil, err
 	}
@@ -214,7 +224,7 @@ func (s *Store) purgeInbox(ctx context.Context, tx *sqlx.Tx, inboxSeq int64) (Re
 	if err == nil {
 		err = s.removeRecords(ctx, tx, old)
 	}
-	return Removed{Contents: len(old), Records: len(old)}, blobs, err
+	return Removed{Contents: len(old), Records: len(old), Last: old[len(old)-1].At}, blobs, err
 }
 
 // purgeDrafts deletes drafts of a deleted inbox, which is locked.
@@ -298,25 +308,27 @@ func (s *Store) DeleteDrafts(ctx context.Context) (int, error) {
 }
 
 // ExpireEmails does one step of deleting, in one short transaction, the content of
-// emails that were sent, failed or were cancelled longer ago than keep. What is
-// scheduled or still to be sent keeps its content.
-func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration) (Removed, error) {
+// emails that were sent, failed or were cancelled longer ago than keep, from a time on.
+// What is scheduled or still to be sent keeps its content; steps that go on from
+// Removed.Last do not read it again.
+func (s *Store) ExpireEmails(ctx context.Context, keep time.Duration, from Time) (Removed, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return Removed{}, err
 	}
 	const q = `SELECT ` + oldColumns + ` FROM messages m
-		WHERE m.inbox_seq IS NULL AND m.expired_at IS NULL AND coalesce(m.settled_at, m.created_at) <= $1 AND m.status <> 'scheduled'` + notWaiting + `
-		ORDER BY coalesce(m.settled_at, m.created_at) LIMIT $2`
+		WHERE m.inbox_seq IS NULL AND m.expired_at IS NULL AND coalesce(m.settled_at, m.created_at) >= $1 AND coalesce(m.settled_at, m.created_at) <= $2
+			AND m.status <> 'scheduled'` + notWaiting + `
+		ORDER BY coalesce(m.settled_at, m.created_at) LIMIT $3`
 	now := s.now()
 	var gone Removed
 	var blobs []string
 	err := s.inTx(ctx, "expire emails", func(tx *sqlx.Tx) error {
 		gone, blobs = Removed{}, nil
-		old, err := s.lockOld(ctx, tx, q, NewTime(now.Add(-keep)), retentionBatch)
+		old, err := s.lockOld(ctx, tx, q, from, NewTime(now.Add(-keep)), retentionBatch)
 		if err != nil || len(old) == 0 {
 			return err
 		}
-		gone.Contents = len(old)
+		gone.Contents, gone.Last = len(old), old[len(old)-1].At
 		blobs, err = s.removeContents(ctx, tx, old, NewTime(now))
 		return err
 	})

@@ -39,7 +39,7 @@ func expire(t *testing.T, s *store.Store) (gone store.Removed) {
 			t.Fatal(err)
 		}
 		for _, inbox := range due {
-			gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireInbox(t.Context(), inbox) }))
+			gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireInbox(t.Context(), inbox, store.Time{}) }))
 		}
 	}
 	gone.Add(toTheEnd(t, func() (store.Removed, error) { return s.ExpireRecords(t.Context()) }))
@@ -307,7 +307,7 @@ func TestOneStepOfRetentionIsShort(t *testing.T) {
 		}
 		clock.Add(day)
 		for i, want := range []int{32, 32, 13, 3, 0} { // the third: 6 small ones and 7 of 256 KiB
-			gone, err := s.ExpireInbox(t.Context(), in.Seq)
+			gone, err := s.ExpireInbox(t.Context(), in.Seq, store.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -159,7 +159,7 @@ func TestSweepIndexForgetsEmptyBuckets(t *testing.T) {
 // it or stops responding.
 func TestOneNodeFillsTheIndex(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			oneNodeFillsTheIndex(t, e)

@@ -50,9 +50,11 @@ func TestStoppedMailIsKept(t *testing.T) {
 		}
 		clock.Add(31 * 24 * time.Hour)
 		for _, expire := range []func() (store.Removed, error){
-			func() (store.Removed, error) { return s.ExpireInbox(t.Context(), in.Seq) },
-			func() (store.Removed, error) { return s.ExpireInbox(t.Context(), deleted.Seq) },
-			func() (store.Removed, error) { return s.ExpireEmails(t.Context(), store.DefaultEmailRetention) },
+			func() (store.Removed, error) { return s.ExpireInbox(t.Context(), in.Seq, store.Time{}) },
+			func() (store.Removed, error) { return s.ExpireInbox(t.Context(), deleted.Seq, store.Time{}) },
+			func() (store.Removed, error) {
+				return s.ExpireEmails(t.Context(), store.DefaultEmailRetention, store.Time{})
+			},
 		} {
 			if gone, err := expire(); err != nil || gone.Contents+gone.Records > 0 {
 				t.Errorf("deleted %+v, %v", gone, err)

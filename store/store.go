@@ -33,6 +33,7 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
+	"github.com/postroom/postroom/store/internal/quota"
 	"github.com/postroom/postroom/store/internal/recent"
 	"github.com/postroom/postroom/store/internal/seal"
 )
@@ -57,6 +58,9 @@ type Config struct {
 	AutoPause bool
 	// AgentLimits are limits of each account; nil means none.
 	AgentLimits *Limits
+	// InboxQuota bounds the received mail of each inbox, and AccountQuota times as
+	// much each account; zero means no bound. See Store.Full.
+	InboxQuota Quota
 	// EmailRetention is how long the content of emails is kept after they were sent
 	// or failed; 0 means DefaultEmailRetention.
 	EmailRetention time.Duration
@@ -123,6 +127,7 @@ type Store struct {
 	keys      recent.Rows[string, Key] // by hash
 	used      usedKeys
 	totals    totals
+	held      *quota.Counter
 
 	closeOnce sync.Once
 	closeErr  error
@@ -176,6 +181,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
 	s.running.Go(func() { s.noteUsedKeys(background) })
+	s.running.Go(func() { s.held.Run(background) })
 	return s, nil
 }
 
@@ -198,6 +204,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.engine = engine.New(cfg.Database, cfg.StatementTimeout)
 	s.clock.Alone = cfg.TrustNow || s.engine.Alone()
+	s.held = quota.New(quota.Config{Inbox: cfg.InboxQuota, Alone: s.engine.Alone(), Count: s.countHeld, Now: s.now, Log: s.log})
 	s.changes.Off, s.changes.Others = !s.engine.Alone(), s.engine.Marked
 	if s.write, s.read, err = s.engine.Open(ctx); err != nil {
 		if s.unavailable(err) {

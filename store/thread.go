@@ -122,13 +122,19 @@ func (b *hotBatch) joinThreads(ctx context.Context) error {
 
 // earlier returns the Message-IDs that a message refers to, the likeliest
 // first. Of many the newest and the oldest count: who shortens the list keeps
-// these.
+// these. Those of Amazon SES come again at the end, in the form in which a delivery
+// attempt recorded them.
 func earlier(r References) []string {
 	ids := slices.Clone(r.References)
 	slices.Reverse(ids)
 	ids = append(slices.Clone(r.InReplyTo), ids...)
 	if len(ids) > maxReferences {
 		ids = slices.Delete(ids, maxReferences-maxRoots, len(ids)-maxRoots)
+	}
+	for _, id := range ids {
+		if relayed := mail.WithoutSESRegion(id); relayed != "" {
+			ids = append(ids, relayed)
+		}
 	}
 	return ids
 }
@@ -530,7 +536,7 @@ func (ix *threadIndex) note(h *hotMessage) {
 	h.expects = nil
 	for _, id := range h.refersTo {
 		k := headerKey{h.inbox.seq, id}
-		if id == "" || h.newThread || ix.byHeader[k] != nil || ix.expected[k] != nil || len(h.expects) == maxExpected {
+		if id == "" || mail.IsSESMessageID(id) || h.newThread || ix.byHeader[k] != nil || ix.expected[k] != nil || len(h.expects) == maxExpected {
 			continue
 		}
 		ix.expected[k] = h.thread

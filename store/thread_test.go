@@ -68,7 +68,7 @@ func TestThreadOfAMail(t *testing.T) {
 		{"a new thread is new", threadMail{from: ann, subject: "Trip", id: "<a@x>"}, threadMail{from: ann, subject: "Re: Trip", alone: true}, false},
 		{"a new thread is new even for a reply", threadMail{id: "<a@x>"}, threadMail{reply: "<a@x>", alone: true}, false},
 	}
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t, e)
@@ -125,7 +125,7 @@ func TestThreadOfTheReplyBeatsThatOfTheReferencesAndTheNewestReferenceWins(t *te
 
 func TestSubjectTiesForFourteenDaysAfterTheLastMail(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock(begin)

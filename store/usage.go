@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/store/internal/quota"
 )
 
 // Usage is how much of its plan an account has used.
@@ -49,6 +51,54 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 	u.Plan, u.Today, u.Month = s.Plan(u.Account), row.Today, row.Month
 	u.DayEnds, u.MonthEnds = dayTime(today+1), dayTime(next)
 	return u, nil
+}
+
+// Quota bounds the received mail that an inbox holds. The zero Quota is no bound.
+type Quota = quota.Amount
+
+// AccountQuota is how many times the mail of one full inbox an account may hold.
+const AccountQuota = quota.InAccount
+
+// Full reports whether an inbox, or its account, holds as much received mail as
+// Config.InboxQuota allows. It makes no query.
+func (s *Store) Full(in Mailbox) bool { return s.held.Full(in.AccountID, in.Seq) }
+
+// Reusable returns how many bytes of the database's file deleted rows left to new
+// ones, 0 on PostgreSQL: the file of SQLite does not shrink.
+func (s *Store) Reusable(ctx context.Context) (int64, error) {
+	var n int64
+	q := s.engine.Reusable()
+	if q == "" {
+		return 0, nil
+	}
+	return n, s.wrap(s.read.GetContext(ctx, &n, q), "reusable space")
+}
+
+// countHeld counts the received mail of an inbox or an account whose content is
+// not deleted, up to a number of messages.
+func (s *Store) countHeld(ctx context.Context, o quota.Owner, most int64) (quota.Amount, error) {
+	const (
+		total   = `SELECT count(*), cast(coalesce(sum(size), 0) AS bigint) FROM (SELECT size FROM messages WHERE `
+		still   = ` AND direction = 'in' AND expired_at IS NULL LIMIT $2) m`
+		inbox   = total + `inbox_seq = $1` + still
+		account = total + `account_id = $1 AND inbox_seq IS NOT NULL` + still
+	)
+	var held quota.Amount
+	q, owner := inbox, o.Inbox
+	if o.Inbox == 0 {
+		q, owner = account, o.Account
+	}
+	err := s.reads.Scan(ctx, q, []any{owner, most}, &held.Messages, &held.Bytes)
+	return held, s.wrap(err, "count stored mail")
+}
+
+// noteHeld counts what was received.
+func (s *Store) noteHeld(messages []*hotMessage) {
+	for _, h := range messages {
+		if h.msg.Direction == DirectionIn {
+			s.held.Add(h.msg.AccountID, h.msg.InboxSeq, h.msg.Size)
+		}
+	}
 }
 
 // Counts holds the numbers of messages received, and of outbound recipients by
@@ -238,10 +288,12 @@ const (
 
 	countAccepted countKind = "accepted"
 
-	countTried  countKind = "tried"
-	countHard   countKind = "hard"
-	countMarked countKind = "marked"
+	countTried countKind = "tried"
+	countHard  countKind = "hard"
 )
+
+// markedBy starts the name of the count of a domain's complaints.
+const markedBy = "marked by "
 
 // wholeAccount stands, among the numbers of inboxes, for all of an account.
 const wholeAccount = 0
@@ -321,19 +373,20 @@ func (b *hotBatch) countEvent(typ EventType, m *Message) {
 	if m.InboxSeq != wholeAccount {
 		b.count(kind, m, m.InboxSeq, 1)
 	}
-	if kind == countComplained {
-		b.count(countMarked, m, wholeAccount, 1)
-	}
 }
 
 // countOutcome counts, for the watch over an account, a recipient that is not
 // tried again. A server that refuses permanently, by a code that begins with 5,
-// says that the mailbox does not exist or that it wants no mail from us.
+// says that the mailbox does not exist or that it wants no mail from us. Our own
+// refusals say nothing about the account.
 func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 	a := o.Attempt
 	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken
-		if r.Status == RecipientBounced && !r.Soft {
+		switch {
+		case r.Status == RecipientBounced && !r.Soft:
 			b.count(countHard, m, wholeAccount, 1)
+		case r.Status == RecipientComplained && r.ComplaintOf != "":
+			b.count(countKind(markedBy+storable(r.ComplaintOf)), m, wholeAccount, 1)
 		}
 		return
 	}
@@ -341,6 +394,9 @@ func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 	case RecipientQueued, RecipientSuppressed:
 		return
 	case RecipientBounced:
+		if a.Own {
+			return
+		}
 		if strings.HasPrefix(a.Response, "5") {
 			b.count(countHard, m, wholeAccount, 1)
 		}
@@ -388,7 +444,7 @@ func (t *totals) add(b *hotBatch) {
 		t.kinds, t.tries = map[countKind]int64{}, map[RecipientStatus]int64{}
 	}
 	for k, n := range b.counts {
-		if k.inbox == wholeAccount {
+		if k.inbox == wholeAccount && !strings.HasPrefix(string(k.kind), markedBy) {
 			t.kinds[k.kind] += n
 		}
 	}

@@ -376,15 +376,41 @@ func TestComplaintsPauseAnAccount(t *testing.T) {
 	watched := storetest.WithConfig(func(c *store.Config) { c.AutoPause = true })
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		bounce(t, s, in, 250, 0)
-		storetest.Sent(t, s, in, []string{"a@out.example"})
-		for _, c := range claim(t, s, 1, time.Minute) {
-			record(t, s, c, store.RecipientComplained)
+		bounce(t, s, in, 980, 0)
+		paused := func() bool { return usage(t, s, in.AccountID).Account.PausedAt != nil }
+		complain(t, s, in, "", "", "", "", "one.example", "one.example", "two.example") // 3 of 987, of 2 domains
+		if paused() {
+			t.Error("paused by complaints of two domains and four that are not authenticated")
 		}
-		if usage(t, s, in.AccountID).Account.PausedAt == nil {
-			t.Error("not paused at 1 of 251, which is more than 0.3 %")
+		complain(t, s, in, "three.example")
+		if !paused() {
+			t.Error("not paused at 4 of 988 in three domains, which is more than 0.3 %")
+		}
+		if err := s.ResumeAccount(t.Context(), usage(t, s, in.AccountID).Account.ID); err != nil {
+			t.Fatal(err)
+		}
+		bounce(t, s, in, 250, 0)
+		if complain(t, s, in, "four.example"); paused() {
+			t.Error("paused by complaints from before sending was resumed")
 		}
 	}, watched)
+}
+
+// complain delivers a message for each domain, and then reports a complaint that
+// counts for that domain.
+func complain(t *testing.T, s *store.Store, in store.Inbox, domains ...string) {
+	t.Helper()
+	for _, domain := range domains {
+		storetest.Sent(t, s, in, []string{"a@out.example"})
+		c := claim(t, s, 1, time.Minute)[0]
+		record(t, s, c, store.RecipientDelivered)
+		r := store.Report{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Status: store.RecipientComplained, ComplaintOf: domain}
+		for range 2 { // the second says nothing new
+			if err := s.RecordReport(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // O10: the operator hears of complaints at more than 0.1 %, before 0.3 % stop the
@@ -392,7 +418,7 @@ func TestComplaintsPauseAnAccount(t *testing.T) {
 func TestComplaintsWarnBeforeTheyPause(t *testing.T) {
 	t.Parallel()
 	const warning = "complaints come near"
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer // read when no write is under way
@@ -403,10 +429,7 @@ func TestComplaintsWarnBeforeTheyPause(t *testing.T) {
 			if strings.Contains(log.String(), warning) {
 				t.Errorf("a warning without a complaint:\n%s", &log)
 			}
-			storetest.Sent(t, s, in, []string{"a@out.example"})
-			for _, c := range claim(t, s, 1, time.Minute) {
-				record(t, s, c, store.RecipientComplained)
-			}
+			complain(t, s, in, "one.example")
 			if n := strings.Count(log.String(), warning); n != 1 {
 				t.Errorf("%d warnings at 1 of 401:\n%s", n, &log)
 			}

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,6 +50,9 @@ type Webhook struct {
 
 	Sealed    []byte `db:"secret"`
 	SealedOld []byte `db:"old_secret"`
+
+	// Owner is the key OwnerKey while the endpoint is edited; nil if it is revoked.
+	Owner *Key `db:"-"`
 }
 
 // InboxRef names an inbox.
@@ -223,11 +228,8 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, b
 	var w Webhook
 	var refused error
 	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
-		err := s.lockAccountFor(ctx, tx, accountID, by)
-		if err != nil {
-			return err
-		}
-		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
+		var err error
+		if w, err = s.lockWebhookFor(ctx, tx, accountID, id, by); err != nil {
 			return err
 		}
 		was := w.Active
@@ -252,31 +254,35 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, b
 }
 
 // RotateWebhook gives the endpoint a new secret and returns both. The one before
-// goes on to sign for OldSecretTTL; one that was before that ends at once. adopt
-// takes the endpoint away from its keys. It returns ErrState when the key by, which is
-// nil for a person, has been revoked.
-func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, by *string, adopt bool) (Webhook, string, error) {
+// goes on to sign for OldSecretTTL; one that was before that ends at once. edit may change
+// the keys that the endpoint is turned off with; its error is as that of UpdateWebhook.
+// It returns ErrState when the key by, which is nil for a person, has been revoked.
+func (s *Store) RotateWebhook(ctx context.Context, accountID int64, id string, by *string, edit func(*Webhook) error) (Webhook, string, error) {
 	const save = `UPDATE webhook_endpoints SET secret = $2, old_secret = $3, old_until = $4, owner_key = $5, url_by = $6, secret_by = $7 WHERE seq = $1`
 	secret := newSecret()
 	var w Webhook
+	var refused error
 	err := s.inTx(ctx, "rotate secret", func(tx *sqlx.Tx) error {
-		err := s.lockAccountFor(ctx, tx, accountID, by)
-		if err != nil {
-			return err
-		}
-		if w, err = s.lockWebhook(ctx, tx, accountID, id); err != nil {
+		var err error
+		if w, err = s.lockWebhookFor(ctx, tx, accountID, id, by); err != nil {
 			return err
 		}
 		until := NewTime(s.now().Add(OldSecretTTL))
 		w.SealedOld, w.OldUntil, w.Sealed = w.Sealed, &until, s.seal.Seal(webhookLabel(id), []byte(secret))
 		w.SecretBy = by
-		if adopt {
-			w.OwnerKey, w.URLBy, w.SecretBy = nil, nil, nil
+		if refused = edit(&w); refused != nil {
+			return refused
 		}
 		_, err = tx.ExecContext(ctx, save, w.Seq, w.Sealed, w.SealedOld, w.OldUntil, w.OwnerKey, w.URLBy, w.SecretBy)
 		return err
 	})
-	return w, secret, err
+	if refused != nil {
+		err = refused
+	}
+	if err != nil {
+		return Webhook{}, "", err
+	}
+	return w, secret, nil
 }
 
 // DeleteWebhook deletes the endpoint. Its deliveries, which may be many and which
@@ -290,4 +296,23 @@ func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) e
 // of the transaction.
 func (s *Store) lockWebhook(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Webhook, error) {
 	return fetch[Webhook](ctx, s, tx.GetContext, "webhook endpoint "+id, oneWebhook+s.engine.LockRow(), accountID, id)
+}
+
+// lockWebhookFor is lockWebhook with the owner, for a change by the key by, which may be
+// nil. It locks the account first, as lockAccountFor does.
+func (s *Store) lockWebhookFor(ctx context.Context, tx *sqlx.Tx, accountID int64, id string, by *string) (Webhook, error) {
+	if err := s.lockAccountFor(ctx, tx, accountID, by); err != nil {
+		return Webhook{}, err
+	}
+	w, err := s.lockWebhook(ctx, tx, accountID, id)
+	if err != nil || w.OwnerKey == nil {
+		return w, err
+	}
+	var owner Key
+	err = tx.GetContext(ctx, &owner, oneKey, accountID, *w.OwnerKey)
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, nil
+	}
+	w.Owner = &owner
+	return w, errIn("read the owner", err)
 }

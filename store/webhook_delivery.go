@@ -603,7 +603,7 @@ func (s *Store) commitResults(ctx context.Context, all []*DeliveryResult, _ bool
 		for _, r := range endpointResults(results) {
 			turned, err := recordEndpoint(ctx, tx, r, now)
 			if err != nil {
-				return errIn("recordEndpoint endpoint", err)
+				return errIn("record the result on the endpoint", err)
 			}
 			off = append(off, turned...)
 		}
@@ -722,7 +722,8 @@ func endpointResults(results []*DeliveryResult) []*DeliveryResult {
 	})
 }
 
-// recordEndpoint notes on the endpoint how it did, and returns it when that turned it off.
+// recordEndpoint records on the endpoint how a delivery went, and returns the endpoint if
+// that turned it off.
 func recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
 	const (
 		well   = `UPDATE webhook_endpoints SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL`

@@ -71,7 +71,7 @@ func TestTwoRotationsEndTheFirstSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, nil, false); err != nil {
+			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, nil, func(*store.Webhook) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -70,7 +70,7 @@ type hotStatements struct {
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
-	ahead, version, reserve, updateThread, reported, updateReported, openEmail, accepted, watched, pause, approveDraft, keepLabels, cacheResponse *sql.Stmt
+	ahead, version, reserve, updateThread, reported, updateReported, relayedAs, openEmail, accepted, watched, pause, approveDraft, keepLabels, cacheResponse *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -126,6 +126,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		updateThread:   st.Add(ctx, updateThread),
 		reported:       st.Add(ctx, reportedRecipient),
 		updateReported: st.Add(ctx, updateReported),
+		relayedAs:      st.Add(ctx, relayedAs),
 		openEmail:      st.Add(ctx, openEmail),
 		accepted:       st.Add(ctx, acceptedSince),
 		watched:        st.Add(ctx, watchedSince),

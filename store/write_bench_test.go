@@ -22,7 +22,7 @@ import (
 // process in user and in system mode and what the database was asked to do: the
 // round trips to PostgreSQL, or the bytes that SQLite wrote.
 func BenchmarkCommit(b *testing.B) {
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(b) {
 		b.Run(string(e), func(b *testing.B) {
 			cfg := benchConfig(b, e)
 			var trips atomic.Int64
@@ -81,7 +81,7 @@ func benchCommit(b *testing.B, s *store.Store, inboxes []store.Inbox, size int, 
 // response to cache. It reports the CPU time of this process for each, and the
 // round trips to PostgreSQL.
 func BenchmarkEnqueueEmail(b *testing.B) {
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(b) {
 		b.Run(string(e), func(b *testing.B) {
 			cfg := benchConfig(b, e)
 			var trips atomic.Int64

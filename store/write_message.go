@@ -76,6 +76,7 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	if err := s.do(ctx, copies[0].InboxSeq, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
+	s.noteHeld(w.messages)
 	return each(w.messages, func(h *hotMessage) Message { return h.msg }), nil
 }
 
@@ -105,6 +106,7 @@ func (s *Store) addOne(ctx context.Context, what string, m *NewMessage, w hotWri
 	if err := s.do(ctx, m.InboxSeq, w); err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
+	s.noteHeld(w.messages)
 	return h.msg, nil
 }
 

@@ -125,7 +125,7 @@ func (p *Place) Start(ctx context.Context, settings ...string) (*Service, error)
 		return nil, err
 	}
 	cmd.Env = append(os.Environ(), "POSTROOM_DATA="+p.dir, "POSTROOM_DATABASE="+p.database, "POSTROOM_BOOTSTRAP_KEY="+Key,
-		"POSTROOM_RATE_LIMITS=off", "POSTROOM_HTTP="+address, "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_LOG_LEVEL=warn")
+		"POSTROOM_RATE_LIMITS=off", "POSTROOM_HTTP_MAX_CONNS=1000000", "POSTROOM_HTTP_MAX_CONNS_PER_IP=1000000", "POSTROOM_HTTP="+address, "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_LOG_LEVEL=warn")
 	cmd.Env = append(cmd.Env, settings...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

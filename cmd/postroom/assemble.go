@@ -16,6 +16,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/approval"
+	"github.com/postroom/postroom/internal/disk"
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
@@ -28,7 +29,6 @@ import (
 	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/oauth"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
@@ -52,14 +52,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	traced, err := newTraces(n.cfg.OTLP, n.log)
-	if err != nil {
-		return nil, err
-	}
-	stats := newMetrics(traced)
+	stats := newMetrics()
 	receiving := inbound.ReceiverConfig{
-		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer,
+		Store: s, Domain: string(n.cfg.MailDomain), Hostname: string(n.cfg.Hostname), TempDir: temp, Feedback: signer, FeedbackLoops: n.cfg.FeedbackLoops,
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
+		Space:    n.cfg.spaceFor(ctx, s, temp),
 		OnStored: stats.received, Now: n.now, Log: n.log,
 	}
 	if n.cfg.dev {
@@ -91,8 +88,11 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
+	limits, smtpConns := n.cfg.connLimits(httpserver.MaxFiles(), doors.smtpServers())
+	conns := httpserver.NewConns(limits, n.log)
+	n.log.DebugContext(ctx, "limits of connections", "http", limits.Total, "http_per_network", limits.PerNetwork, "smtp", smtpConns)
 	kept := journal.New(s, n.now, n.log)
-	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, certs, stopping, handlers.Config{
+	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
@@ -121,22 +121,39 @@ func (n *node) assemble(
 		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
 		worker("journal", kept.Run),
 	}
-	if traced != nil {
-		parts = append(parts, traced.part())
-	}
 	parts = append(parts, doorsOfAPI...)
-	parts = append(parts, n.smtpParts(receiver, service, doors, certs, kept)...)
+	parts = append(parts, n.smtpParts(receiver, service, doors, smtpConns, certs, kept)...)
 	if certs.run != nil {
 		parts = append(parts, worker("certificates", certs.run))
 	}
 	if doors.metrics != nil {
-		parts = append(parts, metricsPart(doors.metrics, stats))
+		parts = append(parts, metricsPart(doors.metrics, conns, stats))
 	}
 	if doors.pprof != nil {
-		parts = append(parts, pprofPart(doors.pprof))
+		parts = append(parts, pprofPart(doors.pprof, conns))
 	}
 	return parts, nil
 }
+
+// spaceFor returns a function that returns an error while received mail has to wait
+// for free disk space. SQLite reuses the space of deleted rows, but does not return it:
+// while enough of it is left, half of the reserve is enough for files and the log.
+func (c Config) spaceFor(ctx context.Context, s *store.Store, temp string) func() error {
+	folders := append(c.otherFolders(), c.Data, temp)
+	return func() error {
+		err := disk.Reserved(1, folders...)
+		if err == nil || disk.Reserved(2, folders...) != nil {
+			return err
+		}
+		if reusable, failed := s.Reusable(ctx); failed == nil && reusable >= minReusable {
+			return nil
+		}
+		return err
+	}
+}
+
+// minReusable is how many bytes of the database must be reusable to count.
+const minReusable = 64 << 20
 
 // recordRequest records a request of a key, or a change by a user of the dashboard.
 // Pages of the dashboard read a lot; that is left out.
@@ -152,7 +169,7 @@ func recordRequest(kept *journal.Journal, r httpapi.Response) {
 }
 
 // apiParts creates the API and the dashboard, and the parts that serve them.
-func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
+func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, conns *httpserver.Conns, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
 	if guessed {
 		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
@@ -182,13 +199,13 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var api http.Handler = service
 	if n.cfg.Dashboard {
-		targets, err := n.targets()
+		images, err := n.images()
 		if err != nil {
 			return nil, nil, err
 		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
-			Images: remoteimage.New(remoteimage.Config{Targets: targets}), Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
+			Images: images, Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 			System: n.system(s),
 		})
 		if err != nil {
@@ -206,7 +223,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {
-		server := httpserver.New(httpapi.RequestIDs(h, n.now), cfg, n.log)
+		server := httpserver.New(httpapi.RequestIDs(h, n.now), conns, cfg, n.log)
 		return part{
 			name: name,
 			run:  func() error { return server.Serve(l) },

@@ -253,7 +253,28 @@ func TestInboxCommandsBesideARunningService(t *testing.T) {
 		if status := send(); status != http.StatusCreated {
 			t.Errorf("status of a later send: %d", status)
 		}
-		for _, args := range [][]string{{"inbox", "resume", id}, {"inbox", "suspend", "ibx_none"}, {"inbox", "resume", "missing@postroom.localhost"}} {
+		// The operator assigns names that no key may create, to an inbox and as an alias.
+		if status, _ := s.call(t, key, http.MethodPost, "/v1/inboxes", `{"name":"postmaster"}`); status != http.StatusBadRequest {
+			t.Errorf("status of a reserved name: %d", status)
+		}
+		const postmaster, dmarc = "postmaster@postroom.localhost", "dmarc@postroom.localhost"
+		if got := command("inbox", "assign", "Postmaster@postroom.localhost"); !strings.Contains(got, "("+postmaster+") has the address "+postmaster+".\nfalse") {
+			t.Error(got)
+		}
+		if got, want := command("inbox", "assign", dmarc, "--alias-of", address), id+" ("+address+") has the address "+dmarc+".\nfalse"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for to, want := range map[string]string{postmaster: postmaster, dmarc: address} {
+			_, list := s.call(t, key, http.MethodGet, "/v1/inboxes?address="+to, "")
+			if data, _ := list["data"].([]any); len(data) != 1 || fmt.Sprint(data[0].(map[string]any)["address"]) != want {
+				t.Errorf("the inbox of %s is %v", to, list)
+			}
+		}
+		for _, args := range [][]string{
+			{"inbox", "resume", id}, {"inbox", "suspend", "ibx_none"}, {"inbox", "resume", "missing@postroom.localhost"},
+			{"inbox", "assign", postmaster}, {"inbox", "assign", "support"}, {"inbox", "assign", "a+b@postroom.localhost"},
+			{"inbox", "assign", "info@other.example"}, {"inbox", "assign", "info@postroom.localhost", "--alias-of", "missing@postroom.localhost"},
+		} {
 			if got := command(args...); !strings.HasSuffix(got, "true") {
 				t.Errorf("%v: %s", args, got)
 			}

@@ -40,9 +40,12 @@ type Config struct {
 	ACMEDirectory webURL     `env:"ACME_DIRECTORY" envDefault:"https://acme-v02.api.letsencrypt.org/directory" usage:"directory of the ACME server; https://acme-staging-v02.api.letsencrypt.org/directory is for tests" want:"an https:// address"`
 	ACMEEmail     string     `env:"ACME_EMAIL" usage:"contact email address for the ACME server" unset:"none" want:"an email address"`
 
+	HTTPMaxConns      count     `env:"HTTP_MAX_CONNS" envDefault:"10000" usage:"maximum number of HTTP connections; at the limit, the longest idle one is closed; with few file descriptors, fewer are accepted" want:"a number from 1 to 1000000"`
+	HTTPMaxConnsPerIP count     `env:"HTTP_MAX_CONNS_PER_IP" envDefault:"2000" usage:"maximum number of HTTP connections from one IPv4 address or IPv6 /64, except TRUSTED_PROXIES; at most half of all, or unlimited if it is not below HTTP_MAX_CONNS" want:"a number from 1 to 1000000"`
 	SMTPMaxConns      count     `env:"SMTP_MAX_CONNS" envDefault:"1000" usage:"maximum number of SMTP connections; at the limit, idle connections are closed" want:"a number from 1 to 1000000"`
 	SMTPMaxConnsPerIP count     `env:"SMTP_MAX_CONNS_PER_IP" envDefault:"50" usage:"maximum number of SMTP connections from one IPv4 address or IPv6 /64" want:"a number from 1 to 1000000"`
 	MaxMessageSize    mebibytes `env:"MAX_MESSAGE_SIZE" envDefault:"25MiB" usage:"largest message that the SMTP server accepts" want:"a size from 1MiB to 100MiB"`
+	InboxQuota        quota     `env:"INBOX_QUOTA" envDefault:"1GB,20000" usage:"most received mail in an inbox, by size and number of messages; an account holds at most a hundred times as much. More is deferred with 452" want:"a size and a number of messages, such as 1GB,20000 or 500MB,5000, or off"`
 	SMTPLineEnds      lineEnds  `env:"SMTP_LINE_ENDS" envDefault:"normalize" usage:"handling of bare CR and LF in messages: change them to CRLF, or refuse the message" want:"reject or normalize"`
 
 	Relay    relayURL `env:"RELAY" usage:"SMTP relay for all mail to other domains" unset:"deliver to the MX hosts of each domain" want:"smtp://user:password@host:port or smtps://..." hide:"password"`
@@ -61,11 +64,12 @@ type Config struct {
 	DefaultSendPolicy sendPolicy   `env:"DEFAULT_SEND_POLICY" envDefault:"open" usage:"default send policy of inboxes" want:"open, reply_only or approval"`
 	Plan              string       `env:"PLAN" envDefault:"self_hosted" usage:"default plan of accounts" want:"self_hosted, free or a plan of PLANS"`
 	Plans             planList     `env:"PLANS" usage:"more plans; a limit that you omit is unlimited" unset:"only self_hosted and free" want:"plans separated by semicolons, such as team:inboxes=50,daily=2000,monthly=20000"`
-	Undo              wait         `env:"UNDO" envDefault:"10s" usage:"how long the approval of a draft, and the deletion of messages in the dashboard, can be undone; the message waits for that time; 0s sends it at once" want:"a duration from 0s to 10m"`
+	Undo              wait         `env:"UNDO" envDefault:"10s" usage:"how long the approval of a draft by a person, and the deletion of messages in the dashboard, can be undone; the message waits for that time; 0s sends it at once" want:"a duration from 0s to 10m"`
 	Approvers         addresses    `env:"APPROVERS" usage:"people who get an email about each draft that waits for approval, with a link to approve or reject it; not at a domain of this installation" unset:"none" want:"email addresses separated by commas, such as ann@example.com,ben@example.com"`
 	AgentLimits       agentLimits  `env:"AGENT_LIMITS" usage:"limits of each account for everything that it sends; keys and inboxes have their own limits" unset:"none" want:"limits separated by commas, such as sends_per_hour=500,new_recipients_per_day=50,on_limit=approval"`
 	EmailRetention    days         `env:"EMAIL_RETENTION" envDefault:"30d" usage:"retention of email content after the email was sent or failed; messages use the retention of their inbox" want:"a number of days from 1d to 3650d"`
-	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"pause sending of accounts with over 5 % hard bounces or 0.3 % complaints" want:"on or off"`
+	AutoPause         onOff        `env:"AUTO_PAUSE" envDefault:"on" usage:"pause sending of accounts with over 5 % hard bounces, or over 0.3 % complaints in three domains" want:"on or off"`
+	FeedbackLoops     loops        `env:"FEEDBACK_LOOPS" usage:"authors of complaints and bounces that are believed about any recipient, in addition to the built-in feedback loops; their mail must pass DMARC" unset:"none" want:"domains, which include those below, and email addresses, separated by commas, such as fbl.example.net,reports@example.com"`
 	Track             tracking     `env:"TRACK" envDefault:"off" usage:"tracking of emails: opens with an image in the HTML, clicks with links through this server" want:"off, opens, clicks or all"`
 	RateLimits        rateLimits   `env:"RATE_LIMITS" envDefault:"600/60s,60/60s,60/60s" usage:"limits per minute: on the calls of a key, its sending calls, and the refused calls of a client address; off is for benchmarks" want:"on, off, or one to three limits such as 600/60s,60/60s,60/60s"`
 
@@ -73,7 +77,6 @@ type Config struct {
 	LogLevel  logLevel   `env:"LOG_LEVEL" envDefault:"info" usage:"minimum log level" want:"debug, info, warn or error"`
 	AccessLog onOff      `env:"ACCESS_LOG" envDefault:"off" usage:"log every request to the API, with its path, status, duration and client address" want:"on or off"`
 	Metrics   listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
-	OTLP      webURL     `env:"OTLP" usage:"address of an OpenTelemetry collector (OTLP over HTTP) that gets a trace span for each API call, delivery attempt and webhook" unset:"off" want:"http://host:port, such as http://127.0.0.1:4318"`
 	Pprof     loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
 
 	dev    bool              // `postroom dev`

@@ -19,10 +19,10 @@ func TestLoadDefaults(t *testing.T) {
 		"POSTROOM_DATA": "./data", "POSTROOM_DATABASE": "data/postroom.db",
 		"POSTROOM_BLOBS": "data/blobs", "POSTROOM_FILES": "on", "POSTROOM_HTTP": "127.0.0.1:8080",
 		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
-		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_OTLP": "-", "POSTROOM_RATE_LIMITS": "600/60s,60/60s,60/60s", "POSTROOM_SMTP_MAX_CONNS": "1000",
-		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_MAX_MESSAGE_SIZE": "25MiB", "POSTROOM_SMTP_LINE_ENDS": "normalize", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info", "POSTROOM_ACCESS_LOG": "off",
+		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "600/60s,60/60s,60/60s", "POSTROOM_SMTP_MAX_CONNS": "1000", "POSTROOM_HTTP_MAX_CONNS": "10000", "POSTROOM_HTTP_MAX_CONNS_PER_IP": "2000",
+		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_MAX_MESSAGE_SIZE": "25MiB", "POSTROOM_INBOX_QUOTA": "1GB,20000", "POSTROOM_SMTP_LINE_ENDS": "normalize", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info", "POSTROOM_ACCESS_LOG": "off",
 		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open", "POSTROOM_TRACK": "off",
-		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AGENT_LIMITS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
+		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AGENT_LIMITS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_FEEDBACK_LOOPS": "-", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
 		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
 		"POSTROOM_HTTPS": "-", "POSTROOM_DASHBOARD": "on", "POSTROOM_OAUTH": "off", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
 		"POSTROOM_ACME_DIRECTORY": "https://acme-v02.api.letsencrypt.org/directory",
@@ -76,6 +76,8 @@ func TestLoadValues(t *testing.T) {
 			"plans", "PLANS=team:inboxes=50,daily=2000; open:", func(c Config) any { return c.Plans },
 			planList{{Name: "team", Inboxes: 50, Daily: 2000}, {Name: "open"}},
 		},
+		{"a quota", "INBOX_QUOTA=500MB, 5000", func(c Config) any { return c.InboxQuota.String() }, "500MB,5000"},
+		{"no quota", "INBOX_QUOTA=off", func(c Config) any { return c.InboxQuota.String() }, "off"},
 		{"off", "RATE_LIMITS=off", func(c Config) any { return c.RateLimits.String() }, "off"},
 		{"default limits", "RATE_LIMITS=on", func(c Config) any { return c.RateLimits.String() }, "600/60s,60/60s,60/60s"},
 		{"one limit", "RATE_LIMITS=6000/60s", func(c Config) any { return c.RateLimits.String() }, "6000/60s,60/60s,60/60s"},
@@ -83,6 +85,10 @@ func TestLoadValues(t *testing.T) {
 		{
 			"addresses", "APPROVERS=Ann@Example.com, ben@bücher.example,ann@example.com", func(c Config) any { return c.Approvers },
 			addresses{"ann@example.com", "ben@xn--bcher-kva.example"},
+		},
+		{
+			"feedback loops", "FEEDBACK_LOOPS=FBL.Example.net, Reports@Example.com", func(c Config) any { return c.FeedbackLoops },
+			loops{"fbl.example.net", "reports@example.com"},
 		},
 		{
 			"limits", "AGENT_LIMITS=sends_per_hour=500, new_recipients_per_day=0,on_limit=approval",
@@ -107,9 +113,11 @@ func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, env, want string }{
 		{"a word for a port", "MX_PORT=smtp", `POSTROOM_MX_PORT is "smtp", which is not a port from 1 to 65535`},
+		{"a quota without a number of messages", "INBOX_QUOTA=1GB", `POSTROOM_INBOX_QUOTA is "1GB", which is not a size and a number of messages`},
 		{"an unknown limit", "AGENT_LIMITS=sends_per_week=5", `invalid limit "sends_per_week=5"`},
 		{"a limit below 0", "AGENT_LIMITS=sends_per_hour=-1", "POSTROOM_AGENT_LIMITS"},
 		{"no limit", "AGENT_LIMITS=on_limit=approval", "sets no limit"},
+		{"a feedback loop without a domain", "FEEDBACK_LOOPS=example.net,ann@", "POSTROOM_FEEDBACK_LOOPS"},
 		{"port 0 to connect to", "MX_PORT=0", "POSTROOM_MX_PORT"},
 		{"a port out of range", "HTTP=127.0.0.1:65536", "POSTROOM_HTTP"},
 		{"an address without a port", "SMTP=127.0.0.1", "POSTROOM_SMTP"},

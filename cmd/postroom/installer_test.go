@@ -75,6 +75,11 @@ func TestInstallScript(t *testing.T) {
 	if err := os.Remove(filepath.Join(target, "postroom")); err != nil {
 		t.Fatal(err)
 	}
+	for _, address := range []string{"http://127.0.0.1:1", "ftp://127.0.0.1:1"} {
+		if out, err := install(address); err == nil || !strings.Contains(out, "use an https:// address or a folder") {
+			t.Errorf("%s: %v\n%s", address, err, out)
+		}
+	}
 	if err := os.Truncate(archive, 1000); err != nil {
 		t.Fatal(err)
 	}
@@ -95,5 +100,42 @@ func TestInstallScript(t *testing.T) {
 	}
 	if left, err := os.ReadDir(target); err != nil || len(left) != 0 {
 		t.Errorf("a refused installation left files behind: %v %v", left, err)
+	}
+}
+
+// Where cosign or a signed-in gh is installed, the script verifies the signature of the
+// release, and installs nothing when it is wrong.
+func TestInstallScriptVerifiesTheSignature(t *testing.T) {
+	t.Parallel()
+	release := t.TempDir()
+	writeRelease(t, release)
+	if err := os.WriteFile(filepath.Join(release, "checksums.txt.sigstore.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ tool, script, says, asked string }{
+		{"cosign", "exit 0", "Verified the signature with cosign.", "verify-blob --bundle "},
+		{"cosign", "echo no matching signature; exit 1", "the signature of the release is wrong: no matching signature", "release\\.yml@refs/tags/v"},
+		{"gh", "exit 0", "Verified the provenance with gh.", "--repo postroom/postroom --signer-workflow postroom/postroom/.github/workflows/release.yml"},
+		{"gh", `case $2 in status) ;; *) case $3 in --help) ;; *) echo no attestation; exit 1 ;; esac ;; esac`, "the provenance of the release is wrong: no attestation", "attestation verify "},
+		{"gh", "exit 1", "Verified the checksum only", "auth status"},
+	} {
+		t.Run(tt.says, func(t *testing.T) {
+			t.Parallel()
+			home, tools := t.TempDir(), t.TempDir()
+			script := "#!/bin/sh\necho \"$@\" >>" + home + "/asked\n" + tt.script + "\n"
+			if err := os.WriteFile(filepath.Join(tools, tt.tool), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "../../install.sh")
+			cmd.Env = []string{"PATH=" + tools + ":/usr/bin:/bin", "HOME=" + home, "POSTROOM_RELEASE=" + release, "POSTROOM_INSTALL_DIR=" + home + "/bin"}
+			out, err := cmd.CombinedOutput()
+			wrong := strings.Contains(tt.says, "wrong")
+			if (err != nil) != wrong || !strings.Contains(string(out), tt.says) || !strings.Contains(readFile(t, home+"/asked"), tt.asked) {
+				t.Errorf("%v: %s\n%s", err, out, readFile(t, home+"/asked"))
+			}
+			if _, err := os.Stat(home + "/bin/postroom"); (err != nil) != wrong {
+				t.Errorf("installed: %v", err)
+			}
+		})
 	}
 }

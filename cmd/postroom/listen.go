@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 	"syscall"
+
+	"github.com/postroom/postroom/internal/httpserver"
 )
 
 // listeners are the listeners of a node. All but http and smtp are nil if not
@@ -66,6 +68,35 @@ func (l listeners) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// spareFiles are the file descriptors that no client's connection takes. They are for
+// the database, files, and connections to other servers.
+const spareFiles = 256
+
+// connLimits divides the file descriptors of the process. SMTP connections get at most
+// half of those that are left, two for each connection: a large message is kept in a
+// file. HTTP connections get the rest. smtp is the limit of each of the SMTP servers.
+func (c Config) connLimits(files, smtpServers int) (limits httpserver.Limits, smtp int) {
+	left := files - min(spareFiles, files/2)
+	smtp = max(1, min(int(c.SMTPMaxConns), left/4/smtpServers))
+	limits.Total = max(2, min(int(c.HTTPMaxConns), left-2*smtp*smtpServers))
+	if c.HTTPMaxConnsPerIP < c.HTTPMaxConns {
+		limits.PerNetwork = max(1, min(int(c.HTTPMaxConnsPerIP), limits.Total/2)) // one client leaves room for others
+	}
+	limits.Trusted = c.TrustedProxies
+	return limits, smtp
+}
+
+// smtpServers returns the number of SMTP servers.
+func (l listeners) smtpServers() int {
+	n := 1
+	for _, submission := range []net.Listener{l.submission, l.submissions} {
+		if submission != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // baseURL returns the public URL of the API that listens on addr, and on https if

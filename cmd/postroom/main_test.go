@@ -20,6 +20,7 @@ import (
 	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/internal/testpg"
 	"github.com/postroom/postroom/internal/testprogram"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 // binary is the program under test.
@@ -39,11 +40,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Keep the cache of the go command. Without it, the README's test compiles everything.
-	if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil { //nolint:noctx // it ends at once
-		_ = os.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // cannot fail: the names are valid
-	}
-	_ = os.Setenv("XDG_CACHE_HOME", dir)
+	_ = os.Setenv("XDG_CACHE_HOME", dir) // cannot fail: the names are valid
 	code := m.Run()
 	return exchanges.End(os.Stderr, "cmd/postroom", testing.Verbose(), code)
 }
@@ -247,15 +244,18 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// onBoth runs test on SQLite and on PostgreSQL. env says which.
+// onBoth runs test on its engines (storetest.Engines), as parallel subtests. env
+// names the database.
 func onBoth(t *testing.T, test func(t *testing.T, data string, env []string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, t.TempDir(), nil)
-	})
-	t.Run("postgresql", func(t *testing.T) {
-		t.Parallel()
-		test(t, t.TempDir(), []string{"POSTROOM_DATABASE=" + testpg.Schema(t)})
-	})
+	for _, e := range storetest.Engines(t) {
+		t.Run(string(e), func(t *testing.T) {
+			t.Parallel()
+			var env []string
+			if e == storetest.PostgreSQL {
+				env = []string{"POSTROOM_DATABASE=" + testpg.Schema(t)}
+			}
+			test(t, t.TempDir(), env)
+		})
+	}
 }

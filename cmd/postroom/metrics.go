@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
@@ -52,8 +53,6 @@ type metrics struct {
 	mu       sync.Mutex
 	requests map[int]int64 // by HTTP status
 
-	traces *traces // nil: off
-
 	build                        prometheus.Gauge
 	took                         *prometheus.HistogramVec
 	stored, delivery, webhookLag prometheus.Histogram
@@ -66,12 +65,12 @@ var (
 	slow  = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 72 * 3600}
 )
 
-func newMetrics(traces *traces) *metrics {
+func newMetrics() *metrics {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Name: "postroom_" + name, Help: help, Buckets: buckets}
 	}
 	m := &metrics{
-		requests: map[int]int64{}, traces: traces,
+		requests: map[int]int64{},
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "postroom_build_info", Help: "Always 1. The labels have the version of the program and of Go.",
 			ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
@@ -94,7 +93,6 @@ func (m *metrics) responded(r httpapi.Response) {
 	m.requests[r.Status]++
 	m.mu.Unlock()
 	m.took.WithLabelValues(cmp.Or(r.Operation, "none")).Observe(r.Took.Seconds())
-	m.traces.responded(r)
 }
 
 // received records how long a message took until it was available. The clocks of two
@@ -106,7 +104,6 @@ func (m *metrics) attempted(r queue.AttemptReport) {
 	if r.Status == store.RecipientDelivered {
 		m.delivery.Observe(max(0, r.Age.Seconds()))
 	}
-	m.traces.attempted(r)
 }
 
 // posted records a request to a webhook endpoint.
@@ -114,7 +111,6 @@ func (m *metrics) posted(r webhook.AttemptReport) {
 	if r.Taken {
 		m.webhookLag.Observe(max(0, r.Lag.Seconds()))
 	}
-	m.traces.posted(r)
 }
 
 func (*metrics) Describe(descs chan<- *prometheus.Desc) {
@@ -180,8 +176,12 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(metricHeld, prometheus.GaugeValue, float64(held.Deliveries), "webhooks")
 }
 
+// idleTimeout is how long a server for operators keeps an idle connection.
+const idleTimeout = 2 * time.Minute
+
 // serverPart serves one of the servers for operators.
-func serverPart(name string, l net.Listener, server *http.Server) part {
+func serverPart(name string, l net.Listener, conns *httpserver.Conns, server *http.Server) part {
+	l = conns.Limit(server, l)
 	return part{
 		name: name,
 		run: func() error {
@@ -195,25 +195,25 @@ func serverPart(name string, l net.Listener, server *http.Server) part {
 }
 
 // metricsPart serves the metrics to Prometheus.
-func metricsPart(l net.Listener, m *metrics) part {
+func metricsPart(l net.Listener, conns *httpserver.Conns, m *metrics) part {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m, m.build, m.took, m.stored, m.delivery, m.webhookLag, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
-	return serverPart("metrics server", l, server)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: idleTimeout}
+	return serverPart("metrics server", l, conns, server)
 }
 
 // pprofPart serves profiles of the running program. Shutdown aborts a running
 // profile.
-func pprofPart(l net.Listener) part {
+func pprofPart(l net.Listener, conns *httpserver.Conns) part {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: loopbackHostOnly(mux), ReadHeaderTimeout: 10 * time.Second}
-	return serverPart("profile server", l, server)
+	server := &http.Server{Handler: loopbackHostOnly(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTimeout}
+	return serverPart("profile server", l, conns, server)
 }
 
 // loopbackHostOnly refuses requests whose Host is not a loopback address or

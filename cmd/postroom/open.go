@@ -33,7 +33,7 @@ func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.T
 	s, err := store.Open(ctx, store.Config{
 		Database: string(c.Database), Blobs: blobs, CursorKey: keys.cursors, SealKey: keys.seal,
 		Plans: c.Plans, DefaultPlan: c.Plan, AutoPause: bool(c.AutoPause), EmailRetention: c.EmailRetention.duration(), Now: now, Log: log,
-		AgentLimits: c.AgentLimits.Limits,
+		AgentLimits: c.AgentLimits.Limits, InboxQuota: store.Quota(c.InboxQuota),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database %s: %w", c.Database, err), blobs.Close())

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/postroom/postroom/internal/skiptest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -69,68 +63,6 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// TestREADMEWorksWhenPasted runs the bash blocks of the README and of the tour,
-// one after the other in one shell, against a fresh install, and compares what
-// they print with the blocks without a language that follow them. Only the ports
-// are changed.
-func TestREADMEWorksWhenPasted(t *testing.T) {
-	t.Parallel()
-	for _, tool := range []string{"bash", "curl", "go", "openssl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			skiptest.OutsideCI(t, tool+" is not installed")
-		}
-	}
-	// The pages use go run, which compiles at its first use: not while the server's time runs.
-	compile := exec.CommandContext(t.Context(), "go", "run", "./cmd/postroom", "version")
-	compile.Dir = "../.."
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	data := t.TempDir()
-	s := serve(t, data)
-	api, err := url.Parse(s.api)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := exchanges.Proxy(api, http.DefaultTransport)
-	t.Cleanup(proxy.Close)
-	ports := strings.NewReplacer("127.0.0.1:8080", proxy.Listener.Addr().String(), "127.0.0.1:2525", s.smtp)
-
-	script, want := &strings.Builder{}, &strings.Builder{}
-	n := 0
-	for _, b := range blocksOf(t, readme, tour) {
-		switch b.language {
-		case "bash":
-			mark := "# " + b.at + "\n"
-			fmt.Fprintf(script, "echo '%s'\n%s", strings.TrimSpace(mark), ports.Replace(b.text))
-			want.WriteString(mark)
-			n++
-		case "":
-			want.WriteString(b.text)
-		}
-	}
-	if n == 0 {
-		t.Fatal("no bash blocks in the pages")
-	}
-	got := runScript(t, data, script.String())
-	if d := cmp.Diff(want.String(), got); d != "" {
-		t.Errorf("what the blocks print differs (-pages +got):\n%s\nlog:\n%s", d, s.log)
-	}
-}
-
-func runScript(t *testing.T, data, script string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-o", "pipefail", "-c", script)
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "POSTROOM_DATA="+data)
-	var out, errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errOut
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s%s", err, &out, &errOut)
-	}
-	return out.String()
 }
 
 // This checks the sh blocks of the README. The test of the TypeScript clients

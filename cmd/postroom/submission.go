@@ -21,10 +21,10 @@ import (
 const maxSubmission = 40 << 20
 
 // smtpParts returns the servers for receiving and for submission.
-func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors listeners, certs certificates, kept *journal.Journal) []part {
+func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors listeners, maxConns int, certs certificates, kept *journal.Journal) []part {
 	cfg := inbound.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
-		MaxSize: n.cfg.MaxMessageSize.bytes(), MaxConns: int(n.cfg.SMTPMaxConns), MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
+		MaxSize: n.cfg.MaxMessageSize.bytes(), MaxConns: maxConns, MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
 		Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now, SubmitAt: n.submitAt(doors),
 		OnRefused: func(r inbound.Refusal) {
 			kept.AddRefusal(store.SMTPRefusal{IP: r.IP, HELO: r.HELO, From: r.From, To: r.To, Reply: r.Reply, Count: r.Count})

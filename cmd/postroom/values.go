@@ -44,14 +44,16 @@ type (
 	domain       string // lower case, in A-label form
 	hosts        []string
 	addresses    []string
-	webURL       string // http or https, without a trailing slash
-	relayURL     string // as for outbound.ParseRelay
-	database     string // postgres:// address or path
-	blobs        string // s3:// address or path
+	loops        []string // domains and email addresses
+	webURL       string   // http or https, without a trailing slash
+	relayURL     string   // as for outbound.ParseRelay
+	database     string   // postgres:// address or path
+	blobs        string   // s3:// address or path
 	prefixes     []netip.Prefix
 	secret       string
 	bootstrapKey string
 	keyPrefix    string
+	quota        store.Quota
 	lineEnds     string
 	tracking     string
 	sendPolicy   store.SendPolicy
@@ -106,6 +108,35 @@ func (v *mebibytes) UnmarshalText(b []byte) error {
 func (v mebibytes) String() string { return strconv.Itoa(int(v)) + "MiB" }
 
 func (v mebibytes) bytes() int64 { return int64(v) << 20 }
+
+// UnmarshalText parses a size in MB or GB and a number of messages, or off.
+func (v *quota) UnmarshalText(b []byte) error {
+	*v = quota{}
+	if string(b) == "off" {
+		return nil
+	}
+	size, messages, _ := strings.Cut(string(b), ",")
+	unit := int64(1_000_000)
+	number, ok := strings.CutSuffix(size, "MB")
+	if !ok {
+		unit = 1_000_000_000
+		number, ok = strings.CutSuffix(size, "GB")
+	}
+	bytes, err := strconv.ParseUint(number, 10, 20)
+	count, errCount := strconv.ParseUint(strings.TrimSpace(messages), 10, 32)
+	*v = quota{Bytes: int64(bytes) * unit, Messages: int64(count)} //nolint:gosec // both are small
+	return valid(ok && err == nil && errCount == nil && bytes > 0 && count > 0)
+}
+
+func (v quota) String() string {
+	switch {
+	case v == quota{}:
+		return "off"
+	case v.Bytes%1_000_000_000 == 0:
+		return fmt.Sprintf("%dGB,%d", v.Bytes/1_000_000_000, v.Messages)
+	}
+	return fmt.Sprintf("%dMB,%d", v.Bytes/1_000_000, v.Messages)
+}
 
 func (v *lineEnds) UnmarshalText(b []byte) error {
 	*v = lineEnds(b)
@@ -181,6 +212,24 @@ func (v *addresses) UnmarshalText(b []byte) error {
 	}
 	return nil
 }
+
+func (v *loops) UnmarshalText(b []byte) error {
+	*v = nil
+	for one := range strings.SplitSeq(string(b), ",") {
+		var name hosts
+		read := name.UnmarshalText
+		if strings.Contains(one, "@") {
+			read = (*addresses)(&name).UnmarshalText
+		}
+		if err := read([]byte(one)); err != nil {
+			return err
+		}
+		*v = append(*v, name...)
+	}
+	return nil
+}
+
+func (v loops) String() string { return strings.Join(v, ",") }
 
 func (v addresses) String() string { return strings.Join(v, ",") }
 

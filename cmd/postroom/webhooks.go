@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/netguard"
+	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/store"
 )
@@ -25,14 +27,26 @@ func (n *node) webhooks(s *store.Store, stats *metrics) (*webhook.Dispatcher, *n
 	return d, targets, nil
 }
 
-// targets returns the rules for URLs that strangers can choose: webhooks and
-// remote images.
-func (n *node) targets() (*netguard.Targets, error) {
+// targets returns the rules for the URLs of webhooks.
+func (n *node) targets() (*netguard.Targets, error) { return targets(n.cfg.WebhookAllow) }
+
+// images returns what fetches the remote images of messages. Their URLs come from
+// strangers, so that the ranges of webhooks are closed to them.
+func (n *node) images() (*remoteimage.Fetcher, error) {
+	t, err := targets(nil)
+	if err != nil {
+		return nil, err
+	}
+	return remoteimage.New(remoteimage.Config{Targets: t}), nil
+}
+
+// targets returns the rules for URLs: public addresses, and the ranges of allow.
+func targets(allow []netip.Prefix) (*netguard.Targets, error) {
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return nil, err
 	}
-	return netguard.NewTargets(netguard.New(netguard.Config{Allow: n.cfg.WebhookAllow, Own: own}), nil), nil
+	return netguard.NewTargets(netguard.New(netguard.Config{Allow: allow, Own: own}), nil), nil
 }
 
 // webhooksPart releases the leases of the previous run before it starts to

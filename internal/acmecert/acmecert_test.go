@@ -1,3 +1,5 @@
+//go:build clients
+
 package acmecert_test
 
 import (
@@ -83,7 +85,7 @@ func serve(t *testing.T, s *httptest.Server, start func()) (port int) {
 // sealed (K1).
 func TestTwoNodesGetOneCertificate(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		var handler http.Handler
 		var mu sync.Mutex
 		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +187,8 @@ func TestByTLSAndRenewed(t *testing.T) {
 // at once.
 func TestFailedOrder(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
 		server := acmetest.Start(t, acmetest.Config{HTTP: acmetest.FreePort(t), TLS: acmetest.FreePort(t), Hosts: []string{host}})
 		m := manager(t, s, server, host)
 		m.HTTPHandler(nil)

@@ -105,7 +105,7 @@ func find(t testing.TB) string {
 	}
 	program, err := exec.LookPath("pebble")
 	if err != nil {
-		const why = "pebble not found: run `make test`, which builds it, or set POSTROOM_TEST_PEBBLE"
+		const why = "pebble not found: run `make clients`, which builds it, or set POSTROOM_TEST_PEBBLE"
 		skiptest.OutsideCI(t, why)
 	}
 	return program

@@ -190,7 +190,11 @@ func (w *Worker) writeSource(ctx context.Context, b *strings.Builder, d *gen.Dra
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "\nIn response to the message of %s:\n%s", res.Message.From.Value.Email, quoted(res.Message.Text.Or("")))
+	what := "message of"
+	if res.Message.TestMode {
+		what = "simulated message, which was not sent by"
+	}
+	fmt.Fprintf(b, "\nIn response to the %s %s:\n%s", what, res.Message.From.Value.Email, quoted(res.Message.Text.Or("")))
 	return nil
 }
 
@@ -202,7 +206,7 @@ func (w *Worker) send(ctx context.Context, approver, subject, text string, ds []
 	}
 	now := w.cfg.Now()
 	id := store.NewID("em_", now)
-	from, to := mail.Address{Name: "Postroom", Email: "no-reply@" + w.cfg.Notices.Domain}, mail.Address{Email: approver}
+	from, to := mail.Address{Name: "Postroom", Email: mail.NoticeName + "@" + w.cfg.Notices.Domain}, mail.Address{Email: approver}
 	out := compose.Outgoing{
 		Seed: id, HeaderID: "<" + id + "@" + w.cfg.Notices.Domain + ">", Date: now.UTC(), From: from, To: []mail.Address{to},
 		ReplyTo: []mail.Address{to}, Subject: subject, Text: text, Headers: [][2]string{{"Auto-Submitted", "auto-generated"}},

@@ -22,7 +22,7 @@ import (
 // first differs from them only in what an import holds.
 func TestExportRoundTripsBetweenEngines(t *testing.T) {
 	t.Parallel()
-	for _, from := range storetest.Engines() {
+	for _, from := range storetest.Engines(t) {
 		t.Run(string(from), func(t *testing.T) {
 			t.Parallel()
 			other := storetest.PostgreSQL
@@ -173,7 +173,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 // An export of one account contains nothing of another.
 func TestExportOfOneAccount(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			cfg := storetest.Config(t, e)

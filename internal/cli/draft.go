@@ -118,7 +118,7 @@ func (p Program) draftApproveCommand() *cobra.Command {
 }
 
 func (p Program) draftUndoCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "undo DRAFT", Short: "Undo an approval within 10 seconds; the key needs the scope admin", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "undo DRAFT", Short: "Undo the approval of a person within 10 seconds; the key needs the scope admin", Args: Wants(1)}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		d, err := a.UndoDraft(ctx, gen.UndoDraftParams{DraftID: id})
 		return a.show(d, err, func(t *table) { t.row(d.ID, d.Status) })

@@ -16,6 +16,7 @@ type Checker struct {
 	doc     *openapi3.T
 	ops     []*Operation
 	schemas *schemas
+	client  *schemas // as a client sees them
 
 	mu        sync.Mutex
 	exchanges int
@@ -35,7 +36,9 @@ func New(doc *openapi3.T) (*Checker, error) {
 		}
 	}
 	var err error
-	c.schemas, err = newSchemas(doc)
+	if c.schemas, err = newSchemas(doc, false); err == nil {
+		c.client, err = newSchemas(doc, true)
+	}
 	return c, err
 }
 

@@ -24,7 +24,8 @@ type schemas struct {
 
 const schemaBase = "https://contract.example/openapi.json"
 
-func newSchemas(doc *openapi3.T) (*schemas, error) {
+// newSchemas returns the schemas of a document. As a client sees them, some enums are open.
+func newSchemas(doc *openapi3.T, asClient bool) (*schemas, error) {
 	text, err := doc.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("read the schemas: %w", err)
@@ -32,6 +33,9 @@ func newSchemas(doc *openapi3.T) (*schemas, error) {
 	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("read the schemas: %w", err)
+	}
+	if asClient {
+		openEnums(resource)
 	}
 	s := &schemas{compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
 	s.compiler.DefaultDraft(jsonschema.Draft2020)
@@ -47,6 +51,23 @@ func newSchemas(doc *openapi3.T) (*schemas, error) {
 		}})
 	}
 	return s, s.compiler.AddResource(schemaBase, resource)
+}
+
+// openEnums removes the enums whose values a client does not check.
+func openEnums(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if v[openKey] == true {
+			delete(v, "enum")
+		}
+		for _, member := range v {
+			openEnums(member)
+		}
+	case []any:
+		for _, item := range v {
+			openEnums(item)
+		}
+	}
 }
 
 func paddedBase64(s string) error {

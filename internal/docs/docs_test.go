@@ -234,7 +234,7 @@ func TestLinksLeadToPages(t *testing.T) {
 			ids[path][m[1]] = true
 		}
 		for _, m := range link.FindAllStringSubmatch(body, -1) {
-			if to := resolve(t, base, path, m[1]); to != nil && to.Path != "/ui" && to.Path != "/openapi.json" {
+			if to := resolve(t, base, path, m[1]); to != nil && to.Path != "/" && to.Path != "/openapi.json" {
 				open(to.Path)
 			}
 		}

@@ -1,3 +1,5 @@
+//go:build clients
+
 package docs
 
 import (
@@ -31,7 +33,7 @@ func TestTypeScriptSamplesCompile(t *testing.T) {
 	t.Parallel()
 	const modules = "../../contract/testdata/typescript/node_modules"
 	if _, err := os.Stat(modules); err != nil {
-		skiptest.OutsideCI(t, "make test installs the TypeScript compiler")
+		skiptest.OutsideCI(t, "make clients installs the TypeScript compiler")
 	}
 	dir := folder(t)
 	for i, code := range samples(t, "ts") {

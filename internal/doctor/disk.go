@@ -7,20 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/postroom/postroom/internal/disk"
 )
 
 const (
 	littleRoom = 1 << 30  // bytes; less is a warning
-	noRoom     = 64 << 20 // bytes; less is a failure
+	noRoom     = 64 << 20 // bytes; less, or less than the reserve, is a failure
 	fewInodes  = 10_000
 	slowSync   = 100 * time.Millisecond // each received message waits for one sync
 )
-
-// space is the free space of a file system.
-type space struct {
-	free   uint64 // available bytes
-	inodes uint64 // 0 if the file system does not count inodes
-}
 
 // disk checks the free space of a directory and how long it takes to sync a small
 // file.
@@ -34,7 +30,7 @@ func (v *visit) disk(folder string) func(context.Context) []Result {
 			return one(fail("cannot write: %v", err).
 				advise("free disk space, and allow the user of Postroom to write there: chown -R USER %s", folder))
 		}
-		left, err := freeSpace(folder)
+		left, err := disk.Left(folder)
 		if err != nil {
 			return one(warn("cannot read the free space: %v", err))
 		}
@@ -47,17 +43,17 @@ func (v *visit) disk(folder string) func(context.Context) []Result {
 	}
 }
 
-func room(left space, took time.Duration) Result {
-	const advice = "free disk space, or move POSTROOM_DATA to a larger disk: mail is refused (452) when it is full"
+func room(left disk.Space, took time.Duration) Result {
+	const advice = "free disk space, or move POSTROOM_DATA to a larger disk: received mail is deferred (452) while less than the reserve is free"
 	switch {
-	case left.free < noRoom:
-		return fail("%s are free", size(left.free)).advise(advice)
-	case left.inodes > 0 && left.inodes < fewInodes:
-		return warn("%s are free, but only %d inodes", size(left.free), left.inodes).advise("remove files, or use a file system with more inodes")
-	case left.free < littleRoom:
-		return warn("%s are free", size(left.free)).advise(advice)
+	case left.Free < max(noRoom, left.Reserve()):
+		return fail("%s are free", size(left.Free)).advise(advice)
+	case left.Inodes > 0 && left.Inodes < fewInodes:
+		return warn("%s are free, but only %d inodes", size(left.Free), left.Inodes).advise("remove files, or use a file system with more inodes")
+	case left.Free < littleRoom:
+		return warn("%s are free", size(left.Free)).advise(advice)
 	}
-	return ok("%s are free, writing a small file takes %s", size(left.free), took.Round(10*time.Microsecond))
+	return ok("%s are free, writing a small file takes %s", size(left.Free), took.Round(10*time.Microsecond))
 }
 
 // writeProbe writes, syncs and removes a file.

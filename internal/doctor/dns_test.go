@@ -113,7 +113,7 @@ func TestRelayNeedsNoPTRRecord(t *testing.T) {
 
 func storetestEngines(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, newWorld(t, e, time.Now))

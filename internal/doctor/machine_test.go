@@ -83,7 +83,7 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 			w.storeCfg.Now = func() time.Time { return time.Now().Add(time.Hour) }
 		}, "queue", doctor.Fail, "due: 1 recipient, the oldest for 1h0m", "postroom serve"},
 	}
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		for _, tt := range tests {
 			t.Run(tt.name+" "+string(e), func(t *testing.T) {
 				t.Parallel()
@@ -119,7 +119,7 @@ func TestTheClockIsHeldAgainstTheDatabase(t *testing.T) {
 
 func TestWebhooksThatFailAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			now := time.Now().Add(-2 * time.Hour)

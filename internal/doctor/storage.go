@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -212,6 +213,31 @@ func (v *visit) webhooks(ctx context.Context) []Result {
 	}
 	if len(out) == 0 {
 		return one(ok("no failing webhooks"))
+	}
+	return out
+}
+
+// reserved lists the inboxes with names that mail for the operator goes to.
+func (v *visit) reserved(ctx context.Context) []Result {
+	s, none := v.storeOr(ctx)
+	if none != nil {
+		return none
+	}
+	names := mail.ReservedNames()
+	for i, name := range names {
+		names[i] = name + "@" + v.cfg.MailDomain
+	}
+	holders, err := s.Holders(ctx, names)
+	if err != nil {
+		return one(fail("%v", err).advise("check the database"))
+	}
+	var out []Result
+	for _, h := range holders {
+		out = append(out, warn("inbox %s of account %s has this reserved address and reads its mail", h.InboxID, h.AccountID).
+			advise("if you did not assign it: postroom inbox suspend %s, and find out who uses the account", h.InboxID).about("", h.Address))
+	}
+	if out == nil {
+		out = one(ok("no inbox has a reserved address"))
 	}
 	return out
 }

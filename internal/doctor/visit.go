@@ -180,6 +180,7 @@ func (v *visit) checks() []check {
 		{"relay", v.relayName(), v.relay},
 		{"queue", "", v.queue},
 		{"webhooks", "", v.webhooks},
+		{"reserved", "", v.reserved},
 		{"approvers", strings.Join(v.cfg.Approvers, ", "), v.approvers},
 	}...)
 }

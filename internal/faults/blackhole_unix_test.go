@@ -165,7 +165,7 @@ func TestNodeRecoversFromSilentNetworkLoss(t *testing.T) {
 		h.swallow(loss.alsoNew)
 		lost := time.Now()
 		unhealthy := a.awaitHealth(t, http.StatusServiceUnavailable)
-		wait(ctx, loss.lasts-time.Since(lost))
+		pause(ctx, loss.lasts-time.Since(lost))
 		h.open()
 		back, before := time.Now(), l.book.count(accepted)
 		if !loss.alsoNew {

@@ -54,7 +54,7 @@ func TestHonestSendersGetThroughACrowdOfSlowClients(t *testing.T) {
 	}
 	done()
 	health := probe.stop()
-	rss := peakMemory(t, n.cmd.Process.Pid)
+	rss := statusBytes(t, n.cmd.Process.Pid, "VmHWM:")
 	c.end()
 	t.Logf("%d idle and %d slow clients for %d connections, %d dropped for others, %d refused; %d honest messages: %s; p50 %s, p99 %s, longest %s; "+
 		"/health: %d calls, p99 %s, longest %s; memory of the server %d MB",
@@ -160,13 +160,6 @@ func (c *crowd) sit(ctx context.Context, i, phase int) {
 // loopback returns the nth loopback address of a group.
 func loopback(group, n int) net.IP {
 	return net.ParseIP(fmt.Sprintf("127.%d.%d.%d", group, n/250, n%250+1))
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // sendHonestly sends messages from several addresses, each on its own connection and
@@ -276,34 +269,6 @@ func (p *probe) stop() []time.Duration {
 	return took
 }
 
-// at returns a percentile of sorted times.
-func at(sorted []time.Duration, percent int) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
-}
-
-// peakMemory returns the peak memory of a process so far, in bytes.
-func peakMemory(t *testing.T, pid int) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
-			kb, err := strconv.Atoi(fields[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kb << 10
-		}
-	}
-	t.Fatal("no VmHWM")
-	return 0
-}
-
 // TestConnectionFloodIsLimited connects repeatedly, from one address and then from
 // fifty. Connections over the limit per address get 421 4.7.0 at once. Over the total
 // limit, the server drops older connections that have sent nothing. The API responds,
@@ -329,7 +294,7 @@ func TestConnectionFloodIsLimited(t *testing.T) {
 		}
 	}
 	health := probe.stop()
-	rss := peakMemory(t, n.cmd.Process.Pid)
+	rss := statusBytes(t, n.cmd.Process.Pid, "VmHWM:")
 	t.Logf("/health: %d calls, p99 %s, longest %s; memory of the server %d MB", len(health), seconds(at(health, 99)), seconds(at(health, 100)), rss>>20)
 	if full && at(health, 99) > 100*time.Millisecond {
 		t.Errorf("p99 of /health is %v", at(health, 99))

@@ -19,7 +19,7 @@ import (
 // docs/testing.md.
 func TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t, e, "blobs", "32m")
@@ -42,7 +42,7 @@ func TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly(t *testing.T) {
 // C6 of docs/testing.md.
 func TestMailIsDeferredWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t, e, "", "64m")
@@ -64,6 +64,30 @@ func TestMailIsDeferredWhileTheDiskIsFull(t *testing.T) {
 			d.audit()
 		})
 	}
+}
+
+// TestReceivedMailLeavesAReserve receives mail until the disk has only its reserve left.
+// More is deferred with 452, while sending and deleting go on, until there is space again.
+func TestReceivedMailLeavesAReserve(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t, storetest.SQLite, "", "64m") // PostgreSQL is on another disk
+	if err := os.WriteFile(d.filler(), make([]byte, 32<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{large, small} {
+		waittest.Until(t, "mail is deferred", func() bool { return d.deliver(size) == 452 })
+	}
+	var left syscall.Statfs_t
+	if err := syscall.Statfs(d.mount, &left); err != nil {
+		t.Fatal(err)
+	}
+	if free := left.Bavail * uint64(left.Bsize); free < 5<<20 { //nolint:gosec // a size of blocks is positive
+		t.Errorf("%d KiB are left of a reserve of 6.4 MiB", free>>10)
+	}
+	d.want(small, 452, http.StatusCreated)
+	d.empty()
+	d.recover()
+	d.audit()
 }
 
 // disk is an installation with one folder on a small disk of its own.
@@ -137,6 +161,6 @@ func (d *disk) empty() {
 // used, and then one more.
 func (d *disk) refuseSmall() {
 	d.t.Helper()
-	waittest.Until(d.t, "small mail is refused too", func() bool { return d.deliver(small) == 452 })
+	waittest.Until(d.t, "small mail is refused too", func() bool { return d.send(small) == http.StatusServiceUnavailable })
 	d.want(small, 452, http.StatusServiceUnavailable)
 }

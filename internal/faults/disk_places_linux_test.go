@@ -48,7 +48,7 @@ var places = map[storetest.Engine][]place{
 // of docs/testing.md.
 func TestEachPlaceMayBeFullOrReadOnly(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			newPlacesTest(t, e).run(t)

@@ -74,7 +74,7 @@ func (l *hotLoad) run(ctx context.Context, in *installation, seed int) {
 // rate returns how many messages a second are accepted in that time.
 func (l *hotLoad) rate(ctx context.Context, d time.Duration) float64 {
 	was, began := l.book.count(accepted), time.Now()
-	wait(ctx, d)
+	pause(ctx, d)
 	return float64(l.book.count(accepted)-was) / time.Since(began).Seconds()
 }
 
@@ -129,12 +129,12 @@ func freezeInTransaction(t *testing.T, in *installation, name string) {
 	rng := randomness(t)
 	process := in.current().cmd.Process
 	for range 200 {
-		wait(t.Context(), upTo(rng, 20*time.Millisecond))
+		pause(t.Context(), upTo(rng, 20*time.Millisecond))
 		if err := process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 		// By now the server has processed what the node sent before it stopped.
-		wait(t.Context(), 50*time.Millisecond)
+		pause(t.Context(), 50*time.Millisecond)
 		n := 0
 		if err := db.QueryRowContext(t.Context(), q, name).Scan(&n); err != nil {
 			t.Fatal(err)

@@ -40,11 +40,11 @@ type installation struct {
 	changed chan struct{} // closed when serving is set
 }
 
-// onEachEngine runs test on an empty installation on SQLite and on PostgreSQL, as
-// subtests named after the engines.
+// onEachEngine runs test on an empty installation on each of its engines
+// (storetest.Engines), as subtests named after them.
 func onEachEngine(t *testing.T, test func(t *testing.T, in *installation)) {
 	t.Helper()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, newInstallation(t, e))
@@ -86,8 +86,8 @@ func (in *installation) environ() []string {
 	}
 	env = append(env,
 		"POSTROOM_DATA="+in.dir, "POSTROOM_DATABASE="+in.database, "POSTROOM_MAIL_DOMAIN="+mailDomain,
-		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_SMTP_MAX_CONNS_PER_IP=1000",
-		"POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off",
+		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_SMTP_MAX_CONNS_PER_IP=1000", "POSTROOM_HTTP_MAX_CONNS_PER_IP=10000",
+		"POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off", "POSTROOM_INBOX_QUOTA=off", // long runs fill inboxes
 	)
 	return append(env, in.settings...)
 }

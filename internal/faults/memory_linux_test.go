@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -280,21 +279,7 @@ func inParallel(t *testing.T, n int, do func(ctx context.Context, i int) error) 
 // peak returns the peak memory of the serving process, in MiB.
 func (in *installation) peak() int {
 	in.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", in.current().cmd.Process.Pid))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
-			kib, err := strconv.Atoi(fields[1])
-			if err != nil {
-				in.t.Fatal(err)
-			}
-			return kib >> 10
-		}
-	}
-	in.t.Fatal("the system does not report the peak memory of a process")
-	return 0
+	return statusBytes(in.t, in.current().cmd.Process.Pid, "VmHWM:") >> 20
 }
 
 func (in *installation) wantLittleMemory() {

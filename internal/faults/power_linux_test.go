@@ -23,7 +23,7 @@ import (
 // or 201 is stored whole and once, and whatever else is stored is whole too.
 func TestAcceptedMailSurvivesPowerCuts(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			newPowerTest(t, e).run(t)
@@ -37,7 +37,7 @@ func TestAcceptedMailSurvivesPowerCuts(t *testing.T) {
 // Row C5 of docs/testing.md.
 func TestNothingIsPromisedAfterAFailedSync(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			p := newPowerTest(t, e)

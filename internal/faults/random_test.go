@@ -1,6 +1,8 @@
 package faults_test
 
 import (
+	"context"
+
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
@@ -28,4 +30,19 @@ func randomness(t *testing.T) *rand.Rand {
 // upTo returns a time from 0 to most.
 func upTo(rng *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(most)))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// at returns a percentile of sorted times.
+func at(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -77,7 +79,7 @@ type soak struct {
 	own     []int // MiB of a node, at most, by sample
 	files   []int // open files of a node, at most, by sample
 	overdue time.Duration
-	api     latencies
+	api     []time.Duration // sorted at the end
 }
 
 func (s *soak) run(lasts time.Duration) {
@@ -101,7 +103,7 @@ func (s *soak) run(lasts time.Duration) {
 func (s *soak) refuse(ctx context.Context, period time.Duration) {
 	for ctx.Err() == nil {
 		s.refusing.Store(!s.refusing.Load())
-		wait(ctx, period)
+		pause(ctx, period)
 	}
 	s.refusing.Store(false)
 }
@@ -122,7 +124,7 @@ func (s *soak) probe(ctx context.Context) {
 			s.api = append(s.api, time.Since(began))
 			s.mu.Unlock()
 		}
-		wait(ctx, soakPace)
+		pause(ctx, soakPace)
 	}
 }
 
@@ -135,7 +137,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 	defer func() { _ = db.Close() }() // nothing was written
 	for ctx.Err() == nil {
-		wait(ctx, every)
+		pause(ctx, every)
 		own, files := 0, 0
 		for _, in := range s.nodes {
 			if n := in.current(); n != nil {
@@ -154,6 +156,22 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 			return
 		}
 	}
+}
+
+// statusBytes returns a figure of /proc/<pid>/status, in bytes.
+func statusBytes(t *testing.T, pid int, name string) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), name)
+	text, _, _ := strings.Cut(rest, " kB")
+	kib, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatalf("%s of process %d: %v", name, pid, err)
+	}
+	return kib << 10
 }
 
 // dueFor returns how long the oldest mail has been due, or 0 while PostgreSQL is down.
@@ -195,7 +213,7 @@ func (s *soak) report(lasts time.Duration, again []string) {
 		lasts, s.sent.count(accepted), s.relayed.count(accepted),
 		s.received.count(accepted), s.received.count(refused), s.received.count(unknown),
 		s.kills, s.freezes, s.restarts, s.strangers, s.crashes, len(again), seconds(s.overdue),
-		own, ownLater, files, filesLater, seconds(s.api.at(50)), seconds(s.api.at(95)), seconds(s.api.at(99)),
+		own, ownLater, files, filesLater, seconds(at(s.api, 50)), seconds(at(s.api, 95)), seconds(at(s.api, 99)),
 		s.nodes[0].count(`SELECT pg_database_size(current_database())`)>>20)
 	if ownLater > own*3/2+32 || filesLater > files*3/2+32 {
 		s.t.Error("memory or open files grow")

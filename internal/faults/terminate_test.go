@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -254,4 +255,10 @@ func (s *terminating) audit(t *testing.T) {
 			t.Errorf("inbox %s exists: %v; its creation was accepted: %v", id, there[id], e.outcome == accepted)
 		}
 	}
+}
+
+// whenSent calls f when the call that is made with the context is on its way.
+func whenSent(ctx context.Context, f func()) context.Context {
+	var once sync.Once // a call may be sent again on another connection
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { once.Do(f) }})
 }

@@ -104,7 +104,7 @@ func (c *cluster) send(ctx context.Context, book *ledger, seed int64) {
 			}
 		}
 		book.write(id, entry{outcome: o, to: []string{to}})
-		wait(ctx, c.pace)
+		pause(ctx, c.pace)
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *cluster) receive(ctx context.Context, seed int64) {
 			var o outcome
 			o, err = s.send(m)
 			c.received.write(m.id, entry{outcome: o, to: m.to, size: len(m.raw)})
-			wait(ctx, c.pace)
+			pause(ctx, c.pace)
 		}
 		s.close()
 	}
@@ -199,7 +199,7 @@ type troubles struct {
 // disturb causes one fault after another until enough is sent and received.
 func (c *troubles) disturb(ctx context.Context, rng *rand.Rand) {
 	for i := 0; ctx.Err() == nil && (!c.enough() || i < c.least); i++ {
-		wait(ctx, c.pause+upTo(rng, c.pause))
+		pause(ctx, c.pause+upTo(rng, c.pause))
 		victim := c.nodes[rng.IntN(len(c.nodes))]
 		switch i % 5 {
 		case 0, 3:
@@ -211,7 +211,7 @@ func (c *troubles) disturb(ctx context.Context, rng *rand.Rand) {
 			n := victim.current()
 			victim.set(nil) // its clients choose another node when it does not respond
 			_ = n.cmd.Process.Signal(syscall.SIGSTOP)
-			wait(ctx, c.pause+upTo(rng, 5*c.pause))
+			pause(ctx, c.pause+upTo(rng, 5*c.pause))
 			_ = n.cmd.Process.Signal(syscall.SIGCONT)
 			victim.set(n)
 		case 2:
@@ -231,7 +231,7 @@ func (c *troubles) wrongClock(ctx context.Context, ahead string) {
 	c.strangers++
 	c.stranger.settings = append(c.nodes[0].settings[:len(c.nodes[0].settings):len(c.nodes[0].settings)], clockAhead+"="+ahead)
 	n := c.stranger.start()
-	wait(ctx, 5*time.Second)
+	pause(ctx, 5*time.Second)
 	api := n.caller()
 	defer api.close()
 	var h struct {
@@ -251,7 +251,7 @@ func (c *troubles) crashPostgres(ctx context.Context) {
 	if err := c.server.StopImmediate(); err != nil {
 		c.t.Error(err)
 	}
-	wait(ctx, c.pause/2)
+	pause(ctx, c.pause/2)
 	if err := c.server.Restart(c.t.Context()); err != nil {
 		c.t.Error(err)
 	}

@@ -93,7 +93,7 @@ func needFirstRelease(t *testing.T) string {
 func TestUpgradeUnderKillsLosesNothing(t *testing.T) {
 	t.Parallel()
 	old := needFirstRelease(t)
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			u := &upgrade{t: t, old: old, messages: pick(40, 1000), kills: pick(5, 50)}

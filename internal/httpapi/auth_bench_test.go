@@ -19,7 +19,7 @@ import (
 // lookup, the checks of address and scopes, and the counts against the limits,
 // including that on sends. The aim is 50 µs on SQLite, without a write.
 func BenchmarkAuthentication(b *testing.B) {
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(b) {
 		b.Run(string(e), func(b *testing.B) {
 			var calls atomic.Int64
 			begin := time.Now()

@@ -96,6 +96,7 @@ type Chain struct {
 	log      *slog.Logger
 	running  runningCalls
 	bodies   *semaphore.Weighted
+	memory   *responseMemory
 	requests *Contract
 }
 
@@ -105,7 +106,7 @@ var _ gen.SecurityHandler = (*Chain)(nil)
 func New(cfg Config) *Chain {
 	return &Chain{
 		cfg: cfg, rates: cfg.Rates.withDefaults(), store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		bodies: semaphore.NewWeighted(maxBodiesInMemory), requests: NewContract(gen.OpenAPI),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), memory: newResponseMemory(maxUnread, pieceTime, hurriedTime), requests: NewContract(gen.OpenAPI),
 	}
 }
 
@@ -116,7 +117,7 @@ func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server,
 		gen.WithErrorHandler(c.writeDecodeError),
 		gen.WithNotFound(c.routeNotFound),
 		gen.WithMethodNotAllowed(c.methodNotAllowed),
-		gen.WithMiddleware(c.checkText, c.checkQuery, c.idempotent))
+		gen.WithMiddleware(c.checkText, c.checkQuery, c.idempotent, c.limitMemory))
 }
 
 // requestInfo holds the facts about a request that the outer handlers share.
@@ -169,7 +170,7 @@ func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
 // and the log.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sw := &statusWriter{ResponseWriter: w}
+		sw := &statusWriter{ResponseWriter: w, ends: time.Now().Add(responseTimeout)}
 		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, start: c.now(), authenticate: "Bearer"}
 		if c.cfg.OAuth != nil && isMCP(r) { // RFC 9728 section 5.1
 			info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
@@ -197,6 +198,7 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 			}
 		}()
 		defer info.resumed.drop()
+		defer c.memory.leave(sw)
 		defer sw.end()
 		defer c.recoverPanic(ctx, sw)
 
@@ -336,6 +338,8 @@ type statusWriter struct {
 	wroteHeader func() // may be nil
 	muted       bool   // what is written is dropped: the response comes later
 	buffer      *bufio.Writer
+	memory      *responseMemory // not nil if some is reserved for the response
+	ends        time.Time       // the response, by the wall clock
 }
 
 // responseBuffers collect what is written until a response ends. JSON is written in
@@ -367,6 +371,9 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 		w.buffer = responseBuffers.Get().(*bufio.Writer) //nolint:forcetypeassert // the pool has nothing else
 		w.buffer.Reset(w.ResponseWriter)
 	}
+	if w.memory != nil {
+		return w.memory.write(w, b)
+	}
 	return w.buffer.Write(b)
 }
 
@@ -384,6 +391,9 @@ func (w *statusWriter) FlushError() error {
 func (w *statusWriter) end() {
 	if w.buffer == nil {
 		return
+	}
+	if w.memory != nil {
+		w.memory.begin(w)
 	}
 	_ = w.buffer.Flush()
 	w.buffer.Reset(nil)

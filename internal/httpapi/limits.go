@@ -24,6 +24,20 @@ const (
 	maxMCPBody = 8 << 20
 )
 
+// Responses with the content of messages, which are in memory until the client has read
+// them.
+const (
+	// maxUnread limits the memory of all of them, of which each reserves contentSize.
+	maxUnread   = 32 << 20
+	contentSize = 1 << 20
+	// A client has pieceTime to read each largePiece of a response, and hurriedTime
+	// while requests wait for memory. They wait for at most memoryTime.
+	largePiece  = 64 << 10
+	pieceTime   = 30 * time.Second
+	hurriedTime = 2 * time.Second
+	memoryTime  = 15 * time.Second
+)
+
 // DefaultRates are the rate limits where the settings give none. The setting
 // RATE_LIMITS has the same as its default.
 var DefaultRates = Rates{Calls: 600, Sends: 60, Refused: 60}

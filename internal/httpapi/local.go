@@ -82,6 +82,9 @@ func AsPerson(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, localKey{}, c)
 }
 
+// IsPerson reports whether a caller is a person, not a key.
+func IsPerson(k store.Key) bool { return k.Seq < 0 }
+
 // AsKey returns the context of calls within this process whose caller is a key that
 // the caller has verified.
 func AsKey(ctx context.Context, k store.Key) context.Context {

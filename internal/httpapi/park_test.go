@@ -27,7 +27,8 @@ func TestAParkedRequestIsFreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httpserver.New(handler, nil, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	s := httpserver.New(handler, httpserver.NewConns(httpserver.Limits{}, log), nil, log)
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Shutdown(context.Background(), l) })
 	c, err := net.Dial("tcp", l.Addr().String())

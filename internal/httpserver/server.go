@@ -28,14 +28,15 @@ type Server struct {
 	grace    time.Duration
 	draining atomic.Bool
 	conns    openConns
+	limited  *Conns
 	parked   parkedConns
 	again    *againListener // of connections that were parked
 }
 
-// New serves h, with TLS if cfg is not nil. The handler sets the
-// deadlines for bodies and responses, because they depend on the request.
-func New(h http.Handler, cfg *tls.Config, log *slog.Logger) *Server {
-	s := &Server{grace: drainGrace, again: newAgainListener()}
+// New serves h, with TLS if cfg is not nil, within the limits of conns. The handler sets
+// the deadlines for bodies and responses, because they depend on the request.
+func New(h http.Handler, conns *Conns, cfg *tls.Config, log *slog.Logger) *Server {
+	s := &Server{grace: drainGrace, limited: conns, again: newAgainListener()}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.draining.Load() {
@@ -51,6 +52,7 @@ func New(h http.Handler, cfg *tls.Config, log *slog.Logger) *Server {
 		ConnContext:       withConn,
 		TLSConfig:         cfg,
 	}
+	conns.follow(s.server)
 	return s
 }
 
@@ -65,6 +67,7 @@ func (s *Server) change(c net.Conn, state http.ConnState) {
 // Serve accepts connections until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	var err error
+	l = limitedListener{l, s.limited}
 	if s.server.TLSConfig != nil {
 		err = s.server.ServeTLS(l, "", "")
 	} else {

@@ -27,7 +27,8 @@ func serveHTTP(t *testing.T, h http.HandlerFunc, edits ...func(*http.Server)) *d
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{New(h, nil, slog.New(slog.NewTextHandler(t.Output(), nil))), l, make(chan error, 1)}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	d := &door{New(h, NewConns(Limits{}, log), nil, log), l, make(chan error, 1)}
 	for _, edit := range edits {
 		edit(d.server)
 	}

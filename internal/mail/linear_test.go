@@ -24,6 +24,7 @@ func linearReaders() []lineartest.Reader {
 		{Name: "ParseListPattern", Units: []string{"a", lineartest.Letter, ".", "*", "@", `"`}, Read: func(s string) { _, _ = ParseListPattern("*@" + s) }},
 		{Name: "List.Of", Units: []string{"a", ".", "%", "!", "+", `"`, `\`, "@"}, Read: func(s string) { list.Of(s+"@b.example", true) }},
 		{Name: "List.Of domain", Units: []string{"a", lineartest.Letter, ".", "-"}, Read: func(s string) { list.Of("a@"+s, true) }},
+		{Name: "WithoutSESRegion", Units: []string{"a", "@", "."}, Read: func(s string) { WithoutSESRegion("<" + s + "@a.amazonses.com>") }},
 		{Name: "ClaimsHost", Units: header[:6], Read: func(s string) { ClaimsHost(s, "a.example") }},
 	}
 }
@@ -36,7 +37,11 @@ var notReadingMail = map[string]string{
 	"LikePattern":         "reads a pattern of the API, which the contract bounds",
 	"List.OfPattern":      "reads a pattern that ParseListPattern returned",
 	"ListAction.Stricter": "reads no text",
+	"IsSESMessageID":      "compares the end",
+	"SESMessageID":        "reads no text",
 	"NewList":             "reads patterns that ParseListPattern returned",
+	"Reserved":            "compares with a few names",
+	"ReservedNames":       "takes nothing",
 }
 
 func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }

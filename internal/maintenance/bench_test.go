@@ -26,7 +26,7 @@ const (
 // concurrent round of retention. It reports the time to store a message and the
 // number of messages whose content is deleted per second.
 func BenchmarkMailDuringRetention(b *testing.B) {
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(b) {
 		b.Run(string(e), func(b *testing.B) {
 			var c clock
 			s := storetest.OpenConfig(b, benchConfig(b, e, &c))

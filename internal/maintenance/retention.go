@@ -62,8 +62,10 @@ func (r *Retention) Run(ctx context.Context) error {
 func (r *Retention) RunOnce(ctx context.Context) (store.Removed, error) {
 	var gone store.Removed
 	errs := []error{r.expireInboxes(ctx, &gone)}
+	var from store.Time
 	_, err := repeat(ctx, func(ctx context.Context) (int, error) {
-		n, err := r.cfg.Store.ExpireEmails(ctx, r.cfg.Emails)
+		n, err := r.cfg.Store.ExpireEmails(ctx, r.cfg.Emails, from)
+		from = n.Last
 		gone.Add(n)
 		return n.Contents, r.merge(ctx, err)
 	})
@@ -93,8 +95,12 @@ func (r *Retention) expireInboxes(ctx context.Context, gone *store.Removed) erro
 		}
 		after = next
 		for _, inbox := range due {
+			var from store.Time
 			_, err := repeat(ctx, func(ctx context.Context) (int, error) {
-				n, err := r.cfg.Store.ExpireInbox(ctx, inbox)
+				n, err := r.cfg.Store.ExpireInbox(ctx, inbox, from)
+				if n.Contents > 0 {
+					from = n.Last
+				}
 				gone.Add(n)
 				return n.Contents + n.Drafts, r.merge(ctx, err)
 			})

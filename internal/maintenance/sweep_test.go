@@ -36,7 +36,7 @@ func orphan(t *testing.T, s *store.Store) {
 
 func TestRunOnceRemovesOnlyWhatHasExpired(t *testing.T) {
 	t.Parallel()
-	for _, e := range storetest.Engines() {
+	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			var c clock

@@ -104,7 +104,7 @@ func paramText(name, kind string, raw json.RawMessage) (value string, given bool
 	}
 	switch v := v.(type) {
 	case string:
-		if kind == "string" || kind == "" {
+		if kind == "string" || kind == "" || kind == "array" { // lists are separated by commas
 			return v, true, nil
 		}
 	case json.Number:

@@ -15,7 +15,7 @@ import (
 // run with the caller's permissions. A report lists what the caller may not read.
 var lookups = []gen.OperationName{
 	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxesOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
-	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation,
+	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation, gen.ListEventsOperation,
 }
 
 func diagnoseTool() *tool {
@@ -153,7 +153,7 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 	d.recipients = list(m["recipients"])
 	for i, v := range d.recipients {
 		r := object(v)
-		who := fmt.Sprintf("recipient %d (%s)", i+1, shownAddress(text(r["email"])))
+		who := fmt.Sprintf("recipient %d", i+1) // the list of recipients has the address, fenced
 		switch status := text(r["status"]); status {
 		case "delivered", "opened", "clicked":
 			arrived++
@@ -198,15 +198,6 @@ var ends = map[string]string{
 	"complained": "%s reported the message as spam and is now suppressed.",
 	"suppressed": "%s is suppressed, so nothing was sent. Only a user who knows the reason should remove the suppression.",
 	"cancelled":  "The message to %s was cancelled before it was sent.",
-}
-
-// shownAddress returns an address for use in our own text. An address that is not
-// plain appears only in the recipients field.
-func shownAddress(a string) string {
-	if plain.MatchString(a) {
-		return a
-	}
-	return "see recipients"
 }
 
 func showDiagnosis(f fence, a map[string]any) string {

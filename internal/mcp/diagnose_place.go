@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -35,9 +36,14 @@ func (d *diagnosis) expected(inbox, from string) error {
 			d.found("received", "Message %s was received at %s.", text(m["id"]), text(m["received_at"]))
 		}
 	} else {
-		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox. Postroom does not filter: every message that arrives is listed."
-		d.found("address", "The address is %s. Senders must use exactly this address, optionally with a +tag before the @.", shownAddress(text(in["address"])))
+		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox."
+		address := text(in["address"])
+		if !plain.MatchString(address) {
+			address = "the address of the inbox"
+		}
+		d.found("address", "Senders must use exactly %s, optionally with a +tag before the @.", address)
 	}
+	d.lists(inbox, from)
 	switch status := text(in["status"]); status {
 	case "expired":
 		d.found("inbox_expired", "The inbox expired at %s and refuses mail (550). Set expires_at to a later time or to null to reactivate it.", text(in["expires_at"]))
@@ -49,6 +55,57 @@ func (d *diagnosis) expected(inbox, from string) error {
 	}
 	d.receivingDomain(text(in["domain"]))
 	return nil
+}
+
+// eventPages bounds how many pages of events, 100 each, are read.
+const eventPages = 10
+
+// lists reports which messages of the sender the lists of the account put into quarantine
+// or refused. The events of quarantine are deleted with the message, or when it is
+// released.
+func (d *diagnosis) lists(inbox, from string) {
+	args := map[string]string{"inbox_id": inbox, "events": "message.quarantined,message.blocked", "limit": "100"}
+	held, blocked, last := 0, 0, ""
+	for range eventPages {
+		l := d.look("lists of senders", gen.ListEventsOperation, args)
+		for _, v := range list(l["data"]) {
+			e := object(v)
+			of := object(e["data"])
+			if text(e["type"]) == "message.blocked" {
+				if isFrom(text(of["from"]), from) {
+					blocked++
+					last = text(e["created_at"])
+				}
+			} else if isFrom(text(object(of["from"])["email"]), from) {
+				held++
+			}
+		}
+		if args["cursor"] = text(l["cursor"]); args["cursor"] == "" {
+			break
+		}
+	}
+	if blocked > 0 {
+		d.found("blocked", "The lists of the account refused %d message(s) in 30 days, the last at %s. Only a user should change the lists.", blocked, last)
+		if d.verdict == "not_arrived" {
+			d.verdict = "blocked"
+		}
+	}
+	if held > 0 {
+		d.found("quarantined", "%d message(s) are in quarantine until a person releases them.", held)
+		if d.verdict == "not_arrived" || d.verdict == "blocked" {
+			d.verdict = "quarantined"
+		}
+	}
+}
+
+// isFrom reports whether an address matches a filter: an address, a pattern with *, or ""
+// for all.
+func isFrom(address, filter string) bool {
+	if filter == "" {
+		return true
+	}
+	ok, err := path.Match(strings.ToLower(filter), strings.ToLower(address))
+	return ok && err == nil
 }
 
 // drafts reports whether messages of the inbox wait for approval: the expected

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -164,10 +165,13 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 	return args, nil
 }
 
-// shownName returns the name of an unknown argument for an error message, unless
-// the name could carry instructions.
+// argumentName matches what may be the name of an argument with a typing error.
+var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
+
+// shownName returns the name of an unknown argument for an error message, unless it
+// cannot be one.
 func shownName(name string) string {
-	if fieldPath.MatchString(name) {
+	if argumentName.MatchString(name) {
 		return name
 	}
 	return "one of the names"

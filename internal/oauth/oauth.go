@@ -49,8 +49,9 @@ const (
 	// bodyTimeout bounds reading a request.
 	bodyTimeout = 10 * time.Second
 	// maxRegistrations and maxTokenCalls are how many requests a network may make in a
-	// minute.
+	// minute, and maxAllRegistrations how many applications all may register.
 	maxRegistrations, maxTokenCalls = 10, 60
+	maxAllRegistrations             = 300
 )
 
 // The scopes that applications can ask for.
@@ -168,12 +169,7 @@ func (s *Server) endpoint(kind store.RateKind, limit int, f func(http.ResponseWr
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // socket deadline, so wall clock; test writers do not support it
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		network := httpapi.ClientNetwork(httpapi.ClientIP(r, s.cfg.TrustedProxies))
-		rate, err := s.cfg.Store.TakeRate(r.Context(), kind, network, limit)
-		if err == nil && rate.Refused {
-			wait := max(1, int(math.Ceil(rate.Ends.Sub(s.cfg.Now()).Seconds())))
-			w.Header().Set("Retry-After", strconv.Itoa(wait))
-			err = &fault{http.StatusTooManyRequests, "temporarily_unavailable", "too many requests: try again in a minute"}
-		}
+		err := s.take(w, r, kind, network, limit)
 		if err == nil {
 			err = f(w, r)
 		}
@@ -181,6 +177,17 @@ func (s *Server) endpoint(kind store.RateKind, limit int, f func(http.ResponseWr
 			s.fail(w, r, err)
 		}
 	}
+}
+
+// take counts a request. The error says that there were too many in this minute.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, kind store.RateKind, who string, limit int) error {
+	rate, err := s.cfg.Store.TakeRate(r.Context(), kind, who, limit)
+	if err != nil || !rate.Refused {
+		return err
+	}
+	wait := max(1, int(math.Ceil(rate.Ends.Sub(s.cfg.Now()).Seconds())))
+	w.Header().Set("Retry-After", strconv.Itoa(wait))
+	return &fault{http.StatusTooManyRequests, "temporarily_unavailable", "too many requests: try again in a minute"}
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {

@@ -226,7 +226,7 @@ func TestRefreshTokensRotate(t *testing.T) {
 // application, at once on all nodes.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		in := newInstall(t, cfg)
 		node := in
 		if in.store.Engine() == string(storetest.PostgreSQL) { // SQLite belongs to one process
@@ -280,7 +280,7 @@ func TestRevocationEndpoint(t *testing.T) {
 // An access token works at the MCP endpoint of its installation, and nowhere else.
 func TestTokensAreForMCPOnly(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		in := newInstall(t, cfg)
 		access, refresh := in.connect(t, in.register(t, "client"), "inboxes", "all")
 		in.request(t, "GET", "/v1/inboxes", "", "Authorization", "Bearer "+access).want(t, 401, "unauthorized")
@@ -399,11 +399,11 @@ func TestErrorsNeverRedirect(t *testing.T) {
 func TestConsentPageIsSafe(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, in *install) {
-		name := `<script>alert(1)</script>" onmouseover="x` + "\u202e\u0000\u200b\nClaude " + strings.Repeat("very ", 100)
+		name := `<script>alert(1)</script>" onmouseover="x` + "\u202e\u0000\u200b\u3164\u115f\ufe0f\nClaude " + strings.Repeat("very ", 100)
 		client := in.register(t, name, callback+"?a=%22%3E%3Cscript%3E")
 		q := in.asks(client, "redirect_uri", callback+"?a=%22%3E%3Cscript%3E", "state", `"><script>alert(2)</script>`)
 		a := in.page(t, q).want(t, 200, "&lt;script&gt;alert(1)&lt;/script&gt;", "client.example", "not verified")
-		for _, wrong := range []string{"<script>alert", "\u202e", "\u200b", strings.Repeat("very ", 20)} {
+		for _, wrong := range []string{"<script>alert", "\u202e", "\u200b", "\u3164", "\u115f", "\ufe0f", strings.Repeat("very ", 20)} {
 			if strings.Contains(a.body, wrong) {
 				t.Errorf("the page has %q", wrong)
 			}
@@ -467,7 +467,7 @@ func TestRedirectURIs(t *testing.T) {
 		in.clock.Add(store.RateWindow)
 		for i, wrong := range []string{
 			"http://client.example/callback", "http://192.0.2.1/callback", "http://localhost.evil.example/", "javascript:alert(1)", "JavaScript://client.example/%0aalert(1)",
-			"data:text/html,x", "file:///etc/passwd", "ms-msdt:/id", "intent://x", "vbscript:x", "https://user@client.example/", "https://client.example/#fragment", "https://client.example/ x",
+			"data:text/html,x", "file:///etc/passwd", "ms-msdt:/id", "intent://x", "vbscript:x", "shell:startup", "feed:javascript:alert(1)", "itms-services://x", "hcp://x", "res://x", "smb://x", "example:/x", ".example:/x", "com..example:/x", "https://user@client.example/", "https://client.example/#fragment", "https://client.example/ x",
 			"https://client.example;script-src", "https://client.example,evil.example/", "https://*/", "https://*.example/", "https:///callback", "//client.example/", "/callback", "", "x", "https://сlient.example/",
 			"https://client.example/" + strings.Repeat("x", 1000),
 		} {
@@ -487,7 +487,8 @@ func TestRegistrationIsBounded(t *testing.T) {
 	each(t, func(t *testing.T, in *install) {
 		many, err := json.Marshal(map[string]any{"redirect_uris": make([]string, 11)})
 		must(t, err)
-		for _, wrong := range []string{"", "[]", "null", `{"redirect_uris":"x"}`, `{"redirect_uris":[]}`, string(many), `{"client_name":1,"redirect_uris":["` + callback + `"]}`} {
+		for _, wrong := range []string{"", "[]", "null", `{"redirect_uris":"x"}`, `{"redirect_uris":[]}`, string(many), `{"client_name":1,"redirect_uris":["` + callback + `"]}`,
+			"{\"client_name\":\"\u115f\u1160 \u3164\uffa0\u034f\U000e0041\ufe0f\u2800\u200b\",\"redirect_uris\":[\"" + callback + "\"]}"} {
 			in.request(t, "POST", "/oauth/register", wrong).want(t, 400)
 		}
 		in.request(t, "POST", "/oauth/register", `{"client_name":"`+strings.Repeat("x", 17<<10)+`"}`).want(t, 413)
@@ -500,6 +501,12 @@ func TestRegistrationIsBounded(t *testing.T) {
 			t.Errorf("%v", a.header)
 		}
 		in.request(t, "POST", "/oauth/register", body, "X-Forwarded-For", "192.0.2.1").want(t, 201, "Application at client.example") // another network
+		for i := range 289 {                                                                                                         // with the 11 before, what all networks may register in a minute
+			in.request(t, "POST", "/oauth/register", body, "X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i%200)).want(t, 201)
+		}
+		if a := in.request(t, "POST", "/oauth/register", body, "X-Forwarded-For", "192.0.2.1").want(t, 429, "temporarily_unavailable"); a.header.Get("Retry-After") == "" {
+			t.Errorf("%v", a.header)
+		}
 		for range 60 {
 			in.post(t, "/oauth/token", url.Values{"grant_type": {"x"}})
 		}

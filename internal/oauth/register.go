@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/postroom/postroom/store"
 )
 
 const (
@@ -37,11 +39,17 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 		return refuse("invalid_redirect_uri", "redirect_uris needs 1 to 10 addresses")
 	}
 	if !allAllowed(asked.RedirectURIs) {
-		return refuse("invalid_redirect_uri", "redirect_uris must be https, http on a loopback host, or a scheme of an application, without user, fragment or spaces")
+		return refuse("invalid_redirect_uri", "redirect_uris must be https, http on a loopback host, or a scheme that is a domain in reverse such as com.example.app, without user, fragment or spaces")
 	}
 	name := cleanName(asked.Name)
-	if name == "" {
+	switch {
+	case name == "" && asked.Name != "":
+		return refuse("invalid_client_metadata", "client_name has no visible character")
+	case name == "":
 		name = "Application at " + Host(asked.RedirectURIs[0])
+	}
+	if err := s.take(w, r, store.RateRegister, "all", maxAllRegistrations); err != nil {
+		return err
 	}
 	c, err := s.cfg.Store.RegisterClient(r.Context(), name, asked.RedirectURIs)
 	if err != nil {
@@ -61,6 +69,9 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// brailleBlank is the Braille pattern without dots.
+const brailleBlank = '\u2800'
+
 // cleanName returns a name without the characters that are invisible or change the
 // direction of a text, on one line, cut to maxName characters.
 func cleanName(name string) string {
@@ -68,7 +79,7 @@ func cleanName(name string) string {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) || r == brailleBlank || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return -1
 		}
 		return r
@@ -78,19 +89,16 @@ func cleanName(name string) string {
 }
 
 var (
-	hostForm   = regexp.MustCompile(`^([a-z0-9-]+(\.[a-z0-9-]+)*\.?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
-	schemeForm = regexp.MustCompile(`^[a-z][a-z0-9+.-]{1,50}$`)
+	hostForm = regexp.MustCompile(`^([a-z0-9-]+(\.[a-z0-9-]+)*\.?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
+	// schemeForm is a domain in reverse (RFC 8252 section 7.1): other programs and the
+	// browser itself act on schemes without a dot.
+	schemeForm = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$`)
 	// uriForm has no spaces, controls, quotes, brackets, commas, semicolons or backslashes.
 	uriForm = regexp.MustCompile("^[a-zA-Z0-9-._~:/?\\[\\]@!$&()*+=%]+$")
 )
 
-// foreign are schemes on which a browser acts itself, or other programs than an
-// application that asks for access.
-var foreign = []string{
-	"about", "blob", "chrome", "chrome-extension", "content", "data", "edge", "file", "filesystem", "ftp", "git", "gopher", "intent", "jar", "javascript",
-	"ldap", "ldaps", "magnet", "mailto", "moz-extension", "news", "resource", "search-ms", "sftp", "sip", "sips", "sms", "smsto", "ssh", "tel", "telnet",
-	"vbscript", "view-source", "ws", "wss",
-}
+// knownSchemes are those of applications that have no domain in theirs.
+var knownSchemes = []string{"cursor"}
 
 // allAllowed reports whether applications may register all of these redirect URIs.
 func allAllowed(uris []string) bool {
@@ -98,7 +106,7 @@ func allAllowed(uris []string) bool {
 }
 
 // allowed reports whether an application may register a redirect URI: https, http on a
-// loopback host, or a scheme of its own (RFC 8252 section 7).
+// loopback host, or a scheme of its own domain (RFC 8252 section 7).
 func allowed(uri string) bool {
 	if len(uri) > maxRedirect || !uriForm.MatchString(uri) {
 		return false
@@ -113,7 +121,7 @@ func allowed(uri string) bool {
 	case "http":
 		return isLoopback(u) && hostForm.MatchString(u.Host)
 	}
-	return schemeForm.MatchString(u.Scheme) && !slices.Contains(foreign, u.Scheme) && !strings.HasPrefix(u.Scheme, "ms-") && // programs of Windows
+	return (schemeForm.MatchString(u.Scheme) || slices.Contains(knownSchemes, u.Scheme)) &&
 		(u.Host == "" || hostForm.MatchString(strings.ToLower(u.Host)))
 }
 
@@ -125,7 +133,10 @@ func isLoopback(u *url.URL) bool {
 // match is exact, but a program on the computer of the person may listen on any port
 // (RFC 8252 section 7.3).
 func registered(uris []string, uri string) bool {
-	return slices.Contains(uris, uri) || allowed(uri) && slices.ContainsFunc(uris, func(known string) bool {
+	return allowed(uri) && slices.ContainsFunc(uris, func(known string) bool {
+		if known == uri {
+			return true
+		}
 		a, okA := withoutPort(known)
 		b, okB := withoutPort(uri)
 		return okA && okB && a == b

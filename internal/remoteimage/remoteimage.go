@@ -4,9 +4,9 @@
 //
 // The URLs come from unknown senders. They are checked like webhook endpoints:
 // when requested, at each redirect, and when connecting. Only https to public
-// addresses is allowed, and what else the operator allows. Plain http is
-// upgraded to https. The result is always a bitmap image. Its first bytes
-// determine its type. Its size, number of pixels and fetch time are limited.
+// addresses is allowed. Plain http is upgraded to https. The result is always a
+// bitmap image. Its first bytes determine its type. Its size, number of pixels and
+// fetch time are limited.
 package remoteimage
 
 import (

@@ -1,3 +1,5 @@
+//go:build clients
+
 package s3blob_test
 
 import (

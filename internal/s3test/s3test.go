@@ -84,7 +84,7 @@ func find(t testing.TB) string {
 	}
 	program, err := exec.LookPath("versitygw")
 	if err != nil {
-		const why = "versitygw not found: run `make test`, which builds it, or set POSTROOM_TEST_VERSITYGW"
+		const why = "versitygw not found: run `make clients`, which builds it, or set POSTROOM_TEST_VERSITYGW"
 		skiptest.OutsideCI(t, why)
 	}
 	return program

@@ -33,7 +33,8 @@ func helpStart() {
 		return
 	}
 	fmt.Println(s.Dir())
-	select {}
+	time.Sleep(time.Hour) // select {} would end the process: no goroutine is left to run
+	_ = s.Stop()
 }
 
 func TestServer(t *testing.T) {

@@ -79,7 +79,7 @@ func notify(t *testing.T, w *approval.Worker, want int) {
 // for new drafts at the same time.
 func TestApproversGetOneEmailPerVersion(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		approvers := []string{"ann@out.example", "ben@out.example"}
 		s := newSite(t, cfg, options{approvers: approvers})
 		mx := smtptest.NewMX(t, smtptest.MXConfig{})

@@ -2,13 +2,11 @@ package web
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/url"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/pdftext"
 )
 
 // attached is a file that is attached to a message or a draft.
@@ -47,7 +45,7 @@ func (d *Dashboard) downloadAttachment(p *page) error {
 func hasText(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
-	case "application/pdf", "application/json", "application/xml", "message/rfc822":
+	case "application/json", "application/xml", "message/rfc822":
 		return true
 	}
 	return strings.HasPrefix(kind, "text/")
@@ -78,35 +76,16 @@ func (d *Dashboard) showText(p *page) error {
 		v.Problem = "Files of this type have no preview. Download the file to open it."
 		return p.show("file", v)
 	}
-	pdf := strings.HasPrefix(strings.ToLower(at.kind), "application/pdf")
-	most := int64(mostShown + 1)
-	if pdf {
-		most = pdftext.MaxBytes + 1
-	}
-	if err := d.previewing.Acquire(p.ctx(), 1); err != nil {
-		return err
-	}
-	defer d.previewing.Release(1)
 	file, err := d.openFile(p.ctx(), at.link)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it is in memory
-	b, err := io.ReadAll(io.LimitReader(file, most))
+	b, err := io.ReadAll(io.LimitReader(file, mostShown+1))
 	if err != nil {
 		return err
 	}
-	text := strings.ToValidUTF8(string(b), "\ufffd")
-	if pdf {
-		if text, err = pdftext.Text(p.ctx(), b); errors.Is(err, pdftext.ErrNoText) {
-			v.Problem = "No text was found in this PDF: it may be too large, encrypted, or consist of images."
-			return p.show("file", v)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	v.Text, v.Cut = cutSource(text)
+	v.Text, v.Cut = cutSource(strings.ToValidUTF8(string(b), "\ufffd"))
 	return p.show("file", v)
 }
 

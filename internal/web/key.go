@@ -95,7 +95,7 @@ var scopes = []scope{
 	{"templates:read", "read templates"},
 	{"domains:write", "read and change domains"},
 	{"domains:read", "read domains"},
-	{"webhooks:manage", "manage webhooks"},
+	{"webhooks:manage", "manage webhooks; those for messages, drafts and emails need reading too"},
 	{"keys:manage", "manage API keys"},
 	{"*", "all permissions"},
 }

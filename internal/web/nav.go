@@ -22,7 +22,7 @@ type navItem struct {
 // navigation is the menu of every page, in order.
 var navigation = []navGroup{
 	{"", []navItem{{"/", "Overview", "home", ""}}},
-	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox", ""}, {"/messages", "Messages", "search", ""}, {approvalsPath, "Approvals", "check", ""}, {"/quarantine", "Quarantine", "shield", ""}}},
+	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox", ""}, {"/messages", "Messages", "search", ""}, {approvalsPath, "Approvals", "check", ""}, {"/quarantine", "Quarantine", "shield", store.RoleAdmin}}},
 	{"Sending", []navItem{{"/emails", "Sent mail", "send", ""}, {"/lists", "Lists", "filter", ""}, {"/suppressions", "Suppressions", "ban", ""}, {"/templates", "Templates", "layout", ""}, {"/contacts", "Contacts", "people", ""}}},
 	{"Settings", []navItem{{"/domains", "Domains", "globe", ""}, {"/webhooks", "Webhooks", "zap", store.RoleAdmin}, {"/keys", "API keys", "key", store.RoleAdmin}, {"/logs", "Logs", "sheet", ""}, {"/settings", "Settings", "sliders", ""}}},
 }

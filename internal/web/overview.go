@@ -222,9 +222,11 @@ func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]a
 	if n := u.PendingDrafts; n > 0 {
 		all = append(all, attention{plural(n, "draft waits for approval", "drafts wait for approval"), approvalsPath, "Review", "check", false})
 	}
-	held, err := d.store.CountQuarantined(p.ctx(), p.user.AccountID, manyQuarantined)
-	if err != nil {
-		return nil, err
+	held := 0
+	if p.user.Role == store.RoleAdmin {
+		if held, err = d.store.CountQuarantined(p.ctx(), p.user.AccountID, manyQuarantined); err != nil {
+			return nil, err
+		}
 	}
 	if held > 0 {
 		text := plural(held, "message is in quarantine", "messages are in quarantine")

@@ -109,16 +109,19 @@ func TestViewersRead(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		in := s.newInbox(t, "read", gen.SendPolicyOpen)
 		s.put(t, in, codeMail)
+		s.quarantine(t, in, "odd.example", 1)
 		u, session := s.newUser(t, "ben@example.com")
 		must(t, s.store.SetRole(t.Context(), s.account, u.ID, store.RoleViewer))
 		v := s.visitWith(t, session)
-		for _, path := range []string{"/", "/inboxes", "/inboxes/" + in.ID, "/messages", "/approvals", "/quarantine", "/emails", "/lists", "/suppressions", "/templates", "/contacts", "/domains", "/logs", "/logs/events", "/settings", "/go?q=key"} {
+		for _, path := range []string{"/", "/inboxes", "/inboxes/" + in.ID, "/messages", "/approvals", "/emails", "/lists", "/suppressions", "/templates", "/contacts", "/domains", "/logs", "/logs/events", "/settings", "/go?q=key"} {
 			page := v.get(path).want(t, http.StatusOK)
-			if strings.Contains(page.body, `href="/keys"`) {
-				t.Errorf("%s leads to the keys", path)
+			for _, admins := range []string{"/keys", "/quarantine"} {
+				if strings.Contains(page.body, `href="`+admins+`"`) {
+					t.Errorf("%s leads to %s", path, admins)
+				}
 			}
 		}
-		for _, path := range []string{"/keys", "/keys/new", "/webhooks", "/settings/people", "/settings/health", oauth.AuthorizePath, "/inboxes/" + in.ID + "/write", "/inboxes/" + in.ID + "/settings"} {
+		for _, path := range []string{"/keys", "/keys/new", "/webhooks", "/quarantine", "/settings/people", "/settings/health", oauth.AuthorizePath, "/inboxes/" + in.ID + "/write", "/inboxes/" + in.ID + "/settings"} {
 			v.get(path).want(t, http.StatusForbidden).has(t, "Your role does not include this")
 		}
 		v.post(oauth.AuthorizePath, nil).want(t, http.StatusForbidden)

@@ -143,7 +143,7 @@ func TestNoPageShowsInAFrame(t *testing.T) {
 func TestPasswordGuessesAreLimited(t *testing.T) {
 	t.Parallel()
 	proxied := options{proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		s := newSite(t, cfg, proxied)
 		sites := []*site{s, s}
 		if s.store.Engine() == string(storetest.PostgreSQL) { // SQLite belongs to one process

@@ -86,14 +86,9 @@ type Dashboard struct {
 	assets    assets
 	crossSite *http.CrossOriginProtection
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
-	// previewing limits the files whose text is read at the same time.
-	previewing *semaphore.Weighted
-	checkup    checkup
-	begun      sync.Map // numbers of the accounts whose "Get started" list is done
+	checkup   checkup
+	begun     sync.Map // numbers of the accounts whose "Get started" list is done
 }
-
-// maxPreviewing is how many files are read for their text at the same time.
-const maxPreviewing = 2
 
 // New returns a Dashboard. It returns an error if cfg is invalid.
 func New(cfg Config) (*Dashboard, error) {
@@ -102,7 +97,7 @@ func New(cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), hashing: semaphore.NewWeighted(maxHashing), previewing: semaphore.NewWeighted(maxPreviewing),
+		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), hashing: semaphore.NewWeighted(maxHashing),
 	}
 	var err error
 	if d.api, err = httpapi.NewLocalClient(cfg.API); err != nil {
@@ -232,7 +227,7 @@ func (d *Dashboard) routes() {
 	d.get("/lists", pageOf("lists", d.showLists))
 	d.post("/lists", d.addEntry)
 	d.post("/lists/{id}/delete", d.deleteEntry)
-	d.get("/quarantine", d.quarantine)
+	d.getFor(store.RoleAdmin, "/quarantine", d.quarantine)
 	d.post("/quarantine/release", d.releaseMessages)
 	d.post("/quarantine/drop", d.dropMessages)
 

@@ -44,7 +44,7 @@ func (o *orderly) take(w http.ResponseWriter, r *http.Request) {
 // email.sent before email.delivered.
 func TestEventsOfOneEmailComeInOrder(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		const emails, perEmail = 15, 5
 		s := storetest.OpenConfig(t, cfg)
 		nodes := []*store.Store{s, s}

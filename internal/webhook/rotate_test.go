@@ -42,7 +42,7 @@ func TestARotationUnderTrafficFailsNothing(t *testing.T) { // W8
 		}
 		start(t, newDispatcher(t, s, time.Now))
 		queue(t, s, in, rotated) // some are not sent yet
-		_, after, err := s.RotateWebhook(t.Context(), in.AccountID, w.ID, nil, false)
+		_, after, err := s.RotateWebhook(t.Context(), in.AccountID, w.ID, nil, func(*store.Webhook) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestBothSecretsSignAfterARotation(t *testing.T) { // W8
 			}
 		}
 		wantSigned(last(), before, true)
-		_, after, err := s.RotateWebhook(t.Context(), in.AccountID, w.ID, nil, false)
+		_, after, err := s.RotateWebhook(t.Context(), in.AccountID, w.ID, nil, func(*store.Webhook) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

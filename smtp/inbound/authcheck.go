@@ -17,6 +17,7 @@ import (
 type authCheck struct {
 	check *mailauth.Check
 	env   mailauth.Envelope
+	begun bool // check has read the message
 }
 
 // startAuthCheck starts to authenticate a message. It returns nil for a message
@@ -27,14 +28,15 @@ func (r *Receiver) startAuthCheck(ctx context.Context, env smtp.Envelope) *authC
 		return nil
 	}
 	e := mailauth.Envelope{Client: client, HELO: env.HELO, MailFrom: env.MailFrom}
-	return &authCheck{r.cfg.Auth.Start(ctx, e), e}
+	return &authCheck{check: r.cfg.Auth.Start(ctx, e), env: e}
 }
 
-// read passes the message to the check. Its errors are those of mime.Parse.
+// read passes the message to the check, once. Its errors are those of mime.Parse.
 func (c *authCheck) read(whole io.ReadSeeker, lim mail.Limits) error {
-	if c == nil {
+	if c == nil || c.begun {
 		return nil
 	}
+	c.begun = true
 	if _, err := whole.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the message: %w", err)
 	}
@@ -46,6 +48,18 @@ func (c *authCheck) wait() {
 	if c != nil {
 		c.check.Wait()
 	}
+}
+
+// author waits for the results and returns the domain of the From address, in lower
+// case and as A-labels, if DMARC passes, or "".
+func (c *authCheck) author() string {
+	if c == nil {
+		return ""
+	}
+	if v := c.check.Wait(); v.DMARC.Result == mailauth.Pass {
+		return v.DMARC.Domain
+	}
+	return ""
 }
 
 func (c *authCheck) stop() {

@@ -32,6 +32,8 @@ func (k *keeper) target(_ context.Context, rcpt string) (target, error) {
 	return target{rcpt: rcpt, inbox: store.Mailbox{Seq: 1}, tag: tag}, nil
 }
 
+func (k *keeper) hasRoom([]target) error { return nil }
+
 func (k *keeper) NewSpool() *Spool { return k.spools.spool() }
 
 func (k *keeper) close(_ context.Context, raw *Spool) { _ = raw.Close() }

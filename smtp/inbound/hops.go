@@ -6,20 +6,24 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/postroom/postroom/internal/mail"
 )
 
 var headerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+var maxHeader = int64(mail.DefaultLimits().HeaderBytes)
 
 var receivedName = []byte("received:")
 
 // countReceived counts the Received fields in the header of the message in r, and
 // stops above the limit. Empty lines before the header do not end it, as in
-// mime.Parse.
+// mime.Parse. A header is never longer than maxHeader: mime.Parse refuses it.
 func countReceived(r io.Reader) (n int, err error) {
 	br := headerReaders.Get().(*bufio.Reader)
 	defer headerReaders.Put(br)
 	defer br.Reset(nil)
-	br.Reset(r)
+	br.Reset(io.LimitReader(r, maxHeader))
 	begins, inHeader := true, false // the piece starts a line; a field has been seen
 	for n <= maxReceived {
 		piece, err := br.ReadSlice('\n')

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ type ReceiverConfig struct {
 	// Auth checks SPF, DKIM and DMARC; nil disables the checks. A message of our
 	// own queue is not checked: its result is the account that sent it.
 	Auth *mailauth.Checker
+	// FeedbackLoops are domains and addresses whose reports count about any
+	// recipient, in addition to those of well-known feedback loops.
+	FeedbackLoops []string
 	// Hostname is the host name in authentication results; empty means Domain.
 	Hostname string
 	// NewInbox, if not nil, creates the inbox for an address that has none, on any
@@ -45,6 +49,9 @@ type ReceiverConfig struct {
 	// the first 16 KiB of each; 0 means 64 MiB. Beyond it, messages are written
 	// to temporary files.
 	SpoolMemory int64
+	// Space, if not nil, returns an error that wraps syscall.ENOSPC while the disk
+	// has no space for received mail.
+	Space func() error
 	// OnStored, if not nil, is called after a message from outside is available in
 	// its inboxes, with the time since its last byte arrived.
 	OnStored func(time.Duration)
@@ -83,6 +90,7 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
+	spools.space = cfg.Space
 	return &Receiver{cfg: cfg, spools: spools, reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), large: make(chan struct{}, maxLarge)}, nil
 }
 
@@ -156,12 +164,29 @@ func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp
 	return nil, replyListed
 }
 
+// hasRoom returns an error if the disk has no space for mail, or if all inboxes are
+// full. If only some have become full since RCPT, all get the message, because one
+// reply is for all recipients. A reverse-path is not an inbox yet and has room.
+func (r *Receiver) hasRoom(to []target) error {
+	if r.cfg.Space != nil {
+		if err := r.cfg.Space(); err != nil {
+			return fmt.Errorf("free space: %w", err)
+		}
+	}
+	if slices.ContainsFunc(to, func(t target) bool { return t.inbox.Seq == 0 || !r.cfg.Store.Full(t.inbox) }) {
+		return nil
+	}
+	return replyInboxFull
+}
+
 // deliver parses the message and stores a copy for each target, with the results
 // of a report.
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	begun := time.Now() // only to measure the duration
 	lim := r.messageLimits()
-	rep, to, err := r.reported(ctx, env, to, raw, lim)
+	auth := r.startAuthCheck(ctx, env)
+	defer auth.stop()
+	rep, to, err := r.reported(ctx, env, to, raw, auth, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +196,9 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	if len(to) == 0 {
 		return nil, r.keep(ctx, rep, false)
 	}
-	auth := r.startAuthCheck(ctx, env)
-	defer auth.stop()
+	if err := r.hasRoom(to); err != nil {
+		return nil, err
+	}
 	in, leave, err := r.take(ctx, env, raw, auth, lim)
 	if err != nil {
 		return nil, err

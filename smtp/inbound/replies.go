@@ -32,6 +32,7 @@ var (
 	replyBadSender    = reply(501, "5.1.7", "Bad sender address")
 	replyListed       = reply(550, "5.7.1", "Sender not accepted by this inbox")
 	replyListedLater  = reply(451, "4.7.0", "Sender cannot be authenticated now, try again later")
+	replyInboxFull    = reply(452, "4.2.2", "Inbox full, try again later")
 	replyNoReport     = reply(550, "5.7.1", "This address accepts only delivery reports")
 	replyNeedsUTF8    = reply(553, "5.6.7", "An address outside ASCII needs SMTPUTF8")
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -43,7 +42,7 @@ func (r *Receiver) Resolve(ctx context.Context, rcpt string) (store.Mailbox, *st
 		if owner != anyAccount && catchAll != store.CatchAllOf(domain) {
 			none = replyRelayDenied // a domain that is ours only for its catch-all inbox
 		}
-		if mail.IsRole(local) || local == feedback.ReturnName {
+		if mail.IsRole(local) {
 			catchAll = ""
 		}
 	}

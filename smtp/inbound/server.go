@@ -98,6 +98,7 @@ type Refusal struct {
 // inboxes is the part of Receiver that a session uses.
 type inboxes interface {
 	target(ctx context.Context, rcpt string) (target, error)
+	hasRoom(to []target) error
 	NewSpool() *Spool
 	deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error)
 	close(ctx context.Context, raw *Spool)

@@ -79,10 +79,17 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 		ctx, cancel := context.WithTimeout(server.ctx, lookupTimeout)
 		defer cancel()
 		t, err := server.receiver.target(ctx, rcpt)
+		if err == nil {
+			err = server.receiver.hasRoom([]target{t})
+		}
 		if err != nil {
 			r := s.refusal("look up recipient", err)
 			if r == replyNoInbox && !server.unknownRcpts.allow(s.conn.from) {
 				r = replyGuessing
+			}
+			if r == replyInboxFull {
+				server.log.LogAttrs(server.ctx, slog.LevelInfo, "recipient deferred: the inbox or its account is full",
+					slog.String("inbox_id", t.inbox.ID), slog.String("remote_ip", s.env.RemoteAddr))
 			}
 			return engineError(r)
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // spoolSizes are the sizes of a spool's memory buffer, before it uses a file.
-// Nearly all messages fit the first size. Every connection may have one buffer of it
-// buffer. The larger ones count against a budget.
+// Nearly all messages fit the first size, of which every connection may have one buffer.
+// The larger ones count against a budget.
 var spoolSizes = [...]int{16 << 10, 64 << 10, 256 << 10}
 
 const spoolPattern = "spool-*"
@@ -23,6 +23,7 @@ const spoolPattern = "spool-*"
 // budget.
 type spools struct {
 	dir    string
+	space  func() error // ReceiverConfig.Space
 	budget atomic.Int64 // remaining bytes for buffers above the first size
 	pools  [len(spoolSizes)]sync.Pool
 }
@@ -129,6 +130,11 @@ func (s *Spool) grow() bool {
 
 // spill moves the buffer to the file.
 func (s *Spool) spill() error {
+	if s.from.space != nil {
+		if err := s.from.space(); err != nil {
+			return fmt.Errorf("write a temporary file: %w", err)
+		}
+	}
 	if s.file == nil {
 		f, err := os.CreateTemp(s.from.dir, spoolPattern)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // and no other node takes the mail (N1).
 func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		w := &world{store: storetest.OpenConfig(t, cfg)}
 		w.inbox = storetest.Inbox(t, w.store)
 		begun, finish := make(chan struct{}), make(chan struct{})
@@ -57,7 +57,7 @@ func TestLeaseIsRenewedWhileTheDeliveryRuns(t *testing.T) {
 // the mail nor stores a result (N1).
 func TestDeliveryIsBrokenOffWhenTheLeaseIsLost(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		if cfg.Now = time.Now; storetest.OpenConfig(t, cfg).Engine() != string(storetest.PostgreSQL) {
 			t.Skip("one process alone has an SQLite database")
 		}

@@ -70,7 +70,7 @@ func TestTransientFailureIsRetriedOnSchedule(t *testing.T) {
 // result changes nothing (N1).
 func TestLostClaimIsNotRecorded(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		w := newWorld(t, cfg)
 		zones := smtptest.Zones{}
 		var second *queue.Queue
@@ -152,7 +152,7 @@ func TestExpiredClaimIsNotDelivered(t *testing.T) {
 
 func TestTwoQueuesDeliverEachMailOnce(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		w := newWorld(t, cfg)
 		w.clock = storetest.NewClock(start)
 		mx := smtptest.NewMX(t, smtptest.MXConfig{})

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -51,7 +52,11 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v result) *store.Attempt {
 		RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence,
 		Status: v.status, Response: v.response, Signature: j.mail.newSignature(),
 	}
+	if v.status == store.RecipientSent && j.dest.kind == toRelay {
+		a.RelayedID = relayedID(v.response)
+	}
 	if v.status != store.RecipientQueued {
+		a.Own = v.own
 		if a.Suppress = suppressionOf(c, v); a.Suppress != "" {
 			a.EmailFold, a.SuppressFor = mail.CanonicalAddress(c.Email), smtp.SuppressedMail(enhancedOf(v.response))
 		}
@@ -74,6 +79,24 @@ func (q *Queue) attemptOf(j *job, c store.Claimed, v result) *store.Attempt {
 	at := store.NewTime(next)
 	a.Next = &at
 	return a
+}
+
+// relayedID returns the Message-ID that Amazon SES gives to a message in place of
+// ours, from its reply "250 Ok 0100018f-1234". It returns "" for other replies.
+func relayedID(response string) string {
+	const longest = 128
+	text, ok := strings.CutPrefix(response, "250 ")
+	text = strings.TrimPrefix(text, "2.0.0 ")
+	word, id, _ := strings.Cut(text, " ")
+	if !ok || !strings.EqualFold(word, "ok") || len(id) > longest || strings.IndexByte(id, '-') <= 0 {
+		return ""
+	}
+	for i := range len(id) {
+		if id[i] != '-' && !plaintext.IsAlnum(id[i]) {
+			return ""
+		}
+	}
+	return mail.SESMessageID(id)
 }
 
 func (q *Queue) logAttempt(ctx context.Context, j *job, c store.Claimed, a *store.Attempt) {

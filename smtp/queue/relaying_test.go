@@ -12,6 +12,7 @@ import (
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 func relay(t testing.TB, format string, args ...any) *outbound.Relay {
@@ -45,6 +46,41 @@ func TestRelayGetsAllMail(t *testing.T) {
 		}
 		if got.Status != store.MessageSent || got.SentAt == nil || got.DeliveredAt != nil {
 			t.Errorf("the message is %s, sent at %v, delivered at %v", got.Status, got.SentAt, got.DeliveredAt)
+		}
+	})
+}
+
+// Amazon SES replaces the Message-ID. A reply names the one of SES, and joins the
+// thread nevertheless.
+func TestReplyToWhatARelayRenamedJoinsTheThread(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, tt := range []struct {
+			said, reply string
+			joins       bool
+		}{
+			{"250 Ok 0100abc-1", "<0100abc-1@eu-central-1.amazonses.com>", true},
+			{"250 Ok 010f0190-ab12-000000", "<010f0190-ab12-000000@email.amazonses.com>", true},
+			{"250 2.0.0 Ok 0100abc-2", "<0100abc-2@us-west-2.amazonses.com>", true},
+			{"250 Ok 0100abc-3", "<0100abc-4@us-west-2.amazonses.com>", false},
+			{"250 Ok 0100abc-5", "<0100abc-5@amazonses.com.out.example>", false},
+			{"250 2.0.0 Ok: queued as 0100abc-6", "<0100abc-6@eu-central-1.amazonses.com>", false},
+		} {
+			l := smtptest.Listen(t, "127.0.0.1")[0]
+			smtptest.Script{Banner: "220 hi", Reply: smtptest.Replies(map[string]string{".": tt.said})}.Serve(t, l)
+			q := w.queue(t, 25, nil, func(c *queue.Config) { c.Relay = relay(t, "smtp://%s", l.Addr()) })
+			m := w.send(t, "ann@out.example", "bob@out.example")
+
+			round(t, q, 2)
+
+			for _, r := range w.message(t, m).Recipients {
+				wantState(t, r, store.RecipientSent, tt.said)
+			}
+			for range 2 { // the first reply changes nothing for the second
+				reply := storetest.Received(t, w.store, w.inbox, func(n *store.NewMessage) { n.Refs.V.InReplyTo = []string{tt.reply} })
+				if joins := reply.ThreadID == w.message(t, m).ThreadID; joins != tt.joins {
+					t.Errorf("%s: a reply to %s joins: %v", tt.said, tt.reply, joins)
+				}
+			}
 		}
 	})
 }

@@ -192,6 +192,53 @@ func TestDNSDecidesWithoutAServer(t *testing.T) {
 	})
 }
 
+// A stranger whose server is at a private address must not stop an account.
+func TestOurOwnRefusalsDoNotPauseAnAccount(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		w := newWorld(t, cfg)
+		mx := smtptest.NewMX(t, smtptest.MXConfig{Rcpt: func(to string) error {
+			if strings.HasPrefix(to, "gone") {
+				return smtptest.Refuse(550, [3]int{5, 1, 1}, "no such user")
+			}
+			return nil
+		}})
+		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()).Domain("private.example", "10.1.2.3"))
+		send := func(n int, name, domain string) {
+			t.Helper()
+			for n > 0 {
+				var to []string
+				for range min(n, 50) {
+					to = append(to, fmt.Sprintf("%s%d@%s", name, n, domain))
+					n--
+				}
+				storetest.Sent(t, w.store, w.inbox, to)
+				for range to {
+					if claimed, err := q.RunOnce(t.Context()); err != nil {
+						t.Fatal(err)
+					} else if claimed == 0 {
+						break
+					}
+				}
+			}
+		}
+		paused := func() bool {
+			u, err := w.store.Usage(t.Context(), w.inbox.AccountID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u.Account.PausedAt != nil
+		}
+		send(200, "ann", "out.example")
+		if send(25, "eve", "private.example"); paused() {
+			t.Error("paused by recipients to whose servers this installation does not connect")
+		}
+		if send(11, "gone", "out.example"); !paused() {
+			t.Error("not paused after 11 of 211 bounced")
+		}
+	}, storetest.WithConfig(func(c *store.Config) { c.AutoPause = true }))
+}
+
 func TestPrivateTargetsAreRefused(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		mx := smtptest.NewMX(t, smtptest.MXConfig{})

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/smtp/outbound"
@@ -40,16 +41,20 @@ type reporting struct {
 	mx       *smtptest.MX
 	queue    *queue.Queue
 	receiver *inbound.Receiver
+	helo     string // of the reporter: out.example authenticates mx.out.example
 }
 
 func newReporting(t *testing.T, w *world, edits ...func(*queue.Config)) *reporting {
 	t.Helper()
-	a := &reporting{world: w, mx: smtptest.NewMX(t, smtptest.MXConfig{})}
+	a := &reporting{world: w, mx: smtptest.NewMX(t, smtptest.MXConfig{}), helo: "mx.out.example"}
 	edits = append([]func(*queue.Config){func(c *queue.Config) { c.Feedback = &queue.Feedback{Signer: newFeedback(t, "k")} }}, edits...)
-	a.queue = w.queue(t, a.mx.Port(), smtptest.Zones{}.Domain("out.example", a.mx.IP()), edits...)
+	zones := smtptest.Zones{"_dmarc.out.example.": {TXT: []string{"v=DMARC1; p=reject"}}}.Domain("out.example", a.mx.IP())
+	zones["mx.out.example."] = smtptest.Zone{A: []string{a.mx.IP()}, TXT: []string{"v=spf1 ip4:192.0.2.1 -all"}}
+	a.queue = w.queue(t, a.mx.Port(), zones, edits...)
 	var err error
 	a.receiver, err = inbound.NewReceiver(inbound.ReceiverConfig{
 		Store: w.store, Domain: storetest.Domain, TempDir: t.TempDir(), Now: w.clock.Now, Log: logTo(t), Feedback: newFeedback(t, "k"),
+		Auth: mailauth.NewChecker(mailauth.NewCache(outbound.NewResolver(smtptest.NewDNS(t, zones)), nil), 0, nil),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +79,7 @@ func (a *reporting) receive(t *testing.T, from, to, mail string) error {
 	if _, err := raw.Write([]byte(strings.ReplaceAll(strings.ReplaceAll(mail, "\r\n", "\n"), "\n", "\r\n"))); err != nil {
 		t.Fatal(err)
 	}
-	_, err := a.receiver.Receive(t.Context(), smtp.Envelope{MailFrom: from, RcptTo: []string{to}, RemoteAddr: "192.0.2.1"}, raw)
+	_, err := a.receiver.Receive(t.Context(), smtp.Envelope{MailFrom: from, RcptTo: []string{to}, RemoteAddr: "192.0.2.1", HELO: a.helo}, raw)
 	return err
 }
 
@@ -382,6 +387,11 @@ func TestForgedReports(t *testing.T) {
 		a.wantReply(t, "", w.inbox.Address, bounce(toTwo.HeaderID), "250") // bob knows that it is to ann
 		a.wantReply(t, "", w.inbox.Address, arf("abuse", changed, "<unknown@in.example>"), "250")
 		a.wantReply(t, "", w.inbox.Address, arf("abuse", "", mine.HeaderID), "250")
+		// The reader of a forwarded message knows the Message-ID.
+		a.helo = "mx.forger.example"
+		a.wantReply(t, "", w.inbox.Address, bounce(mine.HeaderID), "250")
+		a.wantReply(t, "", w.inbox.Address, dsn("ann@out.example", "delivered", "2.0.0", "250 OK", mine.HeaderID), "250")
+		a.wantReply(t, "ann@out.example", w.inbox.Address, "From: ann@out.example\nSubject: unsubscribe\nAuto-Submitted: auto-generated\nIn-Reply-To: "+mine.HeaderID+"\n\nBye.\n", "250")
 		// A bounce from a stranger arrives as an ordinary message.
 		a.wantReply(t, "a@b.example", w.inbox.Address, "From: a@b.example\nSubject: Undelivered\n\nann@out.example: 550 5.1.1 no such user\n", "250")
 
@@ -401,7 +411,7 @@ func TestForgedReports(t *testing.T) {
 		if got := w.message(t, toTwo); got.Status != store.MessageDelivered {
 			t.Errorf("the message to two is %s", got.Status)
 		}
-		if arrived != 7 || len(w.received(t, stranger)) != 1 {
+		if arrived != 10 || len(w.received(t, stranger)) != 1 {
 			t.Errorf("%d messages arrived, and %d at the other account's inbox", arrived, len(w.received(t, stranger)))
 		}
 		a.wantListed(t, "ann@out.example", "")

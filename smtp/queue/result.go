@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
 )
@@ -18,7 +20,7 @@ type result struct {
 	// untried means that the attempt was cancelled before it had a result. It can
 	// be repeated at once.
 	untried bool
-	// own means that our own receive path decided.
+	// own means that we decided, not a server of others.
 	own bool
 }
 
@@ -39,7 +41,7 @@ func said(r outbound.Response, taken store.RecipientStatus) result {
 var (
 	resultLocal    = result{status: store.RecipientQueued, response: "451 4.3.0 Local error, will be tried again"}
 	resultGone     = result{status: store.RecipientFailed, response: "554 5.6.0 The content of the message is deleted"}
-	resultNoUTF8   = result{status: store.RecipientBounced, response: "553 5.6.7 The receiving server does not take addresses outside ASCII"}
+	resultNoUTF8   = result{status: store.RecipientBounced, response: "553 5.6.7 The receiving server does not take addresses outside ASCII", own: true}
 	resultAddress  = result{status: store.RecipientBounced, response: "553 5.1.3 Not an address that mail can be sent to"}
 	resultNotYours = result{status: store.RecipientFailed, response: "550 5.7.1 The sender's domain is not verified for its account"}
 	resultNoInbox  = result{status: store.RecipientBounced, response: "550 5.1.1 No such inbox here", own: true}
@@ -54,10 +56,11 @@ func all(n int, v result) []result {
 }
 
 // resultOf combines the faults of all servers into a result. It is permanent
-// only if all faults are.
+// only if all faults are, and our own if we refused to connect to each.
 func resultOf(faults []outbound.Fault) result {
-	v := result{status: store.RecipientQueued, response: "451 4.4.1 No server could be reached"}
+	v := result{status: store.RecipientQueued, response: "451 4.4.1 No server could be reached", own: len(faults) > 0}
 	for i, f := range faults {
+		v.own = v.own && errors.Is(f.Err, netguard.ErrRefused)
 		if i == 0 || !f.Permanent {
 			v.response = f.Response
 		}

@@ -82,7 +82,7 @@ func TestStopHoldsStartedDeliveries(t *testing.T) {
 func TestStopAppliesToAllNodes(t *testing.T) {
 	t.Parallel()
 	const each = 120
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
 		w := newWorld(t, cfg)
 		var stopped atomic.Int64 // nanoseconds; 0 while sending goes on
 		var left, late atomic.Int64

@@ -11,8 +11,8 @@ import (
 
 // suppressionOf returns the reason to suppress a recipient after an attempt, or
 // "": a permanent failure of the address, or a complaint. Simulated results do
-// not count. Failures of our own inboxes do not count either, because the inbox
-// may be created later and a retry is cheap.
+// not count. Our own refusals do not count either: an inbox may be created later,
+// and a server may move to a public address.
 func suppressionOf(c store.Claimed, v result) store.SuppressionReason {
 	switch {
 	case c.Message.TestMode, v.own:

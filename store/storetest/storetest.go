@@ -2,15 +2,19 @@
 // SQLite file or a PostgreSQL database, and a blob folder, all removed when the
 // test ends. There is no mock store: tests see what production does.
 //
-// Run is the usual entry point: it runs one test on both engines. The factories
-// create rows for which a test sets only the fields that matter.
+// Run is the usual entry point: it runs one test on the engines that Engines
+// names. The factories create rows for which a test sets only the fields that
+// matter.
 package storetest
 
 import (
 	"bytes"
+	"hash/fnv"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,13 +31,36 @@ const (
 	PostgreSQL Engine = "postgresql"
 )
 
-// Engines are the engines that a test has to pass on: both, or the one in
+// Engines are the engines that a test runs on. All SQL is in package store, so
+// its tests, and those of the packages below it, run on both. Any other test
+// runs on one, which its name determines. POSTROOM_TEST_ENGINES=all makes every
+// test run on both, and POSTROOM_TEST_ENGINE names one engine for all tests.
+func Engines(t testing.TB) []Engine {
+	t.Helper()
+	if both := Both(); len(both) == 1 || os.Getenv("POSTROOM_TEST_ENGINES") == "all" || testsStore() {
+		return both
+	}
+	name, _, _ := strings.Cut(t.Name(), "/")
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // never fails
+	return []Engine{[...]Engine{SQLite, PostgreSQL}[hash.Sum32()%2]}
+}
+
+// Both are the engines of a test that compares them: both, or the one in
 // POSTROOM_TEST_ENGINE.
-func Engines() []Engine {
+func Both() []Engine {
 	if one := os.Getenv("POSTROOM_TEST_ENGINE"); one != "" {
 		return []Engine{Engine(one)}
 	}
 	return []Engine{SQLite, PostgreSQL}
+}
+
+// testsStore reports whether this process tests package store or a package
+// below it.
+func testsStore() bool {
+	const pkg = "github.com/postroom/postroom/store"
+	info, ok := debug.ReadBuildInfo()
+	return ok && (info.Path == pkg+".test" || strings.HasPrefix(info.Path, pkg+"/"))
 }
 
 // Option changes how a store is opened.
@@ -60,17 +87,29 @@ func WithBlobs(dir string) Option { return func(s *settings) { s.blobs = dir } }
 // ends.
 func WithStorage(b store.Blobs) Option { return func(s *settings) { s.Blobs = b } }
 
-// Run runs test once on each engine, as parallel subtests named after them.
+// Run runs test once on each of its Engines, as parallel subtests named after
+// them.
 func Run(t *testing.T, test func(t *testing.T, s *store.Store), opts ...Option) {
 	t.Helper()
 	RunConfig(t, func(t *testing.T, cfg store.Config) { test(t, OpenConfig(t, cfg)) }, opts...)
 }
 
-// RunConfig is Run for tests that open the store themselves, more than once or
-// as several nodes.
+// RunConfig is Run for tests that open the store themselves, or more than once.
 func RunConfig(t *testing.T, test func(t *testing.T, cfg store.Config), opts ...Option) {
 	t.Helper()
-	for _, e := range Engines() {
+	run(t, Engines(t), test, opts)
+}
+
+// RunNodes is RunConfig for tests of several nodes. It runs test on both engines,
+// because they differ: SQLite belongs to one process.
+func RunNodes(t *testing.T, test func(t *testing.T, cfg store.Config), opts ...Option) {
+	t.Helper()
+	run(t, Both(), test, opts)
+}
+
+func run(t *testing.T, engines []Engine, test func(t *testing.T, cfg store.Config), opts []Option) {
+	t.Helper()
+	for _, e := range engines {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			test(t, Config(t, e, opts...))

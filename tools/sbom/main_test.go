@@ -4,21 +4,21 @@ import (
 	"debug/buildinfo"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/testprogram"
 )
 
-// TestEveryModuleIsListed builds a program with modules and compares its list with what
-// Go says of it.
+// TestEveryModuleIsListed compares the list of the modules of Postroom with what Go
+// says of it.
 func TestEveryModuleIsListed(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "withpg")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "../../internal/testpg/cmd/withpg")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program, err := testprogram.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	output := filepath.Join(t.TempDir(), "test.cdx.json")
 	if err := write(program, output); err != nil {

@@ -31,7 +31,9 @@ var OpenAPI []byte
 // It leaves out what only our tools read, and is suitable for generating clients:
 //
 //   - an enum in a response becomes a string whose values are documented in its
-//     description and in x-extensible-enum, so that clients accept new values;
+//     description and in x-extensible-enum, so that clients accept new values. The
+//     property that selects a variant of a choice stays an enum, so that a value
+//     matches exactly one variant;
 //   - patterns omit the line separators U+2028 and U+2029: Go has no \u2028, and
 //     literal separators end a regular expression in JavaScript;
 //   - an anyOf that only lists required fields becomes x-anyOf, because generators
@@ -49,7 +51,13 @@ var OpenAPI []byte
 func publicJSON(root *yaml.Node) ([]byte, error) {
 	doc := clone(root)
 	dropKeys(doc, sharedKey)
-	if err := uses(doc).openEnums(true, toKnownValues); err != nil {
+	selecting := selectors(doc)
+	err := uses(doc).openEnums(true, func(schema, values *yaml.Node) {
+		if !selecting[schema] {
+			toKnownValues(schema, values)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	addRedirected(doc)
@@ -82,6 +90,24 @@ func publicJSON(root *yaml.Node) ([]byte, error) {
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), nil
+}
+
+// selectors returns the properties by which discriminators select a schema.
+func selectors(doc *yaml.Node) map[*yaml.Node]bool {
+	found := map[*yaml.Node]bool{}
+	for _, choice := range pairs(get(doc, "components", "schemas")) {
+		by := str(get(choice, "discriminator"), "propertyName")
+		for _, ref := range pairs(get(choice, "discriminator", "mapping")) {
+			variant := deref(doc, ref.Value)
+			found[get(variant, "properties", by)] = true
+			if parts := get(variant, "allOf"); parts != nil {
+				for _, part := range parts.Content {
+					found[get(part, "properties", by)] = true
+				}
+			}
+		}
+	}
+	return found
 }
 
 // mergeVariants merges the allOf of the schemas that a discriminator selects.

@@ -3,6 +3,8 @@ package bounce
 import (
 	"slices"
 	"strings"
+
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // isAutoReply reports whether a program replied on behalf of the sender (RFC
@@ -15,7 +17,7 @@ func (m *reportMail) isAutoReply() bool {
 	if replies && len(m.failed) == 0 || m.vacation {
 		return !containsAny(m.subject, phrases().subject)
 	}
-	return beginsWithAny(m.subject, phrases().autoReply)
+	return mime.IsAutoReplySubject(m.subject)
 }
 
 // beginsWithAny reports whether s begins with one of the prefixes, which are lower case.

@@ -80,7 +80,7 @@ func firstReply(said string) string {
 // shows that it is from a mail server, fewer signs in the subject and text are
 // required.
 func (m *reportMail) mayBeReport() bool {
-	if m.isOtherReport || m.isAutoReply() {
+	if m.isOtherReport || m.isAutoReply() || m.isDigest() {
 		return false
 	}
 	subject, words := containsAny(m.subject, phrases().subject), containsAny(m.head, phrases().text)
@@ -94,6 +94,15 @@ func (m *reportMail) mayBeReport() bool {
 		return len(m.failed) > 0 || fails && (subject || words) || subject && words && reasonOf(m.head) != ReasonNone
 	}
 	return words && returns && (subject || strings.HasPrefix(localPart(m.from.Email), "no-reply"))
+}
+
+// isDigest reports whether a filter lists messages that it holds for the recipient.
+// It returns none of them.
+func (m *reportMail) isDigest() bool {
+	if m.isReport || len(m.failed) > 0 || m.original != "" || m.tail != "" {
+		return false
+	}
+	return containsAny(m.subject, phrases().held) || containsAny(m.head, phrases().held) && containsAny(m.head, phrases().release)
 }
 
 // isForward reports whether a person forwarded the text of a bounce. A forward

@@ -14,6 +14,7 @@ import (
 type reportMail struct {
 	from       mail.Address
 	hasFrom    bool
+	authors    int // addresses in From; 2 stands for more
 	to         []mail.Address
 	subject    string
 	nullPath   bool           // null reverse-path, by the envelope or Return-Path
@@ -65,8 +66,12 @@ func isReportPart(contentType string) bool {
 func (m *reportMail) readField(f mime.Field) {
 	switch {
 	case f.Is("from"):
-		if a, _ := f.Addresses(1); len(a) > 0 && !m.hasFrom {
+		a, more := f.Addresses(1)
+		if len(a) > 0 && !m.hasFrom {
 			m.from, m.hasFrom = a[0], true
+		}
+		if m.authors += len(a); more {
+			m.authors = 2
 		}
 	case f.Is("to"):
 		m.to, _ = f.Addresses(maxReported)
@@ -80,10 +85,8 @@ func (m *reportMail) readField(f mime.Field) {
 		m.failed = append(m.failed, more...)
 	case f.Is("auto-submitted"):
 		m.auto = mime.FirstToken(f.Text())
-	case f.Is("x-autoreply"), f.Is("x-autorespond"), f.Is("x-vacation"), f.Is("x-auto-reply-from"):
+	case f.IsAutoReply():
 		m.vacation = true
-	case f.Is("x-apple-action"):
-		m.vacation = m.vacation || strings.EqualFold(f.Text(), "vacation")
 	case f.Is("precedence"):
 		m.vacation = m.vacation || strings.Contains(mime.FirstToken(f.Text()), "auto")
 	case f.Is("in-reply-to"):

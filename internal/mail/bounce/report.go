@@ -17,6 +17,8 @@ import (
 // Before acting on it, the caller must check that it concerns their own mail,
 // by the address that received it or by OriginalID.
 type Report struct {
+	// From is the address of the author, or "" if From does not have exactly one.
+	From string
 	// Recipients are the recipients that the message reports on, at most 100.
 	// It is empty if the message is not a report.
 	Recipients []Recipient
@@ -104,6 +106,9 @@ func Read(r io.Reader, nullReversePath bool, lim mail.Limits) (Report, error) {
 		rep.OriginalID = m.originalID()
 	}
 	rep.ReturnPath = m.returnPath()
+	if m.authors == 1 {
+		rep.From = m.from.Email
+	}
 	return rep, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/postroom/postroom/internal/lineartest"
+	"github.com/postroom/postroom/internal/mail/mime"
 )
 
 // linearReaders are the exported functions that read mail.
@@ -15,6 +16,12 @@ func linearReaders() []lineartest.Reader {
 		{Name: "ForwardText", Units: text, Read: func(s string) { ForwardText(s, ForwardedHeader{Subject: s}, s) }},
 		{Name: "ForwardHTML", Units: html[:6], Read: func(s string) { ForwardHTML(s, ForwardedHeader{Subject: s}, s) }},
 		{Name: "ReadRaw", Units: []string{"From: a@b.example\r\n", "X-Postroom-Tag: a=b\r\n", "From: <", "a@b.example,", "x\r\n", "\r"}, Read: func(s string) { _, _ = ReadRaw(strings.NewReader(s)) }},
+		{Name: "ReadRaw long lines", Units: []string{"x", " ", "\r\n", "=", "--b\r\n", "\r\n\r\n"}, Read: func(s string) {
+			_, _ = ReadRaw(strings.NewReader("From: a@b.example\r\nX-A: " + s + "\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n" + strings.Repeat("x", maxLine+1) + s))
+		}},
+		{Name: "Raw.Remove", Units: []string{"X-A: b\r\n", "Authentication-Results: a.example; x\r\n", "x\r\n", " ", "\r"}, Read: func(s string) {
+			(&Raw{header: []byte(s)}).Remove(func(f mime.Field) bool { return f.Is("x-a") })
+		}},
 		{Name: "RewriteLinks", Units: html, Read: func(s string) { RewriteLinks(s, func(string) string { return "https://b.example/" }, "") }},
 	}
 }

@@ -19,13 +19,15 @@ const OptionPrefix = "x-postroom-"
 
 // Raw is a message that a client composed. Sending changes only some
 // fields of its header: the options and Bcc are removed, and a missing Message-ID
-// or Date is added.
+// or Date is added. Lines that are too long to be sent are folded, or their part is
+// encoded again.
 type Raw struct {
 	// Options are the option fields in order: the name in lower case without
 	// OptionPrefix, and the value.
 	Options [][2]string
-	// From is the author, the only one.
-	From mail.Address
+	// From is the author, the only one. Sender is the address in the field Sender, or nil.
+	From   mail.Address
+	Sender *mail.Address
 	// HeaderID is the Message-ID with angle brackets, "" if there was none.
 	HeaderID string
 
@@ -34,11 +36,15 @@ type Raw struct {
 	trace  []byte // fields before the header
 	header []byte // with the empty line
 	body   io.ReadSeeker
-	at     int64 // where the body begins
+	at     int64           // where the body begins
+	long   []mime.LongPart // parts that are written in another encoding
 }
 
-// removed are fields that must not leave, or that the receiving server adds.
-var removed = []string{"bcc", "resent-bcc", "return-path"}
+// isRemoved reports whether a field must not leave, or is one that the receiving server
+// adds. A client that sends a message for the first time has not resent it.
+func isRemoved(name string) bool {
+	return name == "bcc" || name == "return-path" || strings.HasPrefix(name, "resent-")
+}
 
 // single are fields that a message has at most once (RFC 5322 section 3.6). With
 // two, programs disagree about which one counts.
@@ -62,7 +68,7 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 			return nil, &FieldError{"message", "has a line in its header that is not a header field; an empty line must end the header"}
 		}
 	}
-	var from string
+	var from, sender string
 	count := map[string]int{}
 	mime.Fields(header, func(f mime.Field) {
 		name := strings.ToLower(string(f.Name))
@@ -71,10 +77,12 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 		case isOption:
 			raw.Options = append(raw.Options, [2]string{option, f.Text()})
 			return
-		case slices.Contains(removed, name):
+		case isRemoved(name):
 			return
 		case name == "from":
 			from = f.Unfolded()
+		case name == "sender":
+			sender = f.Unfolded()
 		case name == "date":
 			raw.hasDate = true
 		case name == "message-id":
@@ -84,7 +92,7 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 				return // it identifies nothing
 			}
 		}
-		raw.header = append(raw.header, f.Raw...)
+		raw.header = append(raw.header, fold(f.Raw)...)
 	})
 	raw.header = append(raw.header, "\r\n"...)
 	for _, name := range single {
@@ -92,8 +100,31 @@ func ReadRaw(r io.ReadSeeker) (*Raw, error) {
 			return nil, &FieldError{name, "must occur once in the header"}
 		}
 	}
-	raw.From, err = author(from)
-	return raw, err
+	if _, err := (&lineChecker{}).Write(raw.header); err != nil {
+		return nil, &FieldError{"message", fmt.Sprintf("has a line of more than %d bytes in its header, without white space at which it could be folded", maxLine)}
+	}
+	if count["sender"] > 0 {
+		a, err := author("sender", sender)
+		if err != nil {
+			return nil, err
+		}
+		raw.Sender = &a
+	}
+	if raw.From, err = author("from", from); err != nil {
+		return raw, err
+	}
+	return raw, raw.shorten()
+}
+
+// Remove removes the fields of the header that forged reports.
+func (r *Raw) Remove(forged func(mime.Field) bool) {
+	kept := make([]byte, 0, len(r.header))
+	mime.Fields(r.header, func(f mime.Field) {
+		if !forged(f) {
+			kept = append(kept, f.Raw...)
+		}
+	})
+	r.header = append(kept, "\r\n"...)
 }
 
 // readHeader reads the header with the empty line that ends it, and ends the last
@@ -125,25 +156,26 @@ func readHeader(r io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// author reads a From field. It must have exactly one address, in a form that all
-// programs read in the same way.
-func author(from string) (mail.Address, error) {
-	list, more := mime.ParseAddressList(from, 2)
+// author reads the field From or Sender. It must have exactly one address, in a form that
+// all programs read in the same way.
+func author(field, value string) (mail.Address, error) {
+	list, more := mime.ParseAddressList(value, 2)
 	if len(list) != 1 || more {
-		return mail.Address{}, &FieldError{"from", "must have exactly one address"}
+		return mail.Address{}, &FieldError{field, "must have exactly one address"}
 	}
 	a := list[0]
 	if err := mail.ValidAddress(a.Email); err != nil {
-		return mail.Address{}, &FieldError{"from", err.Error()}
+		return mail.Address{}, &FieldError{field, err.Error()}
 	}
-	from = strings.TrimSpace(from)
-	if name, ok := strings.CutSuffix(from, "<"+a.Email+">"); ok && isPlainName(name) {
+	value = strings.TrimSpace(value)
+	n := len(a.Email) // its domain is in lower case, that of value need not be
+	if at := len(value) - n - 2; at >= 0 && strings.EqualFold(value[at:], "<"+a.Email+">") && isPlainName(value[:at]) {
 		return a, nil
 	}
-	if comment, ok := strings.CutPrefix(from, a.Email); ok && (comment == "" || isPlainComment(comment)) {
+	if len(value) >= n && strings.EqualFold(value[:n], a.Email) && (len(value) == n || isPlainComment(value[n:])) {
 		return a, nil
 	}
-	return mail.Address{}, &FieldError{"from", "must have the form name <address> or address; put a name with special characters in quotes"}
+	return mail.Address{}, &FieldError{field, "must have the form name <address> or address; put a name with special characters in quotes"}
 }
 
 // isPlainName reports whether s, which stands before an address in angle brackets,
@@ -193,7 +225,8 @@ func (r *Raw) Add(t Trace) {
 	}
 }
 
-// Reader returns a reader of the message as it is sent. It ends the previous one.
+// Reader returns a reader of the message with the encodings of the client. It ends the
+// previous one.
 func (r *Raw) Reader() (io.Reader, error) {
 	if _, err := r.body.Seek(r.at, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the message: %w", err)
@@ -206,6 +239,9 @@ func (r *Raw) WriteTo(w io.Writer) (int64, error) {
 	if _, err := r.body.Seek(r.at, io.SeekStart); err != nil {
 		return 0, fmt.Errorf("read the message: %w", err)
 	}
+	if len(r.long) > 0 {
+		return r.writeLong(w)
+	}
 	written := int64(0)
 	for _, part := range [][]byte{r.trace, r.header} {
 		n, err := w.Write(part)
@@ -215,4 +251,14 @@ func (r *Raw) WriteTo(w io.Writer) (int64, error) {
 	}
 	n, err := io.Copy(w, r.body)
 	return written + n, err
+}
+
+// writeLong is WriteTo for a message with parts that are encoded again.
+func (r *Raw) writeLong(w io.Writer) (int64, error) {
+	count := &countingWriter{w: w}
+	if _, err := count.Write(r.trace); err != nil {
+		return count.n, err
+	}
+	err := r.writeShort(count, io.MultiReader(bytes.NewReader(r.header), r.body))
+	return count.n, err
 }

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -54,6 +55,9 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 		case qualifier:
 			e.qualified = true
 		case useVerb:
+			if s.isName(word, tok.line) {
+				continue // "CA 94043, USA"
+			}
 			if wordSets().refusal[lastLetters(strings.TrimRight(s.t.text[s.t.lines[tok.line].start:word.start], " "))] {
 				continue // "do not use 123456"
 			}
@@ -93,13 +97,21 @@ func (s *codeScorer) lookBefore(i int) (e evidence) {
 				e.verb, e.asked = true, true // "enter the number 4711"
 				continue
 			}
-			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.Contains(s.t.text[word.end:tok.start], ":") {
+			if e.score == 0 && gap <= 12 && !ofCode && !e.asked && !strings.ContainsAny(s.t.text[word.end:tok.start], ":0123456789") {
 				e.other = true
 				return e
 			}
 		}
 	}
 	return e
+}
+
+// isName reports whether a short verb is in capitals and the text around it is not:
+// USA, a verb in Spanish, is then a country.
+func (s *codeScorer) isName(verb codeWord, line int) bool {
+	text, l := s.t.text[verb.start:verb.end], s.t.lines[line]
+	around := s.t.text[max(l.start, verb.start-maxNamed):min(l.end, verb.end+maxNamed)]
+	return len(text) <= 3 && text != "USE" && strings.ToUpper(text) == text && strings.ToLower(text) != text && strings.IndexFunc(around, unicode.IsLower) >= 0
 }
 
 // meantNoun returns the kind of the noun that "it" stands for if the sentence of a
@@ -220,11 +232,18 @@ func (s *codeScorer) takenFrom(i, pos int) bool {
 		return s.takenBefore(i, pos)
 	}
 	for j := i - 1; j >= 0 && s.tokens[j].start >= pos; j-- {
-		if tok := &s.tokens[j]; tok.value != "" && tok.shape != shortCode && (tok.start-pos <= maxCopula || s.isSaid(tok)) {
+		if tok := &s.tokens[j]; tok.value != "" && tok.shape != shortCode && (tok.start-pos <= maxCopula && !s.isSum(tok) || s.isSaid(tok)) {
 			return true
 		}
 	}
 	return false
+}
+
+// isSum reports whether the name of a currency precedes a token: "OTP for Rs 499".
+func (s *codeScorer) isSum(tok *codeToken) bool {
+	words := s.t.wordsOf(tok.line)
+	w := lastBefore(words, tok.start)
+	return w >= 0 && words[w].kind == otherThing && tok.start-words[w].end <= 1
 }
 
 // maxNear is the distance, in characters, up to which a noun before its number
@@ -377,8 +396,11 @@ func (s *codeScorer) lookAfter(i int) (e evidence) {
 				e.score -= 3
 			}
 		case useVerb:
+			if s.isName(word, tok.line) {
+				continue
+			}
 			e.verbAfter = e.verbAfter || gap <= 16 && s.beginsSentence(tok)
-			e.verbNext = e.verbNext || gap <= maxVerbNext
+			e.verbNext = e.verbNext || gap <= maxVerbNext && s.t.text[tok.end] != ','
 		case otherThing:
 			e.thing = true
 			return e

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,7 +24,8 @@ type scoredCode struct {
 // subjectHint is what the subject says about numbers in the text.
 type subjectHint struct {
 	noun, qualifier, elsewhere, shop, thing bool
-	answer, forward                         bool // the message is a reply or a forward
+	answer, forward                         bool     // the message is a reply or a forward
+	keys                                    []string // tokens that look like issue keys and are not codes there
 }
 
 // codeScorer scores the tokens of one text.
@@ -197,6 +199,18 @@ func (s *codeScorer) score(i int) int {
 	before := s.lookBefore(i)
 	if before.other || s.isNumbered(tok) && !before.asked && !before.close {
 		return s.ruledOut("the words before name something else")
+	}
+	named := before.score > 0 && (before.qualified || len(tok.value) <= loneDigits) // a company's code is longer
+	if !named && !before.asked && !(s.isPointedAt(tok) && !before.close) && !s.isSaid(tok) && !s.isFollowed(tok) && s.t.isAddress(tok) {
+		return s.ruledOut("in the address of a company")
+	}
+	if !before.asked && !(before.verb && before.close) && (!s.standsAlone(tok) || slices.Contains(s.hint.keys, tok.value)) {
+		switch {
+		case tok.shape == letterCode && isWord(tok.value) && !s.isLabelled(tok):
+			return s.ruledOut("a word in capitals")
+		case isTicket(tok.value) && !s.isPointedAt(tok) && !s.isFollowed(tok):
+			return s.ruledOut("the key of an issue")
+		}
 	}
 	after, lines := s.lookAfter(i), s.lookAround(i)
 	best := max(before.score, after.score, lines.score)
@@ -583,7 +597,7 @@ func (s *codeScorer) isLabelled(tok *codeToken) bool {
 
 // isSaid is isPointedAt for "is" only. A colon may belong to another label.
 func (s *codeScorer) isSaid(tok *codeToken) bool {
-	return endsInCopula(strings.TrimSuffix(s.before(tok), ":"))
+	return endsInCopula(strings.TrimRight(s.before(tok), ": "))
 }
 
 // before returns the text of the line before a token, without trailing marks.

@@ -15,13 +15,16 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	end := r.end
 	for gap := gapLen(t.text[end:l.end], r.digits == 1); gap > 0; gap = gapLen(t.text[end:l.end], r.digits == 1) {
 		next := t.run(end+gap, l.end)
-		if next.upper+next.lower > 0 || next.last > 4 || r.digits > 4 {
+		if next.upper+next.lower > 0 || max(next.last, r.digits) > 4 && (next.hyphens > 0 || next.digits != r.digits) {
 			break
 		}
 		uniform = uniform && next.uniform && next.first == r.digits
 		groups += next.hyphens + 1
 		digits += next.digits
 		end = next.end
+	}
+	if r.digits > 4 && groups < 3 {
+		groups, end = 1, r.end // two numbers; "77120 48213 90017" is one
 	}
 	switch {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
@@ -192,6 +195,8 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 		return false
 	case !bold && after != 0 && strings.IndexByte(`%#@&=/\_+$^`, after) >= 0:
 		return false
+	case after == '!' && !tok.shape.isDigits() && plaintext.IsAlnum(after2): // a password goes on
+		return false
 	case after == ',' && plaintext.IsDigit(after2) && t.isClause(tok, l):
 		// "验证码为6620,5分钟内有效"
 	case (after == '.' || after == ',' || after == ':') && plaintext.IsDigit(after2):
@@ -322,6 +327,13 @@ func vowels(s string) int {
 	return n
 }
 
+// isWord reports whether capitals, or all groups of them, may be words: "PATCH",
+// "READ-ONLY".
+func isWord(s string) bool {
+	first, second, _ := strings.Cut(s, "-")
+	return vowels(first) > 0 && (second == "" || vowels(second) > 0)
+}
+
 // isMeasure reports whether s is a number with a unit, as "200GB", or a word
 // with a number, as "SAVE20".
 func isMeasure(s string) bool {
@@ -330,6 +342,25 @@ func isMeasure(s string) bool {
 		return true
 	}
 	return len(word) >= 4 && len(word) < len(s) && vowels(word) > 0 && !strings.ContainsAny(word, "0123456789-")
+}
+
+// isMasked reports whether s is an account or a card with digits masked: "XX1245",
+// "48xxxx10", "XXXXXX".
+func isMasked(s string) bool {
+	return (strings.Contains(s, "XX") || strings.Contains(s, "xx")) && strings.Trim(s, "0123456789") != "" && strings.Trim(strings.ToUpper(s), "0123456789-X") == ""
+}
+
+// followsMask reports whether a number is the rest of one that is masked in groups:
+// "XXXX XXXX 1245", "•••• 1245".
+func (t *codeText) followsMask(tok codeToken, l codeLine) bool {
+	before, spaced := strings.CutSuffix(t.text[l.start:tok.start], " ")
+	return spaced && (strings.HasSuffix(before, "XX") || strings.HasSuffix(before, "xx") || strings.HasSuffix(before, "••"))
+}
+
+// isLongDate reports whether s is a date such as "12Nov2026".
+func isLongDate(s string) bool {
+	month := strings.TrimLeft(s, "0123456789")
+	return len(s)-len(month) <= 2 && len(month) == len("Nov2026") && isYear(month[3:]) && !plaintext.HasDigit(month[:3])
 }
 
 // isOrdinal reports whether s is a number with a short suffix, as "100th" or

@@ -211,12 +211,37 @@ func (t *codeText) isFooter(l codeLine) bool {
 	if strings.HasPrefix(line, "--") || strings.Contains(line, "©") {
 		return true
 	}
+	return namesCompany(line)
+}
+
+// namesCompany reports whether a line contains a word such as "Ltd".
+func namesCompany(line string) bool {
 	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' }) {
 		if wordSets().company[word] {
 			return true
 		}
 	}
 	return false
+}
+
+// maxAddress is the maximum length, in bytes, of a line with an address.
+const maxAddress = 2 * maxContext
+
+// isAddress reports whether a token is in a postal address: after a state of the
+// USA ("CA 94061"), or on a line with a company and several parts.
+func (t *codeText) isAddress(tok *codeToken) bool {
+	l := t.lines[tok.line]
+	if before := t.text[l.start:tok.start]; tok.shape == digitCode && len(tok.value) == 5 && len(before) > 4 && before[len(before)-1] == ' ' {
+		state := strings.TrimRight(before[:len(before)-1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+		if len(before)-1-len(state) == 2 && strings.HasSuffix(state, ", ") {
+			return true
+		}
+	}
+	line := t.text[l.start:l.end]
+	if len(line) > maxAddress || strings.Count(line, ", ")+strings.Count(line, " · ")+strings.Count(line, " | ") < 2 {
+		return false
+	}
+	return strings.Contains(line, "©") || namesCompany(line)
 }
 
 // line returns line i and finds its words on the first call.

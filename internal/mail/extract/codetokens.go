@@ -311,7 +311,7 @@ func (t *codeText) token(r codeRun, l codeLine) (codeToken, bool) {
 	default:
 		t.mixedToken(&tok, r)
 	}
-	if tok.value != "" && !t.standsFree(tok, l) {
+	if tok.value != "" && (isMasked(tok.value) || isLongDate(tok.value) || t.followsMask(tok, l) || !t.standsFree(tok, l)) {
 		tok.value, tok.shape = "", noCode
 	}
 	return tok, true

@@ -110,6 +110,8 @@ func (why *Explanation) decide(codes []scoredCode, links []foundLink) {
 	switch {
 	case len(links) == 0:
 		why.Link = "the message has no link outside its footer"
+	case links[0].action && links[0].score < actionScore:
+		why.Link = "the only link, with a word of action and a random token in its address"
 	case links[0].action:
 		why.Link = fmt.Sprintf("the link asks to act and has the most points: %d", links[0].score)
 	default:

@@ -17,6 +17,7 @@ import (
 const (
 	maxCodes   = 20
 	maxSubject = 2 << 10 // bytes of the subject to read
+	maxKeys    = 4       // issue keys of the subject
 )
 
 // CodesAndLinks finds the codes and links in the subject, plain text and HTML
@@ -36,6 +37,7 @@ func extract(subject, text, html string, lim mail.Limits, why *Explanation) (mai
 		p = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
 		visible, preview = string(p.Text), strings.ToValidUTF8(string(p.Preview), "")
 	}
+	text = joinLinks(text, p, lim.Budget)
 	codes := codesOf(subject, text, visible, lim.Budget, why)
 	if len(codes) == 0 && plaintext.HasDigit(preview) {
 		codes = codesOf(subject, preview, "", lim.Budget, why)
@@ -85,6 +87,11 @@ func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Expla
 	}
 	scorer := codeScorer{t: head, tokens: head.findTokens(), hint: hint, inSubject: true, why: why, where: "subject"}
 	inSubject := scorer.codes()
+	for i := range scorer.tokens {
+		if key := scorer.tokens[i].value; isTicket(key) && len(hint.keys) < maxKeys && !slices.ContainsFunc(inSubject, func(c scoredCode) bool { return c.value == key }) {
+			hint.keys = append(hint.keys, key)
+		}
+	}
 	all := inSubject
 	for _, body := range []struct{ where, text string }{{"text", text}, {"html", visible}} {
 		if body.text == "" {

@@ -223,6 +223,17 @@ func TestExtractLinks(t *testing.T) {
 		{"unsubscribe in other languages", "", `<a href="https://a.example/1">Abmelden</a><a href="https://a.example/2">Se désabonner</a><a href="https://a.example/3">Darse de baja</a><a href="https://a.example/4">退订</a><a href="https://a.example/5">Отписаться</a>`, []string{}},
 		{"tracking pictures", "", `<img src="https://a.example/pixel.gif"><a href="https://a.example/x">Report</a>`, []string{"https://a.example/x"}},
 		{"hidden links", "", `<div style="display:none"><a href="https://a.example/x">Report</a></div>`, []string{}},
+		{"a path in Japanese", "https://a.example/検索?q=1 https://a.example/記事", "", []string{"https://a.example/%E6%A4%9C%E7%B4%A2?q=1", "https://a.example/%E8%A8%98%E4%BA%8B"}},
+		{"an emoji in a path", "Offen: https://a.example/🎉/x?t=👍🏽 und https://a.example/party🎉time/1.", "", []string{"https://a.example/%F0%9F%8E%89/x?t=%F0%9F%91%8D%F0%9F%8F%BD", "https://a.example/party%F0%9F%8E%89time/1"}},
+		{"an emoji with a joiner", "https://a.example/👩‍💻/❤️", "", []string{"https://a.example/%F0%9F%91%A9%E2%80%8D%F0%9F%92%BB/%E2%9D%A4%EF%B8%8F"}},
+		{"an emoji behind it", "https://a.example/x🎉 and https://a.example/y 🎉", "", []string{"https://a.example/x", "https://a.example/y"}},
+		{"other letters in a path", "https://a.example/bestätigen?näme=ü#ß", `<a href="https://a.example/подтвердить/ёж">x</a>`, []string{"https://a.example/best%C3%A4tigen?n%C3%A4me=%C3%BC#%C3%9F", "https://a.example/%D0%BF%D0%BE%D0%B4%D1%82%D0%B2%D0%B5%D1%80%D0%B4%D0%B8%D1%82%D1%8C/%D1%91%D0%B6"}},
+		{"Chinese text behind it", "打开https://a.example/x继续，或https://b.example/继续。", "", []string{"https://a.example/x", "https://b.example/"}},
+		{"a host in Japanese and one with an emoji", "https://例え.example/x https://i❤.example/y", "", []string{"https://例え.example/x", "https://i❤.example/y"}},
+		{"two lines in angle brackets", "Open <https://a.example/confirm?user=12&t=9f8e\n7d6c> today, or <https://b.example/x\n  yz\n12>.", "", []string{"https://a.example/confirm?user=12&t=9f8e7d6c", "https://b.example/xyz12"}},
+		{"text in angle brackets", "<https://a.example/x\nis the page> and <https://b.example/y\n\nEnd", "", []string{"https://a.example/x", "https://b.example/y"}},
+		{"cut in the text, whole on the page", "Report:\nhttps://a.example/r/0b1c2d3e\n4f506172. And https://a.example/r/77\n81 too.", `<a href="https://a.example/r/0b1c2d3e4f506172">Report</a>`, []string{"https://a.example/r/0b1c2d3e4f506172", "https://a.example/r/77"}},
+		{"cut by an ellipsis", "https://a.example/r/0b1c2d3e… or https://a.example/r", `<a href="https://a.example/r/0b1c2d3e4f506172">Report</a>`, []string{"https://a.example/r/0b1c2d3e4f506172", "https://a.example/r"}},
 		{"an address that is far too long", "https://a.example/" + strings.Repeat("x", plaintext.MaxURL), "", []string{}},
 	}
 	for _, tt := range tests {

@@ -231,6 +231,25 @@ func plainCode(code string) string {
 	return strings.ToUpper(b.String())
 }
 
+// The documents say how many languages have words. zh-TW.txt of testdata is Chinese too.
+func TestTheNumberOfLanguagesIsTrue(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("words/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(len(files)-1, " languages") // general.txt has the words of all
+	for _, page := range []string{"extract.go", "../../../README.md", "../../../CHANGELOG.md", "../../../docs/benchmark.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q", page, want)
+		}
+	}
+}
+
 // readLabelled reads testdata/languages and checks its format.
 func readLabelled(t *testing.T) []labelled {
 	t.Helper()

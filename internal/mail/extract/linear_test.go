@@ -17,6 +17,7 @@ func linearReaders() []lineartest.Reader {
 		{Name: "CodesAndLinks html", Units: html, Read: func(s string) { CodesAndLinks("", "", s) }},
 		{Name: "CodesAndLinks text-in-html", Units: text, Read: func(s string) { CodesAndLinks("", "", "<p>"+s) }},
 		{Name: "CodesAndLinks subject", Units: text[:4], Read: func(s string) { CodesAndLinks(s, s, "") }},
+		{Name: "CodesAndLinks cut-links", Units: []string{"<http://a", "http://", "\n", "a", "🎉"}, Read: func(s string) { CodesAndLinks("", s, "<a href='http://a"+s+"'>") }},
 		{Name: "Explain", Units: text, Read: func(s string) { Explain("Your code", s, "", mail.DefaultLimits()) }},
 		{Name: "Derive", Units: html, Read: func(s string) { Derive(&mime.Message{HTML: s}, mail.DefaultLimits()) }},
 	}

@@ -1,9 +1,11 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/htmltext"
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -20,6 +22,7 @@ type foundLink struct {
 	after   string // the text after it on its line
 	score   int
 	action  bool
+	only    bool // the action link if the message has no other
 	button  bool // it looks like a button
 	inHTML  bool
 }
@@ -41,17 +44,79 @@ func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLin
 		}
 		n := plaintext.URLLen(text[start:])
 		pos = max(pos, start+n)
+		url := plaintext.CleanHref(text[start : start+n])
 		for len(anchors) > 0 && anchors[0].End <= start {
 			anchors = anchors[1:]
 		}
 		within := len(anchors) > 0 && anchors[0].Start <= start && plaintext.IsWebLink(plaintext.CleanHref(anchors[0].Href))
-		if n == 0 || n > plaintext.MaxURL || within {
+		if n == 0 || len(url) > plaintext.MaxURL || within {
 			continue
 		}
-		found = append(found, foundLink{url: text[start:pos], context: contextBefore(text, start), after: firstLine(text[pos:])})
+		found = append(found, foundLink{url: url, context: contextBefore(text, start), after: firstLine(text[pos:])})
 	}
 	return found
 }
+
+// maxTails is the maximum number of line ends that joinLinks removes from a link.
+const maxTails = 4
+
+// joinLinks joins the links that line ends cut: in angle brackets, where a line
+// end does not count, and elsewhere if the result is a link of the page.
+func joinLinks(text string, p *htmltext.Page, budget *cpubudget.Budget) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	whole := map[string]bool{}
+	for i := 0; p != nil && i < len(p.Links); i++ {
+		whole[plaintext.CleanHref(p.Links[i].Href)] = true
+	}
+	var joined strings.Builder
+	done := 0
+	for pos := 0; !budget.Spent(); {
+		i := strings.Index(text[pos:], "://")
+		if i < 0 {
+			break
+		}
+		at := pos + i
+		pos = at + 3
+		start := schemeStart(text, at)
+		if start < 0 {
+			continue
+		}
+		link, end := "", start
+		for range maxTails + 1 {
+			n := strings.IndexFunc(text[end:], endsLink)
+			if n < 0 {
+				n = len(text) - end
+			}
+			first := link == ""
+			if first {
+				pos = end + n // do not read it again
+			}
+			if !first && strings.Contains(text[end:end+n], "://") || len(link)+n > plaintext.MaxURL {
+				break
+			}
+			link, end = link+text[end:end+n], end+n
+			if known := plaintext.URLLen(link); !first && (whole[plaintext.CleanHref(link[:known])] || start > 0 && text[start-1] == '<' && strings.HasPrefix(text[end:], ">")) {
+				joined.WriteString(text[done:start] + link)
+				done, pos = end, end
+				break
+			}
+			rest := strings.TrimLeft(text[end:], " \t\r")
+			if !strings.HasPrefix(rest, "\n") {
+				break
+			}
+			end = len(text) - len(strings.TrimLeft(rest[1:], " \t"))
+		}
+	}
+	if done == 0 {
+		return text
+	}
+	return joined.String() + text[done:]
+}
+
+// endsLink reports whether r cannot be part of a link.
+func endsLink(r rune) bool { return r <= ' ' || strings.ContainsRune("<>\"", r) }
 
 // schemeStart returns the start of the "http" or "https" before "://", or -1.
 func schemeStart(text string, at int) int {
@@ -92,7 +157,16 @@ func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits, why *Expla
 			all[i].inHTML = true
 		}
 	}
-	all = append(all, textLinks(text, nil, lim)...)
+	hrefs := make([]string, len(all))
+	for i := range all {
+		hrefs[i] = all[i].url
+	}
+	slices.Sort(hrefs)
+	for _, l := range textLinks(text, nil, lim) {
+		if !l.isCut(hrefs) {
+			all = append(all, l)
+		}
+	}
 	if len(all) == 0 {
 		return nil
 	}
@@ -123,8 +197,28 @@ func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits, why *Expla
 			kept[at] = l
 		}
 	}
+	others := 0
+	for i := range kept {
+		if !isHomePage(kept[i].url) {
+			others++
+		}
+	}
+	for i := range kept {
+		kept[i].action = kept[i].action || kept[i].only && others == 1
+	}
 	sortLinks(kept)
 	return kept
+}
+
+// isCut reports whether a link of the plain text ends within a word of a link of
+// the page, which hrefs has in order: a line end or an ellipsis cut it.
+func (l *foundLink) isCut(hrefs []string) bool {
+	i, same := slices.BinarySearch(hrefs, l.url)
+	if same || i == len(hrefs) || !strings.HasPrefix(hrefs[i], l.url) || !plaintext.IsAlnum(l.url[len(l.url)-1]) || !plaintext.IsAlnum(hrefs[i][len(l.url)]) {
+		return false
+	}
+	after := strings.TrimSpace(l.after)
+	return after == "" || strings.HasPrefix(after, "...") || strings.HasPrefix(after, "…")
 }
 
 // pageLinks returns the web links of a page.

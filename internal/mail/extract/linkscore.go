@@ -54,7 +54,7 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidenc
 			evidence = append(evidence, Evidence{sign, weight})
 		}
 	}
-	asks := s.part&actionWord != 0
+	asks := s.part&actionWord != 0 && subject&doneWord == 0
 	secret := hasSecret(s.path) || hasSecret(s.query)
 	switch points := s.bare || s.words&pointWord != 0; {
 	case s.words&actionWord != 0:
@@ -84,25 +84,32 @@ func (l *foundLink) weigh(s *linkSigns, subject wordKind, explain bool) (evidenc
 	if s.words&restWord != 0 || s.bare && s.line&restWord != 0 {
 		add("words of a side link", -6)
 	}
-	if strings.Trim(s.path, "/") == "" && s.query == "" {
+	if isHomePage(l.url) {
 		add("a home page", -4)
 	}
+	only := secret && knownLinkParts().kindsIn(strings.ReplaceAll(s.path+s.query, "token", ""))&actionWord != 0 && (subject&doneWord) == 0 && (s.words&restWord) == 0 && !(s.bare && s.line&restWord != 0)
 	switch {
 	case s.line&unlessWord != 0 && !l.button && !secret:
-		asks = false
+		asks, only = false, false
 		add("only if the reader did not do it: never the action link", 0)
 	case isSocial(s.host) && s.part&actionWord == 0: // an invitation to follow, whatever its words
-		asks = false
+		asks, only = false, false
 		add("a social network or app store: never the action link", 0)
 	case isHelpHost(s.host) && isHelpPath(s.path):
-		asks = false
+		asks, only = false, false
 		add("a help article: never the action link", 0)
 	case title:
-		asks = false
+		asks, only = false, false
 		add("a title rather than a request: never the action link", 0)
 	}
-	l.action = asks && l.score >= actionScore
+	l.action, l.only = asks && l.score >= actionScore, only
 	return evidence
+}
+
+// isHomePage reports whether a web address has neither a path nor a query.
+func isHomePage(url string) bool {
+	_, path, query := plaintext.SplitURL(url)
+	return strings.Trim(path, "/") == "" && query == ""
 }
 
 // accountPages are segments of paths to permanent pages of an account.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/url"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -96,6 +97,7 @@ type pageReader struct {
 	maxLinks int
 	mode     Mode
 
+	base     *url.URL        // of relative links; nil without one
 	stack    []atom.Atom     // open elements
 	hiddenAt int             // length of stack below the hidden element, or -1
 	linkAt   int             // index of the open link in page.links, or -1
@@ -121,6 +123,9 @@ func (r *pageReader) open() {
 	var attr attributes
 	if hasAttr {
 		attr = r.attributes(tag)
+	}
+	if tag == atom.Base {
+		r.setBase(attr.href)
 	}
 	r.imply(tag)
 	below := len(r.stack)
@@ -149,6 +154,30 @@ func (r *pageReader) open() {
 	r.begin(tag, &attr, below)
 }
 
+// setBase sets the address that relative links refer to. The first https address
+// counts.
+func (r *pageReader) setBase(href string) {
+	if r.base != nil || len(href) > plaintext.MaxURL {
+		return
+	}
+	if base, err := url.Parse(plaintext.CleanHref(href)); err == nil && base.Scheme == "https" && base.Host != "" {
+		r.base = base
+	}
+}
+
+// absolute returns the target of a link that may be relative. A target within the
+// page stays as it is.
+func (r *pageReader) absolute(href string) string {
+	if r.base == nil || len(href) > plaintext.MaxURL || href[0] == '#' || plaintext.SchemeLen(href) > 0 {
+		return href
+	}
+	ref, err := url.Parse(plaintext.CleanHref(href))
+	if err != nil || ref.IsAbs() {
+		return href
+	}
+	return r.base.ResolveReference(ref).String()
+}
+
 // begin handles the start of a visible element. below is the number of open
 // elements around it.
 func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
@@ -157,7 +186,7 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 		r.endLink()
 		if attr.href != "" && len(r.page.Links) < r.maxLinks {
 			r.linkAt = len(r.page.Links)
-			r.page.Links = append(r.page.Links, Link{Href: attr.href, Start: len(r.w.buf), Button: attr.button, label: attr.label})
+			r.page.Links = append(r.page.Links, Link{Href: r.absolute(attr.href), Start: len(r.w.buf), Button: attr.button, label: attr.label})
 		}
 	case atom.Img:
 		if r.linkAt >= 0 && r.page.Links[r.linkAt].label == "" {

@@ -37,7 +37,7 @@ func cleanName(s string) string {
 	if strings.IndexByte(s, '"') >= 0 {
 		s = plaintext.Unquote(s)
 	}
-	return strings.TrimSpace(plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(decodeWords(s))), maxName))
+	return strings.TrimSpace(plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(plaintext.Visible(decodeWords(s)))), maxName))
 }
 
 // withoutComments returns s without text in parentheses, or s itself if a

@@ -1,8 +1,12 @@
 package mime
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // noReplyNames are local parts of automated senders, in lower case. A local
@@ -11,9 +15,10 @@ var noReplyNames = []string{"no-reply", "noreply", "donotreply", "do-not-reply",
 
 // Automated reports whether a program sent the message, so that no program
 // should reply to it (RFC 3834). It checks Auto-Submitted, Precedence, List-*
-// fields, the null reverse-path, and the local part of From.
+// fields, the fields of automatic replies, the null reverse-path, the local part of
+// From, and the subject of a message that answers another.
 func (m *Message) Automated(nullReversePath bool) bool {
-	if nullReversePath || m.HasListField || m.From != nil && isNoReply(m.From.Email) {
+	if nullReversePath || m.HasListField || m.AutoReply || m.From != nil && isNoReply(m.From.Email) {
 		return true
 	}
 	if v := FirstToken(m.AutoSubmitted); v != "" && v != "no" {
@@ -23,7 +28,50 @@ func (m *Message) Automated(nullReversePath bool) bool {
 	case "bulk", "list", "junk", "auto_reply", "auto-reply":
 		return true
 	}
-	return false
+	return len(m.InReplyTo)+len(m.References) > 0 && IsAutoReplySubject(m.Subject)
+}
+
+// IsAutoReply reports whether the field marks its message as an automatic reply.
+// X-Auto-Response-Suppress does not: it asks for none.
+func (f Field) IsAutoReply() bool {
+	switch {
+	case f.Name[0]|0x20 != 'x':
+		return false
+	case f.Is("x-autoreply"), f.Is("x-autorespond"), f.Is("x-autoresponse"), f.Is("x-autoresponder"), f.Is("x-auto-reply"), f.Is("x-vacation"), f.Is("x-auto-reply-from"):
+		said := FirstToken(f.Text())
+		return said != "no" && said != "false"
+	}
+	return f.Is("x-apple-action") && strings.EqualFold(f.Text(), "vacation")
+}
+
+// autoReplies lists how the subjects of automatic replies begin, separated by "|".
+//
+//go:embed autoreplies.txt
+var autoReplies string
+
+// autoReplySubjects is built on first use and then only read.
+var autoReplySubjects = sync.OnceValue(func() (list []string) {
+	for line := range strings.Lines(autoReplies) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for subject := range strings.SplitSeq(line, "|") {
+			if subject = strings.TrimSpace(subject); subject != "" {
+				list = append(list, subject)
+			}
+		}
+	}
+	return list
+})
+
+// maxAutoReply is longer than the beginning of any subject in autoReplies.
+const maxAutoReply = 100
+
+// IsAutoReplySubject reports whether a subject begins as that of an automatic
+// reply does, as in "Automatic reply: Offer".
+func IsAutoReplySubject(subject string) bool {
+	subject = strings.ToLower(plaintext.Truncate(strings.TrimLeft(subject, " [(*"), maxAutoReply))
+	return slices.ContainsFunc(autoReplySubjects(), func(start string) bool { return strings.HasPrefix(subject, start) })
 }
 
 // isNoReply reports whether the local part of an address, without a "+" tag,

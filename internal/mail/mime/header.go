@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/mail"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -67,6 +68,7 @@ func IsHeaderLine(line []byte) bool {
 func parseDate(s string) time.Time {
 	t, err := time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", s) // the most common form
 	if err != nil {
+		s = numericZone(s)
 		t, err = mail.ParseDate(s)
 	}
 	if err != nil {
@@ -76,6 +78,54 @@ func parseDate(s string) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+// numericZone returns a date with an offset for a zone that is a name, or that only
+// a comment at the end has.
+func numericZone(s string) string {
+	date, comment, _ := strings.Cut(s, "(")
+	date = strings.TrimRight(date, " ")
+	at := strings.LastIndexByte(date, ' ') + 1
+	if offset := namedOffset(date[at:]); offset != "" {
+		return date[:at] + offset
+	}
+	if offset := namedOffset(strings.TrimRight(comment, " )")); offset != "" && strings.IndexByte(date[at:], ':') > 0 {
+		return date + " " + offset
+	}
+	return s
+}
+
+// zoneHours are the zones of RFC 5322 section 4.3 other than Universal Time.
+var zoneHours = map[string]string{
+	"EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700",
+	"EST5EDT": "-0500", "CST6CDT": "-0600", "MST7MDT": "-0700", "PST8PDT": "-0800",
+}
+
+// namedOffset returns the offset of a zone that is written as "EST", "GMT+2",
+// "UTC+0200" or "GMT+02:00", or "".
+func namedOffset(zone string) string {
+	zone = strings.ToUpper(zone)
+	if offset := zoneHours[zone]; offset != "" {
+		return offset
+	}
+	offset, ok := strings.CutPrefix(zone, "GMT")
+	if !ok {
+		offset, ok = strings.CutPrefix(zone, "UTC")
+	}
+	if !ok || len(offset) < 2 || offset[0] != '+' && offset[0] != '-' {
+		return ""
+	}
+	sign, digits := offset[:1], strings.Replace(offset[1:], ":", "", 1)
+	if len(digits)%2 == 1 {
+		digits = "0" + digits
+	}
+	if len(digits) == 2 {
+		digits += "00"
+	}
+	if _, err := strconv.ParseUint(digits, 10, 16); err != nil || len(digits) != 4 {
+		return ""
+	}
+	return sign + digits
 }
 
 // parseOddDate parses date formats that violate RFC 5322 but occur in messages.
@@ -109,8 +159,9 @@ const (
 )
 
 // MessageIDs returns the message identifiers in a field (RFC 5322 section
-// 3.6.4) with angle brackets. It skips identifiers that are not printable
-// ASCII, so that all can be used in a reply.
+// 3.6.4) with angle brackets. It joins an identifier that a program folded. It
+// skips identifiers that are not printable ASCII, so that all can be used in a
+// reply.
 func MessageIDs(s string) []string {
 	var ids []string
 	for rest := s; ; {
@@ -123,7 +174,7 @@ func MessageIDs(s string) []string {
 		if end < 0 {
 			break
 		}
-		if id := rest[:end+1]; ValidMessageID(id) {
+		if id := joinedID(rest[:end+1]); ValidMessageID(id) {
 			ids = append(ids, id)
 			if len(ids) == 2*maxReferences {
 				ids = newestAndOldest(ids)
@@ -135,6 +186,15 @@ func MessageIDs(s string) []string {
 		return []string{id}
 	}
 	return newestAndOldest(ids)
+}
+
+// joinedID returns an identifier without the white space of folds within it. Text
+// in angle brackets that is not an address is left as it is.
+func joinedID(id string) string {
+	if strings.IndexByte(id, '@') < 0 || strings.IndexAny(id, " \t") < 0 {
+		return id
+	}
+	return strings.Join(strings.Fields(id), "")
 }
 
 // newestAndOldest removes the middle of a long list. The oldest identifies the

@@ -35,10 +35,20 @@ func linearReaders() []lineartest.Reader {
 		}},
 		{Name: "Field.Unfolded", Units: fieldUnits, Short: 3, Read: func(s string) { eachField("X: "+s, func(f Field) { f.Unfolded() }) }},
 		{Name: "Fields", Units: []string{"a", "\r\n", ":", " ", "x: y\r\n"}, Read: func(s string) { Fields([]byte(s), func(Field) {}) }},
+		{Name: "Field.IsAutoReply", Units: fieldUnits, Short: 3, Read: func(s string) { eachField("X-Autoreply: "+s, func(f Field) { f.IsAutoReply() }) }},
+		{Name: "IsAutoReplySubject", Units: []string{"a", "É", "\xff", " "}, Read: func(s string) { IsAutoReplySubject(s) }},
 		{Name: "FirstToken", Units: []string{"a", ";", "(", " "}, Read: func(s string) { FirstToken(s) }},
 		{Name: "IsFieldName", Units: []string{"a", ":", "\xe9"}, Read: func(s string) { IsFieldName([]byte(s)) }},
 		{Name: "IsHeaderLine", Units: []string{"a", ":", " "}, Read: func(s string) { IsHeaderLine([]byte(s)) }},
 		{Name: "IsMediaType", Units: []string{"a", "/", ";"}, Read: func(s string) { IsMediaType(s) }},
+		{Name: "LongParts", Units: []string{"a", "\r\n", "--b\r\n", " ", "a:"}, Read: func(s string) {
+			_, _ = LongParts(strings.NewReader("Content-Type: multipart/mixed; boundary=b\r\n\r\n"+s), mail.DefaultLimits(), 998)
+		}},
+		{Name: "DecodeBody", Units: []string{"a", "=", "\r\n", "=41"}, Read: func(s string) {
+			for _, encoding := range []string{"base64", "quoted-printable", "x-uuencode"} {
+				_, _ = io.Copy(io.Discard, DecodeBody(strings.NewReader(s), encoding))
+			}
+		}},
 		{Name: "MessageIDs", Units: fieldUnits, Short: 4, Read: func(s string) { MessageIDs(s) }},
 		{Name: "ValidMessageID", Units: []string{"a", "<", ">"}, Read: func(s string) { ValidMessageID("<" + s + ">") }},
 		{Name: "ParseAddressList", Units: headerUnits, Read: func(s string) { ParseAddressList(s, 1000) }},
@@ -76,7 +86,7 @@ func parseReaders() (readers []lineartest.Reader) {
 		})
 	}
 	for _, name := range []string{
-		"From", "Cc", "Bcc", "Reply-To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted", "Precedence", "List-Id",
+		"From", "Cc", "Bcc", "Reply-To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted", "Precedence", "List-Id", "X-Autoreply",
 		"Content-Transfer-Encoding", "Content-Disposition", "Content-ID", "X-Other",
 	} {
 		readers = append(readers, lineartest.Reader{
@@ -117,6 +127,17 @@ func parseReaders() (readers []lineartest.Reader) {
 		lineartest.Reader{
 			Name: "Parse html", Units: []string{"<", "<meta charset=", "a", "\xe9", "=\""},
 			Read: func(s string) { parseMail("Content-Type: text/html\r\n\r\n" + s) },
+		},
+		lineartest.Reader{
+			Name: "Parse related", Units: []string{"cid:", "a", "%41", "&amp;", ":", "\""},
+			Read: func(s string) {
+				parseMail("Content-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n" + s +
+					"\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <x>\r\nContent-Disposition: attachment\r\n\r\n")
+			},
+		},
+		lineartest.Reader{
+			Name: "Parse a header that does not end", Units: []string{"a", "a:\r\n", "b\r\n", "Subject: x\r\n", "X-A: b\r\n", "To: c\r\n", "--b\r\n", " "},
+			Read: func(s string) { parseMail("Content-Type: multipart/mixed; boundary=b\r\nodd\r\n" + s) },
 		},
 	)
 }

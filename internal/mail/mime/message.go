@@ -42,6 +42,7 @@ type Message struct {
 	AutoSubmitted string // header values as written, unfolded
 	Precedence    string
 	HasListField  bool // a List-* field (RFC 2369, RFC 2919)
+	AutoReply     bool // another field marks an automatic reply
 
 	Truncated bool // a limit was reached; some content is missing
 }

@@ -59,7 +59,7 @@ func (p *partReader) fill() error {
 	p.buf, p.read = p.buf[:0], 0
 	sink := func(piece []byte) { p.buf = p.decoder.decode(p.buf, piece) }
 	for len(p.buf) < partBuffer && !p.done {
-		more, err := p.w.bodyLine(&p.held, sink)
+		more, err := p.w.bodyLines(&p.held, sink)
 		if err != nil {
 			return err
 		}

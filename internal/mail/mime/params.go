@@ -19,8 +19,12 @@ type param struct{ name, value string } // name in lower case
 const maxParams = 200
 
 // ParseMedia parses a Content-Type or Content-Disposition value. It accepts
-// unclosed quotes, unquoted values with spaces, and empty parameters.
+// unclosed quotes, quotes within quotes, unquoted values with spaces, empty
+// parameters, and a value that begins with an encoded word.
 func ParseMedia(s string) MediaType {
+	if n := encodedWordLen(s); n > 0 {
+		s = decodeWords(s[:n]) + s[n:]
+	}
 	kind, rest, _ := strings.Cut(s, ";")
 	kind, _, _ = strings.Cut(kind, "(") // a comment
 	m := MediaType{Kind: strings.ToLower(strings.TrimSpace(kind))}
@@ -56,27 +60,64 @@ func cutParam(s string) (p param, rest string) {
 	return p, rest
 }
 
-// cutQuoted unquotes the quoted string at the start of s and returns the rest.
+// escaped are the characters before which a backslash is an escape. Before others it
+// belongs to a Windows path.
+const escaped = "\"\\ '(),;:<>=&"
+
+// cutQuoted unquotes the quoted string at the start of s and returns the rest. A
+// quote within it that is not escaped belongs to it if it ends with another one,
+// before the next parameter.
 func cutQuoted(s string) (value, rest string) {
 	s = s[1:]
-	end := strings.IndexAny(s, `"\`)
-	if end < 0 {
-		return strings.TrimSpace(s), ""
-	}
-	if s[end] == '"' {
-		return s[:end], s[end+1:]
-	}
-	out := make([]byte, 0, len(s))
+	out := make([]byte, 0, min(len(s), 64))
 	for i := 0; i < len(s); i++ {
 		switch {
+		case s[i] == '\\' && i+1 < len(s) && strings.IndexByte(escaped, s[i+1]) >= 0:
+			if i++; s[i] == '"' && endsValue(s[i+1:]) {
+				return string(out), s[i+1:]
+			}
 		case s[i] == '"':
-			return string(out), s[i+1:]
-		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
-			i++
+			more := quotedRest(s[i+1:])
+			if more == 0 {
+				return string(out), s[i+1:]
+			}
+			value, rest = string(out)+s[i:i+more], s[i+more+1:]
+			if inner, ok := strings.CutPrefix(value, `"`); ok { // quoted twice
+				value = strings.TrimSuffix(inner, `"`)
+			}
+			return value, rest
 		}
 		out = append(out, s[i])
 	}
 	return strings.TrimSpace(string(out)), ""
+}
+
+// quotedRest returns how many bytes of s, which follows a quote, still belong to the
+// quoted string, with its last quote. It returns 0 if the quote has ended it.
+func quotedRest(s string) int {
+	s, _, _ = strings.Cut(s, ";")
+	s = strings.TrimRight(s, " \t")
+	name, _, ok := strings.Cut(s, "=")
+	if missing := ok && strings.TrimLeft(name, " \t") != name && IsFieldName([]byte(strings.TrimLeft(name, " \t"))); missing {
+		return 0 // a semicolon is missing before a parameter
+	}
+	if !strings.HasSuffix(s, `"`) {
+		return 0
+	}
+	return len(s)
+}
+
+// maxParamName is longer than any name of a parameter.
+const maxParamName = 64
+
+// endsValue reports whether s, which follows an escaped quote, shows that the quote
+// ends the value, as after a backslash that is not an escape: s is empty or another
+// parameter.
+func endsValue(s string) bool {
+	s = strings.TrimLeft(s[:min(len(s), maxParamName)], " \t")
+	next, isNext := strings.CutPrefix(s, ";")
+	name, _, ok := strings.Cut(next, "=")
+	return s == "" || isNext && ok && IsFieldName([]byte(strings.TrimSpace(name)))
 }
 
 // Raw returns a parameter without RFC 2231 decoding, or "".

@@ -1,11 +1,13 @@
 package mime
 
 import (
+	"bytes"
 	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // Parse reads a message. It does not fail on a malformed message; its error is
@@ -27,10 +29,21 @@ func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
 		p.hint = headerCharset(p.w.header)
 	}
 	Fields(p.w.header, p.readField)
+	var undecoded []byte
+	if p.hint == "" && !utf8.Valid(p.w.header) {
+		undecoded = bytes.Clone(p.w.header)
+	}
 	if err := p.readParts(); err != nil {
 		return nil, err
 	}
-	p.msg.Text, p.msg.HTML = p.text.String(), p.html.String()
+	if p.charset != "" && undecoded != nil {
+		p.rereadHeader(undecoded)
+	}
+	p.msg.Text, p.msg.HTML = plaintext.Visible(p.text.String()), p.html.String()
+	if p.msg.Text == "" && p.msg.HTML == "" {
+		p.msg.Attachments = append(p.msg.Attachments, p.otherForms...)
+	}
+	markShown(p.msg)
 	p.msg.Truncated = p.truncated || p.w.truncated
 	return p.msg, nil
 }
@@ -45,6 +58,9 @@ type parser struct {
 	truncated bool
 	scratch   []byte // decoded bytes of a part; reused
 	hint      string // charset of header fields without one
+	charset   string // of the first text part that has one
+
+	otherForms []mail.Attachment // what isOtherForm
 }
 
 // headerCharset returns the charset of the message text, which the header
@@ -52,6 +68,15 @@ type parser struct {
 func headerCharset(header []byte) string {
 	part := readPartHeader(header)
 	return part.media.Raw("charset")
+}
+
+// rereadHeader reads a header with raw 8-bit characters again when the charset of
+// the text is known, which the header itself does not name.
+func (p *parser) rereadHeader(header []byte) {
+	again := parser{lim: p.lim, msg: &Message{}, hint: p.charset}
+	Fields(header, again.readField)
+	p.msg.Addresses, p.msg.Subject = again.msg.Addresses, again.msg.Subject
+	p.truncated = p.truncated || again.truncated
 }
 
 // readField reads one field of the message header.
@@ -121,8 +146,10 @@ func (p *parser) readFirst(f Field) {
 		}
 	case 's':
 		if m.Subject == "" && f.Is("subject") {
-			m.Subject = f.Text()
+			m.Subject = plaintext.Visible(f.Text())
 		}
+	case 'x':
+		m.AutoReply = m.AutoReply || f.IsAutoReply()
 	}
 }
 

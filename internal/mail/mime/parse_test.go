@@ -2,6 +2,7 @@ package mime
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -143,6 +144,80 @@ func TestParseBoundaries(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestParseShapes reads structures that programs write against the standards or
+// common use: what is the text, what is a file, and what the HTML shows.
+func TestParseShapes(t *testing.T) {
+	t.Parallel()
+	multipart := func(subtype string, parts ...string) string {
+		s := "Content-Type: multipart/" + subtype + "; boundary=" + subtype[:2] + "\n\n"
+		for _, p := range parts {
+			s += "--" + subtype[:2] + "\n" + p + "\n"
+		}
+		return s + "--" + subtype[:2] + "--"
+	}
+	const (
+		plain = "Content-Type: text/plain\n\nplain"
+		html  = "Content-Type: text/html\n\n<img src='CID:a%2Bb@x'>"
+		image = "Content-Type: image/png; name=a.png\nContent-ID: <a+b@x>\n\nx"
+	)
+	tests := []struct{ name, raw, text, html, files, shown string }{
+		{"a part without an empty line after its header", multipart("mixed", "Content-Type: text/plain\nplain", image), "plain", "", "a.png", ""},
+		{"no empty line after any header", "Content-Type: multipart/mixed; boundary=b\nA preamble\n--b\nContent-Type: text/plain\nplain\n--b\nContent-Type: image/png; name=a.png\nno field\nContent-ID: <i>\n\nx\n--b--", "plain", "", "a.png", ""},
+		{"the text after an image", multipart("related", image, html), "", "<img src='CID:a%2Bb@x'>", "a.png", "a.png"},
+		{"the alternatives after an image", multipart("related", image, multipart("alternative", plain, html)), "plain", "<img src='CID:a%2Bb@x'>", "a.png", "a.png"},
+		{"both texts related", multipart("related", plain, html, image), "plain", "<img src='CID:a%2Bb@x'>", "a.png", "a.png"},
+		{"the text named as the start", multipart("related; start=\"<r@x>\"", "Content-Type: text/html; name=b.html\nContent-ID: <f@x>\n\nb", "Content-Type: text/html; name=a.html\nContent-ID: <r@x>\n\na"), "", "b\na", "", ""},
+		{"a second HTML, which the first one refers to", multipart("related", html, "Content-Type: text/html; name=b.html\nContent-ID: <b@x>\n\nb"), "", "<img src='CID:a%2Bb@x'>", "b.html", "b.html"},
+		{"HTML with a name, then a named file", multipart("mixed", "Content-Type: text/html; name=a.html\n\na", "Content-Type: text/html; name=b.html\n\nb"), "", "a", "b.html", ""},
+		{"HTML with a name after the text", multipart("mixed", plain, "Content-Type: text/html; name=b.html\n\nb"), "plain", "", "b.html", ""},
+		{"HTML with a name and the disposition of a file", multipart("mixed", "Content-Type: text/html; name=b.html\nContent-Disposition: attachment\n\nb"), "", "", "b.html", ""},
+		{"forms for other clients", multipart("alternative", plain, "Content-Type: text/x-amp-html\n\n<html amp4email>", "Content-Type: text/watch-html\n\n<b>", "Content-Type: text/html\n\nhtml"), "plain", "html", "", ""},
+		{"only a form for other clients", multipart("alternative", "Content-Type: text/x-amp-html\n\na"), "", "", "-", ""},
+		{"an invitation among the forms", multipart("alternative", plain, "Content-Type: text/calendar; name=a.ics\n\na"), "plain", "", "a.ics", ""},
+		{"an attached image that the HTML shows", multipart("mixed", html, "Content-Type: image/png; name=a.png\nContent-ID: <a+b@x>\nContent-Disposition: attachment\n\nx", "Content-Type: image/png; name=b.png\nContent-ID: <b@x>\nContent-Disposition: attachment\n\nx"), "", "<img src='CID:a%2Bb@x'>", "a.png b.png", "a.png"},
+		{"a Content-ID as an encoded word", multipart("related", html, "Content-Type: image/png; name=a.png\nContent-ID: =?utf-8?q?=3Ca+b=40x=3E?=\nContent-Disposition: attachment\n\nx"), "", "<img src='CID:a%2Bb@x'>", "a.png", "a.png"},
+		{"a Content-ID that was folded", multipart("related", html, "Content-Type: image/png; name=a.png\nContent-ID: <a+\n b@x>\nContent-Disposition: attachment\n\nx"), "", "<img src='CID:a%2Bb@x'>", "a.png", "a.png"},
+		{"an encoding as an encoded word, with a comment", multipart("mixed", "Content-Type: text/plain\nContent-Transfer-Encoding: =?utf-8?q?base64?= (MIME)\n\ncGxhaW4="), "plain", "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := Parse(strings.NewReader(strings.ReplaceAll(tt.raw, "\n", "\r\n")), mail.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var files, shown []string
+			for _, a := range m.Attachments {
+				name := cmp.Or(a.Filename, "-")
+				files = append(files, name)
+				if a.Inline {
+					shown = append(shown, name)
+				}
+			}
+			if m.Text != tt.text || m.HTML != tt.html || strings.Join(files, " ") != tt.files || strings.Join(shown, " ") != tt.shown {
+				t.Errorf("got text %q, HTML %q, files %q, shown %q", m.Text, m.HTML, files, shown)
+			}
+		})
+	}
+}
+
+// TestParseRaw8BitHeader takes the charset of raw 8-bit header fields from the text.
+func TestParseRaw8BitHeader(t *testing.T) {
+	t.Parallel()
+	const fields = "From: \xcf\xee\xf7\xf2\xe0 <a@x.example>\nSubject: \xca\xee\xe4\n"
+	for name, raw := range map[string]string{
+		"of the message":         fields + "Content-Type: text/plain; charset=windows-1251\n\n\xca\xee\xe4",
+		"of a part":              fields + "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=windows-1251\n\n\xca\xee\xe4\n--b--",
+		"of a part, after ASCII": fields + "Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain; charset=us-ascii\n\nCode\n--b\nContent-Type: text/html; charset=windows-1251\n\n\xca\xee\xe4\n--b--",
+		"of the HTML":            fields + "Content-Type: text/html\n\n<meta charset=windows-1251>\xca\xee\xe4",
+	} {
+		m, err := Parse(strings.NewReader(raw), mail.DefaultLimits())
+		if err != nil || m.Subject != "Код" || m.From.Name != "Почта" || m.From.Email != "a@x.example" {
+			t.Errorf("%s: got %q from %v, %v", name, m.Subject, m.From, err)
+		}
 	}
 }
 

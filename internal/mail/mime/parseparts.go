@@ -2,7 +2,9 @@ package mime
 
 import (
 	"errors"
+	"html"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/internal/mail"
@@ -50,7 +52,11 @@ func (p *parser) readPart(leaf *leafPart) (err error) {
 	if err != nil || shown && !leaf.isNamedFile(name) {
 		return err
 	}
-	p.msg.Attachments = append(p.msg.Attachments, mail.Attachment{
+	list := &p.msg.Attachments
+	if leaf.isOtherForm(kind, name) {
+		list = &p.otherForms
+	}
+	*list = append(*list, mail.Attachment{
 		Part:        leaf.number,
 		Filename:    name,
 		ContentType: kind,
@@ -59,6 +65,39 @@ func (p *parser) readPart(leaf *leafPart) (err error) {
 		Size:        size,
 	})
 	return nil
+}
+
+// markShown marks the attachments that the HTML shows by their Content-ID (RFC
+// 2392) as inline, whatever their disposition.
+func markShown(m *Message) {
+	if !slices.ContainsFunc(m.Attachments, func(a mail.Attachment) bool { return a.ContentID != "" && !a.Inline }) {
+		return
+	}
+	shown := contentIDsIn(m.HTML)
+	for i := range m.Attachments {
+		a := &m.Attachments[i]
+		a.Inline = a.Inline || a.ContentID != "" && shown[a.ContentID]
+	}
+}
+
+// contentIDsIn returns the Content-IDs of the "cid:" links in HTML.
+func contentIDsIn(doc string) map[string]bool {
+	ids := map[string]bool{}
+	for {
+		colon := strings.IndexByte(doc, ':')
+		if colon < 0 {
+			return ids
+		}
+		scheme := doc[max(0, colon-len("cid")):colon]
+		if doc = doc[colon+1:]; !strings.EqualFold(scheme, "cid") {
+			continue
+		}
+		id := plaintext.Truncate(doc, maxMessageID)
+		if end := strings.IndexAny(id, "\"'<>() \t\r\n"); end >= 0 {
+			id = id[:end]
+		}
+		ids[percentDecode(html.UnescapeString(id))] = true
+	}
 }
 
 // readText decodes a text part and returns its size.
@@ -84,6 +123,9 @@ func (p *parser) readText(dst *textParts, leaf *leafPart) (size int64, err error
 	charset := leaf.media.Raw("charset")
 	if charset == "" && dst == &p.html {
 		charset = metaCharset(buf)
+	}
+	if p.charset == "" && lookupCharset(charset).kind > charsetUTF8 {
+		p.charset = charset
 	}
 	p.addText(dst, leaf.unflow(plaintext.UnixLines(ToUTF8(buf, charset))))
 	return size, nil

@@ -15,7 +15,8 @@ type leafPart struct {
 	encoding    string    // Content-Transfer-Encoding
 	contentID   string    // without angle brackets
 	parent      string    // subtype of the parent multipart, or ""
-	first       bool      // the first part of its parent
+	root        bool      // the text of its parent, a related multipart
+	first       bool      // no text of the message came before
 }
 
 // readPartHeader reads the fields that describe a part. The first occurrence of
@@ -36,10 +37,16 @@ func (p *leafPart) read(f Field) {
 	case p.disposition.Kind == "" && f.Is("content-disposition"):
 		p.disposition = ParseMedia(f.Unfolded())
 	case p.encoding == "" && f.Is("content-transfer-encoding"):
-		p.encoding, _, _ = strings.Cut(f.Unfolded(), ";")
+		p.encoding = strings.Trim(FirstToken(decodeWords(f.Unfolded())), `"`)
 	case p.contentID == "" && f.Is("content-id"):
-		p.contentID = plaintext.OneLine(strings.Trim(ValidUTF8([]byte(f.Unfolded())), "<> \t"))
+		p.contentID = cleanContentID(f.Unfolded())
 	}
+}
+
+// cleanContentID returns a Content-ID without angle brackets and white space.
+func cleanContentID(s string) string {
+	s = plaintext.OneLine(decodeWords(s))
+	return strings.Trim(strings.Join(strings.Fields(s), ""), "<>")
 }
 
 // filename returns the safe form of the part's file name, or "".
@@ -91,19 +98,49 @@ func IsMediaType(s string) bool {
 // attachment.
 func (p *leafPart) isShown(kind, name string) bool {
 	switch {
-	case kind != "text/plain" && kind != "text/html", p.disposition.Kind == "attachment":
+	case !isText(kind), p.disposition.Kind == "attachment":
 		return false
-	case p.parent == "related" && !p.first: // the text refers to it
+	case p.parent == "related" && !p.root: // the text refers to it
 		return false
 	}
 	return p.disposition.Kind == "inline" || !p.isNamedFile(name)
 }
 
-// isNamedFile reports whether a text part is a named file. An alternative or
-// the whole message is not one, even if it has a name. A named file with
+// isText reports whether parts of this media type can be the text of a message.
+func isText(kind string) bool { return kind == "text/plain" || kind == "text/html" }
+
+// isNamedFile reports whether a text part is a named file. An alternative, the
+// root of a related multipart or the whole message is not one, even if it has a
+// name, and the first HTML is not one by its Content-Type alone. A named file with
 // disposition "inline" is shown and also listed as an attachment.
 func (p *leafPart) isNamedFile(name string) bool {
-	return name != "" && p.parent != "" && p.parent != "alternative"
+	switch {
+	case name == "", p.parent == "", p.parent == "alternative", p.root && p.kind() == "text/html":
+		return false
+	}
+	return !p.first || p.kind() != "text/html" || p.disposition.Kind != ""
+}
+
+// isRoot reports whether a leaf of a related multipart is its text: the one that
+// the multipart names, else the first of its kind, but not plain text after HTML.
+func (p *leafPart) isRoot(parent *openMultipart) bool {
+	switch kind := p.kind(); {
+	case parent.subtype != "related" || p.disposition.Kind == "attachment":
+		return false
+	case parent.start != "" && parent.start == p.contentID:
+		return true
+	case kind == "text/html":
+		return !parent.html
+	default:
+		return kind == "text/plain" && !parent.plain && !parent.html
+	}
+}
+
+// isOtherForm reports whether the part is the HTML of the message in a form for few
+// programs, AMP or watches, rather than a file.
+func (p *leafPart) isOtherForm(kind, name string) bool {
+	return p.parent == "alternative" && name == "" && p.disposition.Kind != "attachment" &&
+		(kind == "text/x-amp-html" || kind == "text/watch-html")
 }
 
 // isInline reports whether the HTML of the message shows the part.
@@ -128,11 +165,11 @@ func SafeFilename(name string) string {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || plaintext.IsInvisible(r) || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || plaintext.IsInvisible(r) && !plaintext.IsTag(r) || r == '\u2028' || r == '\u2029' {
 			return -1
 		}
 		return r
-	}, name)
+	}, plaintext.Visible(name))
 	name = strings.TrimSpace(name)
 	if name == "." || name == ".." {
 		return ""

@@ -44,6 +44,14 @@ type base64Decoder struct {
 }
 
 func (d *base64Decoder) decode(dst, p []byte) []byte {
+	for line := range bytes.Lines(p) {
+		dst = d.line(dst, line)
+	}
+	return dst
+}
+
+// line decodes a line or a piece of one.
+func (d *base64Decoder) line(dst, p []byte) []byte {
 	if d.n == 0 {
 		// The common case: a complete, valid line.
 		line := bytes.TrimRight(p, "\r\n")

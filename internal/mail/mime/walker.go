@@ -22,6 +22,7 @@ type walker struct {
 	stack      []openMultipart // outermost first
 	index      map[string]int  // delimiter to index of the innermost multipart in stack
 	header     []byte          // of the current part; reused
+	headerAt   int64           // where it begins in the message
 	headerLeft int             // bytes left for headers
 	parts      int             // leaf parts returned so far
 	at         place
@@ -37,7 +38,10 @@ type openMultipart struct {
 	delimiter string // "--boundary", empty until one is found
 	hides     int    // index of an outer multipart with the same delimiter, or -1
 	subtype   string // "mixed", "alternative", ...
+	start     string // Content-ID of the root of a related multipart, or ""
 	parts     int    // parts started so far
+	plain     bool   // it has, at any depth, a plain text that may be shown
+	html      bool   // and an HTML text
 }
 
 // place is the position of the walker.
@@ -105,7 +109,7 @@ func (w *walker) open(part *leafPart) bool {
 		w.truncated = true
 		return false
 	}
-	w.stack = append(w.stack, openMultipart{subtype: subtype})
+	w.stack = append(w.stack, openMultipart{subtype: subtype, start: cleanContentID(part.media.Raw("start"))})
 	if boundary := strings.TrimRight(part.media.Raw("boundary"), " \t"); boundary != "" {
 		w.name(len(w.stack)-1, "--"+boundary)
 	}
@@ -121,11 +125,25 @@ func (w *walker) leaf(part leafPart) (leafPart, error) {
 	}
 	if n := len(w.stack); n > 0 {
 		part.parent = w.stack[n-1].subtype
-		part.first = w.stack[n-1].parts == 1
+		part.root = part.isRoot(&w.stack[n-1])
+		part.first = !w.stack[0].plain && !w.stack[0].html
+		w.note(&part)
 	}
 	part.number = w.parts
 	w.parts++
 	return part, nil
+}
+
+// note notes in the multiparts around a leaf that it may be their text.
+func (w *walker) note(part *leafPart) {
+	kind := part.kind()
+	if !isText(kind) || part.disposition.Kind == "attachment" || part.parent == "related" && !part.root {
+		return
+	}
+	for i := range w.stack {
+		w.stack[i].html = w.stack[i].html || kind == "text/html"
+		w.stack[i].plain = w.stack[i].plain || kind == "text/plain"
+	}
 }
 
 // body passes the body of the current leaf to sink in pieces, still
@@ -137,18 +155,18 @@ func (w *walker) body(sink func([]byte)) error {
 			w.truncated, w.at = true, atEnd
 			return nil
 		}
-		more, err := w.bodyLine(&held, sink)
+		more, err := w.bodyLines(&held, sink)
 		if !more {
 			return err
 		}
 	}
 }
 
-// bodyLine passes one line to sink and reports whether more may follow. The
+// bodyLines passes some lines to sink and reports whether more may follow. The
 // line ending before a delimiter belongs to the delimiter (RFC 2046 section
 // 5.1.1), so it is held until the next line is read.
-func (w *walker) bodyLine(held *[]byte, sink func([]byte)) (more bool, err error) {
-	line, first, err := w.lines.next()
+func (w *walker) bodyLines(held *[]byte, sink func([]byte)) (more bool, err error) {
+	line, first, err := w.lines.run()
 	if err != nil {
 		w.at = atEnd
 		sink(*held)
@@ -179,38 +197,66 @@ var lf, crlf = []byte("\n"), []byte("\r\n")
 func discard([]byte) {}
 
 // readHeader reads the header of a part into w.header. It ends at an empty
-// line, at a delimiter, or before a first line that cannot start a header.
+// line, at a delimiter, before a first line that cannot start a header, or where
+// headerEnd says.
 func (w *walker) readHeader() error {
-	w.header = w.header[:0]
+	w.header, w.headerAt = w.header[:0], w.lines.read
 	w.at = atPart
 	top := w.parts == 0 && len(w.stack) == 0
+	end := headerEnd{odd: -1}
 	for {
 		line, first, err := w.lines.next()
 		if err != nil {
 			if len(w.header) == 0 {
 				w.at = atEnd
 			}
-			return readError(err)
+			if err = readError(err); err == nil {
+				w.cutHeader(&end, nil)
+			}
+			return err
 		}
 		if first {
 			blank := len(bytes.TrimRight(line, "\r\n")) == 0
 			if blank && top && len(w.header) == 0 {
 				continue // skip empty lines before the message
 			}
-			if blank {
+			starts := len(w.header) > 0 || w.startsHeader(line, top)
+			if i, _ := w.findDelimiter(line); blank || i >= 0 || !starts {
+				if !w.cutHeader(&end, line) && !blank {
+					w.lines.unreadLines(line)
+				}
 				return nil
 			}
-			if i, _ := w.findDelimiter(line); i >= 0 || len(w.header) == 0 && !w.startsHeader(line, top) {
-				w.lines.unreadLine(line)
+			if len(w.header) > 0 && end.read(w.header, line) {
+				w.cutHeader(&end, line)
 				return nil
 			}
 		}
-		if w.headerLeft -= len(line); w.headerLeft < 0 {
+		if w.headerLeft -= len(line); w.headerLeft < 0 && !w.cutHeader(&end, line) {
 			w.truncated, w.at = true, atEnd
+		}
+		if w.headerLeft < 0 {
 			return nil
 		}
 		w.header = append(w.header, line...)
+		if end.odd >= 0 && len(w.header)-end.odd > maxOdd {
+			w.cutHeader(&end, nil)
+			return nil
+		}
 	}
+}
+
+// cutHeader moves the body out of a header that no empty line ends, to be read
+// again with the line that follows. It returns false if there is none.
+func (w *walker) cutHeader(end *headerEnd, line []byte) bool {
+	body := end.body(w.header)
+	if body < 0 {
+		return false
+	}
+	w.header = append(w.header, line...)
+	w.lines.unreadLines(w.header[body:])
+	w.header = w.header[:body]
+	return true
 }
 
 // startsHeader reports whether a line may be the first of a header. The header

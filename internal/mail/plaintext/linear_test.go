@@ -9,10 +9,11 @@ import (
 // linearReaders are the exported functions that read text of a message.
 func linearReaders() []lineartest.Reader {
 	text := []string{":", "From:", "-", " 123456", "é", "\n", "> ", "a", " ", "code ", "https://a.example/" + lineartest.Number + " ", lineartest.Letter, "("}
-	url := []string{"a", "(", ")", ".", "é", "/", "?", "@", " "}
+	url := []string{"a", "(", "🎉", "字", "/", ")", ".", "é", "?", "@", " "}
 	return []lineartest.Reader{
 		{Name: "Snippet", Units: text, Read: func(s string) { Snippet(s) }},
 		{Name: "FoldForSearch", Units: []string{"a", "é", "\u0301", "字", "가", " ", "ﬃ", "\xff"}, Short: 4, Read: func(s string) { FoldForSearch(s) }},
+		{Name: "Visible", Units: []string{"a", "\U000E0041", "\U0001F3F4", "\U0001F3F4\U000E0067\U000E0067", "\ufe0f", "\u3164", "\xff"}, Short: 3, Read: func(s string) { Visible(s) }},
 		{Name: "FoldSpace", Units: []string{" ", "a", "\n", "\u00a0", "é"}, Short: 3, Read: func(s string) { FoldSpace(s) }},
 		{Name: "OneLine", Units: []string{"a", "\n", "\u2028", " "}, Short: 3, Read: func(s string) { OneLine(s) }},
 		{Name: "UnixLines", Units: []string{"a", "\r", "\n", "\r\n"}, Read: func(s string) { UnixLines(s) }},
@@ -36,6 +37,7 @@ var notReadingMail = map[string]string{
 	"IsDigit":     "reads one character",
 	"IsHex":       "reads one character",
 	"IsInvisible": "reads one character",
+	"IsTag":       "reads one character",
 	"IsUnspaced":  "reads one character",
 	"LowerASCII":  "reads one character",
 	"Unhex":       "reads one character",

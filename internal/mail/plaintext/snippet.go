@@ -14,12 +14,12 @@ const snippetRunes = 200
 func Snippet(text string) string {
 	var b strings.Builder
 	n, space := 0, false
-	for _, r := range text {
+	for _, r := range Visible(text) {
 		switch {
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			space = n > 0
 			continue
-		case IsInvisible(r):
+		case IsInvisible(r) && !IsTag(r):
 			continue
 		}
 		if space {

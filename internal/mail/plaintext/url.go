@@ -22,8 +22,8 @@ func URLLen(s string) int {
 			end++
 			continue
 		}
-		r, n := utf8.DecodeRuneInString(s[end:])
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) || IsUnspaced(r) {
+		n := nonASCIILen(s, end, start)
+		if n == 0 {
 			break
 		}
 		end += n
@@ -32,6 +32,39 @@ func URLLen(s string) int {
 		return 0
 	}
 	return end
+}
+
+// nonASCIILen returns how many bytes of the non-ASCII text at pos belong to the
+// web address in s, whose host begins at start. Letters belong to it. Emoji, and
+// letters of scripts without spaces, may be the text after the address: they
+// belong to it within a path ("/検索?q=1", "/🎉"), but not in "/a谢谢".
+func nonASCIILen(s string, pos, start int) int {
+	end, symbols := pos, true
+	for end < len(s) && s[end] >= utf8.RuneSelf {
+		r, n := utf8.DecodeRuneInString(s[end:])
+		switch {
+		case IsUnspaced(r):
+			symbols = false
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r) && r != 0xfe0f:
+			if end == pos {
+				return n
+			}
+		case !unicode.In(r, unicode.So, unicode.Sk) && r != 0xfe0f && r != 0x200d: // an emoji may end with 0xfe0f, and contain 0x200d
+			return 0
+		}
+		end += n
+	}
+	begins, rest := pos == start || strings.IndexByte("/?#=&_-.", s[pos-1]) >= 0, s[end:]
+	switch {
+	case rest == "" || rest[0] <= ' ' || rest[0] == '>':
+		if begins {
+			return end - pos
+		}
+	case strings.IndexByte("/?#=&%", rest[0]) >= 0, (begins || symbols) && strings.IndexByte("._-", rest[0]) >= 0 && len(rest) > 1 && IsAlnum(rest[1]),
+		symbols && IsAlnum(rest[0]) && SchemeLen(rest) == 0:
+		return end - pos
+	}
+	return 0
 }
 
 // SchemeLen returns the length of "http://" or "https://" at the start of s, or
@@ -96,12 +129,30 @@ func IsWebLink(href string) bool {
 }
 
 // CleanHref returns href as a browser reads it: without the line breaks and
-// tabs that email clients insert.
+// tabs that email clients insert, and with non-ASCII characters behind the host
+// percent-encoded.
 func CleanHref(href string) string {
-	if !strings.ContainsAny(href, " \n\r\t") {
+	if strings.ContainsAny(href, " \n\r\t") {
+		href = hrefCleaner.Replace(href)
+	}
+	if IsASCII(href) {
 		return href
 	}
-	return hrefCleaner.Replace(href)
+	path := SchemeLen(href)
+	if n := strings.IndexAny(href[path:], "/?#"); n >= 0 {
+		path += n
+	} else {
+		path = len(href)
+	}
+	out := []byte(href[:path])
+	for _, c := range []byte(href[path:]) {
+		if c < utf8.RuneSelf {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', "0123456789ABCDEF"[c>>4], "0123456789ABCDEF"[c&15])
+		}
+	}
+	return string(out)
 }
 
 var hrefCleaner = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")

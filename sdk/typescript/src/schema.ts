@@ -70,7 +70,7 @@ export interface paths {
         put?: never;
         /**
          * Simulate a received message
-         * @description Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it too. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
+         * @description Puts a message into the inbox as if it had been received, marked `test_mode`. Live keys may use it too. Only test keys reply to it or forward it; for others that is 409 `test_mode_mismatch`. Under the policy `reply_only`, the sender counts as having written to the inbox for test keys only.
          */
         post: operations["simulateMessage"];
         delete?: never;
@@ -473,7 +473,7 @@ export interface paths {
         put?: never;
         /**
          * Approve and send a draft
-         * @description Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message leaves 10 seconds later (`POSTROOM_UNDO`); until then the approval can be undone. People can also approve drafts in the dashboard.
+         * @description Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message leaves at once. People can also approve drafts in the dashboard and by the link in an email: then the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
          */
         post: operations["sendDraft"];
         delete?: never;
@@ -496,7 +496,7 @@ export interface paths {
         put?: never;
         /**
          * Undo an approval
-         * @description Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of its approval, and deletes its message, which has not left. Later the response is 409 `draft_not_pending`. Events of the message that were sent before remain.
+         * @description Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and deletes its message, which has not left. Later, and once the message is being delivered, the response is 409 `draft_not_pending`. Events of the message that were sent before remain.
          */
         post: operations["undoDraft"];
         delete?: never;
@@ -543,7 +543,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook endpoint
-         * @description Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names some. Not idempotent.
+         * @description Creates an endpoint and returns its signing secret, once. An account has at most 20 endpoints. A key with `inbox_ids` creates endpoints of its own inboxes only, all of them unless the request names some. An endpoint that receives message or draft events also needs the scope `read`, one that receives email events `emails:read`; otherwise 403 `insufficient_scope`. Not idempotent.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -578,7 +578,7 @@ export interface paths {
         head?: never;
         /**
          * Update a webhook endpoint
-         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
+         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key without the scope to read the events that the endpoint receives, before or after it. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -620,7 +620,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate the signing secret
-         * @description Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret. For an endpoint that a person or a key with the scope `admin` created or has changed, this needs `admin`: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not idempotent.
+         * @description Returns a new signing secret, once. For 24 hours, events are signed with the old and the new secret. For an endpoint that a person or a key with the scope `admin` created or has changed, this needs `admin`, and for every endpoint the scope to read its events: 403 `insufficient_scope`. The endpoint is disabled when the key that last rotated its secret is revoked, unless a key with the scope `admin` has changed the endpoint since. Not idempotent.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -668,7 +668,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a delivery
-         * @description Queues another attempt of any delivery. The response is 409 `webhook_disabled` if the endpoint is off.
+         * @description Queues another attempt of any delivery. Needs the scope to read the events of the endpoint. The response is 409 `webhook_disabled` if the endpoint is off.
          */
         post: operations["retryWebhookDelivery"];
         delete?: never;
@@ -691,7 +691,7 @@ export interface paths {
         put?: never;
         /**
          * Send past events again
-         * @description Queues the events since a time for the endpoint again, oldest first: those that it receives now, of the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events that you have. The response is 409 `webhook_disabled` if the endpoint is off. Not idempotent.
+         * @description Queues the events since a time for the endpoint again, oldest first: those that it receives now, of the last 30 days, unless their message is deleted. Their IDs are the same as before. One call queues at most 10000 events; if `has_more` is true, call again with `until` as `since`, and skip the events that you have. The response is 409 `webhook_disabled` if the endpoint is off. Needs the scope to read the events of the endpoint. Not idempotent.
          */
         post: operations["replayWebhook"];
         delete?: never;
@@ -926,14 +926,14 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description Revokes a key. From then on, requests with it get 401. If it does not have the scope `admin`, this also revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has changed them since.
+         * @description Revokes a key. From then on, requests with it get 401. A key revokes itself and keys that it could create; others are 403 `insufficient_scope`. The `allowed_ips` and `expires_at` of a key with the scope `admin` do not count here. If the revoked key does not have the scope `admin`, this also revokes the keys that it created, and those that these created. Webhook endpoints that a revoked key created, or whose URL or secret it changed, are disabled, unless a key with the scope `admin` has changed them since.
          */
         delete: operations["revokeApiKey"];
         options?: never;
         head?: never;
         /**
          * Update an API key
-         * @description Changes the given fields only.
+         * @description Changes the given fields only. Raising or removing a limit needs the scope `admin`, and a key without limits and without `inbox_ids`. A key sets limits only of itself and of keys that it could create. Otherwise 403 `insufficient_scope`.
          */
         patch: operations["updateApiKey"];
         trace?: never;
@@ -1996,7 +1996,7 @@ export interface components {
         LocalPart: string;
         /** @description The inbox to create. All fields are optional. */
         InboxCreate: {
-            /** @description The local part of the address, folded to lower case. If omitted, a random one is generated. */
+            /** @description The local part of the address, folded to lower case. If omitted, a random one is generated. Names of the operator and the service, such as `postmaster` and `administrator`, are reserved, and on the installation's mail domain also names such as `dmarc`. There, only a key of the first account with the scope `admin` can use `is`, `it`, `mis`, `info` and `support`. */
             name?: string;
             /** @description The installation's mail domain or one of your verified domains. If omitted, the installation's default domain. */
             domain?: string;
@@ -2018,7 +2018,7 @@ export interface components {
             expires_at?: string | null;
             /** @description How much the inbox may send. If omitted or null, as much as the key and the account may. */
             limits?: components["schemas"]["SendLimits"] | null;
-            /** @description Local parts of further addresses on the domain, folded to lower case. Each is unique among the addresses and aliases of the domain, and is free again when the inbox is deleted. */
+            /** @description Local parts of further addresses on the domain, folded to lower case. Each is unique among the addresses and aliases of the domain. The names that `name` may not have are reserved here too. On the installation's mail domain, an alias that is removed, or whose inbox is deleted, stays with the account: another account cannot have it. */
             aliases?: components["schemas"]["LocalPart"][];
             /**
              * @description Whether the inbox receives mail for all other addresses on its domain, and on subdomains that are not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are left out. Only on a verified domain of your account, and one inbox for each domain.
@@ -2206,7 +2206,7 @@ export interface components {
          */
         Direction: "in" | "out";
         /**
-         * @description How far a message has come. Received messages are `received`, or `quarantined` while a person has to release them: only `status=quarantined` and, with the scope `admin`, their ID show those. The other values are for sent messages.
+         * @description How far a message has come. Received messages are `received`, or `quarantined` while a person has to release them: only `status=quarantined` and their ID show those, with the scope `admin`. The other values are for sent messages.
          * @enum {string}
          */
         MessageStatus: "received" | "quarantined" | "queued" | "sent" | "delivered" | "bounced" | "complained" | "failed";
@@ -2252,7 +2252,7 @@ export interface components {
             subject: string;
             /** @description The beginning of the text, on one line. */
             snippet: string | null;
-            /** @description The plain text body. Null in lists without `include=text`. */
+            /** @description The plain text body, without invisible characters that can hide text. Null in lists without `include=text`. */
             text: string | null;
             /** @description The HTML body. Null unless you get the message by its ID. */
             html: string | null;
@@ -2266,7 +2266,7 @@ export interface components {
             auth: components["schemas"]["AuthResults"] | null;
             /** @description The decoded header fields of a received message, from the top. Null unless you get the message by its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that claim to be from this host are left out, and the raw message has them. */
             headers: components["schemas"]["HeaderField"][] | null;
-            /** @description Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, a null reverse-path or a sender with a local part like `no-reply`, `notifications` or `bounces`. */
+            /** @description Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, X-Autoreply and similar fields, a null reverse-path, a sender with a local part like `no-reply`, `notifications` or `bounces`, or, in an answer, a subject like `Automatic reply: …`. */
             automated: boolean;
             /** @description Whether some of the message is missing here, because reading it reached a limit of size, number or processor time. The raw message has all of it. In an event also whether `text` was cut to keep the body under 256 KB. */
             truncated: boolean;
@@ -2798,7 +2798,7 @@ export interface components {
              */
             updated_at: string;
         };
-        /** @description Something that a person who approves a draft should know. The codes are `html_removed` (the HTML held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see this text, or only some do), `misleading_link` (the text of a link names another site than the link leads to), `new_recipient` (the inbox has neither written to nor received mail from this address), `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other content), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original message) and `link` (an address that the message links to). Other codes may be added. */
+        /** @description Something that a person who approves a draft should know. The codes are `html_removed` (the HTML held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see this text, or only some do), `misleading_link` (the text of a link names another site than the link leads to), `new_recipient` (the inbox has neither written to nor received mail from this address), `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other content), `simulated_original` (a key simulated the original message: nobody sent it), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original message), `first_contact` (the inbox had neither received anything from the sender of the original message before it, nor written to this sender) and `link` (an address that the message links to). Other codes may be added. */
         DraftWarning: {
             /** @description The kind of warning. */
             code: string;
@@ -3099,7 +3099,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `email.queued`, `email.scheduled` or `email.cancelled`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.queued" | "email.scheduled" | "email.cancelled";
@@ -3125,7 +3125,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `email.sent`, `email.delivered`, `email.complained` or `email.failed`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.sent" | "email.delivered" | "email.complained" | "email.failed";
@@ -3151,7 +3151,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `email.opened`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.opened";
@@ -3177,7 +3177,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `email.clicked`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.clicked";
@@ -3203,7 +3203,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `email.bounced`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "email.bounced";
@@ -3229,7 +3229,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `domain.health.degraded`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "domain.health.degraded";
@@ -3255,7 +3255,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `message.received`, `message.quarantined` or `message.queued`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.received" | "message.quarantined" | "message.queued";
@@ -3281,7 +3281,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `message.sent`, `message.delivered`, `message.complained` or `message.failed`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.sent" | "message.delivered" | "message.complained" | "message.failed";
@@ -3307,7 +3307,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `message.bounced`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.bounced";
@@ -3333,7 +3333,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `message.blocked`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "message.blocked";
@@ -3371,7 +3371,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. One of `draft.created`, `draft.pending`, `draft.sent` or `draft.rejected`; later versions may add values. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected";
@@ -3397,7 +3397,7 @@ export interface components {
             /** @description The inbox of a message or draft event, otherwise null. */
             inbox_id: string | null;
             /**
-             * @description What happened. The only value so far is `webhook.test`. (enum property replaced by openapi-typescript)
+             * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             type: "webhook.test";
@@ -3666,7 +3666,7 @@ export interface components {
         /** @description The mode of a key. Nothing that a `test` key sends reaches a network. One of `live`, `test` or `restricted`; later versions may add values. */
         ApiKeyMode: string;
         /**
-         * @description What a key may do.
+         * @description What a key may do. `webhooks:manage` manages endpoints; those that receive message or draft events also need `read`, and those that receive email events `emails:read`.
          * @enum {string}
          */
         ApiKeyScope: "*" | "admin" | "send" | "read" | "codes:read" | "emails:send" | "emails:read" | "contacts:write" | "contacts:read" | "templates:write" | "templates:read" | "domains:write" | "domains:read" | "webhooks:manage" | "keys:manage";
@@ -3739,7 +3739,7 @@ export interface components {
         ApiKeyUpdate: {
             /** @description A name to recognise the key by. */
             name?: string;
-            /** @description How much the key may send. Replaces the whole object; null removes all limits. A key with limits cannot raise limits. */
+            /** @description How much the key may send. Replaces the whole object; null removes all limits. Raising or removing a limit needs the scope `admin`, and a key without limits and without `inbox_ids`. */
             limits?: components["schemas"]["SendLimits"] | null;
         };
         /** @description A new API key with its secret. */

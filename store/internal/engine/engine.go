@@ -78,6 +78,9 @@ type Engine interface {
 
 // Dialect is the SQL that differs.
 type Dialect interface {
+	// Reusable is a query for the bytes in the file of the database that deleted rows
+	// left to new ones; empty where only the server knows.
+	Reusable() string
 	// Clock is an expression for the time in microseconds: the parameter or, where
 	// that is null, the server's clock.
 	Clock(param string) string

@@ -191,6 +191,8 @@ func (*postgresEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN LATERAL (SELECT * FROM %s WHERE %s) %s`, table, match, alias)
 }
 
+func (*postgresEngine) Reusable() string { return "" }
+
 func (*postgresEngine) OneOf(column, param string) string {
 	return column + ` = ANY (cast(cast(` + param + ` AS text) AS bigint[]))`
 }

@@ -191,6 +191,10 @@ func (*sqliteEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
 }
 
+func (*sqliteEngine) Reusable() string {
+	return `SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size`
+}
+
 func (*sqliteEngine) OneOf(column, param string) string {
 	return column + ` IN (SELECT value FROM json_each(` + param + `))`
 }

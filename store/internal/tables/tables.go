@@ -53,6 +53,7 @@ var All = []Table{
 		account: "(domain_seq IS NULL OR domain_seq IN (SELECT seq FROM domains WHERE account_id = $1))",
 	},
 	{Name: "inboxes", order: "seq", numbered: true, account: ofAccount},
+	{Name: "freed_addresses", order: "address", account: ofAccount},
 	{Name: "inbox_addresses", order: "owner, address", account: ofInboxes},
 	{Name: "threads", order: "seq", numbered: true, account: ofAccount},
 	{Name: "thread_references", order: "inbox_seq, header_hash", account: ofInboxes},

@@ -843,7 +843,7 @@ EmailEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['email.queued', 'email.scheduled', 'email.cancelled']",
         'data': "EmailEventData",
     },
 )
@@ -856,7 +856,7 @@ EmailRecipientEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['email.sent', 'email.delivered', 'email.complained', 'email.failed']",
         'data': "EmailRecipientEventData",
     },
 )
@@ -869,7 +869,7 @@ EmailOpenedEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['email.opened']",
         'data': "EmailOpenedEventData",
     },
 )
@@ -882,7 +882,7 @@ EmailClickedEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['email.clicked']",
         'data': "EmailClickedEventData",
     },
 )
@@ -895,7 +895,7 @@ EmailBouncedEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['email.bounced']",
         'data': "EmailBouncedEventData",
     },
 )
@@ -908,7 +908,7 @@ DomainDegradedEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['domain.health.degraded']",
         'data': "DomainDegradedEventData",
     },
 )
@@ -921,7 +921,7 @@ MessageEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['message.received', 'message.quarantined', 'message.queued']",
         'data': "MessageEventData",
     },
 )
@@ -934,7 +934,7 @@ MessageRecipientEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['message.sent', 'message.delivered', 'message.complained', 'message.failed']",
         'data': "MessageRecipientEventData",
     },
 )
@@ -947,7 +947,7 @@ MessageBouncedEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['message.bounced']",
         'data': "MessageBouncedEventData",
     },
 )
@@ -960,7 +960,7 @@ MessageBlockedEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['message.blocked']",
         'data': "BlockedMessage",
     },
 )
@@ -982,7 +982,7 @@ DraftEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['draft.created', 'draft.pending', 'draft.sent', 'draft.rejected']",
         'data': "DraftEventData",
     },
 )
@@ -995,7 +995,7 @@ WebhookTestEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "str",
+        'type': "Literal['webhook.test']",
         'data': "WebhookEndpoint",
     },
 )

@@ -1,0 +1,332 @@
+package httpserver
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// stallTimeout is how long a client may accept nothing of a response.
+	stallTimeout = 30 * time.Second
+	// stallChecks is how often in this time a connection looks whether it does.
+	stallChecks = 6
+)
+
+// refusedEvery is the shortest time between two log lines about refused connections.
+const refusedEvery = time.Minute
+
+// Limits bound the open connections of HTTP servers.
+type Limits struct {
+	// Total is the maximum number of connections. 0 means unlimited.
+	Total int
+	// PerNetwork is the maximum number of connections of one IPv4 address or IPv6
+	// /64. 0 means unlimited.
+	PerNetwork int
+	// Trusted are the networks that PerNetwork does not limit: proxies, whose
+	// connections belong to many clients.
+	Trusted []netip.Prefix
+}
+
+// Conns are the open connections of the HTTP servers that share Limits. At a limit,
+// a new connection replaces the one that has had no request for the longest time. If
+// all have one, the new connection is closed.
+//
+// A connection has a request while a handler runs. The time before that, when a client
+// sends nothing, a handshake or a part of a head, costs the client nothing and does not
+// count.
+type Conns struct {
+	limits Limits
+	log    *slog.Logger
+	stall  time.Duration // stallTimeout, except in tests
+
+	mu       sync.Mutex
+	open     int
+	idle     list.List // of *conn, the longest idle first
+	networks map[netip.Prefix]*network
+	refused  time.Time // when a refusal was last logged
+}
+
+// network is a client with open connections.
+type network struct {
+	open int
+	idle list.List // of *conn, the longest idle first
+}
+
+// NewConns returns Conns with these limits.
+func NewConns(limits Limits, log *slog.Logger) *Conns {
+	return &Conns{limits: limits, log: log, stall: stallTimeout, networks: map[netip.Prefix]*network{}}
+}
+
+// Limit applies the limits to s, and returns the listener that s has to serve.
+func (c *Conns) Limit(s *http.Server, l net.Listener) net.Listener {
+	c.follow(s)
+	return limitedListener{l, c}
+}
+
+// follow learns from s when a connection has a request.
+func (c *Conns) follow(s *http.Server) {
+	handler, state, connContext := s.Handler, s.ConnState, s.ConnContext
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if one, ok := r.Context().Value(limitedKey{}).(*conn); ok {
+			c.begin(one)
+		}
+		handler.ServeHTTP(w, r)
+	})
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if connContext != nil {
+			ctx = connContext(ctx, nc)
+		}
+		return context.WithValue(ctx, limitedKey{}, limited(nc))
+	}
+	s.ConnState = func(nc net.Conn, to http.ConnState) {
+		if one := limited(nc); one != nil && (to == http.StateNew || to == http.StateIdle) {
+			c.end(one)
+		}
+		if state != nil {
+			state(nc, to)
+		}
+	}
+}
+
+type limitedKey struct{}
+
+// limited returns the connection of the limited listener that nc wraps, or nil.
+func limited(nc net.Conn) *conn {
+	for {
+		switch c := nc.(type) {
+		case *conn:
+			return c
+		case *tls.Conn:
+			nc = c.NetConn()
+		case *errorConn:
+			nc = c.Conn
+		default:
+			return nil
+		}
+	}
+}
+
+type limitedListener struct {
+	net.Listener
+	conns *Conns
+}
+
+// Accept implements net.Listener.
+func (l limitedListener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.conns.enter(nc); c != nil {
+			return c, nil
+		}
+		_ = nc.Close() // the client may have closed it
+	}
+}
+
+// enter counts a new connection. It returns nil if the connection must be closed.
+func (c *Conns) enter(nc net.Conn) *conn {
+	one := &conn{Conn: nc, conns: c, from: c.networkOf(nc.RemoteAddr())}
+	c.mu.Lock()
+	longest, full := c.makeRoom(one.from)
+	if full {
+		c.logRefused(one.from)
+		c.mu.Unlock()
+		return nil
+	}
+	one.counted = true
+	c.open++
+	if one.from.IsValid() {
+		if c.networks[one.from] == nil {
+			c.networks[one.from] = &network{}
+		}
+		c.networks[one.from].open++
+	}
+	c.addIdle(one)
+	c.mu.Unlock()
+	if longest != nil {
+		_ = longest.Conn.Close() // its server closes it again
+	}
+	return one
+}
+
+// makeRoom removes a connection from the count, which the caller must close, if there
+// would be too many with one more. full means that all have requests.
+func (c *Conns) makeRoom(from netip.Prefix) (longest *conn, full bool) {
+	idle := &c.idle
+	switch n := c.networks[from]; {
+	case n != nil && c.limits.PerNetwork > 0 && n.open >= c.limits.PerNetwork:
+		idle = &n.idle
+	case c.limits.Total > 0 && c.open >= c.limits.Total:
+	default:
+		return nil, false
+	}
+	if idle.Len() == 0 {
+		return nil, true
+	}
+	longest, _ = idle.Front().Value.(*conn)
+	c.remove(longest)
+	return longest, false
+}
+
+// logRefused logs that a network gets no connection, but not each time.
+func (c *Conns) logRefused(from netip.Prefix) {
+	if now := time.Now(); now.Sub(c.refused) >= refusedEvery {
+		c.refused = now
+		c.log.WarnContext(context.Background(), "no HTTP connection accepted", "network", from, "open", c.open)
+	}
+}
+
+// networkOf returns the network that counts as one client: an IPv4 address, or the /64
+// of an IPv6 address. That of a trusted proxy is not valid.
+func (c *Conns) networkOf(addr net.Addr) netip.Prefix {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if slices.ContainsFunc(c.limits.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return netip.Prefix{}
+	}
+	p, _ := ip.Prefix(min(ip.BitLen(), 64)) // cannot fail for these lengths
+	return p
+}
+
+// begin notes that a connection has a request.
+func (c *Conns) begin(one *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeIdle(one)
+}
+
+// end notes that a connection has none.
+func (c *Conns) end(one *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one.counted && one.idle[0] == nil {
+		c.addIdle(one)
+	}
+}
+
+func (c *Conns) leave(one *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(one)
+}
+
+// remove no longer counts a connection.
+func (c *Conns) remove(one *conn) {
+	if !one.counted {
+		return
+	}
+	c.removeIdle(one)
+	one.counted = false
+	c.open--
+	if n := c.networks[one.from]; n != nil {
+		if n.open--; n.open == 0 {
+			delete(c.networks, one.from)
+		}
+	}
+}
+
+func (c *Conns) addIdle(one *conn) {
+	one.idle[0] = c.idle.PushBack(one)
+	if n := c.networks[one.from]; n != nil {
+		one.idle[1] = n.idle.PushBack(one)
+	}
+}
+
+func (c *Conns) removeIdle(one *conn) {
+	if one.idle[0] == nil {
+		return
+	}
+	c.idle.Remove(one.idle[0])
+	if n := c.networks[one.from]; n != nil {
+		n.idle.Remove(one.idle[1])
+	}
+	one.idle = [2]*list.Element{}
+}
+
+// conn is a connection of a limited listener. A client that accepts nothing of a response
+// for stallTimeout is disconnected. One that reads slowly is not.
+type conn struct {
+	net.Conn
+	conns *Conns
+	from  netip.Prefix // not valid if it is not counted by network
+
+	// Guarded by the mutex of conns.
+	counted bool
+	idle    [2]*list.Element // in the lists of conns and of the network; nil during a request
+
+	writing  sync.Mutex // guards deadline and that of Conn
+	deadline time.Time  // for writing, as the server set it
+}
+
+// Write implements net.Conn. It tries again while the client accepts something: the
+// system reports room only when much of its buffer is free.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for accepted := time.Now(); ; {
+		end, err := c.wait()
+		if err != nil {
+			return n, err
+		}
+		some, err := c.Conn.Write(p[n:])
+		n += some
+		now := time.Now()
+		if some > 0 {
+			accepted = now
+		}
+		if !isTimeout(err) || !end.IsZero() && !now.Before(end) || now.Sub(accepted) >= c.conns.stall {
+			return n, err
+		}
+	}
+}
+
+// wait sets the time after which Write looks again, and returns the deadline.
+func (c *conn) wait() (end time.Time, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	next := time.Now().Add(c.conns.stall / stallChecks)
+	if !c.deadline.IsZero() && c.deadline.Before(next) {
+		next = c.deadline
+	}
+	return c.deadline, c.Conn.SetWriteDeadline(next)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.writing.Lock()
+	c.deadline = t
+	c.writing.Unlock()
+	_, err := c.wait() // for a Write that is running
+	return err
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.conns.leave(c)
+	return c.Conn.Close()
+}
+
+// CloseWrite closes the sending side.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package postroom_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	pinnedAction = regexp.MustCompile(`^\s*(?:- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	pinnedImage  = regexp.MustCompile(`^FROM (?:scratch|\S+@sha256:[0-9a-f]{64})(?: AS \w+)?$`)
+)
+
+// A moved tag cannot change what a release is made of: actions are pinned by commit, and
+// images by digest.
+func TestWhatReleasesAreMadeOfIsPinned(t *testing.T) {
+	t.Parallel()
+	lines := func(files []string, prefix string, pinned *regexp.Regexp) {
+		seen := 0
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if line = strings.TrimRight(line, "\n"); strings.Contains(line, prefix) {
+					seen++
+					if !pinned.MatchString(line) {
+						t.Errorf("%s: not pinned: %s", name, line)
+					}
+				}
+			}
+		}
+		if seen == 0 {
+			t.Errorf("no %q in %v", prefix, files)
+		}
+	}
+	lines(workflows(t), "uses: ", pinnedAction)
+	lines([]string{"Dockerfile", "deploy/package/Dockerfile"}, "FROM ", pinnedImage)
+}
+
+// A workflow as a whole may only read. A job that may sign, publish or attest runs no code
+// of the repository or of its dependencies.
+func TestWorkflowsHaveFewPermissions(t *testing.T) {
+	t.Parallel()
+	runsOurs := regexp.MustCompile(`\b(make|go|bin/\S+|\.ci/run|npm)\b`)
+	for _, name := range workflows(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w struct {
+			Permissions map[string]string
+			Jobs        map[string]struct {
+				Permissions map[string]string
+				Steps       []struct{ Run string }
+			}
+		}
+		if err := yaml.Unmarshal(text, &w); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Permissions) == 0 || slices.Contains(slices.Collect(maps.Values(w.Permissions)), "write") {
+			t.Errorf("%s may write as a whole: %v", name, w.Permissions)
+		}
+		for job, j := range w.Jobs {
+			for permission, level := range j.Permissions {
+				for _, step := range j.Steps {
+					if level == "write" && runsOurs.MatchString(step.Run) {
+						t.Errorf("%s: the job %s has %s: write and runs %q", name, job, permission, step.Run)
+					}
+				}
+			}
+		}
+	}
+}
+
+func workflows(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(".github/workflows/*.yml")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("workflows: %v %v", all, err)
+	}
+	return all
+}
