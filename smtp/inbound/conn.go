@@ -387,15 +387,16 @@ func (c *conn) shed() bool {
 	return true
 }
 
-// idleSince returns since when the server has waited for useful work of the client, which
-// has more time inside a transaction. ok is false while the server works.
-func (c *conn) idleSince(more time.Duration) (since time.Time, ok bool) {
+// idleSince returns since when the server has waited for useful work of the client, and
+// whether that is outside (0) or inside (1) a transaction. ok is false while the server
+// works.
+func (c *conn) idleSince() (kind int, since time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if since = c.idle; c.inMail {
-		since = since.Add(more)
+	if c.inMail {
+		kind = 1
 	}
-	return since, c.waiting && !c.leaving
+	return kind, c.idle, c.waiting && !c.leaving
 }
 
 // wake ends a read. If the connection is closed, the read has ended.

@@ -12,12 +12,12 @@ import (
 
 // conns counts the open connections of a server, in total and by network.
 //
-// When the limit is reached, the client that has been idle for longest makes room for a
-// new one. Idleness is measured from the useful work of a client (conn.useful): occasional
+// When the limit is reached, an idle client makes room for a new one: first the client
+// that has been idle for longest outside a transaction, then one inside. Idleness is measured from the useful work of a client (conn.useful): occasional
 // bytes or pointless commands do not count.
 type conns struct {
 	max, perNetwork      int
-	shedIdle, moreInMail time.Duration // the constants, except in tests
+	shedIdle, shedInMail time.Duration // the constants, except in tests
 
 	mu        sync.Mutex
 	open      map[*conn]struct{} // without those that are closed to make room
@@ -28,7 +28,7 @@ type conns struct {
 
 func (c *conns) init(maxConns, perNetwork int) {
 	c.max, c.perNetwork = maxConns, perNetwork
-	c.shedIdle, c.moreInMail = shedIdle, moreInMail
+	c.shedIdle, c.shedInMail = shedIdle, shedInMail
 	c.open, c.byNetwork = map[*conn]struct{}{}, map[netip.Prefix]int{}
 }
 
@@ -66,18 +66,21 @@ func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 // makeRoom sheds the connection that is idle for longest, and reports whether
 // there was one.
 func (c *conns) makeRoom() bool {
-	var idlest *conn
-	since := time.Now().Add(-c.shedIdle)
+	var idlest [2]*conn // outside and inside a transaction
+	since := [2]time.Time{time.Now().Add(-c.shedIdle), time.Now().Add(-c.shedInMail)}
 	for one := range c.open {
-		if idle, ok := one.idleSince(c.moreInMail); ok && idle.Before(since) {
-			idlest, since = one, idle
+		kind, idle, ok := one.idleSince()
+		if ok && idle.Before(since[kind]) {
+			idlest[kind], since[kind] = one, idle
 		}
 	}
-	if idlest == nil || !idlest.shed() {
-		return false
+	for _, one := range idlest {
+		if one != nil && one.shed() {
+			c.remove(one)
+			return true
+		}
 	}
-	c.remove(idlest)
-	return true
+	return false
 }
 
 func (c *conns) leave(one *conn) {

@@ -66,10 +66,10 @@ const (
 
 // Limits on connections.
 const (
-	// shedIdle is how long a client must be idle before its connection may be closed for
-	// a new one, and moreInMail how much longer inside a transaction.
+	// shedIdle and shedInMail are how long a client must be idle, outside and inside a
+	// transaction, before its connection may be closed for a new one.
 	shedIdle   = 100 * time.Millisecond
-	moreInMail = 5 * time.Second
+	shedInMail = 5 * time.Second
 	// refuseTimeout is the time limit to write the reply to a client that is
 	// refused. The reply fits the buffer of the socket, so the write does not block.
 	refuseTimeout = time.Second

@@ -65,7 +65,7 @@ var (
 		`eof|i/o|timeout:|context|deadline|connection reset|read tcp|no such file|denied:|/var|\\|\b\d+\.\d+\.\d+\.\d+\b|::|localhost`)
 	storedWord = []byte("Message stored")
 	// echoed is what the library repeats of the client's words.
-	echoed = regexp.MustCompile(`<[^>\r\n]*>+|errors, \S+ command|Hello \S+`)
+	echoed = regexp.MustCompile(`<[^>\r\n]*>+|errors, .+ command|Hello \S+`)
 )
 
 // fine are replies that passed before.
