@@ -5,51 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// ParsePath parses a path in angle brackets (RFC 5321 section 4.1.2). It returns
-// the mailbox as written, "" for the null path, and the parameters after it. It
-// ignores a source route, as section 4.1.1.3 requires.
-func ParsePath(s string) (mailbox, params string, ok bool) {
-	if !strings.HasPrefix(s, "<") {
-		return "", "", false
+// QuoteMailbox returns a mailbox whose local part has lost its quotes, as go-smtp passes
+// it on, with the quotes that it needs (RFC 5321 section 4.1.2).
+func QuoteMailbox(s string) string {
+	local, domain, ok := splitMailbox(s)
+	plain := isDotString(local) && !strings.Contains("."+local+".", "..")
+	if !ok || local == "" || plain || isQuoted(local) {
+		return s
 	}
-	end := closing(s)
-	if end < 0 {
-		return "", "", false
-	}
-	mailbox, params = s[1:end], s[end+1:]
-	if params != "" && params[0] != ' ' {
-		return "", "", false
-	}
-	if strings.HasPrefix(mailbox, "@") {
-		if _, mailbox, ok = strings.Cut(mailbox, ":"); !ok || mailbox == "" {
-			return "", "", false
-		}
-	}
-	if mailbox != "" && !isMailbox(mailbox) {
-		return "", "", false
-	}
-	return mailbox, params, true
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(local) + `"@` + domain
 }
 
-// closing returns the index of the bracket that closes the first one.
-func closing(s string) int {
-	quoted := false
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case c == '>' && !quoted:
-			return i
-		}
-	}
-	return -1
-}
-
-// isMailbox reports whether s is a local part, an "@" and a domain or address
+// IsMailbox reports whether s is a local part, an "@" and a domain or address
 // literal.
-func isMailbox(s string) bool {
+func IsMailbox(s string) bool {
 	if len(s) > MaxPath || !utf8.ValidString(s) {
 		return false
 	}
@@ -118,23 +87,4 @@ func IsDomain(s string) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		return !letter && r < utf8.RuneSelf && r != '-' && r != '.' && r != '_'
 	})
-}
-
-// Parameters parses the parameters after a path, such as SIZE=1000. Names are
-// converted to upper case. ok is false if a name occurs twice.
-func Parameters(s string) (map[string]string, bool) {
-	fields := strings.Fields(s)
-	if len(fields) == 0 {
-		return nil, true
-	}
-	all := make(map[string]string, len(fields))
-	for _, f := range fields {
-		name, value, _ := strings.Cut(f, "=")
-		name = strings.ToUpper(name)
-		if _, twice := all[name]; twice || name == "" {
-			return nil, false
-		}
-		all[name] = value
-	}
-	return all, true
 }

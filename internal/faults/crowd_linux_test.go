@@ -132,7 +132,7 @@ func (c *crowd) sit(ctx context.Context, i, phase int) {
 		lines := bufio.NewScanner(conn)
 		for lines.Scan() {
 			switch {
-			case strings.HasPrefix(lines.Text(), "421 4.7.0 Idle"):
+			case strings.HasPrefix(lines.Text(), "421 4.4.2"):
 				c.shed.Add(1)
 			case strings.HasPrefix(lines.Text(), "421 4.7.0 Too many"):
 				c.away.Add(1)

@@ -30,16 +30,10 @@ func TestInboxIsDeletedUnderOpenSessions(t *testing.T) {
 		var all [sessions]*client
 		for i := range all {
 			all[i] = hello(t, addr)
-			switch i % 3 {
-			case 0:
+			if i%2 == 0 {
 				all[i].cmd("250", "MAIL FROM:<a@out.example>")
-			case 1:
+			} else {
 				all[i].begin("a@out.example", bot)
-			case 2:
-				all[i].cmd("250", "MAIL FROM:<a@out.example>")
-				all[i].cmd("250", "RCPT TO:<%s>", bot)
-				all[i].send("BDAT 6\r\nA: b\r\n")
-				all[i].want("250")
 			}
 		}
 		if _, err := elsewhere.DeleteInbox(t.Context(), in.AccountID, in.ID); err != nil {
@@ -47,14 +41,11 @@ func TestInboxIsDeletedUnderOpenSessions(t *testing.T) {
 		}
 		deleted := time.Now()
 		for i, c := range all {
-			switch i % 3 {
-			case 0:
+			if i%2 == 0 {
 				c.cmd("550 5.1.1", "RCPT TO:<%s>", bot)
-			case 1:
+			} else {
 				c.send(rawMail("Hi.") + ".\r\n")
 				c.want("550 5.1.1")
-			case 2:
-				c.cmd("550 5.1.1", "BDAT 0 LAST")
 			}
 		}
 		t.Logf("%d sessions were refused within %v", sessions, time.Since(deleted))
@@ -90,6 +81,9 @@ func TestDatabaseIsUnreachable(t *testing.T) {
 				t.Errorf("the fault at %s is not logged:\n%s", step, lines)
 			}
 		}
+		if n := strings.Count(lines, "look up recipient"); n == 5 {
+			t.Errorf("each of %d faults is logged", n)
+		}
 		if strings.Contains(lines, "level=ERROR") {
 			t.Errorf("an outage is logged as an error of the program:\n%s", lines)
 		}
@@ -104,8 +98,8 @@ func TestNoSpaceLeft(t *testing.T) {
 		for _, k.fault = range []error{
 			fmt.Errorf("add: %w", store.ErrFull), fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("write: %w", syscall.EDQUOT),
 		} {
-			said := converse(t, srv, strings.NewReader(states[3]+chunkOf(rawMail("Hi."), " LAST")+states[3][len("EHLO x\r\n"):]+"DATA\r\n"+rawMail("Hi.")+".\r\nNOOP\r\n"))
-			if got := strings.Join(codes(said)[4:], " "); got != "452 250 250 354 452 250" || strings.Count(said, "452 4.3.1 ") != 2 {
+			said := converse(t, srv, strings.NewReader(states[3]+"DATA\r\n"+rawMail("Hi.")+".\r\nNOOP\r\n"))
+			if got := strings.Join(codes(said)[4:], " "); got != "354 452 250" || !strings.Contains(said, "452 4.3.1 ") {
 				t.Errorf("%v: %s", k.fault, said)
 			}
 		}
@@ -135,11 +129,6 @@ func TestLargeMailCannotBeStored(t *testing.T) {
 			c.send(large + ".\r\n")
 			c.want("451 4.3.0 Try again later")
 		}
-		c.cmd("250", "MAIL FROM:<a@out.example>")
-		c.cmd("250", "RCPT TO:<%s>", bot)
-		c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(large), large))
-		c.want("451 4.3.0 Try again later")
-
 		c.begin("a@out.example", bot)
 		c.send(rawMail("Small mail needs no folder.") + ".\r\n")
 		c.want("250")

@@ -12,30 +12,24 @@ import (
 
 // conns counts the open connections of a server, in total and by network.
 //
-// When the limit is reached, an idle client makes room for a new one: first the
-// client that has been idle for longest outside a transaction, then the slowest
-// one inside. Idleness is measured from the useful work of a client (see
-// wire.earned): occasional bytes or pointless commands do not count. So an
-// attacker must do real work for every connection.
+// When the limit is reached, an idle client makes room for a new one: first the client
+// that has been idle for longest outside a transaction, then one inside. Idleness is measured from the useful work of a client (conn.useful): occasional
+// bytes or pointless commands do not count.
 type conns struct {
-	max, perNetwork                 int
-	shedIdle, shedInMail, enterWait time.Duration // the constants, except in tests
+	max, perNetwork      int
+	shedIdle, shedInMail time.Duration // the constants, except in tests
 
 	mu        sync.Mutex
-	open      map[*wire]struct{} // including shed connections until they are closed
-	leaving   int                // shed connections
+	open      map[*conn]struct{} // without those that are closed to make room
 	byNetwork map[netip.Prefix]int
-	doors     []net.Listener
+	listeners []net.Listener
 	stopping  bool
-
-	left chan struct{} // receives a value when a connection has closed
 }
 
 func (c *conns) init(maxConns, perNetwork int) {
 	c.max, c.perNetwork = maxConns, perNetwork
-	c.shedIdle, c.shedInMail, c.enterWait = shedIdle, shedInMail, enterWait
-	c.open, c.byNetwork = map[*wire]struct{}{}, map[netip.Prefix]int{}
-	c.left = make(chan struct{}, 1)
+	c.shedIdle, c.shedInMail = shedIdle, shedInMail
+	c.open, c.byNetwork = map[*conn]struct{}{}, map[netip.Prefix]int{}
 }
 
 // network returns the unit by which addresses are counted: a single IPv4 address,
@@ -52,84 +46,56 @@ func network(ip netip.Addr) netip.Prefix {
 	return p
 }
 
-func (c *conns) enter(w *wire) (refusal *smtp.Reply) {
-	var late <-chan time.Time
-	for {
-		refusal, crush := c.tryEnter(w)
-		if !crush {
-			return refusal
-		}
-		if late == nil {
-			late = time.After(c.enterWait)
-		}
-		select {
-		case <-c.left:
-		case <-late:
-			return refusal
-		}
-	}
-}
-
-// tryEnter is like enter without waiting. crush means that w was refused only
-// because too many shed connections are still closing.
-func (c *conns) tryEnter(w *wire) (refusal *smtp.Reply, crush bool) {
+func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch full := len(c.open)-c.leaving >= c.max; {
+	switch {
 	case c.stopping:
-		return replyShuttingDown, false
-	case c.byNetwork[w.from] >= c.perNetwork:
-		return replyCrowdedIP, false
-	case full && c.leaving >= maxLeaving:
-		return replyCrowded, true
-	case full && !c.makeRoom(time.Now()):
-		return replyCrowded, false
+		return replyShuttingDown
+	case c.byNetwork[one.from] >= c.perNetwork:
+		return replyCrowdedIP
+	case len(c.open) >= c.max && !c.makeRoom():
+		return replyCrowded
 	}
-	c.open[w] = struct{}{}
-	c.byNetwork[w.from]++
-	w.server.running.Add(1)
-	return nil, false
+	c.open[one] = struct{}{}
+	c.byNetwork[one.from]++
+	one.server.running.Add(1)
+	return nil
 }
 
 // makeRoom sheds the connection that is idle for longest, and reports whether
 // there was one.
-func (c *conns) makeRoom(now time.Time) bool {
-	var idlest [2]*wire // outside and inside a transaction
-	since := [2]int64{now.Add(-c.shedIdle).UnixNano(), now.Add(-c.shedInMail).UnixNano()}
-	for w := range c.open {
-		kind := 0
-		if w.inMail.Load() {
-			kind = 1
-		}
-		if t := w.idleSince.Load(); t != 0 && t < since[kind] {
-			idlest[kind], since[kind] = w, t
+func (c *conns) makeRoom() bool {
+	var idlest [2]*conn // outside and inside a transaction
+	since := [2]time.Time{time.Now().Add(-c.shedIdle), time.Now().Add(-c.shedInMail)}
+	for one := range c.open {
+		kind, idle, ok := one.idleSince()
+		if ok && idle.Before(since[kind]) {
+			idlest[kind], since[kind] = one, idle
 		}
 	}
-	for _, w := range idlest {
-		if w != nil && w.shed() {
-			c.leaving++
+	for _, one := range idlest {
+		if one != nil && one.shed() {
+			c.remove(one)
 			return true
 		}
 	}
 	return false
 }
 
-func (c *conns) leave(w *wire) {
+func (c *conns) leave(one *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.open, w)
-	if c.byNetwork[w.from]--; c.byNetwork[w.from] == 0 {
-		delete(c.byNetwork, w.from)
+	c.remove(one)
+}
+
+func (c *conns) remove(one *conn) {
+	if _, ok := c.open[one]; !ok {
+		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.shedded {
-		c.leaving--
-	}
-	w.shedded = false
-	select {
-	case c.left <- struct{}{}:
-	default: // a value is already pending
+	delete(c.open, one)
+	if c.byNetwork[one.from]--; c.byNetwork[one.from] == 0 {
+		delete(c.byNetwork, one.from)
 	}
 }
 
@@ -138,7 +104,7 @@ func (c *conns) listen(l net.Listener) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.stopping {
-		c.doors = append(c.doors, l)
+		c.listeners = append(c.listeners, l)
 	}
 	return !c.stopping
 }
@@ -149,13 +115,13 @@ func (c *conns) stop() error {
 	defer c.mu.Unlock()
 	var errs []error
 	if !c.stopping {
-		for _, l := range c.doors {
+		for _, l := range c.listeners {
 			errs = append(errs, l.Close())
 		}
 	}
 	c.stopping = true
-	for w := range c.open {
-		w.stop()
+	for one := range c.open {
+		one.stop()
 	}
 	return errors.Join(errs...)
 }
@@ -164,8 +130,8 @@ func (c *conns) stop() error {
 func (c *conns) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for w := range c.open {
-		w.abort()
+	for one := range c.open {
+		_ = one.raw.Close() // it may be closed
 	}
 }
 

@@ -1,12 +1,12 @@
 // Package inbound receives mail by SMTP (RFC 5321) and stores it.
 //
 // [Server] is the server that MX records point to. It offers PIPELINING,
-// 8BITMIME, SMTPUTF8, CHUNKING, SIZE, ENHANCEDSTATUSCODES, LIMITS and STARTTLS.
-// go-smtp runs the dialogue; a guard before it checks everything that a client
-// sends. Only CRLF.CRLF ends a message. Time, bytes, commands, errors, recipients
-// and connections of a client are limited. The server does not relay: RCPT
-// refuses recipients that are unknown or deleted, so the server never owes a
-// bounce.
+// 8BITMIME, SMTPUTF8, SIZE, ENHANCEDSTATUSCODES, LIMITS and STARTTLS. go-smtp runs
+// the dialogue: it reads lines from a conn and calls the methods of a session, whose
+// Data stores a message through a [Receiver]. Only CRLF.CRLF ends a message. Time,
+// bytes, commands, errors, recipients and connections of a client are limited. The
+// server does not relay: RCPT refuses recipients that are unknown or deleted, so the
+// server never owes a bounce.
 //
 // [Receiver] parses a message, authenticates it, extracts codes and links, and
 // stores one copy per inbox.
@@ -27,5 +27,6 @@
 // Received and no Return-Path field, so DKIM signatures stay valid and the
 // message can be compared with the sender's copy.
 //
-// Replies are constant texts. The log has the cause of an internal error.
+// Replies are constant texts or those of go-smtp. The log has the cause of an internal
+// error.
 package inbound

@@ -41,25 +41,17 @@ const (
 	defaultSpoolMemory = 64 << 20
 )
 
-// Limits on the commands of a client that gets no message accepted. The numbers
-// are those of Postfix: smtpd_junk_command_limit, smtpd_hard_error_limit,
-// smtpd_soft_error_limit and smtpd_error_sleep_time.
+// Limits on the commands of a client that gets no message accepted.
 const (
 	// maxCommandLine is the longest command line, in bytes with its line end. RFC
 	// 5321 section 4.5.3.1.4 requires 512; extensions add to it.
 	maxCommandLine = 2048
-	// maxJunk is the number of the command that ends the session. Recipients and
-	// chunks of data do not count.
-	maxJunk = 100
-	// maxErrors is the number of the error that ends the session. From slowErrors
-	// on, each reply to an error is delayed by errorPause.
-	maxErrors  = 20
-	slowErrors = 10
-	errorPause = time.Second
-	// maxOverRcpts is how many recipients above the limit are refused one by one. A
-	// client that pipelines them has not seen the first refusal yet (RFC 5321 section
-	// 4.5.3.1.10).
-	maxOverRcpts = 100
+	// maxCommands is how many commands a client may give until a message is accepted.
+	// It leaves room for 100 recipients and as many that are refused.
+	maxCommands = 300
+	// maxErrors is the number of the error that ends the session, as
+	// smtpd_hard_error_limit of Postfix.
+	maxErrors = 20
 	// maxGuesses is how many unknown recipients one network may name in guessTime.
 	// More look like a search for addresses.
 	maxGuesses = 50
@@ -74,29 +66,13 @@ const (
 
 // Limits on connections.
 const (
-	// shedIdle and shedInMail are how long a client must be idle, outside and inside
-	// a transaction, before its connection may be closed for a new one. shedIdle
-	// matters only if more than ten times the connection limit arrive per second;
-	// otherwise some client has been idle for longer.
+	// shedIdle and shedInMail are how long a client must be idle, outside and inside a
+	// transaction, before its connection may be closed for a new one.
 	shedIdle   = 100 * time.Millisecond
 	shedInMail = 5 * time.Second
-	// maxLeaving is how many connections may be closing above the limit, and
-	// enterWait how long a new one waits for one of them to close.
-	maxLeaving = 256
-	enterWait  = 250 * time.Millisecond
 	// refuseTimeout is the time limit to write the reply to a client that is
 	// refused. The reply fits the buffer of the socket, so the write does not block.
 	refuseTimeout = time.Second
-	// wireBuffer is how much is read at once: a usual message with its commands.
-	wireBuffer = 16 << 10
-	// maxPending is how many bytes of replies are buffered while a client sends
-	// commands without reading.
-	maxPending = 8 << 10
-	// lingerBytes and lingerTime limit how long the server reads after its last reply
-	// to a client that is still sending. Closing at once would discard the reply.
-	lingerBytes = 256 << 10
-	lingerTime  = time.Second
-	// lingerDataTime is lingerTime for a client that is still sending a refused
-	// message. The server then reads up to the size limit of messages.
-	lingerDataTime = 30 * time.Second
+	// readBuffer is how much is read at once: a usual message with its commands.
+	readBuffer = 16 << 10
 )

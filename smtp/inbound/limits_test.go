@@ -37,79 +37,9 @@ func TestLongTextLines(t *testing.T) {
 			c.send(raw + ".\r\n")
 			c.want("552 5.6.0")
 			c.cmd("250", "NOOP") // one reply
-			c.cmd("250", "MAIL FROM:<a@out.example>")
-			c.cmd("250", "RCPT TO:<%s>", bot)
-			c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(raw), raw))
-			c.want("552 5.6.0")
-			c.cmd("250", "NOOP")
 		}
 		if n := len(list(t, s, in)); n != stored {
 			t.Errorf("%d messages, want %d", n, stored)
-		}
-	})
-}
-
-// S10: control characters and bytes outside ASCII, in 12 places.
-func TestNULAndEightBit(t *testing.T) {
-	t.Parallel()
-	onPorts(t, func(t *testing.T, p port) {
-		s := storetest.OpenSQLite(t)
-		in := botInbox(t, s)
-		_, addr := serve(t, newReceiver(t, s), p.kind)
-		const begin = "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n"
-		tests := []struct{ name, say, want string }{
-			{"NUL in a command", "EHLO x\r\nNOOP \x00\r\n", "220 250 501"},
-			{"NUL for a command", "\x00\r\n", "220 501"},
-			{"NUL in the sender", "EHLO x\r\nMAIL FROM:<a\x00@out.example>\r\n", "220 250 501"},
-			{"NUL in a recipient", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bot\x00@in.example>\r\n", "220 250 250 501"},
-			{"NUL in the header", begin + "DATA\r\nSubject: a\x00b\r\n\r\n.\r\n", "220 250 250 250 354 554"},
-			{"NUL in the body", begin + "DATA\r\n" + rawMail("a\x00b") + ".\r\n", "220 250 250 250 354 554"},
-			{"NUL in a chunk", begin + "BDAT 3 LAST\r\n\x00\r\n", "220 250 250 250 554"},
-			{"8-bit sender without SMTPUTF8", "EHLO x\r\nMAIL FROM:<änn@out.example>\r\n", "220 250 553"},
-			{"8-bit recipient without SMTPUTF8", "EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<bót@in.example>\r\n", "220 250 250 553"},
-			{"invalid UTF-8 with SMTPUTF8", "EHLO x\r\nMAIL FROM:<\xe4nn@out.example> SMTPUTF8\r\n", "220 250 501"},
-			{"8-bit sender with SMTPUTF8", "EHLO x\r\nMAIL FROM:<änn@bücher.example> SMTPUTF8\r\nRCPT TO:<" + bot + ">\r\nBDAT 2 LAST\r\n\r\n", "220 250 250 250 250"},
-			{"8-bit header", begin + "DATA\r\nSubject: Grüße 日本\r\nFrom: Jörg <j@out.example>\r\n\r\nHallo.\r\n.\r\n", "220 250 250 250 354 250"},
-		}
-		for _, tt := range tests {
-			if got := strings.Join(codes(talk(t, addr, tt.say)), " "); got != tt.want {
-				t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-			}
-		}
-		all := list(t, s, in)
-		if len(all) != 2 {
-			t.Fatalf("%d messages, want 2", len(all))
-		}
-		if m := all[0]; m.Subject != "Grüße 日本" || m.Addresses.V.From == nil || m.Addresses.V.From.Name != "Jörg" {
-			t.Errorf("subject %q, from %v", m.Subject, m.Addresses.V.From)
-		}
-	})
-}
-
-// Row S12 of docs/testing.md.
-func TestMessageSizes(t *testing.T) {
-	t.Parallel()
-	onPorts(t, func(t *testing.T, p port) {
-		s := storetest.OpenSQLite(t)
-		in := botInbox(t, s)
-		const limit = 2_000_000
-		_, addr := serve(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.MaxSize = limit })
-		c := hello(t, addr)
-		for size, want := range map[string]string{
-			"2000001": "552 5.3.4", "5000000000": "552 5.3.4", strings.Repeat("9", 18): "552 5.3.4",
-			strings.Repeat("9", 20): "501", strings.Repeat("9", 21): "501", "5e9": "501", "-1": "501", "+1": "501", "": "501", "0x10": "501",
-		} {
-			c.cmd(want, "MAIL FROM:<a@out.example> SIZE=%s", size)
-		}
-		for i, n := range []int{limit, limit + 1} {
-			c.cmd("250", "MAIL FROM:<a@out.example> SIZE=%d", limit)
-			c.cmd("250", "RCPT TO:<%s>", bot)
-			c.cmd("354", "DATA")
-			c.send(sized(n) + ".\r\n")
-			c.want([]string{"250", "552 5.3.4"}[i])
-		}
-		if m := only(t, s, in); m.Size != limit {
-			t.Errorf("stored %d bytes, want %d", m.Size, limit)
 		}
 	})
 }
@@ -124,10 +54,10 @@ func TestFloodIsCutOff(t *testing.T) {
 		in := botInbox(t, s)
 		srv := newServer(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.MaxSize = limit })
 		piece := []byte(strings.Repeat(strings.Repeat("x", 998)+"\r\n", 64))
-		for _, way := range []string{"DATA", "BDAT 1000000000", "BDAT 4000000000 LAST"} {
+		for _, way := range []string{"DATA"} {
 			ours, theirs := net.Pipe() // what is written has been read
 			conn := &countingConn{Conn: ours}
-			run(t, srv, newWire(srv, conn))
+			run(t, srv, newConn(srv, conn))
 			replies := make(chan string)
 			go func() {
 				b, _ := io.ReadAll(theirs)
@@ -180,15 +110,6 @@ func TestRecipientsAreLimited(t *testing.T) {
 		c.send(rawMail("Hi.") + ".\r\n")
 		c.want("250")
 		only(t, s, in)
-
-		got := codes(talk(t, addr, "EHLO x\r\nMAIL FROM:<a@out.example>\r\n"+strings.Repeat("RCPT TO:<"+bot+">\r\n", 5000)))
-		count := map[string]int{}
-		for _, code := range got[3:] {
-			count[code]++
-		}
-		if count["250"] != 100 || count["452"] != maxOverRcpts || count["421"] != 1 || len(got) != 3+201 {
-			t.Errorf("replies to 5,000 recipients: %v", count)
-		}
 	})
 }
 

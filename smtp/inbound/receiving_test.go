@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -130,20 +129,7 @@ func (c *client) send(s string) {
 // server closes the connection.
 func talk(t testing.TB, addr, say string) string {
 	t.Helper()
-	c := dial(t, addr)
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		_, _ = c.conn.Write([]byte(say)) // the server may stop reading
-		_ = c.conn.(*net.TCPConn).CloseWrite()
-	}()
-	b, err := io.ReadAll(c.r)
-	_ = c.conn.Close()
-	<-said
-	if err != nil {
-		t.Fatalf("talk: %v after %q", err, b)
-	}
-	return string(b)
+	return dial(t, addr).rest(say)
 }
 
 // codes returns the codes of the replies in text.

@@ -23,9 +23,9 @@ func TestRefusedSessionsAreReported(t *testing.T) {
 		{"two unknown recipients", "EHLO a.example\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<missing@" + storetest.Domain + ">\r\n" +
 			"RCPT TO:<" + in.Address + ">\r\nRCPT TO:<none@" + storetest.Domain + ">\r\nQUIT\r\n",
 			[]Refusal{{"127.0.0.1", "a.example", "a@out.example", "missing@" + storetest.Domain, "550 5.1.1 No such inbox here", 2}}},
-		{"a web browser", "GET / HTTP/1.1\r\n", []Refusal{{"127.0.0.1", "", "", "", "500 5.5.1 This is SMTP, closing connection", 1}}},
+		{"a web browser", "GET / HTTP/1.1\r\n", []Refusal{{"127.0.0.1", "", "", "", "501 5.5.2 Bad command", 1}}},
 		{"a recipient that is not an address", "EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:missing\r\nQUIT\r\n",
-			[]Refusal{{"127.0.0.1", "a.example", "", "", "501 5.1.3 Bad recipient address", 1}}},
+			[]Refusal{{"127.0.0.1", "a.example", "", "", "501 5.5.2 Was expecting RCPT arg syntax of TO:<address>", 1}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

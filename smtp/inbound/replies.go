@@ -21,20 +21,7 @@ func reply(code int, enhanced, text string) *smtp.Reply {
 	return &smtp.Reply{Code: code, Enhanced: enhanced, Text: text}
 }
 
-// Positive replies.
-var (
-	replyGoAhead  = reply(354, "", "Go ahead, end with <CR><LF>.<CR><LF>")
-	replyOK       = reply(250, "2.0.0", "OK")
-	replySender   = reply(250, "2.1.0", "Sender OK")
-	replyRcpt     = reply(250, "2.1.5", "Recipient OK")
-	replyStored   = reply(250, "2.0.0", "Message stored")
-	replyChunk    = reply(250, "2.0.0", "Chunk taken")
-	replyBye      = reply(221, "2.0.0", "Bye")
-	replyHelp     = reply(214, "2.0.0", "This server speaks SMTP as in RFC 5321")
-	replyVerify   = reply(252, "2.5.0", "Cannot verify an address, send mail to it and see")
-	replyLogin    = reply(235, "2.7.0", "Authenticated")
-	replyStartTLS = reply(220, "2.0.0", "Ready to start TLS")
-)
+var replyStartTLS = reply(220, "2.0.0", "Ready to start TLS")
 
 // Refusals of content and recipients.
 var (
@@ -53,20 +40,16 @@ var (
 	replyHeaderTooLarge = reply(552, "5.3.4", "Message header too large")
 	replyTextLine       = reply(552, "5.6.0", "Line of the message too long")
 	replyLoop           = reply(554, "5.4.6", "Too many Received header fields, mail loop detected")
-	replyBareLineEnd    = reply(554, "5.6.0", "Lines must end with <CR><LF>; bare <CR> or <LF> is not allowed, closing connection")
-	replyNUL            = reply(554, "5.6.0", "NUL is not allowed in a message, closing connection")
+	replyBareLineEnd    = reply(554, "5.6.0", "Lines must end with <CR><LF>; bare <CR> or <LF> is not allowed")
+	replyNUL            = reply(554, "5.6.0", "NUL is not allowed in a message")
 )
 
 // Refusals of syntax and order.
 var (
-	replyUnknown      = reply(500, "5.5.1", "Unknown command")
 	replyNotOffered   = reply(502, "5.5.1", "Command not offered")
-	replySyntax       = reply(501, "5.5.4", "Syntax error in the arguments")
-	replyParameter    = reply(555, "5.5.4", "Parameter not offered")
 	replyHelloFirst   = reply(503, "5.5.1", "EHLO first")
 	replyMailFirst    = reply(503, "5.5.1", "MAIL first")
 	replyNestedMail   = reply(503, "5.5.1", "Sender already given")
-	replyInChunks     = reply(503, "5.5.1", "Chunks have begun, only BDAT or RSET can follow")
 	replyNoRecipients = reply(503, "5.5.1", "No recipients")
 	replyControl      = reply(501, "5.5.2", "Control characters are not allowed")
 )
@@ -78,7 +61,6 @@ var (
 	replyAuthTLS     = reply(538, "5.7.11", "STARTTLS first, AUTH needs an encrypted connection")
 	replyMechanism   = reply(504, "5.5.4", "Mechanism not offered, use PLAIN or LOGIN")
 	replyBadResponse = reply(501, "5.5.2", "Malformed response to AUTH")
-	replyLoggedIn    = reply(503, "5.5.1", "Already authenticated")
 	replyAfterAuth   = reply(503, "5.5.1", "STARTTLS must come before AUTH")
 	replyAuthInMail  = reply(503, "5.5.1", "AUTH is not allowed in a transaction")
 )
@@ -87,19 +69,14 @@ var (
 var (
 	replyCommandLine  = reply(500, "5.5.2", "Line too long, closing connection")
 	replyCommandEnd   = reply(500, "5.5.2", "Lines must end with <CR><LF>, closing connection")
-	replyNotSMTP      = reply(500, "5.5.1", "This is SMTP, closing connection")
-	replyChunkSyntax  = reply(501, "5.5.4", "Syntax error in the size of a chunk, closing connection")
 	replyTimeout      = reply(421, "4.4.2", "Timeout, closing connection")
 	replyCutShort     = reply(421, "4.4.2", "Message transfer was cut short, closing connection")
-	replyJunk         = reply(421, "4.7.0", "Too many commands, closing connection")
+	replyCommands     = reply(421, "4.7.0", "Too many commands, closing connection")
 	replyErrors       = reply(421, "4.7.0", "Too many errors, closing connection")
-	replyRcptFlood    = reply(421, "4.7.0", "Far too many recipients, closing connection")
 	replyGuessing     = reply(421, "4.7.0", "Too many unknown recipients from your address, try again later")
 	replyCrowded      = reply(421, "4.7.0", "Too many connections, try again later")
 	replyCrowdedIP    = reply(421, "4.7.0", "Too many connections from your address, try again later")
-	replyMakeRoom     = reply(421, "4.7.0", "Idle while others wait, closing connection")
 	replyShuttingDown = reply(421, "4.3.2", "Shutting down, try again later")
-	replyPanic        = reply(421, "4.3.0", "Internal error, closing connection")
 )
 
 // Internal faults.

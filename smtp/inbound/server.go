@@ -115,16 +115,15 @@ type Server struct {
 
 	conns        conns
 	unknownRcpts *unknownRcpts
-	faults       *faultLog
-	rest         func(w *wire, d time.Duration) // delays the reply to a client that makes errors
-	sameHost     func(w *wire) bool             // the client runs on this host
-	running      sync.WaitGroup                 // sessions
+	sameHost     func(c *conn) bool // the client runs on this host
+	faults       sync.Map           // when a fault of ours was last logged, by step
+	running      sync.WaitGroup     // sessions
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), faults: newFaultLog(cfg.Log), rest: (*wire).rest, sameHost: (*wire).onLoopback}
+	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), sameHost: (*conn).onLoopback}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
 	return s
@@ -153,58 +152,50 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// newEngine returns the go-smtp server that runs the dialogue. It sees every
-// connection through a guard, which bounds lines, sizes and times; the limits set
-// here are the ones that it announces and checks itself.
+// newEngine returns the go-smtp server that runs the dialogue. Its conn limits lines,
+// sizes and times, and the session checks sizes, so that a message of exactly the limit
+// is accepted.
 func newEngine(cfg ServerConfig) *gosmtp.Server {
-	e := gosmtp.NewServer(gosmtp.BackendFunc(func(c *gosmtp.Conn) (gosmtp.Session, error) {
-		return c.Conn().(*guard).session, nil
+	e := gosmtp.NewServer(gosmtp.BackendFunc(func(engine *gosmtp.Conn) (gosmtp.Session, error) {
+		c, _ := engine.Conn().(*conn) // as Accept returns it
+		c.session.engine = engine
+		return c.session, nil
 	}))
 	e.Domain = cfg.Hostname
 	e.MaxRecipients = cfg.MaxRecipients
-	e.MaxMessageBytes = cfg.MaxSize
 	e.MaxLineLength = 0
 	e.EnableSMTPUTF8 = true
-	e.AllowInsecureAuth = true // the guard checks that AUTH is encrypted
-	e.ErrorLog = engineLog{cfg.Log}
+	e.AllowInsecureAuth = true // the session checks that AUTH is encrypted
+	// It logs a recovered panic, for example.
+	e.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError)
 	return e
 }
 
-// engineLog writes what go-smtp reports, such as a recovered panic.
-type engineLog struct{ log *slog.Logger }
-
-func (l engineLog) Printf(format string, v ...any) {
-	l.log.Error("SMTP engine", "error", fmt.Sprintf(format, v...))
-}
-
-func (l engineLog) Println(v ...any) { l.log.Error("SMTP engine", "error", fmt.Sprint(v...)) }
-
-// guardListener accepts connections for the engine: it enforces the limits on
-// connections and puts a guard before each.
-type guardListener struct {
+// listener accepts connections, and enforces the limits on them.
+type listener struct {
 	net.Listener
 	server *Server
 }
 
 // Accept returns the next connection that the server may serve.
-func (l guardListener) Accept() (net.Conn, error) {
+func (l listener) Accept() (net.Conn, error) {
 	for {
-		conn, err := l.Listener.Accept()
+		raw, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		w := newWire(l.server, conn)
-		refusal := l.server.conns.enter(w)
+		c := newConn(l.server, raw)
+		refusal := l.server.conns.enter(c)
 		if refusal == nil {
-			return newGuard(l.server, w), nil
+			return c, nil
 		}
 		if l.server.cfg.OnRefused != nil {
-			l.server.cfg.OnRefused(Refusal{IP: w.ip.String(), Reply: refusal.Error(), Count: 1})
+			l.server.cfg.OnRefused(Refusal{IP: c.ip.String(), Reply: refusal.Error(), Count: 1})
 		}
-		if conn.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
-			_, _ = io.WriteString(conn, refusal.Error()+"\r\n") // the client may have disconnected
+		if raw.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
+			_, _ = io.WriteString(raw, refusal.Error()+"\r\n") // the client may have disconnected
 		}
-		_ = conn.Close()
+		_ = raw.Close()
 	}
 }
 
@@ -213,7 +204,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if !s.conns.listen(l) {
 		return l.Close()
 	}
-	err := s.engine.Serve(guardListener{l, s})
+	err := s.engine.Serve(listener{l, s})
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -84,7 +84,6 @@ func TestServerTimeouts(t *testing.T) {
 		{"for the end of a command, which is not run", command, envelope + "DATA", 4},
 		{"for data", data, envelope + "DATA\r\nSubject: a\r\n", 5},
 		{"for the end of the data", data, envelope + "DATA\r\nSubject: a\r\n.", 5},
-		{"for a chunk", data, envelope + "BDAT 10\r\nabc", 4},
 		{"for the whole transaction", whole, envelope + "DATA\r\nSubject: a\r\n", 5},
 	}
 	t.Run("to wait", func(t *testing.T) {

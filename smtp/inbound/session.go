@@ -2,8 +2,11 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
 
@@ -11,41 +14,67 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// session is the transaction of one client, as the SMTP library drives it. The
-// guard has checked each command before.
+// session is the transaction of one client.
 type session struct {
-	guard *guard
+	conn   *conn
+	engine *gosmtp.Conn // nil before the first EHLO
 
-	open   bool // after MAIL
-	env    smtp.Envelope
-	rcpts  int // accepted recipients
-	to     []target
-	chunks *chunks // nil before the first BDAT
+	login
+	open  bool // after MAIL
+	env   smtp.Envelope
+	tried string // the recipient of the last RCPT
+	to    []target
 }
 
-var _ gosmtp.Session = (*session)(nil)
+var _ gosmtp.AuthSession = (*session)(nil)
 
-// Mail begins a transaction. It uses the path that the guard has parsed, because
-// the library removes quotes.
-func (s *session) Mail(_ string, opts *gosmtp.MailOptions) error {
-	w := s.guard.wire
-	w.begin()
-	w.earn()
+func (s *session) helo() string {
+	if s.engine == nil {
+		return ""
+	}
+	return s.engine.Hostname()
+}
+
+// Mail begins a transaction.
+func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
+	from = smtp.QuoteMailbox(from)
+	switch {
+	case !s.conn.greeted:
+		return engineError(replyHelloFirst)
+	case s.open:
+		return engineError(replyNestedMail)
+	case opts.Size > s.conn.server.cfg.MaxSize:
+		return engineError(replyTooLarge)
+	case from != "" && !smtp.IsMailbox(from):
+		return engineError(replyBadSender)
+	case !opts.UTF8 && !smtp.IsASCII(from):
+		return engineError(replyNeedsUTF8)
+	}
+	if r := s.checkLogin(); r != nil {
+		return engineError(r)
+	}
+	s.conn.deadline = time.Now().Add(s.conn.server.cfg.TransactionTimeout)
+	s.conn.earn()
 	s.open = true
 	s.env = smtp.Envelope{
-		MailFrom:   s.guard.mailbox,
-		RemoteAddr: w.ip.String(),
-		HELO:       s.guard.helo,
-		TLS:        w.encrypted(),
-		UTF8:       opts.UTF8,
+		MailFrom: from, RemoteAddr: s.conn.ip.String(), HELO: s.helo(), TLS: s.conn.encrypted(), UTF8: opts.UTF8,
 	}
 	return nil
 }
 
 // Rcpt looks up a recipient and adds it. Of a submission, any valid address will do.
-func (s *session) Rcpt(string, *gosmtp.RcptOptions) (err error) {
-	defer s.recoverPanic(&err)
-	rcpt, server := s.guard.mailbox, s.guard.server
+func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
+	rcpt = smtp.QuoteMailbox(rcpt)
+	s.tried = rcpt
+	server := s.conn.server
+	switch {
+	case !s.open:
+		return engineError(replyMailFirst)
+	case !smtp.IsMailbox(rcpt), server.cfg.Submission != nil && mail.ValidAddress(rcpt) != nil:
+		return engineError(replyBadRecipient)
+	case !s.env.UTF8 && !smtp.IsASCII(rcpt):
+		return engineError(replyNeedsUTF8)
+	}
 	if server.cfg.Submission == nil {
 		ctx, cancel := context.WithTimeout(server.ctx, lookupTimeout)
 		defer cancel()
@@ -55,7 +84,7 @@ func (s *session) Rcpt(string, *gosmtp.RcptOptions) (err error) {
 		}
 		if err != nil {
 			r := s.refusal("look up recipient", err)
-			if r == replyNoInbox && !server.unknownRcpts.allow(s.guard.wire.from) {
+			if r == replyNoInbox && !server.unknownRcpts.allow(s.conn.from) {
 				r = replyGuessing
 			}
 			if r == replyInboxFull {
@@ -65,100 +94,88 @@ func (s *session) Rcpt(string, *gosmtp.RcptOptions) (err error) {
 			return engineError(r)
 		}
 		s.to = addTarget(s.to, t)
-	} else if mail.ValidAddress(rcpt) != nil {
-		return engineError(replyBadRecipient)
 	}
-	s.guard.wire.earn()
-	s.rcpts++
+	s.conn.earn()
 	s.env.RcptTo = append(s.env.RcptTo, rcpt)
 	return nil
 }
 
-// Data receives and stores the message. It does not use the library's reader,
-// because the guard determines the end of the message.
-func (s *session) Data(io.Reader) (err error) {
-	defer s.Reset()
-	defer s.recoverPanic(&err)
-	s.guard.passed = endOfData
-	var r *smtp.Reply
-	if s.chunks != nil {
-		r = s.endChunks()
-	} else {
-		r = s.receiveData()
+// Data receives and stores a message. The library ends the session if it panics.
+func (s *session) Data(r io.Reader) error {
+	if len(s.env.RcptTo) == 0 { // the library remembers recipients from before STARTTLS
+		return engineError(replyMailFirst)
 	}
-	if r != nil {
-		return engineError(r)
+	server := s.conn.server
+	raw := server.receiver.NewSpool()
+	defer server.receiver.close(server.ctx, raw)
+	sink := &crlf{to: raw, limit: server.cfg.MaxSize, normalize: server.cfg.Normalize}
+	_, err := io.CopyBuffer(sink, r, make([]byte, 4<<10)) // io.Copy allocates 32 KiB for each message
+	if s.conn.nul {
+		sink.fail(replyNUL)
 	}
-	return nil
-}
-
-// receiveData reads a message after DATA and stores it. It returns nil when it is
-// stored.
-func (s *session) receiveData() *smtp.Reply {
-	receiver, ctx := s.guard.server.receiver, s.guard.server.ctx
-	raw := receiver.NewSpool()
-	defer receiver.close(ctx, raw)
-	err := s.guard.wire.readData(s.newSink(raw))
-	s.guard.over = s.guard.over || s.guard.wire.unread
+	if sink.fault != nil {
+		return engineError(sink.fault)
+	}
 	if err != nil {
-		return s.refusal("read data", err)
+		return engineError(s.refusal("read data", cutShort(err)))
 	}
-	return s.store(raw)
+	text, err := s.take(raw)
+	if err != nil {
+		return engineError(s.refusal("store", err))
+	}
+	s.conn.commands, s.conn.errors = 0, 0
+	s.conn.earn()
+	return engineError(reply(250, "2.0.0", text)) // the library sends it as the reply
 }
 
-func (s *session) newSink(raw *Spool) *dataSink {
-	cfg := &s.guard.server.cfg
-	return &dataSink{spool: raw, limit: cfg.MaxSize, normalize: cfg.Normalize}
-}
-
-// store stores a complete message. It returns nil when it is stored.
-func (s *session) store(raw *Spool) *smtp.Reply {
-	server := s.guard.server
+// take stores or submits a complete message, and returns the text of the reply.
+func (s *session) take(raw *Spool) (string, error) {
+	server := s.conn.server
 	if server.cfg.Submission != nil {
 		return s.passOn(raw)
 	}
 	stored, err := server.receiver.deliver(server.ctx, s.env, s.to, raw, nil)
 	if err != nil {
-		return s.refusal("store", err)
+		return "", err
 	}
-	s.guard.commandCounts = commandCounts{}
-	s.guard.wire.earn()
 	for i := range stored {
 		m := &stored[i]
 		server.log.LogAttrs(server.ctx, slog.LevelInfo, "mail received",
 			slog.String("message_id", m.ID), slog.String("inbox_id", m.InboxID), slog.Int64("size", m.Size),
 			slog.String("remote_ip", s.env.RemoteAddr), slog.Bool("tls", s.env.TLS))
 	}
-	return nil
+	return "Message stored", nil
+}
+
+// cutShort returns the reply for an error that ended the data, if it is one.
+func cutShort(err error) error {
+	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
+		return replyTimeout
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return replyCutShort
+	}
+	return err
 }
 
 // Reset ends the transaction.
 func (s *session) Reset() {
-	server := s.guard.server
-	if s.chunks != nil {
-		server.receiver.close(server.ctx, s.chunks.raw)
-	}
-	s.open, s.env, s.rcpts, s.to, s.chunks = false, smtp.Envelope{}, 0, nil, nil
-	s.guard.wire.finish()
+	s.open, s.env, s.tried, s.to = false, smtp.Envelope{}, "", nil
+	s.conn.deadline = time.Time{}
 }
 
-// Logout does nothing: Close of the guard ends the session.
+// Logout does nothing: closing the connection ends the session.
 func (s *session) Logout() error { return nil }
 
-// recoverPanic turns a panic into the error that ends the session.
-func (s *session) recoverPanic(err *error) {
-	if v := recover(); v != nil {
-		*err = engineError(s.guard.panicked(v))
-	}
-}
-
-// refusal returns the reply for an error of the receive path, and logs the error
-// if the fault is ours.
+// refusal returns the reply for an error of the receive path. If the fault is ours, such
+// as an outage that lets every message fail, it is logged at most once a second.
 func (s *session) refusal(step string, err error) *smtp.Reply {
 	r, ours := replyTo(err)
-	if ours {
-		server := s.guard.server
-		server.faults.log(server.ctx, step, err, r.Code)
+	server := s.conn.server
+	logged, _ := server.faults.Load(step)
+	if at, _ := logged.(time.Time); ours && time.Since(at) >= time.Second {
+		server.faults.Store(step, time.Now())
+		server.log.WarnContext(server.ctx, "messages refused for now", "step", step, "error", err, "smtp_code", r.Code)
 	}
 	return r
 }

@@ -1,9 +1,7 @@
 package inbound
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -33,10 +31,10 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		}{
 			"in the first command": {"E", 0, ""},
 			"in a command":         {begin + "RCPT TO:<", 2, ""},
+			"in a chunk":           {begin + "BDAT 100000 LAST\r\n", 2, ""},
 			"in a TLS hello":       {"STARTTLS\r\n", 1, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc"},
 			"in the header":        {begin + "DATA\r\nSubject: ", 3, ""},
 			"in the body":          {begin + "DATA\r\nSubject: a\r\n\r\n", 3, ""},
-			"in a chunk":           {begin + "BDAT 90000\r\n", 2, ""},
 		}
 		const each = 5
 		var wg sync.WaitGroup
@@ -71,7 +69,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 						}
 						return
 					}
-					if line, err := c.r.ReadString('\n'); err != nil || line != replyTimeout.Error()+"\r\n" {
+					if line, err := c.r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "421 4.4.2") {
 						t.Errorf("%s: %q, %v", where, line, err)
 					}
 				})
@@ -99,23 +97,4 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			t.Errorf("%d messages, want 21", n)
 		}
 	})
-}
-
-// A chunk that no mail is waiting for has its own time to come in, however long
-// ago the last mail was.
-func TestUnwantedChunkHasItsOwnTime(t *testing.T) {
-	t.Parallel()
-	srv, _ := keeping(t)
-	ours, theirs := net.Pipe() // unlike a scriptConn it heeds deadlines
-	w := newWire(srv, ours)
-	w.pace = pace{began: time.Now().Add(-time.Hour), bytes: 1000}
-	run(t, srv, w)
-	c := &client{t, theirs, bufio.NewReader(theirs)}
-	c.want("220")
-	c.cmd("250-", "EHLO x")
-	c.send("BDAT 5 LAST\r\n")
-	c.send("hello")
-	c.want("503 5.5.1 MAIL first")
-	c.cmd("221", "QUIT")
-	c.wantClosed()
 }

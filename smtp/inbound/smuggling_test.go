@@ -1,9 +1,10 @@
 package inbound
 
 import (
-	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -34,11 +35,6 @@ var smugglers = map[string]func(c *client, raw string){
 		conn := c.conn
 		go func() { _, _ = conn.Write([]byte(raw + ".\r\n")) }()
 	},
-	"BDAT": func(c *client, raw string) {
-		c.cmd("250", "MAIL FROM:<a@out.example>")
-		c.cmd("250", "RCPT TO:<%s>", bot)
-		go func() { _, _ = fmt.Fprintf(c.conn, "BDAT %d LAST\r\n%s", len(raw), raw) }()
-	},
 }
 
 // Row S1 of docs/testing.md.
@@ -54,16 +50,16 @@ func TestSmugglingIsRefused(t *testing.T) {
 				c := hello(t, addr)
 				say(c, smuggled(end))
 				reply := c.want("554 5.6.0")
+				c.cmd("221", "QUIT") // the next reply belongs to the next command
 				c.wantClosed()
-				_ = c.conn.Close()
 				if !strings.Contains(reply, "bare <CR> or <LF>") && !strings.Contains(reply, "NUL") {
 					t.Errorf("%s, %q: %s", way, end, reply)
 				}
 				refused++
 			}
 		}
-		if n := len(list(t, s, in)); n != 0 || refused != 39 {
-			t.Errorf("%d refused, want 39; %d messages", refused, n)
+		if n := len(list(t, s, in)); n != 0 || refused != 26 {
+			t.Errorf("%d refused, want 26; %d messages", refused, n)
 		}
 	})
 }
@@ -83,7 +79,6 @@ func TestSmugglingIsNormalized(t *testing.T) {
 				say(c, smuggled(end))
 				if strings.Contains(end, "\x00") {
 					c.want("554 5.6.0 NUL")
-					c.wantClosed()
 					continue
 				}
 				c.want("250")
@@ -100,8 +95,33 @@ func TestSmugglingIsNormalized(t *testing.T) {
 				}
 			}
 		}
-		if stored != 33 {
-			t.Errorf("%d messages, want 33", stored)
+		if stored != 22 {
+			t.Errorf("%d messages, want 22", stored)
 		}
 	})
+}
+
+// TestNormalizedLineEnds sends line ends that are not CRLF, at once and in pieces.
+func TestNormalizedLineEnds(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"code 4829=\r\r\n13":    "code 4829=\r\n13",
+		"a\r\r\n\r\r\nb":        "a\r\n\r\nb",
+		"a\r\rb":                "a\r\n\r\nb",
+		"a\r\r\r\nb":            "a\r\n\r\nb",
+		"a\n\rb\r\n\nc":         "a\r\n\r\nb\r\n\r\nc",
+		"a" + "\r\r\r\r" + "b":  "a\r\n\r\n\r\n\r\nb",
+		"a\r\n.\rb\r\n..\r\r\n": "a\r\n\r\nb\r\n.\r\n",
+		strings.Repeat("x", readBuffer-1) + "\ry": strings.Repeat("x", readBuffer-1) + "\r\ny",
+	} {
+		srv, k := keeping(t, func(c *ServerConfig) { c.Normalize = true })
+		say := states[4] + in + "\r\n.\r\nNOOP\r\n"
+		for _, r := range []io.Reader{strings.NewReader(say), iotest.OneByteReader(strings.NewReader(say))} {
+			k.kept = nil
+			got := strings.Join(codes(converse(t, srv, r)), " ")
+			if got != "220 250 250 250 354 250 250" || len(k.kept) != 1 || k.kept[0] != want+"\r\n" {
+				t.Errorf("%q: %s, stored %q, want %q", in, got, k.kept, want)
+			}
+		}
+	}
 }
