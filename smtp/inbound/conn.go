@@ -182,6 +182,9 @@ func (c *conn) command(line []byte) ([]byte, error) {
 	verb, args, _ := strings.Cut(text, " ")
 	switch c.verb = strings.ToUpper(verb); c.verb {
 	case "EHLO", "HELO":
+		if len(args) > maxName {
+			return nil, c.say(replyLongName)
+		}
 		c.greeted = c.greeted || strings.TrimSpace(args) != ""
 	case "STARTTLS":
 		if c.server.cfg.TLS == nil || c.encrypted() {

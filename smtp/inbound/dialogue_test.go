@@ -127,6 +127,7 @@ func TestDialogues(t *testing.T) {
 			{"RCPT first", rcpt, "502", 0},
 			{"DATA first", data, "502 -", 0},
 			{"EHLO without a name", "EHLO\r\n" + from, "501 50?", 0},
+			{"EHLO with a long name", "EHLO " + strings.Repeat("x", 256) + "\r\n" + from, "501 50?", 0},
 			{"RCPT without MAIL", ehlo + rcpt, "250 502", 0},
 			{"DATA without MAIL", ehlo + data, "250 502 -", 0},
 			{"DATA without RCPT", ehlo + from + data, "250 250 502 -", 0},

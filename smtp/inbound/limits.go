@@ -46,6 +46,8 @@ const (
 	// maxCommandLine is the longest command line, in bytes with its line end. RFC
 	// 5321 section 4.5.3.1.4 requires 512; extensions add to it.
 	maxCommandLine = 2048
+	// maxName is the longest name of a client in EHLO (RFC 5321 section 4.5.3.1.2).
+	maxName = 255
 	// maxCommands is how many commands a client may give until a message is accepted.
 	// It leaves room for 100 recipients and as many that are refused.
 	maxCommands = 300

@@ -48,6 +48,7 @@ var (
 var (
 	replyNotOffered   = reply(502, "5.5.1", "Command not offered")
 	replyHelloFirst   = reply(503, "5.5.1", "EHLO first")
+	replyLongName     = reply(501, "5.5.4", "Name too long")
 	replyMailFirst    = reply(503, "5.5.1", "MAIL first")
 	replyNestedMail   = reply(503, "5.5.1", "Sender already given")
 	replyNoRecipients = reply(503, "5.5.1", "No recipients")
