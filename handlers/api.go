@@ -71,8 +71,7 @@ type Config struct {
 	// SendPolicy is the default policy of a new inbox.
 	SendPolicy store.SendPolicy
 	// Undo is how long the approval of a person can be undone. The message waits for that
-	// time.
-	// 0 sends it at once.
+	// time. 0 sends it at once.
 	Undo time.Duration
 	// OAuth, if not nil, lets access tokens call the MCP endpoint.
 	OAuth *httpapi.OAuth

@@ -132,7 +132,10 @@ func (a *API) checkSenderField(ctx context.Context, raw *rawMail) error {
 	if raw.Sender == nil || mail.FoldAddress(raw.Sender.Email) == mail.FoldAddress(raw.From.Email) {
 		return nil
 	}
-	_, err := a.sender(ctx, *raw.Sender)
+	err := a.checkNotNotices(raw.Sender.Email)
+	if err == nil {
+		_, err = a.sender(ctx, *raw.Sender)
+	}
 	if e, ok := errors.AsType[*httpapi.Error](err); ok && e.Param == "from" {
 		as := *e
 		as.Param, as.Message = "sender", "sender "+strings.TrimPrefix(e.Message, "from ")

@@ -232,6 +232,7 @@ func TestSubmitRefuses(t *testing.T) {
 			{"From: shop@mail.example (x) <ceo@bank.example>\n", "from must"},
 			{from + "Sender: ceo@bank.example\n", "domain_not_verified: sender must be on"},
 			{from + "Sender: CEO <ceo@bank.example>\nX-Postroom-Template: tpl_none\n", "domain_not_verified: sender must be on"},
+			{from + "Sender: Postroom <No-Reply@mail.example>\n", "domain_not_verified: sender is the address that only the service"},
 			{from + "Sender: a@mail.example, b@mail.example\n", "sender must have exactly one address"},
 			{from + "Sender: shop@mail.example\nSender: ceo@bank.example\n", "sender must occur once"},
 			{from + "Sender: postmaster@mail.example <ceo@bank.example>\n", "sender must have the form"},

@@ -104,8 +104,8 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.inboxWorks(s.inbox); err != nil {
 		return nil, err
 	}
-	if a.isNoticeAddress(s.from.Email) {
-		return nil, errSender("is the address that only the service sends its notices from")
+	if err := a.checkNotNotices(s.from.Email); err != nil {
+		return nil, err
 	}
 	if s.text == "" && s.html == "" && s.raw == nil {
 		return nil, errContentRequired
@@ -123,12 +123,15 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	return a.compose(*s)
 }
 
-// isNoticeAddress reports whether the service sends its notices from an address. People
+// checkNotNotices refuses the address that the service sends its notices from. People
 // trust the links in them.
-func (a *API) isNoticeAddress(email string) bool {
+func (a *API) checkNotNotices(email string) error {
 	local, domain := cutAddress(email)
 	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
-	return name == mail.NoticeName && domain == a.cfg.MailDomain && !a.cfg.AnySender
+	if name == mail.NoticeName && domain == a.cfg.MailDomain && !a.cfg.AnySender {
+		return errSender("is the address that only the service sends its notices from")
+	}
+	return nil
 }
 
 // maxRecipients limits the addresses of a field. The contract limits requests;

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/journal"
@@ -112,7 +113,7 @@ func refusal(err error) error {
 	switch {
 	case e.Status >= http.StatusInternalServerError:
 		r.Code, r.Enhanced = 451, "4.3.0"
-	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusConflict:
+	case e.Status == http.StatusTooManyRequests, e.Code == gen.ErrorCodeIdempotencyInProgress:
 		r.Code, r.Enhanced = 451, "4.7.1"
 	case e.Status == http.StatusBadRequest:
 		r.Code, r.Enhanced = 554, "5.6.0"

@@ -340,6 +340,7 @@ type statusWriter struct {
 	buffer      *bufio.Writer
 	memory      *responseMemory // not nil if some is reserved for the response
 	ends        time.Time       // the response, by the wall clock
+	pieceEnds   time.Time       // guarded by the mutex of memory
 }
 
 // responseBuffers collect what is written until a response ends. JSON is written in

@@ -63,7 +63,9 @@ func (m *responseMemory) enter(ctx context.Context) error {
 	m.mu.Lock()
 	m.waiting++
 	for w := range m.writing {
-		w.extend(m.hurried)
+		if end := time.Now().Add(m.hurried); end.Before(w.pieceEnds) {
+			w.setPieceEnd(end)
+		}
 	}
 	m.mu.Unlock()
 	err := m.free.Acquire(ctx, contentSize)
@@ -104,18 +106,18 @@ func (m *responseMemory) begin(w *statusWriter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writing[w] = true
+	d := m.usual
 	if m.waiting > 0 {
-		w.extend(m.hurried)
-	} else {
-		w.extend(m.usual)
+		d = m.hurried
 	}
+	w.setPieceEnd(time.Now().Add(d))
 }
 
-// extend sets the deadline of the next piece, within the time of the response.
-func (w *statusWriter) extend(d time.Duration) {
-	end := time.Now().Add(d)
+// setPieceEnd sets the deadline of the current piece, within the time of the response.
+func (w *statusWriter) setPieceEnd(end time.Time) {
 	if w.ends.Before(end) {
 		end = w.ends
 	}
+	w.pieceEnds = end
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(end) // not all connections support deadlines, in tests
 }

@@ -73,6 +73,31 @@ func TestUnreadResponsesAreBounded(t *testing.T) {
 	if n, err := io.Copy(io.Discard, res.Body); err != nil || n != size {
 		t.Errorf("a client that reads got %d bytes: %v", n, err)
 	}
+	// Requests that keep coming give the clients that do not read no more time.
+	for range room {
+		ask()
+	}
+	arriving, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	go func() {
+		for arriving.Err() == nil {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err == nil {
+				_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+				go func() { _, _ = io.Copy(io.Discard, c); _ = c.Close() }()
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	time.Sleep(100 * time.Millisecond)
+	begun := time.Now()
+	if _, err := http.ReadResponse(bufio.NewReader(ask()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("while requests kept coming, one waited %v", took)
+	}
+	stop()
 	if n := most.Load(); n > room+2 { // a response that is written is still counted for a moment
 		t.Errorf("%d responses were in memory at once", n)
 	}

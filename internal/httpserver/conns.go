@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,9 +41,9 @@ type Limits struct {
 // a new connection replaces the one that has had no request for the longest time. If
 // all have one, the new connection is closed.
 //
-// A connection has a request while a handler runs. The time before that, when a client
-// sends nothing, a handshake or a part of a head, costs the client nothing and does not
-// count.
+// A connection has a request while a handler runs, once the handler has all of it. The
+// time before that, when a client sends nothing, a handshake or a part of a head or body,
+// costs the client nothing and does not count.
 type Conns struct {
 	limits Limits
 	log    *slog.Logger
@@ -77,7 +78,11 @@ func (c *Conns) follow(s *http.Server) {
 	handler, state, connContext := s.Handler, s.ConnState, s.ConnContext
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if one, ok := r.Context().Value(limitedKey{}).(*conn); ok {
-			c.begin(one)
+			if r.Body == nil || r.Body == http.NoBody {
+				c.begin(one)
+			} else {
+				r.Body = &countedBody{r.Body, one}
+			}
 		}
 		handler.ServeHTTP(w, r)
 	})
@@ -200,6 +205,20 @@ func (c *Conns) networkOf(addr net.Addr) netip.Prefix {
 	}
 	p, _ := ip.Prefix(min(ip.BitLen(), 64)) // cannot fail for these lengths
 	return p
+}
+
+// countedBody is the body of a request. At its end, the connection has the request.
+type countedBody struct {
+	io.ReadCloser
+	conn *conn
+}
+
+// Read implements io.Reader.
+func (b *countedBody) Read(p []byte) (n int, err error) {
+	if n, err = b.ReadCloser.Read(p); errors.Is(err, io.EOF) {
+		b.conn.conns.begin(b.conn)
+	}
+	return n, err
 }
 
 // begin notes that a connection has a request.

@@ -73,6 +73,16 @@ func TestConnectionsAreLimited(t *testing.T) {
 		defer conns.mu.Unlock()
 		return conns.open == 4 && len(conns.networks) == 2
 	})
+	slow := from("127.0.0.4")
+	if _, err := io.WriteString(slow, "POST /wait HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n1"); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	from("127.0.0.4")
+	from("127.0.0.4")
+	if answer, err := io.ReadAll(slow.in); len(answer) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a request whose body has not come in full keeps its connection: %q %v", answer, err)
+	}
 }
 
 // A client that reads nothing of a response is disconnected. One that reads slowly gets all

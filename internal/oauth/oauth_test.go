@@ -467,7 +467,7 @@ func TestRedirectURIs(t *testing.T) {
 		in.clock.Add(store.RateWindow)
 		for i, wrong := range []string{
 			"http://client.example/callback", "http://192.0.2.1/callback", "http://localhost.evil.example/", "javascript:alert(1)", "JavaScript://client.example/%0aalert(1)",
-			"data:text/html,x", "file:///etc/passwd", "ms-msdt:/id", "intent://x", "vbscript:x", "shell:startup", "feed:javascript:alert(1)", "itms-services://x", "hcp://x", "res://x", "smb://x", "example:/x", ".example:/x", "com..example:/x", "https://user@client.example/", "https://client.example/#fragment", "https://client.example/ x",
+			"data:text/html,x", "file:///etc/passwd", "ms-msdt:/id", "intent://x", "vbscript:x", "shell:startup", "feed:javascript:alert(1)", "itms-services://x", "hcp://x", "res://x", "smb://x", "x-apple.systempreferences:com.apple", "ms-settings.x:y", "example:/x", ".example:/x", "com..example:/x", "https://user@client.example/", "https://client.example/#fragment", "https://client.example/ x",
 			"https://client.example;script-src", "https://client.example,evil.example/", "https://*/", "https://*.example/", "https:///callback", "//client.example/", "/callback", "", "x", "https://сlient.example/",
 			"https://client.example/" + strings.Repeat("x", 1000),
 		} {

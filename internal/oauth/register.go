@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/net/publicsuffix"
+
 	"github.com/postroom/postroom/store"
 )
 
@@ -121,8 +123,16 @@ func allowed(uri string) bool {
 	case "http":
 		return isLoopback(u) && hostForm.MatchString(u.Host)
 	}
-	return (schemeForm.MatchString(u.Scheme) || slices.Contains(knownSchemes, u.Scheme)) &&
+	return (isReverseDomain(u.Scheme) || slices.Contains(knownSchemes, u.Scheme)) &&
 		(u.Host == "" || hostForm.MatchString(strings.ToLower(u.Host)))
+}
+
+// isReverseDomain reports whether a scheme is a domain in reverse, below a top-level
+// domain that exists: "x-apple.systempreferences" is of the system, not of an application.
+func isReverseDomain(scheme string) bool {
+	top, _, _ := strings.Cut(scheme, ".")
+	_, exists := publicsuffix.PublicSuffix("any." + top)
+	return exists && schemeForm.MatchString(scheme)
 }
 
 func isLoopback(u *url.URL) bool {
