@@ -242,12 +242,12 @@ func (s *emailSubmission) ofAll(err error) error {
 	return err
 }
 
-// checkSendingDomain refuses a domain, in lower case, that the caller's account
+// checkSendingDomain refuses the domain of from, in lower case, that the caller's account
 // may not send from.
-func (a *API) checkSendingDomain(ctx context.Context, domain string) error {
+func (a *API) checkSendingDomain(ctx context.Context, from, domain string) error {
 	ours, err := a.mayUse(ctx, httpapi.Caller(ctx).AccountID, domain)
 	if err == nil && !ours {
-		return errSender("must be on the mail domain of the installation or on a verified domain of this account")
+		return errSender(from, "must be on the mail domain of the installation or on a verified domain of this account")
 	}
 	return err
 }
@@ -260,7 +260,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	k := httpapi.Caller(ctx)
 	local, domain := cutAddress(from.Email)
 	none := store.Inbox{}
-	if err := a.checkSendingDomain(ctx, domain); err != nil {
+	if err := a.checkSendingDomain(ctx, from.Email, domain); err != nil {
 		return none, err
 	}
 	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
@@ -272,7 +272,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, err
 	}
 	if !wholeDomain && mail.IsRole(name) {
-		return none, errSender("uses a name that is reserved for the operator of the shared mail domain")
+		return none, errSender(from.Email, "uses a name that is reserved for the operator of the shared mail domain")
 	}
 	in, err := a.store.InboxAt(ctx, a.domainOwner(k, domain), name+"@"+domain)
 	switch {
@@ -281,12 +281,12 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 			return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 		}
 		if !wholeDomain {
-			return none, errSender("must be the address of an inbox of this account, because it is on the shared mail domain")
+			return none, errSender(from.Email, "must be the address of an inbox of this account, because it is on the shared mail domain")
 		}
 		if domain == a.cfg.MailDomain {
 			holder, err := a.store.FreedBy(ctx, name+"@"+domain)
 			if err == nil && holder != 0 && holder != k.AccountID {
-				err = errBelonged
+				err = errBelonged(from.Email)
 			}
 			return none, err
 		}
@@ -294,7 +294,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	case err != nil:
 		return none, err
 	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
-		return none, errBelonged
+		return none, errBelonged(from.Email)
 	case httpapi.Visible(k) != nil && !slices.Contains(httpapi.Visible(k), in.ID):
 		return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	}
@@ -331,11 +331,14 @@ func cutAddress(email string) (local, domain string) {
 	return email[:at], strings.ToLower(email[at+1:])
 }
 
-func errSender(reason string) error {
-	return &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "from", Message: "from " + reason}
+// errSender returns the error that the caller may not send from an address.
+func errSender(from, reason string) error {
+	return &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "from", Message: "from " + from + " " + reason}
 }
 
-var errBelonged = errSender("belongs or belonged to an inbox, so this account cannot send from it")
+func errBelonged(from string) error {
+	return errSender(from, "belongs or belonged to an inbox, so this account cannot send from it")
+}
 
 // parts are the content fields of an email request.
 type parts struct {

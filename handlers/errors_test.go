@@ -181,6 +181,7 @@ func TestMistypedIds(t *testing.T) {
 			"/v1/inboxes/" + in.ID + "/messages/wait?timeout=1&after=" + typed: "after " + typed + typo,
 			"/v1/messages/" + unknown:                                          "not found",
 			"/v1/messages/" + old:                                              "not found",
+			"/v1/inboxes/" + in.Address + "/messages":                          "not found: use the ID of the inbox",
 		} {
 			res := s.do(t, http.MethodGet, path, "")
 			if got := res.str(t, "error.message"); !strings.HasPrefix(got, want) || res.status != http.StatusNotFound && res.status != http.StatusBadRequest {

@@ -68,8 +68,14 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	if err := checkName("display_name", in.DisplayName); err != nil {
 		return nil, err
 	}
-	in, err = a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", sure(a.inboxToAPI)))
-	return result(in, err, sure(a.inboxToAPI))
+	made, err := a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", sure(a.inboxToAPI)))
+	if _, known := errors.AsType[*store.TakenError](err); errors.Is(err, store.ErrAddressTaken) && !known {
+		err = &httpapi.Error{
+			Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name",
+			Message: in.Address + " is or was in use: choose another name",
+		}
+	}
+	return result(made, err, sure(a.inboxToAPI))
 }
 
 // strictness orders the send policies from the most to the least permissive.
@@ -105,14 +111,14 @@ func errNeedsAdmin(param, format string, args ...any) error {
 func (a *API) checkReserved(ctx context.Context, param, local string, onOwnDomain bool) error {
 	switch mail.Reserved(local, !onOwnDomain) {
 	case mail.ForOperator:
-		return httpapi.Invalid(param, "%s is reserved for the operator", local)
+		return httpapi.Invalid(param, "%q is reserved for the operator: choose another name", local)
 	case mail.ForFirstAccount:
 		k := httpapi.Caller(ctx)
 		first, err := a.isFirstAccount(ctx, k.AccountID)
 		if err != nil || first && isAdmin(k) {
 			return err
 		}
-		return httpapi.Invalid(param, "%s is reserved on %s: only a key of the first account with the scope admin can use it", local, a.cfg.MailDomain)
+		return httpapi.Invalid(param, "%q is reserved on %s: only a key of the first account with the scope admin can use it", local, a.cfg.MailDomain)
 	}
 	return nil
 }

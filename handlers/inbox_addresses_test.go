@@ -32,7 +32,8 @@ func TestInboxAddresses(t *testing.T) {
 		shared := create(`{"name":"first","aliases":["Sales","orders"]}`).want(t, http.StatusCreated)
 		shared.wantAt(t, "aliases", `["sales","orders"]`)
 		id := shared.str(t, "id")
-		create(`{"name":"sales"}`).wantError(t, http.StatusConflict, "address_taken name")
+		create(`{"name":"sales"}`).wantError(t, http.StatusConflict, "address_taken name").
+			wantAt(t, "error.message", `"sales@`+mailDomain+` is or was in use: choose another name"`)
 		create(`{"name":"sales"}`, other).wantError(t, http.StatusConflict, "address_taken name")
 		create(`{"name":"b","aliases":["x","ORDERS"]}`, other).wantError(t, http.StatusConflict, "address_taken aliases[1]")
 		create(`{"name":"b","aliases":["plain"]}`).wantError(t, http.StatusConflict, "address_taken aliases[0]")

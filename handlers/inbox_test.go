@@ -177,6 +177,9 @@ func TestReservedNames(t *testing.T) {
 			allowed(name, "ann.example", agent)
 		}
 
+		s.do(t, http.MethodPost, "/v1/inboxes", `{"name":"it"}`, agent).wantAt(t, "error.message",
+			`"name \"it\" is reserved on `+mailDomain+`: only a key of the first account with the scope admin can use it"`)
+
 		// An inbox that has one of them keeps it when it changes.
 		if _, err := s.store.UpdateInbox(t.Context(), second, holder, func(in *store.Inbox) error {
 			in.Aliases.V = []string{"administrator"}

@@ -194,7 +194,7 @@ func (a *API) keyFromAPI(ctx context.Context, req *gen.ApiKeyCreate) (store.Key,
 // limits creates no keys, because each key has a budget of its own.
 func checkReach(by, k store.Key, verb string) error {
 	wider := func(what string) error {
-		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key cannot "+verb+" a key that reaches further than itself: "+what)
+		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key cannot "+verb+" a key that has more access than itself: "+what)
 	}
 	if !by.Bounds().None() {
 		return httpapi.Forbidden(gen.ErrorCodeInsufficientScope,

@@ -129,7 +129,7 @@ func (a *API) checkNotNotices(email string) error {
 	local, domain := cutAddress(email)
 	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
 	if name == mail.NoticeName && domain == a.cfg.MailDomain && !a.cfg.AnySender {
-		return errSender("is the address that only the service sends its notices from")
+		return errSender(email, "is the address of the service's notices: use another address")
 	}
 	return nil
 }

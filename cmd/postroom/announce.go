@@ -42,7 +42,7 @@ func (n *node) announce(in install) error {
 		fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())
 	}
 	if in.firstKey != "" {
-		b.WriteString("\nThe key reaches everything and is shown this once. `postroom key create` makes others.\n")
+		b.WriteString("\nThe key has full access and is shown only once. `postroom key create` creates others.\n")
 	}
 	if in.setup != "" {
 		fmt.Fprintf(&b, "\nThe link sets the dashboard password of %s. It works once, for 24 hours. `postroom user reset %s` creates a new one.\n", firstUserName, firstUserName)
@@ -87,5 +87,5 @@ func (in install) keyLine() string {
 	case in.isFirst:
 		return "the one in " + envPrefix + "BOOTSTRAP_KEY"
 	}
-	return "as before (`postroom key create` makes another)"
+	return "as before (`postroom key create` creates another)"
 }

@@ -323,7 +323,7 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 	t.Run("no key", func(t *testing.T) {
 		t.Parallel()
 		_, said, err := runCommand(t, s.data, nil, "usage")
-		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitUsage || !strings.Contains(said, "set POSTROOM_KEY or --key; `postroom key create --name NAME`") {
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitUsage || !strings.Contains(said, "set POSTROOM_KEY or --key; create one on the server with `postroom key create --name NAME`") {
 			t.Errorf("%v %s", err, said)
 		}
 	})

@@ -100,7 +100,7 @@ func (p Program) connect(to profile, out output) (*api, error) {
 	return &api{Client: c, output: out, server: to.Server}, nil
 }
 
-const howToGetAKey = "`postroom key create --name NAME`, where the server is, makes one"
+const howToGetAKey = "create one on the server with `postroom key create --name NAME`"
 
 // explain adds advice to an API error where there is any. Text from the server is
 // shown without terminal control characters.

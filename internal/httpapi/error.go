@@ -131,7 +131,6 @@ var storeErrors = []struct {
 	to   *Error
 }{
 	{store.ErrCursor, Invalid("cursor", "must come from a previous page of this list, with the same filters")},
-	{store.ErrAddressTaken, &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name", Message: "this address is or was in use"}},
 	{store.ErrTooManyWebhooks, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyWebhooks.Error())},
 	{store.ErrTooManyListEntries, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyListEntries.Error())},
 	{store.ErrContactExists, &Error{Status: http.StatusConflict, Code: gen.ErrorCodeContactExists, Param: "email", Message: "a contact with this address already exists"}},
@@ -146,7 +145,8 @@ var storeErrors = []struct {
 	{store.ErrThreadLimit, Forbidden(gen.ErrorCodeLoopDetected, fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends))},
 }
 
-// mistyped changes the message of a 404 error if an id in the URL has a typing error.
+// mistyped changes the message of a 404 error if an id in the URL has a typing error, or
+// if it has the address of an inbox in place of its id.
 func mistyped(ctx context.Context, e *Error) *Error {
 	r := Request(ctx)
 	if r == nil || e.Code != gen.ErrorCodeNotFound {
@@ -162,6 +162,11 @@ func mistyped(ctx context.Context, e *Error) *Error {
 			changed.Message = typo
 			return &changed
 		}
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/inboxes/") && strings.Contains(r.URL.Path, "@") {
+		changed := *e
+		changed.Message = "not found: use the ID of the inbox, from GET /v1/inboxes?address=, instead of its address"
+		return &changed
 	}
 	return e
 }

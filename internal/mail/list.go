@@ -48,6 +48,9 @@ func ParseListPattern(s string) (string, error) {
 		if strings.Contains(s, "*") {
 			return "", errors.New("may have * only as in *@example.com or *@*.example.com")
 		}
+		if !strings.Contains(s, "@") {
+			return "", errors.New("is not an address such as ann@example.com or a pattern such as *@example.com")
+		}
 		return parseListAddress(s)
 	}
 	domain = strings.TrimSuffix(domain, ".")

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -22,7 +23,7 @@ func TestBrowserWorksThroughTheQueue(t *testing.T) {
 			t.Fatalf("the reply was not held: %T", response)
 		}
 		second := s.hold(t, in, mailTo("carl@out.example", "Second", "Second text"))
-		third := s.hold(t, in, mailTo("carl@out.example", "Third", "Third text"))
+		third := s.hold(t, in, mailTo("carl.with-a-long-name.of-a-long-department@out.example", "Third", strings.Repeat("Third text costs $1. ", 20)))
 		b := s.browse(t)
 		b.open("/approvals/" + reply.ID)
 		b.shows("In response to", "What do twenty chairs cost?", "names an amount of money: $1,200.50", "is not verified", "Keys: A approve")
@@ -49,6 +50,17 @@ func TestBrowserWorksThroughTheQueue(t *testing.T) {
 		b.shows("Approved: “Second” is queued")
 		b.open("/approvals")
 		b.shoot("approvals-select")
+		for _, width := range []int64{1280, 390} { // the warning and the whole address of each draft are in view
+			b.do(chromedp.EmulateViewport(width, 844))
+			const shown = `[...document.querySelectorAll('.messages li')].filter((li) => !['.at .warn', '.from'].every((part) => {
+				const e = li.querySelector(part), has = e?.getBoundingClientRect(), row = li.getBoundingClientRect();
+				return e && e.scrollWidth <= e.clientWidth + 1 && has.left >= row.left && has.right <= row.right;
+			})).map((li) => li.innerText).join()`
+			if got := b.eval(shown); got != "" {
+				t.Errorf("%d pixels wide, these drafts are cut off: %s", width, got)
+			}
+		}
+		b.do(chromedp.EmulateViewport(1280, 900))
 		b.eval(`document.querySelectorAll('[name=draft]').forEach((c) => { c.checked = true; }) || ""`)
 		b.click("#many button")
 		b.shows("2 approved and queued for delivery.", "No drafts to approve")

@@ -156,7 +156,9 @@ func TestLinkApprovesItsVersionOnce(t *testing.T) {
 		n := s.notices(t, mx)[0]
 		at := n.links[0]
 		for range 3 {
-			v.get(at).want(t, 200).has(t, "Twenty chairs.", "Approve and send")
+			if page := v.get(at).want(t, 200).has(t, "Twenty chairs.", "Approve and send"); strings.Contains(page.body, `role="alert"`) {
+				t.Errorf("the page shows an error:\n%s", page.body)
+			}
 			v.do(http.MethodHead, at, "", nil).want(t, 200)
 		}
 		for _, bad := range []string{at[:len(at)-1], at + "A", at[:20] + "x" + at[21:], "/approve/", "/approve/x"} {
