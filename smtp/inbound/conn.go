@@ -143,35 +143,57 @@ func (c *conn) next() ([]byte, error) {
 	return c.command(line)
 }
 
-// data reads a piece of a message. It turns a bare CR into LF: the library loses one
-// after a dot, and misses the end of a message after one. To normalize CR CR LF, which
-// broken clients send, it turns the first CR into NUL, which is not stored.
+// data reads a piece of a message: whole lines up to the end of the message, if it is
+// there, or a part of a long line. It turns a bare CR into LF: the library loses one after
+// a dot, and misses the end of a message after one. To normalize CR CR LF, which broken
+// clients send, it turns the first CR into NUL, which is not stored.
 func (c *conn) data() ([]byte, error) {
-	line, err := c.in.ReadSlice('\n')
-	last := len(line) - 1
-	c.nul = c.nul || bytes.IndexByte(line, 0) >= 0
-	if c.server.cfg.Normalize && bytes.HasSuffix(line, []byte("\r\r\n")) {
-		line[last-2] = 0
+	var p []byte
+	for n := 1; len(p) == 0; n++ {
+		if _, err := c.in.Peek(n); err != nil {
+			return nil, err
+		}
+		p, _ = c.in.Peek(c.in.Buffered()) // they are buffered
+		n = len(p)
+		p = p[:pieceEnd(p, n == c.in.Size())]
 	}
-	for i := bytes.IndexByte(line, '\r'); i >= 0 && i < last; i++ {
-		if line[i] == '\r' && line[i+1] != '\n' {
-			line[i] = '\n'
+	c.nul = c.nul || bytes.IndexByte(p, 0) >= 0
+	for i := bytes.IndexByte(p, '\r'); i >= 0 && i < len(p)-1; i++ {
+		if p[i] != '\r' || p[i+1] == '\n' {
+			continue
+		}
+		if p[i] = '\n'; c.server.cfg.Normalize && bytes.HasPrefix(p[i+1:], smtp.CRLF) {
+			p[i] = 0
 		}
 	}
-	if errors.Is(err, bufio.ErrBufferFull) {
-		err = nil
-		if line[last] == '\r' { // what follows decides
-			line, err = line[:last], c.in.UnreadByte()
-		}
-	}
-	if c.body += int64(len(line)); bytes.HasPrefix(line, []byte(".")) {
-		c.body-- // the library removes it
+	c.body += int64(len(p) - bytes.Count(p, []byte("\n."))) // the library removes the dots
+	if bytes.HasPrefix(p, []byte(".")) {
+		c.body--
 	}
 	if c.body > c.server.cfg.MaxSize+overrun {
 		return nil, io.EOF
 	}
-	return line, err
+	_, err := c.in.Discard(len(p))
+	return p, err
 }
+
+// pieceEnd returns how much of the buffered data of a message is passed on: not what may
+// come after its end, and no part of a line unless the buffer is full.
+func pieceEnd(p []byte, full bool) int {
+	if bytes.HasPrefix(p, endOfData) {
+		return len(endOfData)
+	}
+	if i := bytes.Index(p, []byte("\n.\r\n")); i >= 0 {
+		return i + len("\n.\r\n")
+	}
+	end := bytes.LastIndexByte(p, '\n') + 1
+	if end == 0 && full {
+		end = len(bytes.TrimSuffix(p, []byte("\r"))) // what follows it decides
+	}
+	return end
+}
+
+var endOfData = []byte(".\r\n")
 
 // command returns a command for the library, unless it is handled here.
 func (c *conn) command(line []byte) ([]byte, error) {

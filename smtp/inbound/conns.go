@@ -13,8 +13,9 @@ import (
 // conns counts the open connections of a server, in total and by network.
 //
 // When the limit is reached, an idle client makes room for a new one: first the client
-// that has been idle for longest outside a transaction, then one inside. Idleness is measured from the useful work of a client (conn.useful): occasional
-// bytes or pointless commands do not count.
+// that has been idle for longest outside a transaction, then one inside. Idleness is
+// measured from the useful work of a client (conn.useful): occasional bytes or pointless
+// commands do not count.
 type conns struct {
 	max, perNetwork      int
 	shedIdle, shedInMail time.Duration // the constants, except in tests

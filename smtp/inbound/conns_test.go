@@ -107,7 +107,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
 		inMail.cmd("250", "MAIL FROM:<a@out.example>")
 		sending.begin("a@out.example", bot)
-		awaitWaiting(t, srv, 2)
+		awaitWaiting(t, srv, 3)
 
 		fresh := dial(t, addr)
 		fresh.want("421 4.7.0 Too many connections")
@@ -117,12 +117,12 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		idle.wantClosed()
 		inMail.cmd("250", "RCPT TO:<%s>", bot)
 
-		awaitWaiting(t, srv, 2)
+		awaitWaiting(t, srv, 3)
 		age(srv, 48*time.Hour)
 		hello(t, addr)
 		last.want("421 4.4.2")
-		awaitWaiting(t, srv, 2)
-		for range 6 { // some of them replace one that came in the same loop
+		awaitWaiting(t, srv, 3)
+		for range 3 { // the one outside a transaction, and then those inside
 			age(srv, 50*time.Hour)
 			hello(t, addr).cmd("250", "MAIL FROM:<b@out.example>")
 		}

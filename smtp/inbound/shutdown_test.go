@@ -24,7 +24,7 @@ func TestServerShutdown(t *testing.T) {
 	between.cmd("250", "MAIL FROM:<a@out.example>")
 	sending.begin("a@out.example", in.Address)
 	sending.send("Subject: in flight\r\n")
-	awaitWaiting(t, srv, 2)
+	awaitWaiting(t, srv, 3)
 
 	done := make(chan error, 1)
 	go func() { done <- srv.Shutdown(t.Context()) }()
@@ -52,23 +52,23 @@ func TestServerShutdown(t *testing.T) {
 	}
 }
 
-// awaitWaiting returns when n sessions wait for a command.
+// awaitWaiting returns when n sessions wait for their clients.
 func awaitWaiting(t testing.TB, s *Server, n int) {
 	t.Helper()
 	for began := time.Now(); countWaiting(s) != n; runtime.Gosched() {
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("%d sessions wait for a command, want %d", countWaiting(s), n)
+			t.Fatalf("%d sessions wait for their clients, want %d", countWaiting(s), n)
 		}
 	}
 }
 
-// countWaiting counts the sessions that wait for a command.
+// countWaiting counts the sessions that wait for their clients.
 func countWaiting(s *Server) (n int) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	for w := range s.conns.open {
 		w.mu.Lock()
-		if w.waiting && !w.inData {
+		if w.waiting {
 			n++
 		}
 		w.mu.Unlock()
