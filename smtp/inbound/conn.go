@@ -166,6 +166,9 @@ func (c *conn) data() ([]byte, error) {
 			p[i] = 0
 		}
 	}
+	if last := len(p) - 1; p[last] == '\r' { // in the middle of a long line; another CR follows
+		p[last] = '\n'
+	}
 	c.body += int64(len(p) - bytes.Count(p, []byte("\n."))) // the library removes the dots
 	if bytes.HasPrefix(p, []byte(".")) {
 		c.body--
