@@ -81,6 +81,7 @@ func (c *Conns) follow(s *http.Server) {
 			if r.Body == nil || r.Body == http.NoBody {
 				c.begin(one)
 			} else {
+				r = r.WithContext(r.Context()) // a copy: net/http looks at the body of its own to skip what is unread
 				r.Body = &countedBody{r.Body, one}
 			}
 		}
