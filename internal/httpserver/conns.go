@@ -43,7 +43,8 @@ type Limits struct {
 //
 // A connection has a request while a handler runs, once the handler has all of it. The
 // time before that, when a client sends nothing, a handshake or a part of a head or body,
-// costs the client nothing and does not count.
+// costs the client nothing and does not count. Neither does the time in which the client
+// reads nothing of the response.
 type Conns struct {
 	limits Limits
 	log    *slog.Logger
@@ -305,6 +306,9 @@ func (c *conn) Write(p []byte) (n int, err error) {
 		now := time.Now()
 		if some > 0 {
 			accepted = now
+			c.conns.begin(c)
+		} else if isTimeout(err) {
+			c.conns.end(c) // a client that does not read has no claim to its connection
 		}
 		if !isTimeout(err) || !end.IsZero() && !now.Before(end) || now.Sub(accepted) >= c.conns.stall {
 			return n, err

@@ -85,6 +85,29 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
+// TestUnreadResponsesMakeRoom fills the server with clients that ask for a response and read
+// none of it. Another client gets in before their responses are ended.
+func TestUnreadResponsesMakeRoom(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	d := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			begun <- struct{}{}
+			_, _ = w.Write(make([]byte, 24<<20))
+		}
+	})
+	d.limited.limits.Total = 2
+	d.limited.stall = 6 * time.Second // it is looked for stallChecks times in this time
+	for _, ip := range []string{"127.0.0.2", "127.0.0.3"} {
+		d.dialFrom(t, ip).send(t, "/large")
+		<-begun
+	}
+	waitFor(t, func() bool { d.limited.mu.Lock(); defer d.limited.mu.Unlock(); return d.limited.idle.Len() == 2 })
+	honest := d.dialFrom(t, "127.0.0.4")
+	honest.send(t, "/")
+	honest.receive(t)
+}
+
 // A client that reads nothing of a response is disconnected. One that reads slowly gets all
 // of it, though that takes much longer.
 func TestUnreadResponsesAreEnded(t *testing.T) {
