@@ -296,6 +296,7 @@ type conn struct {
 // Write implements net.Conn. It tries again while the client accepts something: the
 // system reports room only when much of its buffer is free.
 func (c *conn) Write(p []byte) (n int, err error) {
+	stalled := false
 	for accepted := time.Now(); ; {
 		end, err := c.wait()
 		if err != nil {
@@ -305,9 +306,11 @@ func (c *conn) Write(p []byte) (n int, err error) {
 		n += some
 		now := time.Now()
 		if some > 0 {
-			accepted = now
-			c.conns.begin(c)
-		} else if isTimeout(err) {
+			if accepted = now; stalled {
+				c.conns.begin(c)
+			}
+		}
+		if stalled = some == 0 && isTimeout(err); stalled {
 			c.conns.end(c) // a client that does not read has no claim to its connection
 		}
 		if !isTimeout(err) || !end.IsZero() && !now.Before(end) || now.Sub(accepted) >= c.conns.stall {
