@@ -96,8 +96,10 @@ func TestUnreadResponsesMakeRoom(t *testing.T) {
 			_, _ = w.Write(make([]byte, 24<<20))
 		}
 	})
+	d.limited.mu.Lock()
 	d.limited.limits.Total = 2
 	d.limited.stall = 6 * time.Second // it is looked for stallChecks times in this time
+	d.limited.mu.Unlock()
 	for _, ip := range []string{"127.0.0.2", "127.0.0.3"} {
 		d.dialFrom(t, ip).send(t, "/large")
 		<-begun
