@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/smtp/smtptest"
 )
 
@@ -65,6 +66,7 @@ func TestBombsDelayNoOtherAccount(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")
 	}
+	skiptest.UnderRace(t) // the program is built without it, and a slow client makes it read in small pieces
 	onBoth(t, func(t *testing.T, data string, env []string) {
 		dns := smtptest.NewDNS(t, smtptest.Zones{})
 		s := serve(t, data, append(env, "POSTROOM_RATE_LIMITS=off", "POSTROOM_RESOLVER="+dns)...)
