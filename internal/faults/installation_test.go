@@ -86,9 +86,12 @@ func (in *installation) environ() []string {
 	}
 	env = append(env,
 		"POSTROOM_DATA="+in.dir, "POSTROOM_DATABASE="+in.database, "POSTROOM_MAIL_DOMAIN="+mailDomain,
-		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_SMTP_MAX_CONNS_PER_IP=1000", "POSTROOM_HTTP_MAX_CONNS_PER_IP=10000",
-		"POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off", "POSTROOM_INBOX_QUOTA=off", // long runs fill inboxes
+		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_SMTP_MAX_CONNS_PER_IP=1000",
+		"POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off",
 	)
+	if !in.older { // the first release does not know these; long runs fill inboxes
+		env = append(env, "POSTROOM_HTTP_MAX_CONNS_PER_IP=10000", "POSTROOM_INBOX_QUOTA=off")
+	}
 	return append(env, in.settings...)
 }
 
