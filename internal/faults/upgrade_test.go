@@ -493,6 +493,8 @@ func (u *upgrade) downgrade(in *installation) {
 	is := in.count(schemaVersion)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
+	in.older = true
+	defer func() { in.older = false }()
 	out, err := in.command(ctx, u.old, "serve").CombinedOutput()
 	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "newer than the program's: use the newer program") {
 		t.Errorf("the old program did not refuse the new schema: %v: %s", err, out)
