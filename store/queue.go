@@ -85,7 +85,12 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		claimed, err = s.leaveStopped(ctx, tx, claimed)
 		return err
 	})
-	if err != nil && (len(claimed) == 0 || !s.wasCommitted(ctx, name, err, outcomeLongTimeout, len(claimed))) {
+	isClaimed := func(ctx context.Context) (bool, error) {
+		var fence int64
+		err := s.read.GetContext(ctx, &fence, `SELECT fence FROM recipients WHERE seq = $1`, claimed[0].Seq)
+		return fence == claimed[0].Fence, err
+	}
+	if err != nil && (len(claimed) == 0 || !s.wasCommitted(ctx, name, err, outcomeLongTimeout, len(claimed), isClaimed)) {
 		return nil, err
 	}
 	if len(claimed) > 0 {

@@ -178,7 +178,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	if len(writes) == 1 {
 		s.noteLocked(&writes[0], err)
 	}
-	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages)+len(b.emails))) {
+	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages)+len(b.emails), b.isStored)) {
 		return nil, err
 	}
 	s.stored.Add(int64(len(b.messages) + len(b.emails)))
@@ -454,8 +454,12 @@ func errIn(what string, err error) error {
 // wasCommitted reports whether the transaction tx was committed although its commit
 // returned err: the connection may have broken after the commit, and a caller that
 // learns "not written" would repeat the work. It asks until timeout, even when ctx
-// ends; messages is the number of messages in the transaction.
-func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout time.Duration, messages int) bool {
+// ends; messages is the number of messages in the transaction. isStored looks for
+// something that the transaction wrote: a server that crashed before it wrote the
+// transaction to disk gives its name to a later one, which may have been committed.
+func (s *Store) wasCommitted(
+	ctx context.Context, tx string, err error, timeout time.Duration, messages int, isStored func(context.Context) (bool, error),
+) bool {
 	if tx == "" || !errors.Is(err, ErrUnavailable) {
 		return false
 	}
@@ -463,6 +467,9 @@ func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout 
 	defer cancel()
 	for {
 		known, committed, err := s.engine.Committed(ctx, tx)
+		if err == nil && known && committed {
+			committed, err = isStored(ctx)
+		}
 		if err == nil && known {
 			return committed
 		}
@@ -472,6 +479,20 @@ func (s *Store) wasCommitted(ctx context.Context, tx string, err error, timeout 
 			return false
 		}
 	}
+}
+
+// isStored reports whether the batch is stored: one of its messages is.
+func (b *hotBatch) isStored(ctx context.Context) (bool, error) {
+	var ids []string
+	for _, m := range b.messages {
+		ids = append(ids, m.msg.ID)
+	}
+	for _, e := range b.emails {
+		ids = append(ids, e.msg.ID)
+	}
+	var found []string
+	err := selectIn(ctx, b.store.read, &found, `SELECT id FROM messages WHERE id IN (?)`, ids)
+	return len(found) > 0, err
 }
 
 // Why a transaction was rolled back. Both come with ErrUnavailable.
