@@ -481,14 +481,20 @@ func (s *Store) wasCommitted(
 	}
 }
 
-// isStored reports whether the batch is stored: one of its messages is.
+// isStored reports whether the batch is stored: one of its messages is. A batch of emails
+// that all became drafts, or are left out, has none to look for.
 func (b *hotBatch) isStored(ctx context.Context) (bool, error) {
 	var ids []string
 	for _, m := range b.messages {
 		ids = append(ids, m.msg.ID)
 	}
 	for _, e := range b.emails {
-		ids = append(ids, e.msg.ID)
+		if e.refused == nil && e.draft == nil {
+			ids = append(ids, e.msg.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return true, nil
 	}
 	var found []string
 	err := selectIn(ctx, b.store.read, &found, `SELECT id FROM messages WHERE id IN (?)`, ids)
