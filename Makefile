@@ -120,7 +120,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 faults: bin/withpg $(VERSITYGW) ## kill, fill and cut off the service, and see that no mail is lost
 	exec env POSTROOM_TEST_ENGINES=all bin/withpg -fsync -- go test -tags faults -count=1 -parallel 1 -v -timeout 45m $(ARGS) ./internal/faults/...
 
-proofs: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) ## prove that nothing is lost in kills, power cuts, failed syncs, outages and upgrades
+proofs: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) ## prove that nothing is lost in kills, power cuts, failed syncs and outages
 	exec env $(TEST_PROGRAM) bin/withpg -fsync -- bin/gotest -count=1 -timeout 15m $(ARGS) -- ./internal/faults
 
 proofs-long: faults ## the same in the long forms, alone on the machine

@@ -2,15 +2,10 @@ package store_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
+	"database/sql"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
@@ -77,32 +72,22 @@ func TestVictimOfDeadlocksIsRetried(t *testing.T) {
 	}
 }
 
-// steps returns a provider of the migrations of PostgreSQL.
-func steps(t *testing.T, db *sqlx.DB) *goose.Provider {
-	t.Helper()
-	p, err := goose.NewProvider(goose.DialectPostgres, db.DB, os.DirFS("migrations/postgres"), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // A migration that waits in a circle with a transaction of a node releases its locks,
 // and the transaction goes on.
 func TestMigrationsCauseNoDeadlocks(t *testing.T) {
 	t.Parallel()
-	cfg := storetest.EmptyConfig(t, storetest.PostgreSQL)
+	cfg := storetest.Config(t, storetest.PostgreSQL)
 	db := openRaw(t, cfg)
-	if _, err := steps(t, db).UpTo(t.Context(), 70); err != nil {
-		t.Fatal(err)
-	}
 	before := deadlocks(t, cfg)
 	node := db.MustBegin()
 	defer func() { _ = node.Rollback() }()
 	node.MustExec(`SELECT count(*) FROM recipients`)
 	migrated := make(chan error, 1)
 	go func() {
-		_, err := store.Migrate(t.Context(), cfg)
+		_, err := store.MigrateWith(t.Context(), cfg, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, `ALTER TABLE accounts ADD COLUMN one BIGINT; ALTER TABLE recipients ADD COLUMN one BIGINT`)
+			return err
+		})
 		migrated <- err
 	}()
 	waittest.Until(t, "the migration waits for the recipients", func() bool { return waitingFor(t, db, "recipients") > 0 })
@@ -117,49 +102,5 @@ func TestMigrationsCauseNoDeadlocks(t *testing.T) {
 	}
 	if n := deadlocks(t, cfg) - before; n > 0 {
 		t.Errorf("%d deadlocks", n)
-	}
-}
-
-// A step that needs the locks of several tables takes them in its first statement.
-func TestMigrationsTakeAllLocksAtOnce(t *testing.T) {
-	t.Parallel()
-	var (
-		made   = regexp.MustCompile(`CREATE TABLE (\w+)`)
-		needed = regexp.MustCompile(`(?m)ALTER TABLE (\w+) [^S]|REFERENCES (\w+)|^UPDATE (\w+)|^CREATE INDEX \w+ ON (\w+)`)
-		locked = regexp.MustCompile(`-- \+goose Up\n(?:--.*\n)*LOCK TABLE ([\w, ]+);\n`)
-	)
-	names, err := filepath.Glob("migrations/postgres/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	several := 0
-	for _, name := range names[1:] { // the first one is for an empty database
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var tables, locks []string
-		for _, m := range needed.FindAllStringSubmatch(string(text), -1) {
-			tables = append(tables, strings.Join(m[1:], ""))
-		}
-		for _, m := range made.FindAllStringSubmatch(string(text), -1) {
-			tables = slices.DeleteFunc(tables, func(name string) bool { return name == m[1] })
-		}
-		slices.Sort(tables)
-		if tables = slices.Compact(tables); len(tables) < 2 {
-			continue
-		}
-		several++
-		if m := locked.FindStringSubmatch(string(text)); m != nil {
-			locks = strings.Split(m[1], ", ")
-		}
-		for _, table := range tables {
-			if !slices.Contains(locks, table) {
-				t.Errorf("%s needs %v and does not lock %s at its start", name, tables, table)
-			}
-		}
-	}
-	if several < 5 {
-		t.Errorf("%d steps need several tables: the test does not see them", several)
 	}
 }

@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/store/internal/engine"
 )
@@ -19,18 +21,14 @@ func Pragma(ctx context.Context, s *Store, name string) (string, error) {
 	return v, err
 }
 
-// MigrateTo gives an empty database an older schema.
-func MigrateTo(ctx context.Context, cfg Config, schema int64) (err error) {
+// MigrateWith migrates to a version that has one more step.
+func MigrateWith(ctx context.Context, cfg Config, step func(ctx context.Context, tx *sql.Tx) error) (steps int, err error) {
 	s, err := connect(ctx, cfg)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	m, err := s.migrator()
-	if err == nil {
-		_, err = m.UpTo(ctx, schema)
-	}
-	return err
+	return s.migrate(ctx, goose.NewGoMigration(2, &goose.GoFunc{RunTx: step}, nil))
 }
 
 // HoldAt are the statements that hold what waits in a database with a schema.

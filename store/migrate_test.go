@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -87,19 +88,42 @@ func TestMigrateStartedByManyNodesAtOnce(t *testing.T) {
 	})
 }
 
-func TestASchemaNewerThanTheProgramIsRefused(t *testing.T) {
+// A step that fails, or whose process ends, changes nothing. It runs again, once. A program
+// without the step refuses the schema, and changes nothing either.
+func TestStepOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		db := openRaw(t, cfg)
-		if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`); err != nil {
-			t.Fatal(err)
+		account := storetest.Inbox(t, storetest.OpenConfig(t, cfg)).AccountID
+		broken := errors.New("the step is broken")
+		step := func(result error) (int, error) {
+			return store.MigrateWith(t.Context(), cfg, func(ctx context.Context, tx *sql.Tx) error {
+				for _, q := range []string{`ALTER TABLE inboxes ADD COLUMN one BIGINT NOT NULL DEFAULT 1`, `UPDATE inboxes SET one = one + 1`} {
+					if _, err := tx.ExecContext(ctx, q); err != nil {
+						return err
+					}
+				}
+				return result
+			})
 		}
-		const want = "newer than"
-		if _, err := store.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("open: got %v, want an error with %q", err, want)
+		if _, err := step(broken); !errors.Is(err, broken) {
+			t.Fatalf("a broken step: got %v", err)
 		}
-		if _, err := store.Migrate(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("migrate: got %v, want an error with %q", err, want)
+		storetest.OpenConfig(t, cfg) // the schema is still that of this version
+		for i, want := range []int{1, 0} {
+			if n, err := step(nil); n != want || err != nil {
+				t.Errorf("migration %d took %d steps, want %d: %v", i+1, n, want, err)
+			}
+		}
+		const newer = "newer than"
+		if _, err := store.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), newer) {
+			t.Errorf("open: got %v, want an error with %q", err, newer)
+		}
+		if _, err := store.Migrate(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), newer) {
+			t.Errorf("migrate: got %v, want an error with %q", err, newer)
+		}
+		var one int
+		if err := openRaw(t, cfg).Get(&one, `SELECT one FROM inboxes WHERE account_id = $1`, account); one != 2 || err != nil {
+			t.Errorf("the step ran to %d, want 2: %v", one, err)
 		}
 	})
 }
@@ -206,18 +230,18 @@ func count(t testing.TB, cfg store.Config, table string) int {
 // repeated until the table is free.
 func TestMigrationDoesNotHoldUpOtherNodes(t *testing.T) {
 	t.Parallel()
-	cfg := storetest.EmptyConfig(t, storetest.PostgreSQL)
+	cfg := storetest.Config(t, storetest.PostgreSQL)
 	db := openRaw(t, cfg)
-	if _, err := steps(t, db).UpTo(t.Context(), 73); err != nil {
-		t.Fatal(err)
-	}
 	node := db.MustBegin()
 	defer func() { _ = node.Rollback() }()
 	node.MustExec(`LOCK TABLE webhook_endpoints IN ROW SHARE MODE`)
 
 	migrated := make(chan error, 1)
 	go func() {
-		_, err := store.Migrate(t.Context(), cfg)
+		_, err := store.MigrateWith(t.Context(), cfg, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, `ALTER TABLE webhook_endpoints ADD COLUMN one BIGINT`)
+			return err
+		})
 		migrated <- err
 	}()
 	const waiting = `SELECT count(*) > 0 FROM pg_locks

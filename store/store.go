@@ -452,7 +452,12 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	p, err := s.migrator()
+	return s.migrate(ctx)
+}
+
+// migrate runs the steps of this version, and then those in later.
+func (s *Store) migrate(ctx context.Context, later ...*goose.Migration) (steps int, err error) {
+	p, err := s.migrator(later...)
 	if err != nil {
 		return 0, err
 	}
@@ -476,12 +481,12 @@ func Migrate(ctx context.Context, cfg Config) (steps int, err error) {
 	}
 }
 
-func (s *Store) migrator() (*goose.Provider, error) {
+func (s *Store) migrator(later ...*goose.Migration) (*goose.Provider, error) {
 	name, files, opts, err := s.engine.Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	p, err := goose.NewProvider(name, s.write.DB, files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+	p, err := goose.NewProvider(name, s.write.DB, files, append(opts, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(later...))...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}

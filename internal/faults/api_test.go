@@ -19,14 +19,10 @@ type caller struct {
 }
 
 func (n *node) caller() *caller {
-	var by http.RoundTripper = &http.Transport{DisableCompression: true}
-	if !n.older {
-		by = exchanges.Transport(by)
-	}
 	return &caller{
 		base: n.api,
 		http: &http.Client{
-			Transport: by,
+			Transport: exchanges.Transport(&http.Transport{DisableCompression: true}),
 			Timeout:   testTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse

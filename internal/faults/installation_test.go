@@ -33,7 +33,6 @@ type installation struct {
 	database string   // path or URL
 	settings []string // additional environment variables
 	program  string   // path of another build of the program, if any
-	older    bool     // that program is an older version, with another contract
 
 	mu      sync.Mutex
 	serving *node
@@ -87,11 +86,9 @@ func (in *installation) environ() []string {
 	env = append(env,
 		"POSTROOM_DATA="+in.dir, "POSTROOM_DATABASE="+in.database, "POSTROOM_MAIL_DOMAIN="+mailDomain,
 		"POSTROOM_HTTP=127.0.0.1:0", "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_SMTP_MAX_CONNS_PER_IP=1000",
-		"POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off",
+		"POSTROOM_BOOTSTRAP_KEY="+firstKey, "POSTROOM_RATE_LIMITS=off", "POSTROOM_HTTP_MAX_CONNS_PER_IP=10000",
+		"POSTROOM_INBOX_QUOTA=off", // long runs fill inboxes
 	)
-	if !in.older { // the first release does not know these; long runs fill inboxes
-		env = append(env, "POSTROOM_HTTP_MAX_CONNS_PER_IP=10000", "POSTROOM_INBOX_QUOTA=off")
-	}
 	return append(env, in.settings...)
 }
 
@@ -125,7 +122,6 @@ func (in *installation) start(wrap ...string) *node {
 		cmd:    in.command(context.Background(), append(wrap, in.run(), "serve")...),
 		ready:  make(chan struct{}),
 		exited: make(chan struct{}),
-		older:  in.older,
 	}
 	n.cmd.Stderr = log
 	out, err := n.cmd.StdoutPipe()

@@ -13,11 +13,9 @@ import (
 
 // program is the path of the program under test. withCrashpoints builds it with points
 // at which a test can stop it, and a clock that a test can set.
-// firstReleaseProgram builds the first release.
 var (
-	program             string
-	withCrashpoints     func() (string, error)
-	firstReleaseProgram func() (string, error)
+	program         string
+	withCrashpoints func() (string, error)
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +36,6 @@ func buildAndRun(m *testing.M) int {
 	withCrashpoints = sync.OnceValues(func() (string, error) {
 		return testprogram.BuildWith(filepath.Join(dir, "crashpoints"), "-tags", "crashpoints")
 	})
-	firstReleaseProgram = sync.OnceValues(func() (string, error) { return buildFirstRelease(dir) })
 	if program, err = testprogram.Build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		return 1

@@ -17,7 +17,6 @@ type node struct {
 	ready  chan struct{} // closed when the program has printed its addresses
 	exited chan struct{} // closed when the process is gone; then err is set
 	err    error
-	older  bool // see installation
 
 	api  string // http://host:port
 	smtp string // host:port

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
-	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -307,46 +306,4 @@ func TestThreeNodesUnderFaultsLoseNothing(t *testing.T) {
 		c.sent.count(accepted), c.relayed.count(accepted), c.calls.Load(), len(again), again,
 		c.received.count(accepted), c.received.count(refused), c.received.count(unknown),
 		c.kills, c.freezes, c.restarts, c.strangers, c.crashes, len(stored), posted, took.Seconds())
-}
-
-// TestNodesOfTwoVersionsLoseNothing upgrades an installation one node at a time, under
-// load: two nodes of the first release serve while the new program migrates, is killed in
-// the middle of it, and serves beside them. Row C13 of docs/testing.md.
-func TestNodesOfTwoVersionsLoseNothing(t *testing.T) {
-	t.Parallel()
-	old := needFirstRelease(t)
-	c := newCluster(t, pick(100, 3_000))
-	before, after := c.nodes[:2], c.nodes[2]
-	for _, in := range before {
-		in.program, in.older = old, true
-		in.start()
-	}
-	boxes := before[0].createInboxes("from", "to")
-	c.from, c.to = boxes[0], boxes[1]
-	rng, versions := randomness(t), []int{}
-	c.work(func(ctx context.Context) {
-		reached := func(part int) {
-			waittest.Until(t, "mail is accepted", func() bool {
-				return min(c.sent.count(accepted), c.relayed.count(accepted), c.received.count(accepted)) >= c.messages*part/10
-			})
-		}
-		reached(2)
-		for range 3 {
-			migrating, cancel := context.WithTimeout(ctx, upTo(rng, time.Second/2))
-			_ = after.command(migrating, program, "migrate").Run() // it is killed, or done
-			cancel()
-			versions = append(versions, after.count(schemaVersion))
-		}
-		after.start()
-		reached(5)
-		for i, in := range before {
-			in.stop()
-			in.program, in.older = "", false
-			in.start()
-			reached(6 + i)
-		}
-	})
-	again := c.audit(0)
-	t.Logf("the kills left the schema at %v; %d emails to an inbox, %d to the relay (more than once: %v), %d received and %d refused, %d calls",
-		versions, c.sent.count(accepted), c.relayed.count(accepted), again, c.received.count(accepted), c.received.count(refused), c.calls.Load())
 }

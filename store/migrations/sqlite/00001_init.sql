@@ -1,11 +1,55 @@
 -- +goose Up
+-- The schema, by subject. Times are microseconds since 1970, sizes bytes. seq is the
+-- number of a row inside the database, id its name in the API. A table of an account
+-- names it in account_id. JSON is TEXT.
 
--- One row, sealed, that only the secret which the installation began with opens.
+-- ## The installation
+
+-- One row, sealed: only the installation secret opens it.
 CREATE TABLE install_secret (
     id    BIGINT PRIMARY KEY CHECK (id = 1),
     proof BLOB NOT NULL
 );
 
+-- One value for the whole installation each.
+CREATE TABLE settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+-- One row: when deletions last went on, and until when they wait because the
+-- clock may be wrong (store/clock_guard.go).
+CREATE TABLE maintenance (
+    one           INTEGER PRIMARY KEY CHECK (one = 1),
+    last_round_at BIGINT,
+    held_until    BIGINT
+);
+
+-- Certificates from ACME with their keys, the key of the ACME account, and the responses
+-- to open challenges. Sealed.
+CREATE TABLE certificates (
+    name       TEXT PRIMARY KEY,
+    sealed     BLOB NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+-- The MTA-STS policies of other domains (RFC 8461).
+CREATE TABLE mail_policies (
+    domain     TEXT PRIMARY KEY,
+    policy_id  TEXT NOT NULL,
+    mode       TEXT NOT NULL CHECK (mode IN ('enforce', 'testing', 'none')),
+    mx         TEXT NOT NULL,
+    fetched_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+-- delete what expired
+CREATE INDEX mail_policies_age ON mail_policies (expires_at);
+
+-- ## Accounts, keys and people
+
+-- A customer of the installation: it owns all else. notices counts the notices about
+-- drafts since notices_from. resumed_at is when sending was resumed, until all mail that
+-- waited for it is due.
 CREATE TABLE accounts (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
     id           TEXT NOT NULL UNIQUE,
@@ -14,9 +58,17 @@ CREATE TABLE accounts (
     inboxes      BIGINT NOT NULL DEFAULT 0 CHECK (inboxes >= 0),
     paused_at    BIGINT,
     pause_reason TEXT,
-    created_at   BIGINT NOT NULL
+    created_at   BIGINT NOT NULL,
+    notices      BIGINT NOT NULL DEFAULT 0,
+    notices_from BIGINT,
+    resumed_at   BIGINT
 );
+-- find accounts whose mail becomes due again
+CREATE INDEX accounts_resumed ON accounts (seq) WHERE resumed_at IS NOT NULL;
 
+-- An API key, by the SHA-256 of its secret. limits is an object of sending limits.
+-- created_by is the id of the key that created it, null for a person, the command line,
+-- OAuth and a key with the scope admin; revoking or stopping that key does the same to this one.
 CREATE TABLE api_keys (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id   BIGINT NOT NULL REFERENCES accounts (seq),
@@ -32,12 +84,17 @@ CREATE TABLE api_keys (
     expires_at   BIGINT,
     last_used_at BIGINT,
     revoked_at   BIGINT,
-    created_at   BIGINT NOT NULL
+    created_at   BIGINT NOT NULL,
+    limits       TEXT,
+    created_by   TEXT
 );
+-- list the keys of an account
 CREATE INDEX api_keys_account ON api_keys (account_id, seq);
+-- revoke or stop the keys that a key created
+CREATE INDEX api_keys_created_by ON api_keys (created_by) WHERE created_by IS NOT NULL;
 
--- People who use the dashboard. One who was removed keeps the row, for drafts name
--- who decided them.
+-- A person who uses the dashboard. A removed one keeps the row, because drafts name who
+-- decided them. Messages received before read_to count as read.
 CREATE TABLE users (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id BIGINT NOT NULL REFERENCES accounts (seq),
@@ -45,30 +102,90 @@ CREATE TABLE users (
     name       TEXT NOT NULL,
     -- Argon2id; null until the first one-time link was used, and after a reset.
     password   TEXT,
+    role       TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'approver', 'viewer')),
+    read_to    BIGINT NOT NULL DEFAULT 0,
     removed_at BIGINT,
     created_at BIGINT NOT NULL
 );
+-- sign in by name
 CREATE UNIQUE INDEX users_name ON users (name) WHERE removed_at IS NULL;
+-- list the people of an account
 CREATE INDEX users_account ON users (account_id, seq);
 
--- One-time links to set a password, at most one each, by the hash of their token.
+-- A one-time link to set a password, at most one for each user, by the hash of its token.
 CREATE TABLE user_links (
     user_seq   BIGINT PRIMARY KEY REFERENCES users (seq),
     hash       BLOB NOT NULL UNIQUE,
     expires_at BIGINT NOT NULL
 );
 
--- Sign-ins, by the hash of their token.
+-- A sign-in, by the hash of its token, with the address and the browser it began with.
 CREATE TABLE user_sessions (
     hash         BLOB PRIMARY KEY,
     user_seq     BIGINT NOT NULL REFERENCES users (seq),
+    address      TEXT NOT NULL DEFAULT '',
+    browser      TEXT NOT NULL DEFAULT '',
     expires_at   BIGINT NOT NULL,
     last_used_at BIGINT NOT NULL,
     created_at   BIGINT NOT NULL
 );
+-- list and end the sessions of a user
 CREATE INDEX user_sessions_user ON user_sessions (user_seq);
+-- delete what expired
 CREATE INDEX user_sessions_age ON user_sessions (expires_at);
 
+-- A secret that the dashboard shows once, on the page after the form that made it. Sealed.
+CREATE TABLE session_notes (
+    session_hash BLOB NOT NULL REFERENCES user_sessions (hash) ON DELETE CASCADE,
+    subject      TEXT NOT NULL,
+    sealed       BLOB NOT NULL,
+    expires_at   BIGINT NOT NULL,
+    PRIMARY KEY (session_hash, subject)
+);
+-- delete what expired
+CREATE INDEX session_notes_age ON session_notes (expires_at);
+
+-- An application that registered itself to ask people for access (OAuth, RFC 7591).
+-- approved_at is when a person last approved it.
+CREATE TABLE oauth_clients (
+    id            TEXT PRIMARY KEY,
+    name          TEXT NOT NULL,
+    redirect_uris TEXT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    approved_at   BIGINT
+);
+-- delete those that nobody approved
+CREATE INDEX oauth_clients_waiting ON oauth_clients (created_at) WHERE approved_at IS NULL;
+
+-- A connection of an application. It begins as an authorization code with the rights
+-- that a person chose. When the code is used, it gets an API key with these rights,
+-- and tokens. All codes and tokens are kept as their SHA-256. A refresh token has two
+-- parts: the first stays (family_hash), the second is new each time (refresh_hash).
+CREATE TABLE oauth_grants (
+    seq                INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id         BIGINT NOT NULL REFERENCES accounts (seq),
+    client_id          TEXT NOT NULL REFERENCES oauth_clients (id),
+    redirect_uri       TEXT NOT NULL,
+    resource           TEXT NOT NULL,
+    challenge          TEXT NOT NULL,
+    rights             TEXT NOT NULL,
+    code_hash          BLOB NOT NULL UNIQUE,
+    code_expires_at    BIGINT NOT NULL,
+    key_seq            BIGINT UNIQUE REFERENCES api_keys (seq),
+    family_hash        BLOB UNIQUE,
+    refresh_hash       BLOB,
+    refresh_expires_at BIGINT,
+    access_hash        BLOB UNIQUE,
+    access_expires_at  BIGINT
+);
+-- list the connections of an account
+CREATE INDEX oauth_grants_account ON oauth_grants (account_id, seq);
+-- delete an application without connections
+CREATE INDEX oauth_grants_client ON oauth_grants (client_id);
+
+-- ## Domains
+
+-- A domain that an account asked for. Several accounts may ask for one, one has it.
 CREATE TABLE domains (
     seq           INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id    BIGINT NOT NULL REFERENCES accounts (seq),
@@ -86,13 +203,16 @@ CREATE TABLE domains (
     created_at    BIGINT NOT NULL,
     UNIQUE (account_id, domain)
 );
+-- find the accounts of a domain
 CREATE INDEX domains_name ON domains (domain);
+-- list the domains of an account
 CREATE INDEX domains_account ON domains (account_id, seq);
+-- claim the domains whose records are to be checked
 CREATE INDEX domains_due ON domains (next_check_at) WHERE next_check_at IS NOT NULL;
--- Several accounts may ask for a domain, one has it.
+-- one account has a domain; find it
 CREATE UNIQUE INDEX domains_verified ON domains (domain) WHERE status = 'verified';
 
--- Signing keys. Those without domain_seq are of the installation's own mail domain. A
+-- A signing key. One without domain_seq is of the installation's own mail domain. A
 -- key of an account's domain signs from when it was found published until a
 -- newer one was; it is then shown for some days more.
 CREATE TABLE dkim_keys (
@@ -108,8 +228,13 @@ CREATE TABLE dkim_keys (
     created_at BIGINT NOT NULL,
     UNIQUE (domain, selector)
 );
+-- read the keys of a domain
 CREATE INDEX dkim_keys_domain ON dkim_keys (domain_seq) WHERE domain_seq IS NOT NULL;
 
+-- ## Inboxes
+
+-- A mailbox. Retention: no message before expired_to has content; purged_at is when the
+-- last remains of a deleted inbox went. limits is an object of sending limits.
 CREATE TABLE inboxes (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id     BIGINT NOT NULL REFERENCES accounts (seq),
@@ -122,17 +247,59 @@ CREATE TABLE inboxes (
     status         TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'deleted')),
     retention_days BIGINT NOT NULL CHECK (retention_days BETWEEN 1 AND 30),
     metadata       TEXT NOT NULL,
+    limits         TEXT,
+    aliases        TEXT NOT NULL DEFAULT '[]',
+    catch_all      BOOLEAN NOT NULL DEFAULT false,
     expires_at     BIGINT,
     created_at     BIGINT NOT NULL,
     updated_at     BIGINT NOT NULL,
-    -- Of retention: no message before this time has content, and when the last
-    -- remains of a deleted inbox went.
     expired_to     BIGINT NOT NULL DEFAULT 0,
     purged_at      BIGINT
 );
+-- list the inboxes of an account
 CREATE INDEX inboxes_account ON inboxes (account_id, seq);
+-- go through all that retention may have to do with
 CREATE INDEX inboxes_kept ON inboxes (seq) WHERE purged_at IS NULL;
 
+-- A further address of an inbox: an alias, or "*@domain" of the catch-all inbox of a
+-- domain. The owner is the account of the domain; 0 is the domain of the installation,
+-- which all accounts share.
+CREATE TABLE inbox_addresses (
+    owner     BIGINT NOT NULL,
+    address   TEXT NOT NULL,
+    inbox_seq BIGINT NOT NULL REFERENCES inboxes (seq),
+    PRIMARY KEY (owner, address)
+);
+-- change or remove the addresses of an inbox
+CREATE INDEX inbox_addresses_inbox ON inbox_addresses (inbox_seq);
+
+-- An alias on the shared domain that an inbox had: it stays with the account, so that
+-- mail to it reaches no other one.
+CREATE TABLE freed_addresses (
+    address    TEXT PRIMARY KEY,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq)
+);
+
+-- A rule on who may be written to, and who may write. inbox_seq 0 stands for all inboxes
+-- of the account.
+CREATE TABLE lists (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    inbox_seq  BIGINT NOT NULL,
+    id         TEXT NOT NULL UNIQUE,
+    direction  TEXT NOT NULL CHECK (direction IN ('inbound', 'outbound')),
+    action     TEXT NOT NULL CHECK (action IN ('allow', 'block', 'approve')),
+    pattern    TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    UNIQUE (account_id, inbox_seq, direction, pattern, action)
+);
+-- list the rules of an account
+CREATE INDEX lists_account ON lists (account_id, seq);
+
+-- ## Messages
+
+-- A conversation in an inbox.
 CREATE TABLE threads (
     seq             INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      BIGINT NOT NULL,
@@ -145,10 +312,12 @@ CREATE TABLE threads (
     last_message_at BIGINT NOT NULL,
     created_at      BIGINT NOT NULL
 );
+-- find the thread of a message without references
 CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash, last_message_at);
+-- list the threads of an inbox
 CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at);
 
--- Message-IDs that mail of a thread refers to, of mail that has not come: when
+-- A Message-ID that mail of a thread refers to, of mail that has not come: when
 -- it does, it belongs to that thread.
 CREATE TABLE thread_references (
     inbox_seq   BIGINT NOT NULL,
@@ -157,12 +326,14 @@ CREATE TABLE thread_references (
     thread_seq  BIGINT NOT NULL REFERENCES threads (seq) ON DELETE CASCADE,
     PRIMARY KEY (inbox_seq, header_hash)
 );
+-- merge or delete a thread
 CREATE INDEX thread_references_thread ON thread_references (thread_seq);
 
+-- A message that was received or is to be sent. inbox_seq and thread_seq are null of an
+-- email: it belongs to no inbox, and has a row in emails.
 CREATE TABLE messages (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id     BIGINT NOT NULL,
-    -- Both are null of an email: it belongs to no inbox, and has a row in emails.
     inbox_seq      BIGINT REFERENCES inboxes (seq),
     thread_seq     BIGINT REFERENCES threads (seq),
     id             TEXT NOT NULL UNIQUE,
@@ -182,49 +353,44 @@ CREATE TABLE messages (
     has_link       BOOLEAN NOT NULL,
     tag            TEXT,
     size           BIGINT NOT NULL,
+    -- Whether a limit on reading the message was reached.
+    truncated      BOOLEAN NOT NULL DEFAULT false,
+    -- The key or person who sends it.
+    sent_by        TEXT,
+    -- The address that a received message was sent to.
+    delivered_to   TEXT,
+    -- A received message that waits for release. Its from_email begins with a space, so
+    -- that no query for the address finds it.
+    quarantined    BOOLEAN NOT NULL DEFAULT false,
     created_at     BIGINT NOT NULL,
     sent_at        BIGINT,
     delivered_at   BIGINT,
+    -- When the delivery of an email to its last recipient ended, or the email was
+    -- cancelled. The retention of its content begins then.
+    settled_at     BIGINT,
+    -- When the content was deleted.
     expired_at     BIGINT,
     CHECK ((inbox_seq IS NULL) = (thread_seq IS NULL))
 );
+-- list the messages of an account
 CREATE INDEX messages_account ON messages (account_id, created_at) WHERE inbox_seq IS NOT NULL;
+-- list the messages of an inbox, and ask whether a correspondent has written
 CREATE INDEX messages_inbox ON messages (inbox_seq, created_at, from_email, direction, test_mode) WHERE inbox_seq IS NOT NULL;
+-- list the messages of a thread
 CREATE INDEX messages_thread ON messages (thread_seq, created_at) WHERE thread_seq IS NOT NULL;
-CREATE INDEX messages_email ON messages (created_at) WHERE inbox_seq IS NULL AND expired_at IS NULL;
+-- delete the content of emails by age
+CREATE INDEX messages_email ON messages (coalesce(settled_at, created_at)) WHERE inbox_seq IS NULL AND expired_at IS NULL;
+-- find the message that another one, a report or a complaint refers to
 CREATE INDEX messages_header ON messages (inbox_seq, header_hash);
+-- delete the remains of messages by age
 CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT NULL;
+-- list messages in quarantine, few among those of an account
+CREATE INDEX messages_quarantined ON messages (account_id, created_at) WHERE quarantined;
+-- list sent messages, few among those of an account
+CREATE INDEX messages_out ON messages (account_id, created_at) WHERE direction = 'out' AND inbox_seq IS NOT NULL;
 
--- What an email has beside the message that it is: from_inbox is the inbox whose
--- address it is sent from, if there is one, and due_at is when it is to be queued,
--- as long as it is scheduled.
-CREATE TABLE emails (
-    message_seq  INTEGER PRIMARY KEY REFERENCES messages (seq),
-    account_id   BIGINT NOT NULL,
-    from_inbox   BIGINT,
-    batch_id     TEXT,
-    category     TEXT NOT NULL CHECK (category IN ('transactional', 'marketing')),
-    tags         TEXT NOT NULL,
-    metadata     TEXT NOT NULL,
-    scheduled_at BIGINT,
-    due_at       BIGINT,
-    -- In place of due_at, of one that is held (store/hold.go).
-    held_due     BIGINT,
-    opened_at    BIGINT
-);
-CREATE INDEX emails_account ON emails (account_id, message_seq);
-CREATE INDEX emails_batch ON emails (batch_id) WHERE batch_id IS NOT NULL;
-CREATE INDEX emails_due ON emails (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX emails_held ON emails (held_due) WHERE held_due IS NOT NULL;
-
-CREATE TABLE email_tags (
-    account_id  BIGINT NOT NULL,
-    name        TEXT NOT NULL,
-    value       TEXT NOT NULL,
-    message_seq BIGINT NOT NULL,
-    PRIMARY KEY (account_id, name, value, message_seq)
-) WITHOUT ROWID;
-
+-- The content of a message: its bytes here or in the blob store, and what was read in them.
+-- checksum is of the bytes as they were written (store/internal/checksum).
 CREATE TABLE contents (
     message_seq INTEGER PRIMARY KEY REFERENCES messages (seq),
     raw         BLOB,
@@ -234,10 +400,87 @@ CREATE TABLE contents (
     snippet     TEXT NOT NULL,
     extracted   TEXT,
     auth        TEXT,
-    attachments TEXT NOT NULL
+    attachments TEXT NOT NULL,
+    checksum    BIGINT
 );
+-- ask whether a blob is in use
 CREATE INDEX contents_blob ON contents (blob_key) WHERE blob_key IS NOT NULL;
 
+-- Where a deleted message stood in its inbox, so that a client can still ask for
+-- what came after it (store/deleted.go).
+CREATE TABLE deleted_messages (
+    id         TEXT PRIMARY KEY,
+    inbox_seq  BIGINT NOT NULL,
+    seq        BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL
+);
+-- delete by age
+CREATE INDEX deleted_messages_old ON deleted_messages (deleted_at);
+
+-- A received message that a person has opened in the dashboard, or marked as unread.
+CREATE TABLE message_reads (
+    message_seq BIGINT NOT NULL REFERENCES messages (seq) ON DELETE CASCADE,
+    user_seq    BIGINT NOT NULL REFERENCES users (seq),
+    unread      BOOLEAN NOT NULL DEFAULT false,
+    PRIMARY KEY (message_seq, user_seq)
+);
+-- count and list what a person marked as unread
+CREATE INDEX message_reads_unread ON message_reads (user_seq, message_seq) WHERE unread;
+
+-- A message whose code a helper returned to a key or a person, so that it returns each
+-- only once. Rows older than a day are deleted.
+CREATE TABLE codes_taken (
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    caller     TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (account_id, caller, message_id)
+);
+-- delete by age
+CREATE INDEX codes_taken_age ON codes_taken (created_at);
+
+-- ## Sending
+
+-- What an email has beside the message that it is: from_inbox is the inbox whose
+-- address it is sent from, if there is one, and due_at is when it is to be queued,
+-- as long as it is scheduled. created_by is the key or person who sent it, who is checked
+-- again when it is due.
+CREATE TABLE emails (
+    message_seq  INTEGER PRIMARY KEY REFERENCES messages (seq),
+    account_id   BIGINT NOT NULL,
+    from_inbox   BIGINT,
+    batch_id     TEXT,
+    category     TEXT NOT NULL CHECK (category IN ('transactional', 'marketing')),
+    tags         TEXT NOT NULL,
+    metadata     TEXT NOT NULL,
+    created_by   TEXT,
+    scheduled_at BIGINT,
+    due_at       BIGINT,
+    -- In place of due_at, of one that is held (store/hold.go).
+    held_due     BIGINT,
+    opened_at    BIGINT
+);
+-- list the emails of an account
+CREATE INDEX emails_account ON emails (account_id, message_seq);
+-- list the emails of a batch
+CREATE INDEX emails_batch ON emails (batch_id) WHERE batch_id IS NOT NULL;
+-- queue what is due
+CREATE INDEX emails_due ON emails (due_at) WHERE due_at IS NOT NULL;
+-- release what is held
+CREATE INDEX emails_held ON emails (held_due) WHERE held_due IS NOT NULL;
+
+-- A tag of an email, to list emails by tag.
+CREATE TABLE email_tags (
+    account_id  BIGINT NOT NULL,
+    name        TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    message_seq BIGINT NOT NULL,
+    PRIMARY KEY (account_id, name, value, message_seq)
+) WITHOUT ROWID;
+
+-- A recipient of a sent message, with the state of its delivery. It is due at
+-- next_attempt_at, which while an attempt runs is the end of its lease.
 CREATE TABLE recipients (
     seq             INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      BIGINT NOT NULL,
@@ -259,45 +502,78 @@ CREATE TABLE recipients (
     -- How many opens and clicks were recorded.
     engagements     BIGINT NOT NULL DEFAULT 0,
     -- In place of next_attempt_at, of one that is held (store/hold.go).
-    held_due        BIGINT
+    held_due        BIGINT,
+    -- In place of next_attempt_at, of one whose sender is stopped.
+    stopped_due     BIGINT
 );
+-- read the recipients of a message
 CREATE INDEX recipients_message ON recipients (message_seq);
+-- claim what is due, by domain
 CREATE INDEX recipients_due ON recipients (next_attempt_at, domain) WHERE next_attempt_at IS NOT NULL;
+-- release what is held
 CREATE INDEX recipients_held ON recipients (held_due) WHERE held_due IS NOT NULL;
+-- make due what waited for its sender
+CREATE INDEX recipients_stopped ON recipients (account_id, seq) WHERE stopped_due IS NOT NULL;
 
+-- A message that waits for approval, or did. email_seq is the scheduled email that it
+-- replaces. category, tags and metadata are those of an email that it holds. expires_at is
+-- when it stops waiting, on_expiry what happens then, expiry_by who chose that it is sent.
+-- notice_version is the version that approvers were told about, notice_due until when a
+-- node is telling them.
 CREATE TABLE drafts (
-    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
-    account_id    BIGINT NOT NULL,
-    inbox_seq     BIGINT NOT NULL REFERENCES inboxes (seq),
-    id            TEXT NOT NULL UNIQUE,
-    status        TEXT NOT NULL CHECK (status IN ('pending', 'sent', 'rejected')),
-    kind          TEXT NOT NULL CHECK (kind IN ('new', 'reply', 'forward')),
-    version       BIGINT NOT NULL,
-    test_mode     BOOLEAN NOT NULL,
-    source_id     TEXT,
-    thread_seq    BIGINT,
-    thread_id     TEXT,
-    message_id    TEXT,
-    addresses     TEXT NOT NULL,
-    subject       TEXT NOT NULL,
-    refs          TEXT NOT NULL,
-    created_by    TEXT NOT NULL,
-    decided_by    TEXT,
-    decided_at    BIGINT,
-    reject_reason TEXT,
-    content_at    BIGINT NOT NULL,
-    expired_at    BIGINT,
-    created_at    BIGINT NOT NULL,
-    updated_at    BIGINT NOT NULL
+    seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id     BIGINT NOT NULL,
+    inbox_seq      BIGINT NOT NULL REFERENCES inboxes (seq),
+    id             TEXT NOT NULL UNIQUE,
+    status         TEXT NOT NULL CHECK (status IN ('pending', 'sent', 'rejected')),
+    kind           TEXT NOT NULL CHECK (kind IN ('new', 'reply', 'forward')),
+    version        BIGINT NOT NULL,
+    test_mode      BOOLEAN NOT NULL,
+    source_id      TEXT,
+    thread_seq     BIGINT,
+    thread_id      TEXT,
+    message_id     TEXT,
+    email_seq      BIGINT,
+    addresses      TEXT NOT NULL,
+    subject        TEXT NOT NULL,
+    refs           TEXT NOT NULL,
+    category       TEXT,
+    tags           TEXT,
+    metadata       TEXT,
+    created_by     TEXT NOT NULL,
+    decided_by     TEXT,
+    decided_at     BIGINT,
+    reject_reason  TEXT,
+    expires_at     BIGINT,
+    on_expiry      TEXT NOT NULL DEFAULT 'reject' CHECK (on_expiry IN ('reject', 'send')),
+    expiry_by      TEXT,
+    notice_version BIGINT NOT NULL DEFAULT 0,
+    notice_due     BIGINT,
+    content_at     BIGINT NOT NULL,
+    expired_at     BIGINT,
+    created_at     BIGINT NOT NULL,
+    updated_at     BIGINT NOT NULL
 );
+-- list the drafts of an account
 CREATE INDEX drafts_account ON drafts (account_id, seq);
+-- list the drafts of an inbox
 CREATE INDEX drafts_inbox ON drafts (inbox_seq, seq);
+-- list and count what waits for approval
 CREATE INDEX drafts_pending ON drafts (account_id, seq) WHERE status = 'pending';
+-- delete the forwards of a message with it
 CREATE INDEX drafts_source ON drafts (source_id) WHERE source_id IS NOT NULL;
+-- delete the draft of a message with it
 CREATE INDEX drafts_message ON drafts (message_id) WHERE message_id IS NOT NULL;
+-- delete the content of drafts by age
 CREATE INDEX drafts_kept ON drafts (inbox_seq, content_at) WHERE expired_at IS NULL;
+-- delete the remains of drafts by age
 CREATE INDEX drafts_expired ON drafts (expired_at) WHERE expired_at IS NOT NULL;
+-- end what waited too long
+CREATE INDEX drafts_due ON drafts (expires_at, seq) WHERE status = 'pending' AND expires_at IS NOT NULL;
+-- claim what approvers are to be told about
+CREATE INDEX drafts_to_announce ON drafts (account_id, seq) WHERE status = 'pending' AND (notice_version < version OR notice_due IS NOT NULL);
 
+-- The content of a draft. warnings is what its approver should know.
 CREATE TABLE draft_contents (
     draft_seq   INTEGER PRIMARY KEY REFERENCES drafts (seq),
     text        TEXT NOT NULL,
@@ -305,10 +581,97 @@ CREATE TABLE draft_contents (
     headers     TEXT NOT NULL,
     attachments TEXT NOT NULL,
     files       BLOB,
-    blob_key    TEXT
+    blob_key    TEXT,
+    warnings    TEXT NOT NULL DEFAULT '[]'
 );
+-- ask whether a blob is in use
 CREATE INDEX draft_contents_blob ON draft_contents (blob_key) WHERE blob_key IS NOT NULL;
 
+-- A key, inbox or account with sending limits. Its lock makes the counts exact. total is
+-- the number of recipients that were ever counted.
+CREATE TABLE budgets (
+    scope TEXT PRIMARY KEY,
+    total BIGINT NOT NULL,
+    at    BIGINT NOT NULL
+);
+
+-- A send of the last day. total is the total after the send, so the number of
+-- recipients in a time is the difference of two rows.
+CREATE TABLE budget_sends (
+    scope TEXT NOT NULL,
+    total BIGINT NOT NULL,
+    n     BIGINT NOT NULL,
+    at    BIGINT NOT NULL,
+    PRIMARY KEY (scope, total)
+);
+-- count the sends of a time
+CREATE INDEX budget_sends_at ON budget_sends (scope, at);
+
+-- An address that was written to, by its hash, since the limits on recipients are there.
+CREATE TABLE budget_recipients (
+    scope    TEXT NOT NULL,
+    hash     BIGINT NOT NULL,
+    first_at BIGINT NOT NULL,
+    last_at  BIGINT NOT NULL,
+    PRIMARY KEY (scope, hash)
+);
+-- count new recipients
+CREATE INDEX budget_recipients_first ON budget_recipients (scope, first_at);
+-- count different recipients
+CREATE INDEX budget_recipients_last ON budget_recipients (scope, last_at);
+
+-- A recipient of the last day, with the hash of the normalized text.
+CREATE TABLE budget_texts (
+    scope TEXT NOT NULL,
+    hash  BIGINT NOT NULL,
+    text  BIGINT NOT NULL,
+    at    BIGINT NOT NULL
+);
+-- count what one recipient got
+CREATE INDEX budget_texts_hash ON budget_texts (scope, hash, at);
+-- count who got one text
+CREATE INDEX budget_texts_text ON budget_texts (scope, text, at);
+
+-- What an approved draft counts as, so that an undo can return it: one row for each
+-- budget, and one for each of its recipients that was written to before.
+CREATE TABLE budget_approvals (
+    draft_seq BIGINT NOT NULL,
+    scope     TEXT NOT NULL,
+    at        BIGINT NOT NULL,
+    hash      BIGINT,
+    last_at   BIGINT
+);
+-- undo an approval
+CREATE INDEX budget_approvals_draft ON budget_approvals (draft_seq);
+-- delete by age
+CREATE INDEX budget_approvals_at ON budget_approvals (at);
+
+-- What a person stopped from sending: an account (scope account), an inbox or a key.
+CREATE TABLE stops (
+    account_id BIGINT NOT NULL,
+    scope      TEXT NOT NULL,
+    at         BIGINT NOT NULL,
+    PRIMARY KEY (account_id, scope)
+);
+
+-- An address that gets no more mail from an account. An address whose domain has no mail
+-- server is suppressed for emails only. source is an email, a message or a key.
+CREATE TABLE suppressions (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    id         TEXT NOT NULL UNIQUE,
+    email      TEXT NOT NULL,
+    email_fold TEXT NOT NULL,
+    reason     TEXT NOT NULL CHECK (reason IN ('hard_bounce', 'complaint', 'unsubscribe', 'manual')),
+    category   TEXT NOT NULL CHECK (category IN ('all', 'emails', 'marketing')),
+    source     TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (account_id, email_fold)
+);
+-- list the suppressions of an account
+CREATE INDEX suppressions_account ON suppressions (account_id, seq);
+
+-- A template of emails.
 CREATE TABLE templates (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id BIGINT NOT NULL REFERENCES accounts (seq),
@@ -320,8 +683,10 @@ CREATE TABLE templates (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
+-- list the templates of an account
 CREATE INDEX templates_account ON templates (account_id, seq);
 
+-- Someone whom an account writes emails to.
 CREATE TABLE contacts (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id BIGINT NOT NULL REFERENCES accounts (seq),
@@ -336,23 +701,30 @@ CREATE TABLE contacts (
     updated_at BIGINT NOT NULL,
     UNIQUE (account_id, email_fold)
 );
+-- list the contacts of an account
 CREATE INDEX contacts_account ON contacts (account_id, seq);
 
-CREATE TABLE suppressions (
-    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
-    account_id BIGINT NOT NULL REFERENCES accounts (seq),
-    id         TEXT NOT NULL UNIQUE,
-    email      TEXT NOT NULL,
-    email_fold TEXT NOT NULL,
-    reason     TEXT NOT NULL CHECK (reason IN ('hard_bounce', 'complaint', 'unsubscribe', 'manual')),
-    category   TEXT NOT NULL CHECK (category IN ('all', 'marketing')),
-    -- What put it there: an email, a message or a key.
-    source     TEXT,
-    created_at BIGINT NOT NULL,
-    UNIQUE (account_id, email_fold)
+-- The response to a call with an Idempotency-Key.
+CREATE TABLE idempotency (
+    account_id  BIGINT NOT NULL,
+    operation   TEXT NOT NULL,
+    key         TEXT NOT NULL,
+    body_hash   BLOB NOT NULL,
+    status      BIGINT NOT NULL,
+    kind        TEXT NOT NULL,
+    body        TEXT NOT NULL,
+    resource_id TEXT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (account_id, operation, key)
 );
-CREATE INDEX suppressions_account ON suppressions (account_id, seq);
+-- empty or delete it with its message or draft
+CREATE INDEX idempotency_resource ON idempotency (resource_id);
+-- delete by age
+CREATE INDEX idempotency_age ON idempotency (created_at);
 
+-- ## Events and webhooks
+
+-- What happened, in order: the log that webhooks and streams read.
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id  BIGINT NOT NULL,
@@ -364,11 +736,16 @@ CREATE TABLE events (
     data        TEXT NOT NULL,
     created_at  BIGINT NOT NULL
 );
-CREATE INDEX events_account ON events (account_id); -- and seq, the row's own number
--- Those that name a recipient, to be emptied with their message (store/remove.go).
+-- read the log of an account in order
+CREATE INDEX events_account ON events (account_id); -- and seq, the number of the row
+-- empty those that name a recipient with their message (store/remove.go)
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
--- Signing secrets are sealed. events and inboxes are null for all of them.
+-- An address that events are posted to. Signing secrets are sealed. events and inboxes are
+-- null for all of them. owner_key is the key that created the endpoint and is still
+-- responsible for it, url_by and secret_by the keys that last changed these; null for a
+-- person, and once a key with the scope admin has changed the endpoint. Revoking one of
+-- them turns the endpoint off.
 CREATE TABLE webhook_endpoints (
     seq             INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      BIGINT NOT NULL REFERENCES accounts (seq),
@@ -381,17 +758,23 @@ CREATE TABLE webhook_endpoints (
     secret          BLOB NOT NULL,
     old_secret      BLOB,
     old_until       BIGINT,
+    owner_key       TEXT,
+    url_by          TEXT,
+    secret_by       TEXT,
     failing_since   BIGINT,
     created_at      BIGINT NOT NULL
 );
+-- list the endpoints of an account
 CREATE INDEX webhook_endpoints_account ON webhook_endpoints (account_id, seq);
 
 -- One event for one endpoint. What is pending is due at next_attempt_at, which
--- while an attempt runs is the end of its lease.
+-- while an attempt runs is the end of its lease. The deliveries about one message to one
+-- endpoint are a queue (store/webhook_delivery.go).
 CREATE TABLE webhook_deliveries (
     seq              INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id       BIGINT NOT NULL,
     endpoint_seq     BIGINT NOT NULL,
+    message_seq      BIGINT,
     id               TEXT NOT NULL UNIQUE,
     event_id         TEXT NOT NULL,
     event_type       TEXT NOT NULL,
@@ -410,19 +793,28 @@ CREATE TABLE webhook_deliveries (
     updated_at       BIGINT NOT NULL,
     CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL OR held_due IS NOT NULL))
 );
+-- list the deliveries of an endpoint
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_seq, seq);
+-- claim what is due, by endpoint
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_seq, next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+-- find the first delivery about a message
+CREATE INDEX webhook_deliveries_message ON webhook_deliveries (endpoint_seq, message_seq, seq)
+    WHERE next_attempt_at IS NOT NULL AND message_seq IS NOT NULL;
+-- release what is held
 CREATE INDEX webhook_deliveries_held ON webhook_deliveries (held_due) WHERE held_due IS NOT NULL;
 
--- The full-text index. What it does not hold yet is in search_tail. Words are
--- indexed with the number of a bucket before them: some thousand messages of one
--- account that were indexed one after the other (store/search_index.go).
+-- ## Search
+
+-- A message that the full-text index does not hold yet.
 CREATE TABLE search_tail (
     message_seq INTEGER PRIMARY KEY,
     account_id  BIGINT NOT NULL
 );
+-- search what is not indexed
 CREATE INDEX search_tail_account ON search_tail (account_id, message_seq);
 
+-- Some thousand messages of one account that were indexed one after the other. Words are
+-- indexed with the number of their bucket before them (store/search_index.go).
 CREATE TABLE search_buckets (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id BIGINT NOT NULL,
@@ -430,6 +822,7 @@ CREATE TABLE search_buckets (
     newest     BIGINT NOT NULL,
     messages   BIGINT NOT NULL
 );
+-- search the buckets of an account, newest first
 CREATE INDEX search_buckets_account ON search_buckets (account_id, newest);
 
 -- Who fills the index, and until when without renewing.
@@ -439,24 +832,18 @@ CREATE TABLE search_lease (
 );
 INSERT INTO search_lease (holder, until) VALUES ('', 0);
 
+-- The full-text index. FTS5 merges nothing inside the transactions that index or delete
+-- messages, because one merge can take seconds. The store merges in short steps of its own
+-- (store/search_merge.go). crisismerge bounds the number of segments, should those steps
+-- fail for a long time.
 CREATE VIRTUAL TABLE search_index USING fts5 (
     words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.-'"
 );
+INSERT INTO search_index (search_index, rank) VALUES ('automerge', 0);
+INSERT INTO search_index (search_index, rank) VALUES ('crisismerge', 256);
+INSERT INTO search_index (search_index, rank) VALUES ('deletemerge', 5);
 
-CREATE TABLE idempotency (
-    account_id  BIGINT NOT NULL,
-    operation   TEXT NOT NULL,
-    key         TEXT NOT NULL,
-    body_hash   BLOB NOT NULL,
-    status      BIGINT NOT NULL,
-    kind        TEXT NOT NULL,
-    body        TEXT NOT NULL,
-    resource_id TEXT NOT NULL,
-    created_at  BIGINT NOT NULL,
-    PRIMARY KEY (account_id, operation, key)
-);
-CREATE INDEX idempotency_resource ON idempotency (resource_id);
-CREATE INDEX idempotency_age ON idempotency (created_at);
+-- ## Counts and logs
 
 -- What happened on a UTC day, by its number since 1970. The rows of inbox_seq 0
 -- are of the whole account. Writers that work side by side have a shard each.
@@ -469,29 +856,36 @@ CREATE TABLE daily_counts (
     n          BIGINT NOT NULL,
     PRIMARY KEY (account_id, inbox_seq, day, kind, shard)
 ) WITHOUT ROWID;
+-- delete by age
 CREATE INDEX daily_counts_age ON daily_counts (day);
 
--- One value for the whole installation each.
-CREATE TABLE settings (
-    name  TEXT PRIMARY KEY,
-    value TEXT NOT NULL
+-- A request to the API, without query and body. caller is a key or a user.
+CREATE TABLE api_requests (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id BIGINT NOT NULL,
+    id         TEXT NOT NULL,
+    caller     TEXT NOT NULL,
+    method     TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    status     BIGINT NOT NULL,
+    took_ms    BIGINT NOT NULL,
+    ip         TEXT NOT NULL,
+    one_of     BIGINT NOT NULL,
+    created_at BIGINT NOT NULL
 );
+-- list the requests of an account, of a key or user, and those that failed
+CREATE INDEX api_requests_account ON api_requests (account_id, seq);
+CREATE INDEX api_requests_caller ON api_requests (account_id, caller, seq);
+CREATE INDEX api_requests_failed ON api_requests (account_id, seq) WHERE status >= 400;
 
--- Certificates that were got by ACME, with their keys, the key of the ACME account,
--- and the responses to challenges that are under way. All of it is sealed.
-CREATE TABLE certificates (
-    name       TEXT PRIMARY KEY,
-    sealed     BLOB NOT NULL,
-    updated_at BIGINT NOT NULL
+-- An SMTP session in which the server refused something.
+CREATE TABLE smtp_refusals (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    ip         TEXT NOT NULL,
+    helo       TEXT NOT NULL,
+    mail_from  TEXT NOT NULL,
+    rcpt_to    TEXT NOT NULL,
+    reply      TEXT NOT NULL,
+    refused    BIGINT NOT NULL,
+    created_at BIGINT NOT NULL
 );
-
--- What other domains ask of those who send to them (MTA-STS).
-CREATE TABLE mail_policies (
-    domain     TEXT PRIMARY KEY,
-    policy_id  TEXT NOT NULL,
-    mode       TEXT NOT NULL CHECK (mode IN ('enforce', 'testing', 'none')),
-    mx         TEXT NOT NULL,
-    fetched_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL
-);
-CREATE INDEX mail_policies_age ON mail_policies (expires_at);

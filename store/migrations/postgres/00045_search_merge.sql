@@ -1,3 +1,0 @@
--- +goose Up
--- SQLite alone merges its full-text index.
-SELECT 1;

@@ -1,2 +1,0 @@
--- +goose Up
-CREATE INDEX messages_quarantined ON messages (account_id) WHERE quarantined;

@@ -1,8 +1,0 @@
--- +goose Up
-
--- What the person who approves a draft should know about its content.
-ALTER TABLE draft_contents ADD COLUMN warnings TEXT NOT NULL DEFAULT '[]';
-
--- The From of a draft belongs to it. Drafts had none until now.
-UPDATE drafts SET addresses = json_set(addresses, '$.from',
-    (SELECT json_object('email', i.address, 'name', coalesce(i.display_name, '')) FROM inboxes i WHERE i.seq = drafts.inbox_seq));

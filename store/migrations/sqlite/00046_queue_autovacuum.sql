@@ -1,3 +1,0 @@
--- +goose Up
--- PostgreSQL alone cleans up tables in the background.
-SELECT 1;
