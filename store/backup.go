@@ -164,7 +164,7 @@ const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
 // step, the database is still empty.
 func Load(ctx context.Context, cfg Config, path string, schema int64) error {
 	d := engine.New(cfg.Database, 0)
-	if err := d.Load(ctx, path, strings.TrimSpace(holdAt(schema))+"\n"+signOut); err != nil {
+	if err := d.Load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
 		return fmt.Errorf("load the database from %s: %w", path, err)
 	}
 	_, err := Migrate(ctx, cfg)
@@ -410,7 +410,7 @@ func (s *Store) importRows(ctx context.Context, p Portable, rows iter.Seq2[Row, 
 			return err
 		}
 	}
-	for _, q := range []string{tables.Indexable, holdAt(p.Schema)} {
+	for _, q := range []string{tables.Indexable, hold} {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
 			return s.wrap(err, "import")
 		}
@@ -437,30 +437,14 @@ const hold = `
 		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
 	UPDATE webhook_deliveries SET held_due = CASE WHEN leased THEN created_at ELSE next_attempt_at END, next_attempt_at = NULL,
 		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
-	UPDATE emails SET held_due = due_at, due_at = NULL WHERE due_at IS NOT NULL;`
-
-const (
-	// holdStopped holds what waits for a person to resume sending.
-	holdStopped = `
+	UPDATE emails SET held_due = due_at, due_at = NULL WHERE due_at IS NOT NULL;
 	UPDATE recipients SET held_due = stopped_due, stopped_due = NULL, fence = fence + 1 WHERE status = 'queued' AND stopped_due IS NOT NULL;`
-	// stopsSchema is the first schema with stops.
-	stopsSchema = 53
-)
-
-// holdAt returns the statements that hold what waits in a database with this schema,
-// which may be that of an older version.
-func holdAt(schema int64) string {
-	if schema < stopsSchema {
-		return hold
-	}
-	return hold + holdStopped
-}
 
 // Hold holds all pending messages and webhooks. No node may be serving, because
 // it may still finish what it has claimed.
 func (s *Store) Hold(ctx context.Context) error {
 	return s.inTx(ctx, "hold what waits", func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, holdAt(s.schema))
+		_, err := tx.ExecContext(ctx, hold)
 		return err
 	})
 }

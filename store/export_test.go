@@ -31,9 +31,6 @@ func MigrateWith(ctx context.Context, cfg Config, step func(ctx context.Context,
 	return s.migrate(ctx, goose.NewGoMigration(2, &goose.GoFunc{RunTx: step}, nil))
 }
 
-// HoldAt are the statements that hold what waits in a database with a schema.
-func HoldAt(schema int64) string { return holdAt(schema) }
-
 // MaxAddresses is how many addresses are counted each by itself.
 const MaxAddresses = maxAddresses
 
