@@ -306,27 +306,3 @@ func TestFailedSigningLeavesNoGoroutine(t *testing.T) { //nolint:paralleltest //
 	}
 	goleak.VerifyNone(t, before)
 }
-
-// BenchmarkSign signs with an RSA-2048 and an Ed25519 key.
-func BenchmarkSign(b *testing.B) {
-	w := &world{store: storetest.OpenSQLite(b)}
-	if err := queue.EnsureKeys(b.Context(), w.store, storetest.Domain); err != nil {
-		b.Fatal(err)
-	}
-	signer := queue.NewSigner(w.store, nil)
-	for _, size := range []int{4 << 10, 50 << 10, 1 << 20} {
-		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
-			mail := "From: Ann <ann@in.example>\r\nTo: bob@out.example\r\nSubject: bench\r\nDate: Tue, 2 Jan 2024 03:04:05 +0000\r\n" +
-				"Message-ID: <1@in.example>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\n"
-			const line = "A line of text as people write it in their messages, more or less.\r\n"
-			mail += strings.Repeat(line, (size-len(mail))/len(line))
-			b.SetBytes(int64(len(mail)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := signer.Sign(b.Context(), store.TheInstall, storetest.Domain, strings.NewReader(mail)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
