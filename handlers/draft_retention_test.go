@@ -29,7 +29,8 @@ func TestDraftsExpire(t *testing.T) {
 		s.clock.Add(24*time.Hour - time.Minute)
 		s.maintain(t)
 		s.wantDraft(t, forward, false)
-		s.clock.Add(2 * time.Minute) // two days after the original arrived
+		s.clock.Add(2 * time.Minute)                                                                        // two days after the original arrived
+		s.do(t, http.MethodGet, draftPath(t, forward), "").want(t, http.StatusOK).wantAt(t, "text", "null") // before the work has run
 		s.maintain(t)
 		s.wantDraft(t, forward, true)
 		s.wantDraft(t, fresh, false)

@@ -1,14 +1,12 @@
 package handlers_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -80,19 +78,6 @@ func TestLimitsOfEmails(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The attachments of an email may have 25 MB together, decoded.
-func TestLimitOfAttachmentsOfEmails(t *testing.T) {
-	skiptest.UnderRace(t)
-	t.Parallel()
-	s := newServer(t, storetest.Open(t, storetest.SQLite), storetest.NewClock(begin))
-	file := func(size int) string {
-		return `{"filename":"f","content":"` + base64.StdEncoding.EncodeToString(make([]byte, size)) + `"}`
-	}
-	half := file(25 << 19)
-	s.sendEmail(t, `"attachments":[`+half+`,`+half+`]`).want(t, http.StatusCreated)
-	s.sendEmail(t, `"attachments":[`+half+`,`+half+`,`+file(1)+`]`).wantError(t, http.StatusBadRequest, "invalid_request attachments")
 }
 
 // The free plan allows 3,000 emails per month and 200 per day. A batch that

@@ -176,25 +176,13 @@ func TestScheduledEmail(t *testing.T) {
 			s.do(t, method, path, map[string]string{http.MethodPatch: `{"scheduledAt":"` + after(time.Hour) + `"}`}[method]).
 				want(t, http.StatusConflict).says(t, "error.code", `"not_cancellable"`)
 		}
+		early := "/v1/emails/" + s.sendEmail(t, `"scheduledAt":"`+after(time.Hour)+`"`).want(t, http.StatusCreated).str(t, "id")
+		s.do(t, http.MethodPatch, early, `{"scheduledAt":"`+after(-time.Hour)+`"}`).want(t, http.StatusOK).
+			says(t, "status", `"queued"`).says(t, "scheduled_at", "null")
+		s.do(t, http.MethodPatch, early, `{"scheduledAt":"`+after(time.Hour)+`"}`).want(t, http.StatusConflict).says(t, "error.code", `"not_cancellable"`)
 		now := s.sendEmail(t, `"scheduledAt":"`+after(-time.Hour)+`"`).want(t, http.StatusCreated)
 		now.says(t, "status", `"queued"`).says(t, "scheduled_at", "null")
 		s.do(t, http.MethodDelete, "/v1/emails/"+now.str(t, "id"), "").want(t, http.StatusConflict)
-	})
-}
-
-func TestEmailIdempotency(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		header := func(key string) option { return with("Idempotency-Key", key) }
-		first := s.sendEmail(t, `"idempotencyKey":"k"`).want(t, http.StatusCreated)
-		for _, again := range []response{s.sendEmail(t, `"idempotencyKey":"k"`), s.sendEmail(t, `"idempotencyKey":"k"`, header("k"))} {
-			if again.want(t, http.StatusCreated).str(t, "id") != first.str(t, "id") || again.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("not a repeat: %s", again.body)
-			}
-		}
-		s.sendEmail(t, `"idempotencyKey":"k"`, header("other")).want(t, http.StatusBadRequest).says(t, "error.param", `"idempotencyKey"`)
-		s.sendEmail(t, `"idempotencyKey":"k","html":"x"`).want(t, http.StatusUnprocessableEntity)
-		s.sendEmail(t, `"idempotencyKey":"k"`, as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))).want(t, http.StatusForbidden)
 	})
 }
 
@@ -228,24 +216,6 @@ func TestSendEmailBatch(t *testing.T) {
 		if ids := s.do(t, http.MethodGet, "/v1/emails", "").strs(t, "data", "id"); len(ids) != 2 {
 			t.Errorf("%d emails, want 2", len(ids))
 		}
-	})
-}
-
-// Emails and messages of inboxes count against the monthly limit, except in
-// test mode.
-func TestEmailsCountForTheMonth(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for range 2 {
-			var to []string
-			for i := range 50 {
-				to = append(to, fmt.Sprintf("r%d@out.example", i))
-			}
-			storetest.Email(t, s.store, s.account, to)
-		}
-		s.sendEmail(t, `"bcc":"bob@out.example"`, as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))).
-			want(t, http.StatusCreated).says(t, "test_mode", "true")
-		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).says(t, "emails_this_month.used", "100")
 	})
 }
 

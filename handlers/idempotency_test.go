@@ -81,6 +81,7 @@ func TestIdempotencyKeyInHeaderOrBodyIsOneRequest(t *testing.T) {
 		first := s.do(t, http.MethodPost, path, `{`+fields, with(idempotencyKey, "k")).want(t, http.StatusCreated)
 		s.do(t, http.MethodPost, path, inBody).want(t, http.StatusCreated).wantSame(t, first)
 		s.do(t, http.MethodPost, path, inBody, with(idempotencyKey, "k")).want(t, http.StatusCreated).wantSame(t, first)
+		s.do(t, http.MethodPost, path, inBody, with(idempotencyKey, "other")).wantError(t, http.StatusBadRequest, "invalid_request idempotencyKey")
 	})
 }
 

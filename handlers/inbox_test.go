@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -194,14 +193,6 @@ func TestReservedNames(t *testing.T) {
 	})
 }
 
-func TestDefaultSendPolicyIsConfigured(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).want(t, http.StatusCreated).wantAt(t, "send_policy", `"reply_only"`)
-		s.do(t, http.MethodPost, "/v1/inboxes", `{"send_policy":"open"}`).want(t, http.StatusCreated).wantAt(t, "send_policy", `"open"`)
-	}, func(c *handlers.Config) { c.SendPolicy = store.PolicyReplyOnly })
-}
-
 // Equal random names would make a create call fail, and predictable ones invite
 // spam.
 func TestRandomNamesDiffer(t *testing.T) {
@@ -215,33 +206,6 @@ func TestRandomNamesDiffer(t *testing.T) {
 			}
 			seen[name] = true
 		}
-	})
-}
-
-// Inboxes of other accounts are not found by any operation.
-func TestForeignInboxIsNotFound(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.otherInbox(t)
-		m := s.receive(t, in, "Subject: Secret")
-		path := "/v1/inboxes/" + in.ID
-		for _, tt := range []struct{ method, path, body string }{
-			{"GET", path, ""},
-			{"PATCH", path, `{}`},
-			{"DELETE", path, ""},
-			{"GET", path + "/messages", ""},
-			{"GET", path + "/messages/wait?timeout=1", ""},
-			{"POST", path + "/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`},
-			{"GET", "/v1/messages?inbox_id=" + in.ID, ""},
-			{"GET", "/v1/messages/" + m.ID, ""},
-			{"GET", "/v1/messages/" + m.ID + "/raw", ""},
-			{"POST", "/v1/messages/" + m.ID + "/reply", `{"text":"t"}`},
-			{"POST", "/v1/messages/" + m.ID + "/forward", `{"to":"bob@out.example"}`},
-		} {
-			s.do(t, tt.method, tt.path, tt.body).wantError(t, http.StatusNotFound, notFound(tt.path))
-		}
-		s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
-		s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK).wantAt(t, "data", `[]`)
 	})
 }
 

@@ -223,6 +223,9 @@ func TestAttachmentLimit(t *testing.T) {
 		res := s.do(t, http.MethodPost, path, body(maxAttached-10, 10)).want(t, http.StatusCreated)
 		res.wantAt(t, "attachments.0.size", fmt.Sprint(maxAttached-10))
 		s.do(t, http.MethodPost, path, body(maxAttached-10, 11)).wantError(t, http.StatusBadRequest, "invalid_request attachments")
+		email := func(sizes ...int) string { return strings.Replace(body(sizes...), "{", `{"from":"`+sender+`",`, 1) }
+		s.do(t, http.MethodPost, "/v1/emails", email(maxAttached-10, 10)).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/emails", email(maxAttached-10, 11)).wantError(t, http.StatusBadRequest, "invalid_request attachments")
 		s.do(t, http.MethodPost, path, body(0)).want(t, http.StatusCreated).wantAt(t, "attachments.0.size", `0`)
 		s.do(t, http.MethodPost, "/v1/messages/"+res.str(t, "id")+"/forward", `{"to":"a@b.example","attachments":[{"filename":"f","content":"eA=="}]}`).
 			wantError(t, http.StatusBadRequest, "invalid_request attachments")
@@ -244,16 +247,6 @@ func TestSendNeedsAnActiveInbox(t *testing.T) {
 		} {
 			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
 		}
-	})
-}
-
-func TestTestKeysSendInTestMode(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		key := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
-		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, key).
-			want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
 	})
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/postroom/postroom/store"
 )
 
 const welcome = `{"name":"welcome","subject":"Hello, {{name}}","html":"<p>Hello, {{name}}.</p>","text":"Hello, {{name}}."}`
@@ -130,18 +128,5 @@ func TestDeletedTemplateIsGone(t *testing.T) {
 		if s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
 			t.Error("the deleted template was returned")
 		}
-	})
-}
-
-func TestTemplatesAreOfTheirAccount(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		path := s.newTemplate(t)
-		stranger := as(s.newKey(t, func(k *store.Key) { k.AccountID = s.otherInbox(t).AccountID }))
-		s.do(t, http.MethodGet, path, "", stranger).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodGet, "/v1/templates", "", stranger).want(t, http.StatusOK).wantAt(t, "data", `[]`)
-		reader := as(s.newKey(t, scopes("templates:read")))
-		s.do(t, http.MethodGet, path, "", reader).want(t, http.StatusOK)
-		s.do(t, http.MethodDelete, path, "", reader).wantError(t, http.StatusForbidden, "insufficient_scope")
 	})
 }

@@ -102,6 +102,12 @@ func TestPausedAccount(t *testing.T) {
 		}
 		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).
 			wantText(t, `"sending":{"paused":true,"reason":"a bill is open","paused_at":"2026-09-23T10:00:00.000Z"}`)
+		send := "/v1/inboxes/" + in.ID + "/messages"
+		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
+		if err := s.store.ResumeAccount(t.Context(), u.Account.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
 	})
 }
 

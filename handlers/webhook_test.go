@@ -15,7 +15,6 @@ import (
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/store"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // anyTarget accepts all URLs except those of one host.
@@ -153,38 +152,6 @@ func TestWebhookTestIsListedAsADelivery(t *testing.T) {
 		s.do(t, http.MethodPost, path+"/deliveries/dlv_none/retry", "").want(t, http.StatusNotFound)
 		s.do(t, http.MethodPatch, path, `{"active":false}`).want(t, http.StatusOK)
 		s.do(t, http.MethodPost, path+"/deliveries/"+id+"/retry", "").want(t, http.StatusConflict).wantAt(t, "error.code", `"webhook_disabled"`)
-	})
-}
-
-// Endpoints of a key with inbox_ids get only events of those inboxes. The key
-// neither sees nor changes other endpoints.
-func TestWebhooksOfANarrowKey(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		storetest.Key(t, s.store, s.account, "narrow"+in.ID, func(k *store.Key) {
-			k.InboxIDs = &store.JSON[[]string]{V: []string{in.ID}}
-		})
-		narrow := as(storetest.Secret("narrow" + in.ID))
-		wide := s.newWebhook(t, ``).str(t, "id")
-		own := s.newWebhook(t, ``, narrow).str(t, "id")
-
-		s.do(t, http.MethodGet, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodPatch, "/v1/webhooks/"+wide, `{"url":"https://evil.example/"}`, narrow).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodDelete, "/v1/webhooks/"+wide, "", narrow).wantError(t, http.StatusNotFound, "not_found")
-		list := s.do(t, http.MethodGet, "/v1/webhooks", "", narrow).want(t, http.StatusOK)
-		if got := string(list.body); strings.Contains(got, wide) || !strings.Contains(got, own) {
-			t.Errorf("a narrow key sees %s", got)
-		}
-		storetest.Received(t, s.store, in)
-		other := s.newInbox(t)
-		storetest.Received(t, s.store, other)
-		for id, want := range map[string]int{wide: 2, own: 1} {
-			res := s.do(t, http.MethodGet, "/v1/webhooks/"+id+"/deliveries", "").want(t, http.StatusOK)
-			if got := strings.Count(string(res.body), `"dlv_`); got != want {
-				t.Errorf("%s has %d deliveries, want %d: %s", id, got, want, res.body)
-			}
-		}
 	})
 }
 

@@ -81,25 +81,6 @@ func TestRawIsReadByteForByte(t *testing.T) {
 	})
 }
 
-// Lists leave out the raw bytes when the body is kept beside them.
-func TestListedContentHoldsWhatTheBodyIsReadFrom(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		storetest.Received(t, s, in, func(m *store.NewMessage) { m.Subject = "small" })
-		storetest.Received(t, s, in, func(m *store.NewMessage) {
-			m.Subject, m.Content.Raw = "large", randomBytes(32<<10)
-			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "text"}}
-		})
-		for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq, WithText: true}, 10) {
-			c := m.Content
-			if hasRaw, hasBody := len(c.Raw) > 0, c.Body != nil; hasRaw == hasBody || hasBody != (m.Subject == "large") {
-				t.Errorf("%s: raw %v, body %v", m.Subject, hasRaw, hasBody)
-			}
-		}
-	})
-}
-
 func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines(t) {

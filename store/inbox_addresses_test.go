@@ -154,35 +154,3 @@ func TestNobodyGetsAnAliasThatIsBeingFreed(t *testing.T) {
 		}
 	})
 }
-
-// Aliases of inboxes that were deleted before the account kept them stay with it too. An
-// older program has kept them in the row of the inbox.
-func TestAliasesOfInboxesDeletedEarlierStayWithTheirAccount(t *testing.T) {
-	t.Parallel()
-	eachEngineEmpty(t, func(t *testing.T, cfg store.Config) {
-		if err := store.MigrateTo(t.Context(), cfg, 74); err != nil {
-			t.Fatal(err)
-		}
-		db := openRaw(t, cfg)
-		const inbox = `
-			INSERT INTO inboxes (account_id, id, address, name, domain, send_policy, status, retention_days, metadata, created_at, updated_at, aliases)
-			VALUES (1, $1, $1 || '@' || $2, $1, $2, 'open', $3, 7, '{}', 1, 1, $4)`
-		db.MustExec(`INSERT INTO accounts (seq, id, name, created_at) VALUES (1, 'acc_1', 'n', 1), (2, 'acc_2', 'n', 1)`)
-		db.MustExec(inbox, "gone", storetest.Domain, "deleted", `["lost","orders","moved"]`)
-		db.MustExec(inbox, "plain", storetest.Domain, "deleted", `[]`)
-		db.MustExec(inbox, "there", storetest.Domain, "active", `["used"]`)
-
-		db.MustExec(`INSERT INTO inbox_addresses (owner, address, inbox_seq) SELECT 0, 'moved@' || domain, seq FROM inboxes WHERE id = 'there'`)
-		if _, err := store.Migrate(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
-		s := storetest.OpenConfig(t, cfg)
-		for address, want := range map[string]int64{
-			"lost@" + storetest.Domain: 1, "orders@" + storetest.Domain: 1, "used@" + storetest.Domain: 0, "moved@" + storetest.Domain: 0,
-		} {
-			if got, err := s.FreedBy(t.Context(), address); err != nil || got != want {
-				t.Errorf("%s: account %d %v, want %d", address, got, err, want)
-			}
-		}
-	})
-}

@@ -266,29 +266,3 @@ func TestAStopDoesNotSerializeClaims(t *testing.T) {
 		t.Errorf("claimed %v", cs)
 	}
 }
-
-// Queued mail of keys that descend from a stopped key waits too.
-func TestStopAppliesToDescendants(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		parent := storetest.Key(t, s, in.AccountID, "parent")
-		child := storetest.Key(t, s, in.AccountID, "child", func(k *store.Key) { k.CreatedBy = &parent.ID })
-		grandchild := storetest.Key(t, s, in.AccountID, "grandchild", func(k *store.Key) { k.CreatedBy = &child.ID })
-		for _, k := range []store.Key{child, grandchild} {
-			storetest.Sent(t, s, in, []string{k.Name + "@out.example"}, func(m *store.NewMessage) { m.Senders = []store.Sender{{ID: k.ID}} })
-		}
-		if _, err := s.Stop(t.Context(), in.AccountID, parent.ID); err != nil {
-			t.Fatal(err)
-		}
-		if cs := claim(t, s, 10, time.Minute); len(cs) != 0 {
-			t.Errorf("claimed %d of stopped keys", len(cs))
-		}
-		if _, err := s.Resume(t.Context(), in.AccountID, parent.ID); err != nil {
-			t.Fatal(err)
-		}
-		if cs := claim(t, s, 10, time.Minute); len(cs) != 2 {
-			t.Errorf("claimed %d after resuming, want 2", len(cs))
-		}
-	})
-}
