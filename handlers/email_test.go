@@ -98,21 +98,16 @@ func TestEmailsThatAreRefused(t *testing.T) {
 			body, param, code string
 			status            int
 		}{
-			"nothing to say":       {`"from":"` + sender + `","to":"a@b.example"`, "text", "content_required", 400},
-			"empty text":           {`"from":"` + sender + `","to":"a@b.example","text":""`, "text", "content_required", 400},
-			"no recipient":         {`"from":"` + sender + `","to":[],"text":"t"`, "to", "invalid_request", 400},
-			"a bad recipient":      {`"from":"` + sender + `","to":["a@b.example","a b"],"text":"t"`, "to[1]", "invalid_request", 400},
-			"51 recipients":        {`"from":"` + sender + `","to":["a@b.example"` + strings.Repeat(`,"a@b.example"`, 50) + `],"text":"t"`, "to", "invalid_request", 400},
-			"a bad reply address":  {`"from":"` + sender + `","to":"a@b.example","replyTo":"x@","text":"t"`, "replyTo", "invalid_request", 400},
-			"another domain":       {`"from":"x@example.net","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
-			"a domain below":       {`"from":"x@sub.` + mailDomain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
-			"another's inbox":      {`"from":"` + strings.ToUpper(other.Name) + `+x@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
-			"an unknown template":  {`"from":"` + sender + `","to":"a@b.example","template":"tmpl_none"`, "template", "invalid_request", 400},
-			"an inbox in quotes":   {`"from":"\"` + other.Name + `\"@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "invalid_request", 400},
-			"31 days ahead":        {`"from":"` + sender + `","to":"a@b.example","text":"t","scheduledAt":"` + after(31*24*time.Hour) + `"`, "scheduledAt", "invalid_request", 400},
-			"much metadata":        {`"from":"` + sender + `","to":"a@b.example","text":"t","metadata":{"x":"` + strings.Repeat("y", 4<<10) + `"}`, "metadata", "invalid_request", 400},
-			"a bad media type":     {`"from":"` + sender + `","to":"a@b.example","text":"t","attachments":[{"filename":"a","content":"eA==","contentType":"x"}]`, "attachments[0].contentType", "invalid_request", 400},
-			"a file of no content": {`"from":"` + sender + `","to":"a@b.example","text":"t","attachments":[{"filename":"a","content":null}]`, "attachments[0].content", "invalid_request", 400},
+			"nothing to say":      {`"from":"` + sender + `","to":"a@b.example"`, "text", "content_required", 400},
+			"empty text":          {`"from":"` + sender + `","to":"a@b.example","text":""`, "text", "content_required", 400},
+			"another domain":      {`"from":"x@example.net","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"a domain below":      {`"from":"x@sub.` + mailDomain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"another's inbox":     {`"from":"` + strings.ToUpper(other.Name) + `+x@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"an unknown template": {`"from":"` + sender + `","to":"a@b.example","template":"tmpl_none"`, "template", "invalid_request", 400},
+			"an inbox in quotes":  {`"from":"\"` + other.Name + `\"@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "invalid_request", 400},
+			"31 days ahead":       {`"from":"` + sender + `","to":"a@b.example","text":"t","scheduledAt":"` + after(31*24*time.Hour) + `"`, "scheduledAt", "invalid_request", 400},
+			"a ms over 30 days":   {`"from":"` + sender + `","to":"a@b.example","text":"t","scheduledAt":"` + after(30*24*time.Hour+time.Millisecond) + `"`, "scheduledAt", "invalid_request", 400},
+			"much metadata":       {`"from":"` + sender + `","to":"a@b.example","text":"t","metadata":{"x":"` + strings.Repeat("y", 4<<10) + `"}`, "metadata", "invalid_request", 400},
 		} {
 			res := s.do(t, http.MethodPost, "/v1/emails", `{"subject":"s",`+tt.body+`}`, brokenIf(tt.status))
 			if res.status != tt.status || res.str(t, "error.code") != tt.code || res.str(t, "error.param") != tt.param {

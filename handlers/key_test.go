@@ -39,7 +39,6 @@ func TestCreateKey(t *testing.T) {
 			{"some inboxes", `{"name":"n","inbox_ids":["` + in.ID + `"]}`, "inbox_ids", `["` + in.ID + `"]`},
 			{"for ever is null", `{"name":"n","expires_at":null}`, "expires_at", `null`},
 			{"for a day", `{"name":"n","expires_at":"` + after(24*time.Hour) + `"}`, "expires_at", `"` + after(24*time.Hour) + `"`},
-			{"a name of 100 characters", `{"name":"` + strings.Repeat("ä", 100) + `"}`, "last_used_at", `null`},
 		}
 		for _, door := range doors {
 			for _, tt := range tests {
@@ -87,22 +86,13 @@ func TestCreateKeyRefuses(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in, other := s.newInbox(t), s.otherInbox(t)
 		tests := []struct{ name, body, want string }{
-			{"no name", `{}`, "invalid_request name"},
-			{"an empty name", `{"name":""}`, "invalid_request name"},
-			{"a name of 101 characters", `{"name":"` + strings.Repeat("a", 101) + `"}`, "invalid_request name"},
 			{"a line break in the name", `{"name":"a\nb"}`, "invalid_request name"},
-			{"an unknown mode", `{"name":"n","mode":"dead"}`, "invalid_request mode"},
 			{"a restricted key without scopes", `{"name":"n","mode":"restricted"}`, "invalid_request scopes"},
-			{"no scope at all", `{"name":"n","scopes":[]}`, "invalid_request scopes"},
-			{"an unknown scope", `{"name":"n","scopes":["emails:delete"]}`, "invalid_request scopes[0]"},
-			{"a scope in capitals", `{"name":"n","scopes":["Read"]}`, "invalid_request scopes[0]"},
 			{"an address without its length", `{"name":"n","allowed_ips":["203.0.113.0/24","203.0.113.7"]}`, "invalid_request allowed_ips[1]"},
 			{"no address", `{"name":"n","allowed_ips":["home/8"]}`, "invalid_request allowed_ips[0]"},
 			{"a block that is too long", `{"name":"n","allowed_ips":["203.0.113.0/33"]}`, "invalid_request allowed_ips[0]"},
 			{"an inbox of another account", `{"name":"n","inbox_ids":["` + in.ID + `","` + other.ID + `"]}`, "invalid_request inbox_ids[1]"},
-			{"no inbox at all", `{"name":"n","inbox_ids":[]}`, "invalid_request inbox_ids"},
 			{"an expiry in the past", `{"name":"n","expires_at":"2020-01-01T00:00:00Z"}`, "invalid_request expires_at"},
-			{"a secret of one's own", `{"name":"n","key":"sk_live_mine"}`, "invalid_request key"},
 		}
 		for _, door := range doors {
 			for _, tt := range tests {

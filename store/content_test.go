@@ -42,45 +42,6 @@ func readRaw(t *testing.T, s *store.Store, m store.Message) []byte {
 	return b
 }
 
-func TestRawIsReadByteForByte(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		for name, raw := range map[string][]byte{
-			"empty": {},
-			"every byte": func() []byte {
-				b := make([]byte, 256)
-				for i := range b {
-					b[i] = byte(i)
-				}
-				return b
-			}(),
-			"4 KB":   randomBytes(4 << 10),
-			"in row": randomBytes(store.RawInRow),
-		} {
-			m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.Raw = raw })
-			if got := readRaw(t, s, m); !bytes.Equal(got, raw) {
-				t.Errorf("%s: %d bytes came back, not the %d stored", name, len(got), len(raw))
-			}
-		}
-		large := randomBytes(3 << 20)
-		key, _, err := s.PutBlob(t.Context(), bytes.NewReader(large), int64(len(large)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := storetest.Received(t, s, in, func(m *store.NewMessage) {
-			m.Content.BlobKey, m.Size = &key, int64(len(large))
-			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "large"}}
-		})
-		if got := readRaw(t, s, m); !bytes.Equal(got, large) {
-			t.Errorf("%d bytes came back from the blob folder, not the %d stored", len(got), len(large))
-		}
-		if _, err := s.Raw(t.Context(), m.Seq+1); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("raw of no message: got %v, want ErrNotFound", err)
-		}
-	})
-}
-
 func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines(t) {

@@ -140,33 +140,6 @@ func wantRecipient(t *testing.T, s *store.Store, e store.Email, want store.Recip
 	}
 }
 
-// An open after a complaint does not move the status, but its time is recorded, once.
-func TestOpenAfterAComplaint(t *testing.T) {
-	t.Parallel()
-	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		e := storetest.Email(t, s, storetest.Account(t, s).Seq, []string{"Ann@out.example"})
-		r := attempted(t, s, store.RecipientDelivered)
-		for _, report := range []struct {
-			status store.RecipientStatus
-			bot    bool
-		}{{store.RecipientComplained, false}, {store.RecipientOpened, true}, {store.RecipientOpened, false}, {store.RecipientClicked, false}} {
-			clock.Add(time.Minute)
-			r.Status, r.Bot = report.status, report.bot
-			if err := s.RecordReport(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := s.Email(t.Context(), e.AccountID, nil, e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := store.NewTime(clock.Now().Add(-time.Minute))
-		if got.Status != store.MessageComplained || got.OpenedAt == nil || !got.OpenedAt.Equal(want.Time) {
-			t.Errorf("the email is %s, and opened at %v, want %v", got.Status, got.OpenedAt, want)
-		}
-	})
-}
-
 // The number of reported opens of a message is limited.
 func TestOpensAreBounded(t *testing.T) {
 	t.Parallel()

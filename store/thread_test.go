@@ -100,29 +100,6 @@ func TestThreadOfAMail(t *testing.T) {
 	}
 }
 
-func TestThreadOfTheReplyBeatsThatOfTheReferencesAndTheNewestReferenceWins(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		open := func(id string) store.Message {
-			return storetest.Received(t, s, in, threadMail{id: id, subject: id}.edit)
-		}
-		a, b, c := open("<a@x>"), open("<b@x>"), open("<c@x>")
-		for _, tt := range []struct {
-			m    threadMail
-			want store.Message
-		}{
-			{threadMail{reply: "<a@x>", refs: []string{"<b@x>", "<c@x>"}}, a},
-			{threadMail{reply: "<unknown@x>", refs: []string{"<a@x>", "<b@x>", "<c@x>"}}, c},
-			{threadMail{refs: []string{"<c@x>", "<b@x>", "<unknown@x>"}}, b},
-		} {
-			if got := storetest.Received(t, s, in, tt.m.edit); got.ThreadID != tt.want.ThreadID {
-				t.Errorf("%+v is in thread %s, want that of %s", tt.m, got.ThreadID, tt.want.HeaderID)
-			}
-		}
-	})
-}
-
 func TestSubjectTiesForFourteenDaysAfterTheLastMail(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines(t) {
