@@ -61,24 +61,6 @@ func TestSendDraft(t *testing.T) {
 	})
 }
 
-func TestSendDraftOfVersion(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		d := s.newDraft(t, in, plainSend)
-		path := draftPath(t, d, "/send")
-		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Edited."}`).want(t, http.StatusOK)
-		s.do(t, http.MethodPost, path, `{"version":1}`).wantError(t, http.StatusConflict, "draft_changed")
-		s.do(t, http.MethodPost, path, `{"version":3}`).wantError(t, http.StatusConflict, "draft_changed")
-		for body, want := range map[string]string{
-			`{"version":0}`: "invalid_request version", `{"version":"2"}`: "invalid_request version", `{"text":"t"}`: "invalid_request text",
-		} {
-			s.do(t, http.MethodPost, path, body, broken).wantError(t, http.StatusBadRequest, want)
-		}
-		s.do(t, http.MethodPost, path, `{"version":2}`).want(t, http.StatusCreated).wantAt(t, "text", `"Edited."`)
-	})
-}
-
 func TestRejectDraft(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -131,45 +113,6 @@ func TestRefusedDraftStaysPending(t *testing.T) {
 		refused("insufficient_scope", as(s.newKey(t, scopes("send"))))
 		s.clock.Add(store.ThreadSendsWindow)
 		s.do(t, http.MethodPost, send, "").want(t, http.StatusCreated)
-	})
-}
-
-func TestDraftsBelongToTheirInboxes(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		d := s.newDraft(t, in, plainSend)
-		narrow := as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))
-		none := as(s.newKey(t, onlyInboxes()))
-		mine := s.account
-		s.account = s.otherInbox(t).AccountID
-		theirs := as(s.newKey(t))
-		s.account = mine
-
-		calls := func(want int, opts ...option) {
-			t.Helper()
-			for _, call := range []struct{ method, what, body string }{
-				{http.MethodGet, "", ``}, {http.MethodPatch, "", `{"text":"t"}`}, {http.MethodPost, "/send", ``}, {http.MethodPost, "/reject", ``},
-			} {
-				s.do(t, call.method, draftPath(t, d, call.what), call.body, opts...).wantError(t, want, "not_found")
-			}
-		}
-		for _, other := range []option{narrow, none, theirs} {
-			calls(http.StatusNotFound, other)
-			if ids := s.pages(t, "/v1/drafts", other); len(ids) != 0 {
-				t.Errorf("sees the drafts %v", ids)
-			}
-		}
-		s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, d)
-
-		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
-		calls(http.StatusNotFound)
-		if ids := s.pages(t, "/v1/drafts?status=pending"); len(ids) != 0 {
-			t.Errorf("the queue has drafts of a deleted inbox: %v", ids)
-		}
-		if n := s.outbound(t); n != 0 {
-			t.Errorf("%d messages were sent", n)
-		}
 	})
 }
 

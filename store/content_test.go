@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -82,30 +81,6 @@ func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 				t.Errorf("the temporary file: %v", err)
 			}
 		})
-	}
-}
-
-func TestBlobsArePutByManyAtOnce(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	var callers sync.WaitGroup
-	keys := make([]string, 64)
-	for i := range keys {
-		callers.Go(func() {
-			key, _, err := s.PutBlob(t.Context(), bytes.NewReader([]byte{byte(i)}), 1) //nolint:gosec // of 64
-			if err != nil {
-				t.Error(err)
-			}
-			keys[i] = key
-		})
-	}
-	callers.Wait()
-	in := storetest.Inbox(t, s)
-	for i, key := range keys {
-		m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 1 })
-		if got := readRaw(t, s, m); !bytes.Equal(got, []byte{byte(i)}) {
-			t.Fatalf("blob %d reads %v", i, got)
-		}
 	}
 }
 

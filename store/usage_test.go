@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -45,69 +43,6 @@ func usage(t *testing.T, s *store.Store, accountID int64) store.Usage {
 		t.Fatal(err)
 	}
 	return u
-}
-
-func TestStatsCountEventsOnTheirDay(t *testing.T) {
-	t.Parallel()
-	clock := func() *storetest.Clock { return storetest.NewClock(noon) }
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		c := clock()
-		cfg.Now = c.Now
-		s := storetest.OpenConfig(t, cfg)
-		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		beside := storetest.Inbox(t, s, func(i *store.Inbox) { i.AccountID = in.AccountID })
-		test := func(m *store.NewMessage) { m.TestMode = true }
-
-		storetest.Received(t, s, in)
-		storetest.Received(t, s, in, test)
-		storetest.Received(t, s, beside)
-		storetest.Received(t, s, other)
-		outcomes := map[string]store.RecipientStatus{
-			"sent@out.example": store.RecipientSent, "delivered@out.example": store.RecipientDelivered,
-			"bounced@out.example": store.RecipientBounced, "failed@out.example": store.RecipientFailed,
-		}
-		var to []string
-		for email := range outcomes {
-			to = append(to, email)
-		}
-		storetest.Sent(t, s, in, to)
-		storetest.Sent(t, s, in, to, test)
-		c.Add(24 * time.Hour)
-		for _, d := range claim(t, s, 100, time.Minute) {
-			record(t, s, d, outcomes[d.Email])
-		}
-
-		days, err := s.Stats(t.Context(), in.AccountID, nil, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		day := func(n int) time.Time { return noon.Truncate(24*time.Hour).AddDate(0, 0, n) }
-		want := []store.Day{
-			{Date: day(-1)},
-			{Date: day(0), Counts: store.Counts{Received: 2}},
-			{Date: day(1), Counts: store.Counts{Sent: 2, Delivered: 1, Bounced: 1, Failed: 1}},
-		}
-		if diff := cmp.Diff(want, days); diff != "" {
-			t.Error(diff)
-		}
-		if got, want := today(t, s, in.AccountID, in.Seq), want[2].Counts; got != want {
-			t.Errorf("the inbox has %+v, want %+v", got, want)
-		}
-		if got := today(t, s, in.AccountID, beside.Seq); got != (store.Counts{}) {
-			t.Errorf("an inbox that sent nothing has %+v", got)
-		}
-		u := usage(t, s, in.AccountID)
-		if u.Today != 0 || u.Month != 4 || u.Account.Inboxes != 2 {
-			t.Errorf("used %d today, %d this month and %d inboxes, want 0, 4 and 2", u.Today, u.Month, u.Account.Inboxes)
-		}
-		if !u.DayEnds.Equal(day(2)) || !u.MonthEnds.Equal(time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)) {
-			t.Errorf("the day ends at %v and the month at %v", u.DayEnds, u.MonthEnds)
-		}
-		c.Add(91 * 24 * time.Hour)
-		if n, err := s.SweepCounts(t.Context()); err != nil || n == 0 {
-			t.Errorf("swept %d counts: %v", n, err)
-		}
-	})
 }
 
 // Many callers at once get exactly what the plan has, and not one recipient

@@ -111,51 +111,6 @@ func TestOurOwnRefusalsDoNotPauseAnAccount(t *testing.T) {
 	}, storetest.WithConfig(func(c *store.Config) { c.AutoPause = true }))
 }
 
-// A server that offers STARTTLS and cannot do it gets the mail in the clear,
-// over a second connection to the same address.
-func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
-	tests := []struct {
-		name    string
-		replies map[string]string
-		hellos  int
-	}{
-		{"the handshake fails", map[string]string{"STARTTLS": "220 go ahead", "\x16": smtptest.Close}, 2},
-		{"the server hangs up", map[string]string{"STARTTLS": "220 go ahead\n550 surprise"}, 2},
-		{"the server refuses", map[string]string{"STARTTLS": "454 4.7.0 TLS not available"}, 1},
-	}
-	inSQLite(t, func(t *testing.T, w *world) {
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				l := smtptest.Listen(t, "127.0.0.1")[0]
-				var hellos, messages atomic.Int64
-				tt.replies["EHLO"] = "250-mx.test\n250 STARTTLS"
-				scripted := smtptest.Replies(tt.replies)
-				smtptest.Script{Banner: "220 hello", Reply: func(line string) string {
-					switch {
-					case strings.HasPrefix(line, "EHLO"):
-						hellos.Add(1)
-					case strings.Contains(line, "Subject:"):
-						messages.Add(1)
-					case strings.HasPrefix(line, "\x16"): // the handshake
-						return smtptest.Close
-					}
-					return scripted(line)
-				}}.Serve(t, l)
-				q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
-					func(c *queue.Config) { c.Timeouts.Command = 2 * time.Second })
-				m := w.send(t, "bob@out.example")
-
-				round(t, q, 1)
-
-				w.wantRecipient(t, m, store.RecipientDelivered, "250")
-				if int(hellos.Load()) != tt.hellos || messages.Load() != 1 {
-					t.Errorf("%d EHLOs and %d messages, want %d and 1", hellos.Load(), messages.Load(), tt.hellos)
-				}
-			})
-		}
-	})
-}
-
 // Each recipient gets the reply that was meant for it. The accepted recipients
 // share one transaction.
 func TestEachRecipientHasItsOwnReply(t *testing.T) {
