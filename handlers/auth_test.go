@@ -13,7 +13,7 @@ import (
 )
 
 // H1: all wrong keys get the same response, even those that share a prefix with
-// a valid key. TestTimeDoesNotTellAKey compares the times.
+// a valid key.
 func TestWrongKeysGetTheSameResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
