@@ -295,20 +295,6 @@ func TestEqualCallsAtTheLimitOfThePlan(t *testing.T) {
 	}, planned(store.Plan{Inboxes: 2, Daily: 1})...)
 }
 
-// H13: a key has at most 255 characters.
-func TestIdempotencyKeyOfAnyLength(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for _, call := range s.onceable(t) {
-			long := with(idempotencyKey, strings.Repeat("k", 255))
-			first := s.do(t, http.MethodPost, call.path, call.body, long).want(t, http.StatusCreated)
-			s.do(t, http.MethodPost, call.path, call.body, long).want(t, http.StatusCreated).wantSame(t, first)
-			s.do(t, http.MethodPost, call.path, call.body, with(idempotencyKey, strings.Repeat("k", 256)), broken).
-				wantError(t, http.StatusBadRequest, "invalid_request "+idempotencyKey)
-		}
-	})
-}
-
 // atOnce makes n equal calls with one idempotency key, using the nodes in turn.
 // It returns the ids in the responses and the number of calls that were asked
 // to retry.

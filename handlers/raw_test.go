@@ -2,12 +2,9 @@ package handlers_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"net"
 	"net/http"
 	netsmtp "net/smtp"
 	"net/textproto"
@@ -17,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/postroom/postroom/smtp/inbound"
 )
 
 // M11: every message received over SMTP can be downloaded byte for byte: the
@@ -32,8 +27,7 @@ func TestRawMessageIsByteEqual(t *testing.T) {
 	}
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		mx := s.mx(t)
-		taken := mx.sendAll(t, in.Name, messages)
+		taken := sendAll(t, s.smtp(t, nil), in.Name, messages)
 		ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
 		if len(ids) != len(taken) {
 			t.Errorf("%d messages received, %d accepted", len(ids), len(taken))
@@ -86,48 +80,17 @@ func fixtures(t *testing.T, folder string) (messages []rawMail) {
 	return messages
 }
 
-// mailServer is an SMTP receiver for the store of a server.
-type mailServer struct{ addr string }
-
-func (s *server) mx(t *testing.T) mailServer {
-	t.Helper()
-	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := inbound.NewServer(inbound.ServerConfig{
-		Receiver: receiver, Hostname: "mx.mail.example", MaxSize: 25 << 20, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := srv.Shutdown(ctx); err != nil {
-			t.Errorf("shut the SMTP server down: %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("serve SMTP: %v", err)
-		}
-	})
-	return mailServer{listener.Addr().String()}
-}
-
 // sendAll sends the messages to the inbox, each with its number as the tag, and
 // returns the accepted ones.
-func (s mailServer) sendAll(t *testing.T, inbox string, messages []rawMail) (taken []rawMail) {
+func sendAll(t *testing.T, addr, inbox string, messages []rawMail) (taken []rawMail) {
 	t.Helper()
 	for i, m := range messages {
 		m.tag = fmt.Sprint(i)
-		err := netsmtp.SendMail(s.addr, nil, "a@out.example", []string{inbox + "+" + m.tag + "@" + mailDomain}, m.raw)
+		err := netsmtp.SendMail(addr, nil, "a@out.example", []string{inbox + "+" + m.tag + "@" + mailDomain}, m.raw)
 		switch refused := (*textproto.Error)(nil); {
 		case err == nil:
 			taken = append(taken, m)
-		case errors.As(err, &refused) && refused.Code/100 == 5 && (bytes.IndexByte(m.raw, 0) >= 0 || longestLine(m.raw) > 64<<10):
+		case errors.As(err, &refused) && refused.Code/100 == 5 && unfit(m.raw):
 		default:
 			t.Errorf("%s: %v", m.name, err)
 		}
@@ -135,11 +98,14 @@ func (s mailServer) sendAll(t *testing.T, inbox string, messages []rawMail) (tak
 	return taken
 }
 
-func longestLine(raw []byte) (longest int) {
+// unfit reports whether the server refuses a message: for a NUL, for a line over 64 KB, or for
+// its size.
+func unfit(raw []byte) bool {
+	longest := 0
 	for line := range bytes.Lines(raw) {
 		longest = max(longest, len(line))
 	}
-	return longest
+	return bytes.IndexByte(raw, 0) >= 0 || longest > 64<<10 || len(raw) > 1<<20
 }
 
 // byTag returns the ids of the listed messages by tag.

@@ -98,29 +98,3 @@ func TestPreviewTemplate(t *testing.T) {
 		}
 	})
 }
-
-func TestDeletedTemplateIsGone(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		once := with("Idempotency-Key", "k")
-		first := s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated)
-		again := s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated)
-		first.wantSame(t, again)
-		narrow := as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))
-		s.do(t, http.MethodPost, "/v1/templates", welcome, once, narrow).wantError(t, http.StatusForbidden, "insufficient_scope")
-
-		path := "/v1/templates/" + first.str(t, "id")
-		s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK).wantAt(t, "deleted", `true`)
-		s.do(t, http.MethodGet, path, "").wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodPatch, path, `{}`).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodPut, path, welcome).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodPost, path+"/preview", `{}`).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodDelete, path, "").wantError(t, http.StatusNotFound, "not_found")
-		if _, err := s.store.CachedResponse(t.Context(), s.account, "POST /v1/templates", "k"); err == nil {
-			t.Error("the cached response remains")
-		}
-		if s.do(t, http.MethodPost, "/v1/templates", welcome, once).want(t, http.StatusCreated).str(t, "id") == first.str(t, "id") {
-			t.Error("the deleted template was returned")
-		}
-	})
-}
