@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -233,5 +234,26 @@ func TestTestKeysLeaveLiveDraftsAlone(t *testing.T) {
 			s.do(t, http.MethodPatch, draftPath(t, simulated), `{"text":"t"}`, decide).want(t, http.StatusOK)
 			s.do(t, http.MethodPost, draftPath(t, simulated, "/send"), "", decide).want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
 		}
+	})
+}
+
+// A live draft of an earlier version that answers a simulated message is not sent.
+func TestOldDraftOfASimulatedMessageIsNotSent(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ceo@corp.example"}`).want(t, http.StatusCreated).str(t, "id")
+		d, err := s.store.CreateDraft(t.Context(), store.NewDraft{Draft: store.Draft{
+			AccountID: s.account, InboxID: in.ID, Kind: store.DraftReply, SourceID: &made, CreatedBy: "key_1",
+			Addresses: store.JSON[mail.Addresses]{V: mail.Addresses{To: []mail.Address{{Email: "eve@out.example"}}}}, Content: &store.DraftContent{Text: "t"},
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/send", "").wantError(t, http.StatusConflict, "test_mode_mismatch")
+		if n := s.outbound(t); n != 0 {
+			t.Errorf("%d messages were sent", n)
+		}
+		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/reject", "").want(t, http.StatusOK)
 	})
 }

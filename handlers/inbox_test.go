@@ -175,7 +175,7 @@ func TestListInboxes(t *testing.T) {
 		for range 5 {
 			want = append([]string{s.newInbox(t).ID}, want...)
 		}
-		s.otherInbox(t)
+		foreign := s.otherInbox(t)
 
 		res := s.do(t, http.MethodGet, "/v1/inboxes", "").want(t, http.StatusOK)
 		if d := cmp.Diff(want, res.strs(t, "data", "id")); d != "" {
@@ -189,6 +189,21 @@ func TestListInboxes(t *testing.T) {
 			t.Errorf("in pages: -want +got:\n%s", d)
 		}
 		s.do(t, http.MethodGet, "/v1/inboxes?limit=5", "").want(t, http.StatusOK).wantAt(t, "has_more", `false`)
+
+		in := s.newInbox(t, func(in *store.Inbox) { in.Aliases.V = []string{"helpdesk"} })
+		all, narrow := append([]string{in.ID}, want...), as(s.newKey(t, onlyInboxes(want[0])))
+		for query, want := range map[string][]string{
+			"address=" + in.Address: {in.ID}, "address=" + strings.ToUpper(in.Address): {in.ID}, "address=helpdesk@" + mailDomain: {in.ID},
+			"address=" + foreign.Address: nil, "address=%25@" + mailDomain: nil,
+			"id_prefix=" + in.ID: {in.ID}, "id_prefix=ibx_": all, "id_prefix=ibx%25": nil,
+		} {
+			if d := cmp.Diff(want, s.pages(t, "/v1/inboxes?limit=10&"+query)); d != "" {
+				t.Errorf("%s: -want +got:\n%s", query, d)
+			}
+		}
+		if got := s.pages(t, "/v1/inboxes?id_prefix="+in.ID, narrow); len(got) != 0 {
+			t.Errorf("a key of another inbox finds %v", got)
+		}
 	})
 }
 

@@ -63,7 +63,12 @@ func TestEntriesThatAllowRefuseOthers(t *testing.T) {
 		send := func(to string) response {
 			return s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"`+to+`","subject":"s","text":"t"}`)
 		}
-		s.addEntry(t, in, "outbound block *@blocked.example").want(t, http.StatusCreated)
+		block := s.addEntry(t, in, "outbound block *@blocked.example").want(t, http.StatusCreated)
+		s.addEntry(t, s.newInbox(t), "outbound block *@other.example").want(t, http.StatusCreated)
+		bound := as(s.newKey(t, scopes("read"), onlyInboxes(in.ID)))
+		if got := s.pages(t, "/v1/lists?limit=1", bound); len(got) != 1 || got[0] != block.str(t, "id") {
+			t.Errorf("a key of the inbox sees the entries %v", got)
+		}
 		allow := s.addEntry(t, in, "outbound allow boss@blocked.example").want(t, http.StatusCreated)
 		send("boss@blocked.example").want(t, http.StatusCreated)
 		send("b@free.example").wantError(t, http.StatusForbidden, "recipient_blocked to[0]")

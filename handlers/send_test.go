@@ -242,19 +242,6 @@ func TestSendNeedsAnActiveInbox(t *testing.T) {
 	})
 }
 
-// A send returns an error if the store is closed.
-func TestSendWithoutStore(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		if err := s.store.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`).
-			wantError(t, http.StatusServiceUnavailable, "unavailable")
-	})
-}
-
 // A text reads back unchanged, with and without a final line break, in any kind
 // of message.
 func TestTextReadsBackAsGiven(t *testing.T) {

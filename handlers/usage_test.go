@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -94,8 +95,10 @@ func TestPausedAccount(t *testing.T) {
 			wantText(t, `"sending":{"paused":true,"reason":"a bill is open","paused_at":"2026-09-23T10:00:00.000Z"}`)
 		send := "/v1/inboxes/" + in.ID + "/messages"
 		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
-		if err := s.store.ResumeAccount(t.Context(), u.Account.ID); err != nil {
-			t.Fatal(err)
+		for _, want := range []error{nil, store.ErrState} {
+			if err := s.store.ResumeAccount(t.Context(), u.Account.ID); !errors.Is(err, want) {
+				t.Errorf("resume: %v, want %v", err, want)
+			}
 		}
 		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
 	})

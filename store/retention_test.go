@@ -254,24 +254,3 @@ func TestMailJoinsAThreadThatIsBeingDeleted(t *testing.T) {
 		}
 	})
 }
-
-func TestOldEventsGo(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(time.Now())
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
-		in := storetest.Inbox(t, s)
-		storetest.Received(t, s, in)
-		clock.Add(store.EventTTL)
-		storetest.Received(t, s, in)
-		for _, want := range []int{1, 0} {
-			if n, err := s.SweepEvents(t.Context()); n != want || err != nil {
-				t.Errorf("swept %d, %v, want %d", n, err, want)
-			}
-		}
-		if n := count(t, cfg, "events"); n != 1 {
-			t.Errorf("%d events left, want 1", n)
-		}
-	})
-}

@@ -86,13 +86,14 @@ func TestDKIMKeysDoNotOpenWithAnotherSecretOrPlace(t *testing.T) {
 	})
 }
 
-func TestOpenRefusesWeakKeys(t *testing.T) {
+func TestOpenRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
 	for name, weaken := range map[string]func(*store.Config){
 		"short cursor key": func(c *store.Config) { c.CursorKey = make([]byte, 15) },
 		"short seal key":   func(c *store.Config) { c.SealKey = make([]byte, 31) },
 		"long seal key":    func(c *store.Config) { c.SealKey = make([]byte, 33) },
+		"unknown plan":     func(c *store.Config) { c.DefaultPlan = "none" },
 	} {
 		weak := cfg
 		weaken(&weak)
