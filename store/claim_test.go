@@ -306,10 +306,7 @@ func TestRetryDeferredSendsOnce(t *testing.T) {
 // not left behind either, also if there is room for one recipient at a time.
 func TestClaimsAreFair(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		big, small := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		for range 20 {
 			storetest.Sent(t, s, big, []string{"a@relay.example", "b@relay.example", "c@relay.example", "d@relay.example", "e@relay.example"})

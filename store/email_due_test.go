@@ -93,10 +93,7 @@ func TestEmailThatFailsWhenDueIsKeptFromThen(t *testing.T) {
 // No other email waits for it.
 func TestAnEmailWithoutADraftDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in, other := storetest.Inbox(t, s), storetest.Account(t, s)
 		due := at(begin.Add(time.Hour))
 		fromInbox := func(e *store.NewEmail) { e.FromInbox, e.FromEmail = &in.Seq, in.Address }

@@ -31,10 +31,7 @@ func resumeAll(t *testing.T, s *store.Store, account int64) {
 // The time for retries begins when sending is resumed.
 func TestStoppedMailIsKept(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in, deleted := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"bob@out.example"})
 		storetest.Email(t, s, in.AccountID, []string{"eve@out.example"})
@@ -83,10 +80,7 @@ func TestStoppedMailIsKept(t *testing.T) {
 // A message that comes back while its sender is stopped is not sent again.
 func TestBouncedWhileStopped(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"bob@out.example"})
 		c := claim(t, s, 1, time.Minute)[0]
@@ -205,10 +199,7 @@ func TestResumeOfMuchMail(t *testing.T) {
 // been searched.
 func TestResumedMailIsDueAtOnce(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"bob@out.example"})
 		stopAll(t, s, in.AccountID)

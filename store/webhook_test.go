@@ -88,10 +88,7 @@ func claimQueues(t *testing.T, s *store.Store, w store.Webhook) (all []store.Cla
 // longer record.
 func TestDeliveriesAreClaimedOnce(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		w, _ := newHook(t, s, in.AccountID)
 		for range 3 {
@@ -129,10 +126,7 @@ func TestDeliveriesAreClaimedOnce(t *testing.T) {
 
 func TestDeliveriesOfADeletedEndpointAreSwept(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		gone, _ := newHook(t, s, in.AccountID)
 		stays, _ := newHook(t, s, in.AccountID)
