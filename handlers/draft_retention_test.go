@@ -29,8 +29,9 @@ func TestDraftsExpire(t *testing.T) {
 		s.clock.Add(24*time.Hour - time.Minute)
 		s.maintain(t)
 		s.wantDraft(t, forward, false)
-		s.clock.Add(2 * time.Minute)                                                                        // two days after the original arrived
-		s.do(t, http.MethodGet, draftPath(t, forward), "").want(t, http.StatusOK).wantAt(t, "text", "null") // before the work has run
+		s.clock.Add(2 * time.Minute) // two days after the original arrived
+		before := s.do(t, http.MethodGet, draftPath(t, forward), "").want(t, http.StatusOK)
+		before.wantAt(t, "text", "null") // the work has not run
 		s.maintain(t)
 		s.wantDraft(t, forward, true)
 		s.wantDraft(t, fresh, false)
