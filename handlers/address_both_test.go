@@ -63,30 +63,3 @@ func TestBothSpellingsKeepTheName(t *testing.T) {
 func spelled(address, spelling string) string {
 	return strings.Replace(spelling, "bob@OUT.example", address, 1)
 }
-
-func TestWrongAddressesOfEitherSpelling(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		send, email := "/v1/inboxes/"+in.ID+"/messages", "/v1/emails"
-		tests := []struct{ name, path, body, param, message string }{
-			{"a name without brackets", send, `{"to":"Bob bob@out.example","subject":"s","text":"t"}`, "to", `has an invalid local part: "Bob bob@out.example"`},
-			{"an object with a name in its address", send, `{"to":{"email":"Bob <bob@out.example>"},"subject":"s","text":"t"}`, "to.email", `is not an email address: "Bob <bob@out.example>"`},
-			{"an object with a name in its address, for an email", email, `{"from":"a@in.example","to":[{"email":"B <b@out.example>"}],"subject":"s","text":"t"}`, "to[0].email", `is not an email address: "B <b@out.example>"`},
-			{"brackets that do not close", send, `{"to":"Bob <bob@out.example","subject":"s","text":"t"}`, "to", `has an invalid local part: "Bob <bob@out.example"`},
-			{"two names", send, `{"to":"Bob <x> <bob@out.example>","subject":"s","text":"t"}`, "to", `has a display name that must be quoted: "Bob <x> <bob@out.example>"`},
-			{"an empty address", send, `{"cc":"Bob <>","to":"a@out.example","subject":"s","text":"t"}`, "cc", `is not an email address: "Bob <>"`},
-			{"a line break in the name", send, `{"to":"Bob\r\nBcc: x@y.example <bob@out.example>","subject":"s","text":"t"}`, "to", `is not an email address: "Bob\r\nBcc: x@y.example <bob@out.example>"`},
-			{"a line break in the name of an object", email, `{"from":"a@in.example","to":{"email":"b@out.example","name":"B\nC"},"subject":"s","text":"t"}`, "to.name", "must not contain line breaks or other control characters"},
-		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				res := s.do(t, http.MethodPost, tt.path, tt.body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
-				if got, want := res.str(t, "error.message"), tt.param+" "+tt.message; got != want {
-					t.Errorf("message %q, want %q", got, want)
-				}
-			})
-		}
-	})
-}

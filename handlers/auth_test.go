@@ -2,20 +2,17 @@ package handlers_test
 
 import (
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/internal/contractcheck"
 	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
 // H1: all wrong keys get the same response, even those that share a prefix with
-// a valid key. TestTimeDoesNotTellAKey compares the times.
+// a valid key.
 func TestWrongKeysGetTheSameResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -92,117 +89,6 @@ func TestKeyExpires(t *testing.T) {
 		s.clock.Add(time.Millisecond)
 		s.do(t, http.MethodGet, "/v1/inboxes", "", key).want(t, http.StatusUnauthorized)
 	})
-}
-
-func TestAllowedAddresses(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		tests := []struct {
-			name   string
-			blocks []string
-			want   int
-		}{
-			{"every address", nil, 200},
-			{"ours", []string{"127.0.0.1/32"}, 200},
-			{"ours among others", []string{"203.0.113.0/24", "127.0.0.0/8"}, 200},
-			{"all of IPv4", []string{"0.0.0.0/0"}, 200},
-			{"another", []string{"203.0.113.0/24"}, 403},
-			{"IPv6 only", []string{"::/0"}, 403},
-		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				spoofed := func(r *http.Request) *http.Request {
-					for _, h := range []string{"X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Client-IP", "True-Client-IP"} {
-						r.Header.Set(h, "203.0.113.7")
-					}
-					return r
-				}
-				res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(s.newKey(t, ips(tt.blocks...))), spoofed).want(t, tt.want)
-				if tt.want == http.StatusForbidden {
-					res.wantError(t, tt.want, "ip_not_allowed")
-				}
-			})
-		}
-	})
-}
-
-var pathParam = regexp.MustCompile(`\{\w+\}`)
-
-// Each operation accepts only the scopes in the contract and checks them before
-// the rest of the request.
-func TestScopes(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		keys := map[string]string{}
-		for _, scope := range everyScope {
-			keys[scope] = s.newKey(t, scopes(scope))
-		}
-		keyed := 0
-		for _, op := range s.check.Operations() {
-			roles, needsKey := op.Scopes()
-			if !needsKey {
-				continue
-			}
-			keyed++
-			t.Run(op.OperationID, func(t *testing.T) {
-				t.Parallel()
-				s.tryScopes(t, op, roles, keys)
-			})
-		}
-		if keyed < 60 {
-			t.Errorf("only %d operations need a key", keyed)
-		}
-	})
-}
-
-// Without a key, no response reveals what an operation does or whether it
-// exists.
-func TestKeysComeFirst(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for _, op := range s.check.Operations() {
-			body := ""
-			if op.RequestBody != nil {
-				body = `{"nonsense":true}`
-			}
-			res := s.do(t, op.Method, pathParam.ReplaceAllString(op.Path, "none"), body, broken, as(""))
-			if _, needsKey := op.Scopes(); needsKey {
-				res.wantError(t, http.StatusUnauthorized, "unauthorized")
-			} else if res.status == http.StatusUnauthorized {
-				t.Errorf("%s asks for a key", op.OperationID)
-			}
-		}
-	})
-}
-
-func (s *server) tryScopes(t *testing.T, op *contractcheck.Operation, roles []string, keys map[string]string) {
-	t.Helper()
-	body := ""
-	if op.RequestBody != nil {
-		body = `{"nonsense":true}`
-	}
-	path := pathParam.ReplaceAllString(op.Path, "none")
-	if op.OperationID == "streamEvents" {
-		path += "?events=nonsense" // a valid call would not end
-	}
-	for scope, key := range keys {
-		path := path
-		if scope == "codes:read" && op.Parameters.GetByInAndName("query", "view") != nil {
-			path += "?view=code" // all that this scope permits
-		}
-		res := s.do(t, op.Method, path, body, broken, as(key))
-		open := scope == "*" || len(roles) == 0 || slices.Contains(roles, scope)
-		switch {
-		case !open:
-			res.wantError(t, http.StatusForbidden, "insufficient_scope")
-			if message := res.str(t, "error.message"); !strings.Contains(message, roles[0]) {
-				t.Errorf("%s does not say what is needed: %s", scope, message)
-			}
-		case res.status == http.StatusUnauthorized || res.status == http.StatusForbidden:
-			t.Errorf("%s is refused with %d: %s", scope, res.status, res.body)
-		}
-	}
 }
 
 // The last use of a key is written shortly after the request, not by it.

@@ -4,16 +4,7 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
-
-	"github.com/postroom/postroom/store"
 )
-
-// expire deletes the content of a message, as retention does.
-func (s *server) expire(t *testing.T, m store.Message) {
-	t.Helper()
-	s.exec(t, `UPDATE messages SET expired_at = created_at WHERE seq = $1`, m.Seq)
-	s.exec(t, `DELETE FROM contents WHERE message_seq = $1`, m.Seq)
-}
 
 // exec makes changes that the program never makes.
 func (s *server) exec(t *testing.T, query string, args ...any) {

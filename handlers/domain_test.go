@@ -372,17 +372,3 @@ func TestDegradedDomainIsReported(t *testing.T) {
 		}
 	})
 }
-
-func TestDomainIsCreatedOnce(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		first := s.newDomain(t, "ann.example", with("Idempotency-Key", "k"))
-		res := s.do(t, http.MethodPost, "/v1/domains", `{"domain":"ann.example"}`, with("Idempotency-Key", "k"))
-		res.want(t, http.StatusCreated)
-		if diff := cmp.Diff(first, readDomain(t, res)); diff != "" || res.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("replayed %q: %s", res.header.Get("Idempotent-Replayed"), diff)
-		}
-		res = s.do(t, http.MethodPost, "/v1/domains", `{"domain":"ann.example"}`, with("Idempotency-Key", "k2"))
-		res.wantError(t, http.StatusConflict, "domain_taken domain")
-	})
-}

@@ -62,24 +62,6 @@ func TestSendDraft(t *testing.T) {
 	})
 }
 
-func TestSendDraftOfVersion(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		d := s.newDraft(t, in, plainSend)
-		path := draftPath(t, d, "/send")
-		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Edited."}`).want(t, http.StatusOK)
-		s.do(t, http.MethodPost, path, `{"version":1}`).wantError(t, http.StatusConflict, "draft_changed")
-		s.do(t, http.MethodPost, path, `{"version":3}`).wantError(t, http.StatusConflict, "draft_changed")
-		for body, want := range map[string]string{
-			`{"version":0}`: "invalid_request version", `{"version":"2"}`: "invalid_request version", `{"text":"t"}`: "invalid_request text",
-		} {
-			s.do(t, http.MethodPost, path, body, broken).wantError(t, http.StatusBadRequest, want)
-		}
-		s.do(t, http.MethodPost, path, `{"version":2}`).want(t, http.StatusCreated).wantAt(t, "text", `"Edited."`)
-	})
-}
-
 func TestRejectDraft(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -132,45 +114,6 @@ func TestRefusedDraftStaysPending(t *testing.T) {
 		refused("insufficient_scope", as(s.newKey(t, scopes("send"))))
 		s.clock.Add(store.ThreadSendsWindow)
 		s.do(t, http.MethodPost, send, "").want(t, http.StatusCreated)
-	})
-}
-
-func TestDraftsBelongToTheirInboxes(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		d := s.newDraft(t, in, plainSend)
-		narrow := as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))
-		none := as(s.newKey(t, onlyInboxes()))
-		mine := s.account
-		s.account = s.otherInbox(t).AccountID
-		theirs := as(s.newKey(t))
-		s.account = mine
-
-		calls := func(want int, opts ...option) {
-			t.Helper()
-			for _, call := range []struct{ method, what, body string }{
-				{http.MethodGet, "", ``}, {http.MethodPatch, "", `{"text":"t"}`}, {http.MethodPost, "/send", ``}, {http.MethodPost, "/reject", ``},
-			} {
-				s.do(t, call.method, draftPath(t, d, call.what), call.body, opts...).wantError(t, want, "not_found")
-			}
-		}
-		for _, other := range []option{narrow, none, theirs} {
-			calls(http.StatusNotFound, other)
-			if ids := s.pages(t, "/v1/drafts", other); len(ids) != 0 {
-				t.Errorf("sees the drafts %v", ids)
-			}
-		}
-		s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, d)
-
-		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
-		calls(http.StatusNotFound)
-		if ids := s.pages(t, "/v1/drafts?status=pending"); len(ids) != 0 {
-			t.Errorf("the queue has drafts of a deleted inbox: %v", ids)
-		}
-		if n := s.outbound(t); n != 0 {
-			t.Errorf("%d messages were sent", n)
-		}
 	})
 }
 
@@ -266,27 +209,6 @@ func TestSimulatedMessagesAreNotAnsweredLive(t *testing.T) {
 	}, withMCP)
 }
 
-// A live draft of an earlier version that answers a simulated message is not sent.
-func TestOldDraftOfASimulatedMessageIsNotSent(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ceo@corp.example"}`).want(t, http.StatusCreated).str(t, "id")
-		d, err := s.store.CreateDraft(t.Context(), store.NewDraft{Draft: store.Draft{
-			AccountID: s.account, InboxID: in.ID, Kind: store.DraftReply, SourceID: &made, CreatedBy: "key_1",
-			Addresses: store.JSON[mail.Addresses]{V: mail.Addresses{To: []mail.Address{{Email: "eve@out.example"}}}}, Content: &store.DraftContent{Text: "t"},
-		}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/send", "").wantError(t, http.StatusConflict, "test_mode_mismatch")
-		if n := s.outbound(t); n != 0 {
-			t.Errorf("%d messages were sent", n)
-		}
-		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/reject", "").want(t, http.StatusOK)
-	})
-}
-
 // TestTestKeysLeaveLiveDraftsAlone edits, sends and rejects live drafts with a test
 // key, and test drafts with both kinds of keys.
 func TestTestKeysLeaveLiveDraftsAlone(t *testing.T) {
@@ -312,5 +234,26 @@ func TestTestKeysLeaveLiveDraftsAlone(t *testing.T) {
 			s.do(t, http.MethodPatch, draftPath(t, simulated), `{"text":"t"}`, decide).want(t, http.StatusOK)
 			s.do(t, http.MethodPost, draftPath(t, simulated, "/send"), "", decide).want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
 		}
+	})
+}
+
+// A live draft of an earlier version that answers a simulated message is not sent.
+func TestOldDraftOfASimulatedMessageIsNotSent(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		made := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/simulate", `{"from":"ceo@corp.example"}`).want(t, http.StatusCreated).str(t, "id")
+		d, err := s.store.CreateDraft(t.Context(), store.NewDraft{Draft: store.Draft{
+			AccountID: s.account, InboxID: in.ID, Kind: store.DraftReply, SourceID: &made, CreatedBy: "key_1",
+			Addresses: store.JSON[mail.Addresses]{V: mail.Addresses{To: []mail.Address{{Email: "eve@out.example"}}}}, Content: &store.DraftContent{Text: "t"},
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/send", "").wantError(t, http.StatusConflict, "test_mode_mismatch")
+		if n := s.outbound(t); n != 0 {
+			t.Errorf("%d messages were sent", n)
+		}
+		s.do(t, http.MethodPost, "/v1/drafts/"+d.ID+"/reject", "").want(t, http.StatusOK)
 	})
 }

@@ -30,6 +30,8 @@ func TestDraftsExpire(t *testing.T) {
 		s.maintain(t)
 		s.wantDraft(t, forward, false)
 		s.clock.Add(2 * time.Minute) // two days after the original arrived
+		before := s.do(t, http.MethodGet, draftPath(t, forward), "").want(t, http.StatusOK)
+		before.wantAt(t, "text", "null") // the work has not run
 		s.maintain(t)
 		s.wantDraft(t, forward, true)
 		s.wantDraft(t, fresh, false)

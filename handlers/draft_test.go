@@ -176,17 +176,9 @@ func TestEditDraft(t *testing.T) {
 			s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, got)
 		}
 		for body, want := range map[string]string{
-			`{"text":null}`:              "content_required text",
-			`{"text":"","html":null}`:    "content_required text",
-			`{"subject":""}`:             "invalid_request subject",
-			`{"subject":null}`:           "invalid_request subject",
-			`{"subject":"a\r\nBcc: b"}`:  "invalid_request subject",
-			`{"to":"bob@out.example"}`:   "invalid_request to",
-			`{"version":0}`:              "invalid_request version",
-			`{"attachments":[]}`:         "invalid_request attachments",
-			`{"status":"sent"}`:          "invalid_request status",
-			`{"bcc":["bob@b.example"]}`:  "invalid_request bcc",
-			`{"reply_to":"x@b.example"}`: "invalid_request reply_to",
+			`{"text":null}`:             "content_required text",
+			`{"text":"","html":null}`:   "content_required text",
+			`{"subject":"a\r\nBcc: b"}`: "invalid_request subject",
 		} {
 			s.do(t, http.MethodPatch, draftPath(t, d), body, broken).wantError(t, http.StatusBadRequest, want)
 		}

@@ -40,12 +40,18 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 		for _, tt := range []struct {
 			name, from, reason string
 			person             bool
+			keyUntil           time.Duration
 			change             func(t *testing.T, in store.Inbox, key string)
 		}{
 			{name: "nothing changed", change: func(*testing.T, store.Inbox, string) {}},
 			{name: "the key is revoked", reason: "the key that scheduled it was revoked", change: func(t *testing.T, _ store.Inbox, key string) {
 				s.do(t, http.MethodDelete, "/v1/api-keys/"+key, "").want(t, http.StatusOK)
 			}},
+			{
+				name: "the key has expired", reason: "the key that scheduled it has expired", keyUntil: time.Hour,
+				change: func(*testing.T, store.Inbox, string) {},
+			},
+			{name: "the key expires a second later", keyUntil: time.Hour + time.Second, change: func(*testing.T, store.Inbox, string) {}},
 			{name: "the inbox is deleted", reason: "the inbox was deleted", change: func(t *testing.T, in store.Inbox, _ string) {
 				s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
 			}},
@@ -63,10 +69,23 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 					t.Fatal(err)
 				}
 			}},
+			{name: "the account is paused", reason: "sending is paused: unpaid", change: func(t *testing.T, _ store.Inbox, _ string) {
+				u, err := s.store.Usage(t.Context(), s.account)
+				if err == nil {
+					err = s.store.PauseAccount(t.Context(), u.Account.ID, "unpaid")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}},
 		} {
 			s.clock.Add(time.Minute) // resets the rate limit
 			in := s.newInbox(t)
-			key := s.do(t, http.MethodPost, "/v1/api-keys", `{"name":"robot"}`).want(t, http.StatusCreated)
+			until := "null"
+			if tt.keyUntil > 0 {
+				until = `"` + s.clock.Now().Add(tt.keyUntil).Format(time.RFC3339) + `"`
+			}
+			key := s.do(t, http.MethodPost, "/v1/api-keys", `{"name":"robot","expires_at":`+until+`}`).want(t, http.StatusCreated)
 			from := in.Address
 			if tt.from != "" {
 				from = tt.from
@@ -125,9 +144,8 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 		got.wantAt(t, "recipients.0.last_response", `"Held for approval as `+id+`"`)
 		d := s.do(t, http.MethodGet, "/v1/drafts/"+id, "").want(t, http.StatusOK)
 		for path, want := range map[string]string{
-			"status": `"pending"`, "from": `{"email":"` + in.Address + `","name":"Robot"}`, "to.0.email": `"ann@out.example"`, "cc.0.email": `"bob@out.example"`,
-			"subject": `"Order"`, "html": `"<p>20 chairs</p>"`, "attachments.0.filename": `"a.txt"`,
-			"category": `"marketing"`, "tags": `{"flow":"order"}`, "metadata": `{"order":1042}`,
+			"status": `"pending"`, "from": `{"email":"` + in.Address + `","name":"Robot"}`, "html": `"<p>20 chairs</p>"`,
+			"category": `"marketing"`, "tags": `{"flow":"order"}`,
 		} {
 			d.wantAt(t, path, want)
 		}

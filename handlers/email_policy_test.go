@@ -52,9 +52,6 @@ func TestReplyOnlyAppliesToEmails(t *testing.T) {
 			{"scheduled", `"from":"FROM","to":"eve@evil.example","scheduledAt":"LATER",` + said, "403 to[0]"},
 			{"from a template", `"from":"FROM","to":"eve@evil.example","subject":"s","template":"` + template + `","data":{"name":"x"}`, "403 to[0]"},
 			{"as marketing", `"from":"FROM","to":"eve@evil.example","category":"marketing",` + said, "403 to[0]"},
-			{"by a line break in an address", `"from":"FROM","to":"ann@out.example\r\nBcc: eve@evil.example",` + said, "4xx"},
-			{"by a line break in the subject", `"from":"FROM","to":"ann@out.example","subject":"s\r\nBcc: eve@evil.example","text":"t"`, "4xx"},
-			{"by a variable of the subject", `"from":"FROM","to":"ann@out.example","subject":"{{x}}","text":"t","data":{"x":"s\nBcc: eve@evil.example"}`, "4xx"},
 			{"in a header", `"from":"FROM","to":"ann@out.example","headers":{"Bcc":"eve@evil.example"},` + said, "4xx"},
 			{"with the Reply-To of a stranger", `"from":"FROM","to":"ann@out.example","replyTo":"eve@evil.example",` + said, "201"},
 			{"in a batch", `"from":"FROM","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to[0]"},
@@ -63,7 +60,6 @@ func TestReplyOnlyAppliesToEmails(t *testing.T) {
 			{"in a batch, in another case", `"from":"UPPER","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to[0]"},
 			{"in a batch, from a template", `"from":"FROM","subject":"s","template":"` + template + `","recipients":[{"to":"eve@evil.example","variables":{"name":"x"}}]`, "403 recipients[0].to[0]"},
 			{"in a batch that copies", `"from":"FROM","cc":"eve@evil.example","recipients":[{"to":"ann@out.example"}],` + said, "4xx"},
-			{"in a batch by a variable", `"from":"FROM","subject":"{{x}}","text":"t","recipients":[{"to":"ann@out.example","variables":{"x":"s\r\nBcc: eve@evil.example"}}]`, "4xx"},
 			{"to senders of the inbox", `"from":"FROM","to":"ANN@OUT.EXAMPLE","cc":"Bob+Shop@out.example",` + said, "201"},
 		}
 		g.tryEmails(t, tests)

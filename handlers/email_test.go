@@ -98,21 +98,15 @@ func TestEmailsThatAreRefused(t *testing.T) {
 			body, param, code string
 			status            int
 		}{
-			"nothing to say":       {`"from":"` + sender + `","to":"a@b.example"`, "text", "content_required", 400},
-			"empty text":           {`"from":"` + sender + `","to":"a@b.example","text":""`, "text", "content_required", 400},
-			"no recipient":         {`"from":"` + sender + `","to":[],"text":"t"`, "to", "invalid_request", 400},
-			"a bad recipient":      {`"from":"` + sender + `","to":["a@b.example","a b"],"text":"t"`, "to[1]", "invalid_request", 400},
-			"51 recipients":        {`"from":"` + sender + `","to":["a@b.example"` + strings.Repeat(`,"a@b.example"`, 50) + `],"text":"t"`, "to", "invalid_request", 400},
-			"a bad reply address":  {`"from":"` + sender + `","to":"a@b.example","replyTo":"x@","text":"t"`, "replyTo", "invalid_request", 400},
-			"another domain":       {`"from":"x@example.net","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
-			"a domain below":       {`"from":"x@sub.` + mailDomain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
-			"another's inbox":      {`"from":"` + strings.ToUpper(other.Name) + `+x@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
-			"an unknown template":  {`"from":"` + sender + `","to":"a@b.example","template":"tmpl_none"`, "template", "invalid_request", 400},
-			"an inbox in quotes":   {`"from":"\"` + other.Name + `\"@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "invalid_request", 400},
-			"31 days ahead":        {`"from":"` + sender + `","to":"a@b.example","text":"t","scheduledAt":"` + after(31*24*time.Hour) + `"`, "scheduledAt", "invalid_request", 400},
-			"much metadata":        {`"from":"` + sender + `","to":"a@b.example","text":"t","metadata":{"x":"` + strings.Repeat("y", 4<<10) + `"}`, "metadata", "invalid_request", 400},
-			"a bad media type":     {`"from":"` + sender + `","to":"a@b.example","text":"t","attachments":[{"filename":"a","content":"eA==","contentType":"x"}]`, "attachments[0].contentType", "invalid_request", 400},
-			"a file of no content": {`"from":"` + sender + `","to":"a@b.example","text":"t","attachments":[{"filename":"a","content":null}]`, "attachments[0].content", "invalid_request", 400},
+			"nothing to say":      {`"from":"` + sender + `","to":"a@b.example"`, "text", "content_required", 400},
+			"empty text":          {`"from":"` + sender + `","to":"a@b.example","text":""`, "text", "content_required", 400},
+			"another domain":      {`"from":"x@example.net","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"a domain below":      {`"from":"x@sub.` + mailDomain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"another's inbox":     {`"from":"` + strings.ToUpper(other.Name) + `+x@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "domain_not_verified", 403},
+			"an unknown template": {`"from":"` + sender + `","to":"a@b.example","template":"tmpl_none"`, "template", "invalid_request", 400},
+			"an inbox in quotes":  {`"from":"\"` + other.Name + `\"@` + other.Domain + `","to":"a@b.example","text":"t"`, "from", "invalid_request", 400},
+			"a ms over 30 days":   {`"from":"` + sender + `","to":"a@b.example","text":"t","scheduledAt":"` + after(30*24*time.Hour+time.Millisecond) + `"`, "scheduledAt", "invalid_request", 400},
+			"much metadata":       {`"from":"` + sender + `","to":"a@b.example","text":"t","metadata":{"x":"` + strings.Repeat("y", 4<<10) + `"}`, "metadata", "invalid_request", 400},
 		} {
 			res := s.do(t, http.MethodPost, "/v1/emails", `{"subject":"s",`+tt.body+`}`, brokenIf(tt.status))
 			if res.status != tt.status || res.str(t, "error.code") != tt.code || res.str(t, "error.param") != tt.param {
@@ -123,8 +117,7 @@ func TestEmailsThatAreRefused(t *testing.T) {
 	})
 }
 
-// The policy of an inbox applies to emails from its address. A key with
-// inbox_ids sends from its inboxes and sees their emails (O11).
+// A key with inbox_ids sends from its inboxes and sees their emails (O11).
 func TestEmailsFromInboxes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -132,16 +125,9 @@ func TestEmailsFromInboxes(t *testing.T) {
 			t.Helper()
 			return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+address+`","to":"`+to+`","subject":"s","text":"t"}`, opts...)
 		}
-		policy := func(p store.SendPolicy) store.Inbox {
-			return s.newInbox(t, func(in *store.Inbox) { in.SendPolicy = p })
-		}
-		open, closed, guarded := policy(store.PolicyOpen), policy(store.PolicyReplyOnly), policy(store.PolicyApproval)
-		s.receive(t, closed, "From: ann@out.example\nSubject: Hi")
+		open, closed := s.newInbox(t), s.newInbox(t)
 		e := from(open.Address, "eve@out.example").want(t, http.StatusCreated)
 		from(closed.Address, "ann@out.example").want(t, http.StatusCreated)
-		from(closed.Address, "eve@out.example").want(t, http.StatusForbidden).says(t, "error.code", `"recipient_not_allowed"`)
-		from(guarded.Address, "ann@out.example").want(t, http.StatusAccepted).says(t, "inbox_id", `"`+guarded.ID+`"`)
-		from(strings.ToUpper(guarded.Name)+"+tag@"+guarded.Domain, "ann@out.example").want(t, http.StatusAccepted)
 
 		narrow := as(s.newKey(t, onlyInboxes(closed.ID)))
 		from(closed.Address, "ann@out.example", narrow).want(t, http.StatusCreated)
@@ -176,25 +162,13 @@ func TestScheduledEmail(t *testing.T) {
 			s.do(t, method, path, map[string]string{http.MethodPatch: `{"scheduledAt":"` + after(time.Hour) + `"}`}[method]).
 				want(t, http.StatusConflict).says(t, "error.code", `"not_cancellable"`)
 		}
+		early := "/v1/emails/" + s.sendEmail(t, `"scheduledAt":"`+after(time.Hour)+`"`).want(t, http.StatusCreated).str(t, "id")
+		s.do(t, http.MethodPatch, early, `{"scheduledAt":"`+after(-time.Hour)+`"}`).want(t, http.StatusOK).
+			says(t, "status", `"queued"`).says(t, "scheduled_at", "null")
+		s.do(t, http.MethodPatch, early, `{"scheduledAt":"`+after(time.Hour)+`"}`).want(t, http.StatusConflict).says(t, "error.code", `"not_cancellable"`)
 		now := s.sendEmail(t, `"scheduledAt":"`+after(-time.Hour)+`"`).want(t, http.StatusCreated)
 		now.says(t, "status", `"queued"`).says(t, "scheduled_at", "null")
 		s.do(t, http.MethodDelete, "/v1/emails/"+now.str(t, "id"), "").want(t, http.StatusConflict)
-	})
-}
-
-func TestEmailIdempotency(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		header := func(key string) option { return with("Idempotency-Key", key) }
-		first := s.sendEmail(t, `"idempotencyKey":"k"`).want(t, http.StatusCreated)
-		for _, again := range []response{s.sendEmail(t, `"idempotencyKey":"k"`), s.sendEmail(t, `"idempotencyKey":"k"`, header("k"))} {
-			if again.want(t, http.StatusCreated).str(t, "id") != first.str(t, "id") || again.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("not a repeat: %s", again.body)
-			}
-		}
-		s.sendEmail(t, `"idempotencyKey":"k"`, header("other")).want(t, http.StatusBadRequest).says(t, "error.param", `"idempotencyKey"`)
-		s.sendEmail(t, `"idempotencyKey":"k","html":"x"`).want(t, http.StatusUnprocessableEntity)
-		s.sendEmail(t, `"idempotencyKey":"k"`, as(s.newKey(t, onlyInboxes(s.newInbox(t).ID)))).want(t, http.StatusForbidden)
 	})
 }
 
@@ -228,24 +202,6 @@ func TestSendEmailBatch(t *testing.T) {
 		if ids := s.do(t, http.MethodGet, "/v1/emails", "").strs(t, "data", "id"); len(ids) != 2 {
 			t.Errorf("%d emails, want 2", len(ids))
 		}
-	})
-}
-
-// Emails and messages of inboxes count against the monthly limit, except in
-// test mode.
-func TestEmailsCountForTheMonth(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for range 2 {
-			var to []string
-			for i := range 50 {
-				to = append(to, fmt.Sprintf("r%d@out.example", i))
-			}
-			storetest.Email(t, s.store, s.account, to)
-		}
-		s.sendEmail(t, `"bcc":"bob@out.example"`, as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))).
-			want(t, http.StatusCreated).says(t, "test_mode", "true")
-		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).says(t, "emails_this_month.used", "100")
 	})
 }
 

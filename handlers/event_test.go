@@ -154,36 +154,6 @@ func TestEventsOfEmails(t *testing.T) {
 	})
 }
 
-// An event keeps the status that it reports, regardless of later changes.
-func TestEventsHaveTheStatusOfTheirMoment(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		w := s.webhookForAll(t)
-		storetest.Sent(t, s.store, s.newInbox(t), []string{"a@out.example"})
-		claimed, err := s.store.ClaimRecipients(t.Context(), 1, time.Minute, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := claimed[0]
-		a := store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientFailed, Response: "554 no"}
-		if err := s.store.RecordAttempt(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
-		got := s.bodies(t, w)
-		for typ, want := range map[store.EventType]string{store.EventMessageQueued: "queued", store.EventMessageFailed: "failed"} {
-			var body struct {
-				Data struct{ Status, Recipient string }
-			}
-			if err := json.Unmarshal([]byte(got[typ][0]), &body); err != nil || body.Data.Status != want {
-				t.Errorf("%s has the status %q: %v", typ, body.Data.Status, err)
-			}
-			if named := body.Data.Recipient == "a@out.example"; named != (typ == store.EventMessageFailed) {
-				t.Errorf("%s names the recipient %q", typ, body.Data.Recipient)
-			}
-		}
-	})
-}
-
 // The data of an event is the email at that time, even if the whole delivery is
 // recorded at once: the status, the recipients, and the times.
 func TestEventsShowTheEmailAsItWas(t *testing.T) {

@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/postroom/postroom/store"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // Messages with any header can be replied to and forwarded.
@@ -128,28 +125,5 @@ func TestForwardOfLargeMail(t *testing.T) {
 		if got := s.sent(t, res); len(got.Attachments) != 1 || got.Attachments[0].Size != m.Content.Attachments.V[0].Size {
 			t.Errorf("the mail carries %+v", got.Attachments)
 		}
-	})
-}
-
-func TestReplyToForeignMessageIsRefused(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		m := storetest.Received(t, s.store, s.otherInbox(t))
-		for _, action := range []string{"/reply", "/forward"} {
-			body := map[string]string{"/reply": `{"text":"t"}`, "/forward": `{"to":"a@b.example"}`}[action]
-			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+action, body).wantError(t, http.StatusNotFound, "not_found")
-		}
-	})
-}
-
-// A reply to all goes to no address of the inbox itself.
-func TestReplyToAllLeavesOutAliases(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, func(in *store.Inbox) { in.Aliases.V = []string{"sales"} })
-		_, domain, _ := strings.Cut(in.Address, "@")
-		m := s.receive(t, in, "From: ann@out.example\nTo: Sales@"+domain+", ben@out.example\nSubject: q\n\nHello\n")
-		res := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t","reply_all":true}`).want(t, http.StatusCreated)
-		res.wantAt(t, "cc", `[{"email":"ben@out.example","name":null}]`)
 	})
 }

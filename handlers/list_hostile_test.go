@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +35,8 @@ func TestCursorsThatAreNotOurs(t *testing.T) {
 		lists := []string{
 			"/v1/messages?limit=1", "/v1/messages?limit=1&q=red", "/v1/messages?limit=1&q=red&direction=in", "/v1/messages?limit=1&q=%22red+1%22",
 			"/v1/inboxes/" + in.ID + "/messages?limit=1", "/v1/inboxes/" + in.ID + "/messages?limit=1&q=red",
-			"/v1/inboxes/" + in.ID + "/threads?limit=1",
+			"/v1/inboxes/" + in.ID + "/threads?limit=1", "/v1/messages?limit=1&subject=red", "/v1/messages?limit=1&from=*@out.example",
+			"/v1/messages?limit=1&since=2020-01-01T00:00:00Z",
 		}
 		refused := func(list, cursor string) {
 			t.Helper()
@@ -110,11 +110,9 @@ func TestHostileSearchesAreLiteral(t *testing.T) {
 	messages := hostileMessages()
 	found := map[storetest.Engine][]string{}
 	asked := hostileQueries()
-	var mu sync.Mutex
 	t.Run("ask", func(t *testing.T) {
 		for _, e := range storetest.Both() {
 			t.Run(string(e), func(t *testing.T) {
-				t.Parallel()
 				clock := storetest.NewClock(begin)
 				s := newServer(t, storetest.Open(t, e, storetest.WithNow(clock.Now)), clock)
 				in := s.newInbox(t)
@@ -132,8 +130,6 @@ func TestHostileSearchesAreLiteral(t *testing.T) {
 						t.Errorf("%s: the API found (-want +got):\n%s", q.params.Encode(), d)
 					}
 				}
-				mu.Lock()
-				defer mu.Unlock()
 				found[e] = got
 			})
 		}

@@ -71,19 +71,6 @@ func TestDeleteMessage(t *testing.T) {
 	})
 }
 
-// A message deleted before its delivery is not delivered.
-func TestDeletedMailIsNotSent(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		m := s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", plainSend).want(t, http.StatusCreated)
-		s.do(t, http.MethodDelete, "/v1/messages/"+m.str(t, "id"), "").want(t, http.StatusOK)
-		if due, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil); len(due) != 0 || err != nil {
-			t.Errorf("the queue still has %v: %v", due, err)
-		}
-	})
-}
-
 // The content of a sent draft is deleted with its message. A pending draft
 // based on a deleted message stays.
 func TestDeletedMessageAndItsDrafts(t *testing.T) {

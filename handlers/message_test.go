@@ -103,26 +103,6 @@ func TestExplainMessage(t *testing.T) {
 	})
 }
 
-func TestOnlyOneMessageCarriesHTML(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		m := s.receive(t, in, "Subject: Hi\nMIME-Version: 1.0\nContent-Type: text/html\n\n<p>Hello <b>you</b></p>")
-		res := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
-		if !strings.Contains(res.str(t, "html"), "<b>you</b>") || !strings.Contains(res.str(t, "text"), "Hello you") {
-			t.Errorf("html and text: %s", res.body)
-		}
-		for _, path := range []string{"/v1/inboxes/" + in.ID + "/messages", "/v1/messages"} {
-			list := s.do(t, http.MethodGet, path+"?include=text", "").want(t, http.StatusOK)
-			list.wantAt(t, "data.0.html", `null`)
-			if list.str(t, "data.0.text") != res.str(t, "text") {
-				t.Errorf("%s: the text differs: %s", path, list.body)
-			}
-		}
-		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait", "").want(t, http.StatusOK).wantAt(t, "message.html", `null`)
-	})
-}
-
 func TestOddMessages(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -150,36 +130,5 @@ func TestOddMessages(t *testing.T) {
 		if got := s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK).strs(t, "data", "id"); len(got) != 6 {
 			t.Errorf("%d messages are listed", len(got))
 		}
-	})
-}
-
-// After its retention a message keeps its addresses and times and loses its
-// content.
-func TestExpiredMessage(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		m := s.receive(t, in, fmt.Sprintf(multipart, in.Address))
-		path := "/v1/messages/" + m.ID
-		link := s.do(t, http.MethodGet, path+"/raw", "").want(t, http.StatusFound).header.Get("Location")
-		s.expire(t, m)
-
-		list := s.do(t, http.MethodGet, "/v1/messages", "").want(t, http.StatusOK)
-		for _, field := range []string{"text", "html", "extracted_text", "extracted", "snippet"} {
-			s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, field, `null`)
-			list.wantAt(t, "data.0."+field, `null`)
-		}
-		res := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK)
-		res.wantAt(t, "expired", `true`)
-		res.wantAt(t, "attachments", `[]`)
-		res.wantAt(t, "subject", `"Grüße"`)
-		res.wantAt(t, "from.email", `"ann@out.example"`)
-		res.wantAt(t, "status", `"received"`)
-
-		s.do(t, http.MethodGet, path+"/raw", "").wantError(t, http.StatusGone, "message_expired")
-		s.do(t, http.MethodGet, path+"/attachments/"+m.Content.Attachments.V[0].ID, "").wantError(t, http.StatusGone, "message_expired")
-		s.do(t, http.MethodPost, path+"/forward", `{"to":"a@b.example"}`).wantError(t, http.StatusGone, "message_expired")
-		s.do(t, http.MethodPost, path+"/reply", `{"text":"t"}`).want(t, http.StatusCreated)
-		s.do(t, http.MethodGet, strings.TrimPrefix(link, s.url), "", as("")).wantError(t, http.StatusNotFound, "not_found")
 	})
 }

@@ -3,7 +3,6 @@ package handlers_test
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -120,20 +119,6 @@ func TestWindowOfALimit(t *testing.T) {
 		s.clock.Add(-24 * time.Hour)
 		s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).wantBudget(t, 600, 599, 60)
 	}, limited)
-}
-
-func TestNoBudgetWithoutLimits(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for name := range s.do(t, http.MethodGet, "/v1/keys", "").want(t, http.StatusOK).header {
-			if strings.HasPrefix(name, "Ratelimit") {
-				t.Errorf("the response has %s", name)
-			}
-		}
-		for range 70 {
-			s.do(t, http.MethodGet, "/v1/inboxes", "", as("")).want(t, http.StatusUnauthorized)
-		}
-	})
 }
 
 // A key used from an address that it does not allow counts against that

@@ -1,22 +1,19 @@
 package handlers_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"net"
 	"net/http"
+	netsmtp "net/smtp"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/postroom/postroom/smtp/inbound"
 )
 
 // M11: every message received over SMTP can be downloaded byte for byte: the
@@ -30,11 +27,7 @@ func TestRawMessageIsByteEqual(t *testing.T) {
 	}
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
-		mx := s.mx(t)
-		var taken []rawMail
-		for start := 0; start < len(messages); start += 100 { // the limit of one connection
-			taken = append(taken, mx.sendAll(t, in.Name, messages[start:min(start+100, len(messages))], start)...)
-		}
+		taken := sendAll(t, s.smtp(t, nil), in.Name, messages)
 		ids := s.byTag(t, "/v1/inboxes/"+in.ID+"/messages?limit=100")
 		if len(ids) != len(taken) {
 			t.Errorf("%d messages received, %d accepted", len(ids), len(taken))
@@ -87,103 +80,32 @@ func fixtures(t *testing.T, folder string) (messages []rawMail) {
 	return messages
 }
 
-// mailServer is an SMTP receiver for the store of a server.
-type mailServer struct{ addr string }
-
-func (s *server) mx(t *testing.T) mailServer {
-	t.Helper()
-	receiver, err := inbound.NewReceiver(inbound.ReceiverConfig{Store: s.store, Domain: mailDomain, TempDir: t.TempDir(), Now: s.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := inbound.NewServer(inbound.ServerConfig{
-		Receiver: receiver, Hostname: "mx.mail.example", MaxSize: 25 << 20, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := srv.Shutdown(ctx); err != nil {
-			t.Errorf("shut the SMTP server down: %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("serve SMTP: %v", err)
-		}
-	})
-	return mailServer{listener.Addr().String()}
-}
-
 // sendAll sends the messages to the inbox, each with its number as the tag, and
 // returns the accepted ones.
-func (s mailServer) sendAll(t *testing.T, inbox string, messages []rawMail, first int) (taken []rawMail) {
+func sendAll(t *testing.T, addr, inbox string, messages []rawMail) (taken []rawMail) {
 	t.Helper()
-	var conn net.Conn
-	var replies *bufio.Reader
 	for i, m := range messages {
-		if conn == nil {
-			conn, replies = s.hello(t)
-		}
-		m.tag = fmt.Sprint(first + i)
-		dotted := strings.ReplaceAll("\r\n"+string(m.raw), "\r\n.", "\r\n..")[2:]
-		say(t, conn, replies, "250", "MAIL FROM:<a@out.example>\r\n")
-		say(t, conn, replies, "250", fmt.Sprintf("RCPT TO:<%s+%s@%s>\r\n", inbox, m.tag, mailDomain))
-		say(t, conn, replies, "354", "DATA\r\n")
-		reply := say(t, conn, replies, "", dotted+".\r\n")
-		switch {
-		case strings.HasPrefix(reply, "250"):
+		m.tag = fmt.Sprint(i)
+		err := netsmtp.SendMail(addr, nil, "a@out.example", []string{inbox + "+" + m.tag + "@" + mailDomain}, m.raw)
+		switch refused := (*textproto.Error)(nil); {
+		case err == nil:
 			taken = append(taken, m)
-			continue
-		case strings.HasPrefix(reply, "5") && (bytes.IndexByte(m.raw, 0) >= 0 || longestLine(m.raw) > 64<<10):
+		case errors.As(err, &refused) && refused.Code/100 == 5 && unfit(m.raw):
 		default:
-			t.Errorf("%s: %s", m.name, reply)
+			t.Errorf("%s: %v", m.name, err)
 		}
-		_ = conn.Close() // the server may have closed it
-		conn = nil
-	}
-	if conn != nil {
-		_ = conn.Close()
 	}
 	return taken
 }
 
-func (s mailServer) hello(t *testing.T) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replies := bufio.NewReader(conn)
-	say(t, conn, replies, "220", "")
-	say(t, conn, replies, "250", "HELO out.example\r\n")
-	return conn, replies
-}
-
-// say sends a line and returns the reply, which must be a single line.
-func say(t *testing.T, conn net.Conn, replies *bufio.Reader, want, text string) string {
-	t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	line, err := replies.ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, want) {
-		t.Fatalf("reply to %.40q: %q, %v", text, line, err)
-	}
-	return line
-}
-
-func longestLine(raw []byte) (longest int) {
+// unfit reports whether the server refuses a message: for a NUL, for a line over 64 KB, or for
+// its size.
+func unfit(raw []byte) bool {
+	longest := 0
 	for line := range bytes.Lines(raw) {
 		longest = max(longest, len(line))
 	}
-	return longest
+	return bytes.IndexByte(raw, 0) >= 0 || longest > 64<<10 || len(raw) > 1<<20
 }
 
 // byTag returns the ids of the listed messages by tag.

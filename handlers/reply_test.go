@@ -251,10 +251,6 @@ func TestReplyRefuses(t *testing.T) {
 		for body, want := range map[string]string{
 			`{}`:                                "content_required text",
 			`{"text":""}`:                       "content_required text",
-			`{"text":"t","to":"a@b.example"}`:   "invalid_request to",
-			`{"text":"t","subject":"s"}`:        "invalid_request subject",
-			`{"text":"t","reply_all":"yes"}`:    "invalid_request reply_all",
-			`{"text":"t","cc":"bob"}`:           "invalid_request cc",
 			`{"text":"t","headers":{"To":"a"}}`: "invalid_request headers.To",
 		} {
 			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", body, broken).wantError(t, http.StatusBadRequest, want)

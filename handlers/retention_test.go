@@ -192,6 +192,11 @@ func TestExpiredMessages(t *testing.T) {
 		}
 
 		s.clock.Add(time.Minute)
+		for _, path := range []string{"/v1/messages/" + m.ID, "/v1/inboxes/" + in.ID + "/messages?include=text"} { // before the work has run
+			if now := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK); strings.Contains(string(now.body), mark) {
+				t.Errorf("%s still shows the content: %s", path, now.body)
+			}
+		}
 		s.maintain(t)
 		after := s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
 		after.wantAt(t, "expired", "true")

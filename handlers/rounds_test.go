@@ -9,19 +9,19 @@ const (
 	// manyWaits is the number of concurrent waits.
 	manyWaits = 1000
 	// onceRounds is how often equal concurrent calls are made per operation.
-	onceRounds = 5
+	onceRounds = 2
 	// decisionRounds is how often two decisions about a draft race.
-	decisionRounds = 30
+	decisionRounds = 10
 	// hostileRequests is the number of invalid requests per database.
 	hostileRequests = 1000
 	// parallelSends is the number of sends at the same time against a budget.
-	parallelSends = 150
+	parallelSends = 80
 	// sendBudget is that budget.
 	sendBudget = 20
 	// loopSends is the number of sends of an agent in a loop.
-	loopSends = 150
+	loopSends = 30
 	// forgedLinks is the number of forged links.
 	forgedLinks = 10_000
 	// stopRounds is how often sending is stopped while all nodes send.
-	stopRounds = 3
+	stopRounds = 1
 )

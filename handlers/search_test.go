@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -153,30 +152,6 @@ func TestSearchWithFilters(t *testing.T) {
 			t.Errorf("with a key for one inbox (-want +got):\n%s", d)
 		}
 		s.do(t, http.MethodGet, "/v1/messages?q=red&inbox_id="+two.ID, "", as(only)).wantError(t, http.StatusNotFound, "not_found inbox_id")
-	})
-}
-
-// A message can be searched as soon as the SMTP server sends 250, even if the
-// indexer is stopped, and is found only once after indexing.
-func TestMailIsFoundAtOnceWithTheIndexerStopped(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		for i := range 60 {
-			s.receive(t, in, fmt.Sprintf("Subject: mail %d\n\nA word of its own: unique%d, and common.", i, i))
-			for _, q := range []string{fmt.Sprintf("unique%d", i), fmt.Sprintf(`"own unique%d"`, i)} {
-				got := s.found(t, "/v1/messages", url.Values{"q": {q}})
-				if d := cmp.Diff([]string{fmt.Sprintf("mail %d", i)}, got); d != "" {
-					t.Fatalf("%s (-want +got):\n%s", q, d)
-				}
-			}
-			if i%7 == 0 {
-				s.index(t, 5)
-			}
-			if n := len(s.found(t, "/v1/messages", url.Values{"q": {"common"}, "limit": {"100"}})); n != i+1 {
-				t.Fatalf("%d messages, found %d", i+1, n)
-			}
-		}
 	})
 }
 

@@ -156,18 +156,10 @@ func TestSendRefuses(t *testing.T) {
 		tests := []struct{ name, fields, want string }{
 			{"no body", `"to":"a@b.example","subject":"s"`, "content_required text"},
 			{"empty bodies", `"to":"a@b.example","subject":"s","text":"","html":""`, "content_required text"},
-			{"a subject of 999 characters", `"to":"a@b.example","subject":"` + strings.Repeat("s", 999) + `","text":"t"`, "invalid_request subject"},
-			{"a text of 500,001 characters", `"to":"a@b.example","subject":"s","text":"` + strings.Repeat("t", 500_001) + `"`, "invalid_request text"},
-			{"an html of 1,000,001 characters", `"to":"a@b.example","subject":"s","html":"` + strings.Repeat("t", 1_000_001) + `"`, "invalid_request html"},
-			{"51 copies", `"to":"a@b.example","cc":` + manyAddresses(51) + `,"subject":"s","text":"t"`, "invalid_request cc"},
 			{"an address that the contract accepts, but not RFC 5321", `"to":["a@b.example","a..b@c.example"],"subject":"s","text":"t"`, "invalid_request to[1]"},
 			{"such an address in an object", `"bcc":{"email":".a@b.example"},"to":"a@b.example","subject":"s","text":"t"`, "invalid_request bcc.email"},
 			{"a domain without letters", `"to":"a@-","subject":"s","text":"t"`, "invalid_request to"},
-			{"an address of 255 characters", `"to":"a@` + strings.Repeat("b", 245) + `.example","subject":"s","text":"t"`, "invalid_request to"},
 			{"an unclosed bracket", `"to":"Ann <a@b.example","subject":"s","text":"t"`, "invalid_request to"},
-			{"11 attachments", `"to":"a@b.example","subject":"s","text":"t","attachments":[` + strings.TrimSuffix(strings.Repeat(`{"filename":"f","content":""},`, 11), ",") + `]`, "invalid_request attachments"},
-			{"an attachment that is null", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":null}]`, "invalid_request attachments[0].content"},
-			{"an attachment without a name", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"","content":""}]`, "invalid_request attachments[0].filename"},
 			{"an attachment with a name of 256 bytes", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"` + strings.Repeat("ä", 128) + `","content":""}]`, "invalid_request attachments[0].filename"},
 			{"an invalid type", `"to":"a@b.example","subject":"s","text":"t","attachments":[{"filename":"f","content":"","content_type":"pdf"}]`, "invalid_request attachments[0].content_type"},
 			{"a header that is ours", `"to":"a@b.example","subject":"s","text":"t","headers":{"X-A":"b","message-ID":"<a@b>"}`, "invalid_request headers.message-ID"},
@@ -223,6 +215,9 @@ func TestAttachmentLimit(t *testing.T) {
 		res := s.do(t, http.MethodPost, path, body(maxAttached-10, 10)).want(t, http.StatusCreated)
 		res.wantAt(t, "attachments.0.size", fmt.Sprint(maxAttached-10))
 		s.do(t, http.MethodPost, path, body(maxAttached-10, 11)).wantError(t, http.StatusBadRequest, "invalid_request attachments")
+		email := func(sizes ...int) string { return strings.Replace(body(sizes...), "{", `{"from":"`+sender+`",`, 1) }
+		s.do(t, http.MethodPost, "/v1/emails", email(maxAttached-10, 10)).want(t, http.StatusCreated)
+		s.do(t, http.MethodPost, "/v1/emails", email(maxAttached-10, 11)).wantError(t, http.StatusBadRequest, "invalid_request attachments")
 		s.do(t, http.MethodPost, path, body(0)).want(t, http.StatusCreated).wantAt(t, "attachments.0.size", `0`)
 		s.do(t, http.MethodPost, "/v1/messages/"+res.str(t, "id")+"/forward", `{"to":"a@b.example","attachments":[{"filename":"f","content":"eA=="}]}`).
 			wantError(t, http.StatusBadRequest, "invalid_request attachments")
@@ -244,29 +239,6 @@ func TestSendNeedsAnActiveInbox(t *testing.T) {
 		} {
 			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
 		}
-	})
-}
-
-func TestTestKeysSendInTestMode(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		key := as(s.newKey(t, func(k *store.Key) { k.Mode = store.KeyTest }))
-		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`, key).
-			want(t, http.StatusCreated).wantAt(t, "test_mode", `true`)
-	})
-}
-
-// A send returns an error if the store is closed.
-func TestSendWithoutStore(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		if err := s.store.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s.do(t, http.MethodPost, "/v1/inboxes/"+in.ID+"/messages", `{"to":"a@b.example","subject":"s","text":"t"}`).
-			wantError(t, http.StatusServiceUnavailable, "unavailable")
 	})
 }
 

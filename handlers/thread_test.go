@@ -50,24 +50,6 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-func TestUnknownThreads(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in, empty := s.newInbox(t), s.newInbox(t)
-		m := s.receive(t, in, "Subject: Offer")
-		foreign := s.add(t, s.received(t, s.otherInbox(t), []byte("Subject: a\r\n\r\nb\r\n")))
-		for _, path := range []string{
-			in.ID + "/threads/" + foreign.ThreadID, empty.ID + "/threads/" + m.ThreadID, in.ID + "/threads/thr_none",
-			foreign.InboxID + "/threads", foreign.InboxID + "/threads/" + foreign.ThreadID,
-		} {
-			s.do(t, http.MethodGet, "/v1/inboxes/"+path, "").wantError(t, http.StatusNotFound, "not_found")
-		}
-		s.do(t, http.MethodGet, "/v1/inboxes/"+empty.ID+"/threads", "").want(t, http.StatusOK).wantAt(t, "data", "[]")
-		key := s.newKey(t, onlyInboxes(empty.ID))
-		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/threads", "", as(key)).wantError(t, http.StatusNotFound, "not_found")
-	})
-}
-
 // A thread whose latest message lost its content loses only the snippet. A
 // thread without messages is gone.
 func TestThreadsOfWhatIsDeleted(t *testing.T) {

@@ -1,8 +1,11 @@
 package handlers_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,18 +60,6 @@ func TestDailyLimit(t *testing.T) {
 	})
 }
 
-func TestMonthlyLimit(t *testing.T) {
-	t.Parallel()
-	eachStore(t, planned(store.Plan{Monthly: 3}), func(t *testing.T, s *server) {
-		send := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
-		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
-		res := s.do(t, http.MethodPost, send, twoRecipients).wantError(t, http.StatusTooManyRequests, "monthly_limit_reached")
-		if got, want := res.header.Get("Retry-After"), fmt.Sprint((7*24+14)*60*60); got != want {
-			t.Errorf("Retry-After %q, want %s: to the end of the UTC month", got, want)
-		}
-	})
-}
-
 func TestInboxLimit(t *testing.T) {
 	t.Parallel()
 	eachStore(t, planned(store.Plan{Inboxes: 2}), func(t *testing.T, s *server) {
@@ -102,6 +93,14 @@ func TestPausedAccount(t *testing.T) {
 		}
 		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).
 			wantText(t, `"sending":{"paused":true,"reason":"a bill is open","paused_at":"2026-09-23T10:00:00.000Z"}`)
+		send := "/v1/inboxes/" + in.ID + "/messages"
+		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
+		for _, want := range []error{nil, store.ErrState} {
+			if err := s.store.ResumeAccount(t.Context(), u.Account.ID); !errors.Is(err, want) {
+				t.Errorf("resume: %v, want %v", err, want)
+			}
+		}
+		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
 	})
 }
 
@@ -127,6 +126,28 @@ func TestStats(t *testing.T) {
 		limited := as(s.newKey(t, onlyInboxes(beside.ID)))
 		s.do(t, http.MethodGet, "/v1/stats", "", limited).wantError(t, http.StatusForbidden, "insufficient_scope inbox_id")
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+beside.ID, "", limited).want(t, http.StatusOK).wantText(t, one)
+		s.clock.Add(24 * time.Hour) // what was sent counts on the day of its result
+		outcomes := map[string]store.RecipientStatus{
+			"sent@out.example": store.RecipientSent, "delivered@out.example": store.RecipientDelivered,
+			"bounced@out.example": store.RecipientBounced, "failed@out.example": store.RecipientFailed,
+		}
+		storetest.Sent(t, s.store, in, slices.Collect(maps.Keys(outcomes)))
+		storetest.Sent(t, s.store, in, slices.Collect(maps.Keys(outcomes)), func(m *store.NewMessage) { m.TestMode = true })
+		s.clock.Add(24 * time.Hour)
+		claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+		if err != nil || len(claimed) != 8 {
+			t.Fatal(len(claimed), err)
+		}
+		for _, c := range claimed {
+			a := store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: outcomes[c.Email], Response: "250 said"}
+			if err := s.store.RecordAttempt(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const counted = `{"date":"2026-09-26","received":0,"sent":2,"delivered":1,"bounced":1,"failed":1,"complained":0}`
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+in.ID+"&days=2", "").want(t, http.StatusOK).wantText(t, `{"date":"2026-09-25","received":0,`+none+`,`+counted)
+		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+beside.ID+"&days=1", "").want(t, http.StatusOK).wantText(t, `"received":0,`+none)
+
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+in.ID, "", limited).wantError(t, http.StatusNotFound, "not_found inbox_id")
 		s.do(t, http.MethodGet, "/v1/stats?inbox_id="+s.otherInbox(t).ID, "").wantError(t, http.StatusNotFound, "not_found inbox_id")
 		for _, days := range []string{"0", "91", "x"} {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,100 +154,6 @@ func TestBudgetsOfKeyInboxAndAccount(t *testing.T) {
 		got = append(got, send(other, store.Sender{}), send(other, store.Sender{})) // 1 more of the account
 		if got, want := fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{"", "", "", "key", "", "", in.ID[4:7], "", "acc"}); got != want {
 			t.Errorf("got %s, want %s", got, want)
-		}
-	})
-}
-
-// Whatever is sent at the same time on several nodes, exactly as much leaves as the
-// budget has.
-func TestBudgetIsExactOverNodes(t *testing.T) {
-	t.Parallel()
-	const most, sends = 50, 300
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		nodes := []*store.Store{storetest.OpenConfig(t, cfg)}
-		if nodes[0].Engine() == "postgresql" {
-			nodes = append(nodes, storetest.OpenConfig(t, cfg), storetest.OpenConfig(t, cfg))
-		}
-		limits := atMost(map[string]int64{"sends_per_hour": most, "recipients_per_day": most, "per_recipient_per_day": 1})
-		var inboxes []store.Inbox
-		for range 3 {
-			inboxes = append(inboxes, storetest.Inbox(t, nodes[0]))
-		}
-		key := store.Sender{ID: "key_a", Limits: limits}
-		var accepted atomic.Int64
-		var all sync.WaitGroup
-		for i := range sends {
-			all.Go(func() {
-				s, in, to := nodes[i%len(nodes)], inboxes[i%2], []string{fmt.Sprintf("r%d@x.example", i)}
-				var err error
-				if i%5 == 0 {
-					_, err = s.EnqueueEmail(t.Context(), storetest.NewEmail(in.AccountID, to, func(e *store.NewEmail) {
-						e.FromInbox, e.Policy, e.CreatedBy = &in.Seq, in.SendPolicy, key
-					}), nil)
-				} else {
-					_, err = s.Enqueue(t.Context(), storetest.NewSent(in, to, func(m *store.NewMessage) { m.Senders = []store.Sender{key} }), nil)
-				}
-				if err == nil {
-					accepted.Add(1)
-				} else if _, over := errors.AsType[*store.BudgetError](err); !over {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if n := accepted.Load(); n != most {
-			t.Errorf("%d of %d sends were accepted, want %d", n, sends, most)
-		}
-		if n := len(claim(t, nodes[0], sends, time.Minute)); n != most {
-			t.Errorf("%d recipients are in the queue, want %d", n, most)
-		}
-	})
-}
-
-// A batch is counted email by email. Those over the limit are left out alone.
-func TestBatchOverBudget(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		limits := atMost(map[string]int64{"sends_per_hour": 3})
-		batch := func(n int, draft bool) []*store.NewEmail {
-			var all []*store.NewEmail
-			for i := range n {
-				all = append(all, storetest.NewEmail(in.AccountID, []string{fmt.Sprintf("r%d@x.example", i)}, func(e *store.NewEmail) {
-					e.FromInbox, e.Policy, e.CreatedBy = &in.Seq, in.SendPolicy, store.Sender{ID: "key_a", Limits: limits}
-					if draft {
-						d := storetest.NewDraft(in)
-						e.Draft = &d
-					}
-				}))
-			}
-			return all
-		}
-		b, err := s.EnqueueBatch(t.Context(), batch(5, false), nil)
-		if err != nil || len(b.Emails) != 3 || len(b.Refused) != 2 || b.Refused[0].Index != 3 {
-			t.Fatalf("got %d emails, refused %v, error %v", len(b.Emails), b.Refused, err)
-		}
-		_, err = s.EnqueueBatch(t.Context(), batch(2, false), nil)
-		if over, ok := errors.AsType[*store.BudgetError](err); !ok || over.Limit != "sends_per_hour" {
-			t.Errorf("a batch over the limit as a whole: %v", err)
-		}
-		limits.OnLimit = store.LimitApproval
-		*limits.SendsPerHour = 4
-		_, err = s.EnqueueBatch(t.Context(), batch(3, false), nil)
-		if need, ok := errors.AsType[*store.DraftsError](err); !ok || fmt.Sprint(need.Indexes) != "[1 2]" {
-			t.Fatalf("a batch without drafts: %v", err)
-		}
-		b, err = s.EnqueueBatch(t.Context(), batch(3, true), nil)
-		if err != nil || len(b.Emails) != 1 || len(b.Held) != 2 || len(b.Refused) != 0 {
-			t.Fatalf("got %d emails, held %v, refused %v, error %v", len(b.Emails), b.Held, b.Refused, err)
-		}
-		for _, h := range b.Held {
-			if d, err := s.Draft(t.Context(), in.AccountID, h.DraftID); err != nil || d.Status != store.DraftPending {
-				t.Errorf("draft %s: %v, %v", h.DraftID, d.Status, err)
-			}
-		}
-		if n := len(claim(t, s, 100, time.Minute)); n != 4 {
-			t.Errorf("%d recipients are in the queue, want 4", n)
 		}
 	})
 }

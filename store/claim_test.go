@@ -141,30 +141,6 @@ func TestBusyDomainsAreSkipped(t *testing.T) {
 	})
 }
 
-func TestFullAccountsAreLeftAlone(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		full, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		for range 3 {
-			storetest.Sent(t, s, full, []string{"a@one.example", "b@two.example"})
-		}
-		storetest.Sent(t, s, other, []string{"c@one.example", "d@two.example"})
-		cs, err := s.ClaimRecipients(t.Context(), 4, time.Hour, []string{"two.example"}, full.AccountID)
-		if diff := cmp.Diff([]string{"c@one.example"}, emails(cs)); diff != "" || err != nil {
-			t.Errorf("claimed (-want +got), %v:\n%s", err, diff)
-		}
-		if due, err := s.NextDue(t.Context(), []string{"two.example"}, full.AccountID); err != nil || due == nil || due.Before(time.Now()) {
-			t.Errorf("next due of the other account: %v, %v, want the end of the lease", due, err)
-		}
-		if due, err := s.NextDue(t.Context(), nil, full.AccountID, other.AccountID); err != nil || due != nil {
-			t.Errorf("next due without both accounts: %v, %v, want none", due, err)
-		}
-		if due, err := s.NextDue(t.Context(), nil); err != nil || due == nil || due.After(time.Now()) {
-			t.Errorf("next due: %v, %v, want the mail of the full account", due, err)
-		}
-	})
-}
-
 func TestClaimsTakeTheLongestDueAndTheNewest(t *testing.T) {
 	t.Parallel()
 	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
@@ -330,10 +306,7 @@ func TestRetryDeferredSendsOnce(t *testing.T) {
 // not left behind either, also if there is room for one recipient at a time.
 func TestClaimsAreFair(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		big, small := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		for range 20 {
 			storetest.Sent(t, s, big, []string{"a@relay.example", "b@relay.example", "c@relay.example", "d@relay.example", "e@relay.example"})

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -40,64 +39,6 @@ func readRaw(t *testing.T, s *store.Store, m store.Message) []byte {
 		t.Errorf("size is %d, read %d bytes", raw.Size, len(b))
 	}
 	return b
-}
-
-func TestRawIsReadByteForByte(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		for name, raw := range map[string][]byte{
-			"empty": {},
-			"every byte": func() []byte {
-				b := make([]byte, 256)
-				for i := range b {
-					b[i] = byte(i)
-				}
-				return b
-			}(),
-			"4 KB":   randomBytes(4 << 10),
-			"in row": randomBytes(store.RawInRow),
-		} {
-			m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.Raw = raw })
-			if got := readRaw(t, s, m); !bytes.Equal(got, raw) {
-				t.Errorf("%s: %d bytes came back, not the %d stored", name, len(got), len(raw))
-			}
-		}
-		large := randomBytes(3 << 20)
-		key, _, err := s.PutBlob(t.Context(), bytes.NewReader(large), int64(len(large)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := storetest.Received(t, s, in, func(m *store.NewMessage) {
-			m.Content.BlobKey, m.Size = &key, int64(len(large))
-			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "large"}}
-		})
-		if got := readRaw(t, s, m); !bytes.Equal(got, large) {
-			t.Errorf("%d bytes came back from the blob folder, not the %d stored", len(got), len(large))
-		}
-		if _, err := s.Raw(t.Context(), m.Seq+1); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("raw of no message: got %v, want ErrNotFound", err)
-		}
-	})
-}
-
-// Lists leave out the raw bytes when the body is kept beside them.
-func TestListedContentHoldsWhatTheBodyIsReadFrom(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		storetest.Received(t, s, in, func(m *store.NewMessage) { m.Subject = "small" })
-		storetest.Received(t, s, in, func(m *store.NewMessage) {
-			m.Subject, m.Content.Raw = "large", randomBytes(32<<10)
-			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "text"}}
-		})
-		for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq, WithText: true}, 10) {
-			c := m.Content
-			if hasRaw, hasBody := len(c.Raw) > 0, c.Body != nil; hasRaw == hasBody || hasBody != (m.Subject == "large") {
-				t.Errorf("%s: raw %v, body %v", m.Subject, hasRaw, hasBody)
-			}
-		}
-	})
 }
 
 func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
@@ -140,30 +81,6 @@ func TestSweepBlobsRemovesWhatNoRowNames(t *testing.T) {
 				t.Errorf("the temporary file: %v", err)
 			}
 		})
-	}
-}
-
-func TestBlobsArePutByManyAtOnce(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	var callers sync.WaitGroup
-	keys := make([]string, 64)
-	for i := range keys {
-		callers.Go(func() {
-			key, _, err := s.PutBlob(t.Context(), bytes.NewReader([]byte{byte(i)}), 1) //nolint:gosec // of 64
-			if err != nil {
-				t.Error(err)
-			}
-			keys[i] = key
-		})
-	}
-	callers.Wait()
-	in := storetest.Inbox(t, s)
-	for i, key := range keys {
-		m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 1 })
-		if got := readRaw(t, s, m); !bytes.Equal(got, []byte{byte(i)}) {
-			t.Fatalf("blob %d reads %v", i, got)
-		}
 	}
 }
 

@@ -42,10 +42,7 @@ func draft(t *testing.T, s *store.Store, d store.Draft) store.Draft {
 // A message that a node has claimed may be on its way: its approval stays.
 func TestUndoIsRefusedOnceTheMessageIsClaimed(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		d, _ := approved(t, s, storetest.Inbox(t, s), time.Second)
 		clock.Add(time.Second)
 		if n := len(claim(t, s, 10, time.Minute)); n != 1 {

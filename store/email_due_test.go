@@ -89,73 +89,11 @@ func TestEmailThatFailsWhenDueIsKeptFromThen(t *testing.T) {
 	})
 }
 
-// A key that has expired and an account that is paused stop a scheduled email, as
-// a revoked key does.
-func TestExpiredKeyAndPausedAccountStopADueEmail(t *testing.T) {
-	t.Parallel()
-	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		to := []string{"ann@out.example"}
-		due := at(clock.Now().Add(time.Hour))
-		expiring := func(after time.Duration) func(*store.NewEmail) {
-			account := storetest.Account(t, s)
-			k := storetest.Key(t, s, account.Seq, store.NewLongID("", clock.Now()), func(k *store.Key) {
-				at := store.NewTime(clock.Now().Add(after))
-				k.ExpiresAt = &at
-			})
-			return func(e *store.NewEmail) { e.AccountID, e.CreatedBy = account.Seq, store.Sender{ID: k.ID} }
-		}
-		test := func(e *store.NewEmail) { e.TestMode = true }
-		for _, tt := range []struct {
-			name string
-			edit []func(*store.NewEmail)
-			why  string
-		}{
-			{name: "the key is good for a second more", edit: []func(*store.NewEmail){due, expiring(time.Hour + time.Second)}},
-			{name: "the key has just expired", edit: []func(*store.NewEmail){due, expiring(time.Hour)}, why: "Not sent: the key that scheduled it has expired"},
-		} {
-			e := storetest.Email(t, s, storetest.Account(t, s).Seq, to, tt.edit...)
-			clock.Add(time.Hour)
-			release(t, s)
-			wantDue(t, s, tt.name, e, tt.why)
-			clock.Add(-time.Hour)
-		}
-		paused := storetest.Account(t, s)
-		e := storetest.Email(t, s, paused.Seq, to, due)
-		tested := storetest.Email(t, s, paused.Seq, to, due, test)
-		if err := s.PauseAccount(t.Context(), paused.ID, "unpaid"); err != nil {
-			t.Fatal(err)
-		}
-		clock.Add(time.Hour)
-		release(t, s)
-		wantDue(t, s, "the account is paused", e, "Not sent: sending is paused: unpaid")
-		wantDue(t, s, "the account is paused, in test mode", tested, "")
-	})
-}
-
-// wantDue checks that an email was queued, or why it failed.
-func wantDue(t *testing.T, s *store.Store, name string, e store.Email, why string) {
-	t.Helper()
-	got := email(t, s, e)
-	want, response := store.MessageQueued, ""
-	if why != "" {
-		want = store.MessageFailed
-	}
-	if r := got.Recipients[0].LastResponse; r != nil {
-		response = *r
-	}
-	if got.Status != want || response != why {
-		t.Errorf("%s: the email is %s, %q; want %s, %q", name, got.Status, response, want, why)
-	}
-}
-
 // A scheduled email that cannot become a draft fails if its content is lost, and else waits.
 // No other email waits for it.
 func TestAnEmailWithoutADraftDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in, other := storetest.Inbox(t, s), storetest.Account(t, s)
 		due := at(begin.Add(time.Hour))
 		fromInbox := func(e *store.NewEmail) { e.FromInbox, e.FromEmail = &in.Seq, in.Address }

@@ -81,49 +81,6 @@ func TestScheduledEmailIsQueuedWhenDue(t *testing.T) {
 	})
 }
 
-func TestCancelAndReschedule(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		account := storetest.Account(t, s).Seq
-		to, now := []string{"ann@out.example"}, time.Now()
-		e := storetest.Email(t, s, account, to, at(now.Add(time.Hour)))
-		moved := store.NewTime(now.Add(2 * time.Hour))
-		if err := s.RescheduleEmail(t.Context(), account, e.ID, moved, dueRules); err != nil {
-			t.Fatal(err)
-		}
-		if got := email(t, s, e); got.Status != store.EmailScheduled || !got.ScheduledAt.Equal(moved.Time) {
-			t.Errorf("moved: %s at %v, want %v", got.Status, got.ScheduledAt, moved)
-		}
-		if err := s.CancelEmail(t.Context(), account, e.ID); err != nil {
-			t.Fatal(err)
-		}
-		if got := email(t, s, e); got.Status != store.EmailCancelled || got.Recipients[0].Status != store.RecipientCancelled {
-			t.Errorf("cancelled: %s, %s", got.Status, got.Recipients[0].Status)
-		}
-		early := storetest.Email(t, s, account, to, at(now.Add(time.Hour)))
-		if err := s.RescheduleEmail(t.Context(), account, early.ID, store.NewTime(now.Add(-time.Hour)), dueRules); err != nil {
-			t.Fatal(err)
-		}
-		if got := email(t, s, early); got.Status != store.MessageQueued || got.ScheduledAt != nil {
-			t.Errorf("moved to the past: %s at %v", got.Status, got.ScheduledAt)
-		}
-		if cs := claim(t, s, 10, time.Minute); len(cs) != 1 || cs[0].Message.ID != early.ID {
-			t.Errorf("claimed %+v", cs)
-		}
-		for _, id := range []string{e.ID, early.ID} {
-			if err := s.CancelEmail(t.Context(), account, id); !errors.Is(err, store.ErrState) {
-				t.Errorf("cancel again: %v", err)
-			}
-			if err := s.RescheduleEmail(t.Context(), account, id, moved, dueRules); !errors.Is(err, store.ErrState) {
-				t.Errorf("reschedule again: %v", err)
-			}
-		}
-		if err := s.CancelEmail(t.Context(), storetest.Account(t, s).Seq, e.ID); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("cancel of another account: %v", err)
-		}
-	})
-}
-
 // Of cancelling and sending exactly one wins (O13).
 func TestCancelRacesWithTheQueue(t *testing.T) {
 	t.Parallel()

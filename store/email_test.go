@@ -3,8 +3,6 @@ package store_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,83 +23,6 @@ func email(t *testing.T, s *store.Store, e store.Email) store.Email {
 		t.Fatal(err)
 	}
 	return got
-}
-
-// The filter matches the status that an email shows, even if only some of its
-// recipients have a final status.
-func TestStatusFilterIsWhatIsShown(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		e := storetest.Email(t, s, storetest.Account(t, s).Seq, []string{"ann@out.example", "bob@out.example"})
-		want := func(when string, status store.MessageStatus) {
-			t.Helper()
-			if got := email(t, s, e); got.Status != status {
-				t.Errorf("%s: shown as %s, want %s", when, got.Status, status)
-			}
-			for _, f := range []store.MessageStatus{store.MessageQueued, store.EmailSending} {
-				l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: e.AccountID, Status: f}, store.Page{Limit: 10})
-				if err != nil || (len(l.Rows) == 1) != (f == status) {
-					t.Errorf("%s: %d are %s, %v", when, len(l.Rows), f, err)
-				}
-			}
-		}
-		want("at first", store.MessageQueued)
-		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientBounced)
-		want("one has bounced", store.MessageQueued)
-		claim(t, s, 1, time.Minute)
-		want("the other is tried", store.EmailSending)
-	})
-}
-
-// A batch is stored completely, with its response, or not at all.
-func TestBatchIsAllOrNothing(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		account := storetest.Account(t, s)
-		free := store.PlanFree
-		if err := s.SetPlan(t.Context(), account.ID, &free); err != nil {
-			t.Fatal(err)
-		}
-		batch := func(n int) []*store.NewEmail {
-			var es []*store.NewEmail
-			for i := range n {
-				es = append(es, storetest.NewEmail(account.Seq, []string{fmt.Sprintf("r%d@out.example", i), "x@out.example"}))
-			}
-			return es
-		}
-		once := &store.Once{AccountID: account.Seq, Operation: "POST /v1/emails/batch", Key: "k", BodyHash: []byte("h"), Render: func(row any) (store.CachedResponse, error) {
-			b := row.(store.Batch)
-			return store.CachedResponse{Status: 201, Kind: "EmailBatch", Body: []byte(b.ID + fmt.Sprint(len(b.Emails)))}, nil
-		}}
-		b, err := s.EnqueueBatch(t.Context(), batch(60), once)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids := map[string]bool{}
-		for _, e := range b.Emails {
-			if ids[e.ID] = true; e.BatchID == nil || *e.BatchID != b.ID {
-				t.Errorf("an email of batch %v", e.BatchID)
-			}
-		}
-		if len(ids) != 60 || !strings.HasPrefix(b.ID, "batch_") {
-			t.Errorf("%d emails of %s", len(ids), b.ID)
-		}
-		ans, err := s.CachedResponse(t.Context(), account.Seq, once.Operation, once.Key)
-		if err != nil || string(ans.Body) != b.ID+"60" {
-			t.Errorf("cached response %q, %v", ans.Body, err)
-		}
-		if _, err := s.EnqueueBatch(t.Context(), batch(1), once); !errors.Is(err, store.ErrIdempotencyRaced) {
-			t.Errorf("under the same key: %v", err)
-		}
-		var limit *store.LimitError
-		if _, err := s.EnqueueBatch(t.Context(), batch(41), nil); !errors.As(err, &limit) { // 120 of 200 a day are taken
-			t.Errorf("past the plan: %v", err)
-		}
-		l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: account.Seq}, store.Page{Limit: 100})
-		if err != nil || len(l.Rows) != 60 || !slices.ContainsFunc(l.Rows, func(e store.Email) bool { return e.ID == b.Emails[59].ID }) {
-			t.Errorf("%d emails, %v, want 60", len(l.Rows), err)
-		}
-	})
 }
 
 // The content of emails goes after some time, and the rest RecordTTL later;
@@ -157,4 +78,30 @@ func labels(pairs ...string) store.Labels {
 		out[pairs[i]] = json.RawMessage(strconv.Quote(pairs[i+1]))
 	}
 	return out
+}
+
+// The filter matches the status that an email shows, even if only some of its
+// recipients have a final status.
+func TestStatusFilterIsWhatIsShown(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		e := storetest.Email(t, s, storetest.Account(t, s).Seq, []string{"ann@out.example", "bob@out.example"})
+		want := func(when string, status store.MessageStatus) {
+			t.Helper()
+			if got := email(t, s, e); got.Status != status {
+				t.Errorf("%s: shown as %s, want %s", when, got.Status, status)
+			}
+			for _, f := range []store.MessageStatus{store.MessageQueued, store.EmailSending} {
+				l, err := s.ListEmails(t.Context(), store.EmailFilter{AccountID: e.AccountID, Status: f}, store.Page{Limit: 10})
+				if err != nil || (len(l.Rows) == 1) != (f == status) {
+					t.Errorf("%s: %d are %s, %v", when, len(l.Rows), f, err)
+				}
+			}
+		}
+		want("at first", store.MessageQueued)
+		record(t, s, claim(t, s, 1, time.Minute)[0], store.RecipientBounced)
+		want("one has bounced", store.MessageQueued)
+		claim(t, s, 1, time.Minute)
+		want("the other is tried", store.EmailSending)
+	})
 }

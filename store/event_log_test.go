@@ -54,24 +54,6 @@ func insertEvent(t *testing.T, tx *sqlx.Tx, account int64, id string) {
 	}
 }
 
-func TestTailFollowsTheLog(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		tail := s.TailEvents()
-		if seq, pending := settled(t, tail); seq != 0 || pending {
-			t.Errorf("an empty log is settled up to %d, pending %t", seq, pending)
-		}
-		for n := range 3 {
-			storetest.Received(t, s, in)
-			seq, pending := settled(t, tail)
-			if got := eventIDs(t, s, 0, seq); len(got) != n+1 || pending {
-				t.Errorf("after %d messages there are the events %q, pending %t", n+1, got, pending)
-			}
-		}
-	})
-}
-
 // A number that is taken by a transaction that is still open holds the log up at
 // the number before it, whatever commits meanwhile, and is neither skipped when
 // it commits nor waited for when it does not.
@@ -206,18 +188,6 @@ func listed(t *testing.T, s *store.Store, account int64, cursor string) (ids []s
 	return ids
 }
 
-func TestPagesOfTheLogHoldItsEvents(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
-		account := storetest.Account(t, s).Seq
-		want := insertEventsAt(t, db, account, []time.Time{begin, begin.Add(time.Second), begin, begin.Add(time.Hour), begin})
-		if diff := cmp.Diff(want, listed(t, s, account, "")); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-	})
-}
-
 // A page of the log ends before an event that may still be preceded by one of an open
 // transaction. It is not the last page, and the next ones hold both.
 func TestPagesOfTheLogDoNotPassOpenTransactions(t *testing.T) {
@@ -288,38 +258,6 @@ func TestPageOfTheLogWaitsForOpenTransactions(t *testing.T) {
 	if diff := cmp.Diff(append([]string{"evt_open"}, later...), got); diff != "" || l.Cursor != "" {
 		t.Errorf("cursor %q, events (-want +got):\n%s", l.Cursor, diff)
 	}
-}
-
-func TestEventsOfATime(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(time.Date(2026, 9, 23, 10, 0, 0, 0, time.UTC))
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
-		in := storetest.Inbox(t, s)
-		begin := clock.Now()
-		for range 3 {
-			for range 4 { // the ids of one moment are in no order
-				storetest.Received(t, s, in)
-			}
-			clock.Add(time.Hour)
-		}
-		all, err := s.EventsOf(t.Context(), in.AccountID, 0, 1<<60, 20)
-		if err != nil || len(all) != 12 {
-			t.Fatalf("%d events, %v", len(all), err)
-		}
-		for at, want := range map[time.Duration]int64{
-			-time.Hour: all[0].Seq - 1, 0: all[0].Seq - 1, time.Millisecond: all[4].Seq - 1, time.Hour: all[4].Seq - 1,
-			2*time.Hour + time.Millisecond: all[11].Seq, 100 * time.Hour: all[11].Seq,
-		} {
-			if got, err := s.EventsFrom(t.Context(), begin.Add(at)); got != want || err != nil {
-				t.Errorf("from %v on: after %d, %v, want %d", at, got, err, want)
-			}
-		}
-		if seq, at, err := s.EventPlace(t.Context(), in.AccountID, all[4].ID); seq != all[4].Seq || !at.Equal(begin.Add(time.Hour)) || err != nil {
-			t.Errorf("the place of %s is %d at %v, %v", all[4].ID, seq, at, err)
-		}
-	})
 }
 
 // A page that waits for open transactions reads no event twice, and none that it has no

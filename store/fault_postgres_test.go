@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
-	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -98,47 +97,6 @@ func TestResultIsTrueWhenConnectionsAreCut(t *testing.T) {
 	}
 	t.Logf("%d of %d messages passed", passed, len(results))
 	storetest.Received(t, s, in) // the store has recovered
-}
-
-// A server that is restarted under the store is found again; until then callers
-// get an error that the database is unavailable.
-func TestRestartedServerIsFoundAgain(t *testing.T) {
-	t.Parallel()
-	server, cfg := ownServer(t)
-	s := storetest.OpenConfig(t, cfg)
-	in := storetest.Inbox(t, s)
-	storetest.Received(t, s, in)
-	for range 2 {
-		if err := server.StopImmediate(); err != nil {
-			t.Fatal(err)
-		}
-		for range 5 {
-			_, add := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
-			_, get := s.Inbox(t.Context(), in.AccountID, in.ID)
-			_, create := s.CreateAccount(t.Context(), "any")
-			for what, err := range map[string]error{"add": add, "get": get, "create": create, "ping": s.Ping(t.Context())} {
-				if !errors.Is(err, store.ErrUnavailable) {
-					t.Errorf("%s without a server: got %v, want ErrUnavailable", what, err)
-				}
-			}
-		}
-		if err := server.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		waittest.Until(t, "stored a message again", func() bool {
-			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
-			return err == nil
-		})
-	}
-	wake := s.WakeInbox(in.Seq)
-	defer wake.Stop()
-	other := storetest.OpenConfig(t, cfg)
-	storetest.Received(t, other, in)
-	select {
-	case <-wake.C:
-	case <-time.After(tooLong):
-		t.Error("the node that lived through it does not hear of the others")
-	}
 }
 
 // Connections that cannot be closed cleanly are not an error of the store: a

@@ -1,15 +1,10 @@
 package store_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,66 +111,6 @@ func TestManyWritersNeverMeetALock(t *testing.T) {
 			t.Errorf("%d deadlocks", n)
 		}
 	})
-}
-
-const keysOfTheOther = 5
-
-// What `postroom key create` does beside a server that runs.
-func TestAnotherProcessWritesTheSameSQLiteFile(t *testing.T) {
-	t.Parallel()
-	if path := os.Getenv("STORE_TEST_WRITE_KEYS_TO"); path != "" {
-		writeKeys(t, path)
-		return
-	}
-	cfg := storetest.Config(t, storetest.SQLite)
-	s := storetest.OpenConfig(t, cfg)
-	in := storetest.Inbox(t, s)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var senders sync.WaitGroup
-	var stored atomic.Int64
-	for range 32 {
-		senders.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := s.AddReceived(context.WithoutCancel(ctx), []*store.NewMessage{storetest.NewReceived(in)}, nil); err != nil {
-					t.Error(err)
-					return
-				}
-				stored.Add(1)
-			}
-		})
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAnotherProcessWritesTheSameSQLiteFile$")
-	cmd.Env = append(os.Environ(), "STORE_TEST_WRITE_KEYS_TO="+cfg.Database)
-	out, err := cmd.CombinedOutput()
-	stop()
-	senders.Wait()
-	if err != nil {
-		t.Fatalf("the other process: %v\n%s", err, out)
-	}
-	for i := range keysOfTheOther {
-		if _, err := s.KeyByHash(t.Context(), store.HashKey(storetest.Secret(fmt.Sprint("other ", i)))); err != nil {
-			t.Errorf("key %d of the other process: %v", i, err)
-		}
-	}
-	if n := count(t, cfg, "messages"); int64(n) != stored.Load() {
-		t.Errorf("%d messages are stored, but %d calls succeeded", n, stored.Load())
-	}
-}
-
-func writeKeys(t *testing.T, path string) {
-	cfg := storetest.EmptyConfig(t, storetest.SQLite)
-	cfg.Database = path
-	for i := range keysOfTheOther { // open anew, as a command does
-		s, err := store.Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		storetest.Key(t, s, 1, fmt.Sprint("other ", i))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A full disk defers mail; nothing else fails, and mail is received again

@@ -63,22 +63,6 @@ func wantRate(t *testing.T, s *store.Store, who string, limit int, want store.Ra
 	}
 }
 
-// H14: a clock that is set back must not lock anyone out for an hour.
-func TestRateLimitWhenTheClockGoesBack(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(noon)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
-		wantRate(t, s, "k", 1, store.Rate{Ends: noon.Add(store.RateWindow)})
-		wantRate(t, s, "k", 1, store.Rate{Ends: noon.Add(store.RateWindow), Refused: true})
-		clock.Add(-time.Hour)
-		ends := noon.Add(store.RateWindow - time.Hour)
-		wantRate(t, s, "k", 1, store.Rate{Ends: ends})
-		wantRate(t, s, "k", 1, store.Rate{Ends: ends, Refused: true})
-	})
-}
-
 // Nodes whose clocks differ by some seconds share a window all the same.
 func TestRateLimitOfNodesWithOtherClocks(t *testing.T) {
 	t.Parallel()

@@ -8,46 +8,6 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// Retention holds when a message, an email or a draft is read, also before the
-// job has deleted the content.
-func TestRetentionIsEnforcedOnRead(t *testing.T) {
-	t.Parallel()
-	withClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		in := storetest.Inbox(t, s, keeping(1))
-		m := storetest.Received(t, s, in)
-		d, err := s.CreateDraft(t.Context(), storetest.NewDraft(in), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read := func() (message, listed store.Message, draft store.Draft) {
-			message, err := s.Message(t.Context(), in.AccountID, m.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := s.ListMessages(t.Context(), store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}, store.Page{Limit: 10})
-			if err != nil || len(l.Rows) != 1 {
-				t.Fatal(len(l.Rows), err)
-			}
-			if draft, err = s.Draft(t.Context(), in.AccountID, d.ID); err != nil {
-				t.Fatal(err)
-			}
-			return message, l.Rows[0], draft
-		}
-		clock.Add(day - time.Second)
-		if a, b, c := read(); a.Content == nil || b.Content == nil || c.Content == nil || a.ExpiredAt != nil {
-			t.Error("the content is gone before its time")
-		}
-		clock.Add(time.Second)
-		a, b, c := read()
-		if a.Content != nil || b.Content != nil || c.Content != nil {
-			t.Error("the content can be read after its time")
-		}
-		if a.ExpiredAt == nil || b.ExpiredAt == nil || c.ExpiredAt == nil || a.ExpiredAt.After(clock.Now()) {
-			t.Errorf("expired at %v, %v and %v", a.ExpiredAt, b.ExpiredAt, c.ExpiredAt)
-		}
-	})
-}
-
 // The content of an email goes 30 days after the email was sent or failed, not
 // after it was accepted.
 func TestEmailContentIsKeptFromTheEndOfDelivery(t *testing.T) {

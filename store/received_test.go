@@ -3,76 +3,18 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
 // fromInbox leaves out what a message takes from its inbox when it is read.
 var fromInbox = cmpopts.IgnoreFields(store.Message{}, "RetentionDays")
-
-func TestReceivedMessageIsReadBackAsStored(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		want := storetest.Received(t, s, in, func(m *store.NewMessage) {
-			tag, otp := "work", "482913"
-			m.Addresses.V.Cc = []mail.Address{{Name: `Ö "x" <y>`, Email: "Cc@Out.example"}}
-			m.Addresses.V.ReplyTo = []mail.Address{{Email: "reply@out.example"}}
-			m.Subject = "Zwölf Boxkämpfer 📦"
-			m.Refs.V = store.References{InReplyTo: []string{"<a@x>"}, References: []string{"<b@x>", "<a@x>"}}
-			m.Automated, m.HasCode, m.HasLink, m.TestMode, m.Tag = true, true, true, true, &tag
-			m.Content.Snippet = "Hello."
-			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "Hello.", HTML: "<p>Hello.</p>"}}
-			m.Content.Extracted.V = mail.Extraction{OTP: &otp, Codes: []string{otp}, Links: []string{"https://x.example/?a=1&b=<2>"}}
-			m.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "fail"}}
-			m.Content.Attachments.V = []mail.Attachment{{ID: "att_1", Part: 2, Filename: "po.pdf", ContentType: "application/pdf", Size: 9}}
-		})
-		got, err := s.Message(t.Context(), in.AccountID, want.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.Content.Raw = want.Content.Raw // left out beside a body
-		if diff := cmp.Diff(want, got, fromInbox); diff != "" {
-			t.Errorf("stored (-) and read (+) differ:\n%s", diff)
-		}
-		if got.ThreadID == "" || got.InboxID != in.ID || !strings.HasPrefix(got.ID, "msg_") {
-			t.Errorf("ids: %+v", got)
-		}
-	})
-}
-
-func TestNewMessageIsNotChangedByStoringIt(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		m := storetest.NewSent(in, []string{"bob@out.example"})
-		before := *m
-		content, recipient := *m.Content, m.Recipients[0]
-		for range 2 {
-			if _, err := s.Enqueue(t.Context(), m, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if diff := cmp.Diff(before, *m); diff != "" {
-			t.Errorf("the message changed:\n%s", diff)
-		}
-		if diff := cmp.Diff(content, *m.Content); diff != "" {
-			t.Errorf("its content changed:\n%s", diff)
-		}
-		if diff := cmp.Diff(recipient, m.Recipients[0]); diff != "" {
-			t.Errorf("its recipient changed:\n%s", diff)
-		}
-	})
-}
 
 // Text that PostgreSQL refuses must not cost a message.
 func TestTextThatDatabasesRefuseIsRepaired(t *testing.T) {
@@ -129,35 +71,6 @@ func TestMailToTwoInboxesIsAllOrNothing(t *testing.T) {
 	})
 }
 
-func TestInboxThatIsNotActiveTakesNoMail(t *testing.T) {
-	t.Parallel()
-	clock := storetest.NewClock(begin)
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, cfg)
-		expires := store.NewTime(begin)
-		expired := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = &expires })
-		suspended := storetest.Inbox(t, s)
-		if _, err := s.SuspendInbox(t.Context(), suspended.ID); err != nil {
-			t.Fatal(err)
-		}
-		for name, in := range map[string]store.Inbox{"expired": expired, "suspended": suspended, "never made": {Seq: 1 << 40}} {
-			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
-			if !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("%s: got %v, want ErrNotFound", name, err)
-			}
-		}
-		later := store.NewTime(begin.Add(time.Second))
-		revived, err := s.UpdateInbox(t.Context(), expired.AccountID, expired.ID, func(in *store.Inbox) error {
-			in.ExpiresAt = &later
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		storetest.Received(t, s, revived)
-	}, storetest.WithNow(clock.Now))
-}
-
 func TestBadMailInABatchFailsAlone(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -189,20 +102,6 @@ func TestBadMailInABatchFailsAlone(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestMessageWithoutContentIsRefused(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := storetest.Inbox(t, s)
-	m := storetest.NewReceived(in)
-	m.Content = nil
-	if _, err := s.AddReceived(t.Context(), []*store.NewMessage{m}, nil); err == nil {
-		t.Error("a message without content was stored")
-	}
-	if _, err := s.AddReceived(t.Context(), nil, nil); err == nil {
-		t.Error("a message without recipient was stored")
-	}
 }
 
 // The clock of the machine may go back; the order of an inbox may not.
@@ -265,30 +164,4 @@ func TestSequenceNumbersAreNotReused(t *testing.T) {
 			t.Errorf("numbers %d and %d come after %d and %d", again.Seq, again.ThreadSeq, m.Seq, m.ThreadSeq)
 		}
 	})
-}
-
-func TestSentMessageIsQueuedAtOnce(t *testing.T) {
-	t.Parallel()
-	clock := storetest.NewClock(begin)
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		sent := storetest.Sent(t, s, in, []string{"bob@out.example", "carl@other.example"})
-		got, err := s.Message(t.Context(), in.AccountID, sent.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(sent, got, fromInbox, cmpopts.IgnoreFields(store.Recipient{}, "Seq")); diff != "" {
-			t.Errorf("stored (-) and read (+) differ:\n%s", diff)
-		}
-		for i, want := range []string{"bob@out.example", "carl@other.example"} {
-			r := got.Recipients[i]
-			if r.Email != want || r.Status != store.RecipientQueued || !r.NextAttemptAt.Equal(got.CreatedAt.Time) {
-				t.Errorf("recipient %d: %+v", i, r)
-			}
-		}
-		due, err := s.NextDue(t.Context(), nil)
-		if err != nil || !due.Equal(got.CreatedAt.Time) {
-			t.Errorf("next due %v, %v", due, err)
-		}
-	}, storetest.WithNow(clock.Now))
 }

@@ -1,12 +1,9 @@
 package store_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -33,100 +30,6 @@ func indexAll(t *testing.T, s *store.Store, batch int) {
 			return
 		}
 	}
-}
-
-// A search finds the same whether the index holds nothing, a part or all.
-func TestSearchFindsIndexedAndUnindexedMessages(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		other := storetest.Inbox(t, s, func(n *store.Inbox) { n.AccountID = in.AccountID })
-		storetest.Received(t, s, storetest.Inbox(t, s), func(m *store.NewMessage) { m.Subject = "red of another account" })
-		var want []string
-		for i := range 120 {
-			subject := fmt.Sprintf("red fish %d", i)
-			if i%3 == 0 {
-				subject = fmt.Sprintf("fish red blue %d", i)
-			}
-			to := in
-			if i%2 == 0 {
-				to = other
-			}
-			storetest.Received(t, s, to, func(m *store.NewMessage) { m.Subject = subject })
-			want = append([]string{subject}, want...)
-		}
-		keep := func(has func(i int) bool) []string {
-			var kept []string
-			for i := range want {
-				if has(len(want) - 1 - i) {
-					kept = append(kept, want[i])
-				}
-			}
-			return kept
-		}
-		check := func(t *testing.T) {
-			t.Helper()
-			all := store.MessageFilter{AccountID: in.AccountID}
-			for name, tt := range map[string]struct {
-				f    store.MessageFilter
-				text *store.TextQuery
-				want []string
-			}{
-				"a word of all":        {all, words("red"), want},
-				"two words":            {all, words("blue", "fish"), keep(func(i int) bool { return i%3 == 0 })},
-				"a word of one":        {all, words("77"), keep(func(i int) bool { return i == 77 })},
-				"a word of none":       {all, words("fish", "green"), nil},
-				"a phrase":             {all, phrase("red", "fish"), keep(func(i int) bool { return i%3 != 0 })},
-				"a phrase of none":     {all, phrase("blue", "red"), nil},
-				"no word":              {all, words(), nil},
-				"a word of one inbox":  {store.MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq}, words("red"), keep(func(i int) bool { return i%2 == 1 })},
-				"what the key may see": {store.MessageFilter{AccountID: in.AccountID, InboxIDs: []string{in.ID}}, words("red"), keep(func(i int) bool { return i%2 == 1 })},
-				"with a filter":        {store.MessageFilter{AccountID: in.AccountID, Subject: "blue"}, words("red"), keep(func(i int) bool { return i%3 == 0 })},
-				"sent":                 {store.MessageFilter{AccountID: in.AccountID, Direction: store.DirectionOut}, words("red"), nil},
-				"received":             {store.MessageFilter{AccountID: in.AccountID, FromLike: "%@out.example"}, words("red"), want},
-			} {
-				tt.f.Text = tt.text
-				if diff := cmp.Diff(tt.want, subjects(every(t, s, tt.f, 7))); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", name, diff)
-				}
-			}
-		}
-		check(t)
-		for range 3 {
-			if n, err := s.Index(t.Context(), "test", 17, subjectText); n != 17 || err != nil {
-				t.Fatalf("indexed %d, %v", n, err)
-			}
-			check(t)
-		}
-		indexAll(t, s, 50)
-		check(t)
-	})
-}
-
-// What leaves the index with its content is found no more, indexed or not.
-func TestMessageRemovedFromTheIndexIsNotFound(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		var seqs []int64
-		for i := range 6 {
-			m := storetest.Received(t, s, in, func(m *store.NewMessage) { m.Subject = fmt.Sprintf("red %d", i) })
-			seqs = append(seqs, m.Seq)
-			if i == 3 {
-				indexAll(t, s, 10)
-			}
-		}
-		if err := s.Unindex(t.Context(), seqs[0], seqs[2], seqs[5]); err != nil {
-			t.Fatal(err)
-		}
-		f := store.MessageFilter{AccountID: in.AccountID, Text: words("red")}
-		for range 2 {
-			if diff := cmp.Diff([]string{"red 4", "red 3", "red 1"}, subjects(every(t, s, f, 10))); diff != "" {
-				t.Errorf("found (-want +got):\n%s", diff)
-			}
-			indexAll(t, s, 10)
-		}
-	})
 }
 
 // An empty bucket is removed, and the account's next message starts a new one.

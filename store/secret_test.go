@@ -2,8 +2,6 @@ package store_test
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -11,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -68,47 +64,6 @@ func wantNotStored(t *testing.T, cfg store.Config, secret string) {
 	}
 }
 
-func TestDKIMKeysAreSealed(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, cfg)
-		_, private, err := ed25519.GenerateKey(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		der, err := x509.MarshalPKCS8PrivateKey(private)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := []store.DKIMKey{
-			{Domain: "in.example", Selector: "a", Algorithm: "ed25519", Private: der},
-			{Domain: "in.example", Selector: "b", Algorithm: "rsa", Private: []byte("another private key")},
-		}
-		if err := s.AddDKIMKeys(t.Context(), want...); err != nil {
-			t.Fatal(err)
-		}
-		later := store.DKIMKey{Domain: "in.example", Selector: "a", Algorithm: "ed25519", Private: []byte("of a node that was late")}
-		if err := s.AddDKIMKeys(t.Context(), later); err != nil {
-			t.Fatal(err)
-		}
-		got, err := s.DKIMKeys(t.Context(), store.TheInstall, "in.example")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("added (-) and read (+) differ:\n%s", diff)
-		}
-		wantNotStored(t, cfg, string(der))
-		wantNotStored(t, cfg, string(private.Seed()))
-		wantNotStored(t, cfg, "another private key")
-
-		none, err := s.DKIMKeys(t.Context(), store.TheInstall, "out.example")
-		if err != nil || len(none) != 0 {
-			t.Errorf("keys of another domain: %v, %v", none, err)
-		}
-	})
-}
-
 func TestDKIMKeysDoNotOpenWithAnotherSecretOrPlace(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
@@ -131,13 +86,14 @@ func TestDKIMKeysDoNotOpenWithAnotherSecretOrPlace(t *testing.T) {
 	})
 }
 
-func TestOpenRefusesWeakKeys(t *testing.T) {
+func TestOpenRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	cfg := storetest.Config(t, storetest.SQLite)
 	for name, weaken := range map[string]func(*store.Config){
 		"short cursor key": func(c *store.Config) { c.CursorKey = make([]byte, 15) },
 		"short seal key":   func(c *store.Config) { c.SealKey = make([]byte, 31) },
 		"long seal key":    func(c *store.Config) { c.SealKey = make([]byte, 33) },
+		"unknown plan":     func(c *store.Config) { c.DefaultPlan = "none" },
 	} {
 		weak := cfg
 		weaken(&weak)

@@ -31,10 +31,7 @@ func resumeAll(t *testing.T, s *store.Store, account int64) {
 // The time for retries begins when sending is resumed.
 func TestStoppedMailIsKept(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in, deleted := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"bob@out.example"})
 		storetest.Email(t, s, in.AccountID, []string{"eve@out.example"})
@@ -83,10 +80,7 @@ func TestStoppedMailIsKept(t *testing.T) {
 // A message that comes back while its sender is stopped is not sent again.
 func TestBouncedWhileStopped(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"bob@out.example"})
 		c := claim(t, s, 1, time.Minute)[0]
@@ -205,10 +199,7 @@ func TestResumeOfMuchMail(t *testing.T) {
 // been searched.
 func TestResumedMailIsDueAtOnce(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"bob@out.example"})
 		stopAll(t, s, in.AccountID)
@@ -265,30 +256,4 @@ func TestAStopDoesNotSerializeClaims(t *testing.T) {
 	if cs := claim(t, s, 10, time.Minute); len(cs) != 1 || cs[0].Email != "eve@out.example" {
 		t.Errorf("claimed %v", cs)
 	}
-}
-
-// Queued mail of keys that descend from a stopped key waits too.
-func TestStopAppliesToDescendants(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		parent := storetest.Key(t, s, in.AccountID, "parent")
-		child := storetest.Key(t, s, in.AccountID, "child", func(k *store.Key) { k.CreatedBy = &parent.ID })
-		grandchild := storetest.Key(t, s, in.AccountID, "grandchild", func(k *store.Key) { k.CreatedBy = &child.ID })
-		for _, k := range []store.Key{child, grandchild} {
-			storetest.Sent(t, s, in, []string{k.Name + "@out.example"}, func(m *store.NewMessage) { m.Senders = []store.Sender{{ID: k.ID}} })
-		}
-		if _, err := s.Stop(t.Context(), in.AccountID, parent.ID); err != nil {
-			t.Fatal(err)
-		}
-		if cs := claim(t, s, 10, time.Minute); len(cs) != 0 {
-			t.Errorf("claimed %d of stopped keys", len(cs))
-		}
-		if _, err := s.Resume(t.Context(), in.AccountID, parent.ID); err != nil {
-			t.Fatal(err)
-		}
-		if cs := claim(t, s, 10, time.Minute); len(cs) != 2 {
-			t.Errorf("claimed %d after resuming, want 2", len(cs))
-		}
-	})
 }

@@ -100,29 +100,6 @@ func TestThreadOfAMail(t *testing.T) {
 	}
 }
 
-func TestThreadOfTheReplyBeatsThatOfTheReferencesAndTheNewestReferenceWins(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		open := func(id string) store.Message {
-			return storetest.Received(t, s, in, threadMail{id: id, subject: id}.edit)
-		}
-		a, b, c := open("<a@x>"), open("<b@x>"), open("<c@x>")
-		for _, tt := range []struct {
-			m    threadMail
-			want store.Message
-		}{
-			{threadMail{reply: "<a@x>", refs: []string{"<b@x>", "<c@x>"}}, a},
-			{threadMail{reply: "<unknown@x>", refs: []string{"<a@x>", "<b@x>", "<c@x>"}}, c},
-			{threadMail{refs: []string{"<c@x>", "<b@x>", "<unknown@x>"}}, b},
-		} {
-			if got := storetest.Received(t, s, in, tt.m.edit); got.ThreadID != tt.want.ThreadID {
-				t.Errorf("%+v is in thread %s, want that of %s", tt.m, got.ThreadID, tt.want.HeaderID)
-			}
-		}
-	})
-}
-
 func TestSubjectTiesForFourteenDaysAfterTheLastMail(t *testing.T) {
 	t.Parallel()
 	for _, e := range storetest.Engines(t) {
@@ -148,47 +125,6 @@ func TestSubjectTiesForFourteenDaysAfterTheLastMail(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestThreadsNeverSpanInboxes(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		first := storetest.Received(t, s, a, threadMail{id: "<a@x>", from: "ann@out.example", subject: "Trip"}.edit)
-		for name, m := range map[string]threadMail{
-			"reply":   {reply: "<a@x>"},
-			"subject": {from: "ann@out.example", subject: "Re: Trip"},
-			"asked":   {join: first.ThreadSeq},
-		} {
-			if got := storetest.Received(t, s, b, m.edit); got.ThreadID == first.ThreadID {
-				t.Errorf("%s: joined a thread of another inbox", name)
-			}
-		}
-		ms, err := s.AddReceived(t.Context(), []*store.NewMessage{
-			storetest.NewReceived(a, threadMail{join: first.ThreadSeq}.edit), storetest.NewReceived(b, threadMail{join: first.ThreadSeq}.edit),
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ms[0].ThreadID != first.ThreadID || ms[1].ThreadID == first.ThreadID {
-			t.Errorf("threads %s and %s, want only the first to be %s", ms[0].ThreadID, ms[1].ThreadID, first.ThreadID)
-		}
-	})
-}
-
-func TestSentMessageJoinsTheGivenThread(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		question := storetest.Received(t, s, in, threadMail{id: "<q@x>"}.edit)
-		reply := storetest.Sent(t, s, in, []string{"ann@out.example"}, func(m *store.NewMessage) {
-			m.NewThread, m.JoinThread, m.HeaderID = false, question.ThreadSeq, "<a@in.example>"
-		})
-		again := storetest.Received(t, s, in, threadMail{reply: "<a@in.example>"}.edit)
-		if reply.ThreadID != question.ThreadID || again.ThreadID != question.ThreadID {
-			t.Errorf("threads %s, %s, %s, want one", question.ThreadID, reply.ThreadID, again.ThreadID)
-		}
-	})
 }
 
 func TestSameSubjectIsFoundBesideManyThreadsOfStrangers(t *testing.T) {

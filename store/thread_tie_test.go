@@ -10,56 +10,6 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// TestMailComesInAnyOrder stores a conversation in every order: a reply may
-// overtake its parent, and messages in the middle may be missing.
-func TestMailComesInAnyOrder(t *testing.T) {
-	t.Parallel()
-	conversation := []threadMail{
-		{from: "ann@out.example", id: "<1@x>", subject: "Trip"},
-		{from: "bob@out.example", id: "<2@x>", subject: "AW: Trip", reply: "<1@x>", refs: []string{"<1@x>"}},
-		{from: "ann@out.example", id: "<3@x>", subject: "Re: AW: Trip", reply: "<2@x>"},
-		{from: "eve@out.example", id: "<4@x>", subject: "Trip", refs: []string{"<never@seen>", "<3@x>"}},
-	}
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		for _, order := range permutations(len(conversation)) {
-			in := storetest.Inbox(t, s)
-			var copies []*store.NewMessage
-			for _, i := range order {
-				copies = append(copies, storetest.NewReceived(in, conversation[i].edit))
-			}
-			for _, together := range []bool{false, true} {
-				if threads := threadsOf(t, s, in, copies, together); len(threads) != 1 {
-					t.Errorf("order %v, in one transaction %v: %d threads", order, together, len(threads))
-				}
-				in = storetest.Inbox(t, s)
-				for _, m := range copies {
-					m.AccountID, m.InboxSeq = in.AccountID, in.Seq
-				}
-			}
-		}
-	})
-}
-
-// threadsOf receives the messages, one after the other or together, and returns
-// how many there are in each thread.
-func threadsOf(t *testing.T, s *store.Store, in store.Inbox, copies []*store.NewMessage, together bool) map[string]int {
-	t.Helper()
-	groups := slices.Collect(slices.Chunk(copies, 1))
-	if together {
-		groups = [][]*store.NewMessage{copies}
-	}
-	for _, g := range groups {
-		if _, err := s.AddReceived(t.Context(), g, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	threads := map[string]int{}
-	for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
-		threads[m.ThreadID]++
-	}
-	return threads
-}
-
 func permutations(n int) (all [][]int) {
 	if n == 0 {
 		return [][]int{nil}
@@ -70,23 +20,6 @@ func permutations(n int) (all [][]int) {
 		}
 	}
 	return all
-}
-
-func TestRepliesToAMissingMessageAreOneThread(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		first := storetest.Received(t, s, in, threadMail{reply: "<lost@x>"}.edit)
-		if second := storetest.Received(t, s, in, threadMail{reply: "<lost@x>"}.edit); second.ThreadID != first.ThreadID {
-			t.Error("two threads")
-		}
-		if m := storetest.Received(t, s, other, threadMail{reply: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
-			t.Error("a reply in another inbox joined")
-		}
-		if m := storetest.Received(t, s, other, threadMail{id: "<lost@x>"}.edit); m.ThreadID == first.ThreadID {
-			t.Error("the message itself joined in another inbox")
-		}
-	})
 }
 
 // A reference to a Message-ID of another account has no effect.
@@ -112,18 +45,6 @@ func TestForgedReferencesReachNoOtherAccount(t *testing.T) {
 			if m.InboxSeq != victim.Seq || m.ThreadSeq == 0 {
 				t.Errorf("the victim's mail is now %+v", m)
 			}
-		}
-	})
-}
-
-func TestMailWithoutMessageIDIsTiedByNoSubject(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		backup := threadMail{from: "cron@out.example", id: "none", subject: "Re: Backup done"}
-		first := storetest.Received(t, s, in, backup.edit)
-		if second := storetest.Received(t, s, in, backup.edit); second.ThreadID == first.ThreadID {
-			t.Error("two reports of a script are one thread")
 		}
 	})
 }

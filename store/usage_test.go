@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -45,69 +43,6 @@ func usage(t *testing.T, s *store.Store, accountID int64) store.Usage {
 		t.Fatal(err)
 	}
 	return u
-}
-
-func TestStatsCountEventsOnTheirDay(t *testing.T) {
-	t.Parallel()
-	clock := func() *storetest.Clock { return storetest.NewClock(noon) }
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		c := clock()
-		cfg.Now = c.Now
-		s := storetest.OpenConfig(t, cfg)
-		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		beside := storetest.Inbox(t, s, func(i *store.Inbox) { i.AccountID = in.AccountID })
-		test := func(m *store.NewMessage) { m.TestMode = true }
-
-		storetest.Received(t, s, in)
-		storetest.Received(t, s, in, test)
-		storetest.Received(t, s, beside)
-		storetest.Received(t, s, other)
-		outcomes := map[string]store.RecipientStatus{
-			"sent@out.example": store.RecipientSent, "delivered@out.example": store.RecipientDelivered,
-			"bounced@out.example": store.RecipientBounced, "failed@out.example": store.RecipientFailed,
-		}
-		var to []string
-		for email := range outcomes {
-			to = append(to, email)
-		}
-		storetest.Sent(t, s, in, to)
-		storetest.Sent(t, s, in, to, test)
-		c.Add(24 * time.Hour)
-		for _, d := range claim(t, s, 100, time.Minute) {
-			record(t, s, d, outcomes[d.Email])
-		}
-
-		days, err := s.Stats(t.Context(), in.AccountID, nil, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		day := func(n int) time.Time { return noon.Truncate(24*time.Hour).AddDate(0, 0, n) }
-		want := []store.Day{
-			{Date: day(-1)},
-			{Date: day(0), Counts: store.Counts{Received: 2}},
-			{Date: day(1), Counts: store.Counts{Sent: 2, Delivered: 1, Bounced: 1, Failed: 1}},
-		}
-		if diff := cmp.Diff(want, days); diff != "" {
-			t.Error(diff)
-		}
-		if got, want := today(t, s, in.AccountID, in.Seq), want[2].Counts; got != want {
-			t.Errorf("the inbox has %+v, want %+v", got, want)
-		}
-		if got := today(t, s, in.AccountID, beside.Seq); got != (store.Counts{}) {
-			t.Errorf("an inbox that sent nothing has %+v", got)
-		}
-		u := usage(t, s, in.AccountID)
-		if u.Today != 0 || u.Month != 4 || u.Account.Inboxes != 2 {
-			t.Errorf("used %d today, %d this month and %d inboxes, want 0, 4 and 2", u.Today, u.Month, u.Account.Inboxes)
-		}
-		if !u.DayEnds.Equal(day(2)) || !u.MonthEnds.Equal(time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)) {
-			t.Errorf("the day ends at %v and the month at %v", u.DayEnds, u.MonthEnds)
-		}
-		c.Add(91 * 24 * time.Hour)
-		if n, err := s.SweepCounts(t.Context()); err != nil || n == 0 {
-			t.Errorf("swept %d counts: %v", n, err)
-		}
-	})
 }
 
 // Many callers at once get exactly what the plan has, and not one recipient
@@ -153,59 +88,6 @@ func TestLimitsOfAPlanAreExact(t *testing.T) {
 	}, onPlan(store.Plan{Daily: 51}, clock.Now))
 }
 
-func TestCountsRestartEachDayAndMonth(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(time.Date(2026, 9, 29, 23, 59, 59, 0, time.UTC))
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
-		in := storetest.Inbox(t, s)
-		send := func(want store.Period, resets time.Time) {
-			t.Helper()
-			_, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example"}), nil)
-			limit, _ := errors.AsType[*store.LimitError](err)
-			switch {
-			case want == "" && err != nil:
-				t.Fatal(err)
-			case want != "" && (limit == nil || limit.Period != want || !limit.Resets.Equal(resets)):
-				t.Fatalf("got %v %+v, want a limit a %s until %v", err, limit, want, resets)
-			}
-		}
-		day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 0, 0, 0, 0, time.UTC) }
-		send("", day(9, 30))
-		send("", day(9, 30))
-		send(store.PerDay, day(9, 30))
-		storetest.Sent(t, s, in, []string{"a@out.example"}, func(m *store.NewMessage) { m.TestMode = true })
-		clock.Add(time.Second)
-		send("", day(10, 1))
-		send(store.PerMonth, day(10, 1))
-		clock.Add(24*time.Hour - time.Second)
-		send(store.PerMonth, day(10, 1))
-		clock.Add(time.Second)
-		send("", day(10, 2))
-	}, onPlan(store.Plan{Daily: 2, Monthly: 3}, time.Now))
-}
-
-// A repeated call must not return success if the first one was refused.
-func TestRefusedSendCachesNoResponse(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		once := &store.Once{
-			AccountID: in.AccountID, Operation: "POST /x", Key: "k", BodyHash: []byte("h"),
-			Render: func(any) (store.CachedResponse, error) {
-				return store.CachedResponse{Status: 201, Kind: "Message", Body: []byte("{}")}, nil
-			},
-		}
-		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), once); err == nil {
-			t.Fatal("two recipients were accepted")
-		}
-		if _, err := s.CachedResponse(t.Context(), in.AccountID, once.Operation, once.Key); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("a cached response: %v", err)
-		}
-	}, onPlan(store.Plan{Daily: 1}, time.Now))
-}
-
 func TestInboxesOfAPlan(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
@@ -242,65 +124,6 @@ func TestInboxesOfAPlan(t *testing.T) {
 		}
 		storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = a.Seq })
 	}, onPlan(store.Plan{Inboxes: 5}, time.Now))
-}
-
-func TestPlanOfAnAccount(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		a := storetest.Account(t, s)
-		if p := usage(t, s, a.Seq).Plan; p.Name != "tested" {
-			t.Errorf("the plan is %s", p.Name)
-		}
-		free, gone := store.PlanFree, "gone"
-		for _, tt := range []struct {
-			plan *string
-			want string
-		}{{&free, "free"}, {&gone, "tested"}, {nil, "tested"}} {
-			if err := s.SetPlan(t.Context(), a.ID, tt.plan); err != nil {
-				t.Fatal(err)
-			}
-			if p := usage(t, s, a.Seq).Plan; p.Name != tt.want {
-				t.Errorf("the plan is %s, want %s", p.Name, tt.want)
-			}
-		}
-		if err := s.SetPlan(t.Context(), "acc_none", &free); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("of no account: %v", err)
-		}
-	}, onPlan(store.Plan{}, time.Now))
-	if _, err := store.Open(t.Context(), store.Config{DefaultPlan: "none", Database: t.TempDir() + "/x.db"}); err == nil {
-		t.Error("a store with an unknown plan was opened")
-	}
-}
-
-func TestPausedAccountSendsNothing(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in, other := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		a := usage(t, s, in.AccountID).Account
-		if err := s.PauseAccount(t.Context(), a.ID, "unpaid"); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.PauseAccount(t.Context(), "acc_none", "unpaid"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("an unknown account: %v", err)
-		}
-		if err := s.PauseAccount(t.Context(), a.ID, "still unpaid"); err != nil {
-			t.Errorf("paused twice: %v", err)
-		}
-		_, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example"}), nil)
-		if p, ok := errors.AsType[*store.PausedError](err); !ok || p.Reason != "still unpaid" {
-			t.Errorf("result of a send: %v", err)
-		}
-		storetest.Received(t, s, in)
-		storetest.Sent(t, s, in, []string{"a@out.example"}, func(m *store.NewMessage) { m.TestMode = true })
-		storetest.Sent(t, s, other, []string{"a@out.example"})
-		if err := s.ResumeAccount(t.Context(), a.ID); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.ResumeAccount(t.Context(), a.ID); !errors.Is(err, store.ErrState) {
-			t.Errorf("resumed twice: %v", err)
-		}
-		storetest.Sent(t, s, in, []string{"a@out.example"})
-	})
 }
 
 // bounce sends to n recipients. The first hard ones bounce permanently, the rest

@@ -43,55 +43,6 @@ func wantNotFound(t *testing.T, what string, err error) {
 	}
 }
 
-func TestLinkSetsAPasswordOnce(t *testing.T) {
-	t.Parallel()
-	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		u := person(t, s, clock, "Ann")
-		if u.Name != "ann" || u.Password == nil || *u.Password != "hash of a password" {
-			t.Errorf("after the link: %+v", u)
-		}
-		got, err := s.UserByName(t.Context(), "ANN")
-		if err != nil || got.ID != u.ID {
-			t.Errorf("by name: %+v, %v", got, err)
-		}
-		_, err = s.UseLink(t.Context(), store.HashKey("Ann"), "another", store.HashKey("x"))
-		wantNotFound(t, "the link again", err)
-		if _, err := s.ResetUser(t.Context(), "ann", newLink(clock, "second")); err != nil {
-			t.Fatal(err)
-		}
-		clock.Add(time.Hour)
-		_, err = s.LinkUser(t.Context(), store.HashKey("second"))
-		wantNotFound(t, "a link that has ended", err)
-		_, err = s.UseLink(t.Context(), store.HashKey("second"), "another", store.HashKey("x"))
-		wantNotFound(t, "using a link that has ended", err)
-	})
-}
-
-func TestNamesOfUsersAreTakenUntilTheyAreRemoved(t *testing.T) {
-	t.Parallel()
-	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		person(t, s, clock, "ann")
-		other := storetest.Account(t, s).Seq
-		if _, err := s.CreateUser(t.Context(), other, "Ann", store.RoleAdmin, newLink(clock, "x")); !errors.Is(err, store.ErrNameTaken) {
-			t.Errorf("a name in use: %v, want ErrNameTaken", err)
-		}
-		_, err := s.LinkUser(t.Context(), store.HashKey("x"))
-		wantNotFound(t, "the link of a user that was not created", err)
-		if _, err := s.RemoveUser(t.Context(), "Ann"); err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.RemoveUser(t.Context(), "ann")
-		wantNotFound(t, "removing twice", err)
-		if _, err := s.CreateUser(t.Context(), other, "ann", store.RoleAdmin, newLink(clock, "x")); err != nil {
-			t.Errorf("the name of a removed user: %v", err)
-		}
-		l, err := s.ListUsers(t.Context(), other, store.Page{Limit: 10})
-		if err != nil || len(l.Rows) != 1 {
-			t.Errorf("users of the account: %+v, %v", l, err)
-		}
-	})
-}
-
 // H3, for people: what a user is signed in to ends at once.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
@@ -157,20 +108,6 @@ func TestPasswordBeforeAResetOpensNoSession(t *testing.T) {
 		wantNotFound(t, "a session with the previous password", s.StartSession(t.Context(), u, store.HashKey("late")))
 		if err := s.StartSession(t.Context(), now, store.HashKey("in time")); err != nil {
 			t.Errorf("a session with the new password: %v", err)
-		}
-	})
-}
-
-func TestBootstrapCreatesTheFirstUser(t *testing.T) {
-	t.Parallel()
-	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		a, _, err := s.Bootstrap(t.Context(), "home", firstKey("secret"), &store.FirstUser{Name: "admin", Link: newLink(clock, "x")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := s.LinkUser(t.Context(), store.HashKey("x"))
-		if err != nil || u.Name != "admin" || u.AccountID != a.Seq {
-			t.Errorf("the user of the link: %+v, %v", u, err)
 		}
 	})
 }
@@ -244,5 +181,29 @@ func TestChangePassword(t *testing.T) {
 		if n, err := s.EndOtherSessions(t.Context(), u.Seq, []byte("none")); n != 1 || err != nil {
 			t.Errorf("ended %d, %v, want 1", n, err)
 		}
+	})
+}
+
+func TestLinkSetsAPasswordOnce(t *testing.T) {
+	t.Parallel()
+	eachUser(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		u := person(t, s, clock, "Ann")
+		if u.Name != "ann" || u.Password == nil || *u.Password != "hash of a password" {
+			t.Errorf("after the link: %+v", u)
+		}
+		got, err := s.UserByName(t.Context(), "ANN")
+		if err != nil || got.ID != u.ID {
+			t.Errorf("by name: %+v, %v", got, err)
+		}
+		_, err = s.UseLink(t.Context(), store.HashKey("Ann"), "another", store.HashKey("x"))
+		wantNotFound(t, "the link again", err)
+		if _, err := s.ResetUser(t.Context(), "ann", newLink(clock, "second")); err != nil {
+			t.Fatal(err)
+		}
+		clock.Add(time.Hour)
+		_, err = s.LinkUser(t.Context(), store.HashKey("second"))
+		wantNotFound(t, "a link that has ended", err)
+		_, err = s.UseLink(t.Context(), store.HashKey("second"), "another", store.HashKey("x"))
+		wantNotFound(t, "using a link that has ended", err)
 	})
 }

@@ -97,21 +97,3 @@ func TestReplaysReachEveryEvent(t *testing.T) {
 		}
 	})
 }
-
-// One replay sends events in the order of the log, also where their times are not.
-func TestReplayKeepsTheOrderOfTheLog(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s, db := storetest.OpenConfig(t, cfg), openRaw(t, cfg)
-		account := storetest.Account(t, s).Seq
-		w, _ := newHook(t, s, account)
-		times := []time.Time{begin.Add(2 * time.Second), begin.Add(time.Second), begin.Add(3 * time.Second), begin}
-		want := insertEventsAt(t, db, account, times)
-		if _, err := s.ReplayDeliveries(t.Context(), w, begin, nil); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, replayedTo(t, s, w)); diff != "" {
-			t.Errorf("replayed events (-want +got):\n%s", diff)
-		}
-	})
-}

@@ -62,101 +62,6 @@ func TestWebhookSecretsAreSealed(t *testing.T) {
 	})
 }
 
-func TestTwoRotationsEndTheFirstSecret(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		w, _ := newHook(t, s, storetest.Account(t, s).Seq)
-		first, err := s.WebhookKeys(w, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, nil, func(*store.Webhook) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		keys, err := s.WebhookKeys(w, time.Now())
-		if err != nil || len(keys) != 2 {
-			t.Fatalf("%d keys, %v", len(keys), err)
-		}
-		for _, k := range keys {
-			if bytes.Equal(k, first[0]) {
-				t.Error("the first secret still signs")
-			}
-		}
-	})
-}
-
-// Every event has its deliveries from the transaction that wrote it, and what
-// was not written has none (W11).
-func TestEventsAndTheirDeliveriesAreOne(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		all, _ := newHook(t, s, in.AccountID)
-		some, _ := newHook(t, s, in.AccountID, store.EventDraftCreated, store.EventMessageDelivered)
-		off, _ := newHook(t, s, in.AccountID)
-		if _, err := s.UpdateWebhook(t.Context(), in.AccountID, off.ID, nil, func(w *store.Webhook) error { w.Active = false; return nil }); err != nil {
-			t.Fatal(err)
-		}
-		storetest.Received(t, s, in)
-		storetest.Sent(t, s, in, []string{"ann@out.example", "ben@out.example"})
-		claimed, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
-		if err != nil || len(claimed) != 2 {
-			t.Fatalf("claimed %d: %v", len(claimed), err)
-		}
-		for _, c := range claimed {
-			a := store.Attempt{RecipientSeq: c.Seq, MessageSeq: c.MessageSeq, Fence: c.Fence, Status: store.RecipientDelivered, Response: "250 ok"}
-			if err := s.RecordAttempt(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.RecordAttempt(t.Context(), a); !errors.Is(err, store.ErrState) { // leaves nothing behind
-				t.Errorf("a second time: %v", err)
-			}
-		}
-		d, err := s.CreateDraft(t.Context(), storetest.NewDraft(in), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.RejectDraft(t.Context(), in.AccountID, d.ID, "key_1", nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.RejectDraft(t.Context(), in.AccountID, d.ID, "key_1", nil, nil); !errors.Is(err, store.ErrState) {
-			t.Errorf("rejected twice: %v", err)
-		}
-		types := func(w store.Webhook) map[store.EventType]int {
-			got := map[store.EventType]int{}
-			for _, d := range hookDeliveries(t, s, w, store.DeliveryFilter{}) {
-				got[d.EventType]++
-			}
-			return got
-		}
-		want := map[store.EventType]int{
-			store.EventMessageReceived: 1, store.EventMessageQueued: 1, store.EventMessageSent: 2, store.EventMessageDelivered: 2,
-			store.EventDraftCreated: 1, store.EventDraftPending: 1, store.EventDraftRejected: 1,
-		}
-		if diff := cmp.Diff(want, types(all)); diff != "" {
-			t.Errorf("all: -want +got:\n%s", diff)
-		}
-		want = map[store.EventType]int{store.EventDraftCreated: 1, store.EventMessageDelivered: 2}
-		if diff := cmp.Diff(want, types(some)); diff != "" {
-			t.Errorf("some: -want +got:\n%s", diff)
-		}
-		if got := types(off); len(got) != 0 {
-			t.Errorf("one that is off: %v", got)
-		}
-		events := claimQueues(t, s, all)
-		if len(events) != 9 {
-			t.Fatalf("claimed %d", len(events))
-		}
-		for _, e := range events {
-			if e.Event == nil || e.Event.ID != e.EventID || e.Event.InboxID == nil || *e.Event.InboxID != in.ID {
-				t.Errorf("delivery %+v is of the event %+v", e.Delivery, e.Event)
-			}
-		}
-	})
-}
-
 // claimQueues claims all deliveries that are due, and those behind them in their
 // queues, and records that they succeeded.
 func claimQueues(t *testing.T, s *store.Store, w store.Webhook) (all []store.ClaimedDelivery) {
@@ -183,10 +88,7 @@ func claimQueues(t *testing.T, s *store.Store, w store.Webhook) (all []store.Cla
 // longer record.
 func TestDeliveriesAreClaimedOnce(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		w, _ := newHook(t, s, in.AccountID)
 		for range 3 {
@@ -224,10 +126,7 @@ func TestDeliveriesAreClaimedOnce(t *testing.T) {
 
 func TestDeliveriesOfADeletedEndpointAreSwept(t *testing.T) {
 	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		clock := storetest.NewClock(begin)
-		cfg.Now = clock.Now
-		s := storetest.OpenConfig(t, cfg)
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		gone, _ := newHook(t, s, in.AccountID)
 		stays, _ := newHook(t, s, in.AccountID)
@@ -254,6 +153,31 @@ func TestDeliveriesOfADeletedEndpointAreSwept(t *testing.T) {
 		sweep(1)
 		if got := hookDeliveries(t, s, stays, store.DeliveryFilter{}); len(got) != 0 {
 			t.Errorf("after %v there are %+v", store.DeliveryTTL, got)
+		}
+	})
+}
+
+func TestTwoRotationsEndTheFirstSecret(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		w, _ := newHook(t, s, storetest.Account(t, s).Seq)
+		first, err := s.WebhookKeys(w, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if w, _, err = s.RotateWebhook(t.Context(), w.AccountID, w.ID, nil, func(*store.Webhook) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys, err := s.WebhookKeys(w, time.Now())
+		if err != nil || len(keys) != 2 {
+			t.Fatalf("%d keys, %v", len(keys), err)
+		}
+		for _, k := range keys {
+			if bytes.Equal(k, first[0]) {
+				t.Error("the first secret still signs")
+			}
 		}
 	})
 }

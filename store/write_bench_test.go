@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
@@ -75,48 +74,6 @@ func benchCommit(b *testing.B, s *store.Store, inboxes []store.Inbox, size int, 
 		b.ReportMetric(per((bytesWritten(b)-written)/1000), "kB/mail")
 	}
 	b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "messages/s")
-}
-
-// BenchmarkEnqueueEmail accepts one email of 4 KB after the other, alone and with a
-// response to cache. It reports the CPU time of this process for each, and the
-// round trips to PostgreSQL.
-func BenchmarkEnqueueEmail(b *testing.B) {
-	for _, e := range storetest.Engines(b) {
-		b.Run(string(e), func(b *testing.B) {
-			cfg := benchConfig(b, e)
-			var trips atomic.Int64
-			if e == storetest.PostgreSQL {
-				cfg.Database = countTrips(b, cfg.Database, &trips)
-			}
-			s := storetest.OpenConfig(b, cfg)
-			account := storetest.Account(b, s).Seq
-			b.Run("alone", func(b *testing.B) {
-				benchEnqueue(b, s, account, &trips, func() *store.Once { return nil })
-			})
-			b.Run("once", func(b *testing.B) {
-				benchEnqueue(b, s, account, &trips, func() *store.Once { return once(account, store.NewID("key_", time.Now())) })
-			})
-		})
-	}
-}
-
-func benchEnqueue(b *testing.B, s *store.Store, account int64, trips *atomic.Int64, once func() *store.Once) {
-	raw := bytes.Repeat([]byte("0123456789abcde\n"), 256)
-	b.ReportAllocs()
-	b.ResetTimer()
-	user, sys := userAndSystem(b)
-	asked := trips.Load()
-	for i := range b.N {
-		email := storetest.NewEmail(account, []string{fmt.Sprintf("bob%d@out.example", i)}, func(n *store.NewEmail) { n.Content.Raw = raw })
-		if _, err := s.EnqueueEmail(b.Context(), email, once()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	u, y := userAndSystem(b)
-	b.ReportMetric(float64(u-user+y-sys)/1000/float64(b.N), "µs-cpu/op")
-	if n := trips.Load() - asked; n > 0 {
-		b.ReportMetric(float64(n)/float64(b.N), "trips/op")
-	}
 }
 
 func userAndSystem(b *testing.B) (user, sys int64) {

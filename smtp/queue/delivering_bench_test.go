@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -51,41 +50,6 @@ func BenchmarkQueue(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "messages/s")
 			w.wantRecipient(b, last, store.RecipientDelivered, "250")
-		})
-	}
-}
-
-// BenchmarkConnections delivers small messages to one server, with and without
-// connection reuse, with and without TLS.
-func BenchmarkConnections(b *testing.B) {
-	cfg, _ := smtptest.NewTLS(b, "mx.out0.example")
-	for _, tt := range []struct {
-		name     string
-		tls      *tls.Config
-		messages int
-	}{{"clear, 100 messages each", nil, 100}, {"clear, one message each", nil, 1}, {"TLS, 100 messages each", cfg, 100}, {"TLS, one message each", cfg, 1}} {
-		b.Run(tt.name, func(b *testing.B) {
-			quiet := slog.New(slog.DiscardHandler)
-			w := &world{store: storetest.Open(b, storetest.SQLite, storetest.WithLog(quiet))}
-			w.inbox = storetest.Inbox(b, w.store)
-			mx := smtptest.NewMX(b, smtptest.MXConfig{TLS: tt.tls})
-			q := w.benchQueue(b, mx.Port(), smtptest.Zones{}.Domain("out0.example", mx.IP()), quiet, false,
-				func(c *queue.Config) { c.MessagesPerConn = tt.messages })
-			for range b.N {
-				w.send(b, "bob@out0.example")
-			}
-
-			b.ResetTimer()
-			began := time.Now()
-			for n := 0; n < b.N; {
-				got, err := q.RunOnce(b.Context())
-				if err != nil || got == 0 {
-					b.Fatalf("claimed %d of %d: %v", n, b.N, err)
-				}
-				n += got
-			}
-			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "messages/s")
-			b.ReportMetric(float64(mx.Conns()), "conns")
 		})
 	}
 }

@@ -49,30 +49,3 @@ func TestPlacesAreNotHeldWhileOutcomesAreRecorded(t *testing.T) {
 		t.Errorf("room for %d, %d destinations and %d to record at the end", room, len(d.dests), d.recording)
 	}
 }
-
-// The queue claims more when enough slots are free, and it is woken at that moment.
-func TestRefillWaitsForEnoughFreeSlots(t *testing.T) {
-	t.Parallel()
-	d := newDispatcher(dispatchLimits{relay: 100, network: 100, claimed: 100}, time.Now)
-	ends := make([]chan struct{}, 99)
-	var jobs []*job
-	for i := range ends {
-		ends[i] = make(chan struct{})
-		jobs = append(jobs, &job{dest: dest{kind: toRelay}, rcpts: make([]store.Claimed, 1), record: recordNothing, attempt: then(func() { <-ends[i] })})
-	}
-	d.add(jobs)
-	if room, _ := d.room(); room != 0 {
-		t.Errorf("%d free slots, want 0 until 10 are free", room)
-	}
-	for _, end := range ends[:9] {
-		close(end)
-	}
-	<-d.freed
-	if room, _ := d.room(); room < 10 {
-		t.Errorf("%d free slots, want 10", room)
-	}
-	for _, end := range ends[9:] {
-		close(end)
-	}
-	d.wait()
-}

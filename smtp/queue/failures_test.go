@@ -51,6 +51,7 @@ func TestFaultsOfAServer(t *testing.T) {
 
 		{"STARTTLS 4yz", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "454 4.7.0 not now"}, delivered, "250"},
 		{"STARTTLS 5yz", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "502 5.5.1 what?"}, delivered, "250"},
+		{"text after STARTTLS", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": "220 go ahead\n550 surprise"}, delivered, "250"},
 		{"STARTTLS hangs", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": smtptest.Hang}, queued, "451 4.4.1 mx.out.example: timed out"},
 		{"STARTTLS closes", "220 hi", map[string]string{"EHLO": offersTLS, "STARTTLS": smtptest.Close}, queued, "451 4.4.1 mx.out.example: connection lost"},
 		{"STARTTLS needed and not working", "220 hi", map[string]string{

@@ -176,28 +176,6 @@ func TestMailToADeletedInbox(t *testing.T) {
 	})
 }
 
-func TestLargeMailBetweenOurInboxes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		other := storetest.Inbox(t, w.store)
-		q := w.queue(t, 25, nil)
-		raw := "From: a@in.example\r\nSubject: big\r\n\r\n" + strings.Repeat("0123456789abcdef\r\n", 2<<20/18)
-		key, _, err := w.store.PutBlob(t.Context(), strings.NewReader(raw), int64(len(raw)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := storetest.Sent(t, w.store, w.inbox, []string{other.Address}, func(m *store.NewMessage) {
-			m.Content.BlobKey, m.Size = &key, int64(len(raw))
-		})
-
-		round(t, q, 1)
-
-		w.wantRecipient(t, m, store.RecipientDelivered, "250")
-		if _, got := w.rawOf(t, w.received(t, other)[0]); got != raw {
-			t.Errorf("%d bytes arrived, not the %d that were sent", len(got), len(raw))
-		}
-	})
-}
-
 // localFault is a receive path that does not work.
 type localFault struct{ err error }
 

@@ -57,6 +57,12 @@ func with(zones smtptest.Zones, name string, zone smtptest.Zone) smtptest.Zones 
 	return zones
 }
 
+// without is zones with one less.
+func without(zones smtptest.Zones, name string) smtptest.Zones {
+	delete(zones, name)
+	return zones
+}
+
 func dnsCases() []dnsCase {
 	const (
 		queued    = store.RecipientQueued
@@ -88,6 +94,32 @@ func dnsCases() []dnsCase {
 		},
 		{"NXDOMAIN", smtptest.Zones{}, nil, bounced, "550 5.1.2", nil},
 		{"SERVFAIL", smtptest.Zones{"out.example.": {Err: errors.New("servfail")}}, nil, queued, "451 4.4.3", nil},
+		{"neither MX nor address", smtptest.Zones{"out.example.": {TXT: []string{"x"}}}, nil, bounced, "550 5.1.2", nil},
+		{
+			"SERVFAIL for the only host", with(mxs(10), "h0.out.example.", smtptest.Zone{Err: errors.New("servfail")}),
+			nil, queued, "451 4.4.1", nil,
+		},
+		{
+			"the only host does not exist", without(mxs(10), "h0.out.example."),
+			nil, queued, "451 4.4.1 h0.out.example: no such host", nil,
+		},
+		{
+			"a host that does not exist, then the next", without(mxs(10, 20), "h0.out.example."),
+			[]string{good, good},
+			delivered, "250",
+			[]string{"127.0.0.2"},
+		},
+		{
+			"the MX is an alias", with(with(mxs(10), "real.example.", smtptest.A("127.0.0.1")), "h0.out.example.", smtptest.Zone{CNAME: "real.example."}),
+			[]string{good},
+			delivered, "250",
+			[]string{"127.0.0.1"},
+		},
+		{
+			"an IP address instead of a host name", smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: "127.0.0.1.", Pref: 1})},
+			[]string{good},
+			queued, "451 4.4.1", nil,
+		},
 		{
 			"null MX",
 			smtptest.Zones{"out.example.": {MX: []net.MX{{Host: "."}}, A: []string{"127.0.0.1"}}},

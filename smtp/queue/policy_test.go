@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
@@ -276,21 +275,5 @@ func TestPolicyIsKept(t *testing.T) {
 		try(store.RecipientQueued) // and kept until it expires
 		w.clock.Add(26 * time.Hour)
 		try(store.RecipientDelivered)
-	})
-}
-
-// The policy host is called by the rules for MX hosts: not at a private address.
-func TestPolicyHostIsGuarded(t *testing.T) {
-	inSQLite(t, func(t *testing.T, w *world) {
-		s := newStrict(t, w, policy("enforce", "mail.out.example"))
-		q := s.w.queue(t, 25, s.zones, func(c *queue.Config) {
-			c.RootCAs, c.PolicyPort, c.Guard = s.pool, s.host.Port(), netguard.New(netguard.Config{})
-		})
-		m := w.send(t, "bob@out.example")
-		round(t, q, 1)
-		w.wantRecipient(t, m, store.RecipientBounced, "550 5.4.4") // and not the 4.7.1 of the policy
-		if s.host.Calls() != 0 {
-			t.Errorf("a policy host at a private address was asked %d times", s.host.Calls())
-		}
 	})
 }

@@ -1,11 +1,9 @@
 package queue_test
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
@@ -46,48 +43,6 @@ func TestQueueDeliversToTheMX(t *testing.T) {
 	})
 }
 
-// Hosts are asked in the order of their preferences, past those that refuse the
-// connection, are busy, or speak something else (O1).
-func TestMXHostsAreTriedInOrder(t *testing.T) {
-	inSQLite(t, func(t *testing.T, w *world) {
-		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")
-		var order []string
-		var mu sync.Mutex
-		note := func(name, reply string) func(string) string {
-			return func(string) string {
-				mu.Lock()
-				defer mu.Unlock()
-				order = append(order, name)
-				return reply
-			}
-		}
-		_ = l[0].Close() // refused
-		smtptest.Script{Banner: "421 4.3.2 not now", Reply: note("busy", "250 ok")}.Serve(t, l[1])
-		smtptest.Script{Banner: "HTTP/1.1 400 Bad Request", Reply: note("web", "400 Bad Request")}.Serve(t, l[2])
-		smtptest.Script{Banner: "220 hello", Reply: note("ehlo", "451 4.3.0 later")}.Serve(t, l[3])
-		last := smtptest.NewMX(t, smtptest.MXConfig{Listener: l[4]})
-		q := w.queue(t, last.Port(), smtptest.Zones{
-			"out.example.": smtptest.MXRecords(
-				net.MX{Host: "e.out.example.", Pref: 50}, net.MX{Host: "c.out.example.", Pref: 30}, net.MX{Host: "a.out.example.", Pref: 10},
-				net.MX{Host: "d.out.example.", Pref: 40}, net.MX{Host: "b.out.example.", Pref: 20}),
-			"a.out.example.": smtptest.A("127.0.0.1"), "b.out.example.": smtptest.A("127.0.0.2"), "c.out.example.": smtptest.A("127.0.0.3"),
-			"d.out.example.": smtptest.A("127.0.0.4"), "e.out.example.": smtptest.A("127.0.0.5"),
-		})
-		m := w.send(t, "bob@out.example")
-
-		round(t, q, 1)
-
-		last.Wait(t, 1)
-		w.wantRecipient(t, m, store.RecipientDelivered, "250")
-		mu.Lock()
-		defer mu.Unlock()
-		// Only the fourth came as far as a command.
-		if diff := cmp.Diff([]string{"ehlo"}, order); diff != "" {
-			t.Errorf("commands before the last host: %s", diff)
-		}
-	})
-}
-
 func TestEqualPreferencesShareTheMail(t *testing.T) {
 	inSQLite(t, func(t *testing.T, w *world) {
 		l := smtptest.Listen(t, "127.0.0.1", "127.0.0.2")
@@ -105,89 +60,6 @@ func TestEqualPreferencesShareTheMail(t *testing.T) {
 		// By chance all go one way in one of 2^39 runs.
 		if len(a.Messages()) == 0 || len(b.Messages()) == 0 || len(a.Messages())+len(b.Messages()) != 40 {
 			t.Errorf("the hosts got %d and %d messages", len(a.Messages()), len(b.Messages()))
-		}
-	})
-}
-
-func TestDNSDecidesWithoutAServer(t *testing.T) {
-	tests := []struct {
-		name     string
-		zones    func(ip string) smtptest.Zones
-		status   store.RecipientStatus
-		response string
-		conns    int
-	}{
-		{
-			"no MX: the domain's own address", func(ip string) smtptest.Zones { return smtptest.Zones{"out.example.": smtptest.A(ip)} },
-			store.RecipientDelivered, "250", 1,
-		},
-		{
-			"null MX: bounced, although there is an address", func(ip string) smtptest.Zones {
-				return smtptest.Zones{"out.example.": {MX: []net.MX{{Host: ".", Pref: 0}}, A: []string{ip}}}
-			}, store.RecipientBounced, "556 5.1.10", 0,
-		},
-		{
-			"no such domain: bounced", func(string) smtptest.Zones { return smtptest.Zones{} },
-			store.RecipientBounced, "550 5.1.2", 0,
-		},
-		{
-			"neither MX nor address: bounced", func(string) smtptest.Zones { return smtptest.Zones{"out.example.": {TXT: []string{"x"}}} },
-			store.RecipientBounced, "550 5.1.2", 0,
-		},
-		{
-			"SERVFAIL: tried again", func(string) smtptest.Zones {
-				return smtptest.Zones{"out.example.": {Err: errors.New("servfail")}}
-			}, store.RecipientQueued, "451 4.4.3", 0,
-		},
-		{
-			"SERVFAIL for the only host: tried again", func(string) smtptest.Zones {
-				return smtptest.Zones{
-					"out.example.":    smtptest.MXRecords(net.MX{Host: "mx.out.example.", Pref: 1}),
-					"mx.out.example.": {Err: errors.New("servfail")},
-				}
-			}, store.RecipientQueued, "451 4.4.1", 0,
-		},
-		{
-			"the only host does not exist: tried again", func(string) smtptest.Zones {
-				return smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: "gone.out.example.", Pref: 1})}
-			}, store.RecipientQueued, "451 4.4.1 gone.out.example: no such host", 0,
-		},
-		{
-			"a host that does not exist, and one that does", func(ip string) smtptest.Zones {
-				return smtptest.Zones{
-					"out.example.":    smtptest.MXRecords(net.MX{Host: "gone.out.example.", Pref: 1}, net.MX{Host: "mx.out.example.", Pref: 2}),
-					"mx.out.example.": smtptest.A(ip),
-				}
-			}, store.RecipientDelivered, "250", 1,
-		},
-		{
-			"an MX that is an alias", func(ip string) smtptest.Zones {
-				return smtptest.Zones{
-					"out.example.":    smtptest.MXRecords(net.MX{Host: "mx.out.example.", Pref: 1}),
-					"mx.out.example.": {CNAME: "real.out.example."}, "real.out.example.": smtptest.A(ip),
-				}
-			}, store.RecipientDelivered, "250", 1,
-		},
-		{
-			"an IP address instead of a host name is ignored", func(ip string) smtptest.Zones {
-				return smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: ip + ".", Pref: 1})}
-			}, store.RecipientQueued, "451 4.4.1", 0,
-		},
-	}
-	inSQLite(t, func(t *testing.T, w *world) {
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				mx := smtptest.NewMX(t, smtptest.MXConfig{})
-				q := w.queue(t, mx.Port(), tt.zones(mx.IP()))
-				m := w.send(t, "bob@out.example")
-
-				round(t, q, 1)
-
-				w.wantRecipient(t, m, tt.status, tt.response)
-				if mx.Conns() != tt.conns {
-					t.Errorf("%d connections, want %d", mx.Conns(), tt.conns)
-				}
-			})
 		}
 	})
 }
@@ -239,110 +111,6 @@ func TestOurOwnRefusalsDoNotPauseAnAccount(t *testing.T) {
 	}, storetest.WithConfig(func(c *store.Config) { c.AutoPause = true }))
 }
 
-func TestPrivateTargetsAreRefused(t *testing.T) {
-	inSQLite(t, func(t *testing.T, w *world) {
-		mx := smtptest.NewMX(t, smtptest.MXConfig{})
-		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
-		strict := w.queue(t, mx.Port(), zones, func(c *queue.Config) { c.Guard = netguard.New(netguard.Config{}) })
-		m := w.send(t, "bob@out.example")
-
-		round(t, strict, 1)
-
-		w.wantRecipient(t, m, store.RecipientBounced, "550 5.4.4 mx.out.example has an address that mail is not sent to")
-		if mx.Conns() != 0 {
-			t.Errorf("%d connections to a private address", mx.Conns())
-		}
-
-		open := w.queue(t, mx.Port(), zones) // with 127.0.0.0/8 allowed
-		m = w.send(t, "bob@out.example")
-		round(t, open, 1)
-		w.wantRecipient(t, m, store.RecipientDelivered, "250")
-	})
-}
-
-func TestNoMoreThanFiveAddressesAreCalled(t *testing.T) {
-	inSQLite(t, func(t *testing.T, w *world) {
-		ips := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"}
-		var calls atomic.Int64
-		listeners := smtptest.Listen(t, ips...)
-		for _, l := range listeners {
-			smtptest.Script{Banner: "220 hello", Reply: func(string) string { calls.Add(1); return smtptest.Close }}.Serve(t, l)
-		}
-		zones := smtptest.Zones{"out.example.": smtptest.MXRecords(net.MX{Host: "a.out.example.", Pref: 1}, net.MX{Host: "b.out.example.", Pref: 2})}
-		zones["a.out.example."], zones["b.out.example."] = smtptest.A(ips[:3]...), smtptest.A(ips[3:]...)
-		q := w.queue(t, port(listeners[0]), zones)
-		m := w.send(t, "bob@out.example")
-
-		round(t, q, 1)
-
-		w.wantRecipient(t, m, store.RecipientQueued, "451 4.4.1")
-		if calls.Load() != 5 {
-			t.Errorf("%d addresses were called, want 5", calls.Load())
-		}
-	})
-}
-
-func TestSTARTTLSIsUsedWhenOffered(t *testing.T) {
-	inSQLite(t, func(t *testing.T, w *world) {
-		cfg, _ := smtptest.NewTLS(t, "another.example")
-		mx := smtptest.NewMX(t, smtptest.MXConfig{TLS: cfg})
-		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()))
-		w.send(t, "bob@out.example")
-
-		round(t, q, 1)
-
-		mail := mx.Wait(t, 1)[0]
-		if !mail.TLS || mail.HELO != "mail.in.example" || mx.Conns() != 1 {
-			t.Errorf("TLS %v, HELO %q, %d connections", mail.TLS, mail.HELO, mx.Conns())
-		}
-	})
-}
-
-// A server that offers STARTTLS and cannot do it gets the mail in the clear,
-// over a second connection to the same address.
-func TestBrokenSTARTTLSFallsBackToClear(t *testing.T) {
-	tests := []struct {
-		name    string
-		replies map[string]string
-		hellos  int
-	}{
-		{"the handshake fails", map[string]string{"STARTTLS": "220 go ahead", "\x16": smtptest.Close}, 2},
-		{"the server hangs up", map[string]string{"STARTTLS": "220 go ahead\n550 surprise"}, 2},
-		{"the server refuses", map[string]string{"STARTTLS": "454 4.7.0 TLS not available"}, 1},
-	}
-	inSQLite(t, func(t *testing.T, w *world) {
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				l := smtptest.Listen(t, "127.0.0.1")[0]
-				var hellos, messages atomic.Int64
-				tt.replies["EHLO"] = "250-mx.test\n250 STARTTLS"
-				scripted := smtptest.Replies(tt.replies)
-				smtptest.Script{Banner: "220 hello", Reply: func(line string) string {
-					switch {
-					case strings.HasPrefix(line, "EHLO"):
-						hellos.Add(1)
-					case strings.Contains(line, "Subject:"):
-						messages.Add(1)
-					case strings.HasPrefix(line, "\x16"): // the handshake
-						return smtptest.Close
-					}
-					return scripted(line)
-				}}.Serve(t, l)
-				q := w.queue(t, port(l), smtptest.Zones{}.Domain("out.example", "127.0.0.1"),
-					func(c *queue.Config) { c.Timeouts.Command = 2 * time.Second })
-				m := w.send(t, "bob@out.example")
-
-				round(t, q, 1)
-
-				w.wantRecipient(t, m, store.RecipientDelivered, "250")
-				if int(hellos.Load()) != tt.hellos || messages.Load() != 1 {
-					t.Errorf("%d EHLOs and %d messages, want %d and 1", hellos.Load(), messages.Load(), tt.hellos)
-				}
-			})
-		}
-	})
-}
-
 // Each recipient gets the reply that was meant for it. The accepted recipients
 // share one transaction.
 func TestEachRecipientHasItsOwnReply(t *testing.T) {
@@ -376,22 +144,6 @@ func TestEachRecipientHasItsOwnReply(t *testing.T) {
 
 		w.clock.Add(2 * time.Minute)
 		round(t, q, 1) // the full one alone
-	})
-}
-
-func TestConnectionIsUsedAgain(t *testing.T) {
-	inSQLite(t, func(t *testing.T, w *world) {
-		mx := smtptest.NewMX(t, smtptest.MXConfig{})
-		q := w.queue(t, mx.Port(), smtptest.Zones{}.Domain("out.example", mx.IP()), func(c *queue.Config) { c.MaxPerDomain = 1 })
-		for range 10 {
-			w.send(t, "bob@out.example")
-		}
-
-		round(t, q, 10)
-
-		if len(mx.Messages()) != 10 || mx.Conns() != 1 {
-			t.Errorf("%d messages over %d connections, want 10 over 1", len(mx.Messages()), mx.Conns())
-		}
 	})
 }
 

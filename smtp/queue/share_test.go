@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -103,31 +102,6 @@ func TestAccountsLeavePlacesForOthers(t *testing.T) {
 	}
 }
 
-// When many accounts hang in all places, the oldest attempt of the account with the
-// most places ends after a minute, if an account without a place waits.
-func TestHangingAttemptEndsForAnotherAccount(t *testing.T) {
-	t.Parallel()
-	h := newHanging(dispatchLimits{domain: 5, network: 4, spare: 2, claimed: 1000})
-	for account := range int64(3) {
-		h.add(account, 1, 1)
-	}
-	h.pass(time.Second)
-	h.add(3, 2, 1)
-	h.add(4, 1, 1)
-	take(h.started, 6)
-	h.pass(crowdedTime - 2*time.Second)
-	h.add(5, 1, 1)
-	h.pass(0)
-	h.pass(2 * time.Second)
-	if got := take(h.ended, 1); got[3] != 1 {
-		t.Errorf("an attempt of %v ended, want one of the account with two places", got)
-	}
-	if got := take(h.started, 1); got[5] != 1 {
-		t.Errorf("%v got the place", got)
-	}
-	h.finish()
-}
-
 // A server that may have the whole message is waited for: sooner or later ended, it
 // would be sent again. An attempt that ended hands nothing over.
 func TestAttemptDoesNotEndAfterTheMessage(t *testing.T) {
@@ -174,35 +148,4 @@ func TestAttemptEndsInTime(t *testing.T) {
 		t.Errorf("the response is %q", got)
 	}
 	h.wait()
-}
-
-// The recipients of attempts that hang leave room to claim others at once. When those
-// that wait use it, there is room for those of other accounts.
-func TestHangingJobsLeaveRoomToClaim(t *testing.T) {
-	t.Parallel()
-	h := newHanging(dispatchLimits{domain: 5, network: 50, spare: 25, claimed: 1000})
-	want := func(after time.Duration, room int, full ...int64) {
-		t.Helper()
-		n, accounts := h.pass(after)
-		slices.Sort(accounts)
-		if n != room || !slices.Equal(accounts, full) {
-			t.Errorf("room for %d, and the accounts %v are full, want %d and %v", n, accounts, room, full)
-		}
-	}
-	h.add(1, 50, 100)
-	take(h.started, 50)
-	want(0, 500)
-	h.add(1, 8, 60) // they wait
-	want(0, 0)
-	want(shortFor-1, 0)
-	want(1, 260) // 480 wait, and 520 are left
-	want(0, 0)
-	h.add(1, 1, 50)
-	want(shortFor, 235, 1)
-	h.searched(shortFor)
-	want(shortFor, 0)
-	want(10*shortFor, 235, 1)
-	h.add(2, 3, 100)
-	want(shortFor, 220, 1)
-	h.finish()
 }

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -74,79 +71,6 @@ func TestStopHoldsStartedDeliveries(t *testing.T) {
 					t.Errorf("%s: %s after %d attempts", name, r.Status, r.Attempts)
 				}
 			}
-		}
-	})
-}
-
-// Nothing leaves any node later than a second after a stop.
-func TestStopAppliesToAllNodes(t *testing.T) {
-	t.Parallel()
-	const each = 120
-	storetest.RunNodes(t, func(t *testing.T, cfg store.Config) {
-		w := newWorld(t, cfg)
-		var stopped atomic.Int64 // nanoseconds; 0 while sending goes on
-		var left, late atomic.Int64
-		mx := smtptest.NewMX(t, smtptest.MXConfig{Data: func(smtptest.Message) error {
-			left.Add(1)
-			if at := stopped.Load(); at != 0 && time.Now().UnixNano()-at > int64(time.Second) {
-				late.Add(1)
-			}
-			return nil
-		}})
-		zones := smtptest.Zones{}.Domain("out.example", mx.IP())
-		queues := []*queue.Queue{w.queue(t, mx.Port(), zones)}
-		for w.store.Engine() == string(storetest.PostgreSQL) && len(queues) < 3 {
-			node := *w
-			cfg.Now = w.clock.Now
-			node.store = storetest.OpenConfig(t, cfg)
-			queues = append(queues, node.queue(t, mx.Port(), zones))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var nodes sync.WaitGroup
-		defer nodes.Wait()
-		defer cancel()
-		for _, q := range queues {
-			nodes.Go(func() {
-				for ctx.Err() == nil {
-					if _, err := q.RunOnce(ctx); err != nil && ctx.Err() == nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		until := func(what string, done func() bool) {
-			for !done() {
-				if t.Failed() || t.Context().Err() != nil {
-					t.Fatalf("waiting for %s", what)
-				}
-				<-tick.C
-			}
-		}
-		for range stopRounds {
-			before := left.Load()
-			for i := range each {
-				storetest.Sent(t, w.store, w.inbox, []string{fmt.Sprintf("r%d@out.example", i)})
-			}
-			until("the first to leave", func() bool { return left.Load() > before })
-			if _, err := w.store.Stop(t.Context(), w.inbox.AccountID, store.StopAccount); err != nil {
-				t.Fatal(err)
-			}
-			stopped.Store(time.Now().UnixNano())
-			until("the queue to wait", func() bool {
-				next, err := w.store.NextDue(t.Context(), nil)
-				return err == nil && next == nil
-			})
-			stopped.Store(0)
-			if _, err := w.store.Resume(t.Context(), w.inbox.AccountID, store.StopAccount); err != nil {
-				t.Fatal(err)
-			}
-			until("the rest", func() bool { return left.Load() == before+each })
-		}
-		if n := late.Load(); n != 0 {
-			t.Errorf("%d of %d messages left later than a second after a stop", n, left.Load())
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -65,19 +64,6 @@ func TestHardBounceIsSuppressed(t *testing.T) {
 			"full@out.example": store.SuppressedHardBounce,
 		} {
 			w.wantListed(t, email, want)
-		}
-	})
-}
-
-// What a test key makes bounce is real mail's to send to, and to be tried again.
-func TestSimulatedBounceIsNotSuppressed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		q := w.queue(t, 25, nil, func(c *queue.Config) { c.Resolver = noDNS{t} })
-		to := []string{"bounced@out.example", "complained@out.example"}
-		storetest.Email(t, w.store, w.inbox.AccountID, to, func(e *store.NewEmail) { e.TestMode = true })
-		round(t, q, 2)
-		for _, email := range to {
-			w.wantListed(t, email, "")
 		}
 	})
 }
