@@ -86,7 +86,7 @@ var layers = []layer{
 	{pkg: "internal/domains", imports: []string{"store", "internal/dns", "internal/dnsrec", "internal/work"}, tests: []string{"smtp/queue"}},
 	{
 		pkg:     "internal/doctor",
-		imports: []string{"store", "smtp/outbound", "smtp/queue", "internal/disk", "internal/dns", "internal/dnsrec", "internal/domains", "internal/mail", "internal/mailauth", "internal/mtasts", "internal/netguard"},
+		imports: []string{"store", "smtp/outbound", "smtp/queue", "internal/disk", "internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard"},
 	},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store", "internal/work"}},
