@@ -68,7 +68,7 @@ type ReceiverConfig struct {
 type Receiver struct {
 	cfg     ReceiverConfig
 	spools  *spool.Folder
-	reports *report.Judge
+	reports *report.Matcher
 	reading chan struct{} // holds a token for each message being parsed
 	large   chan struct{} // holds a token for each large message in memory
 }
@@ -95,7 +95,7 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	}
 	return &Receiver{
 		cfg: cfg, spools: spools,
-		reports: &report.Judge{Store: cfg.Store, Feedback: cfg.Feedback, Loops: cfg.FeedbackLoops},
+		reports: &report.Matcher{Store: cfg.Store, Feedback: cfg.Feedback, Loops: cfg.FeedbackLoops},
 		reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), large: make(chan struct{}, maxLarge),
 	}, nil
 }

@@ -43,9 +43,9 @@ var feedbackLoops = []string{
 	"amazonses.com", "mailgun.com", "mailgun.net", "postmarkapp.com", "sendgrid.com",
 }
 
-// Judge decides which sent messages a report is about. A Judge without a signer knows no
+// Matcher finds which sent messages a report is about. A Matcher without a signer knows no
 // reports.
-type Judge struct {
+type Matcher struct {
 	Store    *store.Store
 	Feedback *feedback.Signer
 	// Loops are domains and addresses that count like the well-known feedback loops.
@@ -55,7 +55,7 @@ type Judge struct {
 // SentTo returns the recipient that a reverse-path identifies. ok is false if the address
 // is not a reverse-path. The error is store.ErrNotFound if the reverse-path is forged,
 // which takes no query, or if the message is deleted.
-func (j *Judge) SentTo(ctx context.Context, rcpt string) (sent store.SentTo, ok bool, err error) {
+func (j *Matcher) SentTo(ctx context.Context, rcpt string) (sent store.SentTo, ok bool, err error) {
 	local, tag, _ := smtp.SplitAddress(rcpt)
 	if j.Feedback == nil || local != feedback.ReturnName || tag == nil {
 		return store.SentTo{}, false, nil
@@ -88,7 +88,7 @@ func (r Results) Empty() bool { return len(r.Reports)+len(r.optOuts) == 0 }
 // AddFromInbox processes a report that arrived at an inbox. It concerns the
 // message whose reverse-path it contains, or else a message of that inbox to a
 // single recipient, if its author speaks for that recipient.
-func (j *Judge) AddFromInbox(ctx context.Context, all *Results, rep bounce.Report, in store.Mailbox) error {
+func (j *Matcher) AddFromInbox(ctx context.Context, all *Results, rep bounce.Report, in store.Mailbox) error {
 	if len(rep.Recipients) == 0 {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (j *Judge) AddFromInbox(ctx context.Context, all *Results, rep bounce.Repor
 }
 
 // speaksFor reports whether the author of a report speaks for a recipient.
-func (j *Judge) speaksFor(rep *Results, email string) bool {
+func (j *Matcher) speaksFor(rep *Results, email string) bool {
 	if rep.Author == "" {
 		return false
 	}
@@ -155,7 +155,7 @@ func names(about bounce.Recipient, email string) bool {
 }
 
 // Add adds the report's result for a recipient.
-func (j *Judge) Add(t *Results, rep bounce.Report, sent store.SentTo) {
+func (j *Matcher) Add(t *Results, rep bounce.Report, sent store.SentTo) {
 	about, ok := of(rep, sent.Email)
 	if !ok {
 		return
@@ -208,7 +208,7 @@ func of(rep bounce.Report, email string) (bounce.Recipient, bool) {
 
 // Keep stores the results of a message that is not delivered to an inbox, and
 // unsubscribes recipients who asked for it.
-func (j *Judge) Keep(ctx context.Context, all Results, stored bool) error {
+func (j *Matcher) Keep(ctx context.Context, all Results, stored bool) error {
 	if !stored {
 		for _, report := range all.Reports {
 			if err := j.Store.RecordReport(ctx, *report); err != nil {
