@@ -31,10 +31,10 @@ type layer struct {
 var (
 	nothing    []string
 	everything = []string{
-		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
+		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/report", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp", "internal/oauth",
 		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal",
+		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal", "internal/spool",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/waittest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
@@ -86,7 +86,7 @@ var layers = []layer{
 	{pkg: "internal/domains", imports: []string{"store", "internal/dns", "internal/dnsrec", "internal/work"}, tests: []string{"smtp/queue"}},
 	{
 		pkg:     "internal/doctor",
-		imports: []string{"store", "smtp/outbound", "smtp/queue", "internal/disk", "internal/dns", "internal/dnsrec", "internal/domains", "internal/mail", "internal/mailauth", "internal/mtasts", "internal/netguard"},
+		imports: []string{"store", "smtp/outbound", "smtp/queue", "internal/disk", "internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard"},
 	},
 	{pkg: "internal/s3blob", imports: []string{"store"}},
 	{pkg: "internal/stream", imports: []string{"store", "internal/work"}},
@@ -97,11 +97,13 @@ var layers = []layer{
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/ids", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
-		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp"},
+		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/spool", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp"},
 	},
 	{pkg: "smtp", imports: []string{"store"}},
+	{pkg: "internal/spool", imports: nothing},
+	{pkg: "smtp/report", imports: []string{"smtp", "store", "internal/feedback", "internal/mail", "internal/mail/bounce"}},
 	{
-		pkg: "smtp/inbound", imports: []string{"smtp", "store", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/feedback", "internal/mailauth"},
+		pkg: "smtp/inbound", imports: []string{"smtp", "smtp/report", "store", "internal/spool", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/feedback", "internal/mailauth"},
 		tests: []string{"internal/dns", "smtp/outbound", "smtp/queue"},
 	},
 	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mail/plaintext", "internal/mtasts", "internal/netguard"}},
@@ -144,10 +146,10 @@ var layers = []layer{
 	{pkg: "internal/lineartest", imports: []string{"internal/cpubudget", "internal/cputime"}},
 	{pkg: "internal/contractcheck", imports: []string{"internal/timeform"}},
 	{pkg: "internal/testpg/cmd/withpg", imports: []string{"internal/testpg"}},
-	{pkg: "internal/faults", imports: nothing, tests: append([]string{"bench/process", "internal/crashpoint", "internal/testclock"}, everything...)},
+	{pkg: "internal/faults", imports: nothing, tests: append([]string{"bench/harness", "internal/crashpoint", "internal/testclock"}, everything...)},
 	{pkg: "contract", imports: nothing, tests: everything},
 	{pkg: "bench", imports: nothing, tests: everything},
-	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/api", "bench/baseline", "bench/place", "bench/process"}), tests: everything},
+	{pkg: "bench/*", imports: slices.Concat(forTests, everything, []string{"bench/harness"}), tests: everything},
 	{pkg: "tools/gotest", imports: nothing},
 	{pkg: "tools/picture", imports: nothing},
 	{pkg: "tools/sbom", imports: nothing},

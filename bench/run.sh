@@ -39,8 +39,6 @@ service=
 echo "== read: 100,000 messages, on SQLite"
 "$dir/read" -service "$dir/postroom"
 echo "== outbound: messages of 4 KB, on SQLite"
-peer=false # only root can start Postfix
-if [ "$(id -u)" = 0 ] && command -v postfix >/dev/null && command -v opendkim >/dev/null; then peer=true; fi
-"$dir/outbound" -service "$dir/postroom" -peer="$peer"
+"$dir/outbound" -service "$dir/postroom"
 echo "== peers: the same messages received by others, in turn"
 go run ./bench/peers -service "$dir/postroom"

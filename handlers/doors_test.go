@@ -17,6 +17,7 @@ import (
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mcp"
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/store"
@@ -33,7 +34,7 @@ func withMCP(c *handlers.Config) {
 func (s *server) submission(t *testing.T) string {
 	t.Helper()
 	return s.smtp(t, &inbound.Submission{Login: func(_ context.Context, key string, ip netip.Addr) (inbound.Submit, error) {
-		return func(ctx context.Context, env smtp.Envelope, raw *inbound.Spool) (string, error) {
+		return func(ctx context.Context, env smtp.Envelope, raw *spool.Spool) (string, error) {
 			done, err := s.service.Submit(ctx, key, ip, handlers.RawMail{
 				MailFrom: env.MailFrom, RcptTo: env.RcptTo, Host: "mx.in.example", With: "ESMTPA", Open: raw.Reader,
 			})

@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/postroom/postroom/bench/baseline"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // child is the baseline server. It is a separate process, like the service: in the
@@ -58,7 +58,7 @@ func serveBaseline(ctx context.Context, _ options) error {
 	}
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	fmt.Println(l.Addr())
-	if err := baseline.Serve(l); !errors.Is(err, net.ErrClosed) {
+	if err := harness.ServeBaseline(l); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/postroom/postroom/bench/process"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // target is a server under measurement.
@@ -56,7 +56,7 @@ func measure(ctx context.Context, o options, t *target) (result, error) {
 	if left.Store(o.messages); o.messages == 0 {
 		left.Store(1 << 62)
 	}
-	mine, theirs := process.CPU(os.Getpid()), process.CPU(t.pid)
+	mine, theirs := harness.CPU(os.Getpid()), harness.CPU(t.pid)
 	start := time.Now()
 	errs := make([]error, len(workers))
 	var wg sync.WaitGroup
@@ -65,8 +65,8 @@ func measure(ctx context.Context, o options, t *target) (result, error) {
 	}
 	wg.Wait()
 	r := result{took: time.Since(start)}
-	r.generator = (process.CPU(os.Getpid()) - mine).Seconds() / r.took.Seconds()
-	r.cpu = (process.CPU(t.pid) - theirs).Seconds() / r.took.Seconds()
+	r.generator = (harness.CPU(os.Getpid()) - mine).Seconds() / r.took.Seconds()
+	r.cpu = (harness.CPU(t.pid) - theirs).Seconds() / r.took.Seconds()
 	r.addLatencies(workers)
 	return r, errors.Join(errs...)
 }

@@ -23,7 +23,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postroom/postroom/bench/api"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // options are the command-line flags.
@@ -106,13 +106,18 @@ func main() {
 }
 
 // run runs all rounds and prints the results.
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options) (failed error) {
 	rcpts := strings.Split(o.rcpt, ",")
 	if o.rcpt == "" {
-		boxes := &inboxes{api: &api.Client{Base: o.api, Key: o.key, HTTP: http.DefaultClient}}
-		defer func() { err = errors.Join(err, boxes.deleteAll(context.WithoutCancel(ctx))) }()
-		if rcpts, err = boxes.create(ctx, o.inboxes); err != nil {
+		api := &harness.Client{Base: o.api, Key: o.key, HTTP: http.DefaultClient}
+		boxes, err := api.CreateInboxes(ctx, o.inboxes)
+		defer func() { failed = errors.Join(failed, api.DeleteInboxes(context.WithoutCancel(ctx), boxes)) }()
+		if err != nil {
 			return err
+		}
+		rcpts = nil
+		for _, in := range boxes {
+			rcpts = append(rcpts, in.Address)
 		}
 	}
 	targets := []*target{{name: "service", addr: o.addr, rcpts: rcpts, pid: o.pid}}

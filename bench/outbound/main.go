@@ -1,16 +1,11 @@
 // Command outbound measures how fast emails are sent: POST /v1/emails, a DKIM signature
 // with RSA-2048, and SMTP to a server that discards them, each email to a different
-// recipient. In the same run it measures Postfix with OpenDKIM from the system's
-// packages, which accept the same messages over SMTP. It ends with the medians and
-// their ratio, because the rates themselves depend on the machine and its other work.
-// With -submit it compares SMTP submission with POST /v1/emails instead.
+// recipient. It ends with the medians. With -submit it measures SMTP submission in turn
+// with POST /v1/emails, and prints their ratio.
 //
 //	go run ./bench/outbound
 //	go run ./internal/testpg/cmd/withpg -fsync -- go run ./bench/outbound -postgres
 //	go run ./bench/outbound -submit
-//
-// Postfix can only be started by root. It runs in a temporary folder on unused ports;
-// -peer=false skips it. Everything is removed afterwards.
 package main
 
 import (
@@ -22,13 +17,13 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // options are the command-line flags.
 type options struct {
 	service         string
-	postgres, peer  bool
+	postgres        bool
 	submit          bool
 	messages, conns int
 	size, rounds    int
@@ -48,8 +43,7 @@ func parse() options {
 	var o options
 	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
 	flag.BoolVar(&o.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
-	flag.BoolVar(&o.peer, "peer", true, "measure Postfix with OpenDKIM too, in turn")
-	flag.BoolVar(&o.submit, "submit", false, "measure SMTP submission to the service, in turn with its API, and no Postfix")
+	flag.BoolVar(&o.submit, "submit", false, "measure SMTP submission to the service, in turn with its API")
 	flag.IntVar(&o.messages, "n", 3000, "messages in each step of a round")
 	flag.IntVar(&o.conns, "c", 32, "connections that submit messages")
 	flag.IntVar(&o.size, "size", 4096, "bytes of a message's text")
@@ -81,12 +75,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer sink.close()
-	p, err := place.New(ctx, o.service, o.postgres)
+	p, err := harness.New(ctx, o.service, o.postgres)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
-	address, err := place.FreeAddress(ctx)
+	address, err := harness.FreeAddress(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,18 +91,10 @@ func run(ctx context.Context, o options) (err error) {
 	defer service.Stop()
 	api := &postroom{service: service, label: "Postroom on " + p.Engine(), size: o.size}
 	targets := []target{api}
-	switch {
-	case o.submit:
+	if o.submit {
 		s := &submission{*api, address}
 		s.label = "Submission"
 		targets = []target{s, api} // the ratio is that of submission to the API
-	case o.peer:
-		peer, err := startPostfix(ctx, sink.addr(), o.size)
-		if err != nil {
-			return err
-		}
-		defer peer.stop()
-		targets = append(targets, peer)
 	}
 	return compare(ctx, o, sink, targets)
 }

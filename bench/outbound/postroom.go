@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 const (
@@ -40,7 +40,7 @@ func prose(size int) string {
 
 // postroom is the service under measurement.
 type postroom struct {
-	service *place.Service
+	service *harness.Service
 	label   string
 	size    int
 }
@@ -89,7 +89,7 @@ func batch(text string) string {
 // as much processor time, on the cores of the service.
 func post(conn net.Conn, r *bufio.Reader, path, body string) error {
 	_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		path, place.Key, len(body), body)
+		path, harness.Key, len(body), body)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // submission is the service under measurement, which gets its messages over SMTP.
@@ -22,7 +22,7 @@ type submission struct {
 func (*submission) canBatch() bool { return false }
 
 func (s *submission) send(ctx context.Context, n, conns int, _ bool) error {
-	return submit(ctx, n, conns, s.size, s.address, place.Key)
+	return submit(ctx, n, conns, s.size, s.address, harness.Key)
 }
 
 // submit submits n messages of about size bytes over SMTP. With a key it logs in first.

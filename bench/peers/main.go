@@ -1,8 +1,8 @@
-// Command peers receives the same messages with Postroom and with the peers that are
-// installed, in turn: Mailpit, Postfix and a bare go-smtp server that discards them. It
-// prints a table of the medians, and can write them as JSON and as a chart.
+// Command peers receives the same messages with Postroom, with Mailpit if it is installed,
+// and with a bare go-smtp server that discards them, in turn. It prints a table of the
+// medians, and can write them as JSON.
 //
-//	go run ./bench/peers -json peers.json -chart docs/images/peers.svg
+//	go run ./bench/peers -json peers.json
 package main
 
 import (
@@ -21,14 +21,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // options are the command-line flags.
 type options struct {
-	service, json, chart string
-	rounds               int
-	duration             time.Duration
+	service, json string
+	rounds        int
+	duration      time.Duration
 }
 
 // shape is how the messages are sent.
@@ -56,7 +56,6 @@ func main() {
 	var o options
 	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
 	flag.StringVar(&o.json, "json", "", "file to write the medians to, as JSON lines")
-	flag.StringVar(&o.chart, "chart", "", "SVG file to draw the medians into")
 	flag.IntVar(&o.rounds, "rounds", 3, "number of rounds; the medians are printed")
 	flag.DurationVar(&o.duration, "d", 4*time.Second, "length of a round")
 	flag.Parse()
@@ -72,12 +71,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := place.New(ctx, o.service, false)
+	p, err := harness.New(ctx, o.service, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
-	smtp, err := place.FreeAddress(ctx)
+	smtp, err := harness.FreeAddress(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,20 +86,18 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer service.Stop()
 	args := []string{
-		"run", "./bench/ingest", "-addr", smtp, "-api", "http://" + service.Address, "-key", place.Key, "-baseline",
+		"run", "./bench/ingest", "-addr", smtp, "-api", "http://" + service.Address, "-key", harness.Key, "-baseline",
 		"-rounds", strconv.Itoa(o.rounds), "-d", o.duration.String(), "-json", filepath.Join(dir, "medians"),
 	}
-	for _, start := range []func(context.Context, string) (*peer, error){startMailpit, startPostfix} {
-		peer, err := start(ctx, dir)
-		if errors.Is(err, exec.ErrNotFound) {
-			fmt.Fprintln(os.Stderr, "peers: left out:", err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		defer peer.stop()
-		args = append(args, "-peer", peer.name+"="+peer.address)
+	mailpit, err := startMailpit(ctx, dir)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		fmt.Fprintln(os.Stderr, "peers: left out:", err)
+	case err != nil:
+		return err
+	default:
+		defer mailpit.stop()
+		args = append(args, "-peer", mailpit.name+"="+mailpit.address)
 	}
 	for _, s := range shapes {
 		cmd := exec.CommandContext(ctx, "go", append(args, "-c", strconv.Itoa(s.Connections), "-size", strconv.Itoa(s.Bytes))...)
@@ -131,14 +128,11 @@ func report(o options, file string) error {
 	if o.json != "" {
 		err = os.WriteFile(o.json, raw, 0o644)
 	}
-	if o.chart != "" {
-		err = errors.Join(err, os.WriteFile(o.chart, []byte(chart(all)), 0o644))
-	}
 	return err
 }
 
 // titles are the names of the servers in the table, by those in the options of ingest.
-var titles = map[string]string{"service": "Postroom", "baseline": "bare go-smtp", "mailpit": "Mailpit", "postfix": "Postfix"}
+var titles = map[string]string{"service": "Postroom", "baseline": "bare go-smtp", "mailpit": "Mailpit"}
 
 // peer is another server that runs for the measurement.
 type peer struct {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // startMailpit starts Mailpit with a database in dir. It does not sync its writes.
@@ -20,76 +19,15 @@ func startMailpit(ctx context.Context, dir string) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{name: "mailpit", cmd: exec.CommandContext(ctx, program)}
-	web, err := place.FreeAddress(ctx)
+	web, err := harness.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if p.address, err = place.FreeAddress(ctx); err != nil {
+	if p.address, err = harness.FreeAddress(ctx); err != nil {
 		return nil, err
 	}
 	p.cmd.Env = append(os.Environ(), "MP_SMTP_BIND_ADDR="+p.address, "MP_UI_BIND_ADDR="+web, "MP_DATABASE="+filepath.Join(dir, "mailpit.db"),
 		"MP_MAX_MESSAGES=0", "MP_QUIET=true", "MP_DISABLE_VERSION_CHECK=true")
-	return p, p.start(ctx)
-}
-
-const mainCF = `compatibility_level = 3.6
-queue_directory = %[1]s/spool
-data_directory = %[1]s/data
-command_directory = /usr/sbin
-daemon_directory = /usr/lib/postfix/sbin
-mail_owner = postfix
-setgid_group = postdrop
-myhostname = mail.postroom.localhost
-mydestination = postroom.localhost
-local_recipient_maps =
-local_transport = discard:
-alias_maps =
-mynetworks = 127.0.0.0/8
-inet_interfaces = 127.0.0.1
-inet_protocols = ipv4
-smtpd_client_connection_count_limit = 0
-in_flow_delay = 0
-`
-
-const masterCF = `%s inet n - n - 100 smtpd
-pickup unix n - n 60 1 pickup
-cleanup unix n - n - 0 cleanup
-qmgr unix n - n 300 1 qmgr
-rewrite unix - - n - - trivial-rewrite
-bounce unix - - n - 0 bounce
-defer unix - - n - 0 bounce
-trace unix - - n - 0 bounce
-proxymap unix - - n - - proxymap
-error unix - - n - - error
-retry unix - - n - - error
-discard unix - - n - - discard
-anvil unix - - n - 1 anvil
-`
-
-// startPostfix starts Postfix, which only root can. It syncs each message into its queue
-// before the 250, and then discards it.
-func startPostfix(ctx context.Context, dir string) (*peer, error) {
-	const program = "/usr/lib/postfix/sbin/master"
-	if _, err := exec.LookPath(program); err != nil || os.Getuid() != 0 {
-		return nil, errors.Join(exec.ErrNotFound, errors.New("Postfix needs root and its package"))
-	}
-	home := filepath.Join(dir, "postfix")
-	p := &peer{name: "postfix"}
-	var err error
-	if p.address, err = place.FreeAddress(ctx); err != nil {
-		return nil, err
-	}
-	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(home, 0o755), os.Mkdir(filepath.Join(home, "spool"), 0o755), os.Mkdir(filepath.Join(home, "data"), 0o755),
-		os.WriteFile(filepath.Join(home, "main.cf"), fmt.Appendf(nil, mainCF, home), 0o644),
-		os.WriteFile(filepath.Join(home, "master.cf"), fmt.Appendf(nil, masterCF, p.address), 0o644),
-		exec.CommandContext(ctx, "chown", "postfix", filepath.Join(home, "data")).Run())
-	if err != nil {
-		return nil, err
-	}
-	if out, err := exec.CommandContext(ctx, "postfix", "-c", home, "check").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("check Postfix: %w: %s", err, out)
-	}
-	p.cmd = exec.CommandContext(ctx, program, "-c", home, "-d")
 	return p, p.start(ctx)
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
@@ -26,7 +26,7 @@ const (
 // filler stores messages that are all different and whose words are as frequent as those
 // of a language.
 type filler struct {
-	place *place.Place
+	place *harness.Place
 	size  int
 	have  int
 	inbox store.Inbox
@@ -73,7 +73,7 @@ func (f *filler) fill(ctx context.Context, messages int) error {
 }
 
 func (*filler) makeInbox(ctx context.Context, s *store.Store) (store.Inbox, error) {
-	k, err := s.KeyByHash(ctx, store.HashKey(place.Key))
+	k, err := s.KeyByHash(ctx, store.HashKey(harness.Key))
 	if err != nil {
 		return store.Inbox{}, err
 	}

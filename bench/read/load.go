@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // testCase is one kind of request.
@@ -23,7 +23,7 @@ type testCase struct {
 }
 
 // cases returns the requests to measure. It reads the list first, for cursors and ids.
-func (f *filler) cases(ctx context.Context, s *place.Service) ([]testCase, error) {
+func (f *filler) cases(ctx context.Context, s *harness.Service) ([]testCase, error) {
 	const perPage = 50
 	cursors, ids, err := walk(ctx, s, min(1000, f.have/perPage), perPage)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *filler) cases(ctx context.Context, s *place.Service) ([]testCase, error
 }
 
 // walk reads the list of messages, and returns its cursors and some ids.
-func walk(ctx context.Context, s *place.Service, pages, perPage int) (cursors, ids []string, err error) {
+func walk(ctx context.Context, s *harness.Service, pages, perPage int) (cursors, ids []string, err error) {
 	client := &http.Client{}
 	for path := fmt.Sprintf("/v1/messages?limit=%d", perPage); len(cursors) < pages; {
 		body, err := get(ctx, s, client, path)
@@ -83,12 +83,12 @@ func walk(ctx context.Context, s *place.Service, pages, perPage int) (cursors, i
 	return cursors, ids, nil
 }
 
-func get(ctx context.Context, s *place.Service, client *http.Client, path string) ([]byte, error) {
+func get(ctx context.Context, s *harness.Service, client *http.Client, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Address+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+place.Key)
+	req.Header.Set("Authorization", "Bearer "+harness.Key)
 	req.AddCookie(&http.Cookie{Name: "postroom_session", Value: session}) //nolint:gosec // a session for the benchmark only
 	res, err := client.Do(req)
 	if err != nil {
@@ -111,7 +111,7 @@ type result struct {
 
 // load repeats a request on that number of connections. It checks the first response
 // completely, and the status of every other one.
-func load(ctx context.Context, s *place.Service, c testCase, conns int, d time.Duration) (result, error) {
+func load(ctx context.Context, s *harness.Service, c testCase, conns int, d time.Duration) (result, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	if err := c.check(ctx, s, client); err != nil {
@@ -147,7 +147,7 @@ func load(ctx context.Context, s *place.Service, c testCase, conns int, d time.D
 	return res, first
 }
 
-func (c testCase) check(ctx context.Context, s *place.Service, client *http.Client) error {
+func (c testCase) check(ctx context.Context, s *harness.Service, client *http.Client) error {
 	body, err := get(ctx, s, client, c.path())
 	if err != nil {
 		return err

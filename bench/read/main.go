@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postroom/postroom/bench/place"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // options are the command-line flags.
@@ -59,7 +59,7 @@ func parse() options {
 
 // run fills the store and measures, first with the small store unless it is skipped.
 func run(ctx context.Context, o options) (err error) {
-	p, err := place.New(ctx, o.service, o.postgres)
+	p, err := harness.New(ctx, o.service, o.postgres)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func run(ctx context.Context, o options) (err error) {
 
 // measure starts the service and runs every request, on one connection and then on
 // several.
-func measure(ctx context.Context, o options, p *place.Place, f *filler, messages int) error {
+func measure(ctx context.Context, o options, p *harness.Place, f *filler, messages int) error {
 	s, err := p.Start(ctx, "POSTROOM_PPROF="+o.pprof)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/postroom/postroom/bench/process"
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // options are the command-line flags.
@@ -71,14 +71,18 @@ func parse() options {
 // inboxes.
 func run(ctx context.Context, o options) (err error) {
 	a := newClient(o)
-	boxes, err := a.createInboxes(ctx, o.waiters)
+	made, err := a.CreateInboxes(ctx, o.waiters)
 	defer func() {
-		if cleanErr := a.deleteInboxes(context.WithoutCancel(ctx), boxes); err == nil {
+		if cleanErr := a.DeleteInboxes(context.WithoutCancel(ctx), made); err == nil {
 			err = cleanErr
 		}
 	}()
 	if err != nil {
 		return err
+	}
+	boxes := make([]*inbox, len(made))
+	for i := range made {
+		boxes[i] = &inbox{Inbox: made[i]}
 	}
 	s, err := newSenders(ctx, o)
 	if err != nil {
@@ -86,7 +90,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer s.close()
 	var all samples
-	start, used := time.Now(), process.CPU(o.pid)
+	start, used := time.Now(), harness.CPU(o.pid)
 	for n := range o.rounds {
 		one, err := round(ctx, o, a, s, boxes, n)
 		if err != nil {
@@ -96,7 +100,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	all.print(os.Stdout, o, time.Since(start))
 	if o.pid != 0 {
-		fmt.Printf("CPU of the service, for a message and its wait: %d µs\n", (process.CPU(o.pid)-used).Microseconds()/int64(len(all)))
+		fmt.Printf("CPU of the service, for a message and its wait: %d µs\n", (harness.CPU(o.pid)-used).Microseconds()/int64(len(all)))
 	}
 	return nil
 }

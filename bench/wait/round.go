@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/bench/harness"
 )
 
 // inbox is the inbox of one waiter.
 type inbox struct {
-	id, address string
-	last        string // id of the last message that a wait returned
+	harness.Inbox
+	last string // id of the last message that a wait returned
 }
 
 // round starts all waits, sends one message to each inbox, and returns the time from

@@ -58,9 +58,9 @@ func (s *senders) sendAll(ctx context.Context, boxes []*inbox, subject func(int)
 		all.Go(func() {
 			for i := range next {
 				message := fmt.Sprintf("From: bench@example.org\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: <%s.%d@example.org>\r\n\r\n%s.\r\n",
-					boxes[i].address, subject(i), boxes[i].id, time.Now().UnixNano(), s.body)
+					boxes[i].Address, subject(i), boxes[i].ID, time.Now().UnixNano(), s.body)
 				began[i] = time.Now()
-				if errs[k] = c.send(ctx, boxes[i].address, message, s.o.connect); errs[k] != nil {
+				if errs[k] = c.send(ctx, boxes[i].Address, message, s.o.connect); errs[k] != nil {
 					return
 				}
 			}

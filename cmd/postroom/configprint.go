@@ -44,7 +44,7 @@ func (n *node) system(s *store.Store) *web.System {
 	return &web.System{
 		Version: programVersion(), Settings: n.cfg.inForce(), EmailRetention: n.cfg.EmailRetention.duration(),
 		Check: func(ctx context.Context) (doctor.Report, error) {
-			look, err := n.cfg.doctor(n.log, nil, to)
+			look, err := n.cfg.doctor(nil, to)
 			if err != nil {
 				return doctor.Report{}, err
 			}

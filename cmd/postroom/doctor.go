@@ -9,9 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,11 +47,15 @@ func (p program) doctorCommand() *cobra.Command {
 			if !cmd.Flags().Changed("to") && !cfg.isPublic() {
 				to = "" // a local test installation needs no outbound mail
 			}
-			look, err := cfg.doctor(newLogger(cfg, p.Stderr), args, to)
+			look, err := cfg.doctor(args, to)
 			if err != nil {
 				return err
 			}
+			look.Store, look.StoreErr = cfg.openForDoctor(cmd.Context(), newLogger(cfg, p.Stderr))
 			report := doctor.Run(cmd.Context(), look)
+			if look.Store != nil {
+				_ = look.Store.Close() // nothing to flush
+			}
 			write := report.WriteText
 			if asJSON {
 				write = report.WriteJSON
@@ -73,21 +75,16 @@ func (p program) doctorCommand() *cobra.Command {
 }
 
 // doctor returns the doctor's configuration for this installation.
-func (c Config) doctor(log *slog.Logger, args []string, to string) (doctor.Config, error) {
+func (c Config) doctor(args []string, to string) (doctor.Config, error) {
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return doctor.Config{}, err
 	}
 	out := doctor.Config{
-		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: outbound.NewResolver(string(c.Resolver)), ResolverAddr: string(c.Resolver),
-		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), TLSCert: c.TLSCert, TLSKey: c.TLSKey,
-		ACME:    slices.Contains(c.ACMEHosts, string(c.Hostname)),
-		Listens: string(c.HTTP), BaseURL: c.publicURL(), Version: programVersion(),
-		Data: c.Data, Folders: c.otherFolders(), NoDatabase: c.noDatabase(), Migrates: bool(c.Migrate),
-		OpenStore:   func(ctx context.Context) (*store.Store, error) { return c.openForCommand(ctx, false, log) },
-		ProveSecret: c.proveSecret,
-		OpenBlobs:   c.openExistingBlobs,
-		Settings:    c.unfit(), To: to, Approvers: c.Approvers,
+		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: outbound.NewResolver(string(c.Resolver)),
+		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), BaseURL: c.publicURL(),
+		Data: c.Data, Folders: c.otherFolders(), Migrates: bool(c.Migrate), ProveSecret: c.proveSecret,
+		Settings: c.unfit(), To: to,
 	}
 	if len(args) == 1 {
 		if out.Domain, err = dnsrec.CheckName(args[0]); err != nil {
@@ -114,14 +111,14 @@ func (c Config) publicURL() string {
 	return "https://" + c.httpsHost(&net.TCPAddr{Port: int(n)})
 }
 
-// openExistingBlobs opens the blob storage without creating folders.
-func (c Config) openExistingBlobs(ctx context.Context) (store.Blobs, error) {
-	if !c.Blobs.bucket() {
-		if _, err := os.Stat(string(c.Blobs)); err != nil {
-			return nil, err
-		}
+// openForDoctor opens the store within the time of a check.
+func (c Config) openForDoctor(ctx context.Context, log *slog.Logger) (*store.Store, error) {
+	if c.noDatabase() {
+		return nil, doctor.ErrNoDatabase
 	}
-	return c.openBlobs(ctx, time.Now)
+	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
+	defer cancel()
+	return c.openForCommand(ctx, false, log)
 }
 
 // proveSecret checks that the installation secret exists and matches the

@@ -12,6 +12,7 @@ import (
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/journal"
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/store"
@@ -83,7 +84,7 @@ func submissionTo(api *handlers.Service, host string) *inbound.Submission {
 // submitWith returns the function that submits messages with a key, which it checks
 // for each again.
 func submitWith(api *handlers.Service, key string, ip netip.Addr, host string) inbound.Submit {
-	return func(ctx context.Context, env smtp.Envelope, raw *inbound.Spool) (string, error) {
+	return func(ctx context.Context, env smtp.Envelope, raw *spool.Spool) (string, error) {
 		with := "ESMTPA"
 		if env.TLS {
 			with = "ESMTPSA"

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"strings"
 	"time"
@@ -11,30 +9,8 @@ import (
 // renewBy is how long before its expiry a certificate should be renewed.
 const renewBy = 14 * 24 * time.Hour
 
-// certificate checks the STARTTLS certificate as a strict sender does: names,
-// validity period and chain.
-func (v *visit) certificate(context.Context) []Result {
-	switch {
-	case v.cfg.ACME && v.cfg.TLSCert == "":
-		return one(skipped("certificates come from ACME; the check inbound verifies the one in use"))
-	case v.cfg.TLSCert == "":
-		return one(skipped("no certificate: mail is received without encryption").
-			advise("set POSTROOM_TLS_CERT and POSTROOM_TLS_KEY to a certificate for %s, or POSTROOM_ACME_HOSTS to get one", v.cfg.Hostname))
-	}
-	pair, err := tls.LoadX509KeyPair(v.cfg.TLSCert, v.cfg.TLSKey)
-	if err != nil {
-		return one(fail("cannot read it: %v", err).advise("check POSTROOM_TLS_CERT and POSTROOM_TLS_KEY"))
-	}
-	chain := []*x509.Certificate{pair.Leaf}
-	for _, der := range pair.Certificate[1:] {
-		if c, err := x509.ParseCertificate(der); err == nil {
-			chain = append(chain, c)
-		}
-	}
-	return v.checkChain(chain)
-}
-
-// checkChain checks a certificate chain that starts with the host's own.
+// checkChain checks a certificate chain that starts with the host's own, as a strict sender
+// does: names, validity period and chain.
 func (v *visit) checkChain(chain []*x509.Certificate) []Result {
 	leaf, now := chain[0], v.cfg.Now()
 	var out []Result

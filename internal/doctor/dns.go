@@ -3,12 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
-	"slices"
 	"strings"
-	"sync"
 
-	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/dnsrec"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/mailauth"
@@ -16,58 +14,30 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxDomains is how many verified domains are checked, the newest first. Older
-// ones are checked by name only.
+// maxDomains is how many verified domains are checked without a name, the newest first.
 const maxDomains = 20
 
-// recorder records the results of a resolver for the report.
-type recorder struct {
-	dns.Resolver
-	mu   sync.Mutex
-	said map[string][]string // by name and type
-}
-
-func record(r dns.Resolver) *recorder { return &recorder{Resolver: r, said: map[string][]string{}} }
-
-func (r *recorder) LookupTXT(ctx context.Context, name string) ([]string, error) {
-	texts, err := r.Resolver.LookupTXT(ctx, name)
-	r.note(name+" TXT", texts, err)
-	return texts, err
-}
-
-func (r *recorder) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
-	hosts, err := r.Resolver.LookupMX(ctx, name)
-	var names []string
-	for _, h := range hosts {
-		names = append(names, fmt.Sprintf("%d %s", h.Pref, h.Host))
+// saw describes the records that DNS has instead of rec.
+func (v *visit) saw(ctx context.Context, rec dnsrec.Record) string {
+	var found []string
+	var err error
+	if rec.Type == "MX" {
+		var hosts []*net.MX
+		hosts, err = v.cfg.Resolver.LookupMX(ctx, rec.Name+".")
+		for _, h := range hosts {
+			found = append(found, fmt.Sprintf("%d %s", h.Pref, h.Host))
+		}
+	} else {
+		found, err = v.cfg.Resolver.LookupTXT(ctx, rec.Name+".")
 	}
-	r.note(name+" MX", names, err)
-	return hosts, err
-}
-
-func (r *recorder) note(question string, records []string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(records) == 0 && err != nil {
-		records = []string{"(" + err.Error() + ")"}
+	switch {
+	case len(found) > 0:
+		const most = 3
+		return fmt.Sprintf("%.400q", found[:min(len(found), most)])
+	case err != nil:
+		return err.Error()
 	}
-	r.said[question] = records
-}
-
-// saw describes the records that were found instead of rec.
-func (r *recorder) saw(rec dnsrec.Record) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	records := r.said[rec.Name+". "+rec.Type]
-	if len(records) == 0 {
-		return "nothing"
-	}
-	const most = 3
-	shown := make([]string, 0, most)
-	for _, a := range records[:min(len(records), most)] {
-		shown = append(shown, fmt.Sprintf("%.120q", a))
-	}
-	return strings.Join(shown, ", ")
+	return "nothing"
 }
 
 func zoneLine(rec dnsrec.Record) string {
@@ -94,19 +64,18 @@ func (v *visit) look(ctx context.Context, domain string, records []wanted) []Res
 	for i, w := range records {
 		asked[i] = w.Record
 	}
-	r := record(v.cfg.Resolver)
 	var out []Result
-	for i, f := range dnsrec.Check(ctx, r, asked) {
+	for i, f := range dnsrec.Check(ctx, v.cfg.Resolver, asked) {
 		w := records[i]
 		var res Result
 		switch f {
 		case dnsrec.Found:
 			res = ok("%s %s found", w.Name, w.Type)
 		case dnsrec.Missing:
-			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. DNS has %s", w.Name, w.Type, w.why, r.saw(w.Record))}.
+			res = Result{Status: w.missing, Saw: fmt.Sprintf("%s %s is missing: %s. DNS has %s", w.Name, w.Type, w.why, v.saw(ctx, w.Record))}.
 				advise("publish: %s", zoneLine(w.Record))
 		case dnsrec.Unknown:
-			res = warn("DNS lookup failed for %s %s: %s", w.Name, w.Type, r.saw(w.Record)).
+			res = warn("DNS lookup failed for %s %s: %s", w.Name, w.Type, v.saw(ctx, w.Record)).
 				advise("retry in a few minutes; if it persists, check the name servers of the domain and POSTROOM_RESOLVER")
 		}
 		out = append(out, res.about(strings.ToLower(string(w.Kind)), domain))
@@ -128,19 +97,25 @@ func (v *visit) mailDomain(ctx context.Context) []Result {
 		{dnsrec.Record{Kind: dnsrec.MX, Type: "MX", Name: domain, Value: v.cfg.Hostname, Priority: 10}, Fail, "mail to its inboxes does not reach this server"},
 		{dnsrec.Record{Kind: dnsrec.DMARC, Type: "TXT", Name: "_dmarc." + domain, Value: "v=DMARC1; p=quarantine"}, Warn, "large receivers require a policy"},
 	}
-	s, none := v.storeOr(ctx)
-	if none != nil {
-		return append(v.look(ctx, domain, records), none[0].about("dkim", domain))
+	keys, note := v.installKeys(ctx)
+	return append(v.look(ctx, domain, append(records, keys...)), note...)
+}
+
+// installKeys returns the records of the installation's keys, or why there are none.
+func (v *visit) installKeys(ctx context.Context) (records []wanted, note []Result) {
+	domain := v.cfg.MailDomain
+	if v.cfg.Store == nil {
+		return nil, one(unread()[0].about("dkim", domain))
 	}
-	keys, err := s.InstallKeys(ctx, domain)
-	if err != nil {
-		return append(v.look(ctx, domain, records), fail("cannot read the keys: %v", err).about("dkim", domain))
-	}
-	if len(keys) == 0 {
-		return append(v.look(ctx, domain, records), skipped("no keys for %s yet", domain).
+	keys, err := v.cfg.Store.InstallKeys(ctx, domain)
+	switch {
+	case err != nil:
+		return nil, one(fail("cannot read the keys: %v", err).about("dkim", domain))
+	case len(keys) == 0:
+		return nil, one(skipped("no keys for %s yet", domain).
 			advise("start `postroom serve` once with this mail domain").about("dkim", domain))
 	}
-	return v.look(ctx, domain, append(records, keyRecords(domain, keys)...))
+	return keyRecords(domain, keys), nil
 }
 
 // keyRecords returns the records of active and pending DKIM keys.
@@ -171,14 +146,14 @@ func (v *visit) accountDomains(ctx context.Context) []Result {
 	if v.cfg.Domain == v.cfg.MailDomain {
 		return nil
 	}
-	s, none := v.storeOr(ctx)
-	if none != nil {
-		if v.cfg.Domain == "" {
-			return nil // reported by another check
-		}
-		return none
+	s := v.cfg.Store
+	switch {
+	case s == nil && v.cfg.Domain != "":
+		return unread()
+	case s == nil:
+		return nil // reported by another check
 	}
-	found, err := s.FindDomains(ctx, v.cfg.Domain, maxDomains+1)
+	found, err := s.FindDomains(ctx, v.cfg.Domain, maxDomains)
 	switch {
 	case err != nil:
 		return one(fail("cannot read the domains of the accounts: %v", err))
@@ -186,22 +161,15 @@ func (v *visit) accountDomains(ctx context.Context) []Result {
 		return one(fail("no account has the domain %s, and the mail domain is %s", v.cfg.Domain, v.cfg.MailDomain).
 			advise("add it: POST /v1/domains with {%q: %q}", "domain", v.cfg.Domain))
 	}
-	lists := make([][]Result, min(len(found), maxDomains))
-	var all sync.WaitGroup
-	for i := range lists {
-		all.Go(func() { lists[i] = v.accountDomain(ctx, s, found[i]) })
-	}
-	all.Wait()
-	out := slices.Concat(lists...)
-	if len(found) > maxDomains {
-		out = append(out, skipped("only the first %d verified domains were checked", maxDomains).
-			advise("check one domain: postroom doctor DOMAIN").about("dns", "further domains"))
-	}
-	return out
+	return concurrently(found, func(d store.Domain) []Result { return v.accountDomain(ctx, s, d) })
 }
 
 func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domain) []Result {
-	owned, err := domains.New(v.domainsConfig(s))
+	owned, err := domains.New(domains.Config{
+		Store: s, Resolver: v.cfg.Resolver, MailDomain: v.cfg.MailDomain, Hostname: v.cfg.Hostname,
+		TokenKey: make([]byte, 32), // no token is created
+		NewKeys:  queue.NewKeys, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return one(fail("%v", err).about("dns", d.Name))
 	}
@@ -224,14 +192,6 @@ func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domai
 	return out
 }
 
-func (v *visit) domainsConfig(s *store.Store) domains.Config {
-	return domains.Config{
-		Store: s, Resolver: v.cfg.Resolver, MailDomain: v.cfg.MailDomain, Hostname: v.cfg.Hostname,
-		TokenKey: make([]byte, 32), // no token is created
-		NewKeys:  queue.NewKeys, Log: quiet,
-	}
-}
-
 // spf evaluates, as a receiver does, whether this host may send for the mail
 // domain (RFC 7208).
 func (v *visit) spf(ctx context.Context) []Result {
@@ -241,9 +201,9 @@ func (v *visit) spf(ctx context.Context) []Result {
 	case !v.ownDomainWanted(), IsLocal(domain):
 		return nil
 	case v.cfg.Relay != nil:
-		return one(v.spfOfRelay(ctx, publish))
+		return one(skipped("mail is sent through a relay, whose operator knows what the SPF record must include"))
 	}
-	addrs := v.addresses(ctx)
+	addrs := v.addresses()
 	if len(addrs) == 0 {
 		return one(skipped("%s has no address to check", v.cfg.Hostname))
 	}
@@ -268,29 +228,14 @@ func spfResult(said mailauth.SPF, addr, publish string) Result {
 			why = fmt.Sprintf("mail from %s is not its own", addr)
 		}
 		return fail("the SPF record of %s returns %s: %s", said.Domain, said.Result, why).
-			advise("add this host: ip%s:%s, or publish: %s", family(addr), addr, publish)
+			advise("add this host: %s, or publish: %s", mechanism(addr), publish)
 	}
 }
 
-func family(addr string) string {
+// mechanism returns the SPF mechanism for an address.
+func mechanism(addr string) string {
 	if strings.Contains(addr, ":") {
-		return "6"
+		return "ip6:" + addr
 	}
-	return "4"
-}
-
-// spfOfRelay accepts any SPF record, because only the relay's operator knows
-// which hosts it should list.
-func (v *visit) spfOfRelay(ctx context.Context, publish string) Result {
-	texts, err := v.cfg.Resolver.LookupTXT(ctx, v.cfg.MailDomain+".")
-	for _, text := range texts {
-		if strings.HasPrefix(strings.ToLower(text), "v=spf1") {
-			return ok("%q; ask the operator of the relay whether it includes its hosts", text)
-		}
-	}
-	if err != nil && !dns.IsNotFound(err) {
-		return warn("DNS lookup failed: %v", err)
-	}
-	return fail("%s has no SPF record", v.cfg.MailDomain).
-		advise("publish, with the SPF mechanism of the relay in place of mx: %s", publish)
+	return "ip4:" + addr
 }

@@ -1,17 +1,18 @@
-// Package doctor checks an installation: DNS records, inbound and outbound SMTP,
-// the machine, the storage and the configuration. Each result says what was found
-// and what to do.
+// Package doctor checks an installation: DNS records, ports, certificates, disk, clock and
+// settings. Each result says what was found and what to do.
 //
 // All checks run concurrently, and none may take longer than Config.Timeout: a
 // check that does is reported as failed and abandoned. What cannot be determined
-// from this machine is skipped, not failed. The doctor changes nothing except for
-// probes in the data directory and the blob storage, which it removes, and sends
-// no messages. The installation may be running or stopped.
+// from this machine is skipped, not failed. The doctor changes nothing except for a
+// file in each directory that it checks, which it removes, and sends no messages.
+// The installation may be running or stopped.
 package doctor
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -72,9 +73,20 @@ func Run(ctx context.Context, cfg Config) Report {
 	start := cfg.Now()
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
-	v := newVisit(ctx, cfg)
-	report := Report{Status: OK, CheckedAt: start.UTC().Truncate(time.Millisecond), Results: runAll(ctx, cfg.Timeout, v.checks())}
-	v.leave()
+	// A check's own timeout is a little shorter, so that it can report the cause.
+	asking, stop := context.WithTimeout(ctx, cfg.Timeout*9/10)
+	defer stop()
+	v := newVisit(asking, cfg)
+	checks := v.checks()
+	found := make([]chan []Result, len(checks))
+	for i, c := range checks {
+		found[i] = make(chan []Result, 1)
+		go func() { found[i] <- c.run(asking) }()
+	}
+	report := Report{Status: OK, CheckedAt: start.UTC().Truncate(time.Millisecond)}
+	for i, c := range checks {
+		report.Results = append(report.Results, complete(c, await(ctx, found[i], cfg.Timeout))...)
+	}
 	for _, s := range []Status{Warn, Fail} {
 		if report.Count(s) > 0 {
 			report.Status = s
@@ -84,34 +96,31 @@ func Run(ctx context.Context, cfg Config) Report {
 	return report
 }
 
-// runAll runs the checks concurrently and returns when ctx ends, because the disk
-// and some resolvers ignore it.
-func runAll(ctx context.Context, limit time.Duration, checks []check) []Result {
-	// A check's own timeout is a little shorter, so that it can report the cause.
-	asking, cancel := context.WithTimeout(ctx, limit*9/10)
-	defer cancel()
-	found := make([]chan []Result, len(checks))
-	for i, c := range checks {
-		found[i] = make(chan []Result, 1)
-		go func() { found[i] <- c.run(asking) }()
+// await returns the results of a check when they are there or ctx ends, because the disk
+// and some resolvers ignore ctx.
+func await(ctx context.Context, found <-chan []Result, limit time.Duration) []Result {
+	select {
+	case results := <-found:
+		return results
+	case <-ctx.Done():
 	}
-	var all []Result
-	for i, c := range checks {
-		select {
-		case results := <-found[i]:
-			all = append(all, complete(c, results)...)
-		case <-ctx.Done():
-			select {
-			case results := <-found[i]: // finished at the last moment
-				all = append(all, complete(c, results)...)
-			default:
-				all = append(all, Result{
-					Check: c.name, Subject: c.subject, Status: Fail, Saw: fmt.Sprintf("no result within %s", limit), Do: []string{},
-				})
-			}
-		}
+	select {
+	case results := <-found: // finished before ctx ended
+		return results
+	default:
+		return one(fail("no result within %s", limit))
 	}
-	return all
+}
+
+// concurrently runs a check for each of all, and returns the results in their order.
+func concurrently[T any](all []T, check func(T) []Result) []Result {
+	found := make([][]Result, len(all))
+	var running sync.WaitGroup
+	for i, one := range all {
+		running.Go(func() { found[i] = check(one) })
+	}
+	running.Wait()
+	return slices.Concat(found...)
 }
 
 // complete fills in the fields that a check left empty.

@@ -2,25 +2,21 @@ package doctor
 
 import (
 	"context"
-	"log/slog"
 	"net/netip"
 
 	"github.com/postroom/postroom/internal/dnsrec"
 )
 
-// quiet discards log records: checks report by their results.
-var quiet = slog.New(slog.DiscardHandler)
-
 // hostCheck checks the host's addresses and their reverse DNS. Many receivers
 // accept mail only from addresses whose name resolves back.
-func (v *visit) hostCheck(ctx context.Context) []Result {
+func (v *visit) hostCheck(context.Context) []Result {
 	name := v.cfg.Hostname
 	if IsLocal(name) {
 		return one(skipped("%s is only known on this machine", name))
 	}
-	h, ready := v.host.get(ctx)
+	h := v.host()
 	switch {
-	case !ready, len(h.Addresses) == 0 && h.Finding == dnsrec.Unknown:
+	case len(h.Addresses) == 0 && h.Finding == dnsrec.Unknown:
 		return one(warn("DNS lookup failed for %s", name).advise("check the name servers of the domain and POSTROOM_RESOLVER"))
 	case len(h.Addresses) == 0:
 		return one(fail("%s has no address", name).

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postroom/postroom/internal/dns"
@@ -15,8 +16,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config describes the installation to check. Resolver, MailDomain, Hostname,
-// Data, OpenStore and OpenBlobs are required.
+// Config describes the installation to check. Resolver, MailDomain, Hostname
+// and Data are required, and Store or StoreErr.
 type Config struct {
 	// Domain limits the DNS checks to one domain: the installation's own or an
 	// account's. Empty means all.
@@ -27,8 +28,6 @@ type Config struct {
 
 	MailDomain, Hostname string // in A-labels, lower case
 	Resolver             dns.Resolver
-	// ResolverAddr is the configured resolver; empty means the system's.
-	ResolverAddr string
 	// Allow are private networks that mail may be sent to. Own are the addresses
 	// of this machine, which are never delivered to.
 	Allow []netip.Prefix
@@ -37,42 +36,23 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// MXPort is the port for SMTP to other hosts and to this one; 0 means 25.
 	MXPort uint16
-	// PolicyPort is the port of MTA-STS policy hosts; 0 means 443.
-	PolicyPort uint16
 	// Relay is the smarthost for other domains; nil means direct delivery to
 	// their MX hosts.
 	Relay *outbound.Relay
-	// TLSCert and TLSKey are the files of the STARTTLS certificate, if any.
-	TLSCert, TLSKey string
-	// ACME reports that the certificate for Hostname comes from ACME.
-	ACME bool
-	// Listens is the API's listen address as host:port. Port 0 means that the
-	// port is unknown.
-	Listens string
 	// BaseURL is the public URL of the API; empty if not set.
 	BaseURL string
-	// Version is the program version.
-	Version string
 
 	// Data is the data directory. Folders are other directories that this machine
 	// writes to.
 	Data    string
 	Folders []string
-	// NoDatabase reports that the database does not exist yet.
-	NoDatabase bool
 	// Migrates reports that the next start migrates the schema.
 	Migrates bool
-	// Store is the open store of this process. If it is nil, OpenStore opens one, which
-	// is closed at the end.
-	Store     *store.Store
-	OpenStore func(context.Context) (*store.Store, error)
+	// Store is the open store, or StoreErr is why there is none.
+	Store    *store.Store
+	StoreErr error
 	// ProveSecret checks the installation secret against the database.
 	ProveSecret func(context.Context, *store.Store) error
-	// OpenBlobs opens the blob storage. It returns fs.ErrNotExist if the storage
-	// has not been created yet.
-	OpenBlobs func(context.Context) (store.Blobs, error)
-	// Approvers are the addresses of people who get emails about drafts.
-	Approvers []string
 	// Settings are findings about the configuration itself.
 	Settings []Result
 
@@ -100,55 +80,25 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// visit is one run of all checks, with their shared state.
+// ErrNoDatabase is why there is no store before the first start.
+var ErrNoDatabase = errors.New("no database yet")
+
+// visit is one run of all checks.
 type visit struct {
 	cfg    Config
 	prober *outbound.Prober
-	public *netguard.Guard // as other hosts see the network
-	host   *later[dnsrec.Host]
-	node   *later[nodeState]
-	store  *later[opened]
+	public *netguard.Guard    // as other hosts see the network
+	host   func() dnsrec.Host // looked up once, for several checks
 }
-
-// opened is the store, or the error of opening it.
-type opened struct {
-	store *store.Store
-	err   error
-}
-
-var errNoDatabase = errors.New("no database yet")
 
 func newVisit(ctx context.Context, cfg Config) *visit {
-	v := &visit{cfg: cfg, public: netguard.New(netguard.Config{Allow: cfg.Allow}), prober: outbound.NewProber(outbound.ProberConfig{
-		HELO: cfg.Hostname, MailFrom: "postmaster@" + cfg.MailDomain, Resolver: cfg.Resolver,
-		Guard: netguard.New(netguard.Config{Allow: cfg.Allow, Own: cfg.Own}), RootCAs: cfg.RootCAs, MXPort: cfg.MXPort,
-	})}
-	v.host = begin(func() dnsrec.Host { return dnsrec.CheckHost(ctx, cfg.Resolver, cfg.Hostname) })
-	v.node = begin(func() nodeState { return v.callNode(ctx) })
-	v.store = begin(func() opened {
-		if cfg.Store != nil {
-			return opened{store: cfg.Store}
-		}
-		if cfg.NoDatabase {
-			return opened{err: errNoDatabase}
-		}
-		s, err := cfg.OpenStore(ctx)
-		return opened{s, err}
-	})
-	return v
-}
-
-// leave closes the store if it has been opened for the checks.
-func (v *visit) leave() {
-	if v.cfg.Store != nil {
-		return
-	}
-	select {
-	case <-v.store.done:
-		if s := v.store.value.store; s != nil {
-			_ = s.Close() // nothing to flush
-		}
-	default:
+	return &visit{
+		cfg: cfg, public: netguard.New(netguard.Config{Allow: cfg.Allow}),
+		prober: outbound.NewProber(outbound.ProberConfig{
+			HELO: cfg.Hostname, MailFrom: "postmaster@" + cfg.MailDomain, Resolver: cfg.Resolver,
+			Guard: netguard.New(netguard.Config{Allow: cfg.Allow, Own: cfg.Own}), RootCAs: cfg.RootCAs, MXPort: cfg.MXPort,
+		}),
+		host: sync.OnceValue(func() dnsrec.Host { return dnsrec.CheckHost(ctx, cfg.Resolver, cfg.Hostname) }),
 	}
 }
 
@@ -163,37 +113,22 @@ func (v *visit) checks() []check {
 		all = append(all, check{"disk", folder, v.disk(folder)})
 	}
 	return append(all, []check{
-		{"blobs", "", v.blobs},
 		{"clock", "", v.clock},
-		{"node", v.cfg.Listens, v.nodeCheck},
 		{"api", v.cfg.BaseURL, v.api},
 		{"settings", "", func(context.Context) []Result { return v.cfg.Settings }},
-		{"resolver", v.cfg.ResolverAddr, v.resolver},
 		{"host", v.cfg.Hostname, v.hostCheck},
 		{"inbound", v.cfg.Hostname, v.inbound},
-		{"certificate", v.cfg.TLSCert, v.certificate},
 		{"dns", v.cfg.MailDomain, v.mailDomain},
 		{"spf", v.cfg.MailDomain, v.spf},
-		{"mta-sts", v.cfg.MailDomain, v.mtaSTS},
 		{"dns", v.cfg.Domain, v.accountDomains},
 		{"outbound", v.cfg.To, v.outbound},
 		{"relay", v.relayName(), v.relay},
-		{"queue", "", v.queue},
-		{"webhooks", "", v.webhooks},
-		{"reserved", "", v.reserved},
-		{"approvers", strings.Join(v.cfg.Approvers, ", "), v.approvers},
 	}...)
 }
 
-// storeOr returns the store, or the results of a check that needs it and cannot
-// run.
-func (v *visit) storeOr(ctx context.Context) (*store.Store, []Result) {
-	o, ready := v.store.get(ctx)
-	if !ready || o.err != nil {
-		return nil, one(skipped("cannot read the database"))
-	}
-	return o.store, nil
-}
+// unread is the result of a check that needs the database, if that cannot be opened.
+// The check of the database says why.
+func unread() []Result { return one(skipped("cannot read the database")) }
 
 // IsLocal reports whether a name is local, such as the name of a test
 // installation.
@@ -204,39 +139,12 @@ func IsLocal(name string) bool {
 func (v *visit) ownDomainWanted() bool { return v.cfg.Domain == "" || v.cfg.Domain == v.cfg.MailDomain }
 
 // addresses returns the addresses of the host in DNS.
-func (v *visit) addresses(ctx context.Context) []netip.Addr {
-	h, _ := v.host.get(ctx)
+func (v *visit) addresses() []netip.Addr {
 	var all []netip.Addr
-	for _, a := range h.Addresses {
+	for _, a := range v.host().Addresses {
 		if addr, err := netip.ParseAddr(a.Address); err == nil {
 			all = append(all, addr.Unmap())
 		}
 	}
 	return all
-}
-
-// later is a value that is computed in the background.
-type later[T any] struct {
-	done  chan struct{}
-	value T
-}
-
-func begin[T any](find func() T) *later[T] {
-	l := &later[T]{done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		l.value = find()
-	}()
-	return l
-}
-
-// get waits for the value. ready is false if ctx ends first.
-func (l *later[T]) get(ctx context.Context) (value T, ready bool) {
-	select {
-	case <-l.done:
-		return l.value, true
-	case <-ctx.Done():
-		var none T
-		return none, false
-	}
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +27,6 @@ const (
 	hostname   = "mx.agents.example"
 	hostIP     = "127.0.0.2" // no name of /etc/hosts
 	outsideIP  = "127.0.0.3"
-	version    = "v1.2.3"
 )
 
 // world is a healthy installation and its environment.
@@ -40,7 +36,6 @@ type world struct {
 	storeCfg store.Config
 	store    *store.Store
 	roots    *x509.CertPool
-	policy   *smtptest.PolicyHost
 	host     *smtptest.MX // this one's SMTP server
 }
 
@@ -54,35 +49,25 @@ func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 	if err := w.store.AddDKIMKeys(t.Context(), installKeys(t)...); err != nil {
 		t.Fatal(err)
 	}
-	cert := w.certificate(t, time.Now().Add(60*24*time.Hour), hostname, "mta-sts."+mailDomain, "127.0.0.1", outsideIP)
+	cert := w.certificate(t, time.Now().Add(60*24*time.Hour), hostname, "127.0.0.1", outsideIP)
 	doors := smtptest.Listen(t, hostIP, outsideIP)
 	w.host = smtptest.NewMX(t, smtptest.MXConfig{Listener: doors[0], Name: hostname, TLS: cert})
 	smtptest.NewMX(t, smtptest.MXConfig{Listener: doors[1], TLS: cert})
-	w.policy = smtptest.NewPolicyHost(t, cert, "version: STSv1\nmode: enforce\nmx: "+hostname+"\nmax_age: 86400\n")
-	node := httptest.NewServer(respondWith(`{"status":"ok","version":"` + version + `"}`))
-	t.Cleanup(node.Close)
 	w.cfg = doctor.Config{
 		To: "bob@outside.example", MailDomain: mailDomain, Hostname: hostname,
-		Allow: prefixes(t, "127.0.0.0/8"), RootCAs: w.roots, MXPort: w.host.Port(), PolicyPort: w.policy.Port(),
-		Listens: strings.TrimPrefix(node.URL, "http://"), BaseURL: w.secureAPI(t, cert), Version: version,
+		Allow: prefixes(t, "127.0.0.0/8"), RootCAs: w.roots, MXPort: w.host.Port(),
+		BaseURL:     w.secureAPI(t, cert),
 		Data:        data,
-		OpenStore:   func(ctx context.Context) (*store.Store, error) { return store.Open(ctx, w.storeCfg) },
 		ProveSecret: func(ctx context.Context, s *store.Store) error { return s.ProveSecret(ctx) },
-		OpenBlobs: func(context.Context) (store.Blobs, error) {
-			return store.OpenBlobFolder(filepath.Join(data, "blobs"), now)
-		},
-		Now: now, ClockSynced: func() (bool, bool) { return true, true }, Timeout: 30 * time.Second,
+		Now:         now, ClockSynced: func() (bool, bool) { return true, true }, Timeout: 30 * time.Second,
 	}
-	w.cfg.TLSCert, w.cfg.TLSKey = writeCertificate(t, cert)
 	w.zones = smtptest.Zones{}.Domain("outside.example", outsideIP)
 	w.zones[hostname+"."] = smtptest.A(hostIP)
-	w.zones["mta-sts."+mailDomain+"."] = smtptest.A("127.0.0.1")
 	w.zones["2.0.0.127.in-addr.arpa."] = smtptest.Zone{PTR: []string{hostname + "."}}
 	w.zones[mailDomain+"."] = smtptest.Zone{
 		MX: []net.MX{{Host: hostname + ".", Pref: 10}}, TXT: []string{"v=spf1 mx -all"},
 	}
 	w.zones["_dmarc."+mailDomain+"."] = txt("v=DMARC1; p=quarantine")
-	w.zones["_mta-sts."+mailDomain+"."] = txt("v=STSv1; id=1")
 	records, err := queue.Records(t.Context(), w.store, mailDomain)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +107,7 @@ func (w *world) certificate(t *testing.T, until time.Time, names ...string) *tls
 // secureAPI serves a healthy API over https and returns its address.
 func (w *world) secureAPI(t *testing.T, cfg *tls.Config) string {
 	t.Helper()
-	return secureServer(t, cfg, `{"status":"ok","version":"`+version+`"}`)
+	return secureServer(t, cfg, `{"status":"ok"}`)
 }
 
 func secureServer(t *testing.T, cfg *tls.Config, body string) string {
@@ -140,26 +125,6 @@ func respondWith(body string) http.HandlerFunc {
 }
 
 func txt(texts ...string) smtptest.Zone { return smtptest.Zone{TXT: texts} }
-
-// writeCertificate writes a certificate and its key into files.
-func writeCertificate(t *testing.T, cfg *tls.Config) (cert, key string) {
-	t.Helper()
-	dir := t.TempDir()
-	private, err := x509.MarshalPKCS8PrivateKey(cfg.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{
-		cert: {Type: "CERTIFICATE", Bytes: cfg.Certificates[0].Certificate[0]},
-		key:  {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
 
 // accountDomain adds a verified domain of an account, with all its records.
 func (w *world) accountDomain(t *testing.T, name string) store.Domain {
@@ -202,7 +167,14 @@ func (w *world) run(t *testing.T) doctor.Report {
 	if w.cfg.Resolver == nil {
 		w.cfg.Resolver = w.zones.Resolver()
 	}
-	return doctor.Run(t.Context(), w.cfg)
+	cfg := w.cfg
+	if cfg.StoreErr == nil {
+		cfg.Store, cfg.StoreErr = store.Open(t.Context(), w.storeCfg)
+	}
+	if cfg.Store != nil {
+		defer func() { _ = cfg.Store.Close() }()
+	}
+	return doctor.Run(t.Context(), cfg)
 }
 
 // find returns the results of a check.

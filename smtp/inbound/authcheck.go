@@ -68,31 +68,23 @@ func (c *authCheck) stop() {
 	}
 }
 
-// authenticated returns the authentication results of a message: of the checks for
-// a message from outside, and the sending account for one of our own queue, where
-// the queue has checked that the account may use the address.
+// authenticated waits for the results of a message from outside, and returns them. They are
+// nil if it is not checked. For a message of our own queue, which has checked that the
+// account may use the address, the result is that account.
 func (r *Receiver) authenticated(ctx context.Context, env smtp.Envelope, c *authCheck) (*store.JSON[mail.AuthResult], error) {
-	if env.Account == 0 {
-		return r.authResults(ctx, c), nil
+	if env.Account != 0 {
+		id, err := r.cfg.Store.PublicAccountID(ctx, env.Account)
+		return &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, err
 	}
-	id, err := r.cfg.Store.PublicAccountID(ctx, env.Account)
-	if err != nil {
-		return nil, err
-	}
-	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, nil
-}
-
-// authResults waits for the results and returns them, or nil if the message is not
-// checked. A fault of the check is logged; the message is stored nevertheless.
-func (r *Receiver) authResults(ctx context.Context, c *authCheck) *store.JSON[mail.AuthResult] {
+	var none *store.JSON[mail.AuthResult]
 	if c == nil {
-		return nil
+		return none, nil
 	}
 	v := c.check.Wait()
-	if v.Fault != nil {
+	if v.Fault != nil { // the message is stored nevertheless
 		r.cfg.Log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
 	}
 	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{
 		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.cfg.Hostname, c.env),
-	}}
+	}}, nil
 }

@@ -135,7 +135,7 @@ func TestLargeMailCannotBeStored(t *testing.T) {
 		only(t, s, in)
 
 		// The temporary folder, through which large mail comes.
-		if err := os.RemoveAll(r.spools.dir); err != nil {
+		if err := os.RemoveAll(r.cfg.TempDir); err != nil {
 			t.Fatal(err)
 		}
 		c.begin("a@out.example", bot)

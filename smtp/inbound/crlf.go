@@ -25,9 +25,6 @@ type crlf struct {
 
 // Write accepts data in pieces of any size. Its error is that of the spool.
 func (d *crlf) Write(p []byte) (int, error) {
-	if d.passes(p) {
-		return len(p), d.keep(p)
-	}
 	for rest := p; len(rest) > 0; {
 		text, after, ended := bytes.Cut(rest, []byte("\n"))
 		rest = after
@@ -49,24 +46,6 @@ func (d *crlf) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-// passes reports whether p is stored as it is, and goes on to the line that it ends in.
-func (d *crlf) passes(p []byte) bool {
-	line, cr := d.line, d.cr
-	for _, b := range p {
-		switch {
-		case b == 0, b == '\n' && !cr, line > maxTextLine:
-			return false
-		case b == '\n':
-			line = 0
-		default:
-			line++
-		}
-		cr = b == '\r'
-	}
-	d.line, d.cr = line, cr
-	return true
 }
 
 // endLine stores the LF at the end of a line.

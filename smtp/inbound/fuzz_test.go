@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -19,7 +20,7 @@ import (
 // keeper takes mail for bot@in.example and keeps it, as a Receiver without a
 // store.
 type keeper struct {
-	spools *spools
+	spools *spool.Folder
 	kept   []string
 	fault  error // what storing ends in
 }
@@ -34,11 +35,11 @@ func (k *keeper) target(_ context.Context, rcpt string) (target, error) {
 
 func (k *keeper) hasRoom([]target) error { return nil }
 
-func (k *keeper) NewSpool() *Spool { return k.spools.spool() }
+func (k *keeper) NewSpool() *spool.Spool { return k.spools.New() }
 
-func (k *keeper) close(_ context.Context, raw *Spool) { _ = raw.Close() }
+func (k *keeper) close(_ context.Context, raw *spool.Spool) { _ = raw.Close() }
 
-func (k *keeper) deliver(_ context.Context, _ smtp.Envelope, to []target, raw *Spool, _ []*store.Attempt) ([]store.Message, error) {
+func (k *keeper) deliver(_ context.Context, _ smtp.Envelope, to []target, raw *spool.Spool, _ []*store.Attempt) ([]store.Message, error) {
 	if len(to) == 0 {
 		panic("a message without recipients")
 	}
@@ -72,11 +73,12 @@ func (c *scriptConn) SetWriteDeadline(time.Time) error { return nil }
 // keeping returns a server for one goroutine and the keeper of its mail.
 func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 	t.Helper()
-	p, err := newSpools(t.TempDir(), 1<<20)
+	p, err := spool.Open(t.TempDir(), 1<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := ServerConfig{Hostname: "mx.in.example", MaxRecipients: 3, MaxSize: 100_000, Log: slog.New(slog.DiscardHandler)}
+	cfg := ServerConfig{Hostname: "mx.in.example", MaxSize: 100_000, Log: slog.New(slog.DiscardHandler), limits: defaultLimits}
+	cfg.MaxRecipients = 3
 	for _, edit := range edits {
 		edit(&cfg)
 	}

@@ -5,12 +5,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"sync"
 
 	"github.com/postroom/postroom/internal/mail"
 )
-
-var headerReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 var maxHeader = int64(mail.DefaultLimits().HeaderBytes)
 
@@ -20,10 +17,7 @@ var receivedName = []byte("received:")
 // stops above the limit. Empty lines before the header do not end it, as in
 // mime.Parse. A header is never longer than maxHeader: mime.Parse refuses it.
 func countReceived(r io.Reader) (n int, err error) {
-	br := headerReaders.Get().(*bufio.Reader)
-	defer headerReaders.Put(br)
-	defer br.Reset(nil)
-	br.Reset(io.LimitReader(r, maxHeader))
+	br := bufio.NewReader(io.LimitReader(r, maxHeader))
 	begins, inHeader := true, false // the piece starts a line; a field has been seen
 	for n <= maxReceived {
 		piece, err := br.ReadSlice('\n')

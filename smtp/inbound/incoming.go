@@ -3,6 +3,7 @@ package inbound
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/postroom/postroom/internal/mail"
@@ -10,6 +11,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	mailreply "github.com/postroom/postroom/internal/mail/reply"
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -27,8 +29,16 @@ type incoming struct {
 // take parses the message. A large message is parsed only when the authentication
 // results have arrived, which may take long, and when there is memory for its
 // content; leave frees that memory.
-func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *Spool, auth *authCheck, lim mail.Limits) (in *incoming, leave func(), err error) {
-	if err := r.examine(ctx, raw, auth, lim); err != nil {
+func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *authCheck, lim mail.Limits) (in *incoming, leave func(), err error) {
+	err = r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
+		if hops, err := countReceived(whole); err != nil {
+			return err
+		} else if hops > maxReceived {
+			return replyLoop
+		}
+		return auth.read(whole, lim)
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	kept, err := r.keepRaw(ctx, raw)
@@ -51,19 +61,18 @@ func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *Spool, auth
 }
 
 // enter waits for a slot.
-func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
+func enter(ctx context.Context, slots chan struct{}) (leave func(), err error) {
 	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// examine refuses mail loops and starts the authentication, so that DNS queries
-// run in the background. Like read it is limited to a few messages at a time,
-// which bounds memory.
-func (r *Receiver) examine(ctx context.Context, raw *Spool, auth *authCheck, lim mail.Limits) (err error) {
+// parse runs a function that reads the message, within the processor time for one. Only a
+// few messages are read at a time, which bounds memory.
+func (r *Receiver) parse(ctx context.Context, raw *spool.Spool, lim mail.Limits, read func(io.ReadSeeker) error) error {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return err
@@ -73,38 +82,21 @@ func (r *Receiver) examine(ctx context.Context, raw *Spool, auth *authCheck, lim
 	if err != nil {
 		return err
 	}
-	lim.Budget.Run(func() {
-		var hops int
-		switch hops, err = countReceived(whole); {
-		case err != nil:
-			err = fmt.Errorf("read the mail: %w", err)
-		case hops > maxReceived:
-			err = replyLoop
-		default:
-			err = auth.read(whole, lim)
-		}
-	})
-	return err
+	lim.Budget.Run(func() { err = read(whole) })
+	if err != nil {
+		return fmt.Errorf("read the mail: %w", err)
+	}
+	return nil
 }
 
 // read parses the message and derives the stored fields.
-func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *Spool, lim mail.Limits) (in *incoming, err error) {
-	leave, err := enter(ctx, r.reading)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	whole, err := raw.Reader()
-	if err != nil {
-		return nil, err
-	}
-	lim.Budget.Run(func() {
-		var m *mime.Message
-		if m, err = mime.Parse(whole, lim); err != nil {
-			err = fmt.Errorf("read the mail: %w", err)
-			return
+func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *spool.Spool, lim mail.Limits) (in *incoming, err error) {
+	err = r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
+		m, err := mime.Parse(whole, lim)
+		if err == nil {
+			in = r.newIncoming(env, m, extract.Derive(m, lim), raw.Size())
 		}
-		in = r.newIncoming(env, m, extract.Derive(m, lim), raw.Size())
+		return err
 	})
 	return in, err
 }
@@ -145,7 +137,7 @@ func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Der
 
 // keepRaw returns the raw message as content: inline, or, if it is too large, as
 // a blob that all copies share.
-func (r *Receiver) keepRaw(ctx context.Context, raw *Spool) (store.Content, error) {
+func (r *Receiver) keepRaw(ctx context.Context, raw *spool.Spool) (store.Content, error) {
 	if b, ok := raw.Bytes(); ok {
 		return store.Content{Raw: b}, nil
 	}

@@ -1,21 +1,42 @@
 package inbound
 
-import "time"
+import (
+	"time"
 
-// Defaults of ServerConfig. See also smtp.MaxRecipients.
+	"github.com/postroom/postroom/smtp"
+)
+
+// Defaults of ServerConfig.
 const (
 	defaultMaxConns      = 1000
 	defaultMaxConnsPerIP = 50
-
-	defaultCommandTimeout     = 5 * time.Minute // RFC 5321 section 4.5.3.2.7
-	defaultLineTimeout        = time.Minute
-	defaultDataTimeout        = 3 * time.Minute
-	defaultTransactionTimeout = 30 * time.Minute
-	defaultWriteTimeout       = time.Minute
-
-	defaultMinRate   = 500 // bytes per second, as smtpd_min_data_rate of Postfix
-	defaultRateGrace = time.Minute
 )
+
+// limits are the limits of a server that have no setting. Tests change them.
+type limits struct {
+	MaxRecipients int // of a message
+
+	CommandTimeout     time.Duration // for the start of a command
+	LineTimeout        time.Duration // for a command line or a TLS handshake
+	DataTimeout        time.Duration // for a block of data
+	TransactionTimeout time.Duration // from MAIL to the end of the data
+	WriteTimeout       time.Duration // for a reply
+
+	// MinRate is the minimum data rate in bytes per second. It applies after RateGrace.
+	MinRate   int
+	RateGrace time.Duration
+}
+
+var defaultLimits = limits{
+	MaxRecipients:      smtp.MaxRecipients,
+	CommandTimeout:     5 * time.Minute, // RFC 5321 section 4.5.3.2.7
+	LineTimeout:        time.Minute,
+	DataTimeout:        3 * time.Minute,
+	TransactionTimeout: 30 * time.Minute,
+	WriteTimeout:       time.Minute,
+	MinRate:            500, // as smtpd_min_data_rate of Postfix
+	RateGrace:          time.Minute,
+}
 
 // Limits on a message.
 const (

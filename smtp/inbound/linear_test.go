@@ -35,13 +35,6 @@ func linearReaders(t *testing.T) []lineartest.Reader {
 				t.Error(err)
 			}
 		}},
-		{Name: "Spool.Write", Units: []string{"a", "\n"}, Read: func(m string) {
-			raw := r.NewSpool()
-			defer r.close(context.Background(), raw)
-			if _, err := raw.Write([]byte(m)); err != nil {
-				t.Error(err)
-			}
-		}},
 	}
 }
 
@@ -54,6 +47,5 @@ func TestLinearReadersAreComplete(t *testing.T) {
 		"NewReceiver": "takes settings", "NewServer": "takes settings",
 		"Receiver.NewSpool": "makes a spool", "Receiver.DeliverLocal": "reads mail as Receive does", "Receiver.Simulate": "reads mail as Receive does",
 		"Receiver.Resolve": bounded, "Receiver.Reaches": "reads one address", "Server.Serve": bounded, "Server.Shutdown": "ends connections",
-		"Spool.Size": "counts", "Spool.Bytes": "copies nothing", "Spool.Reader": "copies nothing", "Spool.Close": "removes a file",
 	})
 }

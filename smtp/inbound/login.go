@@ -10,6 +10,7 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 )
 
@@ -25,7 +26,7 @@ type Submission struct {
 
 // Submit submits a message and returns the text of the reply. Its error is a
 // *smtp.Reply or internal. The spool is valid until Submit returns.
-type Submit func(ctx context.Context, env smtp.Envelope, raw *Spool) (text string, err error)
+type Submit func(ctx context.Context, env smtp.Envelope, raw *spool.Spool) (text string, err error)
 
 // login is the state of AUTH in a session (RFC 4954).
 type login struct {
@@ -143,7 +144,7 @@ func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err er
 }
 
 // passOn submits a complete message, and returns the text of the reply.
-func (s *session) passOn(raw *Spool) (string, error) {
+func (s *session) passOn(raw *spool.Spool) (string, error) {
 	server := s.conn.server
 	text, err := s.submit(server.ctx, s.env, raw)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -44,7 +45,7 @@ func (s *submissions) login(_ context.Context, key string, _ netip.Addr) (Submit
 	return s.submit, nil
 }
 
-func (s *submissions) submit(_ context.Context, env smtp.Envelope, raw *Spool) (string, error) {
+func (s *submissions) submit(_ context.Context, env smtp.Envelope, raw *spool.Spool) (string, error) {
 	r, err := raw.Reader()
 	if err != nil {
 		return "", err

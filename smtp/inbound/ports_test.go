@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 )
 
@@ -38,7 +39,7 @@ func onPorts(t *testing.T, test func(t *testing.T, p port)) {
 
 func submitsToReceiver(c *ServerConfig) {
 	c.Submission = &Submission{
-		Anonymous: func(ctx context.Context, env smtp.Envelope, raw *Spool) (string, error) {
+		Anonymous: func(ctx context.Context, env smtp.Envelope, raw *spool.Spool) (string, error) {
 			_, err := c.Receiver.Receive(ctx, env, raw)
 			return "Message stored", err
 		},
@@ -48,7 +49,7 @@ func submitsToReceiver(c *ServerConfig) {
 
 // submitsToKeeper makes a server for submission hand its mail to k.
 func submitsToKeeper(c *ServerConfig, k *keeper) {
-	c.Submission.Anonymous = func(ctx context.Context, env smtp.Envelope, raw *Spool) (string, error) {
+	c.Submission.Anonymous = func(ctx context.Context, env smtp.Envelope, raw *spool.Spool) (string, error) {
 		to := make([]target, len(env.RcptTo))
 		_, err := k.deliver(ctx, env, to, raw, nil)
 		return "Message stored", err

@@ -16,7 +16,9 @@ import (
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mailauth"
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
+	"github.com/postroom/postroom/smtp/report"
 	"github.com/postroom/postroom/store"
 )
 
@@ -65,7 +67,8 @@ type ReceiverConfig struct {
 // use.
 type Receiver struct {
 	cfg     ReceiverConfig
-	spools  *spools
+	spools  *spool.Folder
+	reports *report.Matcher
 	reading chan struct{} // holds a token for each message being parsed
 	large   chan struct{} // holds a token for each large message in memory
 }
@@ -86,12 +89,15 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	spools, err := newSpools(cfg.TempDir, cfg.SpoolMemory)
+	spools, err := spool.Open(cfg.TempDir, cfg.SpoolMemory, cfg.Space)
 	if err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
-	spools.space = cfg.Space
-	return &Receiver{cfg: cfg, spools: spools, reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), large: make(chan struct{}, maxLarge)}, nil
+	return &Receiver{
+		cfg: cfg, spools: spools,
+		reports: &report.Matcher{Store: cfg.Store, Feedback: cfg.Feedback, Loops: cfg.FeedbackLoops},
+		reading: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), large: make(chan struct{}, maxLarge),
+	}, nil
 }
 
 // messageLimits returns the limits for one message, with its own time budget.
@@ -102,13 +108,13 @@ func (r *Receiver) messageLimits() mail.Limits {
 }
 
 // NewSpool returns an empty spool for one message. The caller closes it.
-func (r *Receiver) NewSpool() *Spool { return r.spools.spool() }
+func (r *Receiver) NewSpool() *spool.Spool { return r.spools.New() }
 
 // Receive stores the message in raw for every recipient of env, all copies or
 // none, and returns the stored messages. Their Content.Raw is valid until raw is
 // closed. Errors are those of Resolve, a *smtp.Reply if the message is refused
 // (552 5.3.4 header too large, 554 5.4.6 loop), or the store's.
-func (r *Receiver) Receive(ctx context.Context, env smtp.Envelope, raw *Spool) ([]store.Message, error) {
+func (r *Receiver) Receive(ctx context.Context, env smtp.Envelope, raw *spool.Spool) ([]store.Message, error) {
 	to, err := resolveAll(ctx, env.RcptTo, r.target)
 	if err != nil {
 		return nil, err
@@ -140,7 +146,7 @@ func (r *Receiver) DeliverLocal(ctx context.Context, env smtp.Envelope, rawMail 
 
 // close closes a spool. It only logs an error, for example about a file that
 // cannot be removed.
-func (r *Receiver) close(ctx context.Context, raw *Spool) {
+func (r *Receiver) close(ctx context.Context, raw *spool.Spool) {
 	if err := raw.Close(); err != nil {
 		r.cfg.Log.WarnContext(ctx, "temporary file not removed", "error", err)
 	}
@@ -148,20 +154,19 @@ func (r *Receiver) close(ctx context.Context, raw *Spool) {
 
 // refuse refuses a message that a list blocks, and records that unless the client shall
 // try again. A report still counts, and is then accepted.
-func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, rep reportResults) ([]store.Message, error) {
-	reports := len(rep.reports)+len(rep.optOuts) > 0
-	if listed.Temporary && !reports {
+func (r *Receiver) refuse(ctx context.Context, listed *store.ListError, env smtp.Envelope, rep report.Results) error {
+	if listed.Temporary && rep.Empty() {
 		r.cfg.Log.InfoContext(ctx, "message deferred: its sender may be allowed by a list, and cannot be authenticated now", "inbox_id", listed.InboxID, "remote_ip", env.RemoteAddr)
-		return nil, replyListedLater
+		return replyListedLater
 	}
 	r.cfg.Log.InfoContext(ctx, "message refused by a list", "inbox_id", listed.InboxID, "list_id", listed.Entry, "remote_ip", env.RemoteAddr)
 	if err := r.cfg.Store.RecordBlocked(ctx, listed); err != nil {
-		return nil, err
+		return err
 	}
-	if reports {
-		return nil, r.keep(ctx, rep, false)
+	if !rep.Empty() {
+		return r.reports.Keep(ctx, rep, false)
 	}
-	return nil, replyListed
+	return replyListed
 }
 
 // hasRoom returns an error if the disk has no space for mail, or if all inboxes are
@@ -180,8 +185,9 @@ func (r *Receiver) hasRoom(to []target) error {
 }
 
 // deliver parses the message and stores a copy for each target, with the results
-// of a report.
-func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error) {
+// of a report. If one of several inboxes was deleted after it was resolved, nothing is
+// stored: the client tries again, and RCPT then refuses that inbox.
+func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	begun := time.Now() // only to measure the duration
 	lim := r.messageLimits()
 	auth := r.startAuthCheck(ctx, env)
@@ -190,11 +196,11 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	if err != nil {
 		return nil, err
 	}
-	if n := len(rep.reports); n > 0 {
-		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", rep.reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
+	if n := len(rep.Reports); n > 0 {
+		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", rep.Reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
 	}
 	if len(to) == 0 {
-		return nil, r.keep(ctx, rep, false)
+		return nil, r.reports.Keep(ctx, rep, false)
 	}
 	if err := r.hasRoom(to); err != nil {
 		return nil, err
@@ -207,32 +213,18 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	if in.content.Auth, err = r.authenticated(ctx, env, auth); err != nil {
 		return nil, err
 	}
-	for {
-		stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, rep.reports...)
-		if err == nil {
-			if attempts == nil && r.cfg.OnStored != nil {
-				r.cfg.OnStored(time.Since(begun))
-			}
-			return stored, r.keep(ctx, rep, true)
-		}
-		if listed, ok := errors.AsType[*store.ListError](err); ok {
-			return r.refuse(ctx, listed, env, rep)
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return nil, err
-		}
-		// An inbox was deleted after it was resolved. Deliver to the others.
-		left, err := r.stillOpen(ctx, to)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(left) == 0 && to[0].sent != nil:
-			return nil, r.keep(ctx, rep, false)
-		case len(left) == 0:
-			return nil, replyNoInbox
-		case len(left) == len(to):
-			return nil, fmt.Errorf("inboxes that take mail were refused: %w", store.ErrState)
-		}
-		to = left
+	stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, rep.Reports...)
+	if listed, ok := errors.AsType[*store.ListError](err); ok {
+		return nil, r.refuse(ctx, listed, env, rep)
 	}
+	if errors.Is(err, store.ErrNotFound) && len(to) == 1 && to[0].sent == nil {
+		return nil, replyNoInbox
+	}
+	if err != nil {
+		return nil, err
+	}
+	if attempts == nil && r.cfg.OnStored != nil {
+		r.cfg.OnStored(time.Since(begun))
+	}
+	return stored, r.reports.Keep(ctx, rep, true)
 }

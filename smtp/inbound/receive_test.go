@@ -291,13 +291,20 @@ func TestReceiveWhenAnInboxIsDeletedMeanwhile(t *testing.T) {
 		if _, err := io.WriteString(raw, rawMail("Hi.")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.deliver(t.Context(), smtp.Envelope{}, to, raw, nil); err != nil {
-			t.Fatalf("deliver() = %v, want the other inbox to get it", err)
+		_, err = r.deliver(t.Context(), smtp.Envelope{}, to, raw, nil)
+		if got, _ := replyTo(err); got != replyTryLater {
+			t.Errorf("deliver() = %v, want %v", err, replyTryLater)
 		}
-		only(t, s, a)
+		if n := len(list(t, s, a)); n != 0 {
+			t.Errorf("%d messages are stored in the other inbox before the client tries again", n)
+		}
 		if _, err := r.deliver(t.Context(), smtp.Envelope{}, to[1:], raw, nil); !errors.Is(err, replyNoInbox) {
 			t.Errorf("deliver() to the deleted one alone = %v, want %v", err, replyNoInbox)
 		}
+		if _, err := r.Receive(t.Context(), smtp.Envelope{RcptTo: []string{a.Address}}, raw); err != nil {
+			t.Error(err)
+		}
+		only(t, s, a)
 	})
 }
 

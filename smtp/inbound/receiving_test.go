@@ -47,7 +47,7 @@ func serve(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) (srv *Server
 // newServer returns a server that does not listen yet.
 func newServer(t testing.TB, r *Receiver, edits ...func(*ServerConfig)) *Server {
 	t.Helper()
-	cfg := ServerConfig{Receiver: r, Hostname: "mx.in.example", MaxSize: 25 << 20, Log: testLog(t)}
+	cfg := ServerConfig{Receiver: r, Hostname: "mx.in.example", MaxSize: 25 << 20, Log: testLog(t), limits: defaultLimits}
 	for _, edit := range edits {
 		edit(&cfg)
 	}

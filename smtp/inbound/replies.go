@@ -97,8 +97,10 @@ func replyTo(err error) (out *smtp.Reply, ours bool) {
 		return replyHeaderTooLarge, false
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return replyFull, true
-	case errors.Is(err, context.Canceled):
-		return replyTryLater, false // the server is shutting down
+	case errors.Is(err, store.ErrNotFound): // an inbox was deleted since RCPT
+		return replyTryLater, false
+	case errors.Is(err, context.Canceled): // the server is shutting down
+		return replyTryLater, false
 	}
 	return replyTryLater, true
 }

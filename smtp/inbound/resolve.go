@@ -170,21 +170,3 @@ func addTarget(to []target, t target) []target {
 	}
 	return append(to, t)
 }
-
-// stillOpen returns the targets that still accept messages.
-func (r *Receiver) stillOpen(ctx context.Context, to []target) ([]target, error) {
-	var open []target
-	for _, t := range to {
-		again, err := r.target(ctx, t.rcpt)
-		if err == nil {
-			if in := again.sent; in == nil || in.Inbox != nil && in.Inbox.Takes(store.NewTime(r.cfg.Now())) {
-				open = append(open, t)
-			}
-			continue
-		}
-		if _, ours := replyTo(err); ours {
-			return nil, err
-		}
-	}
-	return open, nil
-}

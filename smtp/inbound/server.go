@@ -14,6 +14,7 @@ import (
 
 	gosmtp "github.com/emersion/go-smtp"
 
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -42,21 +43,8 @@ type ServerConfig struct {
 	// address or IPv6 /64 [50]. At the limit a new client is refused with 421; at
 	// MaxConns, an idle client is disconnected instead if there is one.
 	MaxConns, MaxConnsPerIP int
-	// MaxRecipients is the maximum number of recipients of a message [100].
-	MaxRecipients int
 	// MaxSize is the maximum size of a message in bytes. It must be set.
 	MaxSize int64
-
-	// Timeouts: CommandTimeout for the start of a command [5 minutes, RFC 5321
-	// section 4.5.3.2.7], LineTimeout for a command line or a TLS handshake [1
-	// minute], DataTimeout for a block of data [3 minutes], TransactionTimeout
-	// from MAIL to the end of the data [30 minutes], WriteTimeout for a reply [1
-	// minute].
-	CommandTimeout, LineTimeout, DataTimeout, TransactionTimeout, WriteTimeout time.Duration
-	// MinRate is the minimum data rate in bytes per second [500, as
-	// smtpd_min_data_rate of Postfix]. It applies after RateGrace [1 minute].
-	MinRate   int
-	RateGrace time.Duration
 
 	// OnRefused, if not nil, is called when a session ends in which the server refused
 	// something, and for a client whose connection it refused.
@@ -66,19 +54,14 @@ type ServerConfig struct {
 	// Log receives accepted messages and our own faults; nil means
 	// slog.Default().
 	Log *slog.Logger
+
+	limits // zero means defaultLimits
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
 	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, defaultMaxConnsPerIP)
-	c.MaxRecipients = cmp.Or(c.MaxRecipients, smtp.MaxRecipients)
-	c.CommandTimeout = cmp.Or(c.CommandTimeout, defaultCommandTimeout)
-	c.LineTimeout = cmp.Or(c.LineTimeout, defaultLineTimeout)
-	c.DataTimeout = cmp.Or(c.DataTimeout, defaultDataTimeout)
-	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, defaultTransactionTimeout)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
-	c.MinRate = cmp.Or(c.MinRate, defaultMinRate)
-	c.RateGrace = cmp.Or(c.RateGrace, defaultRateGrace)
+	c.limits = cmp.Or(c.limits, defaultLimits)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -99,9 +82,9 @@ type Refusal struct {
 type inboxes interface {
 	target(ctx context.Context, rcpt string) (target, error)
 	hasRoom(to []target) error
-	NewSpool() *Spool
-	deliver(ctx context.Context, env smtp.Envelope, to []target, raw *Spool, attempts []*store.Attempt) ([]store.Message, error)
-	close(ctx context.Context, raw *Spool)
+	NewSpool() *spool.Spool
+	deliver(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, attempts []*store.Attempt) ([]store.Message, error)
+	close(ctx context.Context, raw *spool.Spool)
 }
 
 // Server receives messages over SMTP.
@@ -114,7 +97,7 @@ type Server struct {
 	end      context.CancelFunc
 
 	conns        conns
-	unknownRcpts *unknownRcpts
+	unknownRcpts unknownRcpts
 	sameHost     func(c *conn) bool // the client runs on this host
 	faults       sync.Map           // when a fault of ours was last logged, by step
 	running      sync.WaitGroup     // sessions
@@ -123,7 +106,10 @@ type Server struct {
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, unknownRcpts: newUnknownRcpts(cfg.Now), engine: newEngine(cfg), sameHost: (*conn).onLoopback}
+	s := &Server{
+		cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, engine: newEngine(cfg), sameHost: (*conn).onLoopback,
+		unknownRcpts: unknownRcpts{now: cfg.Now},
+	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
 	return s

@@ -11,6 +11,7 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 )
 
@@ -129,7 +130,7 @@ func (s *session) Data(r io.Reader) error {
 }
 
 // take stores or submits a complete message, and returns the text of the reply.
-func (s *session) take(raw *Spool) (string, error) {
+func (s *session) take(raw *spool.Spool) (string, error) {
 	server := s.conn.server
 	if server.cfg.Submission != nil {
 		return s.passOn(raw)

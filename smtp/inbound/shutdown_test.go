@@ -130,10 +130,10 @@ func TestServerLeavesNothingBehind(t *testing.T) {
 	if n := openFiles(t); n > fds {
 		t.Errorf("%d files open, %d before", n, fds)
 	}
-	if left, err := os.ReadDir(r.spools.dir); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(r.cfg.TempDir); err != nil || len(left) > 0 {
 		t.Errorf("temporary files left: %v, %v", left, err)
 	}
-	if n := r.spools.budget.Load(); n != defaultSpoolMemory {
+	if n := r.spools.Left(); n != defaultSpoolMemory {
 		t.Errorf("budget is %d, want %d", n, defaultSpoolMemory)
 	}
 }

@@ -6,21 +6,14 @@ import (
 	"time"
 )
 
-// unknownRcpts counts unknown recipients per network, over all connections.
+// unknownRcpts counts unknown recipients per network, over all connections, in periods of
+// guessTime. A period ends early when there are too many networks.
 type unknownRcpts struct {
 	now func() time.Time
 
-	mu sync.Mutex
-	by map[netip.Prefix]*guessCount
-}
-
-type guessCount struct {
-	since time.Time
-	n     int
-}
-
-func newUnknownRcpts(now func() time.Time) *unknownRcpts {
-	return &unknownRcpts{now: now, by: map[netip.Prefix]*guessCount{}}
+	mu    sync.Mutex
+	began time.Time
+	by    map[netip.Prefix]int
 }
 
 // allow counts one more unknown recipient, and reports whether the network is
@@ -28,35 +21,9 @@ func newUnknownRcpts(now func() time.Time) *unknownRcpts {
 func (g *unknownRcpts) allow(from netip.Prefix) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
-	who := g.by[from]
-	if who == nil {
-		if len(g.by) >= maxGuessers {
-			g.forget(now)
-		}
-		who = &guessCount{since: now}
-		g.by[from] = who
+	if now := g.now(); g.by == nil || now.Sub(g.began) >= guessTime || len(g.by) >= maxGuessers {
+		g.began, g.by = now, map[netip.Prefix]int{}
 	}
-	if now.Sub(who.since) >= guessTime {
-		*who = guessCount{since: now}
-	}
-	who.n++
-	return who.n <= maxGuesses
-}
-
-// forget removes expired entries. If there are too many, it removes arbitrary
-// ones until there is room for many more, so that a flood does not make every
-// call expensive.
-func (g *unknownRcpts) forget(now time.Time) {
-	for from, who := range g.by {
-		if now.Sub(who.since) >= guessTime {
-			delete(g.by, from)
-		}
-	}
-	for from := range g.by {
-		if len(g.by) < maxGuessers*9/10 {
-			break
-		}
-		delete(g.by, from)
-	}
+	g.by[from]++
+	return g.by[from] <= maxGuesses
 }

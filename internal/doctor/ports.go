@@ -17,37 +17,21 @@ func (v *visit) inbound(ctx context.Context) []Result {
 	if IsLocal(name) {
 		return one(skipped("%s is only known on this machine", name))
 	}
-	addrs := v.addresses(ctx)
+	addrs := v.addresses()
 	if len(addrs) == 0 {
 		return one(skipped("%s has no address", name))
 	}
-	if node, ready := v.node.get(ctx); ready && node.absent {
-		return one(skipped("no node is running here").advise("start `postroom serve` and retry"))
-	}
-	found := make([]*later[[]Result], len(addrs))
-	for i, a := range addrs {
-		found[i] = begin(func() []Result { return v.callHost(ctx, netip.AddrPortFrom(a, v.cfg.MXPort)) })
-	}
-	var out []Result
-	for i, a := range addrs {
-		r, ready := found[i].get(ctx)
-		if !ready {
-			r = one(fail("%s does not respond", a))
-		}
-		out = append(out, r...)
-	}
-	return out
+	return concurrently(addrs, func(a netip.Addr) []Result { return v.callHost(ctx, netip.AddrPortFrom(a, v.cfg.MXPort)) })
 }
 
 // callHost connects to one address of this host and checks the certificate that
-// it presents. Certificates from ACME, or renewed but not reloaded, differ from
-// those in files.
+// it presents.
 func (v *visit) callHost(ctx context.Context, at netip.AddrPort) []Result {
 	found, err := v.prober.Host(ctx, v.cfg.Hostname, at)
 	switch {
 	case err != nil:
 		return one(fail("cannot receive mail: %v", err).
-			advise("let POSTROOM_SMTP listen on :%d, and open port %[1]d in the firewall and router", at.Port()).
+			advise("run `postroom serve` with POSTROOM_SMTP=:%d, and open port %[1]d in the firewall and router", at.Port()).
 			advise("some routers do not support this test from inside; test from another network: nc -v %s %d", v.cfg.Hostname, at.Port()))
 	case !strings.EqualFold(found.Name, v.cfg.Hostname):
 		return one(fail("at %s another server responds as %q", at, found.Name).
@@ -93,24 +77,19 @@ func (v *visit) outbound(ctx context.Context) []Result {
 }
 
 func cannotSend(err error) Result {
+	r := fail("cannot send mail: %v", err)
 	at, _ := errors.AsType[*outbound.ProbeError](err)
 	switch {
-	case at == nil:
-		return fail("cannot send mail: %v", err)
-	case at.Stage == outbound.ProbeDNS:
-		return fail("no mail server found: %v", err).
-			advise("check the name and DNS; POSTROOM_RESOLVER sets another DNS server")
 	case errors.Is(err, netguard.ErrRefused):
-		return fail("%v", err).
-			advise("mail is only sent to public addresses; POSTROOM_MX_ALLOW allows others")
+		return r.advise("mail is only sent to public addresses; POSTROOM_MX_ALLOW allows others")
+	case at == nil:
+		return r
+	case at.Stage == outbound.ProbeDNS:
+		return r.advise("check the name and DNS; POSTROOM_RESOLVER sets another DNS server")
 	case at.Stage == outbound.ProbeConnect:
-		return fail("no connection: %v", err).
-			advise("most cloud providers block port 25: ask the provider to open it, or set POSTROOM_RELAY to an SMTP relay")
-	case at.Stage == outbound.ProbeGreeting:
-		return fail("the server refused the connection: %v", err).
-			advise("see the reply; it may refuse the address or the name of this host")
+		return r.advise("most cloud providers block port 25: ask the provider to open it, or set POSTROOM_RELAY to an SMTP relay")
 	}
-	return warn("%v", err)
+	return r.advise("see the reply; it may refuse the address or the name of this host")
 }
 
 func (v *visit) relayName() string {
@@ -127,36 +106,13 @@ func (v *visit) relay(ctx context.Context) []Result {
 	}
 	found, err := v.prober.Relay(ctx, v.cfg.Relay)
 	if err != nil {
-		return one(relayFault(err))
-	}
-	secure, login := "without encryption", "without a login"
-	if found.TLS != "" {
-		secure = "with " + found.TLS
-	}
-	if found.Login {
-		login = "with the user name and password"
+		return one(fail("cannot send mail: %v", err).
+			advise("check host, port, user name and password in POSTROOM_RELAY (both percent-encoded), and the firewall").
+			advise("if TLS fails, use the host name of the relay's certificate, or set tls=verify, insecure, maybe or off"))
 	}
 	if found.TLS == "" && !v.cfg.Relay.Loopback() {
-		return one(warn("%s accepts us %s, %s", found.Server, login, secure).
-			advise("use a relay with TLS, and tls=verify in POSTROOM_RELAY: the mail can be read in transit"))
+		return one(warn("%s accepts us, without encryption: the mail can be read in transit", found.Server).
+			advise("use a relay with TLS, and tls=verify in POSTROOM_RELAY"))
 	}
-	return one(ok("%s accepts us %s, %s", found.Server, login, secure))
-}
-
-func relayFault(err error) Result {
-	r := fail("cannot send mail: %v", err)
-	at, _ := errors.AsType[*outbound.ProbeError](err)
-	if at == nil {
-		return r
-	}
-	switch at.Stage {
-	case outbound.ProbeDNS, outbound.ProbeConnect:
-		return r.advise("check host and port in POSTROOM_RELAY, and the firewall")
-	case outbound.ProbeLogin:
-		return r.advise("check user name and password in POSTROOM_RELAY; both are percent-encoded")
-	case outbound.ProbeTLS:
-		return r.advise("use the host name of the relay's certificate in POSTROOM_RELAY, or set tls=verify, insecure, maybe or off")
-	case outbound.ProbeGreeting, outbound.ProbeRecipient:
-	}
-	return r.advise("see the reply, or ask its operator; it may only accept known addresses")
+	return one(ok("%s accepts us", found.Server))
 }

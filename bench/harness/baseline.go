@@ -1,8 +1,4 @@
-// Package baseline is an SMTP server that accepts every message and discards it:
-// go-smtp with nothing behind it. Its rate is what an SMTP server in Go can reach if it
-// does nothing else, so the rate of a real server is best expressed as a share of it,
-// measured in the same run.
-package baseline
+package harness
 
 import (
 	"io"
@@ -11,8 +7,11 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Serve accepts messages from l until l is closed.
-func Serve(l net.Listener) error {
+// ServeBaseline accepts messages from l and discards them, until l is closed: go-smtp with
+// nothing behind it. Its rate is what an SMTP server in Go can reach if it does nothing
+// else, so the rate of a real server is best expressed as a share of it, measured in the
+// same run.
+func ServeBaseline(l net.Listener) error {
 	s := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return discard{}, nil }))
 	s.Domain = "baseline.localhost"
 	s.MaxRecipients = 100

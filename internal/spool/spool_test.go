@@ -1,4 +1,4 @@
-package inbound
+package spool
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 )
 
 // filled returns a spool of n bytes, written in pieces, and the bytes.
-func filled(t *testing.T, p *spools, n, piece int) (*Spool, []byte) {
+func filled(t *testing.T, p *Folder, n, piece int) (*Spool, []byte) {
 	t.Helper()
 	want := make([]byte, n)
 	for i := range want {
 		want[i] = byte(i * 7)
 	}
-	s := p.spool()
+	s := p.New()
 	for rest := want; len(rest) > 0; {
 		k := min(piece, len(rest))
 		if written, err := s.Write(rest[:k]); err != nil || written != k {
@@ -35,7 +35,7 @@ func TestSpoolKeepsWhatIsWritten(t *testing.T) {
 			t.Run(fmt.Sprintf("%d bytes in pieces of %d", size, piece), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				p, err := newSpools(dir, 1<<20)
+				p, err := Open(dir, 1<<20, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,8 +64,8 @@ func TestSpoolKeepsWhatIsWritten(t *testing.T) {
 				if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 					t.Errorf("left behind: %v", left)
 				}
-				if p.budget.Load() != 1<<20 {
-					t.Errorf("budget is %d after Close", p.budget.Load())
+				if p.Left() != 1<<20 {
+					t.Errorf("budget is %d after Close", p.Left())
 				}
 			})
 		}
@@ -74,7 +74,7 @@ func TestSpoolKeepsWhatIsWritten(t *testing.T) {
 
 func TestSpoolGoesToAFileWhenMemoryIsSpent(t *testing.T) {
 	t.Parallel()
-	p, err := newSpools(t.TempDir(), 64<<10)
+	p, err := Open(t.TempDir(), 300<<10, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestSpoolGoesToAFileWhenMemoryIsSpent(t *testing.T) {
 	}
 }
 
-func TestNewSpoolsRemovesWhatACrashLeft(t *testing.T) {
+func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other")
@@ -107,7 +107,7 @@ func TestNewSpoolsRemovesWhatACrashLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := newSpools(dir, 0); err != nil {
+	if _, err := Open(dir, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 || left[0] != other {

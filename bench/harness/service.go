@@ -1,6 +1,7 @@
-// Package place runs a separate service for a benchmark: the program with its own
-// folder and, on PostgreSQL, its own schema, both removed afterwards.
-package place
+// Package harness is what the benchmarks share: it runs a service of their own, with its
+// own folder and, on PostgreSQL, its own schema, both removed afterwards; it calls its API
+// and reads its processor time.
+package harness
 
 import (
 	"bufio"
@@ -21,7 +22,6 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver for creating and dropping the schema
 
-	"github.com/postroom/postroom/bench/process"
 	"github.com/postroom/postroom/store"
 )
 
@@ -161,7 +161,7 @@ func (s *Service) Stop() {
 }
 
 // CPU returns the processor time that the service has used, or 0 if it is unknown.
-func (s *Service) CPU() time.Duration { return process.CPU(s.cmd.Process.Pid) }
+func (s *Service) CPU() time.Duration { return CPU(s.cmd.Process.Pid) }
 
 // Memory returns the resident memory of the service in bytes, or 0 if it is unknown.
-func (s *Service) Memory() int64 { return process.Memory(s.cmd.Process.Pid) }
+func (s *Service) Memory() int64 { return Memory(s.cmd.Process.Pid) }
