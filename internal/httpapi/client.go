@@ -58,14 +58,3 @@ func peer(r *http.Request) netip.Addr {
 // PlainIP returns an address for comparison: IPv4 not mapped to IPv6, and without
 // a zone.
 func PlainIP(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
-
-// ClientNetwork returns the address or network that counts as one client: IPv6
-// clients have a network of 64 bits.
-func ClientNetwork(ip netip.Addr) string {
-	if ip.Is6() {
-		if p, err := ip.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return ip.String()
-}

@@ -10,9 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/internal/netguard"
 )
 
 const (
@@ -114,8 +117,6 @@ func limited(nc net.Conn) *conn {
 			return c
 		case *tls.Conn:
 			nc = c.NetConn()
-		case *errorConn:
-			nc = c.Conn
 		default:
 			return nil
 		}
@@ -194,8 +195,7 @@ func (c *Conns) logRefused(from netip.Prefix) {
 	}
 }
 
-// networkOf returns the network that counts as one client: an IPv4 address, or the /64
-// of an IPv6 address. That of a trusted proxy is not valid.
+// networkOf returns the network of a client. That of a trusted proxy is not valid.
 func (c *Conns) networkOf(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -205,8 +205,7 @@ func (c *Conns) networkOf(addr net.Addr) netip.Prefix {
 	if slices.ContainsFunc(c.limits.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return netip.Prefix{}
 	}
-	p, _ := ip.Prefix(min(ip.BitLen(), 64)) // cannot fail for these lengths
-	return p
+	return netguard.ClientNetwork(ip)
 }
 
 // countedBody is the body of a request. At its end, the connection has the request.
@@ -318,6 +317,8 @@ func (c *conn) Write(p []byte) (n int, err error) {
 		}
 	}
 }
+
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // wait sets the time after which Write looks again, and returns the deadline.
 func (c *conn) wait() (end time.Time, err error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -166,7 +167,7 @@ func TestRememberedGuessersAreBounded(t *testing.T) {
 	now := time.Now()
 	g := newUnknownRcpts(func() time.Time { return now })
 	for i := range 3 * maxGuessers {
-		g.allow(network(ipv4(i)))
+		g.allow(netguard.ClientNetwork(ipv4(i)))
 	}
 	if n := len(g.by); n > maxGuessers {
 		t.Errorf("%d networks are remembered", n)
@@ -174,7 +175,7 @@ func TestRememberedGuessersAreBounded(t *testing.T) {
 	old := now
 	now = now.Add(guessTime)
 	for i := range maxGuessers {
-		g.allow(network(ipv4(-i)))
+		g.allow(netguard.ClientNetwork(ipv4(-i)))
 	}
 	for from, who := range g.by {
 		if who.since.Equal(old) {
