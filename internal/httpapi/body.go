@@ -23,7 +23,7 @@ type gatedBody struct {
 	chain *Chain
 	ctx   context.Context //nolint:containedctx // the request's, for one read
 	size  int64           // Content-Length; negative if unknown
-	// foreign says that another package parses the body, so it stays as it is.
+	// foreign says that another package parses the body, which is not normalized.
 	foreign bool
 
 	socket *http.ResponseController
