@@ -226,12 +226,6 @@ func (c *Conns) end(one *conn) {
 	}
 }
 
-func (c *Conns) leave(one *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(one)
-}
-
 // remove no longer counts a connection.
 func (c *Conns) remove(one *conn) {
 	if !one.counted {
@@ -322,7 +316,9 @@ func (c *conn) SetDeadline(t time.Time) error {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.conns.leave(c)
+	c.conns.mu.Lock()
+	c.conns.remove(c)
+	c.conns.mu.Unlock()
 	return c.Conn.Close()
 }
 
