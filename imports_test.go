@@ -93,7 +93,7 @@ var layers = []layer{
 	{pkg: "internal/apikey", imports: nothing},
 	{pkg: "internal/mailauth", imports: []string{"internal/dns", "internal/mail", "internal/mail/mime"}},
 	{pkg: "internal/search", imports: []string{"store", "internal/work", "internal/mail", "internal/mail/*"}},
-	{pkg: "internal/httpapi", imports: []string{"internal/httpserver", "internal/ids", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/nearname", "internal/timeform"}},
+	{pkg: "internal/httpapi", imports: []string{"internal/ids", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/nearname", "internal/netguard", "internal/timeform"}, tests: []string{"internal/httpserver"}},
 	{
 		pkg:     "handlers",
 		imports: []string{"gen", "store", "internal/httpapi", "internal/ids", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
@@ -103,7 +103,7 @@ var layers = []layer{
 	{pkg: "internal/spool", imports: nothing},
 	{pkg: "smtp/report", imports: []string{"smtp", "store", "internal/feedback", "internal/mail", "internal/mail/bounce"}},
 	{
-		pkg: "smtp/inbound", imports: []string{"smtp", "smtp/report", "store", "internal/spool", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/feedback", "internal/mailauth"},
+		pkg: "smtp/inbound", imports: []string{"smtp", "smtp/report", "store", "internal/spool", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/feedback", "internal/mailauth", "internal/netguard"},
 		tests: []string{"internal/dns", "smtp/outbound", "smtp/queue"},
 	},
 	{pkg: "smtp/outbound", imports: []string{"smtp", "store", "internal/crashpoint", "internal/dns", "internal/mail/plaintext", "internal/mtasts", "internal/netguard"}},
@@ -123,13 +123,13 @@ var layers = []layer{
 		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{
-		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi"},
+		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi", "internal/netguard"},
 		tests: []string{"handlers", "internal/maintenance", "internal/mcp", "internal/netguard", "internal/stream", "internal/web", "smtp/inbound"},
 	},
 	{pkg: "internal/web/chart", imports: nothing},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "internal/cli", imports: []string{"client", "gen", "internal/nearname"}},
-	{pkg: "internal/httpserver", imports: []string{"gen", "store"}},
+	{pkg: "internal/httpserver", imports: []string{"internal/netguard"}},
 	{pkg: "cmd/postroom", imports: append([]string{"internal/testclock"}, everything...)},
 
 	{pkg: "internal/mail/mailtest", imports: nothing},

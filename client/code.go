@@ -48,7 +48,6 @@ const (
 	ErrUnsupportedMediaType    = Code(gen.ErrorCodeUnsupportedMediaType)
 	ErrRecipientSuppressed     = Code(gen.ErrorCodeRecipientSuppressed)
 	ErrIdempotencyKeyReused    = Code(gen.ErrorCodeIdempotencyKeyReused)
-	ErrHeadersTooLarge         = Code(gen.ErrorCodeHeadersTooLarge)
 	ErrRateLimited             = Code(gen.ErrorCodeRateLimited)
 	ErrDailyLimitReached       = Code(gen.ErrorCodeDailyLimitReached)
 	ErrBudgetExceeded          = Code(gen.ErrorCodeBudgetExceeded)

@@ -40,7 +40,6 @@ const (
 	ErrorCodeUnsupportedMediaType    = "unsupported_media_type"
 	ErrorCodeRecipientSuppressed     = "recipient_suppressed"
 	ErrorCodeIdempotencyKeyReused    = "idempotency_key_reused"
-	ErrorCodeHeadersTooLarge         = "headers_too_large"
 	ErrorCodeRateLimited             = "rate_limited"
 	ErrorCodeDailyLimitReached       = "daily_limit_reached"
 	ErrorCodeMonthlyLimitReached     = "monthly_limit_reached"

@@ -22,8 +22,8 @@ import (
 // together.
 const maxAttachmentBytes = 25 << 20
 
-// attachment is a file attached to a message. A large or already stored one is
-// streamed from storage while the message is written.
+// attachment is a file attached to a message. A stored one is streamed from storage
+// while the message is written.
 type attachment struct {
 	compose.Attachment
 	size int64
@@ -57,10 +57,10 @@ func outAttachments(in []attachment) []compose.Attachment {
 
 // attachmentsFromAPI checks what the contract cannot: the total size, and null
 // for bytes. The fields of the two inputs differ only in their JSON names.
-func attachmentsFromAPI[Input gen.MessageAttachmentInput | gen.EmailAttachmentInput](ctx context.Context, in []Input) ([]attachment, error) {
+func attachmentsFromAPI[Input gen.MessageAttachmentInput | gen.EmailAttachmentInput](in []Input) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		file, err := attachmentFromAPI(ctx, i, gen.EmailAttachmentInput(at))
+		file, err := attachmentFromAPI(i, gen.EmailAttachmentInput(at))
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func attachmentsFromAPI[Input gen.MessageAttachmentInput | gen.EmailAttachmentIn
 	return out, checkAttachments(out)
 }
 
-func attachmentFromAPI(ctx context.Context, i int, in gen.EmailAttachmentInput) (attachment, error) {
+func attachmentFromAPI(i int, in gen.EmailAttachmentInput) (attachment, error) {
 	name, content := in.Filename, in.Content
 	if content == nil {
 		return attachment{}, httpapi.Invalid(fieldPath("attachments", i, "content"), "must be base64 text")
@@ -77,13 +77,9 @@ func attachmentFromAPI(ctx context.Context, i int, in gen.EmailAttachmentInput) 
 	if err := checkName(fieldPath("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
 	}
-	at := attachment{compose.Attachment{Filename: name, ContentType: in.ContentType.Or(mediaType(name))}, int64(len(content))}
-	if size, open, kept := httpapi.KeptContent(ctx, content); kept {
-		at.size, at.Open = size, open
-	} else {
-		at.Content = content
-	}
-	return at, nil
+	return attachment{
+		compose.Attachment{Filename: name, ContentType: in.ContentType.Or(mediaType(name)), Content: content}, int64(len(content)),
+	}, nil
 }
 
 func checkAttachments(list []attachment) error {

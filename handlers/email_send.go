@@ -98,7 +98,7 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 			return nil, err
 		}
 	}
-	if s.attachments, err = attachmentsFromAPI(ctx, req.Attachments); err != nil {
+	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
 		return nil, err
 	}
 	if err := s.label("", req.Tags, req.Metadata); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/netguard"
 )
 
 // CallMcp implements POST /mcp. The MCP server reads the request again and
@@ -80,7 +81,7 @@ func hostOf(hostport string) string {
 func isLoopback(hostport string) bool {
 	host := hostOf(hostport)
 	ip, err := netip.ParseAddr(host)
-	return err == nil && httpapi.PlainIP(ip).IsLoopback() || strings.EqualFold(host, "localhost")
+	return err == nil && netguard.PlainIP(ip).IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // mcpResponse withholds errors that the MCP server writes as plain text, so

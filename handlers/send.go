@@ -132,7 +132,7 @@ func (s *submission) extras(
 	if s.expiry.then.Value == gen.DraftOnExpirySend && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
 		return errNeedsAdmin("approval.on_expiry", "on_expiry: send needs the scope admin")
 	}
-	s.attachments, err = attachmentsFromAPI(ctx, attachments)
+	s.attachments, err = attachmentsFromAPI(attachments)
 	return err
 }
 

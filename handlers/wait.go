@@ -12,10 +12,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// parkAfter is how long a wait keeps its goroutine and buffers. Most waits that meet
-// their message within this time save a second run of the request.
-const parkAfter = 50 * time.Millisecond
-
 // wait is a running WaitForMessage.
 type wait struct {
 	start time.Time // by the clock of the service
@@ -29,20 +25,13 @@ type wait struct {
 // subscribes before the first query, so that it cannot miss a message in
 // between.
 func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (out gen.WaitOrCode, err error) {
-	w, ok := httpapi.Resumed(ctx).(*wait)
-	if ok {
-		w.wake.Call(nil) // before the query
-	} else if w, err = a.beginWait(ctx, p); err != nil {
+	w, err := a.beginWait(ctx, p)
+	if err != nil {
 		return out, err
 	}
-	parked := false
-	defer func() {
-		if !parked {
-			w.wake.Stop()
-		}
-	}()
-	var m *store.Message
-	if m, parked, err = a.firstMessage(ctx, w); err != nil {
+	defer w.wake.Stop()
+	m, err := a.firstMessage(ctx, w)
+	if err != nil {
 		return out, err
 	}
 	if m != nil {
@@ -91,28 +80,21 @@ func (a *API) beginWait(ctx context.Context, p gen.WaitForMessageParams) (*wait,
 // firstMessage returns the oldest match, with a filter for codes the newest, as soon
 // as there is one. It queries all messages once, and then at each change only newer
 // ones. At the timeout or when the service stops, it queries all once more. At the
-// timeout it returns nil if there is still no match. A wait that lasts returns with
-// parked: WaitForMessage is called again for it.
-func (a *API) firstMessage(ctx context.Context, w *wait) (m *store.Message, parked bool, err error) {
+// timeout it returns nil if there is still no match.
+func (a *API) firstMessage(ctx context.Context, w *wait) (*store.Message, error) {
 	timer := time.NewTimer(time.Until(w.ends))
 	defer timer.Stop()
-	stay := time.NewTimer(parkAfter)
-	defer stay.Stop()
-	if !httpapi.CanPark(ctx) {
-		stay.Stop()
-	}
 	var end error
-	last := !time.Now().Before(w.ends)
-	for {
+	for last := false; ; {
 		if last {
 			w.newer = w.all
 		}
 		m, err := a.lookForNewer(ctx, w)
 		if m != nil || err != nil {
-			return m, false, err
+			return m, err
 		}
 		if last {
-			return nil, false, end
+			return nil, end
 		}
 		select {
 		case <-w.wake.C:
@@ -121,9 +103,7 @@ func (a *API) firstMessage(ctx context.Context, w *wait) (m *store.Message, park
 		case <-a.cfg.Stopping:
 			last, end = true, httpapi.ErrStopping
 		case <-ctx.Done():
-			return nil, false, ctx.Err()
-		case <-stay.C:
-			return nil, true, httpapi.Park(ctx, httpapi.Pause{Left: time.Until(w.ends), OnWake: w.wake.Call, Ended: w.wake.Stop, State: w})
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -2,10 +2,7 @@ package handlers_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/handlers"
-	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 )
@@ -327,92 +323,18 @@ func TestManyWaitsOnOneInbox(t *testing.T) {
 	})
 }
 
-// parks serves the API with the server of the program, which parks waits. A handler of
-// a wait returns when its request is parked.
-func (s *server) parks(t *testing.T) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	server, served := httpserver.New(s.countWaits(s.service), httpserver.NewConns(httpserver.Limits{}, log), nil, log), make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		s.web.Client().CloseIdleConnections()
-		if err := errors.Join(server.Shutdown(context.Background(), l), <-served); err != nil {
-			t.Error(err)
-		}
-	})
-	s.url = "http://" + l.Addr().String()
-}
-
-// A message runs only those parked waits again whose filters it matches. The others
-// cost no query.
-func TestAMessageWakesOnlyTheParkedWaitsThatItMatches(t *testing.T) {
+// A wait counts as one request. It ends when its key is revoked and a message comes.
+func TestWaitCountsOnceAndEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		s.parks(t)
-		const others = 200
 		in := s.newInbox(t)
-		ctx, gone := context.WithCancel(t.Context())
-		for i := range others {
-			s.wait(ctx, t, in, fmt.Sprintf("timeout=120&subject=other+%d+", i))
-		}
-		first, second := s.wait(t.Context(), t, in, "timeout=120&subject=wanted"), s.wait(t.Context(), t, in, "timeout=120&from=*@quiet.example&subject=second")
-		waittest.Until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
-		begun := s.waits.Load()
-		m := s.receive(t, in, "Subject: The wanted one")
-		if id := first.response(t).str(t, "message.id"); id != m.ID {
-			t.Errorf("the wait returned %s, want %s", id, m.ID)
-		}
-		if s.store.Engine() == "sqlite" { // elsewhere a node begins with a wake-up for all
-			if again := s.waits.Load() - begun; again != 1 {
-				t.Errorf("%d of %d waits ran again for a message that one of them waits for", again, others+2)
-			}
-		}
-		m = s.receive(t, in, "From: a@quiet.example\nSubject: The second")
-		if id := second.response(t).str(t, "message.id"); id != m.ID {
-			t.Errorf("the wait returned %s, want %s", id, m.ID)
-		}
-		gone()
-	})
-}
-
-// A parked wait counts as one request, keeps its id and its headers, and ends when its
-// time has passed, its key is revoked or its inbox is deleted.
-func TestParkedWaitsEnd(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		s.parks(t)
-		in := s.newInbox(t)
-		parked := func() {
-			waittest.Until(t, "all waits are parked", func() bool { return s.waited.Load() == s.waits.Load() })
-		}
-		res := s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1", "").want(t, http.StatusOK)
-		res.wantAt(t, "timed_out", `true`)
-		if got := res.header.Get("RateLimit-Remaining"); got != "599" {
+		w := s.wait(t.Context(), t, in, "timeout=60")
+		s.receive(t, in, "Subject: Hi")
+		if got := w.response(t).header.Get("RateLimit-Remaining"); got != "599" {
 			t.Errorf("RateLimit-Remaining: %q after one wait", got)
 		}
-		if len(res.header.Values("X-Request-Id")) != 1 {
-			t.Errorf("headers %v", res.header)
-		}
-		w := s.wait(t.Context(), t, in, "timeout=60")
-		parked()
-		m := s.receive(t, in, "Subject: Hi")
-		res = w.response(t)
-		res.wantAt(t, "message.id", `"`+m.ID+`"`)
-		if got := res.header.Get("RateLimit-Remaining"); got != "598" {
-			t.Errorf("RateLimit-Remaining: %q after two waits", got)
-		}
-		w = s.wait(t.Context(), t, in, "timeout=60&after="+m.ID)
-		parked()
-		s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
-		(<-w.responses).wantError(t, http.StatusNotFound, "not_found")
-
 		in = s.newInbox(t)
 		w = s.wait(t.Context(), t, in, "timeout=60")
-		parked()
 		if err := s.revoke(t, s.key); err != nil {
 			t.Fatal(err)
 		}

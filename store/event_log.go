@@ -422,7 +422,6 @@ type Wake struct {
 	topic topic
 
 	filter *MessageFilter // nil: every change wakes
-	call   func()         // in hub.mu; takes the place of C
 }
 
 // WakeInbox subscribes to changes of an inbox's messages. Subscribe first, then
@@ -437,18 +436,6 @@ func (s *Store) WakeInbox(inboxSeq int64) *Wake {
 // the fields of a filter for one inbox count, without its text, thread and place.
 func (s *Store) WakeMatching(f MessageFilter) *Wake {
 	return s.wake.subscribe(&Wake{topic: topic{topicInbox, f.InboxSeq}, filter: &f})
-}
-
-// Call makes wake-ups call f instead of C, from now on and at once for one that waits
-// in C. f may be called more than once, and must return quickly: it holds up all other
-// wake-ups. Nil returns to C.
-func (w *Wake) Call(f func()) {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	w.call = f
-	if f != nil && (len(w.c) > 0 || w.hub.closed) {
-		f()
-	}
 }
 
 // WakeQueue subscribes to newly due recipients.
@@ -539,10 +526,6 @@ func (h *hub) filtered(inboxes []int64) []int64 {
 }
 
 func (w *Wake) signal() {
-	if w.call != nil {
-		w.call()
-		return
-	}
 	select {
 	case w.c <- struct{}{}:
 	default: // a wake-up is waiting already
@@ -614,9 +597,6 @@ func (h *hub) close() {
 	for _, subs := range h.subs {
 		for w := range subs {
 			close(w.c)
-			if w.call != nil {
-				w.call()
-			}
 		}
 	}
 	h.subs = map[topic]map[*Wake]struct{}{}

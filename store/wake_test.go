@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -375,29 +374,4 @@ func TestAnotherNodeWakesTheFiltersThatMatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(want, "the filter sleeps on although another node has deleted its inbox")
-}
-
-// A subscription that calls a function calls it for what came before, too.
-func TestAWakeUpCallsAFunction(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := storetest.Inbox(t, s)
-	w := s.WakeInbox(in.Seq)
-	defer w.Stop()
-	storetest.Received(t, s, in)
-	var calls atomic.Int64
-	w.Call(func() { calls.Add(1) })
-	if n := calls.Load(); n != 1 {
-		t.Errorf("called %d times for a message before, want once", n)
-	}
-	storetest.Received(t, s, in)
-	if n := calls.Load(); n != 2 {
-		t.Errorf("called %d times after two messages", n)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n := calls.Load(); n != 3 {
-		t.Errorf("called %d times after the store closed", n)
-	}
 }

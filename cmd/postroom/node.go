@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
 	"time"
 
 	"github.com/postroom/postroom/internal/testclock"
@@ -67,7 +66,6 @@ func (n *node) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer runtime.KeepAlive(newHeadroom())
 	err = runParts(ctx, parts, stopTimeout, func() error {
 		context.AfterFunc(ctx, func() {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())
@@ -153,13 +151,3 @@ func closeStore(s *store.Store) error {
 		return errors.New("the database did not close in time")
 	}
 }
-
-// gcHeadroom counts as live memory for the garbage collector but is never
-// touched, so that the system allocates no pages for it. The service's heap is so
-// small that the collector, which runs when the heap has doubled, would run
-// constantly under load; that took 7 % of the CPU. The headroom lets any heap
-// grow by 16 MiB more between collections. A larger GOGC would let a large heap
-// grow by a multiple of its size.
-const gcHeadroom = 16 << 20
-
-func newHeadroom() []byte { return make([]byte, gcHeadroom) }

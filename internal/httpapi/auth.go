@@ -47,7 +47,7 @@ func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t ge
 	if err != nil {
 		return ctx, err
 	}
-	return c.authorize(ctx, k, infoOf(ctx).resumed != nil, op, t.Roles)
+	return c.authorize(ctx, k, false, op, t.Roles)
 }
 
 // keyOf returns the key with a secret, if the client may use it. For the MCP endpoint
@@ -73,7 +73,7 @@ func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) 
 // WithKey returns the context of a call with a key that does not come over HTTP,
 // and the key. A wrong key counts against the client address, as over HTTP.
 func (c *Chain) WithKey(ctx context.Context, secret string, ip netip.Addr) (context.Context, store.Key, error) {
-	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip, kept: &keptContents{}})
+	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip})
 	k, err := c.keyOf(ctx, secret, "")
 	if err != nil {
 		e := c.Classify(ctx, err)

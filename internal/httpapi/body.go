@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,16 +17,14 @@ import (
 
 // gatedBody limits how many bytes of large request bodies are in memory. A
 // large body goes into a temporary file first, so a slow client does not delay
-// others. The contents of its attachments stay in the file until the request
-// ends. Reading starts only after the key has been checked.
+// others. Reading starts only after the key has been checked.
 type gatedBody struct {
 	io.ReadCloser
 	chain *Chain
 	ctx   context.Context //nolint:containedctx // the request's, for one read
 	size  int64           // Content-Length; negative if unknown
-	// whole loads the contents of attachments into memory too, for a body that
-	// another package parses.
-	whole bool
+	// foreign says that another package parses the body, which is not normalized.
+	foreign bool
 
 	socket *http.ResponseController
 	latest time.Time // by the wall clock, like all deadlines
@@ -35,8 +32,7 @@ type gatedBody struct {
 
 	begun    bool
 	file     *os.File
-	contents keptContents // of attachments, in file
-	document io.Reader    // the body, without them
+	document io.Reader // the body after it has arrived; nil if it is read as it arrives
 	held     int64
 }
 
@@ -48,7 +44,7 @@ func (b *gatedBody) Read(p []byte) (int, error) {
 			if err := b.await(); err != nil {
 				return 0, err
 			}
-		} else if b.size > 0 && !b.whole {
+		} else if b.size > 0 && !b.foreign {
 			if err := b.readForms(readerFunc(b.arrive)); err != nil {
 				return 0, err
 			}
@@ -99,18 +95,12 @@ func (b *gatedBody) await() (err error) {
 	// Removing the name now deletes the file even after a crash. Where the
 	// system does not allow that, release removes it.
 	_ = os.Remove(b.file.Name())
-	var finder contentFinder
-	n, err := io.Copy(io.MultiWriter(bodyFile{b.file}, &finder), readerFunc(b.arrive))
+	n, err := io.Copy(bodyFile{b.file}, readerFunc(b.arrive))
 	if err != nil {
 		return err
 	}
-	b.contents = keptContents{file: b.file, spans: finder.found}
-	if b.whole {
-		b.contents.spans = nil
-	}
-	_, _ = rand.Read(b.contents.mark[:]) // never fails
-	b.document = b.contents.document(n)
-	if n <= smallBody && !b.whole && len(b.contents.spans) == 0 {
+	b.document = io.NewSectionReader(b.file, 0, n)
+	if n <= smallBody && !b.foreign {
 		if err := b.readForms(b.document); err != nil {
 			return spoolError(err)
 		}
@@ -118,11 +108,10 @@ func (b *gatedBody) await() (err error) {
 	if caller, ok := localOf(b.ctx); ok && caller.counted {
 		return nil // it would wait for the call that it is part of
 	}
-	inMemory := n - b.contents.held()
-	if err := b.chain.bodies.Acquire(b.ctx, inMemory); err != nil {
+	if err := b.chain.bodies.Acquire(b.ctx, n); err != nil {
 		return err
 	}
-	b.held = inMemory
+	b.held = n
 	return nil
 }
 

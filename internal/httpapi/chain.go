@@ -20,7 +20,6 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/feedback"
-	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/store"
 )
 
@@ -122,22 +121,17 @@ func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server,
 
 // requestInfo holds the facts about a request that the outer handlers share.
 type requestInfo struct {
-	id   string
-	ip   netip.Addr
-	r    *http.Request
-	w    http.ResponseWriter
-	sw   *statusWriter
-	kept *keptContents // of its body
+	id string
+	ip netip.Addr
+	r  *http.Request
+	w  http.ResponseWriter
+	sw *statusWriter
 	// authenticate is the header WWW-Authenticate of a 401.
 	authenticate string
 
-	operation string    // empty until the request has reached one
-	account   int64     // of the caller, as caller
-	caller    string    // empty until the caller is identified
-	start     time.Time // of the request, before any pause
-
-	pause   *Pause   // the response comes after it
-	resumed *resumed // the request continues after a pause
+	operation string // empty until the request has reached one
+	account   int64  // of the caller, as caller
+	caller    string // empty until the caller is identified
 }
 
 type infoKey struct{}
@@ -146,7 +140,7 @@ func infoOf(ctx context.Context) *requestInfo {
 	if i, ok := ctx.Value(infoKey{}).(*requestInfo); ok {
 		return i
 	}
-	return &requestInfo{kept: &keptContents{}}
+	return &requestInfo{}
 }
 
 // Request returns the request as the client sent it, with its body.
@@ -171,33 +165,26 @@ func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w, ends: time.Now().Add(responseTimeout)}
-		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, start: c.now(), authenticate: "Bearer"}
+		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, authenticate: "Bearer"}
 		if c.cfg.OAuth != nil && isMCP(r) { // RFC 9728 section 5.1
 			info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
 		}
-		if again, ok := httpserver.Resumed(r).(*resumed); ok {
-			info.start = again.start
-			info.resume(again)
-		} else if info.id = w.Header().Get(requestIDHeader); info.id == "" {
-			info.id = store.NewID("req_", info.start)
+		start := c.now()
+		if info.id = w.Header().Get(requestIDHeader); info.id == "" {
+			info.id = store.NewID("req_", start)
 		}
 		w.Header().Set(requestIDHeader, info.id)
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, whole: isMCP(r),
+			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, foreign: isMCP(r),
 			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
 		}
 		defer c.releaseBody(ctx, body)
 		r = r.WithContext(ctx)
 		r.Body = body
-		info.r, info.kept = r, &body.contents
+		info.r = r
 		r = NormalizeQuery(headAsGet(sw, r))
-		defer func() {
-			if !sw.muted { // otherwise the response comes later
-				c.report(ctx, info.response(), info.start, sw.status)
-			}
-		}()
-		defer info.resumed.drop()
+		defer func() { c.report(ctx, info, start, sw.status) }()
 		defer c.memory.leave(sw)
 		defer sw.end()
 		defer c.recoverPanic(ctx, sw)
@@ -210,9 +197,6 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 			c.WriteError(ctx, sw, e)
 		} else {
 			next.ServeHTTP(sw, r)
-		}
-		if info.pause != nil {
-			c.park(ctx, info)
 		}
 	})
 }
@@ -254,8 +238,12 @@ func isMailLink(path string) bool {
 }
 
 // report counts and logs a response, including that of a panic.
-func (c *Chain) report(ctx context.Context, r Response, start time.Time, status int) {
-	r.Took, r.Status = c.now().Sub(start), status
+func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, status int) {
+	r := Response{
+		Operation: info.operation, Status: status, Took: c.now().Sub(start),
+		Method: info.r.Method, Path: loggedPath(info.r.URL.Path), RequestID: info.id,
+		AccountID: info.account, Caller: info.caller, IP: info.ip,
+	}
 	if c.cfg.OnResponse != nil {
 		c.cfg.OnResponse(r)
 	}
@@ -265,14 +253,6 @@ func (c *Chain) report(ctx context.Context, r Response, start time.Time, status 
 	}
 	c.log.Log(ctx, level, "request", "method", r.Method, "path", r.Path, "operation", r.Operation,
 		"status", status, "duration_ms", r.Took.Milliseconds(), "remote_ip", r.IP, "request_id", r.RequestID)
-}
-
-// response describes the response to the request, before its status is known.
-func (i *requestInfo) response() Response {
-	return Response{
-		Operation: i.operation, Method: i.r.Method, Path: loggedPath(i.r.URL.Path),
-		RequestID: i.id, AccountID: i.account, Caller: i.caller, IP: i.ip,
-	}
 }
 
 // setDeadlines limits the time for the body and the response. Socket deadlines
@@ -336,7 +316,6 @@ type statusWriter struct {
 	http.ResponseWriter
 	status      int
 	wroteHeader func() // may be nil
-	muted       bool   // what is written is dropped: the response comes later
 	buffer      *bufio.Writer
 	memory      *responseMemory // not nil if some is reserved for the response
 	ends        time.Time       // the response, by the wall clock
@@ -351,7 +330,7 @@ const responseBuffer = 32 << 10
 
 // WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status != 0 || w.muted {
+	if w.status != 0 {
 		return
 	}
 	w.status = status
@@ -362,9 +341,6 @@ func (w *statusWriter) WriteHeader(status int) {
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {
-	if w.muted {
-		return len(b), nil
-	}
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}

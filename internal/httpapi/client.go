@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/postroom/postroom/internal/netguard"
 )
 
 // ClientIP returns the address that a request comes from. That is the address of
@@ -41,10 +43,10 @@ func anyContains(prefixes []netip.Prefix, ip netip.Addr) bool {
 func forwardedAddr(s string) (netip.Addr, bool) {
 	s = strings.TrimSpace(s)
 	if ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
-		return PlainIP(ip), true
+		return netguard.PlainIP(ip), true
 	}
 	ap, err := netip.ParseAddrPort(s)
-	return PlainIP(ap.Addr()), err == nil
+	return netguard.PlainIP(ap.Addr()), err == nil
 }
 
 func peer(r *http.Request) netip.Addr {
@@ -52,20 +54,5 @@ func peer(r *http.Request) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	return PlainIP(ap.Addr())
-}
-
-// PlainIP returns an address for comparison: IPv4 not mapped to IPv6, and without
-// a zone.
-func PlainIP(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
-
-// ClientNetwork returns the address or network that counts as one client: IPv6
-// clients have a network of 64 bits.
-func ClientNetwork(ip netip.Addr) string {
-	if ip.Is6() {
-		if p, err := ip.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return ip.String()
+	return netguard.PlainIP(ap.Addr())
 }

@@ -191,13 +191,16 @@ func errorBody(e *Error, requestID string) gen.Error {
 	return gen.Error{Error: b}
 }
 
+// ErrStopping ends a wait when the service shuts down.
+var ErrStopping = &Error{
+	Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, RetryAfter: 1,
+	Message: "the server is shutting down: send the request again",
+}
+
 // NewError implements gen.Handler: it converts the errors that handlers and the
 // security handler return.
 func (c *Chain) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
 	info := infoOf(ctx)
-	if info.pause != nil {
-		return &gen.ErrorStatusCodeWithHeaders{StatusCode: http.StatusServiceUnavailable} // not written
-	}
 	e := c.Classify(ctx, err)
 	if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
 		e = c.countByAddress(ctx, e)

@@ -112,7 +112,7 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 	if !ok && within == 0 {
 		return next(req)
 	}
-	hash, err := bodyHash(req.RawBody, infoOf(req.Context).kept)
+	hash, err := bodyHash(req.RawBody)
 	if err != nil {
 		return middleware.Response{}, err
 	}
@@ -261,9 +261,9 @@ func (c *Chain) seesDraft(ctx context.Context, id string) bool {
 }
 
 // bodyHash is equal for bodies with the same meaning, regardless of field
-// order, white space and contents kept in a file. It ignores the field
-// idempotencyKey, because the key may be in the header instead.
-func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
+// order and white space. It ignores the field idempotencyKey, because the key
+// may be in the header instead.
+func bodyHash(body []byte) ([]byte, error) {
 	h := sha256.New()
 	if len(body) > 0 {
 		var v any
@@ -275,11 +275,7 @@ func bodyHash(body []byte, kept *keptContents) ([]byte, error) {
 		if fields, ok := v.(map[string]any); ok {
 			delete(fields, "idempotencyKey")
 		}
-		var same bytes.Buffer
-		if err := json.NewEncoder(&same).Encode(v); err != nil {
-			return nil, fmt.Errorf("hash the body: %w", err)
-		}
-		if err := kept.writeWhole(h, same.Bytes()); err != nil {
+		if err := json.NewEncoder(h).Encode(v); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)
 		}
 	}

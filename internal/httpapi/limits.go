@@ -10,9 +10,8 @@ const (
 	// smallBody is the largest body that is read straight into memory. Larger ones
 	// go into a file first.
 	smallBody = 1 << 20
-	// maxBodiesInMemory limits the larger bodies that are in memory at a time,
-	// without the contents of attachments, which stay in files. Each body is there
-	// up to three times: as it arrived, as the decoder's copy, and decoded.
+	// maxBodiesInMemory limits the larger bodies that are in memory at a time. Each
+	// is there several times: as it arrived, decoded, and as the message made of it.
 	maxBodiesInMemory = maxBody
 	// A client has bodyTimeout to send each bodyPace bytes of a body, and
 	// bodyLongest for the whole body.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store"
 )
 
@@ -63,7 +64,7 @@ func (c *Chain) LimitAddress(ctx context.Context) error {
 	if _, local := localOf(ctx); local || !c.cfg.RateLimits {
 		return nil
 	}
-	rate, err := c.store.TakeRate(ctx, store.RateAddress, ClientNetwork(infoOf(ctx).ip), c.rates.Refused)
+	rate, err := c.store.TakeRate(ctx, store.RateAddress, netguard.ClientNetwork(infoOf(ctx).ip).String(), c.rates.Refused)
 	if w := infoOf(ctx).w; w != nil && err == nil {
 		writeRate(w.Header(), c.rates.Refused, rate, c.now())
 	}

@@ -10,9 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/internal/netguard"
 )
 
 const (
@@ -52,20 +55,14 @@ type Conns struct {
 
 	mu       sync.Mutex
 	open     int
-	idle     list.List // of *conn, the longest idle first
-	networks map[netip.Prefix]*network
-	refused  time.Time // when a refusal was last logged
-}
-
-// network is a client with open connections.
-type network struct {
-	open int
-	idle list.List // of *conn, the longest idle first
+	idle     list.List            // of *conn, the longest idle first
+	networks map[netip.Prefix]int // open connections
+	refused  time.Time            // when a refusal was last logged
 }
 
 // NewConns returns Conns with these limits.
 func NewConns(limits Limits, log *slog.Logger) *Conns {
-	return &Conns{limits: limits, log: log, stall: stallTimeout, networks: map[netip.Prefix]*network{}}
+	return &Conns{limits: limits, log: log, stall: stallTimeout, networks: map[netip.Prefix]int{}}
 }
 
 // Limit applies the limits to s, and returns the listener that s has to serve.
@@ -114,8 +111,6 @@ func limited(nc net.Conn) *conn {
 			return c
 		case *tls.Conn:
 			nc = c.NetConn()
-		case *errorConn:
-			nc = c.Conn
 		default:
 			return nil
 		}
@@ -154,12 +149,9 @@ func (c *Conns) enter(nc net.Conn) *conn {
 	one.counted = true
 	c.open++
 	if one.from.IsValid() {
-		if c.networks[one.from] == nil {
-			c.networks[one.from] = &network{}
-		}
-		c.networks[one.from].open++
+		c.networks[one.from]++
 	}
-	c.addIdle(one)
+	one.idle = c.idle.PushBack(one)
 	c.mu.Unlock()
 	if longest != nil {
 		_ = longest.Conn.Close() // its server closes it again
@@ -170,20 +162,17 @@ func (c *Conns) enter(nc net.Conn) *conn {
 // makeRoom removes a connection from the count, which the caller must close, if there
 // would be too many with one more. full means that all have requests.
 func (c *Conns) makeRoom(from netip.Prefix) (longest *conn, full bool) {
-	idle := &c.idle
-	switch n := c.networks[from]; {
-	case n != nil && c.limits.PerNetwork > 0 && n.open >= c.limits.PerNetwork:
-		idle = &n.idle
-	case c.limits.Total > 0 && c.open >= c.limits.Total:
-	default:
+	crowded := c.limits.PerNetwork > 0 && c.networks[from] >= c.limits.PerNetwork
+	if !crowded && (c.limits.Total == 0 || c.open < c.limits.Total) {
 		return nil, false
 	}
-	if idle.Len() == 0 {
-		return nil, true
+	for e := c.idle.Front(); e != nil; e = e.Next() {
+		if one, _ := e.Value.(*conn); !crowded || one.from == from {
+			c.remove(one)
+			return one, false
+		}
 	}
-	longest, _ = idle.Front().Value.(*conn)
-	c.remove(longest)
-	return longest, false
+	return nil, true
 }
 
 // logRefused logs that a network gets no connection, but not each time.
@@ -194,8 +183,7 @@ func (c *Conns) logRefused(from netip.Prefix) {
 	}
 }
 
-// networkOf returns the network that counts as one client: an IPv4 address, or the /64
-// of an IPv6 address. That of a trusted proxy is not valid.
+// networkOf returns the network of a client. That of a trusted proxy is not valid.
 func (c *Conns) networkOf(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -205,8 +193,7 @@ func (c *Conns) networkOf(addr net.Addr) netip.Prefix {
 	if slices.ContainsFunc(c.limits.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return netip.Prefix{}
 	}
-	p, _ := ip.Prefix(min(ip.BitLen(), 64)) // cannot fail for these lengths
-	return p
+	return netguard.ClientNetwork(ip)
 }
 
 // countedBody is the body of a request. At its end, the connection has the request.
@@ -234,15 +221,9 @@ func (c *Conns) begin(one *conn) {
 func (c *Conns) end(one *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if one.counted && one.idle[0] == nil {
-		c.addIdle(one)
+	if one.counted && one.idle == nil {
+		one.idle = c.idle.PushBack(one)
 	}
-}
-
-func (c *Conns) leave(one *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(one)
 }
 
 // remove no longer counts a connection.
@@ -253,29 +234,16 @@ func (c *Conns) remove(one *conn) {
 	c.removeIdle(one)
 	one.counted = false
 	c.open--
-	if n := c.networks[one.from]; n != nil {
-		if n.open--; n.open == 0 {
-			delete(c.networks, one.from)
-		}
-	}
-}
-
-func (c *Conns) addIdle(one *conn) {
-	one.idle[0] = c.idle.PushBack(one)
-	if n := c.networks[one.from]; n != nil {
-		one.idle[1] = n.idle.PushBack(one)
+	if c.networks[one.from]--; c.networks[one.from] <= 0 {
+		delete(c.networks, one.from)
 	}
 }
 
 func (c *Conns) removeIdle(one *conn) {
-	if one.idle[0] == nil {
-		return
+	if one.idle != nil {
+		c.idle.Remove(one.idle)
+		one.idle = nil
 	}
-	c.idle.Remove(one.idle[0])
-	if n := c.networks[one.from]; n != nil {
-		n.idle.Remove(one.idle[1])
-	}
-	one.idle = [2]*list.Element{}
 }
 
 // conn is a connection of a limited listener. A client that accepts nothing of a response
@@ -287,7 +255,7 @@ type conn struct {
 
 	// Guarded by the mutex of conns.
 	counted bool
-	idle    [2]*list.Element // in the lists of conns and of the network; nil during a request
+	idle    *list.Element // in the list of conns; nil during a request
 
 	writing  sync.Mutex // guards deadline and that of Conn
 	deadline time.Time  // for writing, as the server set it
@@ -319,6 +287,8 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
 // wait sets the time after which Write looks again, and returns the deadline.
 func (c *conn) wait() (end time.Time, err error) {
 	c.writing.Lock()
@@ -346,7 +316,9 @@ func (c *conn) SetDeadline(t time.Time) error {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.conns.leave(c)
+	c.conns.mu.Lock()
+	c.conns.remove(c)
+	c.conns.mu.Unlock()
 	return c.Conn.Close()
 }
 

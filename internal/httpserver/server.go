@@ -1,5 +1,5 @@
-// Package httpserver runs net/http servers: it sends every error as JSON, refuses
-// requests whose end is ambiguous, and loses no request on shutdown.
+// Package httpserver runs net/http servers within limits of connections. They lose no
+// request on shutdown.
 package httpserver
 
 import (
@@ -10,14 +10,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // drainGrace is how long an idle connection stays open for one more request after
-// shutdown has begun.
-const drainGrace = time.Second
+// shutdown has begun. drainPoll is how often Shutdown looks whether any is open.
+const (
+	drainGrace = time.Second
+	drainPoll  = 5 * time.Millisecond
+)
 
 // Server is an http.Server that loses no requests on shutdown.
 // http.Server.Shutdown closes idle connections at once, so that a request sent at
@@ -25,21 +27,19 @@ const drainGrace = time.Second
 // closes.
 type Server struct {
 	server   *http.Server
+	limited  *Conns
 	grace    time.Duration
 	draining atomic.Bool
-	conns    openConns
-	limited  *Conns
-	parked   parkedConns
-	again    *againListener // of connections that were parked
+	open     atomic.Int64 // connections
 }
 
 // New serves h, with TLS if cfg is not nil, within the limits of conns. The handler sets
 // the deadlines for bodies and responses, because they depend on the request.
 func New(h http.Handler, conns *Conns, cfg *tls.Config, log *slog.Logger) *Server {
-	s := &Server{grace: drainGrace, limited: conns, again: newAgainListener()}
+	s := &Server{grace: drainGrace, limited: conns}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if s.draining.Load() {
+			if s.draining.Load() || ambiguousEnd(r) {
 				w.Header().Set("Connection", "close")
 			}
 			h.ServeHTTP(w, r)
@@ -48,20 +48,28 @@ func New(h http.Handler, conns *Conns, cfg *tls.Config, log *slog.Logger) *Serve
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          newLog(log),
-		ConnState:         s.change,
-		ConnContext:       withConn,
+		ConnState:         s.count,
 		TLSConfig:         cfg,
 	}
 	conns.follow(s.server)
 	return s
 }
 
-// change implements http.Server.ConnState.
-func (s *Server) change(c net.Conn, state http.ConnState) {
-	if c, ok := c.(*errorConn); ok {
-		c.change(state)
+// ambiguousEnd reports whether a proxy may see another end of the request. net/http
+// ignores Content-Length beside Transfer-Encoding, and Transfer-Encoding in HTTP/1.0, and
+// does not say so. What follows on the connection may be a part of the body, so the server
+// must not read it as a request (RFC 9112 section 6.1).
+func ambiguousEnd(r *http.Request) bool { return len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) }
+
+// count implements http.Server.ConnState.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.open.Add(-1)
+	case http.StateActive, http.StateIdle:
 	}
-	s.conns.change(state)
 }
 
 // Serve accepts connections until Shutdown, then returns nil.
@@ -71,12 +79,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if s.server.TLSConfig != nil {
 		err = s.server.ServeTLS(l, "", "")
 	} else {
-		s.again.addr = l.Addr()
-		var resuming sync.WaitGroup
-		resuming.Go(func() { _ = s.server.Serve(s.again) }) // until the listener closes
-		err = s.server.Serve(errorListener{l, s})
-		_ = s.again.Close() // never fails
-		resuming.Wait()
+		err = s.server.Serve(l)
 	}
 	if errors.Is(err, http.ErrServerClosed) || s.draining.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
@@ -89,56 +92,12 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context, l net.Listener) error {
 	s.draining.Store(true)
 	err := l.Close()
-	s.parked.stop()
-	grace := time.NewTimer(s.grace)
-	defer grace.Stop()
-	select {
-	case <-s.conns.gone():
-	case <-grace.C:
-	case <-ctx.Done():
+	for end := time.Now().Add(s.grace); s.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(drainPoll)
 	}
 	// The server also closes the listener; ignore the second close.
 	if down := s.server.Shutdown(ctx); down != nil && !errors.Is(down, net.ErrClosed) {
 		err = errors.Join(err, fmt.Errorf("requests were interrupted: %w", down), s.server.Close())
 	}
 	return err
-}
-
-// openConns counts open connections.
-type openConns struct {
-	mu   sync.Mutex
-	n    int
-	none []chan struct{} // closed when n reaches 0
-}
-
-// change records a connection's new state.
-func (o *openConns) change(state http.ConnState) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		o.n++
-	case http.StateClosed, http.StateHijacked:
-		o.n--
-	case http.StateActive, http.StateIdle:
-	}
-	if o.n == 0 {
-		for _, c := range o.none {
-			close(c)
-		}
-		o.none = nil
-	}
-}
-
-// gone returns a channel that is closed when no connections are open.
-func (o *openConns) gone() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	c := make(chan struct{})
-	if o.n == 0 {
-		close(c)
-	} else {
-		o.none = append(o.none, c)
-	}
-	return c
 }

@@ -55,7 +55,7 @@ func New(cfg Config) *Guard {
 		g.allow = append(g.allow, unmapPrefix(p))
 	}
 	for _, a := range cfg.Own {
-		g.own[plain(a)] = struct{}{}
+		g.own[PlainIP(a)] = struct{}{}
 	}
 	ports := ssrf.WithAnyPort()
 	if len(cfg.Ports) > 0 {
@@ -69,7 +69,7 @@ func New(cfg Config) *Guard {
 // Check returns ErrRefused if nothing may be sent to addr. It does not check the
 // port.
 func (g *Guard) Check(addr netip.Addr) error {
-	addr = plain(addr)
+	addr = PlainIP(addr)
 	if _, own := g.own[addr]; own && !g.allowed(addr) {
 		return fmt.Errorf("%s is this machine: %w", addr, ErrRefused)
 	}
@@ -90,7 +90,7 @@ func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
 		return err
 	}
 	// What is left to find is a port or a network that is not TCP.
-	addr := netip.AddrPortFrom(plain(ap.Addr()), ap.Port())
+	addr := netip.AddrPortFrom(PlainIP(ap.Addr()), ap.Port())
 	if err := g.public.Safe(network, addr.String(), nil); err != nil {
 		return fmt.Errorf("%s %s: %w", network, address, ErrRefused)
 	}
@@ -106,9 +106,9 @@ func (g *Guard) allowed(addr netip.Addr) bool {
 	return false
 }
 
-// plain writes an IPv4 address that is mapped into IPv6 as what the kernel
+// PlainIP writes an IPv4 address that is mapped into IPv6 as what the kernel
 // makes of it, and drops the zone, which no range has.
-func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+func PlainIP(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
 func unmapPrefix(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
@@ -129,7 +129,7 @@ func InterfaceAddrs() ([]netip.Addr, error) {
 	for _, a := range found {
 		if n, ok := a.(*net.IPNet); ok {
 			if addr, ok := netip.AddrFromSlice(n.IP); ok {
-				addrs = append(addrs, plain(addr))
+				addrs = append(addrs, PlainIP(addr))
 			}
 		}
 	}

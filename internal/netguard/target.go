@@ -75,7 +75,7 @@ func (t *Targets) Control(scheme string) func(network, address string, _ syscall
 
 func (t *Targets) checkAddr(scheme string, addr netip.Addr) error {
 	switch {
-	case t.guard.allowed(plain(addr)):
+	case t.guard.allowed(PlainIP(addr)):
 		return nil
 	case t.guard.Check(addr) != nil:
 		return refused("must be at a public address")

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store"
 )
 
@@ -168,7 +169,7 @@ func (s *Server) endpoint(kind store.RateKind, limit int, f func(http.ResponseWr
 	return func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // socket deadline, so wall clock; test writers do not support it
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		network := httpapi.ClientNetwork(httpapi.ClientIP(r, s.cfg.TrustedProxies))
+		network := netguard.ClientNetwork(httpapi.ClientIP(r, s.cfg.TrustedProxies)).String()
 		err := s.take(w, r, kind, network, limit)
 		if err == nil {
 			err = f(w, r)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/httpapi"
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store"
 )
 
@@ -73,5 +74,5 @@ func (p *page) recovered() {
 
 // client returns the client's network, as rate limits count it.
 func (p *page) client() string {
-	return httpapi.ClientNetwork(httpapi.ClientIP(p.r, p.d.cfg.TrustedProxies))
+	return netguard.ClientNetwork(httpapi.ClientIP(p.r, p.d.cfg.TrustedProxies)).String()
 }

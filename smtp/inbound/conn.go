@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 )
 
@@ -77,7 +78,7 @@ const (
 
 func newConn(s *Server, raw net.Conn) *conn {
 	ip := remoteIP(raw)
-	c := &conn{Conn: raw, raw: raw, server: s, ip: ip, from: network(ip), useful: time.Now()}
+	c := &conn{Conn: raw, raw: raw, server: s, ip: ip, from: netguard.ClientNetwork(ip), useful: time.Now()}
 	c.in = bufio.NewReaderSize(input{c}, readBuffer)
 	c.session = &session{conn: c}
 	if sub := s.cfg.Submission; sub != nil {

@@ -33,20 +33,6 @@ func (c *conns) init(maxConns, perNetwork int) {
 	c.open, c.byNetwork = map[*conn]struct{}{}, map[netip.Prefix]int{}
 }
 
-// network returns the unit by which addresses are counted: a single IPv4 address,
-// or the /64 of an IPv6 address, because one client usually controls all of it.
-func network(ip netip.Addr) netip.Prefix {
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	p, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{} // all clients without an IP address count as one
-	}
-	return p
-}
-
 func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

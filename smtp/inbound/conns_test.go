@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -40,7 +41,7 @@ func TestConnectionsOfOneNetworkAreLimited(t *testing.T) {
 		conn := &scriptConn{in: strings.NewReader("")}
 		w := newConn(srv, conn)
 		w.ip = netip.MustParseAddr(ip)
-		w.from = network(w.ip)
+		w.from = netguard.ClientNetwork(w.ip)
 		return srv.conns.enter(w)
 	}
 	for _, who := range []struct{ first, other string }{
@@ -62,7 +63,7 @@ func TestConnectionsOfOneNetworkAreLimited(t *testing.T) {
 	if r := enter("2001:db8:0:1:ffff::7"); r != replyCrowdedIP {
 		t.Errorf("another address of a crowded /64: %v", r)
 	}
-	if a, b := network(netip.MustParseAddr("192.0.2.1")), network(netip.MustParseAddr("::ffff:192.0.2.1").Unmap()); a != b {
+	if a, b := netguard.ClientNetwork(netip.MustParseAddr("192.0.2.1")), netguard.ClientNetwork(netip.MustParseAddr("::ffff:192.0.2.1").Unmap()); a != b {
 		t.Errorf("%v is not %v", a, b)
 	}
 }
@@ -74,7 +75,7 @@ func TestAllConnectionsAreLimited(t *testing.T) {
 	srv := newServer(t, nil)
 	enter := func(n int) (*conn, *smtp.Reply) {
 		w := newConn(srv, &scriptConn{in: strings.NewReader("")})
-		w.from = network(ipv4(n))
+		w.from = netguard.ClientNetwork(ipv4(n))
 		return w, srv.conns.enter(w)
 	}
 	var last *conn

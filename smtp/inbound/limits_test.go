@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/store/storetest"
 )
 
@@ -166,13 +167,13 @@ func TestRememberedGuessersAreBounded(t *testing.T) {
 	now := time.Now()
 	g := unknownRcpts{now: func() time.Time { return now }}
 	for i := range 3 * maxGuessers {
-		g.allow(network(ipv4(i)))
+		g.allow(netguard.ClientNetwork(ipv4(i)))
 		if n := len(g.by); n > maxGuessers {
 			t.Fatalf("%d networks are remembered", n)
 		}
 	}
 	now = now.Add(guessTime)
-	g.allow(network(ipv4(-1)))
+	g.allow(netguard.ClientNetwork(ipv4(-1)))
 	if n := len(g.by); n != 1 {
 		t.Errorf("%d networks are remembered after their time", n)
 	}
