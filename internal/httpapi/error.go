@@ -114,7 +114,7 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		}
 	}
 	if failure, ok := errors.AsType[*decodeFailure](err); ok {
-		if e := c.decodeError(failure.r, failure.error); e != nil {
+		if e := decodeError(failure.r, failure.error); e != nil {
 			return e
 		}
 	}
@@ -221,11 +221,7 @@ func (e *decodeFailure) Unwrap() error { return e.error }
 // writeDecodeError handles requests that do not decode and responses that do
 // not encode.
 func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
-	e := c.Classify(ctx, &decodeFailure{r, err})
-	if e == errMediaType && r.ContentLength == 0 {
-		e = errBodyRequired // a missing body has no type
-	}
-	c.WriteError(ctx, w, e)
+	c.WriteError(ctx, w, c.Classify(ctx, &decodeFailure{r, err}))
 }
 
 func (c *Chain) routeNotFound(w http.ResponseWriter, r *http.Request) {
