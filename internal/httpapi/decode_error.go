@@ -90,7 +90,9 @@ func bodyError(r *http.Request, operation string) *Error {
 		return Invalid("", "the body cannot be read")
 	}
 	if fault := notJSON(body); fault != "" {
-		return &Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidJson, Message: "the body is not valid JSON: " + fault}
+		e := Invalid("", "the body is not valid JSON: %s", fault)
+		e.Code = gen.ErrorCodeInvalidJson
+		return e
 	}
 	return invalid(ExplainBody(operation, body))
 }

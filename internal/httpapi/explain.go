@@ -92,7 +92,8 @@ var contract = sync.OnceValue(func() *requestSchemas {
 			c.addOperation(object(op), object(doc["components"]), requests)
 		}
 	}
-	root := map[string]any{"components": map[string]any{"schemas": object(doc["components"])["schemas"]}, "requests": requests}
+	schemas := map[string]any{"schemas": object(doc["components"])["schemas"]}
+	root := map[string]any{"components": schemas, "requests": requests}
 	adapt(root)
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	c.compiler.AssertFormat()

@@ -115,7 +115,8 @@ func (c *requestSchemas) describe(e *jsonschema.ValidationError, doc document) [
 	case *kind.AdditionalProperties:
 		return each(e, k.Properties, c.unknownField(e.SchemaURL))
 	case *kind.Enum:
-		say = got(k.Got) + "must be one of " + strings.TrimSuffix(fmt.Sprintf(strings.Repeat("%v, ", len(k.Want)), k.Want...), ", ")
+		list := fmt.Sprintf(strings.Repeat(", %v", len(k.Want)), k.Want...)
+		say = got(k.Got) + "must be one of " + strings.TrimPrefix(list, ", ")
 	case *kind.MinLength:
 		if s := c.compile(e.SchemaURL); k.Got > 0 && s.Pattern != nil && s.Pattern.String() == mailboxPattern {
 			return nil // not an email address says more
