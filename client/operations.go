@@ -670,10 +670,10 @@ func (c *Client) UpdateTemplate(ctx context.Context, request *gen.TemplateUpdate
 // UpdateWebhook calls PATCH /v1/webhooks/{webhook_id}.
 //
 // Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope
-// `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key
-// without the scope to read the events that the endpoint receives, before or after it. The endpoint is
-// disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has
-// changed the endpoint since.
+// `admin` created or has changed needs `admin`. Any change needs the scope to read the events that the
+// endpoint receives, before and after the change. Without these scopes, the status is 403
+// `insufficient_scope`. The endpoint is disabled when the key that last changed its URL is revoked,
+// unless a key with the scope `admin` has changed the endpoint since.
 func (c *Client) UpdateWebhook(ctx context.Context, request *gen.WebhookUpdate, params gen.UpdateWebhookParams, options ...gen.RequestOption) (*gen.WebhookEndpoint, error) {
 	return unwrap(c.api.UpdateWebhook(ctx, request, params, options...))
 }

@@ -40,8 +40,30 @@ func TestWrongMethods(t *testing.T) {
 			res := s.do(t, tt.method, tt.path, "", as("")).wantError(t, http.StatusMethodNotAllowed, "method_not_allowed")
 			allow := strings.Split(strings.ReplaceAll(res.header.Get("Allow"), " ", ""), ",")
 			slices.Sort(allow)
+			if message := res.str(t, "error.message"); !strings.HasPrefix(message, "this method is not allowed here: use ") {
+				t.Errorf("%s %s: %q", tt.method, tt.path, message)
+			}
 			if got := strings.Join(allow, ","); got != tt.allow {
 				t.Errorf("%s %s: Allow %s, want %s", tt.method, tt.path, got, tt.allow)
+			}
+		}
+	})
+}
+
+// The error says how to send a key, or that the key is wrong.
+func TestMistakesWithKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		for _, tt := range []struct{ header, value, want string }{
+			{"X-Other", "", "the API key is missing: send it in the header Authorization: Bearer <key>"},
+			{"X-API-Key", s.key, "the API key is in the header X-API-Key: send it in the header Authorization: Bearer <key>"},
+			{"Authorization", s.key, "the header Authorization has no Bearer key: write Authorization: Bearer <key>"},
+			{"Authorization", "Basic YTpi", "the header Authorization has no Bearer key: write Authorization: Bearer <key>"},
+			{"Authorization", "Bearer sk_live_wrong", "this API key is wrong, revoked or expired"},
+		} {
+			res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(""), with(tt.header, tt.value)).wantError(t, http.StatusUnauthorized, "unauthorized")
+			if got := res.str(t, "error.message"); got != tt.want {
+				t.Errorf("%s %q: %q, want %q", tt.header, tt.value, got, tt.want)
 			}
 		}
 	})

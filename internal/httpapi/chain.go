@@ -88,15 +88,14 @@ type OAuth struct {
 // Chain is the HTTP layer around the generated server. Its NewError is part of
 // gen.Handler.
 type Chain struct {
-	cfg      Config
-	rates    Rates
-	store    *store.Store
-	now      func() time.Time
-	log      *slog.Logger
-	running  runningCalls
-	bodies   *semaphore.Weighted
-	memory   *responseMemory
-	requests *Contract
+	cfg     Config
+	rates   Rates
+	store   *store.Store
+	now     func() time.Time
+	log     *slog.Logger
+	running runningCalls
+	bodies  *semaphore.Weighted
+	memory  *responseMemory
 }
 
 var _ gen.SecurityHandler = (*Chain)(nil)
@@ -105,7 +104,7 @@ var _ gen.SecurityHandler = (*Chain)(nil)
 func New(cfg Config) *Chain {
 	return &Chain{
 		cfg: cfg, rates: cfg.Rates.withDefaults(), store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		bodies: semaphore.NewWeighted(maxBodiesInMemory), memory: newResponseMemory(maxUnread, pieceTime, hurriedTime), requests: NewContract(gen.OpenAPI),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), memory: newResponseMemory(maxUnread, pieceTime, hurriedTime),
 	}
 }
 
@@ -116,7 +115,7 @@ func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server,
 		gen.WithErrorHandler(c.writeDecodeError),
 		gen.WithNotFound(c.routeNotFound),
 		gen.WithMethodNotAllowed(c.methodNotAllowed),
-		gen.WithMiddleware(c.checkText, c.checkQuery, c.idempotent, c.limitMemory))
+		gen.WithMiddleware(c.checkRequest, c.idempotent, c.limitMemory))
 }
 
 // requestInfo holds the facts about a request that the outer handlers share.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ogen-go/ogen/ogenerrors"
 	"github.com/ogen-go/ogen/openapi"
@@ -18,7 +20,7 @@ import (
 
 // decodeError explains an error of the generated decoder to the client. It
 // returns nil for other errors.
-func (c *Chain) decodeError(r *http.Request, err error) *Error {
+func decodeError(r *http.Request, err error) *Error {
 	var (
 		media   *validate.InvalidContentTypeError
 		param   *ogenerrors.DecodeParamError
@@ -27,21 +29,28 @@ func (c *Chain) decodeError(r *http.Request, err error) *Error {
 	)
 	switch {
 	case errors.As(err, &media):
-		return errMediaType
+		return errMediaType(r)
 	case errors.As(err, &params) && errors.As(err, &param):
-		return c.paramError(r, params.ID, param)
+		return paramError(r, params.ID, param)
 	case errors.Is(err, validate.ErrBodyRequired):
 		return errBodyRequired
 	case errors.As(err, &request) && strings.Contains(request.Err.Error(), "parse media type"):
-		return errMediaType
+		return errMediaType(r)
 	case errors.As(err, &request):
-		return c.bodyError(r, request)
+		return bodyError(r, request.ID)
 	}
 	return nil
 }
 
-var errMediaType = &Error{
-	Status: http.StatusUnsupportedMediaType, Code: gen.ErrorCodeUnsupportedMediaType, Message: "Content-Type must be application/json",
+func errMediaType(r *http.Request) *Error {
+	if r.ContentLength == 0 {
+		return errBodyRequired // a missing body has no type
+	}
+	message := "Content-Type must be application/json"
+	if sent := r.Header.Get("Content-Type"); sent != "" {
+		message += ", not " + strconv.Quote(sent)
+	}
+	return &Error{Status: http.StatusUnsupportedMediaType, Code: gen.ErrorCodeUnsupportedMediaType, Message: message}
 }
 
 var errEncoding = &Error{
@@ -63,48 +72,33 @@ func errTooLarge(limit int64) *Error {
 
 // paramError explains what is wrong with a parameter. An invalid id in the path
 // cannot exist, so the response is 404.
-func (c *Chain) paramError(r *http.Request, operationID string, err *ogenerrors.DecodeParamError) *Error {
-	var values []string
+func paramError(r *http.Request, operation string, err *ogenerrors.DecodeParamError) *Error {
+	values := r.Header.Values(err.Name)
 	switch err.In {
 	case openapi.LocationPath:
 		return ErrNotFound
 	case openapi.LocationQuery:
 		values = r.URL.Query()[err.Name]
-	case openapi.LocationHeader:
-		values = r.Header.Values(err.Name)
 	}
-	faults, failed := c.requests.Param(operationID, string(err.In), err.Name, values)
-	return c.explained(r, err.Name, faults, failed)
+	return invalid(ExplainParam(operation, string(err.In), err.Name, values))
 }
 
 // bodyError explains what is wrong with a body.
-func (c *Chain) bodyError(r *http.Request, err *ogenerrors.DecodeRequestError) *Error {
-	body, failed := io.ReadAll(r.Body) // the decoder has restored the body
-	if failed != nil {
+func bodyError(r *http.Request, operation string) *Error {
+	body, err := io.ReadAll(r.Body) // the decoder has restored the body
+	if err != nil {
 		return Invalid("", "the body cannot be read")
 	}
 	if fault := notJSON(body); fault != "" {
-		return &Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidJson, Message: "the body is not valid JSON: " + fault}
+		e := Invalid("", "the body is not valid JSON: %s", fault)
+		e.Code = gen.ErrorCodeInvalidJson
+		return e
 	}
-	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
-		return Invalid("", "the body must be a JSON object")
-	}
-	faults, failed := c.requests.Body(err.ID, body)
-	return c.explained(r, "", faults, failed)
+	return invalid(ExplainBody(operation, body))
 }
 
-// explained returns the faults as an error. It never returns nil, since the
-// decoder refused the request.
-func (c *Chain) explained(r *http.Request, param string, faults []Fault, failed error) *Error {
-	if failed != nil {
-		c.log.WarnContext(r.Context(), "explain an invalid request", "error", failed, "request_id", RequestID(r.Context()))
-	}
-	if len(faults) == 0 && param == "" {
-		return Invalid("", "the body does not match the API description")
-	}
-	if len(faults) == 0 {
-		return Invalid(param, "is not valid")
-	}
+// invalid returns faults as an error. Its message is that of the first.
+func invalid(faults []Fault) *Error {
 	e := Invalid(cut(faults[0].Param), "%s", faults[0].Message)
 	if len(faults) > 1 {
 		for _, f := range faults {
@@ -114,19 +108,22 @@ func (c *Chain) explained(r *http.Request, param string, faults []Fault, failed 
 	return e
 }
 
-// notJSON returns why body is not JSON, or "" if it is.
+// notJSON returns why body is not JSON and where, or "" if it is.
 func notJSON(body []byte) string {
-	d := json.NewDecoder(bytes.NewReader(body))
 	var whole json.RawMessage
-	err := d.Decode(&whole)
-	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return ""
-		}
-		return "unexpected data after the JSON value"
+	err := json.Unmarshal(body, &whole)
+	fault, ok := errors.AsType[*json.SyntaxError](err)
+	if err == nil || !ok {
+		return ""
 	}
-	if fault, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf("syntax error at byte %d", fault.Offset)
+	if int(fault.Offset) >= len(body) && strings.HasPrefix(fault.Error(), "unexpected end") {
+		return "it ends too early"
 	}
-	return "it ends too early"
+	before := body[:max(0, min(int(fault.Offset)-1, len(body)))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	say := fmt.Sprintf("%s at line %d, column %d", fault, bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
+	if bytes.HasSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(",")) {
+		say += ", after a comma too many"
+	}
+	return say
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ func Forbidden(code, message string) *Error {
 
 // Errors of any operation.
 var (
-	ErrUnauthorized = &Error{Status: http.StatusUnauthorized, Code: gen.ErrorCodeUnauthorized, Message: "missing or invalid API key"}
+	ErrUnauthorized = &Error{Status: http.StatusUnauthorized, Code: gen.ErrorCodeUnauthorized, Message: "this API key is wrong, revoked or expired"}
 	ErrNotFound     = &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "not found"}
 	ErrInternal     = &Error{Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError, Message: "internal error"}
 	ErrUnavailable  = &Error{Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, Message: "the service is temporarily unavailable: try again", RetryAfter: 1}
@@ -114,12 +115,12 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		}
 	}
 	if failure, ok := errors.AsType[*decodeFailure](err); ok {
-		if e := c.decodeError(failure.r, failure.error); e != nil {
+		if e := decodeError(failure.r, failure.error); e != nil {
 			return e
 		}
 	}
 	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
-		return ErrUnauthorized // the request has no key
+		return noKey(Request(ctx))
 	}
 	c.log.ErrorContext(ctx, "request failed", "error", err, "request_id", RequestID(ctx))
 	return ErrInternal
@@ -224,19 +225,32 @@ func (e *decodeFailure) Unwrap() error { return e.error }
 // writeDecodeError handles requests that do not decode and responses that do
 // not encode.
 func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
-	e := c.Classify(ctx, &decodeFailure{r, err})
-	if e == errMediaType && r.ContentLength == 0 {
-		e = errBodyRequired // a missing body has no type
-	}
-	c.WriteError(ctx, w, e)
+	c.WriteError(ctx, w, c.Classify(ctx, &decodeFailure{r, err}))
 }
 
 func (c *Chain) routeNotFound(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	c.WriteError(ctx, w, c.countByAddress(ctx, errNoRoute))
+	e := &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeRouteNotFound, Message: "this path does not exist"}
+	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean != "/" {
+		e.Message += ": remove the slashes that are too many, as in " + clean
+	}
+	c.WriteError(ctx, w, c.countByAddress(ctx, e))
 }
 
-var errNoRoute = &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeRouteNotFound, Message: "this path does not exist"}
+// noKey says how to send a key, for a request that the security handler did not see.
+func noKey(r *http.Request) *Error {
+	e := *ErrUnauthorized
+	const form = "send it in the header Authorization: Bearer <key>"
+	switch {
+	case r != nil && r.Header.Get("X-Api-Key") != "":
+		e.Message = "the API key is in the header X-API-Key: " + form
+	case r != nil && r.Header.Get("Authorization") != "":
+		e.Message = "the header Authorization has no Bearer key: write Authorization: Bearer <key>"
+	default:
+		e.Message = "the API key is missing: " + form
+	}
+	return &e
+}
 
 func (c *Chain) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
 	if slices.Contains(strings.Split(allowed, ","), http.MethodGet) {
@@ -244,11 +258,10 @@ func (c *Chain) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed
 	}
 	w.Header().Set("Allow", allowed)
 	ctx := r.Context()
-	c.WriteError(ctx, w, c.countByAddress(ctx, errMethod))
-}
-
-var errMethod = &Error{
-	Status: http.StatusMethodNotAllowed, Code: gen.ErrorCodeMethodNotAllowed, Message: "this method is not allowed here",
+	c.WriteError(ctx, w, c.countByAddress(ctx, &Error{
+		Status: http.StatusMethodNotAllowed, Code: gen.ErrorCodeMethodNotAllowed,
+		Message: "this method is not allowed here: use " + strings.ReplaceAll(allowed, ",", ", "),
+	}))
 }
 
 // WriteError writes the error body that all errors share.

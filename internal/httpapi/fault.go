@@ -5,116 +5,90 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/postroom/postroom/internal/nearname"
 )
 
-// Fault is one fault of a request.
-type Fault struct {
-	// Param is the field or parameter, such as to[1].email, or empty for the
-	// body.
-	Param string
-	// Message says what is wrong with it. It follows the name of the field.
-	Message string
-}
-
-// MaxFaults limits how many faults of one request are listed.
-const MaxFaults = 20
-
-// mailboxPattern is that of an address with or without a name. The handler checks
-// the rest of the grammar.
-const mailboxPattern = `^[^\x00-\x1F\x7F\x85]*[^\x00-\x1F\x7F\x85 @]@[^\x00-\x1F\x7F\x85 @<>]+>? *$`
-
-const notAnAddress = "is not an email address"
-
-// patternRules describe the patterns of the contract.
-var patternRules = map[string]string{
-	strictOneLine:                         "must not contain line breaks or other control characters",
-	`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`: "may only have letters, digits, hyphens and underscores, and single dots between them",
-	`^https?://`:                          "must start with http:// or https://",
-	`^.+:`:                                "must have the form name:value",
-	`^[0-9]+$`:                            "may only have digits",
-	`^.{1,40}$`:                           "must have 1 to 40 characters",
-	`^[!-9;-~]{1,76}$`:                    "must have 1 to 76 visible ASCII characters and no colon",
-}
-
-// found is a fault before sorting.
-type found struct {
-	path []string
-	say  string
-	rank int // of two faults of one value, the lower one is reported
-}
-
-// faults validates a document.
-func (c *Contract) faults(schema *jsonschema.Schema, doc document) []Fault {
-	failed, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(doc.root))
+// faults validates a document. It returns one fault for each value.
+func (c *requestSchemas) faults(key string, doc document) []Fault {
+	failed, ok := errors.AsType[*jsonschema.ValidationError](c.schema(key).Validate(doc.root))
 	if !ok {
 		return nil
 	}
-	all := c.collect(failed, doc)
-	slices.SortStableFunc(all, func(a, b found) int {
-		return cmp.Or(comparePaths(a.path, b.path, doc.order), cmp.Compare(a.rank, b.rank), cmp.Compare(a.say, b.say))
-	})
-	all = slices.CompactFunc(all, func(a, b found) bool { return slices.Equal(a.path, b.path) })
+	var all []placed
+	for _, e := range leaves(failed) {
+		for _, f := range c.describe(e, doc) {
+			f.Param, f.place = doc.locate(f.path)
+			all = append(all, f)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
+	all = slices.CompactFunc(all, func(a, b placed) bool { return a.place == b.place })
 	var out []Fault
 	for _, f := range all[:min(len(all), MaxFaults)] {
-		out = append(out, Fault{pathOf(f.path, doc.root), f.say})
+		out = append(out, f.Fault)
 	}
 	return out
 }
 
-// comparePaths sorts by the position of the outermost field in the body, with
-// missing fields last.
-func comparePaths(a, b []string, order map[string]int) int {
-	for i := range min(len(a), len(b)) {
-		if a[i] == b[i] {
+// placed is a fault with the path of its value.
+type placed struct {
+	Fault
+	path  []string
+	place string // sorts as the body does
+}
+
+// locate formats a path as to[1].email, and as a place. Missing fields come last.
+func (doc document) locate(path []string) (param, place string) {
+	v := doc.root
+	for i, name := range path {
+		if list, ok := v.([]any); ok {
+			n, _ := strconv.Atoi(name) // the validator writes indexes
+			param, place, v = JoinPath(param, "["+name+"]"), fmt.Sprintf("%s/%06d", place, n), list[n]
 			continue
 		}
-		if i == 0 && order != nil {
-			return cmp.Or(cmp.Compare(placeOf(a[0], order), placeOf(b[0], order)), cmp.Compare(a[0], b[0]))
+		order, sent := doc.order[name]
+		if i > 0 {
+			order = 0
+		} else if !sent {
+			order = maxFields
 		}
-		// Indexes are shorter when they are lower.
-		x, errX := strconv.Atoi(a[i])
-		y, errY := strconv.Atoi(b[i])
-		if errX == nil && errY == nil {
-			return cmp.Compare(x, y)
-		}
-		return cmp.Compare(a[i], b[i])
+		param, place, v = JoinPath(param, name), fmt.Sprintf("%s/%04d%s", place, order, name), object(v)[name]
 	}
-	return cmp.Compare(len(a), len(b))
+	return param, place
 }
 
-func placeOf(name string, order map[string]int) int {
-	if n, ok := order[name]; ok {
-		return n
+// leaves returns the errors that have no causes. Of alternatives it returns those of
+// the one that has the type of the value, or else one error with all their types.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
 	}
-	return len(order) + 1
-}
-
-// pathOf formats a path as to[1].email.
-func pathOf(path []string, root any) string {
-	out := ""
-	for _, name := range path {
-		switch v := root.(type) {
-		case []any:
-			out = JoinPath(out, "["+name+"]")
-			if i, err := strconv.Atoi(name); err == nil && i < len(v) {
-				root = v[i]
+	var all []*jsonschema.ValidationError
+	var types kind.Type
+	for _, cause := range e.Causes {
+		below := leaves(cause)
+		switch e.ErrorKind.(type) {
+		case *kind.OneOf, *kind.AnyOf:
+			t, ok := below[0].ErrorKind.(*kind.Type)
+			if !ok || len(below[0].InstanceLocation) > len(e.InstanceLocation) {
+				return below
 			}
-		case map[string]any:
-			out, root = JoinPath(out, name), v[name]
+			types.Got, types.Want = t.Got, append(types.Want, t.Want...)
+			all = []*jsonschema.ValidationError{{InstanceLocation: e.InstanceLocation, ErrorKind: &types}}
 		default:
-			out = JoinPath(out, name)
+			all = append(all, below...)
 		}
 	}
-	return out
+	return all
 }
 
 // JoinPath adds a name, or an index such as [3], to a path.
@@ -125,178 +99,137 @@ func JoinPath(prefix, name string) string {
 	return prefix + "." + name
 }
 
-// collect returns the faults below an error.
-func (c *Contract) collect(e *jsonschema.ValidationError, doc document) []found {
-	switch e.ErrorKind.(type) {
-	case *kind.OneOf, *kind.AnyOf:
-		return c.closest(e, doc)
-	}
-	if len(e.Causes) == 0 {
-		return c.describe(e, doc)
-	}
-	var all []found
-	for _, cause := range e.Causes {
-		all = append(all, c.collect(cause, doc)...)
-	}
-	return all
-}
-
-// closest returns the faults of the alternative that has the type of the value.
-// If there is none, the fault lists the allowed types.
-func (c *Contract) closest(e *jsonschema.ValidationError, doc document) []found {
-	var want []string
-	actual := ""
-	for _, cause := range e.Causes {
-		if t := typeFault(cause, len(e.InstanceLocation)); t != nil {
-			actual, want = t.Got, append(want, t.Want...)
-			continue
-		}
-		return c.collect(cause, doc)
-	}
-	if actual == "" {
-		return []found{{path: e.InstanceLocation, say: "is not valid"}}
-	}
-	return []found{{path: e.InstanceLocation, say: typeMessage(actual, want)}}
-}
-
-// typeFault returns the fault of the value at that depth if its type is wrong.
-func typeFault(e *jsonschema.ValidationError, depth int) *kind.Type {
-	if t, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == depth {
-		return t
-	}
-	switch e.ErrorKind.(type) {
-	case *kind.OneOf, *kind.AnyOf:
-		all := &kind.Type{}
-		for _, cause := range e.Causes {
-			t := typeFault(cause, depth)
-			if t == nil {
-				return nil
-			}
-			all.Got, all.Want = t.Got, append(all.Want, t.Want...)
-		}
-		return all
-	}
-	if len(e.Causes) == 1 {
-		return typeFault(e.Causes[0], depth)
-	}
-	return nil
-}
-
-// describe explains one validation error.
-func (c *Contract) describe(e *jsonschema.ValidationError, doc document) []found {
-	say, rank := "is not valid", 5
+// describe explains one validation error. Of a document that is cut, it does not
+// report what is missing below the root.
+func (c *requestSchemas) describe(e *jsonschema.ValidationError, doc document) []placed {
+	isCut := doc.cut && len(e.InstanceLocation) > 0
+	say := ""
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		say, rank = typeMessage(k.Got, k.Want), 0
+		say = typeMessage(k.Got, k.Want)
 	case *kind.Required:
+		if isCut {
+			return nil
+		}
 		return each(e, k.Missing, func(string) string { return "is required" })
 	case *kind.AdditionalProperties:
 		return each(e, k.Properties, c.unknownField(e.SchemaURL))
 	case *kind.Enum:
-		say, rank = got(k.Got)+"must be one of "+listOf(k.Want), 1
-	case *kind.Const:
-		say, rank = fmt.Sprintf("%smust be %v", got(k.Got), k.Want), 1
+		list := fmt.Sprintf(strings.Repeat(", %v", len(k.Want)), k.Want...)
+		say = got(k.Got) + "must be one of " + strings.TrimPrefix(list, ", ")
 	case *kind.MinLength:
-		say, rank = atLeast(k.Want, k.Got, "character"), 2
-	case *kind.MaxLength:
-		say, rank = atMost(k.Want, k.Got, "character"), 2
-	case *kind.MinItems:
-		if doc.lengths[lengthKey(e.InstanceLocation)] > k.Got {
-			return nil // the items were truncated
+		if s := c.compile(e.SchemaURL); k.Got > 0 && s.Pattern != nil && s.Pattern.String() == mailboxPattern {
+			return nil // not an email address says more
 		}
-		say, rank = atLeast(k.Want, k.Got, "item"), 2
+		say = atLeast(k.Want, k.Got, "character")
+	case *kind.MaxLength:
+		say = atMost(k.Want, k.Got, "character", false)
+	case *kind.MinItems:
+		if isCut {
+			return nil
+		}
+		say = atLeast(k.Want, k.Got, "item")
 	case *kind.MaxItems:
-		say, rank = atMost(k.Want, max(k.Got, doc.lengths[lengthKey(e.InstanceLocation)]), "item"), 2
-	case *kind.MinProperties:
-		say, rank = atLeast(k.Want, k.Got, "field"), 2
+		say = atMost(k.Want, k.Got, "item", isCut)
 	case *kind.MaxProperties:
-		say, rank = atMost(k.Want, max(k.Got, doc.lengths[lengthKey(e.InstanceLocation)]), "field"), 2
+		say = atMost(k.Want, k.Got, "field", isCut)
 	case *kind.UniqueItems:
 		say = fmt.Sprintf("contains the same item twice, at %d and %d", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Minimum:
-		say = "must be at least " + decimal(k.Want)
+		say = "must be at least " + k.Want.RatString()
 	case *kind.Maximum:
-		say = "must be at most " + decimal(k.Want)
+		say = "must be at most " + k.Want.RatString()
 	case *kind.Pattern:
-		if say, rank = patternMessage(k.Want), 3; k.Want == mailboxPattern {
-			say = notAnAddress + Quoted(k.Got)
+		say = patternMessage(k.Want)
+		if k.Want == mailboxPattern {
+			say += Quoted(k.Got)
 		}
 	case *kind.Format:
-		say, rank = formatMessage(k), 4
+		say = cmp.Or(formatRules[k.Want], "is not a valid "+k.Want)
+		if k.Want != "byte" {
+			say += Quoted(k.Got)
+		}
+	default:
+		say = "is not valid: " + k.LocalizedString(message.NewPrinter(language.English))
 	}
-	return []found{{e.InstanceLocation, say, rank}}
+	return []placed{{Fault: Fault{Message: say}, path: e.InstanceLocation}}
 }
 
 // each returns a fault for each named field of an object.
-func each(e *jsonschema.ValidationError, names []string, say func(name string) string) []found {
-	var all []found
+func each(e *jsonschema.ValidationError, names []string, say func(name string) string) []placed {
+	var all []placed
 	for _, name := range slices.Sorted(slices.Values(names))[:min(len(names), MaxFaults)] {
-		all = append(all, found{path: append(slices.Clone(e.InstanceLocation), name), say: say(name)})
+		all = append(all, placed{Fault: Fault{Message: say(name)}, path: append(slices.Clone(e.InstanceLocation), name)})
 	}
 	return all
 }
 
 // unknownField returns a function that explains why a schema does not allow a
 // field.
-func (c *Contract) unknownField(schemaURL string) func(name string) string {
-	_, pointer, _ := strings.Cut(schemaURL, "#")
-	schema := object(c.at("#" + pointer))
-	for pattern := range object(schema["patternProperties"]) {
-		return func(string) string { return "is not an allowed name: a name " + patternMessage(pattern) }
+func (c *requestSchemas) unknownField(schemaURL string) func(name string) string {
+	schema := c.compile(schemaURL)
+	for pattern := range schema.PatternProperties {
+		return func(string) string {
+			return "is not an allowed name: a name " + patternMessage(pattern.String())
+		}
 	}
-	known := slices.Sorted(maps.Keys(object(schema["properties"])))
+	known := slices.Sorted(maps.Keys(schema.Properties))
 	return func(name string) string { return "is not a field of this request" + nearname.Hint(name, known) }
 }
 
+// mailboxPattern is that of an address with or without a name. The handler checks
+// the rest of the grammar.
+const mailboxPattern = `^[^\x00-\x1F\x7F\x85]*[^\x00-\x1F\x7F\x85 @]@[^\x00-\x1F\x7F\x85 @<>]+>? *$`
+
+const notAnAddress = "is not an email address"
+
+// patternRules describe the patterns of the contract.
+var patternRules = map[string]string{
+	strictOneLine:  "must not contain line breaks or other control characters",
+	mailboxPattern: notAnAddress,
+	`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`: "may only have the letters a to z, digits, hyphens and underscores, " +
+		"and single dots between them",
+	`^https?://`:       "must start with http:// or https://",
+	`^.+:`:             "must have the form name:value",
+	`^[0-9]+$`:         "may only have digits",
+	`^.{1,40}$`:        "must have 1 to 40 characters",
+	`^[!-9;-~]{1,76}$`: "must have 1 to 76 visible ASCII characters and no colon",
+}
+
 func patternMessage(pattern string) string {
-	if rule, ok := patternRules[pattern]; ok {
-		return rule
-	}
-	return "must match " + pattern
+	return cmp.Or(patternRules[pattern], "must match "+pattern)
 }
 
-func formatMessage(k *kind.Format) string {
-	switch k.Want {
-	case "email":
-		return notAnAddress + Quoted(k.Got)
-	case "byte":
-		return "is not base64 with padding"
-	case "date-time":
-		return "is not a time with a date and an offset, like 2027-01-31T10:00:00Z" + Quoted(k.Got)
-	case "date":
-		return "is not a date, like 2027-01-31" + Quoted(k.Got)
-	}
-	return "is not a valid " + k.Want + Quoted(k.Got)
+var formatRules = map[string]string{
+	"email":     notAnAddress,
+	"byte":      "is not base64 with padding",
+	"date-time": "is not a time with a date and an offset, like 2027-01-31T10:00:00Z",
+	"date":      "is not a date, like 2027-01-31",
 }
 
-// typeNames are the JSON types with their articles.
-var typeNames = map[string]string{
-	"string": "a string", "object": "an object", "array": "an array", "boolean": "a boolean", "null": "null",
-	"number": "a number", "integer": "a whole number",
+// types are the JSON types with their articles.
+var types = [...]struct{ name, say string }{
+	{"string", "a string"}, {"object", "an object"}, {"array", "an array"}, {"number", "a number"},
+	{"integer", "a whole number"}, {"boolean", "a boolean"}, {"null", "null"},
 }
 
 func typeMessage(got string, want []string) string {
-	var names []string
-	for _, w := range want {
-		if name := typeNames[w]; !slices.Contains(names, name) && w != "null" {
-			names = append(names, name)
-		}
-	}
-	if slices.Contains(want, "null") {
-		names = append(names, "null")
-	}
 	if got == "number" && slices.Contains(want, "integer") {
 		return "must be a whole number"
 	}
-	return "must be " + either(names) + ", not " + typeNames[got]
-}
-
-// either joins alternatives with "or".
-func either(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
+	var names []string
+	for _, t := range types {
+		if slices.Contains(want, t.name) {
+			names = append(names, t.say)
+		}
+		if t.name == got {
+			got = t.say
+		}
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	if last := len(names) - 1; last > 0 {
+		names = []string{strings.Join(names[:last], ", "), names[last]}
+	}
+	return "must be " + strings.Join(names, " or ") + ", not " + got
 }
 
 func atLeast(want, got int, unit string) string {
@@ -306,8 +239,13 @@ func atLeast(want, got int, unit string) string {
 	return fmt.Sprintf("must have at least %s, but has %d", count(want, unit), got)
 }
 
-func atMost(want, got int, unit string) string {
-	return fmt.Sprintf("must have at most %s, but has %d", count(want, unit), got)
+// atMost leaves out how many there are if that is not known.
+func atMost(want, got int, unit string, unknown bool) string {
+	say := "must have at most " + count(want, unit)
+	if !unknown {
+		say += ", but has " + strconv.Itoa(got)
+	}
+	return say
 }
 
 func count(n int, unit string) string {
@@ -315,21 +253,6 @@ func count(n int, unit string) string {
 		return "1 " + unit
 	}
 	return strconv.Itoa(n) + " " + unit + "s"
-}
-
-func decimal(r *big.Rat) string {
-	if r.IsInt() {
-		return r.Num().String()
-	}
-	return strings.TrimRight(r.FloatString(6), "0")
-}
-
-func listOf(values []any) string {
-	var names []string
-	for _, v := range values {
-		names = append(names, fmt.Sprint(v))
-	}
-	return strings.Join(names, ", ")
 }
 
 // maxValue limits the length of values in messages.

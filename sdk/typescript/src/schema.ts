@@ -578,7 +578,7 @@ export interface paths {
         head?: never;
         /**
          * Update a webhook endpoint
-         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`: 403 `insufficient_scope`. So is a change by a key without the scope to read the events that the endpoint receives, before or after it. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
+         * @description Changes the given fields only. Changing the URL of an endpoint that a person or a key with the scope `admin` created or has changed needs `admin`. Any change needs the scope to read the events that the endpoint receives, before and after the change. Without these scopes, the status is 403 `insufficient_scope`. The endpoint is disabled when the key that last changed its URL is revoked, unless a key with the scope `admin` has changed the endpoint since.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -4429,7 +4429,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unauthorized",
-                 *         "message": "missing or invalid API key",
+                 *         "message": "this API key is wrong, revoked or expired",
                  *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
@@ -4496,7 +4496,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "address_taken",
-                 *         "message": "this address is or was in use",
+                 *         "message": "support@in.example.com is or was in use: choose another name",
                  *         "param": "name",
                  *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
@@ -4676,7 +4676,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "method_not_allowed",
-                 *         "message": "GET is not allowed here",
+                 *         "message": "this method is not allowed here: use POST",
                  *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
