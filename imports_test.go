@@ -121,7 +121,7 @@ var layers = []layer{
 		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{
-		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi"},
+		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi", "internal/mail/plaintext"},
 		tests: []string{"handlers", "internal/maintenance", "internal/mcp", "internal/netguard", "internal/stream", "internal/web", "smtp/inbound"},
 	},
 	{pkg: "internal/web/chart", imports: nothing},

@@ -51,7 +51,6 @@ type server struct {
 	api      api
 	tools    []*tool
 	also     map[gen.OperationName]*operation // operations that tools call besides their own
-	names    map[string]bool                  // of the contract
 	progress time.Duration
 	log      *slog.Logger
 	// asJSON responds with one document, asStream with server-sent events.
@@ -66,7 +65,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("read the contract: %w", err)
 	}
 	s := &server{
-		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, names: c.names, progress: cmp.Or(cfg.Progress, progressEvery), log: cfg.Log,
+		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, progress: cmp.Or(cfg.Progress, progressEvery), log: cfg.Log,
 	}
 	protocol := sdk.NewServer(&sdk.Implementation{Name: "postroom", Title: "Postroom", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
@@ -232,7 +231,7 @@ func (s *server) handler(t *tool) sdk.ToolHandler {
 			s.log.ErrorContext(ctx, "tool failed", "tool", t.name, "error", err)
 			r = &refusal{code: gen.ErrorCodeInternalError, message: "internal error"}
 		}
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: newFence().refusal(r, s.names)}}}, nil
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: newFence().refusal(r)}}}, nil
 	}
 }
 
