@@ -76,17 +76,12 @@ func (c contract) read(out *operation, item, op schema) error {
 		}
 		out.params = append(out.params, param{name, in, required, s})
 	}
-	body, err := c.resolve(jsonOf(op["requestBody"]), 0)
+	body, err := c.resolve(object(object(object(op["requestBody"])["content"])["application/json"])["schema"], 0)
 	if err != nil {
 		return err
 	}
 	out.body = object(body)
 	return nil
-}
-
-// jsonOf returns the JSON schema of a request body.
-func jsonOf(v any) any {
-	return object(object(object(v)["content"])["application/json"])["schema"]
 }
 
 // resolve returns a copy of v with all references inlined. Keywords beside a

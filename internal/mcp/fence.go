@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
@@ -35,24 +34,13 @@ func (f fence) notice() string {
 
 // wrap encloses s in the tags, without the characters that only programs see.
 func (f fence) wrap(s string) string {
-	shown, cut := shorten(plaintext.Visible(s))
-	s = fmt.Sprintf("<%s nonce=%q>%s</%s nonce=%q>", fenceTag, f.nonce, shown, fenceTag, f.nonce)
-	if cut > 0 {
-		s += fmt.Sprintf(" [%d more bytes are not shown]", cut)
+	s = plaintext.Visible(s)
+	shown := plaintext.Truncate(s, maxMailText)
+	fenced := fmt.Sprintf("<%s nonce=%q>%s</%s nonce=%q>", fenceTag, f.nonce, shown, fenceTag, f.nonce)
+	if cut := len(s) - len(shown); cut > 0 {
+		fenced += fmt.Sprintf(" [%d more bytes are not shown]", cut)
 	}
-	return s
-}
-
-// shorten truncates s and returns how many bytes it left out.
-func shorten(s string) (shown string, cut int) {
-	if len(s) <= maxMailText {
-		return s, 0
-	}
-	n := maxMailText
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n], len(s) - n
+	return fenced
 }
 
 // ownText matches error messages that quote nothing: plain words with the names of

@@ -44,8 +44,6 @@ type Config struct {
 // sets the real limit.
 const maxRequest = 64 << 20
 
-const progressEvery = 5 * time.Second
-
 // server serves all keys; the caller is in the context of the request.
 type server struct {
 	api      api
@@ -65,7 +63,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("read the contract: %w", err)
 	}
 	s := &server{
-		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, progress: cmp.Or(cfg.Progress, progressEvery), log: cfg.Log,
+		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, progress: cmp.Or(cfg.Progress, 5*time.Second), log: cfg.Log,
 	}
 	protocol := sdk.NewServer(&sdk.Implementation{Name: "postroom", Title: "Postroom", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
@@ -118,7 +116,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	stream := call.wantsStream() && slices.ContainsFunc(r.Header.Values("Accept"), acceptsStream)
+	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	stream := call.wantsStream() &&
+		(strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "text/*") || strings.Contains(accept, "*/*"))
 	r = r.Clone(ctx)
 	// Accept any Accept header, although the protocol requires both types.
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -161,11 +161,6 @@ func readCall(r *http.Request) (call, error) {
 // it.
 func (c call) wantsStream() bool {
 	return c.Method == "tools/call" && (c.Params.Name == waitTool || c.Params.Name == codeTool) && len(c.Params.Meta.Token) > 0
-}
-
-func acceptsStream(accept string) bool {
-	accept = strings.ToLower(accept)
-	return strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "text/*") || strings.Contains(accept, "*/*")
 }
 
 // receive limits a key to the tools that it may use. It also recovers from
@@ -250,7 +245,7 @@ func (s *server) run(ctx context.Context, t *tool, req *sdk.CallToolRequest) (ma
 		run = callOperation
 	}
 	response, err := run(ctx, s, t, args, req)
-	return response, named.explain(err)
+	return response, explain(err, named)
 }
 
 func callOperation(ctx context.Context, s *server, t *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {
