@@ -188,11 +188,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 func (s *server) list(ctx context.Context) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}, Cacheable: sdk.Cacheable{CacheScope: "private"}}
 	for _, t := range s.tools {
-		may := httpapi.May
-		if t.codes {
-			may = httpapi.MayReadCodes
-		}
-		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return may(ctx, op) }) {
+		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return httpapi.May(ctx, op, t.codes) }) {
 			continue
 		}
 		if len(t.forScopes) > 0 && !httpapi.Given(ctx, t.forScopes...) {
