@@ -275,7 +275,7 @@ func (d *diagnosis) lists(inbox, from string) {
 	}
 }
 
-// instead adds a finding, which is the verdict if the message has not arrived.
+// instead adds a finding, whose code replaces not_arrived.
 func (d *diagnosis) instead(code, format string, args ...any) {
 	d.found(code, format, args...)
 	if d.verdict == "not_arrived" {

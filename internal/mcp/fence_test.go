@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Text of a message stays as it is, except for characters that readers do not see.
+// Only characters that readers do not see are removed from the text of a message.
 // Only the tag with the nonce of the result ends it.
 func TestWrap(t *testing.T) {
 	t.Parallel()
