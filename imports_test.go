@@ -123,7 +123,7 @@ var layers = []layer{
 		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{
-		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi", "internal/netguard"},
+		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi", "internal/mail/plaintext", "internal/netguard"},
 		tests: []string{"handlers", "internal/maintenance", "internal/mcp", "internal/netguard", "internal/stream", "internal/web", "smtp/inbound"},
 	},
 	{pkg: "internal/web/chart", imports: nothing},

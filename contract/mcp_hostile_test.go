@@ -9,13 +9,8 @@ import (
 	"testing"
 )
 
-// The tags around the text of messages.
-var (
-	tagOpen  = regexp.MustCompile(`<untrusted_email nonce="([0-9a-f]{16})">`)
-	tagClose = regexp.MustCompile(`</untrusted_email nonce="([0-9a-f]{16})">`)
-	// tagLike matches text that a reader may take for such a tag.
-	tagLike = regexp.MustCompile(`(?i)[<＜﹤‹〈⟨]\W*untrusted`)
-)
+// tagOpen matches the tags before the text of messages.
+var tagOpen = regexp.MustCompile(`<untrusted_email nonce="([0-9a-f]{16})">`)
 
 // canary follows every attempt to close the tags.
 const canary = "CANARY-OUT"
@@ -77,8 +72,8 @@ func hostileMail(t *testing.T, w *world) {
 	t.Logf("%d ways to break out, %d nonces", len(breakouts), len(nonces))
 }
 
-// wantFenced fails the test if text of a message is outside the tags or looks
-// like a tag inside them.
+// wantFenced fails the test if text of a message is outside the tags. Only a tag with
+// the nonce of the first ends them.
 func wantFenced(t *testing.T, what, s string, nonces map[string]bool) {
 	t.Helper()
 	outside, rest := "", s
@@ -92,15 +87,12 @@ func wantFenced(t *testing.T, what, s string, nonces map[string]bool) {
 		nonce := rest[open[2]:open[3]]
 		nonces[nonce] = true
 		rest = rest[open[1]:]
-		end := tagClose.FindStringSubmatchIndex(rest)
-		if end == nil || rest[end[2]:end[3]] != nonce {
+		_, after, ended := strings.Cut(rest, `</untrusted_email nonce="`+nonce+`">`)
+		if !ended {
 			t.Errorf("%q: a tag is not ended by its own: %s", what, s)
 			return
 		}
-		if like := tagLike.FindString(rest[:end[0]]); like != "" {
-			t.Errorf("%q: %q is in the content of the message: %s", what, like, s)
-		}
-		rest = rest[end[1]:]
+		rest = after
 	}
 	if strings.Contains(outside, canary) {
 		t.Errorf("%q has broken out: %s", what, outside)

@@ -145,7 +145,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	api := a.Wrap(a.links(s))
 	if cfg.MCP != nil {
-		if a.mcp, err = cfg.MCP(httpapi.LocalTransport(api)); err != nil {
+		if a.mcp, err = cfg.MCP(httpapi.Local{API: api}); err != nil {
 			return nil, err
 		}
 	}

@@ -86,7 +86,7 @@ func TestLocalCallNeedsACaller(t *testing.T) {
 			t.Error("a call without a caller was served")
 		}
 		s.do(t, http.MethodGet, "/v1/usage", "", as("local")).want(t, http.StatusUnauthorized)
-		if httpapi.May(context.Background(), gen.GetUsageOperation) {
+		if httpapi.May(context.Background(), gen.GetUsageOperation, false) {
 			t.Error("May is true without a caller")
 		}
 	})

@@ -28,7 +28,7 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 		return err
 	}
 	response := &mcpResponse{ResponseWriter: w}
-	a.mcp.ServeHTTP(response, r.WithContext(httpapi.AsCaller(ctx)))
+	a.mcp.ServeHTTP(response, r.WithContext(httpapi.AsKey(ctx, httpapi.Caller(ctx))))
 	return response.fault()
 }
 

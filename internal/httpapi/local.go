@@ -86,33 +86,19 @@ func AsPerson(ctx context.Context, p Person) context.Context {
 func IsPerson(k store.Key) bool { return k.Seq < 0 }
 
 // AsKey returns the context of calls within this process whose caller is a key that
-// the caller has verified.
+// the caller has verified, such as the one of an MCP request. Each call checks the
+// scopes again. Only sends count against the limits.
 func AsKey(ctx context.Context, k store.Key) context.Context {
-	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true})
-}
-
-// AsCaller makes calls within this process run with the key of the request of
-// ctx. Each call checks the scopes again. Only sends count again against the
-// limits.
-func AsCaller(ctx context.Context) context.Context {
-	k := Caller(ctx)
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).ip})
 }
 
 // May reports whether the caller of ctx may call the operation, by the scopes and
-// the rules for inbox_ids in the contract. The caller comes from AsPerson or from
-// a request to MCP.
-func May(ctx context.Context, op gen.OperationName) bool {
+// the rules for inbox_ids in the contract. With onlyCodes, the scope codes:read is
+// enough for an operation with view=code.
+func May(ctx context.Context, op gen.OperationName, onlyCodes bool) bool {
 	c, ok := localOf(ctx)
-	roles := slices.DeleteFunc(slices.Clone(gen.GetRolesForBearerAuth(op)), func(r string) bool { return r == CodesRead })
-	return ok && hasAnyScope(c.key.Scopes.V, roles) && reaches(c.key, op)
-}
-
-// MayReadCodes reports whether the caller of ctx may call the operation with
-// view=code. Otherwise it is like May.
-func MayReadCodes(ctx context.Context, op gen.OperationName) bool {
-	c, ok := localOf(ctx)
-	return ok && hasAnyScope(c.key.Scopes.V, gen.GetRolesForBearerAuth(op)) && reaches(c.key, op)
+	scopes := slices.DeleteFunc(slices.Clone(gen.GetRolesForBearerAuth(op)), func(s string) bool { return s == CodesRead && !onlyCodes })
+	return ok && hasAnyScope(c.key.Scopes.V, scopes) && reaches(c.key, op)
 }
 
 // Given reports whether the caller of ctx was given one of these scopes, or all.
@@ -138,14 +124,12 @@ func IsEachCodeOnce(ctx context.Context) bool {
 	return once
 }
 
-// NewLocalClient returns a client whose calls api serves in this process. They pass
-// the same checks as calls from outside, except for the API key: the caller is the
-// one of the context (AsPerson; for MCP the API sets it). The client holds each
-// response in memory as a whole and returns redirects instead of following them, as
-// the contract documents them.
+// NewLocalClient returns a client whose calls api serves in this process. It holds
+// each response in memory as a whole and returns redirects instead of following
+// them, as the contract documents them.
 func NewLocalClient(api http.Handler) (*gen.Client, error) {
 	return gen.NewClient("http://localhost", localSecurity{}, gen.WithClient(&http.Client{
-		Transport:     localTransport{api},
+		Transport:     Local{api},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}))
 }
@@ -159,16 +143,22 @@ func (localSecurity) BearerAuth(context.Context, gen.OperationName) (gen.BearerA
 	return gen.BearerAuth{Token: localToken}, nil
 }
 
-// localTransport is an http.RoundTripper without a network.
-type localTransport struct{ api http.Handler }
-
-// LocalTransport returns the transport of a client like that of NewLocalClient.
-func LocalTransport(api http.Handler) http.RoundTripper { return localTransport{api} }
+// Local is the one way to call the API from within the process: an http.RoundTripper
+// that hands a request to the API and returns its response, without a network. The
+// dashboard and approvals use it through NewLocalClient, MCP with requests of its own.
+//
+// A call passes all that a call from outside passes: the limits and defaults of the
+// contract, scopes, rate limits, idempotency, the log, and the texts of errors. Only
+// the API key is replaced by the caller of the context (AsPerson or AsKey), so that
+// HandleBearerAuth checks the scopes of this caller. The generated handlers cannot be
+// called without it, because they rely on the generated server: parameters have no
+// other validation, and the explanation of a bad request quotes its JSON.
+type Local struct{ API http.Handler }
 
 var errNoLocalCaller = errors.New("a call within the process without a caller in its context")
 
 // RoundTrip implements http.RoundTripper.
-func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t Local) RoundTrip(r *http.Request) (*http.Response, error) {
 	c, ok := localOf(r.Context())
 	if !ok {
 		return nil, errNoLocalCaller
@@ -180,7 +170,7 @@ func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	w := &localResponse{header: http.Header{}}
-	t.api.ServeHTTP(w, r)
+	t.API.ServeHTTP(w, r)
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}

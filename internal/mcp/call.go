@@ -28,9 +28,8 @@ const (
 	inProgressTries = 200
 )
 
-// refusal is an error response of the API. param is the invalid parameter, if
-// any.
-type refusal struct{ code, message, param string }
+// refusal is an error response of the API.
+type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
 
@@ -166,7 +165,7 @@ func (a api) try(ctx context.Context, op *operation, args arguments, key string)
 // refusalOf parses an error response.
 func refusalOf(res *http.Response) error {
 	var e struct {
-		Error struct{ Code, Message, Param string }
+		Error struct{ Code, Message string }
 	}
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error.Code == "" {
 		return fmt.Errorf("response %d: %w", res.StatusCode, err)
@@ -174,5 +173,5 @@ func refusalOf(res *http.Response) error {
 	if after := res.Header.Get("Retry-After"); after != "" {
 		e.Error.Message += " (try again in " + after + " s)"
 	}
-	return &refusal{e.Error.Code, e.Error.Message, e.Error.Param}
+	return &refusal{e.Error.Code, e.Error.Message}
 }

@@ -29,42 +29,12 @@ type param struct {
 }
 
 // contract is the parsed openapi.json.
-type contract struct {
-	doc   schema
-	names map[string]bool // of all fields and parameters, and the values of enumerations
-}
+type contract struct{ doc schema }
 
 func readContract() (contract, error) {
-	c := contract{names: map[string]bool{}}
+	var c contract
 	err := json.Unmarshal(gen.OpenAPI, &c.doc)
-	c.collect(object(c.doc["components"]))
-	c.collect(object(c.doc["paths"]))
 	return c, err
-}
-
-// collect adds the names in a part of the contract.
-func (c contract) collect(v any) {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			c.collect(item)
-		}
-	case schema:
-		if name, ok := v["name"].(string); ok && v["in"] != nil {
-			c.names[name] = true
-		}
-		for name := range object(v["properties"]) {
-			c.names[name] = true
-		}
-		for _, value := range list(v["enum"]) {
-			c.names[text(value)] = true
-		}
-		for key, item := range v {
-			if key != "example" && key != "examples" {
-				c.collect(item)
-			}
-		}
-	}
 }
 
 // maxDepth bounds the nesting of schemas, because recursive schemas cannot be
@@ -106,17 +76,12 @@ func (c contract) read(out *operation, item, op schema) error {
 		}
 		out.params = append(out.params, param{name, in, required, s})
 	}
-	body, err := c.resolve(jsonOf(op["requestBody"]), 0)
+	body, err := c.resolve(object(object(object(op["requestBody"])["content"])["application/json"])["schema"], 0)
 	if err != nil {
 		return err
 	}
 	out.body = object(body)
 	return nil
-}
-
-// jsonOf returns the JSON schema of a request body.
-func jsonOf(v any) any {
-	return object(object(object(v)["content"])["application/json"])["schema"]
 }
 
 // resolve returns a copy of v with all references inlined. Keywords beside a

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,13 +17,13 @@ import (
 // run with the caller's permissions. A report lists what the caller may not read.
 var lookups = []gen.OperationName{
 	gen.GetMessageOperation, gen.GetEmailOperation, gen.GetInboxOperation, gen.ListInboxesOperation, gen.ListInboxMessagesOperation, gen.ListInboxDraftsOperation,
-	gen.ListSuppressionsOperation, gen.ListDomainsOperation, gen.GetUsageOperation, gen.ListEventsOperation,
+	gen.ListDomainsOperation, gen.GetUsageOperation, gen.ListEventsOperation,
 }
 
 func diagnoseTool() *tool {
 	id := func(what string) schema { return schema{"type": "string", "maxLength": 40, "description": what} }
 	return &tool{
-		name: "diagnose_delivery", title: "Diagnose a delivery", hints: reads, mail: true, run: diagnose, show: showDiagnosis,
+		name: "diagnose_delivery", title: "Diagnose a delivery", hints: reads, mail: true, run: diagnose,
 		operation: gen.GetMessageOperation, others: []gen.OperationName{gen.GetEmailOperation},
 		description: "Explains why a message arrived or did not. Give message_id or email_id for one that was sent or received, " +
 			"or inbox_id, and from if known, for an expected message that is missing.",
@@ -182,12 +184,9 @@ func (d *diagnosis) sent(m map[string]any, from string) {
 	if test, _ := m["test_mode"].(bool); test {
 		d.found("test_mode", "It was sent in test mode: nothing was delivered, and the result is simulated.")
 	}
-	if ended > 0 {
-		d.suppressions()
-	}
 	if arrived < all {
 		d.sending()
-		d.domain(from)
+		d.domain(from, "DKIM", "SPF", "RETURN_PATH", "DMARC")
 	}
 }
 
@@ -200,26 +199,137 @@ var ends = map[string]string{
 	"cancelled":  "The message to %s was cancelled before it was sent.",
 }
 
-func showDiagnosis(f fence, a map[string]any) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", text(a["verdict"]), text(a["summary"]))
-	for _, v := range list(a["findings"]) {
-		fmt.Fprintf(&b, "- %s: %s\n", text(object(v)["code"]), text(object(v)["explanation"]))
+// expected reports whether an expected message is in an inbox, and if not, why.
+func (d *diagnosis) expected(inbox, from string) error {
+	in, err := d.get(gen.GetInboxOperation, map[string]string{"inbox_id": inbox})
+	if err != nil {
+		return err
 	}
-	for _, v := range list(a["not_checked"]) {
-		fmt.Fprintf(&b, "- not checked: %s\n", text(v))
+	args := map[string]string{"inbox_id": inbox, "direction": "in", "limit": "5"}
+	if from != "" {
+		args["from"] = from
 	}
-	var said strings.Builder
-	for i, v := range list(a["recipients"]) {
-		r := object(v)
-		fmt.Fprintf(&said, "%d. %s, %s, %v attempt(s)", i+1, text(r["email"]), text(r["status"]), r["attempts"])
-		if last := text(r["last_response"]); last != "" {
-			fmt.Fprintf(&said, ", last response: %s", last)
+	arrived, err := d.get(gen.ListInboxMessagesOperation, args)
+	if err != nil {
+		return err
+	}
+	whose := "Mail"
+	if from != "" {
+		whose = "Mail from that sender"
+	}
+	if came := list(arrived["data"]); len(came) > 0 {
+		d.verdict, d.summary = "arrived", whose+" has arrived in this inbox."
+		for _, v := range came {
+			m := object(v)
+			d.found("received", "Message %s was received at %s.", text(m["id"]), text(m["received_at"]))
 		}
-		said.WriteString("\n")
+	} else {
+		d.verdict, d.summary = "not_arrived", whose+" has not arrived in this inbox."
+		d.found("address", "Senders must use exactly %s, optionally with a +tag before the @.", text(in["address"]))
 	}
-	if said.Len() > 0 {
-		b.WriteString(f.notice() + "\n" + f.wrap(said.String()))
+	d.lists(inbox, from)
+	switch status := text(in["status"]); status {
+	case "expired":
+		d.found("inbox_expired", "The inbox expired at %s and refuses mail (550). Set expires_at to a later time or to null to reactivate it.", text(in["expires_at"]))
+	case "suspended":
+		d.found("inbox_suspended", "The inbox is suspended and refuses mail. The operator suspended it, or its domain was deleted.")
 	}
-	return b.String()
+	if text(in["send_policy"]) == "approval" {
+		d.drafts(inbox)
+	}
+	d.domain("@"+text(in["domain"]), "MX")
+	return nil
+}
+
+// eventPages bounds how many pages of events, 100 each, are read.
+const eventPages = 10
+
+// lists reports which messages of the sender the lists of the account put into quarantine
+// or refused. The events of quarantine are deleted with the message, or when it is
+// released.
+func (d *diagnosis) lists(inbox, from string) {
+	args := map[string]string{"inbox_id": inbox, "events": "message.quarantined,message.blocked", "limit": "100"}
+	held, blocked, last := 0, 0, ""
+	for range eventPages {
+		l := d.look("lists of senders", gen.ListEventsOperation, args)
+		for _, v := range list(l["data"]) {
+			e := object(v)
+			of := object(e["data"])
+			if text(e["type"]) == "message.blocked" && isFrom(text(of["from"]), from) {
+				blocked++
+				last = text(e["created_at"])
+			} else if isFrom(text(object(of["from"])["email"]), from) && text(e["type"]) == "message.quarantined" {
+				held++
+			}
+		}
+		if args["cursor"] = text(l["cursor"]); args["cursor"] == "" {
+			break
+		}
+	}
+	if held > 0 {
+		d.instead("quarantined", "%d message(s) are in quarantine until a person releases them.", held)
+	}
+	if blocked > 0 {
+		d.instead("blocked", "The lists of the account refused %d message(s) in 30 days, the last at %s. Only a user should change the lists.",
+			blocked, last)
+	}
+}
+
+// instead adds a finding, whose code replaces not_arrived.
+func (d *diagnosis) instead(code, format string, args ...any) {
+	d.found(code, format, args...)
+	if d.verdict == "not_arrived" {
+		d.verdict = code
+	}
+}
+
+// isFrom reports whether an address matches a filter: an address, a pattern with *, or ""
+// for all.
+func isFrom(address, filter string) bool {
+	if filter == "" {
+		return true
+	}
+	ok, err := path.Match(strings.ToLower(filter), strings.ToLower(address))
+	return ok && err == nil
+}
+
+// drafts reports whether messages of the inbox wait for approval: the expected
+// sender may not have received one yet.
+func (d *diagnosis) drafts(inbox string) {
+	l := d.look("drafts", gen.ListInboxDraftsOperation, map[string]string{"inbox_id": inbox, "status": "pending", "limit": "100"})
+	if pending := list(l["data"]); len(pending) > 0 {
+		d.instead("waits_for_approval", "%d draft(s) of this inbox need approval and are not sent yet, the newest %s.",
+			len(pending), text(object(pending[0])["id"]))
+	}
+}
+
+// sending reports whether the account may send.
+func (d *diagnosis) sending() {
+	u := d.look("limits", gen.GetUsageOperation, nil)
+	if paused, _ := object(u["sending"])["paused"].(bool); paused {
+		d.found("sending_paused", "Sending is paused for this account since %s. get_usage has the reason.", text(object(u["sending"])["paused_at"]))
+	}
+}
+
+// domain reports what the domain of an address lacks of these records. The operator is
+// responsible for the domain of the installation, which is not among the account's.
+func (d *diagnosis) domain(address string, records ...string) {
+	name := strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
+	l := d.look("domain", gen.ListDomainsOperation, map[string]string{"limit": "100"})
+	domains := slices.DeleteFunc(list(l["data"]), func(v any) bool { return text(object(v)["domain"]) != name })
+	if len(domains) == 0 {
+		return
+	}
+	dom := object(domains[0])
+	if status := text(dom["status"]); status != "verified" {
+		d.found("domain_not_verified", "The domain of the address is %s: Postroom does not send mail from it.", status)
+	}
+	for _, record := range records {
+		if slices.ContainsFunc(list(dom["dns_records"]), func(v any) bool {
+			return text(object(v)["record"]) == record && text(object(v)["status"]) != "verified"
+		}) {
+			d.found("dns_record_missing", "The %s record of the domain was not found in DNS. Without MX no mail arrives; "+
+				"without the others, mail is often marked as spam.", record)
+		}
+	}
 }

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
@@ -20,9 +17,8 @@ const (
 )
 
 // fence encloses message content in tags that distinguish it from the
-// service's own text. Both tags carry a nonce of the call, which the sender
-// cannot know. For readers that do not compare nonces, neutral changes text that
-// looks like a tag.
+// service's own text. Both tags carry a random nonce of the result, which the
+// sender cannot know, so that no text can end them.
 type fence struct{ nonce string }
 
 func newFence() fence {
@@ -38,56 +34,23 @@ func (f fence) notice() string {
 
 // wrap encloses s in the tags, without the characters that only programs see.
 func (f fence) wrap(s string) string {
-	shown, cut := shorten(plaintext.Visible(s))
-	s = fmt.Sprintf("<%s nonce=%q>%s</%s nonce=%q>", fenceTag, f.nonce, neutral(shown), fenceTag, f.nonce)
-	if cut > 0 {
-		s += fmt.Sprintf(" [%d more bytes are not shown]", cut)
+	s = plaintext.Visible(s)
+	shown := plaintext.Truncate(s, maxMailText)
+	fenced := fmt.Sprintf("<%s nonce=%q>%s</%s nonce=%q>", fenceTag, f.nonce, shown, fenceTag, f.nonce)
+	if cut := len(s) - len(shown); cut > 0 {
+		fenced += fmt.Sprintf(" [%d more bytes are not shown]", cut)
 	}
-	return s
+	return fenced
 }
 
-// shorten truncates s and returns how many bytes it left out.
-func shorten(s string) (shown string, cut int) {
-	if len(s) <= maxMailText {
-		return s, 0
-	}
-	n := maxMailText
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n], len(s) - n
-}
-
-// ownWord matches the words that the service's error messages consist of: words of
-// letters, numbers, times and IDs.
-var ownWord = regexp.MustCompile(`^(?:[A-Za-z]{1,24}(?:'[a-z]{1,2})?|[0-9][0-9TZ:.,+%-]*[A-Za-z%]{0,3}|[a-z]{2,5}_(?:…|[0-9a-hjkmnp-tv-z]{12,30}))$`)
-
-// quotesNothing reports whether all words of an error message are the service's own.
-// Names of fields and their values, which names has, may be joined to paths.
-func quotesNothing(message string, names map[string]bool) bool {
-	for word := range strings.FieldsSeq(message) {
-		word = strings.TrimRight(strings.TrimLeft(word, "("), ".,:;!?)")
-		if word != "" && !ownWord.MatchString(word) && !isPath(word, names) {
-			return false
-		}
-	}
-	return !strings.ContainsFunc(message, plaintext.BreaksLine)
-}
-
-// isPath reports whether s consists of names, and indices such as [0].
-func isPath(s string, names map[string]bool) bool {
-	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(".[]=", r) }) {
-		if _, err := strconv.Atoi(part); err != nil && !names[part] {
-			return false
-		}
-	}
-	return true
-}
+// ownText matches error messages that quote nothing: plain words with the names of
+// fields. Quotation marks, addresses, tags and other scripts do not match.
+var ownText = regexp.MustCompile(`^[A-Za-z0-9 .,:;%()\[\]_'…=+/-]*$`)
 
 // refusal formats an API error for the caller. A message that may quote a value is
-// fenced. names are those of the contract.
-func (f fence) refusal(r *refusal, names map[string]bool) string {
-	if quotesNothing(r.message, names) && isPath(r.param, names) {
+// fenced.
+func (f fence) refusal(r *refusal) string {
+	if ownText.MatchString(r.message) {
 		return r.Error()
 	}
 	return r.code + ": " + f.notice() + "\n" + f.wrap(r.message)
@@ -111,7 +74,7 @@ func (f fence) guard(name string, v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, value := range v {
-			out[neutral(plaintext.Visible(k))] = f.guard(k, value)
+			out[plaintext.Visible(k)] = f.guard(k, value)
 		}
 		return out
 	case []any:

@@ -3,10 +3,10 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/ids"
 )
 
@@ -37,7 +37,7 @@ func (s *server) findInbox(ctx context.Context, args arguments) error {
 	inboxes := list(found["data"])
 	switch len(inboxes) {
 	case 0:
-		return notFound("inbox " + quoted(name))
+		return notFound("inbox " + name)
 	case 1:
 		args["inbox_id"], _ = json.Marshal(object(inboxes[0])["id"]) // as above
 		return nil
@@ -51,52 +51,28 @@ var kinds = []struct{ argument, kind string }{
 	{"id", "template"}, {"thread_id", "thread"}, {"inbox_id", "inbox"},
 }
 
-// names describe the objects that the arguments of a call name, or the typing error
-// in the id of one.
-type names struct {
-	all  []string
-	typo string
-}
-
 // named returns the names in the arguments of a call, before they are used.
-func named(args arguments) names {
-	var n names
+func named(args arguments) string {
+	var all []string
 	for _, k := range kinds {
 		var id string
 		if raw, ok := args[k.argument]; ok && json.Unmarshal(raw, &id) == nil && id != "" {
-			n.all = append(n.all, k.kind+" "+quoted(id))
-			if typo := ids.Typo(id); typo != "" {
-				n.typo = k.kind + " " + typo
-			}
+			all = append(all, k.kind+" "+id)
 		}
 	}
-	return n
+	return strings.Join(all, " or ")
 }
 
-// explain adds the names to a refusal because something was not found.
-func (n names) explain(err error) error {
+// explain adds the names to a refusal because something was not found, unless the API
+// says more.
+func explain(err error, names string) error {
 	r, refused := err.(*refusal) //nolint:errorlint // this package's, and never wrapped
-	if !refused || r.code != gen.ErrorCodeNotFound || len(n.all) == 0 {
+	if !refused || r.code != gen.ErrorCodeNotFound || r.message != httpapi.ErrNotFound.Message || names == "" {
 		return err
 	}
-	if n.typo != "" {
-		return &refusal{code: r.code, message: n.typo}
-	}
-	return notFound(strings.Join(n.all, " or "))
+	return notFound(names)
 }
 
 func notFound(what string) error {
 	return &refusal{code: gen.ErrorCodeNotFound, message: what + " not found, or this key has no access to it"}
-}
-
-// maxQuoted limits the names in errors.
-const maxQuoted = 60
-
-// quoted returns a name for an error, which fence.refusal encloses if it is not
-// ordinary.
-func quoted(name string) string {
-	if len(name) > maxQuoted {
-		return fmt.Sprintf("of %d bytes", len(name))
-	}
-	return name
 }

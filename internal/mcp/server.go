@@ -44,14 +44,11 @@ type Config struct {
 // sets the real limit.
 const maxRequest = 64 << 20
 
-const progressEvery = 5 * time.Second
-
 // server serves all keys; the caller is in the context of the request.
 type server struct {
 	api      api
 	tools    []*tool
 	also     map[gen.OperationName]*operation // operations that tools call besides their own
-	names    map[string]bool                  // of the contract
 	progress time.Duration
 	log      *slog.Logger
 	// asJSON responds with one document, asStream with server-sent events.
@@ -66,7 +63,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("read the contract: %w", err)
 	}
 	s := &server{
-		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, names: c.names, progress: cmp.Or(cfg.Progress, progressEvery), log: cfg.Log,
+		api: api{cfg.Local}, also: map[gen.OperationName]*operation{}, progress: cmp.Or(cfg.Progress, 5*time.Second), log: cfg.Log,
 	}
 	protocol := sdk.NewServer(&sdk.Implementation{Name: "postroom", Title: "Postroom", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
@@ -119,7 +116,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	stream := call.wantsStream() && slices.ContainsFunc(r.Header.Values("Accept"), acceptsStream)
+	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	stream := call.wantsStream() &&
+		(strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "text/*") || strings.Contains(accept, "*/*"))
 	r = r.Clone(ctx)
 	// Accept any Accept header, although the protocol requires both types.
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -164,11 +163,6 @@ func (c call) wantsStream() bool {
 	return c.Method == "tools/call" && (c.Params.Name == waitTool || c.Params.Name == codeTool) && len(c.Params.Meta.Token) > 0
 }
 
-func acceptsStream(accept string) bool {
-	accept = strings.ToLower(accept)
-	return strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "text/*") || strings.Contains(accept, "*/*")
-}
-
 // receive limits a key to the tools that it may use. It also recovers from
 // panics, because calls run in goroutines of the SDK.
 func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
@@ -194,11 +188,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 func (s *server) list(ctx context.Context) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}, Cacheable: sdk.Cacheable{CacheScope: "private"}}
 	for _, t := range s.tools {
-		may := httpapi.May
-		if t.codes {
-			may = httpapi.MayReadCodes
-		}
-		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return may(ctx, op) }) {
+		if !slices.ContainsFunc(t.allowedBy(), func(op gen.OperationName) bool { return httpapi.May(ctx, op, t.codes) }) {
 			continue
 		}
 		if len(t.forScopes) > 0 && !httpapi.Given(ctx, t.forScopes...) {
@@ -232,7 +222,7 @@ func (s *server) handler(t *tool) sdk.ToolHandler {
 			s.log.ErrorContext(ctx, "tool failed", "tool", t.name, "error", err)
 			r = &refusal{code: gen.ErrorCodeInternalError, message: "internal error"}
 		}
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: newFence().refusal(r, s.names)}}}, nil
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: newFence().refusal(r)}}}, nil
 	}
 }
 
@@ -251,7 +241,7 @@ func (s *server) run(ctx context.Context, t *tool, req *sdk.CallToolRequest) (ma
 		run = callOperation
 	}
 	response, err := run(ctx, s, t, args, req)
-	return response, named.explain(err)
+	return response, explain(err, named)
 }
 
 func callOperation(ctx context.Context, s *server, t *tool, args arguments, _ *sdk.CallToolRequest) (map[string]any, error) {

@@ -221,7 +221,6 @@ func TestRefusalsQuoteNothingOutsideTheFence(t *testing.T) {
 		{"cc[0]", "cc[0] has not written to this inbox", true},
 		{"to", "to is required", true},
 		{"cc", `\"` + words + `\"@evil.example has not written to this inbox`, false},
-		{"headers." + words, "headers." + words + " must not contain line breaks", false},
 		{"subject", "subject <" + words + "> is too long", false},
 		{"subject", "subject «" + words + "» is too long", false},
 	} {

@@ -48,12 +48,11 @@ func showWait(f fence, a map[string]any) string {
 
 func showOne(f fence, m map[string]any) string { return f.notice() + "\n" + f.message(m) }
 
-func showMessages(f fence, a map[string]any) string {
-	return f.all(a, "message", list(a["data"]), f.message)
-}
-
-func showThreads(f fence, a map[string]any) string {
-	return f.all(a, "thread", list(a["data"]), f.thread)
+// listOf returns what shows a list of messages, threads or drafts.
+func listOf(what string, show func(fence, map[string]any) string) func(fence, map[string]any) string {
+	return func(f fence, a map[string]any) string {
+		return f.all(a, what, list(a["data"]), func(item map[string]any) string { return show(f, item) })
+	}
 }
 
 func showThread(f fence, a map[string]any) string {
@@ -68,8 +67,6 @@ func showSent(f fence, a map[string]any) string {
 	}
 	return "Accepted for delivery.\n" + showOne(f, a)
 }
-
-func showDrafts(f fence, a map[string]any) string { return f.all(a, "draft", list(a["data"]), f.draft) }
 
 func showDraft(f fence, a map[string]any) string { return f.notice() + "\n" + f.draft(a) }
 

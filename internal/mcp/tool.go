@@ -122,15 +122,10 @@ func (t *tool) describe(required []string) *sdk.Tool {
 	if len(required) > 0 {
 		input["required"] = required
 	}
+	encoded, _ := json.Marshal(input) // decoded JSON can always be encoded
 	return &sdk.Tool{
-		Name: t.name, Title: t.title, Description: t.description, InputSchema: marshalled(input), Annotations: &t.hints,
+		Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(encoded), Annotations: &t.hints,
 	}
-}
-
-// marshalled encodes a schema once, for all responses.
-func marshalled(s schema) json.RawMessage {
-	b, _ := json.Marshal(s) // decoded JSON can always be encoded
-	return b
 }
 
 // arguments decodes the arguments of a call and renames them to those of the
@@ -144,7 +139,10 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if _, ok := t.properties[name]; !ok {
-			return nil, invalid("%s is not an argument of %s, which takes %s", shownName(name), t.name,
+			if !argumentName.MatchString(name) {
+				name = "one of the names"
+			}
+			return nil, invalid("%s is not an argument of %s, which takes %s", name, t.name,
 				strings.Join(slices.Sorted(maps.Keys(t.properties)), ", "))
 		}
 	}
@@ -167,15 +165,6 @@ func (t *tool) arguments(raw json.RawMessage, inbox string) (arguments, error) {
 
 // argumentName matches what may be the name of an argument with a typing error.
 var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
-
-// shownName returns the name of an unknown argument for an error message, unless it
-// cannot be one.
-func shownName(name string) string {
-	if argumentName.MatchString(name) {
-		return name
-	}
-	return "one of the names"
-}
 
 // result returns a response as structured data and as text, for clients that read
 // only text.

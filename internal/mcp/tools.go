@@ -64,7 +64,7 @@ func readingTools() []*tool {
 			changed: map[string]schema{"timeout": timeoutArgument},
 		},
 		{
-			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: showMessages,
+			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: listOf("message", fence.message),
 			description: "Finds received and sent messages by words, sender, subject, time or status, newest first. Shows the start of each; get_message returns the whole message.",
 			left:        []string{"include", "to", "until"}, trim: eachMessage("data", trimListed),
 		},
@@ -79,7 +79,7 @@ func readingTools() []*tool {
 			description: "Returns a download link for an attachment, valid for 15 minutes, with its name, type and size.",
 		},
 		{
-			name: "list_threads", title: "List threads", operation: gen.ListThreadsOperation, hints: reads, mail: true, show: showThreads,
+			name: "list_threads", title: "List threads", operation: gen.ListThreadsOperation, hints: reads, mail: true, show: listOf("thread", fence.thread),
 			description: "Lists the threads of an inbox, latest activity first.",
 		},
 		{
@@ -88,7 +88,7 @@ func readingTools() []*tool {
 			trim:        eachMessage("messages", trimMessage),
 		},
 		{
-			name: "list_drafts", title: "List drafts", operation: gen.ListDraftsOperation, hints: reads, mail: true, show: showDrafts, run: listDrafts,
+			name: "list_drafts", title: "List drafts", operation: gen.ListDraftsOperation, hints: reads, mail: true, show: listOf("draft", fence.draft), run: listDrafts,
 			description: `Lists drafts. The status "pending" is the approval queue.`,
 			changed:     map[string]schema{"inbox_id": {"type": "string", "maxLength": 40}},
 		},

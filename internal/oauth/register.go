@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/store"
 )
 
@@ -71,17 +72,14 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// brailleBlank is the Braille pattern without dots.
-const brailleBlank = '\u2800'
-
 // cleanName returns a name without the characters that are invisible or change the
 // direction of a text, on one line, cut to maxName characters.
 func cleanName(name string) string {
 	name = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
+		switch {
+		case unicode.IsSpace(r), r == '\u2800': // the Braille pattern without dots
 			return ' '
-		}
-		if !unicode.IsPrint(r) || r == brailleBlank || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		case !unicode.IsPrint(r), plaintext.IsInvisible(r):
 			return -1
 		}
 		return r

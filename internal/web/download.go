@@ -76,17 +76,24 @@ func (d *Dashboard) showText(p *page) error {
 		v.Problem = "Files of this type have no preview. Download the file to open it."
 		return p.show("file", v)
 	}
-	file, err := d.openFile(p.ctx(), at.link)
+	text, err := d.fileText(p.ctx(), at.link)
 	if err != nil {
 		return err
+	}
+	v.Text, v.Cut = cutSource(strings.ToValidUTF8(text, "\ufffd"))
+	return p.show("file", v)
+}
+
+// fileText returns the beginning of the file of a download link, one byte more than a
+// page shows.
+func (d *Dashboard) fileText(ctx context.Context, link url.URL) (string, error) {
+	file, err := d.openFile(ctx, link)
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = file.Close() }() // it is in memory
 	b, err := io.ReadAll(io.LimitReader(file, mostShown+1))
-	if err != nil {
-		return err
-	}
-	v.Text, v.Cut = cutSource(strings.ToValidUTF8(string(b), "\ufffd"))
-	return p.show("file", v)
+	return string(b), err
 }
 
 // downloadRaw redirects to the raw message.

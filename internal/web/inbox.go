@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -102,7 +101,7 @@ func (f inboxForm) policy() gen.OptSendPolicy {
 // aliases returns the local parts, which commas or spaces separate.
 func (f inboxForm) aliases() []gen.LocalPart {
 	list := []gen.LocalPart{}
-	for _, name := range strings.FieldsFunc(f.Aliases, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+	for _, name := range listOf(f.Aliases) {
 		list = append(list, gen.LocalPart(name))
 	}
 	return list

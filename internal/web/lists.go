@@ -35,14 +35,11 @@ func (d *Dashboard) showLists(p *page) (listsPage, error) {
 	if err != nil {
 		return listsPage{}, err
 	}
-	v := listsPage{Entries: l.Data, paging: p.paging(l.Cursor), Form: entryForm{Direction: "outbound", Action: "block"}}
-	in, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(inboxChoices)})
-	if err != nil {
-		return listsPage{}, err
+	v := listsPage{
+		Entries: l.Data, Addresses: map[string]string{}, paging: p.paging(l.Cursor), Form: entryForm{Direction: "outbound", Action: "block"},
 	}
-	v.Inboxes, v.Addresses = in.Data, map[string]string{}
-	for _, in := range in.Data {
-		v.Addresses[in.ID] = in.Address
+	if v.Inboxes, err = d.inboxChoices(p, v.Addresses); err != nil {
+		return listsPage{}, err
 	}
 	return v, p.addInboxes(v.Addresses, textsOf(l.Data, func(e gen.ListEntry) string { return e.InboxID.Or("") })...)
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"io"
 	"slices"
 	"strings"
 
@@ -184,24 +183,13 @@ func (d *Dashboard) contentOf(p *page, m *gen.Message, tab string) (string, erro
 	case "html":
 		return m.HTML.Or(""), nil
 	case "raw":
-		return d.rawMessage(p, m.ID)
+		raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: m.ID})
+		if err != nil {
+			return "", err
+		}
+		return d.fileText(p.ctx(), raw.Location)
 	}
 	return "", nil
-}
-
-// rawMessage returns the beginning of the raw message.
-func (d *Dashboard) rawMessage(p *page, id string) (string, error) {
-	raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: id})
-	if err != nil {
-		return "", err
-	}
-	file, err := d.openFile(p.ctx(), raw.Location)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }() // it is in memory
-	b, err := io.ReadAll(io.LimitReader(file, mostShown+1))
-	return string(b), err
 }
 
 // previewsOf returns the attached images. The server checks that each is a raster

@@ -24,7 +24,7 @@ var mailFunctions = template.FuncMap{
 	"policy":      policyText,
 	"shorten":     shortened,
 	"files":       files,
-	"days":        days,
+	"days":        func(n int) string { return plural(n, "day", "days") },
 }
 
 // mailbox formats an address with its display name.
@@ -60,22 +60,17 @@ func files(all []gen.Attachment, f *frame) []gen.Attachment {
 	return slices.DeleteFunc(slices.Clone(all), func(at gen.Attachment) bool { return at.Inline && at.ContentID.Or("") != "" })
 }
 
+// fileSize formats a number of bytes.
 func fileSize(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d bytes", n)
 	case n < 1_000_000:
 		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
+	case n < 1_000_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-}
-
-// days formats a number of days.
-func days(n int) string {
-	if n == 1 {
-		return "1 day"
-	}
-	return fmt.Sprintf("%d days", n)
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
 // policyText returns the display name of a send policy.

@@ -81,6 +81,15 @@ func (p *page) leaveSecret(path string, query url.Values, value string) error {
 	return p.goTo((&url.URL{Path: path, RawQuery: query.Encode()}).String())
 }
 
+// showOnce shows the secret that leaveSecret stored for this page.
+func (p *page) showOnce(s secret) (err error) {
+	ok := false
+	if s.Value, ok, err = p.takeSecret(s.Back); err != nil || !ok {
+		return err
+	}
+	return p.show("secret", s)
+}
+
 // takeSecret returns the secret that leaveSecret stored for this page. If there
 // is none, it redirects to back with a notice and ok is false.
 func (p *page) takeSecret(back string) (value string, ok bool, err error) {

@@ -79,12 +79,8 @@ func (d *Dashboard) invite(p *page) error {
 
 // showInvite shows a one-time link that was just created.
 func (d *Dashboard) showInvite(p *page) error {
-	value, ok, err := p.takeSecret(peoplePath)
-	if err != nil || !ok {
-		return err
-	}
-	return p.show("secret", secret{
-		Title: "Link to set the password", What: "Send this link to the person. It is shown once.", Value: value,
+	return p.showOnce(secret{
+		Title: "Link to set the password", What: "Send this link to the person. It is shown once.",
 		Use: "It works once, for 24 hours. Whoever opens it first sets the password.", Back: peoplePath, BackTitle: "Back to people",
 	})
 }

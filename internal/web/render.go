@@ -65,7 +65,6 @@ func (d *Dashboard) functions() template.FuncMap {
 		"meaning":      func(status string) string { return statusMeanings[status] },
 		"label":        label,
 		"icon":         icon,
-		"bytes":        bytesText,
 		"roles":        func() []store.Role { return store.Roles },
 		"undo":         func() float64 { return d.cfg.Undo.Seconds() },
 	}

@@ -26,19 +26,25 @@ type allView struct {
 // chip is a filter that is set, with the URL of the page without it.
 type chip struct{ Label, Without string }
 
-// inboxChoices is how many inboxes the filter lists.
-const inboxChoices = 100
+// inboxChoices returns the newest 100 inboxes, to choose from, and adds their addresses
+// to a map by ID.
+func (d *Dashboard) inboxChoices(p *page, addresses map[string]string) ([]gen.Inbox, error) {
+	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(100)})
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range l.Data {
+		addresses[in.ID] = in.Address
+	}
+	return l.Data, nil
+}
 
 func (d *Dashboard) allMessages(p *page) error {
 	q := p.r.URL.Query()
 	v := allView{Search: search{Q: strings.TrimSpace(q.Get("q")), From: strings.TrimSpace(q.Get("from")), Direction: q.Get("direction")}, Inbox: q.Get("inbox"), Addresses: map[string]string{}}
-	inboxes, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(inboxChoices)})
-	if err != nil {
+	var err error
+	if v.Inboxes, err = d.inboxChoices(p, v.Addresses); err != nil {
 		return err
-	}
-	v.Inboxes = inboxes.Data
-	for _, in := range v.Inboxes {
-		v.Addresses[in.ID] = in.Address
 	}
 	params := gen.ListMessagesParams{
 		Limit: gen.NewOptInt(listed), Cursor: p.cursor(), Q: optional(v.Search.Q), From: optional(v.Search.From), InboxID: optional(v.Inbox),

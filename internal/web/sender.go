@@ -79,16 +79,8 @@ func (s sender) Initial() string {
 // resultText describes an authentication result of RFC 8601.
 func resultText(result string) string {
 	switch result {
-	case "pass":
-		return "pass"
-	case "fail":
-		return "fail"
-	case "softfail":
-		return "softfail"
 	case "none":
 		return "not set up"
-	case "neutral":
-		return "neutral"
 	case "policy":
 		return "valid but too weak"
 	case "temperror":

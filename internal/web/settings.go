@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postroom/postroom/gen"
@@ -162,9 +163,7 @@ func (d *Dashboard) endSessions(p *page) error {
 // checkup is the latest result of the checks of the installation.
 type checkup struct {
 	running sync.Mutex // held while checks run
-
-	mu   sync.Mutex
-	last *doctor.Report
+	last    atomic.Pointer[doctor.Report]
 }
 
 // healthView is the page of the installation's health.
@@ -213,10 +212,7 @@ func (d *Dashboard) showHealth(p *page) error {
 	if v.Store, err = d.store.Inspect(p.ctx()); err != nil {
 		return err
 	}
-	d.checkup.mu.Lock()
-	v.Report = d.checkup.last
-	d.checkup.mu.Unlock()
-	if v.Report != nil {
+	if v.Report = d.checkup.last.Load(); v.Report != nil {
 		for _, s := range []doctor.Status{doctor.Fail, doctor.Warn, doctor.OK, doctor.Skipped} {
 			if n := v.Report.Count(s); n > 0 {
 				v.Counts = append(v.Counts, statusCount{string(s), checkTones[s], n})
@@ -241,20 +237,6 @@ func (d *Dashboard) checkHealth(p *page) error {
 	if err != nil {
 		return err
 	}
-	d.checkup.mu.Lock()
-	d.checkup.last = &report
-	d.checkup.mu.Unlock()
+	d.checkup.last.Store(&report)
 	return p.goTo(to)
-}
-
-// bytesText formats a size.
-func bytesText(n int64) string {
-	const unit = 1 << 10
-	switch {
-	case n < unit*unit:
-		return strconv.FormatInt((n+unit-1)/unit, 10) + " KiB"
-	case n < unit*unit*unit:
-		return strconv.FormatFloat(float64(n)/(unit*unit), 'f', 1, 64) + " MiB"
-	}
-	return strconv.FormatFloat(float64(n)/(unit*unit*unit), 'f', 1, 64) + " GiB"
 }

@@ -140,11 +140,7 @@ func (d *Dashboard) showNewWebhookSecret(p *page) error {
 
 func (p *page) showSigningSecret(title, use string) error {
 	back := webhookPath(p.r.PathValue("id"))
-	value, ok, err := p.takeSecret(back)
-	if err != nil || !ok {
-		return err
-	}
-	return p.show("secret", secret{Title: title, What: "Signing secret", Value: value, Use: use, Back: back, BackTitle: "Back to the webhook"})
+	return p.showOnce(secret{Title: title, What: "Signing secret", Use: use, Back: back, BackTitle: "Back to the webhook"})
 }
 
 // webhookPage is the page of one webhook with its deliveries.

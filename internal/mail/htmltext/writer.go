@@ -81,7 +81,7 @@ func (w *pageWriter) text(s []byte, pre bool) {
 			w.need(spaceGap)
 		case (r == '\u200c' || r == '\u200d') && w.gap == noGap && len(w.buf) > 0:
 			w.buf = utf8.AppendRune(w.buf, r) // joins letters of some scripts
-		case plaintext.IsInvisible(r) && !plaintext.IsTag(r): // Derive removes tags that are of no flag
+		case plaintext.IsInvisible(r):
 		default:
 			w.startWord()
 			w.buf = utf8.AppendRune(w.buf, r)

@@ -165,7 +165,7 @@ func SafeFilename(name string) string {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || plaintext.IsInvisible(r) && !plaintext.IsTag(r) || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || plaintext.IsInvisible(r) || r == '\u2028' || r == '\u2029' {
 			return -1
 		}
 		return r

@@ -59,9 +59,9 @@ func IsInvisible(r rune) bool {
 	switch {
 	case r < 0xad:
 		return false
-	case r == 0xad, r == 0x34f, r == 0x61c, r == 0xfeff, isFiller(r), isPlane14(r):
+	case r == 0xad, r == 0x34f, r == 0x61c, r == 0xfeff, isFiller(r), isSelector(r), isPlane14(r):
 		return true
-	case 0x200b <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f, 0xfe00 <= r && r <= 0xfe0f:
+	case 0x200b <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f:
 		return true
 	}
 	return false
@@ -69,15 +69,12 @@ func IsInvisible(r rune) bool {
 
 // isFiller reports whether r stands for a letter that is missing, and shows nothing.
 func isFiller(r rune) bool {
-	return r == 0x115f || r == 0x1160 || r == 0x180e || r == 0x3164 || r == 0xffa0
+	return r == 0x115f || r == 0x1160 || r == 0x17b4 || r == 0x17b5 || r == 0x180e || r == 0x3164 || r == 0xffa0
 }
 
 // isPlane14 reports whether r is in the block of tags, selectors and characters that
 // Unicode reserves without a visible form.
 func isPlane14(r rune) bool { return 0xe0000 <= r && r <= 0xe0fff }
-
-// IsTag reports whether r is a tag that may be part of the emoji of a flag.
-func IsTag(r rune) bool { return 0xe0020 <= r && r <= 0xe007f }
 
 // IsUnspaced reports whether r belongs to a script without spaces between
 // words, or with several words run together.

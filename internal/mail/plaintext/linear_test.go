@@ -37,7 +37,6 @@ var notReadingMail = map[string]string{
 	"IsDigit":     "reads one character",
 	"IsHex":       "reads one character",
 	"IsInvisible": "reads one character",
-	"IsTag":       "reads one character",
 	"IsUnspaced":  "reads one character",
 	"LowerASCII":  "reads one character",
 	"Unhex":       "reads one character",

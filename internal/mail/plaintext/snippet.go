@@ -19,7 +19,7 @@ func Snippet(text string) string {
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			space = n > 0
 			continue
-		case IsInvisible(r) && !IsTag(r):
+		case IsInvisible(r):
 			continue
 		}
 		if space {
