@@ -221,10 +221,10 @@ func TestListsCannotBeBypassed(t *testing.T) {
 		s.do(t, http.MethodGet, "/v1/messages?status=quarantined", "").wantText(t, held)
 		at := s.smtp(t, nil)
 		_ = deliverAt(at, "From: a@spam.example\nSubject: SecretWord\n\nt\n", in.Address)
-		for from, want := range map[string]string{"A@odd.example": "quarantined: ", "*@spam.example": "blocked: ", "*@*.spam.example": "not_arrived: "} {
+		for from, want := range map[string]string{"A@odd.example": "quarantined", "*@spam.example": "blocked", "*@*.spam.example": "not_arrived"} {
 			call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"diagnose_delivery","arguments":{"inbox_id":"` + in.ID + `","from":"` + from + `"}}}`
 			said := string(s.do(t, http.MethodPost, "/mcp", call, second, broken).want(t, http.StatusOK).body)
-			if !strings.Contains(said, want+"Mail") || strings.Contains(said, "does not filter") || strings.Contains(said, "SecretWord") {
+			if !strings.Contains(said, `"verdict":"`+want+`"`) || strings.Contains(said, "does not filter") || strings.Contains(said, "SecretWord") {
 				t.Errorf("the diagnosis of mail from %q: %s", from, said)
 			}
 		}

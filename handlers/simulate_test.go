@@ -11,14 +11,14 @@ import (
 )
 
 // Characters that only programs see are in no text that the API or MCP returns. The flag
-// of a region consists of such characters, and stays.
+// of a region has such characters, and becomes a black flag.
 func TestInvisibleCharactersAreRemoved(t *testing.T) {
 	t.Parallel()
-	const flag = "\U0001F3F4\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F"
+	const black, england = "\U0001F3F4", "\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F"
 	const hidden = "\U000E0049\U000E0067\U000E006E\U000E006F\U000E0072\U000E0065\U000E0001\U000E0100\U000E01EF\U000E0FFF\u115f\u1160\u3164\uffa0\u180e"
-	const said = "Hi" + hidden + " " + flag + "❤\ufe0f\ufe01\ufe02\U000E0100 there" + hidden
-	const want = "Hi " + flag + "❤\ufe0f there"
-	const inHTML = "Hi " + flag + "❤ there"
+	const said = "Hi" + hidden + " " + black + england + "❤\ufe0f\ufe01\ufe02\U000E0100 there" + hidden
+	const want = "Hi " + black + "❤\ufe0f there"
+	const inHTML = "Hi " + black + "❤ there"
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		simulate := func(parts string) response {
@@ -48,7 +48,7 @@ func TestInvisibleCharactersAreRemoved(t *testing.T) {
 		for _, m := range []response{text, page} {
 			for _, tool := range []string{`"get_message","arguments":{"message_id":"` + m.str(t, "id") + `"}`, `"search_messages","arguments":{}`, `"list_threads","arguments":{"inbox_id":"` + in.ID + `"}`} {
 				got := string(s.do(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`+tool+`}}`, broken).want(t, http.StatusOK).body)
-				if !strings.Contains(got, flag) || strings.ContainsAny(strings.ReplaceAll(got, flag, ""), hidden+"\ufe01\U000E0100") {
+				if !strings.Contains(got, black) || strings.ContainsAny(got, hidden+england+"\ufe01\U000E0100") {
 					t.Errorf("%s: %+q", tool, got)
 				}
 			}
