@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"bytes"
 	"io"
 
 	"github.com/postroom/postroom/smtp"
@@ -25,39 +24,35 @@ type crlf struct {
 
 // Write accepts data in pieces of any size. Its error is that of the spool.
 func (d *crlf) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		text, after, ended := bytes.Cut(rest, []byte("\n"))
-		rest = after
-		if len(text) > 0 {
-			d.cr = text[len(text)-1] == '\r'
+	from := 0 // where the bytes begin that are not stored yet
+	for i, b := range p {
+		var end []byte
+		switch {
+		case b == '\n' && !d.cr:
+			if end = smtp.CRLF; !d.normalize {
+				d.fail(replyBareLineEnd)
+			}
+			d.line = 0
+		case b == '\n':
+			d.line = 0
+		default:
+			if d.line++; d.line > maxTextLine+1 {
+				d.fail(replyTextLine)
+			}
 		}
-		if d.line += len(text); d.line > maxTextLine+1 {
-			d.fail(replyTextLine)
+		d.cr = b == '\r'
+		if b != 0 && end == nil {
+			continue
 		}
-		if bytes.IndexByte(text, 0) >= 0 {
-			text = bytes.ReplaceAll(text, []byte{0}, nil)
-		}
-		err := d.keep(text)
-		if ended && err == nil {
-			err = d.endLine()
-		}
-		if err != nil {
+		if err := d.keep(p[from:i]); err != nil {
 			return 0, err
 		}
-	}
-	return len(p), nil
-}
-
-// endLine stores the LF at the end of a line.
-func (d *crlf) endLine() error {
-	end := smtp.CRLF[1:]
-	if !d.cr {
-		if end = smtp.CRLF; !d.normalize {
-			d.fail(replyBareLineEnd)
+		if err := d.keep(end); err != nil {
+			return 0, err
 		}
+		from = i + 1
 	}
-	d.line, d.cr = 0, false
-	return d.keep(end)
+	return len(p), d.keep(p[from:])
 }
 
 // keep stores p, unless the message is refused in the end.
