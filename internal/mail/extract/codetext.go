@@ -24,9 +24,8 @@ type codeText struct {
 type codeLine struct {
 	start, end int
 	words      []codeWord // known words that describe numbers near them
+	kinds      uint32     // their kinds, as bits
 	scanned    bool
-	sells      bool // a word belongs to a shop
-	opens      bool // a word names something that has a PIN of its own
 	quoted     bool // quoted from an older message
 }
 
@@ -151,6 +150,16 @@ func (t *codeText) split() {
 	}
 }
 
+// endsBetween reports whether a sentence ends between two positions.
+func (t *codeText) endsBetween(from, to int) bool {
+	for i := from; i < to; i++ {
+		if t.stopAt(i, to) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // maxVerbWords is how many words askedFigures reads on each side of one.
 const maxVerbWords = 6
 
@@ -163,7 +172,7 @@ func (t *codeText) askedFigures(words []codeWord) []codeWord {
 			if j < i {
 				from, to = words[j].end, words[i].start
 			}
-			if words[j].kind == useVerb && from <= to && to-from <= maxGap/2 && !t.endsSentence(from, to) {
+			if words[j].kind == useVerb && from <= to && to-from <= maxGap/2 && !t.endsBetween(from, to) {
 				return true
 			}
 		}
@@ -186,6 +195,9 @@ func (t *codeText) askedFigures(words []codeWord) []codeWord {
 	}
 	return kept
 }
+
+// kindsOf returns the kinds of the known words of line i.
+func (t *codeText) kindsOf(i int) uint32 { return t.line(i).kinds &^ (1 << noWord) }
 
 // wordsOf returns the known words of line i.
 func (t *codeText) wordsOf(i int) []codeWord {
@@ -224,26 +236,6 @@ func namesCompany(line string) bool {
 	return false
 }
 
-// maxAddress is the maximum length, in bytes, of a line with an address.
-const maxAddress = 2 * maxContext
-
-// isAddress reports whether a token is in a postal address: after a state of the
-// USA ("CA 94061"), or on a line with a company and several parts.
-func (t *codeText) isAddress(tok *codeToken) bool {
-	l := t.lines[tok.line]
-	if before := t.text[l.start:tok.start]; tok.shape == digitCode && len(tok.value) == 5 && len(before) > 4 && before[len(before)-1] == ' ' {
-		state := strings.TrimRight(before[:len(before)-1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-		if len(before)-1-len(state) == 2 && strings.HasSuffix(state, ", ") {
-			return true
-		}
-	}
-	line := t.text[l.start:l.end]
-	if len(line) > maxAddress || strings.Count(line, ", ")+strings.Count(line, " · ")+strings.Count(line, " | ") < 2 {
-		return false
-	}
-	return strings.Contains(line, "©") || namesCompany(line)
-}
-
 // line returns line i and finds its words on the first call.
 func (t *codeText) line(i int) *codeLine {
 	l := &t.lines[i]
@@ -253,9 +245,13 @@ func (t *codeText) line(i int) *codeLine {
 	l.scanned = true
 	l.words = t.askedFigures(findWords(lowerInPlace(t.text[l.start:l.end]), l.start))
 	for _, w := range l.words {
-		l.sells = l.sells || w.kind == ofShop
-		l.opens = l.opens || w.opens
+		l.kinds |= 1 << w.kind
+		if w.opens {
+			l.kinds |= 1 << elsewhere
+		}
 	}
-	l.sells = l.sells || strings.Contains(t.text[l.start:l.end], "% off")
+	if strings.Contains(t.text[l.start:l.end], "% off") {
+		l.kinds |= 1 << ofShop
+	}
 	return l
 }
