@@ -30,6 +30,7 @@ type Message struct {
 	Accept   map[string][]string // other right spellings of a code
 	Actions  []string            // the action link, in the spellings that are right; none if empty
 	ActionOK []string            // links that are not wrong as the action link
+	CodesOK  []string            // values that are neither right nor wrong as a code
 
 	HeldOut bool // only for the score: the model is never trained on it
 }
@@ -68,7 +69,7 @@ func Folder(dir string) (all []Message, err error) {
 		return nil, err
 	}
 	for _, file := range files {
-		list, err := readFile(file)
+		list, err := ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -97,6 +98,7 @@ type labels struct {
 	Accept   map[string][]string `json:"accept"`
 	Action   string              `json:"action"`
 	ActionOK []string            `json:"action_ok"`
+	CodesOK  []string            `json:"tolerated"`
 	Links    []string            `json:"links"`
 	LinksOK  []string            `json:"links_tolerated"`
 }
@@ -104,7 +106,8 @@ type labels struct {
 // maxRecord is the maximum length of a line in bytes.
 const maxRecord = 64 << 20
 
-func readFile(file string) (list []Message, err error) {
+// ReadFile reads a file of records.
+func ReadFile(file string) (list []Message, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -145,7 +148,7 @@ func parseRecord(line []byte, author string) (m Message, ok bool, err error) {
 	}
 	m = Message{
 		ID: r.ID, Author: cmp.Or(r.Author, author), Lang: r.Lang, Kind: r.Kind, Subject: r.Subject, Text: r.Text, HTML: r.HTML,
-		Codes: l.Codes, Accept: l.Accept, Actions: l.Links, ActionOK: append(l.ActionOK, l.LinksOK...),
+		Codes: l.Codes, Accept: l.Accept, CodesOK: l.CodesOK, Actions: l.Links, ActionOK: append(l.ActionOK, l.LinksOK...),
 	}
 	if l.Action != "" {
 		m.Actions = append(m.Actions, l.Action)
@@ -170,6 +173,11 @@ func parseRecord(line []byte, author string) (m Message, ok bool, err error) {
 // spelling that is right.
 func (m *Message) IsCode(value string) bool {
 	return slices.ContainsFunc(m.Codes, func(code string) bool { return m.Is(code, value) })
+}
+
+// IsTolerated reports whether a value is neither right nor wrong as a code.
+func (m *Message) IsTolerated(value string) bool {
+	return slices.ContainsFunc(m.CodesOK, func(code string) bool { return m.Is(code, value) })
 }
 
 // Is reports whether a value is a certain code of the message.

@@ -17,9 +17,10 @@ type task struct {
 
 // Settings of the training, chosen by cross-validation.
 const (
-	rounds = 40
-	rate   = 0.15   // of the steps
-	decay  = 1.5e-4 // pulls weights to zero at each step
+	rounds = 80
+	rate   = 0.3  // of the steps
+	decay  = 1e-3 // pulls the weights of a candidate's signs to zero at each step
+	soft   = 1    // makes the first steps smaller
 	seed   = 1
 )
 
@@ -43,13 +44,25 @@ func fit(tasks []*task, signs, noneSigns int) *model {
 	for i := range order {
 		order[i] = i
 	}
-	for range rounds {
+	mean := newModel(signs, noneSigns)
+	for round := range rounds {
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for _, i := range order {
 			m.learn(tasks[i])
 		}
+		if round >= rounds/2 {
+			add(mean.weights, m.weights)
+			add(mean.none, m.none)
+		}
 	}
-	return m
+	return mean
+}
+
+// add adds a share of the weights of one round to their mean.
+func add(mean, weights []float64) {
+	for i, w := range weights {
+		mean[i] += w / (rounds - rounds/2)
+	}
 }
 
 // learn takes one step for a task.
@@ -111,7 +124,7 @@ func total(weights []float64, numbers []uint16) (sum float64) {
 func step(weights, squares []float64, numbers []uint16, gradient float64) {
 	for _, n := range numbers {
 		squares[n] += float64(gradient * gradient)
-		weights[n] += float64(rate*gradient) / (1e-2 + math.Sqrt(squares[n]))
+		weights[n] += float64(rate*gradient) / (soft + math.Sqrt(squares[n]))
 		weights[n] -= float64(decay * weights[n])
 	}
 }

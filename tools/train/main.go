@@ -85,7 +85,7 @@ func newSet(messages []labelled.Message) *set {
 // tasksOf returns the choices of the code and of the action link of a message.
 func tasksOf(m *labelled.Message) (codes, links *task) {
 	c := extract.Read(m.Subject, m.Text, m.HTML, m.OTP != "")
-	codes = newTask(c.Codes, c.NoCode, func(v string) bool { return m.IsCode(v) }, func(string) bool { return false })
+	codes = newTask(c.Codes, c.NoCode, m.IsCode, m.IsTolerated)
 	links = newTask(c.Links, c.NoLink, func(v string) bool { return slices.Contains(m.Actions, v) },
 		func(v string) bool { return slices.Contains(m.ActionOK, v) })
 	return codes, links

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail/htmltext"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/mail/reply"
 )
@@ -26,6 +27,7 @@ type codeMessage struct {
 	forms           [2][maxForm]int
 	values          map[string]*codeValue
 	places          []*codePlace
+	emphasized      map[string]htmltext.Emphasis // short texts that are set off, without spaces and dashes
 }
 
 // maxForm is more than the length of any candidate with rivals of its form.
@@ -33,7 +35,7 @@ const maxForm = 16
 
 // codeValue is a candidate with what its places have in common.
 type codeValue struct {
-	value         string
+	value, key    string
 	order         int
 	places        int
 	nouns, things int // places that call it a code, or something else
@@ -41,19 +43,26 @@ type codeValue struct {
 }
 
 // readCodes finds the candidates for codes of a message.
-func readCodes(subject, text, visible, preview string, budget *cpubudget.Budget) *codeMessage {
-	m := &codeMessage{html: visible != "" || preview != "", values: map[string]*codeValue{}}
+func readCodes(subject, text string, page *htmltext.Page, budget *cpubudget.Budget) *codeMessage {
+	m := &codeMessage{html: page != nil, values: map[string]*codeValue{}}
 	m.answer = reply.IsAnswer(subject)
 	m.forward = !m.answer && reply.HasReplyMark(subject)
 	head := newCodeText(subject)
 	for i := range head.lines {
 		m.subject |= head.kindsOf(i)
 	}
-	m.read(head, inSubject, maxPlaces)
+	m.read(head, inSubject)
 	m.readBody(text, inText, budget)
-	m.readBody(visible, inHTML, budget)
-	if len(m.values) == 0 && plaintext.HasDigit(preview) {
-		m.readBody(preview, inPreview, budget)
+	if page != nil {
+		m.readBody(string(page.Text), inHTML, budget)
+		if preview := strings.ToValidUTF8(string(page.Preview), ""); len(m.values) == 0 && plaintext.HasDigit(preview) {
+			m.readBody(preview, inPreview, budget)
+		}
+		m.emphasized = make(map[string]htmltext.Emphasis, len(page.Emphasized))
+		for _, e := range page.Emphasized {
+			key := codeKey(joinDigits(foldCodes(e.Text)))
+			m.emphasized[key] = max(m.emphasized[key], e.Emphasis)
+		}
 	}
 	for _, v := range m.values {
 		n, digits := min(len(v.value), maxForm-1), isNumber(v.value)
@@ -74,26 +83,25 @@ func (m *codeMessage) readBody(body string, where textPart, budget *cpubudget.Bu
 	if body == "" {
 		return
 	}
-	quotedAt := 0
 	switch {
 	case m.answer:
 		body = reply.Text(body, budget)
 	case m.forward && strings.Contains(body, "\n>"):
 		body = unquoted(body)
-	case !m.forward && hasCandidates(body):
-		if own := reply.Text(body, budget); len(own) < len(strings.TrimSpace(body)) {
-			quotedAt = countLines(own)
-		}
 	}
 	t := newCodeText(body)
 	t.budget = budget
-	if quotedAt == 0 {
-		quotedAt = len(t.lines)
-	}
 	m.lines = max(m.lines, len(t.lines))
 	m.currency = m.currency || hasCurrency(t.text)
 	m.percent = m.percent || strings.Contains(t.text, "%")
-	m.read(t, where, quotedAt)
+	first := len(m.places)
+	m.read(t, where)
+	if places := m.places[first:]; len(places) > 1 && !m.answer && !m.forward {
+		own := countLines(reply.Text(body, budget))
+		for _, p := range places {
+			p.quoted = p.tok.line >= own
+		}
+	}
 }
 
 // countLines returns the number of lines with text.
@@ -104,12 +112,8 @@ func countLines(text string) (n int) {
 	return n
 }
 
-// hasCandidates reports whether a text may have candidates.
-func hasCandidates(body string) bool { return plaintext.HasDigit(body) || !plaintext.IsASCII(body) }
-
-// read adds the candidates of a text. Lines from quotedAt on are quoted from
-// another message.
-func (m *codeMessage) read(t *codeText, where textPart, quotedAt int) {
+// read adds the candidates of a text.
+func (m *codeMessage) read(t *codeText, where textPart) {
 	tokens := t.findTokens()
 	rank, first := 0, len(m.places)
 	for i := range tokens {
@@ -122,10 +126,10 @@ func (m *codeMessage) read(t *codeText, where textPart, quotedAt int) {
 			break
 		}
 		p := newPlace(m, t, tokens, i, where)
-		key := strings.ToUpper(strings.ReplaceAll(tok.value, "-", ""))
+		key := codeKey(tok.value)
 		v := m.values[key]
 		if v == nil {
-			v = &codeValue{value: tok.value, order: len(m.values)}
+			v = &codeValue{value: tok.value, key: key, order: len(m.values)}
 			m.values[key] = v
 			rank++
 		}
@@ -134,10 +138,20 @@ func (m *codeMessage) read(t *codeText, where textPart, quotedAt int) {
 		v.body = v.body || where != inSubject
 		v.nouns += truth(p.hasNoun())
 		v.things += truth(p.hasThing())
-		p.value, p.rank, p.quotedAt = v, rank-1, quotedAt
+		p.value, p.rank = v, rank-1
 		p.place = t.position(tok)
 		m.places = append(m.places, p)
 	}
+}
+
+// codeKey returns what all spellings of a code have in common.
+func codeKey(value string) string {
+	return strings.ToUpper(strings.Map(func(r rune) rune {
+		if r == ' ' || r == '-' {
+			return -1
+		}
+		return r
+	}, value))
 }
 
 // unquoted returns a text without the marks of quoted lines.

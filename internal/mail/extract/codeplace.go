@@ -22,10 +22,9 @@ type codePlace struct {
 	i      int
 	where  textPart
 	value  *codeValue
-	rank   int // among the candidates of its part
-	place  int // where on its line it stands: standsAlone, ...
-
-	quotedAt int // the line where a quotation begins
+	rank   int  // among the candidates of its part
+	place  int  // where on its line it stands: standsAlone, ...
+	quoted bool // in a quotation below the sender's own text
 
 	before, after [kinds]distance // to the nearest word of each kind
 	nearest       [2]wordKind     // the two nearest words before it
@@ -50,13 +49,13 @@ var textParts = []string{"subject", "text", "html", "preview"}
 type distance uint8
 
 const (
-	_         distance = iota
-	isNext             // at most 3 characters between
-	isClose            // at most 12
-	isNear             // at most 40
-	isFar              // in the same sentence
-	isBeyond           // in another sentence of the line
-	isTaken            // with a candidate between
+	_        distance = iota
+	isNext            // at most 3 characters between
+	isClose           // at most 12
+	isNear            // at most 40
+	isFar             // in the same sentence
+	isBeyond          // in another sentence of the line
+	isTaken           // with a candidate between
 )
 
 var distanceNames = []string{"next", "close", "near", "far", "beyond", "taken"}

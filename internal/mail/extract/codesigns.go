@@ -15,6 +15,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "position", doc: "where on its line it stands", values: positionNames, of: func(p *codePlace) int { return p.place }},
 	{name: "link", doc: "what connects it with the words before it", values: linkNames, of: func(p *codePlace) int { return p.link }},
 	{name: "part", doc: "the part of the message", values: textParts, of: func(p *codePlace) int { return int(p.where) }},
+	{name: "emphasis", doc: "how the page sets it off", values: []string{"bold", "large"}, of: (*codePlace).emphasis},
 	{name: "previous", doc: "the character before it", values: charNames, of: (*codePlace).previous},
 	{name: "next", doc: "the character after it", values: charNames, of: (*codePlace).next},
 	flag("year", "it may be a year", func(p *codePlace) bool { return isYear(p.tok.value) }),
@@ -75,7 +76,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "footer", doc: "below a signature or a copyright notice", values: []string{"alone", "within a line"}, of: func(p *codePlace) int {
 		return truth(p.tok.line >= p.t.footer()) * (2 - truth(p.isAlone()))
 	}},
-	flag("quoted", "in the quoted part of a message", func(p *codePlace) bool { return p.tok.line >= p.quotedAt }),
+	flag("quoted", "in the quoted part of a message", func(p *codePlace) bool { return p.quoted }),
 	flag("other numbers", "its line has another number", (*codePlace).besideNumber),
 	flag("amount near", "its line has a currency sign", func(p *codePlace) bool { return hasCurrency(p.t.text[p.from:p.to]) }),
 }, wordSigns("before", "the nearest word before it: ", func(p *codePlace) *[kinds]distance { return &p.before })...),
@@ -86,7 +87,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 		{"before verb", "link"}, {"before code", "shape"}, {"before verb", "shape"}, {"before code", "position"}, {"year", "link"}, {"year", "position"},
 		{"is after", "begins sentence"}, {"after code", "begins sentence"}, {"after code", "is after"}, {"begins sentence", "shape"}, {"colon above", "position"},
 		{"before code", "before thing"}, {"before code", "before qualifier"}, {"before verb", "before code"}, {"before weak", "before qualifier"}, {"after verb", "begins sentence"},
-		{"rivals", "position"}, {"named", "link"}, {"before shop", "before code"}, {"part", "shape"}, {"others", "position"},
+		{"rivals", "position"}, {"named", "link"}, {"before shop", "before code"}, {"part", "shape"}, {"others", "position"}, {"emphasis", "position"}, {"emphasis", "shape"},
 	})
 
 // wordSigns returns a sign for each kind of words: its distance.
@@ -160,6 +161,14 @@ func bucket(n int) int {
 func (p *codePlace) length() int {
 	n := len(p.tok.value) - strings.Count(p.tok.value, "-")
 	return min(max(n-2, 1), len(lengthNames))
+}
+
+// emphasis returns how the page sets off a token, at any of its places.
+func (p *codePlace) emphasis() int {
+	if len(p.m.emphasized) == 0 {
+		return 0
+	}
+	return int(p.m.emphasized[p.value.key])
 }
 
 func (p *codePlace) previous() int {
@@ -444,6 +453,9 @@ func isTicket(token string) bool {
 }
 
 // hasCurrency reports whether a text has a currency sign.
-func hasCurrency(text string) bool { return strings.ContainsAny(text, currencies) }
-
-const currencies = "$€£¥₹₽₩₺₫฿₴₪₦"
+func hasCurrency(text string) bool {
+	if plaintext.IsASCII(text) {
+		return strings.IndexByte(text, '$') >= 0
+	}
+	return strings.ContainsAny(text, "$€£¥₹₽₩₺₫฿₴₪₦")
+}

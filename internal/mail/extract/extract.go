@@ -7,7 +7,6 @@ package extract
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/htmltext"
@@ -24,7 +23,7 @@ const (
 const (
 	listLead = 0       // a code of Codes, over "no code here"
 	listLag  = 2 * one // a code of Codes may lag behind the best one by this much
-	otpLead  = one     // the OTP, over "no code here"
+	otpLead  = one / 2    // the OTP, over "no code here"
 	linkLead = 0       // the action link, over "no action link here"
 )
 
@@ -59,13 +58,11 @@ type message struct {
 
 func readMessage(subject, text, html string, lim mail.Limits) (in message) {
 	subject = plaintext.Truncate(subject, maxSubject)
-	visible, preview := "", ""
 	if html != "" {
 		in.page = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
-		visible, preview = string(in.page.Text), strings.ToValidUTF8(string(in.page.Preview), "")
 	}
 	text = joinLinks(text, in.page, lim.Budget)
-	in.codes = readCodes(subject, text, visible, preview, lim.Budget)
+	in.codes = readCodes(subject, text, in.page, lim.Budget)
 	in.links = readLinks(subject, text, in.page, lim)
 	in.links.codes = in.codes.subject
 	return in
@@ -79,7 +76,9 @@ type scored struct {
 }
 
 // byScore orders candidates, best first.
-func byScore(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.order, b.order)) }
+func byScore(a, b scored) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.order, b.order))
+}
 
 // addCodes adds the codes of a message, best first.
 func (m *Model) addCodes(found *mail.Extraction, in *codeMessage) {

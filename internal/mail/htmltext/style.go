@@ -58,8 +58,8 @@ const (
 )
 
 // readStyle reports whether a style attribute hides an element, as newsletters
-// do with their preview line, and which font size it sets.
-func readStyle(style []byte) (hidden bool, size fontSize) {
+// do with their preview line, which font size it sets, and how it sets off its text.
+func readStyle(style []byte) (hidden bool, size fontSize, emphasis Emphasis) {
 	var clipped, flat bool
 	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
 		prop, val, ok := bytes.Cut(decl, []byte(":"))
@@ -67,7 +67,9 @@ func readStyle(style []byte) (hidden bool, size fontSize) {
 			continue
 		}
 		val = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(val), []byte("!important")))
-		switch string(bytes.TrimSpace(prop)) {
+		prop = bytes.TrimSpace(prop)
+		emphasis = max(emphasis, emphasisOfStyle(string(prop), val))
+		switch string(prop) {
 		case "display":
 			hidden = hidden || string(val) == "none"
 		case "visibility":
@@ -84,7 +86,7 @@ func readStyle(style []byte) (hidden bool, size fontSize) {
 			flat = flat || isZeroLength(val)
 		}
 	}
-	return hidden || clipped && flat, size
+	return hidden || clipped && flat, size, emphasis
 }
 
 // isButtonStyle reports whether a style attribute gives a link a background.
