@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// languages reads the messages of testdata/languages; its README.md has the
-// format.
-func languages(dir string) (all []Message, err error) {
+// entries reads the records of testdata/languages; its README.md has the format.
+func entries(dir string) (all []entry, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil {
 		return nil, err
@@ -28,19 +27,27 @@ func languages(dir string) (all []Message, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s, record %d: %w", name, i+1, err)
 			}
-			m := r.message()
-			m.ID = fmt.Sprintf("%s/%s/%d", name, r.name, i+1)
-			m.Lang, _, _ = strings.Cut(strings.TrimSuffix(name, ".txt"), "-")
-			sum := sha256.Sum256([]byte(m.ID))
-			m.HeldOut = sum[0]%3 == 0 && !strings.HasPrefix(name, "late-")
-			all = append(all, m)
+			r.id = fmt.Sprintf("%s/%s/%d", name, r.name, i+1)
+			sum := sha256.Sum256([]byte(r.id))
+			r.heldOut = sum[0]%3 == 0 && !strings.HasPrefix(name, "late-")
+			all = append(all, r)
 		}
 	}
 	return all, nil
 }
 
+func languages(dir string) (all []Message, err error) {
+	list, err := entries(dir)
+	for i := range list {
+		all = append(all, list[i].message())
+	}
+	return all, err
+}
+
 // entry is one record of testdata/languages.
 type entry struct {
+	id                          string
+	heldOut                     bool
 	name, layout, subject, body string
 	code, also, link            string
 }
@@ -83,7 +90,9 @@ func parseLanguage(record string) (r entry, err error) {
 
 // message returns the record as a message, with its text or its HTML.
 func (r *entry) message() Message {
-	m := Message{Author: "project", Subject: r.subject, OTP: r.code}
+	m := Message{ID: r.id, Author: "project", Subject: r.subject, OTP: r.code, HeldOut: r.heldOut}
+	file, _, _ := strings.Cut(r.id, ".")
+	m.Lang, _, _ = strings.Cut(file, "-")
 	m.Text, m.HTML = r.build()
 	if r.code != "" {
 		m.Codes = []string{r.code}
@@ -98,39 +107,23 @@ func (r *entry) message() Message {
 }
 
 // Reshape returns the messages of testdata/languages that have a code and are
-// not held out, with another code in its place.
-func Reshape(root, code string) (all []Message, err error) {
-	files, err := filepath.Glob(filepath.Join(root, "internal/mail/extract/testdata/languages/*.txt"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
+// not held out, with another code in its place: shape(i) for message i.
+func Reshape(root string, shape func(i int) string) (all []Message, err error) {
+	list, err := entries(filepath.Join(root, "internal", "mail", "extract", "testdata", "languages"))
+	for i := range list {
+		r := list[i]
+		if r.heldOut || r.code == "" || !strings.Contains(r.body, r.code) || r.layout == "images" || r.layout == "digits" {
+			continue
 		}
-		name := filepath.Base(file)
-		for i, record := range strings.Split("\n"+string(text), "\n== ")[1:] {
-			r, err := parseLanguage(record)
-			if err != nil {
-				return nil, err
-			}
-			sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", name, r.name, i+1))
-			held := sum[0]%3 == 0 && !strings.HasPrefix(name, "late-")
-			if held || r.code == "" || !strings.Contains(r.body, r.code) || r.layout == "images" || r.layout == "digits" {
-				continue
-			}
-			r.subject, r.body = strings.ReplaceAll(r.subject, r.code, code), strings.ReplaceAll(r.body, r.code, code)
-			r.code, r.also = code, ""
-			if _, digits, ok := strings.Cut(code, "-"); ok {
-				r.also = digits // of "AC-44170"
-			}
-			m := r.message()
-			m.ID = name + "/" + r.name
-			all = append(all, m)
+		code := shape(i)
+		r.subject, r.body = strings.ReplaceAll(r.subject, r.code, code), strings.ReplaceAll(r.body, r.code, code)
+		r.code, r.also = code, ""
+		if _, digits, ok := strings.Cut(code, "-"); ok {
+			r.also = digits // of "AC-44170"
 		}
+		all = append(all, r.message())
 	}
-	return all, nil
+	return all, err
 }
 
 var anchor = regexp.MustCompile(`\[?\[([^\]]*)\]\((https?://[^)]*)\)\]?`)

@@ -1,10 +1,6 @@
 package extract
 
-import (
-	"slices"
-
-	"github.com/postroom/postroom/internal/mail"
-)
+import "github.com/postroom/postroom/internal/mail"
 
 // Candidate is a place of what may be a code or the action link.
 type Candidate struct {
@@ -53,5 +49,5 @@ func (m *Model) Weights(kind string) []float64 {
 	for _, w := range *list {
 		weights = append(weights, float64(w)/one)
 	}
-	return slices.Clip(weights)
+	return weights
 }

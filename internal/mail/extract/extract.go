@@ -23,7 +23,7 @@ const (
 const (
 	listLead = 0       // a code of Codes, over "no code here"
 	listLag  = 2 * one // a code of Codes may lag behind the best one by this much
-	otpLead  = one / 2    // the OTP, over "no code here"
+	otpLead  = one / 2 // the OTP, over "no code here"
 	linkLead = 0       // the action link, over "no action link here"
 )
 

@@ -29,7 +29,9 @@ const (
 //go:embed weights.txt
 var weightsFile string
 
-// trained returns the model of weights.txt, which a test reads, too.
+// Trained returns the model of weights.txt.
+func Trained() *Model { return trained() }
+
 var trained = sync.OnceValue(func() *Model {
 	m, err := ParseModel(weightsFile)
 	if err != nil {
