@@ -27,7 +27,6 @@ type codeMessage struct {
 	forms           [2][maxForm]int
 	values          map[string]*codeValue
 	places          []*codePlace
-	emphasized      map[string]htmltext.Emphasis // short texts that are set off, without spaces and dashes
 }
 
 // maxForm is more than the length of any candidate with rivals of its form.
@@ -35,7 +34,7 @@ const maxForm = 16
 
 // codeValue is a candidate with what its places have in common.
 type codeValue struct {
-	value, key    string
+	value         string
 	order         int
 	places        int
 	nouns, things int // places that call it a code, or something else
@@ -57,11 +56,6 @@ func readCodes(subject, text string, page *htmltext.Page, budget *cpubudget.Budg
 		m.readBody(string(page.Text), inHTML, budget)
 		if preview := strings.ToValidUTF8(string(page.Preview), ""); len(m.values) == 0 && plaintext.HasDigit(preview) {
 			m.readBody(preview, inPreview, budget)
-		}
-		m.emphasized = make(map[string]htmltext.Emphasis, len(page.Emphasized))
-		for _, e := range page.Emphasized {
-			key := codeKey(joinDigits(foldCodes(e.Text)))
-			m.emphasized[key] = max(m.emphasized[key], e.Emphasis)
 		}
 	}
 	for _, v := range m.values {
@@ -126,10 +120,10 @@ func (m *codeMessage) read(t *codeText, where textPart) {
 			break
 		}
 		p := newPlace(m, t, tokens, i, where)
-		key := codeKey(tok.value)
+		key := strings.ToUpper(strings.ReplaceAll(tok.value, "-", ""))
 		v := m.values[key]
 		if v == nil {
-			v = &codeValue{value: tok.value, key: key, order: len(m.values)}
+			v = &codeValue{value: tok.value, order: len(m.values)}
 			m.values[key] = v
 			rank++
 		}
@@ -142,16 +136,6 @@ func (m *codeMessage) read(t *codeText, where textPart) {
 		p.place = t.position(tok)
 		m.places = append(m.places, p)
 	}
-}
-
-// codeKey returns what all spellings of a code have in common.
-func codeKey(value string) string {
-	return strings.ToUpper(strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' {
-			return -1
-		}
-		return r
-	}, value))
 }
 
 // unquoted returns a text without the marks of quoted lines.

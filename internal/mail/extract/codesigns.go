@@ -15,7 +15,6 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "position", doc: "where on its line it stands", values: positionNames, of: func(p *codePlace) int { return p.place }},
 	{name: "link", doc: "what connects it with the words before it", values: linkNames, of: func(p *codePlace) int { return p.link }},
 	{name: "part", doc: "the part of the message", values: textParts, of: func(p *codePlace) int { return int(p.where) }},
-	{name: "emphasis", doc: "how the page sets it off", values: []string{"bold", "large"}, of: (*codePlace).emphasis},
 	{name: "previous", doc: "the character before it", values: charNames, of: (*codePlace).previous},
 	{name: "next", doc: "the character after it", values: charNames, of: (*codePlace).next},
 	flag("year", "it may be a year", func(p *codePlace) bool { return isYear(p.tok.value) }),
@@ -28,14 +27,8 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	flag("mixed order", "a letter follows a digit", func(p *codePlace) bool { return isInterleaved(p.tok.value) }),
 	flag("is after", "a word such as is follows it", func(p *codePlace) bool { return isCopula(p.followedBy()) }),
 	flag("begins sentence", "no word precedes it in its sentence", (*codePlace).beginsSentence),
-	flag("comparison", "a word such as than precedes it", func(p *codePlace) bool { return wordSets().comparer[p.precededBy()] }),
-	flag("example", "it follows for example, or is in a quotation after like", (*codePlace).isExample),
 	flag("refused", "the verb before it is negated", (*codePlace).isRefused),
-	flag("named", "an unknown name qualifies the noun before it", func(p *codePlace) bool { n, label := p.noun(); return n > 0 && !label }),
-	flag("named label", "an unknown name and a colon follow the noun before it", func(p *codePlace) bool { _, label := p.noun(); return label }),
 	flag("plural", "the noun before it is a plural", (*codePlace).afterPlural),
-	flag("it", "it is precedes it, and the sentence before names a code", (*codePlace).isIt),
-	flag("this code", "the sentence after it says this code, or enter it", (*codePlace).isThis),
 	flag("ended", "its sentence says that it is no longer valid", (*codePlace).hasEnded),
 	flag("colon above", "the line above ends with a colon", (*codePlace).colonAbove),
 	flag("number sign", "a number sign precedes it", func(p *codePlace) bool { return p.tok.start > 0 && p.t.text[p.tok.start-1] == '#' }),
@@ -52,7 +45,6 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	}},
 	{name: "alone, subject", doc: "words of the subject, if it begins a line", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(true, p.ofSubject()) }},
 	{name: "subject", doc: "words of the subject, if it is within a line", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(false, p.ofSubject()) }},
-	{name: "column", doc: "words of the cell above it in a table", values: kindNames[1:], bits: (*codePlace).columnHead},
 	{name: "others", doc: "the number of other candidates", values: countNames, of: func(p *codePlace) int { return count(len(p.m.values) - 1) }},
 	{name: "rivals", doc: "the number of other candidates of its length", values: countNames, of: func(p *codePlace) int { return count(p.m.sameForm(p.tok.value) - 1) }},
 	{name: "only", doc: "the only number of four to eight digits", values: []string{"alone", "within a line"}, of: (*codePlace).isOnly},
@@ -87,7 +79,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 		{"before verb", "link"}, {"before code", "shape"}, {"before verb", "shape"}, {"before code", "position"}, {"year", "link"}, {"year", "position"},
 		{"is after", "begins sentence"}, {"after code", "begins sentence"}, {"after code", "is after"}, {"begins sentence", "shape"}, {"colon above", "position"},
 		{"before code", "before thing"}, {"before code", "before qualifier"}, {"before verb", "before code"}, {"before weak", "before qualifier"}, {"after verb", "begins sentence"},
-		{"rivals", "position"}, {"named", "link"}, {"before shop", "before code"}, {"part", "shape"}, {"others", "position"}, {"emphasis", "position"}, {"emphasis", "shape"},
+		{"rivals", "position"}, {"before shop", "before code"}, {"part", "shape"}, {"others", "position"},
 	})
 
 // wordSigns returns a sign for each kind of words: its distance.
@@ -161,14 +153,6 @@ func bucket(n int) int {
 func (p *codePlace) length() int {
 	n := len(p.tok.value) - strings.Count(p.tok.value, "-")
 	return min(max(n-2, 1), len(lengthNames))
-}
-
-// emphasis returns how the page sets off a token, at any of its places.
-func (p *codePlace) emphasis() int {
-	if len(p.m.emphasized) == 0 {
-		return 0
-	}
-	return int(p.m.emphasized[p.value.key])
 }
 
 func (p *codePlace) previous() int {
@@ -249,34 +233,6 @@ func (p *codePlace) isDated() bool {
 	return plaintext.HasDigit(p.t.text[max(start, p.tok.start-maxNamed):p.tok.start])
 }
 
-// isExample reports whether the token directly follows "for example", or is in a
-// quotation after a word such as "like": `messages like "Your code is 118203"`.
-func (p *codePlace) isExample() bool {
-	if p.followsSample() {
-		return true
-	}
-	quoted := p.t.text[p.from:p.tok.start]
-	open := strings.LastIndexAny(quoted, "\"“”„«»")
-	if open < 0 {
-		return false
-	}
-	before := strings.TrimRight(quoted[:open], " \"“”„«»:")
-	return len(before) < open && wordSets().example[lastLetters(before)]
-}
-
-// followsSample reports whether words such as "for example" directly precede the
-// token.
-func (p *codePlace) followsSample() bool {
-	samples := wordSets().sample
-	before := strings.TrimRight(lowerInPlace(p.lead[max(0, len(p.lead)-maxNamed):]), ":")
-	for at := range len(before) {
-		if (at == 0 || before[at-1] == ' ' || before[at-1] == '(' || before[at] >= utf8.RuneSelf) && samples[before[at:]] {
-			return true
-		}
-	}
-	return false
-}
-
 // wordBefore returns the nearest word before the token of one of the given
 // kinds, in its sentence.
 func (p *codePlace) wordBefore(set uint32) *codeWord {
@@ -299,15 +255,6 @@ func (p *codePlace) isRefused() bool {
 	return wordSets().refusal[lastLetters(strings.TrimRight(p.t.text[p.t.lines[p.tok.line].start:verb.start], " "))]
 }
 
-// noun returns what [codeText.namedElse] says about the noun before the token.
-func (p *codePlace) noun() (penalty int, label bool) {
-	noun := p.wordBefore(nouns)
-	if noun == nil {
-		return 0, false
-	}
-	return p.t.namedElse(p.t.lines[p.tok.line], *noun, p.tok.start)
-}
-
 // afterPlural reports whether the noun before the token is a plural, in languages
 // whose plural ends in "s": "1200 codes".
 func (p *codePlace) afterPlural() bool {
@@ -319,48 +266,8 @@ func isPlural(noun string) bool {
 	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
 }
 
-// isIt reports whether "it is" precedes the token and the sentence before has a
-// noun: "We sent you a code. It is 482913."
-func (p *codePlace) isIt() bool {
-	lead := p.lead[max(0, len(p.lead)-maxGap):]
-	at := strings.LastIndexAny(lead, ".!?,")
-	if at < 0 || p.before[codeNoun]|p.before[weakNoun]|p.before[openNoun] == 0 {
-		return false
-	}
-	return wordSets().pronoun[strings.Trim(lowerInPlace(lead[at+1:]), " :*_\"")]
-}
-
-// maxCalls is how many words isThis reads.
-const maxCalls = 3
-
-// isThis reports whether the text after the token's sentence calls the token a
-// code: "Your PAC is 482913. Give this code to your new provider."
-func (p *codePlace) isThis() bool {
-	words := p.t.wordsOf(p.tok.line)
-	first := lastBefore(words, p.tok.start) + 1
-	for _, w := range words[first:min(len(words), first+maxCalls)] {
-		if w.start < p.tok.end || w.start-p.tok.end > maxGap/2 {
-			return false
-		}
-		if w.kind == useVerb && p.hasObject(w) {
-			return true
-		}
-		if 1<<w.kind&nouns != 0 {
-			return wordSets().this[lastLetters(strings.TrimRight(p.t.text[p.tok.end:w.start], " "))]
-		}
-	}
-	return false
-}
-
-// hasObject reports whether "it" follows a verb: "enter it".
-func (p *codePlace) hasObject(verb codeWord) bool {
-	rest := plaintext.Truncate(p.t.text[verb.end:p.t.lines[p.tok.line].end], maxObject)
-	word, _, _ := strings.Cut(strings.TrimLeft(rest, " -"), " ")
-	return len(rest) > 0 && (rest[0] == ' ' || rest[0] == '-') && wordSets().object[strings.ToLower(strings.TrimRight(word, ".,:"))]
-}
-
-// maxObject is longer, in bytes, than any word for "it".
-const maxObject = 8
+// maxEnd is how many bytes after "has expired" may hold the end of the sentence.
+const maxEnd = 8
 
 // hasEnded reports whether the sentence of the token says that it is old and no
 // more: "The code 118203 that we sent at 09:02 has expired." It is not a
@@ -374,45 +281,11 @@ func (p *codePlace) hasEnded() bool {
 		case w.start >= p.to || 1<<w.kind&nouns != 0 || strings.ContainsAny(p.t.text[p.tok.end:w.start], ",;()"):
 			return false
 		case w.kind == oldWord:
-			rest := strings.TrimLeft(plaintext.Truncate(p.t.text[w.end:p.t.lines[p.tok.line].end], maxObject), " \r")
+			rest := strings.TrimLeft(plaintext.Truncate(p.t.text[w.end:p.t.lines[p.tok.line].end], maxEnd), " \r")
 			return rest == "" || strings.IndexByte(".!", rest[0]) >= 0 || strings.HasPrefix(rest, "。")
 		}
 	}
 	return false
-}
-
-// maxRow is the maximum length, in bytes, of a table row whose cells are
-// counted.
-const maxRow = 500
-
-// columnHead returns the kinds of the words in the cell above the token.
-func (p *codePlace) columnHead() (set uint32) {
-	if p.tok.line == 0 {
-		return 0
-	}
-	l, above := p.t.lines[p.tok.line], p.t.lines[p.tok.line-1]
-	if l.end-l.start > maxRow || above.end-above.start > maxRow {
-		return 0
-	}
-	column := strings.Count(p.t.text[l.start:p.tok.start], "\t")
-	if column == 0 && (p.tok.end == l.end || p.t.text[p.tok.end] != '\t') {
-		return 0
-	}
-	start := above.start
-	for ; column > 0; column-- {
-		next := strings.IndexByte(p.t.text[start:above.end], '\t')
-		if next < 0 {
-			return 0
-		}
-		start += next + 1
-	}
-	cell, _, _ := strings.Cut(p.t.text[start:above.end], "\t")
-	for _, w := range p.t.wordsOf(p.tok.line - 1) {
-		if w.start >= start && w.end <= start+len(cell) {
-			set |= 1 << w.kind
-		}
-	}
-	return set
 }
 
 // hasNoun reports whether a noun for a code is near the token in its sentence,

@@ -28,7 +28,7 @@ func hiddenClasses(css []byte, known map[string]bool) map[string]bool {
 		if end < 0 {
 			break
 		}
-		if hidden, _, _ := readStyle(css[:end]); hidden {
+		if hidden, _ := readStyle(css[:end]); hidden {
 			known = addClasses(known, selectors)
 		}
 		css = css[end+1:]

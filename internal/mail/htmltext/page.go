@@ -21,8 +21,6 @@ type Page struct {
 	// Preview is the beginning of the hidden text. Email clients show it next
 	// to the subject.
 	Preview []byte
-	// Emphasized holds short texts that are bold or large, as codes often are.
-	Emphasized []EmphasizedText
 }
 
 // Link is a link with a target.
@@ -66,9 +64,7 @@ func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
 		case html.TextToken:
 			switch {
 			case r.hiddenAt < 0 && r.sizes.seen():
-				text := r.z.Text()
-				r.emphasize(text)
-				r.w.text(text, r.pre > 0)
+				r.w.text(r.z.Text(), r.pre > 0)
 			case r.hiddenAt < 0:
 			case r.stack[len(r.stack)-1] == atom.Style:
 				r.classes = hiddenClasses(r.z.Text(), r.classes)
@@ -109,7 +105,6 @@ type pageReader struct {
 	pre      int             // open <pre>
 	classes  map[string]bool // hidden classes
 	sizes    textSizes
-	emphasis emphasisStack
 }
 
 // attributes are the relevant attributes of one tag.
@@ -119,7 +114,6 @@ type attributes struct {
 	hidden, quoted bool
 	button         bool // the element looks like a button
 	size           fontSize
-	emphasis       Emphasis
 	mark           string // marker of an email client's element, or ""
 }
 
@@ -146,7 +140,6 @@ func (r *pageReader) open() {
 	}
 	if !isVoid(tag) {
 		r.sizes.open(below, attr.size)
-		r.emphasis.open(below, max(attr.emphasis, emphasisOf(tag)))
 	}
 	if attr.hidden || isUnseen(tag) {
 		if !isVoid(tag) {
@@ -238,8 +231,8 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 		case "href":
 			a.href = strings.TrimSpace(string(val))
 		case "style":
-			hidden, size, emphasis := readStyle(val)
-			a.hidden, a.emphasis = a.hidden || hidden, emphasis
+			hidden, size := readStyle(val)
+			a.hidden = a.hidden || hidden
 			if size != sameSize {
 				a.size = size
 			}
@@ -312,7 +305,6 @@ func (r *pageReader) cut(n int) {
 		r.hiddenAt = -1
 	}
 	r.sizes.cut(n)
-	r.emphasis.cut(n)
 	for len(r.quotes) > 0 && r.quotes[len(r.quotes)-1] >= n {
 		r.quotes = r.quotes[:len(r.quotes)-1]
 		r.w.quote--

@@ -58,8 +58,8 @@ const (
 )
 
 // readStyle reports whether a style attribute hides an element, as newsletters
-// do with their preview line, which font size it sets, and how it sets off its text.
-func readStyle(style []byte) (hidden bool, size fontSize, emphasis Emphasis) {
+// do with their preview line, and which font size it sets.
+func readStyle(style []byte) (hidden bool, size fontSize) {
 	var clipped, flat bool
 	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
 		prop, val, ok := bytes.Cut(decl, []byte(":"))
@@ -67,9 +67,7 @@ func readStyle(style []byte) (hidden bool, size fontSize, emphasis Emphasis) {
 			continue
 		}
 		val = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(val), []byte("!important")))
-		prop = bytes.TrimSpace(prop)
-		emphasis = max(emphasis, emphasisOfStyle(string(prop), val))
-		switch string(prop) {
+		switch string(bytes.TrimSpace(prop)) {
 		case "display":
 			hidden = hidden || string(val) == "none"
 		case "visibility":
@@ -86,7 +84,7 @@ func readStyle(style []byte) (hidden bool, size fontSize, emphasis Emphasis) {
 			flat = flat || isZeroLength(val)
 		}
 	}
-	return hidden || clipped && flat, size, emphasis
+	return hidden || clipped && flat, size
 }
 
 // isButtonStyle reports whether a style attribute gives a link a background.
