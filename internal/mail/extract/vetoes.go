@@ -12,7 +12,7 @@ type veto struct {
 	holds func(p *codePlace) bool
 }
 
-// vetoes are what a code never is. Each has a message in testdata/vetoes.txt.
+// vetoes are what a code never is. TestVetoes has a message for each.
 var vetoes = []veto{
 	{"an amount with its unit", (*codePlace).isAmount},
 	{"one of a list, as backup codes are", (*codePlace).isListed},
