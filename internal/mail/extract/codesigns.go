@@ -66,7 +66,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 		return bucket((l.end - l.start) / 10)
 	}},
 	{name: "footer", doc: "below a signature or a copyright notice", values: []string{"alone", "within a line"}, of: func(p *codePlace) int {
-		return truth(p.tok.line >= p.t.footer()) * (2 - truth(p.isAlone()))
+		return truth(p.t.inFooter(p.tok.line)) * (2 - truth(p.isAlone()))
 	}},
 	flag("quoted", "in the quoted part of a message", func(p *codePlace) bool { return p.quoted }),
 	flag("other numbers", "its line has another number", (*codePlace).besideNumber),

@@ -16,7 +16,8 @@ type codeText struct {
 	text  string // all digits as ASCII, without invisible characters
 	lines []codeLine
 
-	footerLine int // the line where the footer begins, plus one; 0 if it is not known yet
+	read   int  // lines that were searched for a footer
+	footer bool // the last of them begins it
 
 	budget *cpubudget.Budget
 }
@@ -205,17 +206,14 @@ func (t *codeText) wordsOf(i int) []codeWord {
 	return t.line(i).words
 }
 
-// footer returns the first line of the footer: a signature, a copyright notice or
-// the company's address. It returns the number of lines if there is none.
-func (t *codeText) footer() int {
-	if t.footerLine == 0 {
-		i := 0
-		for i < len(t.lines) && !t.isFooter(t.lines[i]) {
-			i++
-		}
-		t.footerLine = i + 1
+// inFooter reports whether a line is in the footer, which begins with a signature,
+// a copyright notice or the company's address.
+func (t *codeText) inFooter(line int) bool {
+	for !t.footer && t.read <= line {
+		t.footer = t.isFooter(t.lines[t.read])
+		t.read++
 	}
-	return t.footerLine - 1
+	return t.footer && line >= t.read-1
 }
 
 // isFooter reports whether a line begins a footer.
