@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,7 +123,7 @@ func export(t *testing.T, file string) {
 		}
 		file, _, _ := strings.Cut(m.ID, "/")
 		if err := json.NewEncoder(&out).Encode(map[string]any{
-			"file": file, "name": m.ID, "held_out": m.HeldOut, "codes": append(slices.Clone(m.Codes), m.Accept[m.OTP]...),
+			"file": file, "name": m.ID, "held_out": m.HeldOut, "codes": append(append([]string{}, m.Codes...), m.Accept[m.OTP]...),
 			"text": m.Subject + "\n\n" + cmp.Or(m.Text, htmltext.Text(m.HTML)), "otp": extract.CodesAndLinks(m.Subject, m.Text, m.HTML).OTP,
 		}); err != nil {
 			t.Fatal(err)
