@@ -216,9 +216,6 @@ func (p *codePlace) followedBy() string {
 	return strings.ToLower(word)
 }
 
-// precededBy returns the lower-case word before the token.
-func (p *codePlace) precededBy() string { return lastLetters(p.lead) }
-
 // sentence returns the start and the end of the sentence of a token on its line.
 // It reads maxGap bytes on each side.
 func (t *codeText) sentence(tok *codeToken, l codeLine) (from, to int) {

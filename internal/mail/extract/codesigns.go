@@ -10,20 +10,36 @@ import (
 // codeSigns are the signs of a place where a candidate for a code stands. All
 // read a bounded part of the text. Training sets their weights: weights.txt.
 var codeSigns = newTable(append(append([]sign[codePlace]{
-	{name: "shape", doc: "digits, groups, letters and digits, ...", values: shapeNames, of: func(p *codePlace) int { return int(p.tok.shape) }},
+	{name: "shape", doc: "digits, groups, letters and digits, ...", values: shapeNames, of: func(p *codePlace) int {
+		return int(p.tok.shape)
+	}},
 	{name: "length", doc: "letters and digits, without dashes", values: lengthNames, of: (*codePlace).length},
-	{name: "position", doc: "where on its line it stands", values: positionNames, of: func(p *codePlace) int { return p.place }},
-	{name: "link", doc: "what connects it with the words before it", values: linkNames, of: func(p *codePlace) int { return p.link }},
-	{name: "part", doc: "the part of the message", values: textParts, of: func(p *codePlace) int { return int(p.where) }},
+	{name: "position", doc: "where on its line it stands", values: positionNames, of: func(p *codePlace) int {
+		return p.place
+	}},
+	{name: "link", doc: "what connects it with the words before it", values: linkNames, of: func(p *codePlace) int {
+		return p.link
+	}},
+	{name: "part", doc: "the part of the message", values: textParts, of: func(p *codePlace) int {
+		return int(p.where)
+	}},
 	{name: "previous", doc: "the character before it", values: charNames, of: (*codePlace).previous},
 	{name: "next", doc: "the character after it", values: charNames, of: (*codePlace).next},
 	flag("year", "it may be a year", func(p *codePlace) bool { return isYear(p.tok.value) }),
 	flag("date", "it is a year after a number, as in a date", (*codePlace).isDated),
-	flag("counting", "it counts up from one, as in articles about passwords", func(p *codePlace) bool { return isTrivial(p.tok.value) }),
+	flag("counting", "it counts up from one, as in articles about passwords", func(p *codePlace) bool {
+		return isTrivial(p.tok.value)
+	}),
 	flag("round", "it ends in 000", func(p *codePlace) bool { return strings.HasSuffix(p.tok.value, "000") }),
-	flag("word", "letters that may be a word", func(p *codePlace) bool { return p.tok.shape == letterCode && isWord(p.tok.value) }),
-	flag("issue key", "letters, a dash and digits, as an issue key", func(p *codePlace) bool { return isTicket(p.tok.value) }),
-	flag("hexadecimal", "a hexadecimal number, as a commit", func(p *codePlace) bool { return p.tok.shape == lowerCode && isHex(p.tok.value) }),
+	flag("word", "letters that may be a word", func(p *codePlace) bool {
+		return p.tok.shape == letterCode && isWord(p.tok.value)
+	}),
+	flag("issue key", "letters, a dash and digits, as an issue key", func(p *codePlace) bool {
+		return isTicket(p.tok.value)
+	}),
+	flag("hexadecimal", "a hexadecimal number, as a commit", func(p *codePlace) bool {
+		return p.tok.shape == lowerCode && isHex(p.tok.value)
+	}),
 	flag("mixed order", "a letter follows a digit", func(p *codePlace) bool { return isInterleaved(p.tok.value) }),
 	flag("is after", "a word such as is follows it", func(p *codePlace) bool { return isCopula(p.followedBy()) }),
 	flag("begins sentence", "no word precedes it in its sentence", (*codePlace).beginsSentence),
@@ -31,22 +47,39 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	flag("plural", "the noun before it is a plural", (*codePlace).afterPlural),
 	flag("ended", "its sentence says that it is no longer valid", (*codePlace).hasEnded),
 	flag("colon above", "the line above ends with a colon", (*codePlace).colonAbove),
-	flag("number sign", "a number sign precedes it", func(p *codePlace) bool { return p.tok.start > 0 && p.t.text[p.tok.start-1] == '#' }),
-	{name: "nearest", doc: "the kind of the nearest word before it", values: kindNames[1:], of: func(p *codePlace) int { return int(p.nearest[0]) }},
-	{name: "second", doc: "the kind of the second word before it", values: kindNames[1:], of: func(p *codePlace) int { return int(p.nearest[1]) }},
-	{name: "alone, line above", doc: "words above it, if it begins a line", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(true, p.above(1, 1)) }},
-	{name: "alone, lines above", doc: "words two or three lines above it", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(true, p.above(2, 3)) }},
-	{name: "alone, line below", doc: "words below it", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(true, p.below(1, 1)) }},
-	{name: "alone, lines below", doc: "words two or three lines below it", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(true, p.below(2, 3)) }},
-	{name: "line above", doc: "words above it, if it is within a line", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(false, p.above(1, 1)) }},
-	{name: "line below", doc: "words below it", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(false, p.below(1, 1)) }},
-	{name: "lines around", doc: "words two or three lines away", values: kindNames[1:], bits: func(p *codePlace) uint32 {
-		return p.ifAlone(false, p.above(2, 3)|p.below(2, 3))
+	flag("number sign", "a number sign precedes it", func(p *codePlace) bool {
+		return p.tok.start > 0 && p.t.text[p.tok.start-1] == '#'
+	}),
+	{name: "nearest", doc: "the kind of the nearest word before it", values: kindNames[1:], of: func(p *codePlace) int {
+		return int(p.nearest[0])
 	}},
-	{name: "alone, subject", doc: "words of the subject, if it begins a line", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(true, p.ofSubject()) }},
-	{name: "subject", doc: "words of the subject, if it is within a line", values: kindNames[1:], bits: func(p *codePlace) uint32 { return p.ifAlone(false, p.ofSubject()) }},
-	{name: "others", doc: "the number of other candidates", values: countNames, of: func(p *codePlace) int { return count(len(p.m.values) - 1) }},
-	{name: "rivals", doc: "the number of other candidates of its length", values: countNames, of: func(p *codePlace) int { return count(p.m.sameForm(p.tok.value) - 1) }},
+	{name: "second", doc: "the kind of the second word before it", values: kindNames[1:], of: func(p *codePlace) int {
+		return int(p.nearest[1])
+	}},
+	kindSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 {
+		return p.ifAlone(true, p.above(1, 1))
+	}),
+	kindSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 {
+		return p.ifAlone(true, p.above(2, 3))
+	}),
+	kindSign("alone, line below", "words below it", func(p *codePlace) uint32 {
+		return p.ifAlone(true, p.below(1, 1))
+	}),
+	kindSign("alone, lines below", "words two or three lines below it", func(p *codePlace) uint32 {
+		return p.ifAlone(true, p.below(2, 3))
+	}),
+	kindSign("alone, subject", "words of the subject, if it begins a line", func(p *codePlace) uint32 {
+		return p.ifAlone(true, p.ofSubject())
+	}),
+	kindSign("subject", "words of the subject, if it is within a line", func(p *codePlace) uint32 {
+		return p.ifAlone(false, p.ofSubject())
+	}),
+	{name: "others", doc: "the number of other candidates", values: countNames, of: func(p *codePlace) int {
+		return count(len(p.m.values) - 1)
+	}},
+	{name: "rivals", doc: "the number of other candidates of its length", values: countNames, of: func(p *codePlace) int {
+		return count(p.m.sameForm(p.tok.value) - 1)
+	}},
 	{name: "only", doc: "the only number of four to eight digits", values: []string{"alone", "within a line"}, of: (*codePlace).isOnly},
 	{name: "only, short number", doc: "likewise, in a message with a short number such as minutes", values: []string{"alone", "within a line"}, of: func(p *codePlace) int {
 		return p.isOnly() * truth(p.m.small)
@@ -54,13 +87,27 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "only, amounts", doc: "likewise, in a message with amounts", values: []string{"alone", "within a line"}, of: func(p *codePlace) int {
 		return p.isOnly() * truth(p.m.currency || p.m.percent)
 	}},
-	{name: "order", doc: "its rank among the candidates of its part", values: countNames, of: func(p *codePlace) int { return count(p.rank) }},
-	{name: "repeated", doc: "how often it occurs", values: countNames, of: func(p *codePlace) int { return count(p.value.places - 1) }},
-	flag("in subject and body", "the subject and the body have it", func(p *codePlace) bool { return p.value.subject && p.value.body }),
-	flag("called a code", "another place calls it a code", func(p *codePlace) bool { return p.value.nouns > truth(p.hasNoun()) }),
-	flag("called else", "another place calls it something else", func(p *codePlace) bool { return p.value.things > truth(p.hasThing()) }),
-	{name: "line", doc: "the lines before it", values: bucketNames, of: func(p *codePlace) int { return bucket(p.tok.line) }},
-	{name: "lines left", doc: "the lines after it", values: bucketNames, of: func(p *codePlace) int { return bucket(len(p.t.lines) - 1 - p.tok.line) }},
+	{name: "order", doc: "its rank among the candidates of its part", values: countNames, of: func(p *codePlace) int {
+		return count(p.rank)
+	}},
+	{name: "repeated", doc: "how often it occurs", values: countNames, of: func(p *codePlace) int {
+		return count(p.value.places - 1)
+	}},
+	flag("in subject and body", "the subject and the body have it", func(p *codePlace) bool {
+		return p.value.subject && p.value.body
+	}),
+	flag("called a code", "another place calls it a code", func(p *codePlace) bool {
+		return p.value.nouns > truth(p.hasNoun())
+	}),
+	flag("called else", "another place calls it something else", func(p *codePlace) bool {
+		return p.value.things > truth(p.hasThing())
+	}),
+	{name: "line", doc: "the lines before it", values: bucketNames, of: func(p *codePlace) int {
+		return bucket(p.tok.line)
+	}},
+	{name: "lines left", doc: "the lines after it", values: bucketNames, of: func(p *codePlace) int {
+		return bucket(len(p.t.lines) - 1 - p.tok.line)
+	}},
 	{name: "line length", doc: "the length of its line", values: bucketNames, of: func(p *codePlace) int {
 		l := p.t.lines[p.tok.line]
 		return bucket((l.end - l.start) / 10)
@@ -70,17 +117,25 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	}},
 	flag("quoted", "in the quoted part of a message", func(p *codePlace) bool { return p.quoted }),
 	flag("other numbers", "its line has another number", (*codePlace).besideNumber),
-	flag("amount near", "its line has a currency sign", func(p *codePlace) bool { return hasCurrency(p.t.text[p.from:p.to]) }),
+	flag("amount near", "its line has a currency sign", func(p *codePlace) bool {
+		return hasCurrency(p.t.text[p.from:p.to])
+	}),
 }, wordSigns("before", "the nearest word before it: ", func(p *codePlace) *[kinds]distance { return &p.before })...),
 	wordSigns("after", "the nearest word after it: ", func(p *codePlace) *[kinds]distance { return &p.after })...),
 	[][2]string{
-		{"shape", "length"}, {"shape", "position"}, {"shape", "link"}, {"length", "position"}, {"link", "position"}, {"nearest", "link"}, {"nearest", "second"},
-		{"before code", "link"}, {"before weak", "link"}, {"before open", "link"}, {"before thing", "link"}, {"before soft", "link"}, {"before qualifier", "link"},
+		{"shape", "length"}, {"shape", "position"}, {"shape", "link"}, {"length", "position"}, {"link", "position"},
+		{"nearest", "link"}, {"nearest", "second"}, {"before code", "link"}, {"before weak", "link"}, {"before open", "link"},
+		{"before thing", "link"}, {"before soft", "link"}, {"before qualifier", "link"},
 		{"before verb", "link"}, {"before code", "shape"}, {"before verb", "shape"}, {"before code", "position"}, {"year", "link"}, {"year", "position"},
 		{"is after", "begins sentence"}, {"after code", "begins sentence"}, {"after code", "is after"}, {"begins sentence", "shape"}, {"colon above", "position"},
 		{"before code", "before thing"}, {"before code", "before qualifier"}, {"before verb", "before code"}, {"before weak", "before qualifier"}, {"after verb", "begins sentence"},
 		{"rivals", "position"}, {"before shop", "before code"}, {"part", "shape"}, {"others", "position"},
 	})
+
+// kindSign returns a sign whose values are the kinds of words.
+func kindSign(name, doc string, of func(p *codePlace) uint32) sign[codePlace] {
+	return sign[codePlace]{name: name, doc: doc, values: kindNames[1:], bits: of}
+}
 
 // wordSigns returns a sign for each kind of words: its distance.
 func wordSigns(side, doc string, of func(p *codePlace) *[kinds]distance) (list []sign[codePlace]) {
