@@ -56,23 +56,13 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "second", doc: "the kind of the second word before it", values: kindNames[1:], of: func(p *codePlace) int {
 		return int(p.nearest[1])
 	}},
-	kindSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 {
-		return p.ifAlone(true, p.above(1, 1))
-	}),
-	kindSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 {
-		return p.ifAlone(true, p.above(2, 3))
-	}),
-	kindSign("alone, line below", "words below it", func(p *codePlace) uint32 {
-		return p.ifAlone(true, p.below(1, 1))
-	}),
-	kindSign("alone, lines below", "words two or three lines below it", func(p *codePlace) uint32 {
-		return p.ifAlone(true, p.below(2, 3))
-	}),
-	kindSign("alone, subject", "words of the subject, if it begins a line", func(p *codePlace) uint32 {
-		return p.ifAlone(true, p.ofSubject())
-	}),
+	aloneSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 { return p.above(1, 1) }),
+	aloneSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 { return p.above(2, 3) }),
+	aloneSign("alone, line below", "words below it", func(p *codePlace) uint32 { return p.below(1, 1) }),
+	aloneSign("alone, lines below", "words two or three lines below it", func(p *codePlace) uint32 { return p.below(2, 3) }),
+	aloneSign("alone, subject", "words of the subject, if it begins a line", (*codePlace).ofSubject),
 	kindSign("subject", "words of the subject, if it is within a line", func(p *codePlace) uint32 {
-		return p.ifAlone(false, p.ofSubject())
+		return p.ofSubject() * uint32(1-truth(p.isAlone()))
 	}),
 	{name: "others", doc: "the number of other candidates", values: countNames, of: func(p *codePlace) int {
 		return count(len(p.m.values) - 1)
@@ -135,6 +125,16 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 // kindSign returns a sign whose values are the kinds of words.
 func kindSign(name, doc string, of func(p *codePlace) uint32) sign[codePlace] {
 	return sign[codePlace]{name: name, doc: doc, values: kindNames[1:], bits: of}
+}
+
+// aloneSign returns a kindSign that only holds for a token that begins a line.
+func aloneSign(name, doc string, of func(p *codePlace) uint32) sign[codePlace] {
+	return kindSign(name, doc, func(p *codePlace) uint32 {
+		if !p.isAlone() {
+			return 0
+		}
+		return of(p)
+	})
 }
 
 // wordSigns returns a sign for each kind of words: its distance.
@@ -246,15 +246,6 @@ func charOf(c byte) int {
 
 // isAlone reports whether the token begins its line.
 func (p *codePlace) isAlone() bool { return p.place == standsAlone || p.place == beginsLine }
-
-// ifAlone returns a set of kinds if the token begins a line, or if it does not,
-// and otherwise none.
-func (p *codePlace) ifAlone(alone bool, set uint32) uint32 {
-	if p.isAlone() != alone {
-		return 0
-	}
-	return set
-}
 
 // ofSubject returns the kinds of the words in the subject of a token in the body.
 func (p *codePlace) ofSubject() uint32 {
