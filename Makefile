@@ -61,7 +61,7 @@ MCP_CLIENTS := contract/testdata/mcp
 AXE := internal/web/testdata/axe
 
 .DEFAULT_GOAL := help
-.PHONY: help vendor-ui site run build test race vet check format lint bench score fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture clients \
+.PHONY: help vendor-ui site run build test race vet check format lint bench score train fuzz faults proofs proofs-long soak rounds release-snapshot verify-release check-helm picture clients \
 	bin/withpg bin/gotest bin/test/postroom check-generated
 
 # generate and check-generated: the contract and what is made from it.
@@ -109,6 +109,9 @@ lint: $(GOLANGCI)
 
 bench: ## measure speed (bench/README.md says what and how)
 	./bench/run.sh
+
+train: ## set the weights of codes and links from labelled mail: make train [TRAIN=folder] [ARGS=-v]
+	@go run ./tools/train $(ARGS) $(TRAIN)
 
 score: ## count how much mail is read right: make score CORPUS=folder [ARGS=-v]
 	@test -n "$(CORPUS)" || { echo "set CORPUS to a folder of labelled messages"; exit 2; }

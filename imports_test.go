@@ -65,7 +65,7 @@ var layers = []layer{
 	{pkg: "internal/mail/mime", imports: []string{"internal/mail", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/htmltext", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/reply", imports: []string{"internal/cpubudget", "internal/mail/htmltext", "internal/mail/plaintext"}},
-	{pkg: "internal/mail/extract", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext", "internal/mail/reply"}},
+	{pkg: "internal/mail/extract", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext", "internal/mail/reply"}, tests: []string{"tools/labelled"}},
 	{pkg: "internal/mail/bounce", imports: []string{"internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/compose", imports: []string{"internal/mail", "internal/mail/mime", "internal/mail/plaintext"}, tests: []string{"internal/mail/reply"}},
 	{pkg: "internal/feedback", imports: nothing},
@@ -155,7 +155,9 @@ var layers = []layer{
 	{pkg: "tools/sbom", imports: nothing},
 	{pkg: "tools/site", imports: []string{"gen", "internal/docs"}},
 	{pkg: "tools/specgen", imports: nothing},
-	{pkg: "tools/score", imports: []string{"store", "smtp", "smtp/inbound", "internal/mail", "internal/mail/*", "internal/mailauth"}},
+	{pkg: "tools/score", imports: []string{"store", "smtp", "smtp/inbound", "internal/mail", "internal/mail/*", "internal/mailauth", "tools/labelled"}},
+	{pkg: "tools/labelled", imports: []string{"internal/mail", "internal/mail/mime"}},
+	{pkg: "tools/train", imports: []string{"internal/mail/extract", "tools/labelled"}},
 	{pkg: ".", imports: nothing}, // this test
 }
 

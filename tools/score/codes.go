@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/extract"
+	"github.com/postroom/postroom/internal/mail/mime"
+	"github.com/postroom/postroom/tools/labelled"
 )
 
 type codeRecord struct {
@@ -46,12 +49,62 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 			return nil, err
 		}
 		t := tallies.of(list[i].Grade)
+		missed := c.misses
 		found := extract.CodesAndLinks(m.Subject, m.Text, m.HTML)
 		t.codes(c, &list[i], found)
 		t.oneTime(c, &list[i], found)
 		t.links(c, &list[i], found)
+		if c.misses > missed {
+			printEvidence(c.missed, m, found)
+		}
 	}
 	return tallies.rows((*codeTally).rows), nil
+}
+
+// maxPrinted is the number of signs to print for a candidate, the heaviest first.
+const maxPrinted = 10
+
+// printEvidence writes what was found in a message and why, one candidate a line.
+func printEvidence(w io.Writer, m *mime.Message, found mail.Extraction) {
+	c := extract.Read(m.Subject, m.Text, m.HTML, found.OTP != nil)
+	model := extract.Trained()
+	_, _ = fmt.Fprintf(w, "  no code: %s\n", evidence(model, extract.NoCodeSigns, c.NoCode))
+	for i := range c.Codes {
+		printCandidate(w, &c.Codes[i], found.OTP, found.Codes, evidence(model, extract.CodeSigns, c.Codes[i].Signs))
+	}
+	_, _ = fmt.Fprintf(w, "  no action link: %s\n", evidence(model, extract.NoLinkSigns, c.NoLink))
+	for i := range c.Links {
+		printCandidate(w, &c.Links[i], found.ActionLink, found.Links, evidence(model, extract.LinkSigns, c.Links[i].Signs))
+	}
+}
+
+func printCandidate(w io.Writer, c *extract.Candidate, chosen *string, listed []string, why string) {
+	result := "dropped"
+	switch {
+	case chosen != nil && *chosen == c.Value:
+		result = "chosen"
+	case slices.Contains(listed, c.Value):
+		result = "listed"
+	}
+	if c.Veto != "" {
+		why = c.Veto
+	}
+	_, _ = fmt.Fprintf(w, "  %s %q in %s: %s\n", result, c.Value, c.Where, why)
+}
+
+// evidence returns the sum of the weights of some signs and the heaviest of them.
+func evidence(model *extract.Model, kind string, signs []uint16) string {
+	names, weights := extract.SignNames(kind), model.Weights(kind)
+	signs = slices.Clone(signs)
+	slices.SortStableFunc(signs, func(a, b uint16) int { return cmp.Compare(math.Abs(weights[b]), math.Abs(weights[a])) })
+	sum := 0.0
+	var list []string
+	for i, n := range signs {
+		if sum += weights[n]; i < maxPrinted {
+			list = append(list, fmt.Sprintf("%+.2f %s", weights[n], names[n]))
+		}
+	}
+	return fmt.Sprintf("%.2f (%s)", sum, strings.Join(list, ", "))
 }
 
 func (t *codeTally) rows() []row {
@@ -98,31 +151,7 @@ func (t *codeTally) codes(c *corpus, r *codeRecord, found mail.Extraction) {
 // accepts reports whether code is the expected code, in any accepted form.
 func (r *codeRecord) accepts(want, code string) bool {
 	spellings := append([]string{want}, r.Expected.Accept[want]...)
-	return slices.ContainsFunc(spellings, func(s string) bool { return sameCode(s) == sameCode(code) })
-}
-
-// sameCode normalizes a code for comparison: NFKC, ASCII digits, upper case,
-// without spaces, dashes and invisible characters.
-func sameCode(s string) string {
-	return strings.ToUpper(strings.Map(func(r rune) rune {
-		switch {
-		case r == '\u200b', r == '\u00ad', unicode.IsSpace(r), unicode.Is(unicode.Pd, r):
-			return -1
-		case unicode.Is(unicode.Nd, r):
-			return asciiDigit(r)
-		}
-		return r
-	}, norm.NFKC.String(s)))
-}
-
-// asciiDigit converts a digit of any script to ASCII. The ten digits of a script
-// are consecutive.
-func asciiDigit(r rune) rune {
-	n := rune(0)
-	for n < 9 && unicode.Is(unicode.Nd, r-n-1) && r-n-1 >= '0' {
-		n++
-	}
-	return '0' + n%10
+	return slices.ContainsFunc(spellings, func(s string) bool { return labelled.Plain(s) == labelled.Plain(code) })
 }
 
 // oneTime scores the code that the user should enter.

@@ -177,8 +177,8 @@ func (t *codeText) standsFree(tok codeToken, l codeLine) bool {
 	if tok.end+1 < l.end {
 		after2 = t.text[tok.end+1]
 	}
-	if after == '#' && tok.shape == digitCode && tok.start == l.start && tok.end+1 == l.end {
-		after = 0 // "4826#", on a line of its own: typed on the keypad of a door
+	if after == '#' && tok.shape == digitCode && !plaintext.IsAlnum(after2) {
+		after = 0 // "4826#": typed on the keypad of a door
 	}
 	if before == '#' && tok.shape == digitCode && (tok.start-1 == l.start || t.text[tok.start-2] == ' ') {
 		before = 0 // "enter #4812"; the score decides later

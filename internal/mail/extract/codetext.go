@@ -3,6 +3,7 @@ package extract
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,7 +16,8 @@ type codeText struct {
 	text  string // all digits as ASCII, without invisible characters
 	lines []codeLine
 
-	footerLine int // the line where the footer begins, plus one; 0 if it is not known yet
+	read   int  // lines that were searched for a footer
+	footer bool // the last of them begins it
 
 	budget *cpubudget.Budget
 }
@@ -24,9 +26,8 @@ type codeText struct {
 type codeLine struct {
 	start, end int
 	words      []codeWord // known words that describe numbers near them
+	kinds      uint32     // their kinds, as bits
 	scanned    bool
-	sells      bool // a word belongs to a shop
-	opens      bool // a word names something that has a PIN of its own
 	quoted     bool // quoted from an older message
 }
 
@@ -151,6 +152,16 @@ func (t *codeText) split() {
 	}
 }
 
+// endsBetween reports whether a sentence ends between two positions.
+func (t *codeText) endsBetween(from, to int) bool {
+	for i := from; i < to; i++ {
+		if t.stopAt(i, to) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // maxVerbWords is how many words askedFigures reads on each side of one.
 const maxVerbWords = 6
 
@@ -163,7 +174,7 @@ func (t *codeText) askedFigures(words []codeWord) []codeWord {
 			if j < i {
 				from, to = words[j].end, words[i].start
 			}
-			if words[j].kind == useVerb && from <= to && to-from <= maxGap/2 && !t.endsSentence(from, to) {
+			if words[j].kind == useVerb && from <= to && to-from <= maxGap/2 && !t.endsBetween(from, to) {
 				return true
 			}
 		}
@@ -187,22 +198,22 @@ func (t *codeText) askedFigures(words []codeWord) []codeWord {
 	return kept
 }
 
+// kindsOf returns the kinds of the known words of line i.
+func (t *codeText) kindsOf(i int) uint32 { return t.line(i).kinds &^ (1 << noWord) }
+
 // wordsOf returns the known words of line i.
 func (t *codeText) wordsOf(i int) []codeWord {
 	return t.line(i).words
 }
 
-// footer returns the first line of the footer: a signature, a copyright notice or
-// the company's address. It returns the number of lines if there is none.
-func (t *codeText) footer() int {
-	if t.footerLine == 0 {
-		i := 0
-		for i < len(t.lines) && !t.isFooter(t.lines[i]) {
-			i++
-		}
-		t.footerLine = i + 1
+// inFooter reports whether a line is in the footer, which begins with a signature,
+// a copyright notice or the company's address.
+func (t *codeText) inFooter(line int) bool {
+	for !t.footer && t.read <= line {
+		t.footer = t.isFooter(t.lines[t.read])
+		t.read++
 	}
-	return t.footerLine - 1
+	return t.footer && line >= t.read-1
 }
 
 // isFooter reports whether a line begins a footer.
@@ -216,33 +227,31 @@ func (t *codeText) isFooter(l codeLine) bool {
 
 // namesCompany reports whether a line contains a word such as "Ltd".
 func namesCompany(line string) bool {
-	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' }) {
-		if wordSets().company[word] {
+	names := companyNames()
+	for start := 0; start < len(line); {
+		end := start
+		for end < len(line) && line[end] != ' ' && line[end] != ',' {
+			end++
+		}
+		if end > start && names.first[line[start]] && names.words[line[start:end]] {
 			return true
 		}
+		start = end + 1
 	}
 	return false
 }
 
-// maxAddress is the maximum length, in bytes, of a line with an address.
-const maxAddress = 2 * maxContext
-
-// isAddress reports whether a token is in a postal address: after a state of the
-// USA ("CA 94061"), or on a line with a company and several parts.
-func (t *codeText) isAddress(tok *codeToken) bool {
-	l := t.lines[tok.line]
-	if before := t.text[l.start:tok.start]; tok.shape == digitCode && len(tok.value) == 5 && len(before) > 4 && before[len(before)-1] == ' ' {
-		state := strings.TrimRight(before[:len(before)-1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-		if len(before)-1-len(state) == 2 && strings.HasSuffix(state, ", ") {
-			return true
-		}
+// companyNames holds words such as "Ltd" and the bytes that they begin with.
+var companyNames = sync.OnceValue(func() (names struct {
+	words map[string]bool
+	first [256]bool
+}) {
+	names.words = wordSets().company
+	for word := range names.words {
+		names.first[word[0]] = true
 	}
-	line := t.text[l.start:l.end]
-	if len(line) > maxAddress || strings.Count(line, ", ")+strings.Count(line, " · ")+strings.Count(line, " | ") < 2 {
-		return false
-	}
-	return strings.Contains(line, "©") || namesCompany(line)
-}
+	return names
+})
 
 // line returns line i and finds its words on the first call.
 func (t *codeText) line(i int) *codeLine {
@@ -253,9 +262,13 @@ func (t *codeText) line(i int) *codeLine {
 	l.scanned = true
 	l.words = t.askedFigures(findWords(lowerInPlace(t.text[l.start:l.end]), l.start))
 	for _, w := range l.words {
-		l.sells = l.sells || w.kind == ofShop
-		l.opens = l.opens || w.opens
+		l.kinds |= 1 << w.kind
+		if w.opens {
+			l.kinds |= 1 << elsewhere
+		}
 	}
-	l.sells = l.sells || strings.Contains(t.text[l.start:l.end], "% off")
+	if strings.Contains(t.text[l.start:l.end], "% off") {
+		l.kinds |= 1 << ofShop
+	}
 	return l
 }

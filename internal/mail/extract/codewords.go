@@ -17,7 +17,14 @@ const (
 	elsewhere           // "meeting", "gift card": a weak noun opens something else
 	ofCode              // "dress", "postal": next to a noun, the code is of another kind
 	ofShop              // "promo", "discount": likewise, and it marks its line as advertising
+	kinds
 )
+
+// kindNames are the names of the kinds in the names of signs.
+var kindNames = []string{"", "code", "weak", "digits", "open", "qualifier", "verb", "old", "thing", "soft", "elsewhere", "other code", "shop"}
+
+// nouns is the set of the kinds that name a code.
+const nouns uint32 = 1<<codeNoun | 1<<weakNoun | 1<<openNoun
 
 // codeWord is a word found in a line.
 type codeWord struct {

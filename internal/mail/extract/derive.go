@@ -26,7 +26,7 @@ type Derived struct {
 func Derive(m *mime.Message, lim mail.Limits) Derived {
 	d := Derived{Text: m.Text, FromHTML: m.Text == "" && m.HTML != ""}
 	var seen *htmltext.Page
-	d.Extracted, seen = extract(m.Subject, m.Text, m.HTML, lim, nil)
+	d.Extracted, seen = trained().extract(m.Subject, m.Text, m.HTML, lim)
 	if d.Snippet = plaintext.Snippet(m.Text); d.Snippet == "" && seen != nil {
 		d.Snippet = plaintext.Snippet(seen.Plain())
 	}

@@ -1,169 +1,152 @@
-// Package extract finds verification codes and links in a message. It scores
-// candidates by the words near them, in 75 languages (words/).
+// Package extract finds verification codes and links in a message. It collects
+// candidates, and for each the signs that hold (codesigns.go, linksigns.go). A
+// model with trained weights (weights.txt) chooses among them, or none. The
+// words that signs look for are in 75 languages (words/).
 package extract
 
 import (
 	"cmp"
 	"slices"
-	"strings"
 
-	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/htmltext"
 	"github.com/postroom/postroom/internal/mail/plaintext"
-	"github.com/postroom/postroom/internal/mail/reply"
 )
 
 const (
 	maxCodes   = 20
 	maxSubject = 2 << 10 // bytes of the subject to read
-	maxKeys    = 4       // issue keys of the subject
+)
+
+// How much a candidate must lead by. A lead of one means that the model takes it
+// for e times as likely.
+const (
+	listLead = one / 4     // a code of Codes, over "no code here"
+	listLag  = 2 * one     // a code of Codes may lag behind the best one by this much
+	otpLead  = one * 3 / 4 // the OTP, over "no code here"
+	linkLead = 0           // the action link, over "no action link here"
 )
 
 // CodesAndLinks finds the codes and links in the subject, plain text and HTML
 // of a message. Text or HTML may be empty. It never fetches a link.
 func CodesAndLinks(subject, text, html string) mail.Extraction {
-	found, _ := extract(subject, text, html, mail.DefaultLimits(), nil)
+	return trained().CodesAndLinks(subject, text, html)
+}
+
+// CodesAndLinks is [CodesAndLinks] with the weights of m.
+func (m *Model) CodesAndLinks(subject, text, html string) mail.Extraction {
+	found, _ := m.extract(subject, text, html, mail.DefaultLimits())
 	return found
 }
 
-// extract also returns the page of the HTML, or nil if html is empty. It records
-// its evidence in why, unless that is nil.
-func extract(subject, text, html string, lim mail.Limits, why *Explanation) (mail.Extraction, *htmltext.Page) {
+// extract also returns the page of the HTML, or nil if html is empty.
+func (m *Model) extract(subject, text, html string, lim mail.Limits) (mail.Extraction, *htmltext.Page) {
+	in := readMessage(subject, text, html, lim)
+	found := mail.Extraction{Codes: []string{}, Links: []string{}}
+	m.addCodes(&found, in.codes)
+	in.links.code = found.OTP != nil
+	m.addLinks(&found, in.links)
+	return found, in.page
+}
+
+// message is a message with its candidates.
+type message struct {
+	codes *codeMessage
+	links *linkMessage
+	page  *htmltext.Page // nil without HTML
+}
+
+func readMessage(subject, text, html string, lim mail.Limits) (in message) {
 	subject = plaintext.Truncate(subject, maxSubject)
-	var p *htmltext.Page
-	visible, preview := "", ""
 	if html != "" {
-		p = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
-		visible, preview = string(p.Text), strings.ToValidUTF8(string(p.Preview), "")
+		in.page = htmltext.Read(html, lim.Links, htmltext.OnlyVisible, lim.Budget)
 	}
-	text = joinLinks(text, p, lim.Budget)
-	codes := codesOf(subject, text, visible, lim.Budget, why)
-	if len(codes) == 0 && plaintext.HasDigit(preview) {
-		codes = codesOf(subject, preview, "", lim.Budget, why)
+	text = joinLinks(text, in.page, lim.Budget)
+	in.codes = readCodes(subject, text, in.page, lim.Budget)
+	in.links = readLinks(subject, text, in.page, lim)
+	in.links.codes = in.codes.subject
+	return in
+}
+
+// scored is a candidate with the score of its best place.
+type scored struct {
+	value string
+	order int
+	score int
+}
+
+// byScore orders candidates, best first.
+func byScore(a, b scored) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.order, b.order))
+}
+
+// addCodes adds the codes of a message, best first.
+func (m *Model) addCodes(found *mail.Extraction, in *codeMessage) {
+	if len(in.places) == 0 {
+		return
 	}
-	if len(codes) == 0 {
-		codes = loneCode(subject, cmp.Or(text, visible))
-		for _, c := range codes {
-			why.code(c.value, "text", c.score, []Evidence{{"the only long number, on a line of its own in a short message", c.score}})
+	at := make([]int, len(in.values)) // index in list plus one, by order
+	list := make([]scored, 0, len(in.values))
+	var numbers []uint16
+	for _, p := range in.places {
+		if p.vetoOf() != "" {
+			continue
 		}
+		numbers = codeSigns.of(p, numbers[:0])
+		list = keepBest(list, at, scored{p.value.value, p.value.order, sum(m.code, numbers)})
 	}
-	found := mail.Extraction{Codes: []string{}, Links: []string{}, OTP: bestCode(codes)}
-	for _, c := range codes[:min(len(codes), maxCodes)] {
+	slices.SortFunc(list, byScore)
+	none := sum(m.noCode, noCodeSigns.of(in, numbers[:0]))
+	for _, c := range list[:min(len(list), maxCodes)] {
+		if c.score < none+listLead || c.score < list[0].score-listLag {
+			break
+		}
 		found.Codes = append(found.Codes, c.value)
 	}
-	links := linksOf(subject, text, p, lim, why)
-	why.decide(codes, links)
-	for _, l := range links {
-		found.Links = append(found.Links, l.url)
+	if len(found.Codes) == 1 && list[0].score >= none+otpLead {
+		found.OTP = &found.Codes[0]
 	}
-	if len(links) > 0 && links[0].action {
-		found.ActionLink = &links[0].url
-	}
-	return found, p
 }
 
-// codesOf returns the unique codes of a message, best first.
-func codesOf(subject, text, visible string, budget *cpubudget.Budget, why *Explanation) []scoredCode {
-	hint := subjectHint{answer: reply.IsAnswer(subject)}
-	hint.forward = !hint.answer && reply.HasReplyMark(subject)
-	head := newCodeText(subject)
-	for i := range head.lines {
-		for _, w := range head.wordsOf(i) {
-			switch w.kind {
-			case codeNoun, weakNoun:
-				hint.noun = true
-			case openNoun:
-				hint.noun, hint.qualifier = true, true
-			case qualifier:
-				hint.qualifier = true
-			case ofShop:
-				hint.shop = true
-			case otherThing:
-				hint.thing = true
-			}
-			hint.elsewhere = hint.elsewhere || w.opens
-		}
+// keepBest adds a candidate to list, or raises its score.
+func keepBest(list []scored, at []int, c scored) []scored {
+	if i := at[c.order] - 1; i >= 0 {
+		list[i].score = max(list[i].score, c.score)
+		return list
 	}
-	scorer := codeScorer{t: head, tokens: head.findTokens(), hint: hint, inSubject: true, why: why, where: "subject"}
-	inSubject := scorer.codes()
-	for i := range scorer.tokens {
-		if key := scorer.tokens[i].value; isTicket(key) && len(hint.keys) < maxKeys && !slices.ContainsFunc(inSubject, func(c scoredCode) bool { return c.value == key }) {
-			hint.keys = append(hint.keys, key)
-		}
+	at[c.order] = len(list) + 1
+	return append(list, c)
+}
+
+// addLinks adds the links of a message, the action link first. It leaves out
+// footer links.
+func (m *Model) addLinks(found *mail.Extraction, in *linkMessage) {
+	if len(in.links) == 0 {
+		return
 	}
-	all := inSubject
-	for _, body := range []struct{ where, text string }{{"text", text}, {"html", visible}} {
-		if body.text == "" {
+	at := make([]int, len(in.values))
+	list := make([]scored, 0, len(in.values))
+	never := make([]bool, len(in.values))
+	var numbers []uint16
+	for _, l := range in.links {
+		if l.value.veto != "" {
 			continue
 		}
-		all = append(all, codesIn(body.text, body.where, hint, budget, why)...)
+		never[l.value.order] = never[l.value.order] || l.neverAction() != ""
+		numbers = linkSigns.of(l, numbers[:0])
+		list = keepBest(list, at, scored{l.url, l.value.order, sum(m.link, numbers)})
 	}
-	return mergeCodes(all, len(inSubject))
-}
-
-// codesIn returns the codes of a text. It prefers those outside quoted messages,
-// and ignores the others in a reply.
-func codesIn(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
-	codes := scanCodes(body, where, hint, budget, why)
-	if len(codes) == 0 && hint.forward && strings.Contains(body, "\n>") {
-		return scanCodes(unquoted(body), where, hint, budget, why)
-	}
-	if len(codes) == 0 || len(codes) == 1 && !hint.answer {
-		return codes
-	}
-	reply := reply.Text(body, budget)
-	if len(reply) == len(strings.TrimSpace(body)) {
-		return codes // no quoted text
-	}
-	if own := scanCodes(reply, where, hint, budget, nil); len(own) > 0 || hint.answer {
-		return own
-	}
-	return codes
-}
-
-// unquoted returns a text without the marks of quoted lines.
-func unquoted(body string) string {
-	out := make([]byte, 0, len(body))
-	for line := range strings.Lines(body) {
-		out = append(out, strings.TrimLeft(line, "> ")...)
-	}
-	return string(out)
-}
-
-func scanCodes(body, where string, hint subjectHint, budget *cpubudget.Budget, why *Explanation) []scoredCode {
-	t := newCodeText(body)
-	t.budget = budget
-	scorer := codeScorer{t: t, tokens: t.findTokens(), hint: hint, why: why, where: where}
-	return scorer.codes()
-}
-
-// mergeCodes keeps each code once, with its highest score. A code in the
-// subject, one of the first n, scores higher if the body repeats it.
-func mergeCodes(all []scoredCode, n int) []scoredCode {
-	var merged []scoredCode
-	at := map[string]int{}
-	for i, c := range all {
-		key := strings.ToUpper(strings.ReplaceAll(c.value, "-", ""))
-		j, known := at[key]
-		if !known {
-			at[key] = len(merged)
-			merged = append(merged, c)
-			continue
+	none := sum(m.noLink, noLinkSigns.of(in, numbers[:0]))
+	slices.SortStableFunc(list, func(a, b scored) int {
+		if never[a.order] != never[b.order] {
+			return truth(never[a.order]) - truth(never[b.order])
 		}
-		if j < n && i >= n {
-			c.score++
-		}
-		merged[j].score = max(merged[j].score, c.score)
+		return byScore(a, b)
+	})
+	for _, l := range list {
+		found.Links = append(found.Links, l.value)
 	}
-	slices.SortStableFunc(merged, func(a, b scoredCode) int { return cmp.Compare(b.score, a.score) })
-	return merged
-}
-
-// bestCode returns the code that is certainly the OTP, or nil.
-func bestCode(codes []scoredCode) *string {
-	if len(codes) == 0 || codes[0].score < otpScore || len(codes) > 1 && codes[1].score >= codes[0].score {
-		return nil
+	if len(list) > 0 && !never[list[0].order] && list[0].score >= none+linkLead {
+		found.ActionLink = &found.Links[0]
 	}
-	return &codes[0].value
 }

@@ -18,7 +18,8 @@ func linearReaders() []lineartest.Reader {
 		{Name: "CodesAndLinks text-in-html", Units: text, Read: func(s string) { CodesAndLinks("", "", "<p>"+s) }},
 		{Name: "CodesAndLinks subject", Units: text[:4], Read: func(s string) { CodesAndLinks(s, s, "") }},
 		{Name: "CodesAndLinks cut-links", Units: []string{"<http://a", "http://", "\n", "a", "🎉"}, Read: func(s string) { CodesAndLinks("", s, "<a href='http://a"+s+"'>") }},
-		{Name: "Explain", Units: text, Read: func(s string) { Explain("Your code", s, "", mail.DefaultLimits()) }},
+		{Name: "Read", Units: text, Read: func(s string) { Read("Your code", s, "", true) }},
+		{Name: "Model.CodesAndLinks", Units: text, Read: func(s string) { trained().CodesAndLinks("Your code", s, "") }},
 		{Name: "Derive", Units: html, Read: func(s string) { Derive(&mime.Message{HTML: s}, mail.DefaultLimits()) }},
 	}
 }
@@ -27,5 +28,8 @@ func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }
 
 func TestLinearReadersAreComplete(t *testing.T) {
 	t.Parallel()
-	lineartest.Complete(t, linearReaders(), nil)
+	const weights = "reads the weights, not mail"
+	lineartest.Complete(t, linearReaders(), map[string]string{
+		"Trained": weights, "ParseModel": weights, "NewModel": weights, "SignNames": weights, "Model.String": weights, "Model.Weights": weights,
+	})
 }

@@ -14,17 +14,23 @@ import (
 // maxContext is how much text before a link is read, in bytes.
 const maxContext = 200
 
-// foundLink is a link with its context.
+// foundLink is one place of a link, with what its signs read.
 type foundLink struct {
-	url     string
-	words   string // link text; "" in plain text
-	context string // the text before it
-	after   string // the text after it on its line
-	score   int
-	action  bool
-	only    bool // the action link if the message has no other
-	button  bool // it looks like a button
-	inHTML  bool
+	m     *linkMessage
+	value *linkValue
+
+	url    string
+	text   string // link text; "" in plain text
+	before string // the text before it
+	behind string // the text after it on its line
+	button bool   // it looks like a button
+	inHTML bool
+
+	words, line, context, after wordKind // kinds of the words in them
+	part                        wordKind // kinds of the parts of its address
+	host, path, query           string
+	bare                        bool // the link has no text of its own
+	secret                      bool // its address has a random token
 }
 
 // textLinks returns the web addresses in a text, except those inside anchors
@@ -52,7 +58,7 @@ func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLin
 		if n == 0 || len(url) > plaintext.MaxURL || within {
 			continue
 		}
-		found = append(found, foundLink{url: url, context: contextBefore(text, start), after: firstLine(text[pos:])})
+		found = append(found, foundLink{url: url, before: contextBefore(text, start), behind: firstLine(text[pos:])})
 	}
 	return found
 }
@@ -147,9 +153,28 @@ func firstLine(s string) string {
 	return s
 }
 
-// linksOf returns the unique links of a message, the action link first. It
-// leaves out footer links.
-func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits, why *Explanation) []foundLink {
+// linkMessage is what the signs of all links of a message share.
+type linkMessage struct {
+	subject wordKind // kinds of the words in the subject
+	codes   uint32   // kinds of its words about codes
+	code    bool     // the message has a code to type
+	html    bool
+	links   []*foundLink
+	values  map[string]*linkValue
+	open    int // values that are neither ruled out nor home pages
+}
+
+// linkValue is a link with what its places have in common.
+type linkValue struct {
+	url    string
+	order  int
+	places int
+	veto   string
+}
+
+// readLinks finds the links of a message.
+func readLinks(subject, text string, p *htmltext.Page, lim mail.Limits) *linkMessage {
+	m := &linkMessage{html: p != nil, values: map[string]*linkValue{}}
 	var all []foundLink
 	if p != nil {
 		all = append(pageLinks(p), textLinks(string(p.Text), p.Links, lim)...)
@@ -168,46 +193,32 @@ func linksOf(subject, text string, p *htmltext.Page, lim mail.Limits, why *Expla
 		}
 	}
 	if len(all) == 0 {
-		return nil
+		return m
 	}
-	asked := knownLinkWords().kindsIn(strings.ToLower(subject))
-	seen := make(map[string]int, len(all)) // index in kept, or -1
-	kept := all[:0]
-	for _, l := range all {
+	m.subject = knownLinkWords().kindsIn(strings.ToLower(subject))
+	kept := 0
+	for i := range all {
 		if lim.Budget.Spent() {
 			break
 		}
-		at, known := seen[l.url]
-		if known && at < 0 {
+		l := &all[i]
+		v := m.values[l.url]
+		if v == nil && kept == lim.Links {
 			continue
 		}
-		signs := l.signs()
-		if !known && (signs.isFooter(asked) || len(kept) == lim.Links) {
-			seen[l.url] = -1
-			why.link(&l, []Evidence{{"a footer link", 0}})
-			continue
+		l.m = m
+		l.read()
+		if v == nil {
+			v = &linkValue{url: l.url, order: len(m.values), veto: l.vetoOf()}
+			m.values[l.url] = v
+			kept += truth(v.veto == "")
+			m.open += truth(v.veto == "" && !isHomePage(l.url))
 		}
-		evidence := l.weigh(&signs, asked, why != nil)
-		why.link(&l, evidence)
-		switch {
-		case !known:
-			seen[l.url] = len(kept)
-			kept = append(kept, l)
-		case l.score > kept[at].score:
-			kept[at] = l
-		}
+		v.places++
+		l.value = v
+		m.links = append(m.links, l)
 	}
-	others := 0
-	for i := range kept {
-		if !isHomePage(kept[i].url) {
-			others++
-		}
-	}
-	for i := range kept {
-		kept[i].action = kept[i].action || kept[i].only && others == 1
-	}
-	sortLinks(kept)
-	return kept
+	return m
 }
 
 // isCut reports whether a link of the plain text ends within a word of a link of
@@ -217,7 +228,7 @@ func (l *foundLink) isCut(hrefs []string) bool {
 	if same || i == len(hrefs) || !strings.HasPrefix(hrefs[i], l.url) || !plaintext.IsAlnum(l.url[len(l.url)-1]) || !plaintext.IsAlnum(hrefs[i][len(l.url)]) {
 		return false
 	}
-	after := strings.TrimSpace(l.after)
+	after := strings.TrimSpace(l.behind)
 	return after == "" || strings.HasPrefix(after, "...") || strings.HasPrefix(after, "…")
 }
 
@@ -231,7 +242,7 @@ func pageLinks(p *htmltext.Page) []foundLink {
 			continue
 		}
 		before := string(p.Text[max(0, l.Start-maxContext-utf8.UTFMax):l.Start])
-		links = append(links, foundLink{url: href, words: p.LinkText(l), button: l.Button, context: contextBefore(before, len(before)), after: firstLine(string(p.Text[l.End:min(len(p.Text), l.End+maxContext)]))})
+		links = append(links, foundLink{url: href, text: p.LinkText(l), button: l.Button, before: contextBefore(before, len(before)), behind: firstLine(string(p.Text[l.End:min(len(p.Text), l.End+maxContext)]))})
 	}
 	return links
 }

@@ -45,20 +45,10 @@ var (
 
 // wordSets are the sections that are matched as whole words.
 var wordSets = sync.OnceValue(func() (sets struct {
-	copula      map[string]bool // "is"
-	article     map[string]bool // "the", between "is" and a code
-	comparer    map[string]bool // "than", before an amount
-	example     map[string]bool // "such as", before a quotation
-	refusal     map[string]bool // "not", before a verb
-	plain       map[string]bool // "pickup": before or after "code", it does not change its meaning
-	namedBehind map[string]bool // nouns whose name follows them: "código postal"
-	namedBefore map[string]bool // nouns other than "code" whose name precedes them: "ürün kodu"
-	number      map[string]bool // "number"
-	object      map[string]bool // "it", after a verb
-	sample      map[string]bool // "for example", before a number
-	this        map[string]bool // "this", before a noun for a code that the sentence before names
-	pronoun     map[string]bool // "it is", for a code that the sentence before names
-	company     map[string]bool // "Ltd", in the address of a company; case matters
+	copula  map[string]bool // "is"
+	article map[string]bool // "the", between "is" and a code
+	refusal map[string]bool // "not", before a verb
+	company map[string]bool // "Ltd", in the address of a company; case matters
 }) {
 	set := func(section string) map[string]bool {
 		words := map[string]bool{}
@@ -67,11 +57,6 @@ var wordSets = sync.OnceValue(func() (sets struct {
 		}
 		return words
 	}
-	sets.copula, sets.article, sets.refusal = set("copula"), set("article"), set("refusal")
-	sets.comparer, sets.example = set("comparer"), set("example")
-	sets.plain, sets.namedBehind, sets.namedBefore = set("plain"), set("named-behind"), set("named-before")
-	sets.number, sets.this, sets.object = set("number"), set("this"), set("object")
-	sets.sample = set("sample")
-	sets.pronoun, sets.company = set("pronoun"), set("company")
+	sets.copula, sets.article, sets.refusal, sets.company = set("copula"), set("article"), set("refusal"), set("company")
 	return sets
 })
