@@ -522,8 +522,7 @@ type MessagesInvoker interface {
 	// GetMessage invokes getMessage operation.
 	//
 	// Returns one message, including its HTML. With `view=code` the response has only the code, the link
-	// and where they come from, and the scope `codes:read` is enough. With `explain=1` a key with the
-	// scope `admin` also gets the evidence behind `extracted`.
+	// and where they come from, and the scope `codes:read` is enough.
 	//
 	// GET /v1/messages/{message_id}
 	GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (MessageOrCode, error)
@@ -4177,8 +4176,7 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 // GetMessage invokes getMessage operation.
 //
 // Returns one message, including its HTML. With `view=code` the response has only the code, the link
-// and where they come from, and the scope `codes:read` is enough. With `explain=1` a key with the
-// scope `admin` also gets the evidence behind `extracted`.
+// and where they come from, and the scope `codes:read` is enough.
 //
 // GET /v1/messages/{message_id}
 func (c *Client) GetMessage(ctx context.Context, params GetMessageParams, options ...RequestOption) (MessageOrCode, error) {
@@ -4232,23 +4230,6 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 
 		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
 			if val, ok := params.View.Get(); ok {
-				return e.EncodeValue(conv.StringToString(string(val)))
-			}
-			return nil
-		}); err != nil {
-			return res, errors.Wrap(err, "encode query")
-		}
-	}
-	{
-		// Encode "explain" parameter.
-		cfg := uri.QueryParameterEncodingConfig{
-			Name:    "explain",
-			Style:   uri.QueryStyleForm,
-			Explode: true,
-		}
-
-		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
-			if val, ok := params.Explain.Get(); ok {
 				return e.EncodeValue(conv.StringToString(string(val)))
 			}
 			return nil

@@ -4302,8 +4302,7 @@ func (s *Server) handleGetInboxRequest(args [1]string, argsEscaped bool, w http.
 // handleGetMessageRequest handles getMessage operation.
 //
 // Returns one message, including its HTML. With `view=code` the response has only the code, the link
-// and where they come from, and the scope `codes:read` is enough. With `explain=1` a key with the
-// scope `admin` also gets the evidence behind `extracted`.
+// and where they come from, and the scope `codes:read` is enough.
 //
 // GET /v1/messages/{message_id}
 func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4391,10 +4390,6 @@ func (s *Server) handleGetMessageRequest(args [1]string, argsEscaped bool, w htt
 					Name: "view",
 					In:   "query",
 				}: params.View,
-				{
-					Name: "explain",
-					In:   "query",
-				}: params.Explain,
 				{
 					Name: "message_id",
 					In:   "path",

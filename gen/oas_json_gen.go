@@ -10511,460 +10511,6 @@ func (s *Extracted) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
-func (s *ExtractedCandidate) Encode(e *jx.Encoder) {
-	e.ObjStart()
-	s.encodeFields(e)
-	e.ObjEnd()
-}
-
-// encodeFields encodes fields.
-func (s *ExtractedCandidate) encodeFields(e *jx.Encoder) {
-	{
-		e.FieldStart("value")
-		e.Str(s.Value)
-	}
-	{
-		e.FieldStart("where")
-		e.Str(s.Where)
-	}
-	{
-		e.FieldStart("score")
-		e.Int(s.Score)
-	}
-	{
-		e.FieldStart("result")
-		e.Str(s.Result)
-	}
-	{
-		e.FieldStart("evidence")
-		e.ArrStart()
-		for _, elem := range s.Evidence {
-			elem.Encode(e)
-		}
-		e.ArrEnd()
-	}
-}
-
-var jsonFieldsNameOfExtractedCandidate = [5]string{
-	0: "value",
-	1: "where",
-	2: "score",
-	3: "result",
-	4: "evidence",
-}
-
-// Decode decodes ExtractedCandidate from json.
-func (s *ExtractedCandidate) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode ExtractedCandidate to nil")
-	}
-	var requiredBitSet [1]uint8
-
-	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
-		switch string(k) {
-		case "value":
-			requiredBitSet[0] |= 1 << 0
-			if err := func() error {
-				v, err := d.Str()
-				s.Value = string(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"value\"")
-			}
-		case "where":
-			requiredBitSet[0] |= 1 << 1
-			if err := func() error {
-				v, err := d.Str()
-				s.Where = string(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"where\"")
-			}
-		case "score":
-			requiredBitSet[0] |= 1 << 2
-			if err := func() error {
-				v, err := d.Int()
-				s.Score = int(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"score\"")
-			}
-		case "result":
-			requiredBitSet[0] |= 1 << 3
-			if err := func() error {
-				v, err := d.Str()
-				s.Result = string(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"result\"")
-			}
-		case "evidence":
-			requiredBitSet[0] |= 1 << 4
-			if err := func() error {
-				s.Evidence = make([]ExtractedEvidence, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem ExtractedEvidence
-					if err := elem.Decode(d); err != nil {
-						return err
-					}
-					s.Evidence = append(s.Evidence, elem)
-					return nil
-				}); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"evidence\"")
-			}
-		default:
-			return d.Skip()
-		}
-		return nil
-	}); err != nil {
-		return errors.Wrap(err, "decode ExtractedCandidate")
-	}
-	// Validate required fields.
-	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
-		0b00011111,
-	} {
-		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
-			// Mask only required fields and check equality to mask using XOR.
-			//
-			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
-			// Bits of fields which would be set are actually bits of missed fields.
-			missed := bits.OnesCount8(result)
-			for bitN := 0; bitN < missed; bitN++ {
-				bitIdx := bits.TrailingZeros8(result)
-				fieldIdx := i*8 + bitIdx
-				var name string
-				if fieldIdx < len(jsonFieldsNameOfExtractedCandidate) {
-					name = jsonFieldsNameOfExtractedCandidate[fieldIdx]
-				} else {
-					name = strconv.Itoa(fieldIdx)
-				}
-				failures = append(failures, validate.FieldError{
-					Name:  name,
-					Error: validate.ErrFieldRequired,
-				})
-				// Reset bit.
-				result &^= 1 << bitIdx
-			}
-		}
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s *ExtractedCandidate) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *ExtractedCandidate) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode implements json.Marshaler.
-func (s *ExtractedEvidence) Encode(e *jx.Encoder) {
-	e.ObjStart()
-	s.encodeFields(e)
-	e.ObjEnd()
-}
-
-// encodeFields encodes fields.
-func (s *ExtractedEvidence) encodeFields(e *jx.Encoder) {
-	{
-		e.FieldStart("sign")
-		e.Str(s.Sign)
-	}
-	{
-		e.FieldStart("weight")
-		e.Int(s.Weight)
-	}
-}
-
-var jsonFieldsNameOfExtractedEvidence = [2]string{
-	0: "sign",
-	1: "weight",
-}
-
-// Decode decodes ExtractedEvidence from json.
-func (s *ExtractedEvidence) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode ExtractedEvidence to nil")
-	}
-	var requiredBitSet [1]uint8
-
-	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
-		switch string(k) {
-		case "sign":
-			requiredBitSet[0] |= 1 << 0
-			if err := func() error {
-				v, err := d.Str()
-				s.Sign = string(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"sign\"")
-			}
-		case "weight":
-			requiredBitSet[0] |= 1 << 1
-			if err := func() error {
-				v, err := d.Int()
-				s.Weight = int(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"weight\"")
-			}
-		default:
-			return d.Skip()
-		}
-		return nil
-	}); err != nil {
-		return errors.Wrap(err, "decode ExtractedEvidence")
-	}
-	// Validate required fields.
-	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
-		0b00000011,
-	} {
-		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
-			// Mask only required fields and check equality to mask using XOR.
-			//
-			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
-			// Bits of fields which would be set are actually bits of missed fields.
-			missed := bits.OnesCount8(result)
-			for bitN := 0; bitN < missed; bitN++ {
-				bitIdx := bits.TrailingZeros8(result)
-				fieldIdx := i*8 + bitIdx
-				var name string
-				if fieldIdx < len(jsonFieldsNameOfExtractedEvidence) {
-					name = jsonFieldsNameOfExtractedEvidence[fieldIdx]
-				} else {
-					name = strconv.Itoa(fieldIdx)
-				}
-				failures = append(failures, validate.FieldError{
-					Name:  name,
-					Error: validate.ErrFieldRequired,
-				})
-				// Reset bit.
-				result &^= 1 << bitIdx
-			}
-		}
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s *ExtractedEvidence) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *ExtractedEvidence) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode implements json.Marshaler.
-func (s *ExtractedExplanation) Encode(e *jx.Encoder) {
-	e.ObjStart()
-	s.encodeFields(e)
-	e.ObjEnd()
-}
-
-// encodeFields encodes fields.
-func (s *ExtractedExplanation) encodeFields(e *jx.Encoder) {
-	{
-		e.FieldStart("otp")
-		e.Str(s.Otp)
-	}
-	{
-		e.FieldStart("action_link")
-		e.Str(s.ActionLink)
-	}
-	{
-		e.FieldStart("codes")
-		e.ArrStart()
-		for _, elem := range s.Codes {
-			elem.Encode(e)
-		}
-		e.ArrEnd()
-	}
-	{
-		e.FieldStart("links")
-		e.ArrStart()
-		for _, elem := range s.Links {
-			elem.Encode(e)
-		}
-		e.ArrEnd()
-	}
-}
-
-var jsonFieldsNameOfExtractedExplanation = [4]string{
-	0: "otp",
-	1: "action_link",
-	2: "codes",
-	3: "links",
-}
-
-// Decode decodes ExtractedExplanation from json.
-func (s *ExtractedExplanation) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode ExtractedExplanation to nil")
-	}
-	var requiredBitSet [1]uint8
-
-	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
-		switch string(k) {
-		case "otp":
-			requiredBitSet[0] |= 1 << 0
-			if err := func() error {
-				v, err := d.Str()
-				s.Otp = string(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"otp\"")
-			}
-		case "action_link":
-			requiredBitSet[0] |= 1 << 1
-			if err := func() error {
-				v, err := d.Str()
-				s.ActionLink = string(v)
-				if err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"action_link\"")
-			}
-		case "codes":
-			requiredBitSet[0] |= 1 << 2
-			if err := func() error {
-				s.Codes = make([]ExtractedCandidate, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem ExtractedCandidate
-					if err := elem.Decode(d); err != nil {
-						return err
-					}
-					s.Codes = append(s.Codes, elem)
-					return nil
-				}); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"codes\"")
-			}
-		case "links":
-			requiredBitSet[0] |= 1 << 3
-			if err := func() error {
-				s.Links = make([]ExtractedCandidate, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem ExtractedCandidate
-					if err := elem.Decode(d); err != nil {
-						return err
-					}
-					s.Links = append(s.Links, elem)
-					return nil
-				}); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"links\"")
-			}
-		default:
-			return d.Skip()
-		}
-		return nil
-	}); err != nil {
-		return errors.Wrap(err, "decode ExtractedExplanation")
-	}
-	// Validate required fields.
-	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
-		0b00001111,
-	} {
-		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
-			// Mask only required fields and check equality to mask using XOR.
-			//
-			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
-			// Bits of fields which would be set are actually bits of missed fields.
-			missed := bits.OnesCount8(result)
-			for bitN := 0; bitN < missed; bitN++ {
-				bitIdx := bits.TrailingZeros8(result)
-				fieldIdx := i*8 + bitIdx
-				var name string
-				if fieldIdx < len(jsonFieldsNameOfExtractedExplanation) {
-					name = jsonFieldsNameOfExtractedExplanation[fieldIdx]
-				} else {
-					name = strconv.Itoa(fieldIdx)
-				}
-				failures = append(failures, validate.FieldError{
-					Name:  name,
-					Error: validate.ErrFieldRequired,
-				})
-				// Reset bit.
-				result &^= 1 << bitIdx
-			}
-		}
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
-	}
-
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s *ExtractedExplanation) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *ExtractedExplanation) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode implements json.Marshaler.
 func (s FreeObject) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -13886,12 +13432,6 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 		s.Extracted.Encode(e)
 	}
 	{
-		if s.Explain.Set {
-			e.FieldStart("explain")
-			s.Explain.Encode(e)
-		}
-	}
-	{
 		e.FieldStart("auth")
 		s.Auth.Encode(e)
 	}
@@ -13981,7 +13521,7 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfMessage = [36]string{
+var jsonFieldsNameOfMessage = [35]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -14001,23 +13541,22 @@ var jsonFieldsNameOfMessage = [36]string{
 	16: "html",
 	17: "extracted_text",
 	18: "extracted",
-	19: "explain",
-	20: "auth",
-	21: "headers",
-	22: "automated",
-	23: "truncated",
-	24: "tag",
-	25: "delivered_to",
-	26: "attachments",
-	27: "recipients",
-	28: "rfc_message_id",
-	29: "in_reply_to",
-	30: "references",
-	31: "size",
-	32: "received_at",
-	33: "sent_at",
-	34: "delivered_at",
-	35: "created_at",
+	19: "auth",
+	20: "headers",
+	21: "automated",
+	22: "truncated",
+	23: "tag",
+	24: "delivered_to",
+	25: "attachments",
+	26: "recipients",
+	27: "rfc_message_id",
+	28: "in_reply_to",
+	29: "references",
+	30: "size",
+	31: "received_at",
+	32: "sent_at",
+	33: "delivered_at",
+	34: "created_at",
 }
 
 // Decode decodes Message from json.
@@ -14269,18 +13808,8 @@ func (s *Message) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"extracted\"")
 			}
-		case "explain":
-			if err := func() error {
-				s.Explain.Reset()
-				if err := s.Explain.Decode(d); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"explain\"")
-			}
 		case "auth":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				if err := s.Auth.Decode(d); err != nil {
 					return err
@@ -14290,7 +13819,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"auth\"")
 			}
 		case "headers":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				switch tt := d.Next(); tt {
 				case jx.Null:
@@ -14315,7 +13844,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		case "automated":
-			requiredBitSet[2] |= 1 << 6
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				v, err := d.Bool()
 				s.Automated = bool(v)
@@ -14327,7 +13856,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"automated\"")
 			}
 		case "truncated":
-			requiredBitSet[2] |= 1 << 7
+			requiredBitSet[2] |= 1 << 6
 			if err := func() error {
 				v, err := d.Bool()
 				s.Truncated = bool(v)
@@ -14339,7 +13868,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"truncated\"")
 			}
 		case "tag":
-			requiredBitSet[3] |= 1 << 0
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				if err := s.Tag.Decode(d); err != nil {
 					return err
@@ -14349,7 +13878,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tag\"")
 			}
 		case "delivered_to":
-			requiredBitSet[3] |= 1 << 1
+			requiredBitSet[3] |= 1 << 0
 			if err := func() error {
 				if err := s.DeliveredTo.Decode(d); err != nil {
 					return err
@@ -14359,7 +13888,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_to\"")
 			}
 		case "attachments":
-			requiredBitSet[3] |= 1 << 2
+			requiredBitSet[3] |= 1 << 1
 			if err := func() error {
 				s.Attachments = make([]Attachment, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14377,7 +13906,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "recipients":
-			requiredBitSet[3] |= 1 << 3
+			requiredBitSet[3] |= 1 << 2
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14395,7 +13924,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "rfc_message_id":
-			requiredBitSet[3] |= 1 << 4
+			requiredBitSet[3] |= 1 << 3
 			if err := func() error {
 				if err := s.RfcMessageID.Decode(d); err != nil {
 					return err
@@ -14405,7 +13934,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"rfc_message_id\"")
 			}
 		case "in_reply_to":
-			requiredBitSet[3] |= 1 << 5
+			requiredBitSet[3] |= 1 << 4
 			if err := func() error {
 				s.InReplyTo = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14425,7 +13954,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"in_reply_to\"")
 			}
 		case "references":
-			requiredBitSet[3] |= 1 << 6
+			requiredBitSet[3] |= 1 << 5
 			if err := func() error {
 				s.References = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -14445,7 +13974,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"references\"")
 			}
 		case "size":
-			requiredBitSet[3] |= 1 << 7
+			requiredBitSet[3] |= 1 << 6
 			if err := func() error {
 				v, err := d.Int64()
 				s.Size = int64(v)
@@ -14457,7 +13986,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"size\"")
 			}
 		case "received_at":
-			requiredBitSet[4] |= 1 << 0
+			requiredBitSet[3] |= 1 << 7
 			if err := func() error {
 				if err := s.ReceivedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -14467,7 +13996,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"received_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[4] |= 1 << 1
+			requiredBitSet[4] |= 1 << 0
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -14477,7 +14006,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[4] |= 1 << 2
+			requiredBitSet[4] |= 1 << 1
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -14487,7 +14016,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "created_at":
-			requiredBitSet[4] |= 1 << 3
+			requiredBitSet[4] |= 1 << 2
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -14510,9 +14039,9 @@ func (s *Message) Decode(d *jx.Decoder) error {
 	for i, mask := range [5]uint8{
 		0b11111111,
 		0b11111111,
-		0b11110111,
 		0b11111111,
-		0b00001111,
+		0b11111111,
+		0b00000111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -15230,12 +14759,6 @@ func (s MessageOrCode) encodeFields(e *jx.Encoder) {
 			{
 				e.FieldStart("extracted")
 				s.Extracted.Encode(e)
-			}
-			{
-				if s.Explain.Set {
-					e.FieldStart("explain")
-					s.Explain.Encode(e)
-				}
 			}
 			{
 				e.FieldStart("auth")
@@ -16852,39 +16375,6 @@ func (s OptEventType) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptEventType) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode encodes ExtractedExplanation as json.
-func (o OptExtractedExplanation) Encode(e *jx.Encoder) {
-	if !o.Set {
-		return
-	}
-	o.Value.Encode(e)
-}
-
-// Decode decodes ExtractedExplanation from json.
-func (o *OptExtractedExplanation) Decode(d *jx.Decoder) error {
-	if o == nil {
-		return errors.New("invalid: unable to decode OptExtractedExplanation to nil")
-	}
-	o.Set = true
-	if err := o.Value.Decode(d); err != nil {
-		return err
-	}
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s OptExtractedExplanation) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptExtractedExplanation) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }

@@ -2605,9 +2605,6 @@ type GetMessageParams struct {
 	// `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that
 	// the sender wrote. A wait in this view implies `has=code` unless `has` is given.
 	View OptMessageView `json:",omitempty,omitzero"`
-	// `1` adds `explain` to a received message: each candidate for a code or a link with its evidence. It
-	// requires the scope `admin`.
-	Explain OptMessageExplain `json:",omitempty,omitzero"`
 	// The ID of the message.
 	MessageID string
 }
@@ -2620,15 +2617,6 @@ func unpackGetMessageParams(packed middleware.Parameters) (params GetMessagePara
 		}
 		if v, ok := packed[key]; ok {
 			params.View = v.(OptMessageView)
-		}
-	}
-	{
-		key := middleware.ParameterKey{
-			Name: "explain",
-			In:   "query",
-		}
-		if v, ok := packed[key]; ok {
-			params.Explain = v.(OptMessageExplain)
 		}
 	}
 	{
@@ -2695,62 +2683,6 @@ func decodeGetMessageParams(args [1]string, argsEscaped bool, r *http.Request) (
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "view",
-			In:   "query",
-			Err:  err,
-		}
-	}
-	// Decode query: explain.
-	if err := func() error {
-		cfg := uri.QueryParameterDecodingConfig{
-			Name:    "explain",
-			Style:   uri.QueryStyleForm,
-			Explode: true,
-		}
-
-		if err := q.HasParam(cfg); err == nil {
-			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
-				var paramsDotExplainVal MessageExplain
-				if err := func() error {
-					val, err := d.DecodeValue()
-					if err != nil {
-						return err
-					}
-
-					c, err := conv.ToString(val)
-					if err != nil {
-						return err
-					}
-
-					paramsDotExplainVal = MessageExplain(c)
-					return nil
-				}(); err != nil {
-					return err
-				}
-				params.Explain.SetTo(paramsDotExplainVal)
-				return nil
-			}); err != nil {
-				return err
-			}
-			if err := func() error {
-				if value, ok := params.Explain.Get(); ok {
-					if err := func() error {
-						if err := value.Validate(); err != nil {
-							return err
-						}
-						return nil
-					}(); err != nil {
-						return err
-					}
-				}
-				return nil
-			}(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}(); err != nil {
-		return params, &ogenerrors.DecodeParamError{
-			Name: "explain",
 			In:   "query",
 			Err:  err,
 		}

@@ -5474,154 +5474,6 @@ func (s *Extracted) SetActionLink(val NilString) {
 	s.ActionLink = val
 }
 
-// A candidate for a code or a link. The same value may occur several times.
-// Ref: #/components/schemas/ExtractedCandidate
-type ExtractedCandidate struct {
-	// The code as a person types it, or the link.
-	Value string `json:"value"`
-	// The part of the message in which it stands.
-	Where string `json:"where"`
-	// The sum of the weights. 0 if a sign rules the candidate out.
-	Score int `json:"score"`
-	// Whether it is the `otp` or `action_link` (`chosen`), one of `codes` or `links`, or neither.
-	Result string `json:"result"`
-	// The signs for and against it.
-	Evidence []ExtractedEvidence `json:"evidence"`
-}
-
-// GetValue returns the value of Value.
-func (s *ExtractedCandidate) GetValue() string {
-	return s.Value
-}
-
-// GetWhere returns the value of Where.
-func (s *ExtractedCandidate) GetWhere() string {
-	return s.Where
-}
-
-// GetScore returns the value of Score.
-func (s *ExtractedCandidate) GetScore() int {
-	return s.Score
-}
-
-// GetResult returns the value of Result.
-func (s *ExtractedCandidate) GetResult() string {
-	return s.Result
-}
-
-// GetEvidence returns the value of Evidence.
-func (s *ExtractedCandidate) GetEvidence() []ExtractedEvidence {
-	return s.Evidence
-}
-
-// SetValue sets the value of Value.
-func (s *ExtractedCandidate) SetValue(val string) {
-	s.Value = val
-}
-
-// SetWhere sets the value of Where.
-func (s *ExtractedCandidate) SetWhere(val string) {
-	s.Where = val
-}
-
-// SetScore sets the value of Score.
-func (s *ExtractedCandidate) SetScore(val int) {
-	s.Score = val
-}
-
-// SetResult sets the value of Result.
-func (s *ExtractedCandidate) SetResult(val string) {
-	s.Result = val
-}
-
-// SetEvidence sets the value of Evidence.
-func (s *ExtractedCandidate) SetEvidence(val []ExtractedEvidence) {
-	s.Evidence = val
-}
-
-// A sign for or against a candidate.
-// Ref: #/components/schemas/ExtractedEvidence
-type ExtractedEvidence struct {
-	// What the message shows.
-	Sign string `json:"sign"`
-	// What it adds to the score, or 0 if it rules the candidate out.
-	Weight int `json:"weight"`
-}
-
-// GetSign returns the value of Sign.
-func (s *ExtractedEvidence) GetSign() string {
-	return s.Sign
-}
-
-// GetWeight returns the value of Weight.
-func (s *ExtractedEvidence) GetWeight() int {
-	return s.Weight
-}
-
-// SetSign sets the value of Sign.
-func (s *ExtractedEvidence) SetSign(val string) {
-	s.Sign = val
-}
-
-// SetWeight sets the value of Weight.
-func (s *ExtractedEvidence) SetWeight(val int) {
-	s.Weight = val
-}
-
-// Why a message has its codes and links, as read today. `extracted` is from when the message arrived
-// and may differ.
-// Ref: #/components/schemas/ExtractedExplanation
-type ExtractedExplanation struct {
-	// Why this code is the `otp`, or why there is none.
-	Otp string `json:"otp"`
-	// Why this link is the `action_link`, or why there is none.
-	ActionLink string `json:"action_link"`
-	// What may be a code, in the order of the message. At most 100.
-	Codes []ExtractedCandidate `json:"codes"`
-	// The links, in the order of the message. At most 100.
-	Links []ExtractedCandidate `json:"links"`
-}
-
-// GetOtp returns the value of Otp.
-func (s *ExtractedExplanation) GetOtp() string {
-	return s.Otp
-}
-
-// GetActionLink returns the value of ActionLink.
-func (s *ExtractedExplanation) GetActionLink() string {
-	return s.ActionLink
-}
-
-// GetCodes returns the value of Codes.
-func (s *ExtractedExplanation) GetCodes() []ExtractedCandidate {
-	return s.Codes
-}
-
-// GetLinks returns the value of Links.
-func (s *ExtractedExplanation) GetLinks() []ExtractedCandidate {
-	return s.Links
-}
-
-// SetOtp sets the value of Otp.
-func (s *ExtractedExplanation) SetOtp(val string) {
-	s.Otp = val
-}
-
-// SetActionLink sets the value of ActionLink.
-func (s *ExtractedExplanation) SetActionLink(val string) {
-	s.ActionLink = val
-}
-
-// SetCodes sets the value of Codes.
-func (s *ExtractedExplanation) SetCodes(val []ExtractedCandidate) {
-	s.Codes = val
-}
-
-// SetLinks sets the value of Links.
-func (s *ExtractedExplanation) SetLinks(val []ExtractedCandidate) {
-	s.Links = val
-}
-
 // Any JSON object.
 // Ref: #/components/schemas/FreeObject
 type FreeObject map[string]jx.Raw
@@ -6855,8 +6707,6 @@ type Message struct {
 	ExtractedText NilString `json:"extracted_text"`
 	// Codes and links found in a received message. Null for sent messages.
 	Extracted NilExtracted `json:"extracted"`
-	// Why `extracted` is what it is. Only with `explain=1`.
-	Explain OptExtractedExplanation `json:"explain"`
 	// The authentication results of a received message. Null for sent messages and for mail that did not
 	// arrive over SMTP.
 	Auth NilAuthResults `json:"auth"`
@@ -6993,11 +6843,6 @@ func (s *Message) GetExtractedText() NilString {
 // GetExtracted returns the value of Extracted.
 func (s *Message) GetExtracted() NilExtracted {
 	return s.Extracted
-}
-
-// GetExplain returns the value of Explain.
-func (s *Message) GetExplain() OptExtractedExplanation {
-	return s.Explain
 }
 
 // GetAuth returns the value of Auth.
@@ -7175,11 +7020,6 @@ func (s *Message) SetExtracted(val NilExtracted) {
 	s.Extracted = val
 }
 
-// SetExplain sets the value of Explain.
-func (s *Message) SetExplain(val OptExtractedExplanation) {
-	s.Explain = val
-}
-
 // SetAuth sets the value of Auth.
 func (s *Message) SetAuth(val NilAuthResults) {
 	s.Auth = val
@@ -7306,40 +7146,6 @@ func (s *MessageAttachmentInput) SetContentType(val OptString) {
 }
 
 type MessageAttachmentInputs []MessageAttachmentInput
-
-type MessageExplain string
-
-const (
-	MessageExplain1 MessageExplain = "1"
-)
-
-// AllValues returns all MessageExplain values.
-func (MessageExplain) AllValues() []MessageExplain {
-	return []MessageExplain{
-		MessageExplain1,
-	}
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (s MessageExplain) MarshalText() ([]byte, error) {
-	switch s {
-	case MessageExplain1:
-		return []byte(s), nil
-	default:
-		return nil, errors.Errorf("invalid value: %q", s)
-	}
-}
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *MessageExplain) UnmarshalText(data []byte) error {
-	switch MessageExplain(data) {
-	case MessageExplain1:
-		*s = MessageExplain1
-		return nil
-	default:
-		return errors.Errorf("invalid value: %q", data)
-	}
-}
 
 // Where to forward the message, with an optional note on top of the quoted original.
 // Ref: #/components/schemas/MessageForward
@@ -9027,52 +8833,6 @@ func (o OptEventType) Or(d EventType) EventType {
 	return d
 }
 
-// NewOptExtractedExplanation returns new OptExtractedExplanation with value set to v.
-func NewOptExtractedExplanation(v ExtractedExplanation) OptExtractedExplanation {
-	return OptExtractedExplanation{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptExtractedExplanation is optional ExtractedExplanation.
-type OptExtractedExplanation struct {
-	Value ExtractedExplanation
-	Set   bool
-}
-
-// IsSet returns true if OptExtractedExplanation was set.
-func (o OptExtractedExplanation) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptExtractedExplanation) Reset() {
-	var v ExtractedExplanation
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptExtractedExplanation) SetTo(v ExtractedExplanation) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptExtractedExplanation) Get() (v ExtractedExplanation, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptExtractedExplanation) Or(d ExtractedExplanation) ExtractedExplanation {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
 // NewOptFreeObject returns new OptFreeObject with value set to v.
 func NewOptFreeObject(v FreeObject) OptFreeObject {
 	return OptFreeObject{
@@ -9251,52 +9011,6 @@ func (o OptInt) Get() (v int, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptInt) Or(d int) int {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
-// NewOptMessageExplain returns new OptMessageExplain with value set to v.
-func NewOptMessageExplain(v MessageExplain) OptMessageExplain {
-	return OptMessageExplain{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptMessageExplain is optional MessageExplain.
-type OptMessageExplain struct {
-	Value MessageExplain
-	Set   bool
-}
-
-// IsSet returns true if OptMessageExplain was set.
-func (o OptMessageExplain) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptMessageExplain) Reset() {
-	var v MessageExplain
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptMessageExplain) SetTo(v MessageExplain) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptMessageExplain) Get() (v MessageExplain, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptMessageExplain) Or(d MessageExplain) MessageExplain {
 	if v, ok := o.Get(); ok {
 		return v
 	}

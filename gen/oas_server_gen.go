@@ -458,8 +458,7 @@ type MessagesHandler interface {
 	// GetMessage implements getMessage operation.
 	//
 	// Returns one message, including its HTML. With `view=code` the response has only the code, the link
-	// and where they come from, and the scope `codes:read` is enough. With `explain=1` a key with the
-	// scope `admin` also gets the evidence behind `extracted`.
+	// and where they come from, and the scope `codes:read` is enough.
 	//
 	// GET /v1/messages/{message_id}
 	GetMessage(ctx context.Context, params GetMessageParams) (MessageOrCode, error)

@@ -83,26 +83,6 @@ func TestGetMessage(t *testing.T) {
 	})
 }
 
-// TestExplainMessage explains a message to an admin key, and only there.
-func TestExplainMessage(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		path := "/v1/messages/" + s.receive(t, in, "Subject: Hi\n\nOrder 20048812. Your login code is 482913.").ID
-
-		if res := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK); strings.Contains(string(res.body), `"explain"`) {
-			t.Errorf("explained without being asked: %s", res.body)
-		}
-		res := s.do(t, http.MethodGet, path+"?explain=1", "", as(s.newKey(t, scopes("admin")))).want(t, http.StatusOK)
-		res.wantAt(t, "explain.codes.0.result", `"dropped"`)
-		res.wantAt(t, "explain.codes.1.value", `"482913"`)
-		res.wantAt(t, "explain.codes.1.result", `"chosen"`)
-		res.wantAt(t, "explain.codes.1.evidence.0", `{"sign":"a word for a code before","weight":6}`)
-		res.wantAt(t, "explain.links", `[]`)
-		s.do(t, http.MethodGet, path+"?explain=1", "", as(s.newKey(t, scopes("read")))).wantError(t, http.StatusForbidden, "insufficient_scope")
-	})
-}
-
 func TestOnlyOneMessageCarriesHTML(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -70,7 +70,7 @@ func readingTools() []*tool {
 		},
 		{
 			name: "get_message", title: "Read a message", operation: gen.GetMessageOperation, hints: reads, mail: true, show: showOne,
-			left:        []string{"view", "explain"},
+			left:        []string{"view"},
 			description: "Returns a message with its text, verification codes, links and attachments, and for a sent message its delivery status.",
 			trim:        trimMessage,
 		},

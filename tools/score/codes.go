@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,12 +48,24 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 			return nil, err
 		}
 		t := tallies.of(list[i].Grade)
+		missed := c.misses
 		found := extract.CodesAndLinks(m.Subject, m.Text, m.HTML)
 		t.codes(c, &list[i], found)
 		t.oneTime(c, &list[i], found)
 		t.links(c, &list[i], found)
+		if c.misses > missed {
+			printEvidence(c.missed, extract.Explain(m.Subject, m.Text, m.HTML, mail.DefaultLimits()))
+		}
 	}
 	return tallies.rows((*codeTally).rows), nil
+}
+
+// printEvidence writes what was found in a message and why, one candidate a line.
+func printEvidence(w io.Writer, why extract.Explanation) {
+	_, _ = fmt.Fprintf(w, "  otp: %s; action link: %s\n", why.OTP, why.Link)
+	for _, c := range slices.Concat(why.Codes, why.Links) {
+		_, _ = fmt.Fprintf(w, "  %s %q in %s, %d points: %+v\n", c.Result, c.Value, c.Where, c.Score, c.Evidence)
+	}
 }
 
 func (t *codeTally) rows() []row {

@@ -20,6 +20,7 @@ import (
 type corpus struct {
 	folder string
 	missed io.Writer
+	misses int // calls of miss
 }
 
 func (c *corpus) has(file string) bool {
@@ -29,6 +30,7 @@ func (c *corpus) has(file string) bool {
 
 // miss reports a record with a wrong result.
 func (c *corpus) miss(id, format string, args ...any) {
+	c.misses++
 	_, _ = fmt.Fprintf(c.missed, "%s: %s\n", id, fmt.Sprintf(format, args...))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,12 +25,16 @@ func TestScoreFolder(t *testing.T) {
 	write("a.eml", "From: gateway@c.example\nSubject: Undelivered\n\nYour message was not delivered.\n<ann@a.example>: 552 mailbox full\n")
 	write("b.eml", "From: MAILER-DAEMON@c.example\nSubject: Undelivered\n\nYour message was not delivered.\n<bob@b.example>: 550 5.1.1 no such user\n")
 
+	raw := base64.StdEncoding.EncodeToString([]byte("Subject: Hi\n\nOrder 20048812. Your login code is 482913.\n"))
+	write("codes.jsonl", `{"id":"3","raw_b64":"`+raw+`","expected":{"codes":["20048812"]}}`)
+
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, folder, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"1: a.eml hard false (mailbox_full), want hard (?)", "2: b.eml hard true (no_mailbox), want soft (?)",
+		`3: otp "482913" is wrong`, `dropped "20048812" in text`, `chosen "482913" in text`,
 		"bounces hard or soft ", "bounces hard or soft, policy ", "0.000 (0 of 1)",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -161,7 +161,7 @@ export interface paths {
         };
         /**
          * Get a message
-         * @description Returns one message, including its HTML. With `view=code` the response has only the code, the link and where they come from, and the scope `codes:read` is enough. With `explain=1` a key with the scope `admin` also gets the evidence behind `extracted`.
+         * @description Returns one message, including its HTML. With `view=code` the response has only the code, the link and where they come from, and the scope `codes:read` is enough.
          */
         get: operations["getMessage"];
         put?: never;
@@ -2260,8 +2260,6 @@ export interface components {
             extracted_text: string | null;
             /** @description Codes and links found in a received message. Null for sent messages. */
             extracted: components["schemas"]["Extracted"] | null;
-            /** @description Why `extracted` is what it is. Only with `explain=1`. */
-            explain?: components["schemas"]["ExtractedExplanation"];
             /** @description The authentication results of a received message. Null for sent messages and for mail that did not arrive over SMTP. */
             auth: components["schemas"]["AuthResults"] | null;
             /** @description The decoded header fields of a received message, from the top. Null unless you get the message by its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that claim to be from this host are left out, and the raw message has them. */
@@ -2320,37 +2318,6 @@ export interface components {
             links: string[];
             /** @description The one link to follow, or null if unsure. */
             action_link: string | null;
-        };
-        /** @description Why a message has its codes and links, as read today. `extracted` is from when the message arrived and may differ. */
-        ExtractedExplanation: {
-            /** @description Why this code is the `otp`, or why there is none. */
-            otp: string;
-            /** @description Why this link is the `action_link`, or why there is none. */
-            action_link: string;
-            /** @description What may be a code, in the order of the message. At most 100. */
-            codes: components["schemas"]["ExtractedCandidate"][];
-            /** @description The links, in the order of the message. At most 100. */
-            links: components["schemas"]["ExtractedCandidate"][];
-        };
-        /** @description A candidate for a code or a link. The same value may occur several times. */
-        ExtractedCandidate: {
-            /** @description The code as a person types it, or the link. */
-            value: string;
-            /** @description The part of the message in which it stands. One of `subject`, `text` or `html`; later versions may add values. */
-            where: string;
-            /** @description The sum of the weights. 0 if a sign rules the candidate out. */
-            score: number;
-            /** @description Whether it is the `otp` or `action_link` (`chosen`), one of `codes` or `links`, or neither. One of `dropped`, `listed` or `chosen`; later versions may add values. */
-            result: string;
-            /** @description The signs for and against it. */
-            evidence: components["schemas"]["ExtractedEvidence"][];
-        };
-        /** @description A sign for or against a candidate. */
-        ExtractedEvidence: {
-            /** @description What the message shows. */
-            sign: string;
-            /** @description What it adds to the score, or 0 if it rules the candidate out. */
-            weight: number;
         };
         /** @description One header field of a message. */
         HeaderField: {
@@ -4767,8 +4734,6 @@ export interface components {
         WaitHas: "code" | "link";
         /** @description `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that the sender wrote. A wait in this view implies `has=code` unless `has` is given. */
         MessageView: "code";
-        /** @description `1` adds `explain` to a received message: each candidate for a code or a link with its evidence. It requires the scope `admin`. */
-        MessageExplain: "1";
         /** @description Full-text search over subject and body. Finds messages that contain all words, ignoring case and accents. Put phrases in quotes; no other character has a special meaning. Text without spaces, such as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages whose content is deleted are not found. */
         Query: string;
         /** @description What the messages of the list contain besides their summary. `text` adds `text` and `extracted_text`. */
@@ -5300,8 +5265,6 @@ export interface operations {
             query?: {
                 /** @description `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that the sender wrote. A wait in this view implies `has=code` unless `has` is given. */
                 view?: components["parameters"]["MessageView"];
-                /** @description `1` adds `explain` to a received message: each candidate for a code or a link with its evidence. It requires the scope `admin`. */
-                explain?: components["parameters"]["MessageExplain"];
             };
             header?: never;
             path: {

@@ -237,7 +237,6 @@ Message = TypedDict(
         'html': "str | None",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
-        'explain': "NotRequired[ExtractedExplanation]",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -264,35 +263,6 @@ Extracted = TypedDict(
         'codes': "list[str]",
         'links': "list[str]",
         'action_link': "str | None",
-    },
-)
-
-ExtractedExplanation = TypedDict(
-    'ExtractedExplanation',
-    {
-        'otp': "str",
-        'action_link': "str",
-        'codes': "list[ExtractedCandidate]",
-        'links': "list[ExtractedCandidate]",
-    },
-)
-
-ExtractedCandidate = TypedDict(
-    'ExtractedCandidate',
-    {
-        'value': "str",
-        'where': "str",
-        'score': "int",
-        'result': "str",
-        'evidence': "list[ExtractedEvidence]",
-    },
-)
-
-ExtractedEvidence = TypedDict(
-    'ExtractedEvidence',
-    {
-        'sign': "str",
-        'weight': "int",
     },
 )
 
@@ -1181,7 +1151,6 @@ MessageEventData = TypedDict(
         'html': "str | None",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
-        'explain': "NotRequired[ExtractedExplanation]",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -1223,7 +1192,6 @@ MessageRecipientEventData = TypedDict(
         'html': "str | None",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
-        'explain': "NotRequired[ExtractedExplanation]",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -1266,7 +1234,6 @@ MessageBouncedEventData = TypedDict(
         'html': "str | None",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
-        'explain': "NotRequired[ExtractedExplanation]",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
