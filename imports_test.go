@@ -34,7 +34,7 @@ var (
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/report", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp", "internal/oauth",
 		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/remoteimage", "internal/cpubudget", "internal/work", "internal/journal", "internal/spool",
+		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/cpubudget", "internal/work", "internal/journal", "internal/spool",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/waittest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
@@ -74,15 +74,13 @@ var layers = []layer{
 	{pkg: "internal/dnsrec", imports: []string{"internal/dns"}},
 	{pkg: "internal/nearname", imports: nothing},
 	{pkg: "internal/ids", imports: nothing},
-	{pkg: "internal/packed", imports: nothing},
 	{pkg: "docs", imports: nothing},
-	{pkg: "internal/docs", imports: []string{"docs", "internal/packed"}, tests: []string{"gen"}},
+	{pkg: "internal/docs", imports: []string{"docs"}, tests: []string{"gen"}},
 	{pkg: "internal/netguard", imports: []string{"internal/dns"}},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
 	{pkg: "internal/mailhtml", imports: nothing},
 	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
-	{pkg: "internal/remoteimage", imports: nothing, tests: []string{"internal/netguard"}},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dns", "internal/dnsrec", "internal/work"}, tests: []string{"smtp/queue"}},
 	{
 		pkg:     "internal/doctor",
@@ -96,7 +94,7 @@ var layers = []layer{
 	{pkg: "internal/httpapi", imports: []string{"internal/ids", "gen", "store", "internal/feedback", "internal/mail/plaintext", "internal/nearname", "internal/netguard", "internal/timeform"}, tests: []string{"internal/httpserver"}},
 	{
 		pkg:     "handlers",
-		imports: []string{"gen", "store", "internal/httpapi", "internal/ids", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey", "internal/packed"},
+		imports: []string{"gen", "store", "internal/httpapi", "internal/ids", "internal/cpubudget", "internal/mail", "internal/mail/*", "internal/mailhtml", "internal/feedback", "internal/search", "internal/timeform", "internal/stream", "internal/template", "internal/dnsrec", "internal/domains", "internal/netguard", "internal/apikey"},
 		tests:   []string{"smtp/inbound", "smtp/outbound", "smtp/queue", "internal/approval", "internal/httpserver", "internal/spool", "internal/maintenance", "internal/mcp", "internal/s3blob", "smtp"},
 	},
 	{pkg: "smtp", imports: []string{"store"}},
@@ -119,7 +117,7 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/remoteimage", "internal/web/chart", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/web/chart", "internal/work"},
 		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{

@@ -17,13 +17,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/domains"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
-	"github.com/postroom/postroom/internal/packed"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -109,7 +109,7 @@ type API struct {
 	files    fileSigner
 	batches  *semaphore.Weighted // for emails: large batches
 	mcp      http.Handler        // may be nil
-	contract *packed.Body        // as served
+	contract http.Handler        // serves the contract
 
 	firstAccount atomic.Int64 // its sequence number; 0 until first needed
 }
@@ -137,7 +137,7 @@ func New(cfg Config) (*Service, error) {
 			OAuth: cfg.OAuth, OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
 		}),
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: packed.New(contract),
+		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: gzhttp.GzipHandler(serveJSON(contract)),
 	}
 	s, err := a.Server(a, a)
 	if err != nil {
@@ -157,6 +157,14 @@ const pageSize = 20
 
 func pageOf(limit gen.OptInt, cursor gen.OptString) store.Page {
 	return store.Page{Limit: limit.Or(pageSize), Cursor: cursor.Or("")}
+}
+
+// serveJSON serves a JSON document.
+func serveJSON(body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // the client may have gone
+	}
 }
 
 // list is the form of all lists in the contract.

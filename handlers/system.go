@@ -64,7 +64,6 @@ func contractOf(base *url.URL) ([]byte, error) {
 
 // GetOpenapi implements GET /openapi.json.
 func (a *API) GetOpenapi(ctx context.Context, w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "application/json")
-	a.contract.Serve(w, httpapi.Request(ctx))
+	a.contract.ServeHTTP(w, httpapi.Request(ctx))
 	return nil
 }

@@ -199,13 +199,9 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var api http.Handler = service
 	if n.cfg.Dashboard {
-		images, err := n.images()
-		if err != nil {
-			return nil, nil, err
-		}
 		api, err = web.New(web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
-			Images: images, Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
+			Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 			System: n.system(s),
 		})
 		if err != nil {

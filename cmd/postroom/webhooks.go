@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/store"
 )
@@ -28,25 +26,12 @@ func (n *node) webhooks(s *store.Store, stats *metrics) (*webhook.Dispatcher, *n
 }
 
 // targets returns the rules for the URLs of webhooks.
-func (n *node) targets() (*netguard.Targets, error) { return targets(n.cfg.WebhookAllow) }
-
-// images returns what fetches the remote images of messages. Their URLs come from
-// strangers, so that the ranges of webhooks are closed to them.
-func (n *node) images() (*remoteimage.Fetcher, error) {
-	t, err := targets(nil)
-	if err != nil {
-		return nil, err
-	}
-	return remoteimage.New(remoteimage.Config{Targets: t}), nil
-}
-
-// targets returns the rules for URLs: public addresses, and the ranges of allow.
-func targets(allow []netip.Prefix) (*netguard.Targets, error) {
+func (n *node) targets() (*netguard.Targets, error) {
 	own, err := netguard.InterfaceAddrs()
 	if err != nil {
 		return nil, err
 	}
-	return netguard.NewTargets(netguard.New(netguard.Config{Allow: allow, Own: own}), nil), nil
+	return netguard.NewTargets(netguard.New(netguard.Config{Allow: n.cfg.WebhookAllow, Own: own}), nil), nil
 }
 
 // webhooksPart releases the leases of the previous run before it starts to

@@ -9,11 +9,13 @@ package docs
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
 	"html/template"
+	"io"
 	"mime"
 	"net/http"
 	"path"
@@ -22,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postroom/postroom/internal/packed"
+	"github.com/klauspost/compress/gzhttp"
 )
 
 //go:embed page
@@ -43,14 +45,14 @@ const writeTimeout = time.Minute
 
 // file is one served file.
 type file struct {
-	plain     []byte // nil: it is kept gzipped only
-	body      *packed.Body
+	body      []byte
+	gzipped   bool // the body is kept gzipped
 	kind, tag string
 }
 
-func newFile(plain []byte, kind string) *file {
-	sum := sha256.Sum256(plain)
-	return &file{plain, packed.New(plain), kind, `W/"` + hex.EncodeToString(sum[:8]) + `"`}
+func newFile(body []byte, kind string) *file {
+	sum := sha256.Sum256(body)
+	return &file{body: body, kind: kind, tag: `W/"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
 var layout = template.Must(template.ParseFS(pageFiles, "page/layout.html"))
@@ -96,7 +98,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f := h.files[name]; f != nil {
-		f.ServeHTTP(w, r)
+		gzhttp.GzipHandler(f).ServeHTTP(w, r)
 		return
 	}
 	s, err := h.site()
@@ -111,7 +113,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f == nil:
 		h.next.ServeHTTP(w, r)
 	default:
-		f.ServeHTTP(w, r)
+		gzhttp.GzipHandler(f).ServeHTTP(w, r)
 	}
 }
 
@@ -149,7 +151,7 @@ func Site(contract []byte) (map[string][]byte, error) {
 		"index.html":   []byte(`<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=docs"><title>Postroom</title><a href="docs">Postroom</a>`),
 	}
 	for _, name := range []string{"icon.svg", "docs.css", "docs.js"} {
-		out["docs/"+name] = files[name].plain
+		out["docs/"+name] = files[name].body
 	}
 	for _, name := range s.names() {
 		f, err := s.file(name, "")
@@ -163,7 +165,7 @@ func Site(contract []byte) (map[string][]byte, error) {
 		case path.Ext(name) != ".md" && !strings.HasPrefix(name, "images/"):
 			at += ".html"
 		}
-		out[at] = f.plain
+		out[at] = f.body
 	}
 	return out, nil
 }
@@ -290,9 +292,7 @@ func readFiles() (map[string]*file, error) {
 			}
 			name, gzipped := strings.CutSuffix(e.Name(), ".gz")
 			f := newFile(body, mime.TypeByExtension(path.Ext(name)))
-			if gzipped {
-				f.plain, f.body = nil, packed.FromGzip(body)
-			}
+			f.gzipped = gzipped
 			name = strings.TrimSuffix(name, ".html") // a page has no extension
 			files[name] = f
 		}
@@ -316,5 +316,14 @@ func (f *file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	f.body.Serve(w, r)
+	var body io.Reader = bytes.NewReader(f.body)
+	if f.gzipped {
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			http.Error(w, "the file cannot be decompressed", http.StatusInternalServerError)
+			return
+		}
+		body = z
+	}
+	_, _ = io.Copy(w, body) //nolint:gosec // the data is our own; the client may have gone
 }

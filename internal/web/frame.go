@@ -17,10 +17,17 @@ const sandbox = "allow-popups allow-popups-to-escape-sandbox"
 // document nothing, because only scripts can use an origin, and it runs none.
 const sameOrigin = " allow-same-origin"
 
-// framePolicy lets the document of a message use inline styles and images that
-// the dashboard serves. Everything else is blocked.
-const framePolicy = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; " +
+// framePolicy lets the document of a message use inline styles and images of the
+// sources given. Everything else is blocked.
+const framePolicy = "default-src 'none'; img-src %s; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; " +
 	"frame-ancestors 'self'; sandbox " + sandbox
+
+// ownImages are those that the dashboard serves. The user may also ask for the
+// remote images of a message, which the browser loads over https.
+const ownImages, remoteImages = "'self' data:", "'self' data: https:"
+
+// maxRemoteAddress is the maximum length of a remote image's URL in bytes.
+const maxRemoteAddress = 4 << 10
 
 // frameStyle is the default style of a message. The message's own style follows
 // it; then frameLinks, which the message cannot override, shows where links lead.
@@ -85,7 +92,10 @@ func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
 			if len(address) > maxRemoteAddress {
 				return ""
 			}
-			return p.imageLink(imageRef{Mail: m.ID, Remote: address})
+			if rest, plain := strings.CutPrefix(address, "http://"); plain {
+				return "https://" + rest
+			}
+			return address
 		}
 	}
 	return mailhtml.Clean(m.HTML, o)
@@ -95,7 +105,7 @@ func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
 // with a value that only this session can have.
 func (p *page) asksRemote(m mailSource) bool {
 	asked := p.r.URL.Query().Get("remote")
-	return asked != "" && p.d.cfg.Images != nil && p.signedAs(asked, p.remoteMark(m.ID))
+	return asked != "" && p.signedAs(asked, p.remoteMark(m.ID))
 }
 
 // remoteAsk returns the signed value of the "remote" parameter for a message.
@@ -106,15 +116,19 @@ func (p *page) remoteMark(mail string) string { return fmt.Sprintf("remote %x %s
 // showFrame writes the document that a frame shows.
 func (p *page) showFrame(m mailSource) error {
 	var body, style string
+	remote := p.asksRemote(m)
 	if m.HTML != "" && p.r.URL.Query().Get("part") != "text" {
-		c := p.clean(m, p.asksRemote(m))
+		c := p.clean(m, remote)
 		body, style = c.Body, c.Style
 	} else {
 		body = "<pre>" + html.EscapeString(m.Text) + "</pre>"
 	}
 	h := p.w.Header()
-	policy := framePolicy
-	if p.r.Header.Get("Sec-Fetch-Dest") == "iframe" { // only our own pages may frame it
+	policy := fmt.Sprintf(framePolicy, ownImages)
+	switch {
+	case remote: // the opaque origin keeps cookies from the hosts of the images
+		policy = fmt.Sprintf(framePolicy, remoteImages)
+	case p.r.Header.Get("Sec-Fetch-Dest") == "iframe": // only our own pages may frame it
 		policy += sameOrigin
 	}
 	h.Set("Content-Security-Policy", policy)
@@ -136,7 +150,7 @@ type frame struct {
 	// Height is the height in pixels; 0 means to use Size.
 	Height int
 	// Blocked is the number of remote images that are not shown. Ask is the value
-	// that requests them, empty when they cannot be requested.
+	// that requests them.
 	Blocked int
 	Ask     string
 	// Shown reports whether the remote images are shown.
@@ -162,7 +176,7 @@ func (p *page) frameOf(m mailSource, remote bool) *frame {
 	}
 	c := p.clean(m, false)
 	f.Size, f.Blocked, f.Cut = sizeOf(c), c.Blocked, c.Cut
-	if c.Blocked > 0 && p.d.cfg.Images != nil {
+	if c.Blocked > 0 {
 		f.Ask = p.remoteAsk(m.ID)
 		if remote {
 			f.Shown, f.Src = true, f.Src+"?remote="+f.Ask

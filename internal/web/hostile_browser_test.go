@@ -33,7 +33,12 @@ type trap struct {
 }
 
 // newTrap starts a server that responds to every request with an image.
-func newTrap(t *testing.T) *trap {
+func newTrap(t *testing.T) *trap { return startTrap(t, (*httptest.Server).Start) }
+
+// newSecureTrap is a trap with TLS.
+func newSecureTrap(t *testing.T) *trap { return startTrap(t, (*httptest.Server).StartTLS) }
+
+func startTrap(t *testing.T, start func(*httptest.Server)) *trap {
 	t.Helper()
 	tr := &trap{heard: map[string]http.Header{}}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +56,7 @@ func newTrap(t *testing.T) *trap {
 			tr.mu.Unlock()
 		}
 	}
-	srv.Start()
+	start(srv)
 	t.Cleanup(srv.Close)
 	tr.url = srv.URL
 	return tr
@@ -233,37 +238,38 @@ func TestBrowserEachProtectionIsEnough(t *testing.T) {
 	})
 }
 
-// X2: remote content is not loaded until the user asks. Then only images are
-// loaded, by the server and not by the browser, and the URL works for no other
-// session.
+// X2: remote content is not loaded until the user asks. Then the browser loads
+// only images, without cookie and referrer, and runs no script.
 func TestBrowserRemoteContent(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
-		tr := newTrap(t)
+		tr := newSecureTrap(t)
 		in := s.newInbox(t, "reader", gen.SendPolicyOpen)
 		u := tr.url
 		m := s.put(t, in, htmlMail("News", "News", "a.pdf", `<link rel=prefetch href="`+u+`/prefetch"><link rel=stylesheet href="`+u+`/sheet">
 			<style>@import '`+u+`/import';@font-face{font-family:x;src:url(`+u+`/font)}body{font-family:x;background:url(`+u+`/background)}</style>
 			<img src="`+u+`/image"><img srcset="`+u+`/srcset 2x"><table background="`+u+`/table"><tr><td>x</table><video poster="`+u+`/poster"></video>
-			<img src="cid:logo@out.example"><img src="`+u+`/image?twice">`))
+			<img src="cid:logo@out.example"><img src="`+strings.Replace(u, "https:", "http:", 1)+`/plain"><script src="`+u+`/script"></script>
+			<iframe src="`+u+`/frame"></iframe><a href="`+u+`/link" ping="`+u+`/ping">x</a><img src="`+u+`/image?twice" onload="document.title='run'">`))
 		other := s.put(t, in, htmlMail("Other", "Other", "a.pdf", `<img src="`+u+`/other">`))
 		b := s.browse(t)
 		b.open("/messages/" + m.ID)
 		b.showFrames()
-		b.shows("5 remote images blocked")
+		b.shows("6 remote images blocked")
 		if conns, paths := tr.caught(); conns != 0 {
 			t.Fatalf("before it was asked for: %d connections, %v", conns, paths)
 		}
+		b.images = u
 		b.click(".notice a")
 		b.showFrames()
 		b.shows("Remote images are shown.")
 		b.shoot("images-shown")
-		want := []string{"/background", "/image", "/srcset", "/table"}
+		want := []string{"/background", "/image", "/plain", "/srcset", "/table"}
 		if _, paths := tr.caught(); !slices.Equal(paths, want) {
 			t.Errorf("asked for were %v, want %v", paths, want)
 		}
 		for path, h := range tr.headers() {
-			if h.Get("User-Agent") != "Postroom image proxy" || h.Get("Cookie") != "" || h.Get("Referer") != "" {
+			if h.Get("Sec-Fetch-Dest") != "image" || h.Get("Cookie") != "" || h.Get("Referer") != "" || h.Get("Origin") != "" {
 				t.Errorf("%s was asked for with %v", path, h)
 			}
 		}
@@ -278,12 +284,13 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	v := s.visitAsUser(t)
 	src := b.attribute("iframe", "src")
 	doc := v.get(src).want(t, http.StatusOK)
-	if csp := doc.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; ") ||
+	if csp := doc.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; img-src 'self' data: https:; style-src 'unsafe-inline'; ") ||
 		!strings.Contains(csp, "sandbox") || strings.Contains(csp, "allow-scripts") || strings.Contains(csp, "allow-same-origin") {
 		t.Errorf("the document's policy: %s", csp)
 	}
 	_, ask, _ := strings.Cut(src, "?")
-	if got := v.get("/messages/"+other.ID+"/view?"+ask).want(t, http.StatusOK); strings.Contains(got.body, "/mail-images/") {
+	got := v.get("/messages/"+other.ID+"/view?"+ask).want(t, http.StatusOK)
+	if strings.Contains(got.body, "/other") || strings.Contains(got.header.Get("Content-Security-Policy"), "https:") {
 		t.Error("a URL for the images of one message shows those of another")
 	}
 	var image string
@@ -299,7 +306,7 @@ func (b *tab) wantSignedImages(t *testing.T, m, other *gen.Message) {
 	body, mac, _ := strings.Cut(strings.TrimPrefix(image, "/mail-images/"), ".")
 	decoded, err := base64.RawURLEncoding.DecodeString(body)
 	must(t, err)
-	elsewhere := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(decoded), "127.0.0.1", "127.0.0.2", 1)))
+	elsewhere := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(decoded), "att_", "att_0", 1)))
 	for _, wrong := range []string{elsewhere + "." + mac, body + "." + mac + "A", body, "x.y"} {
 		signedOut.get("/mail-images/"+wrong).want(t, http.StatusNotFound)
 	}

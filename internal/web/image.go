@@ -17,8 +17,6 @@ import (
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
-	"github.com/postroom/postroom/internal/netguard"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
 )
 
@@ -26,17 +24,16 @@ const (
 	// imageTTL is the lifetime of an image URL. The URL also expires with the
 	// session.
 	imageTTL = time.Hour
-	// maxRemoteAddress is the maximum length of a remote image's URL in bytes.
-	maxRemoteAddress = 4 << 10
+	// maxImage is the maximum size of an image in bytes.
+	maxImage = 4 << 20
 )
 
-// imageRef identifies an image in the document of a message, inline or remote.
+// imageRef identifies an attached image that the document of a message shows.
 // The document has an opaque origin and its requests carry no cookie, so the URL
 // names the session and is signed.
 type imageRef struct {
-	Mail       string `json:"m"`           // msg_, drf_ or em_
-	Attachment string `json:"a,omitempty"` // att_
-	Remote     string `json:"r,omitempty"`
+	Mail       string `json:"m"` // msg_, drf_ or em_
+	Attachment string `json:"a"` // att_
 	Session    []byte `json:"s"` // the hash of the session's token
 	Expires    int64  `json:"e"` // Unix time in seconds
 }
@@ -92,14 +89,22 @@ func (d *Dashboard) mailImage(p *page) error {
 		return err
 	}
 	ctx := httpapi.AsPerson(p.ctx(), d.person(p.r, u, ref.Session))
-	img, err := d.fetchImage(ctx, ref)
+	body, err := d.readImage(ctx, ref)
 	if err != nil {
 		return d.imageFault(ctx, err)
 	}
-	h.Set("Content-Type", img.Type)
-	_, _ = p.w.Write(img.Body) // the client may have disconnected
+	kind := http.DetectContentType(body)
+	if !rasterImages[kind] {
+		return errNoImage
+	}
+	h.Set("Content-Type", kind)
+	_, _ = p.w.Write(body) // the client may have disconnected
 	return nil
 }
+
+// rasterImages are the types of images that the dashboard serves. They contain no
+// script.
+var rasterImages = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
 // errNoImage is the response for every image that cannot be shown. It does not
 // reveal the reason.
@@ -111,37 +116,27 @@ func (d *Dashboard) imageFault(ctx context.Context, err error) error {
 	if _, refused := problemOf(err); refused || errors.Is(err, store.ErrUnavailable) {
 		return err
 	}
-	if !errors.Is(err, remoteimage.ErrNoImage) && !errors.Is(err, netguard.ErrRefused) {
-		d.log.DebugContext(ctx, "fetch image of a message failed", "error", err)
+	if !errors.Is(err, errNoImage) {
+		d.log.DebugContext(ctx, "read image of a message failed", "error", err)
 	}
 	return errNoImage
 }
 
-func (d *Dashboard) fetchImage(ctx context.Context, ref imageRef) (remoteimage.Image, error) {
-	if ref.Attachment != "" {
-		return d.inlineImage(ctx, ref)
-	}
-	if d.cfg.Images == nil {
-		return remoteimage.Image{}, remoteimage.ErrNoImage
-	}
-	return d.cfg.Images.Fetch(ctx, ref.Remote)
-}
-
-// inlineImage reads an image that is attached to the message.
-func (d *Dashboard) inlineImage(ctx context.Context, ref imageRef) (remoteimage.Image, error) {
+// readImage reads an image that is attached to the message.
+func (d *Dashboard) readImage(ctx context.Context, ref imageRef) ([]byte, error) {
 	at, err := d.attachment(ctx, ref.Mail, ref.Attachment)
 	if err != nil {
-		return remoteimage.Image{}, err
+		return nil, err
 	}
-	if at.size > remoteimage.MaxBytes {
-		return remoteimage.Image{}, remoteimage.ErrNoImage
+	if at.size > maxImage {
+		return nil, errNoImage
 	}
 	file, err := d.openFile(ctx, at.link)
 	if err != nil {
-		return remoteimage.Image{}, err
+		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it is in memory
-	return remoteimage.Read(file)
+	return io.ReadAll(file)
 }
 
 // openFile opens the file of a download link. The caller closes it.

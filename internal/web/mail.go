@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/remoteimage"
 )
 
 // conversation is how many messages of a thread a page shows, the latest ones.
@@ -200,11 +199,9 @@ func (p *page) previewsOf(m *gen.Message) []preview {
 		return nil
 	}
 	for _, at := range m.Attachments {
-		switch at.ContentType {
-		case "image/png", "image/jpeg", "image/gif", "image/webp":
-			if at.Size <= remoteimage.MaxBytes && len(all) < mostPreviews && !(at.Inline && at.ContentID.Or("") != "") {
-				all = append(all, preview{at.ID, at.Filename, p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})})
-			}
+		embedded := at.Inline && at.ContentID.Or("") != ""
+		if rasterImages[at.ContentType] && at.Size <= maxImage && len(all) < mostPreviews && !embedded {
+			all = append(all, preview{at.ID, at.Filename, p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})})
 		}
 	}
 	return all

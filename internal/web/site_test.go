@@ -24,7 +24,6 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/oauth"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/internal/webhook"
@@ -110,14 +109,13 @@ func startSite(t *testing.T, cfg store.Config, clock *storetest.Clock, o options
 	s.service = api
 	s.api, err = httpapi.NewLocalClient(api)
 	must(t, err)
-	local := netguard.NewTargets(netguard.New(netguard.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
 	if o.before != nil {
 		api = o.before(api)
 	}
 	s.apps = oauth.New(oauth.Config{Store: s.store, BaseURL: base, KeyPrefix: "sk", TrustedProxies: o.proxies, Now: clock.Now, Log: log})
 	s.dashboard, err = web.New(web.Config{
 		API: api, Store: s.store, EventBody: handlers.EventBody(s.store), BaseURL: base, NoticeKey: bytes.Repeat([]byte("n"), 32), TrustedProxies: o.proxies, Now: clock.Now, Log: log,
-		Images: remoteimage.New(remoteimage.Config{Targets: local}), Undo: o.undo, Approvals: s.links, OAuth: s.apps,
+		Undo: o.undo, Approvals: s.links, OAuth: s.apps,
 		System: testSystem(clock),
 	})
 	must(t, err)

@@ -31,11 +31,10 @@ import (
 	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/oauth"
-	"github.com/postroom/postroom/internal/remoteimage"
 	"github.com/postroom/postroom/store"
 )
 
-// Config configures the dashboard. All fields but TrustedProxies, Images,
+// Config configures the dashboard. All fields but TrustedProxies,
 // System, Approvals and OAuth are required.
 type Config struct {
 	// API serves the calls of the pages and all paths that do not belong to the
@@ -52,9 +51,6 @@ type Config struct {
 	// NoticeKey signs the notices between pages and the URLs of images in
 	// messages.
 	NoticeKey []byte
-	// Images fetches the remote images of a message when a user requests them;
-	// nil disables them.
-	Images *remoteimage.Fetcher
 	// Undo is how long an approval, and with scripts the deletion of messages, can be
 	// undone; 0 means not at all.
 	Undo time.Duration

@@ -50,11 +50,7 @@ func (d *sqliteEngine) Open(ctx context.Context) (write, read *sqlx.DB, err erro
 	// A larger cache costs more than it saves: a commit that moved pages about
 	// walks through all of it. What is deleted is overwritten, also on pages that
 	// become free, which secure_delete(FAST) does not overwrite.
-	more := "&_txlock=immediate"
-	if name := logVFS(); name != "" {
-		more += "&vfs=" + name
-	}
-	if write, err = d.connect(ctx, append(common, "cache_size(-8192)", "secure_delete(1)"), more); err != nil {
+	if write, err = d.connect(ctx, append(common, "cache_size(-8192)", "secure_delete(1)"), "&_txlock=immediate"); err != nil {
 		return nil, nil, err
 	}
 	write.SetMaxOpenConns(1)
@@ -90,7 +86,6 @@ func makePrivate(path string) error {
 }
 
 func (d *sqliteEngine) connect(ctx context.Context, pragmas []string, more string) (*sqlx.DB, error) {
-	connectionMutexesOff() // else connections are slower, and as correct
 	q := url.Values{"_pragma": pragmas}
 	dsn := "file:" + (&url.URL{Path: d.path}).EscapedPath() + "?" + q.Encode() + more
 	db, err := sqlx.Open("sqlite", dsn)
