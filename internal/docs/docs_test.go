@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/docs"
 )
@@ -32,7 +34,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.URL.Path == "/openapi.json":
-		_, _ = w.Write(gen.OpenAPI)
+		contract := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(gen.OpenAPI) }
+		gzhttp.GzipHandler(http.HandlerFunc(contract)).ServeHTTP(w, r)
 	case r.Header.Get("Authorization") == "Bearer sk_live_right":
 		_, _ = io.WriteString(w, `{"plan":"served by the API"}`)
 	default:
