@@ -88,11 +88,15 @@ func inGroup(id string, commands []*cobra.Command) []*cobra.Command {
 }
 
 // onInstall adds the settings of an installation as flags to commands and their
-// subcommands.
+// subcommands. Only the help of the first command lists them.
 func onInstall(commands []*cobra.Command) []*cobra.Command {
-	for _, cmd := range commands {
+	for i, cmd := range commands {
 		for _, s := range settings() {
 			cmd.PersistentFlags().String(s.flag, s.def, s.help())
+			cmd.PersistentFlags().Lookup(s.flag).Hidden = i > 0
+		}
+		if i > 0 {
+			cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nServer settings: postroom serve --help\n")
 		}
 	}
 	return inGroup(ownGroup, commands)

@@ -207,6 +207,8 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 	for _, args := range [][]string{nil, {"key"}, {"account"}, {"domain"}, {"key", "--help"}} {
 		if out, stderr, err := runCommand(t, t.TempDir(), nil, args...); err != nil || !strings.Contains(out, "Usage:") {
 			t.Errorf("postroom %v: %v\n%s%s\nwant its help", args, err, out, stderr)
+		} else if args != nil && args[0] == "key" && (strings.Contains(out, "--smtp-max-conns-per-ip") || !strings.Contains(out, "postroom serve --help")) {
+			t.Errorf("the help of postroom %v lists the settings of the server:\n%s", args, out)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 var screenshots = flag.String("screenshots", "", "folder for screenshots of the page")
 
 // pageMost is how many bytes the page may load in all.
-const pageMost = 620 << 10
+const pageMost = 600 << 10
 
 const timeout = 60 * time.Second
 

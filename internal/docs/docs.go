@@ -64,7 +64,12 @@ func Handler(contract []byte, next http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{files: files, next: next, made: map[string]*file{}}
+	// Zstandard at its fastest level makes larger pages than gzip.
+	compress, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false))
+	if err != nil {
+		return nil, err
+	}
+	h := &handler{files: files, next: next, compress: compress, made: map[string]*file{}}
 	// Read at the first request, so that the start does not wait for it.
 	h.site = sync.OnceValues(func() (*site, error) { return newSite(contract) })
 	return h, nil
@@ -74,6 +79,8 @@ type handler struct {
 	files map[string]*file
 	site  func() (*site, error)
 	next  http.Handler
+
+	compress func(http.Handler) http.HandlerFunc
 
 	mu   sync.Mutex
 	made map[string]*file // pages, by path
@@ -98,7 +105,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f := h.files[name]; f != nil {
-		gzhttp.GzipHandler(f).ServeHTTP(w, r)
+		h.compress(f).ServeHTTP(w, r)
 		return
 	}
 	s, err := h.site()
@@ -113,7 +120,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f == nil:
 		h.next.ServeHTTP(w, r)
 	default:
-		gzhttp.GzipHandler(f).ServeHTTP(w, r)
+		h.compress(f).ServeHTTP(w, r)
 	}
 }
 

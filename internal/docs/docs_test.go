@@ -34,7 +34,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.URL.Path == "/openapi.json":
-		gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(gen.OpenAPI) })).ServeHTTP(w, r)
+		contract := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(gen.OpenAPI) }
+		gzhttp.GzipHandler(http.HandlerFunc(contract)).ServeHTTP(w, r)
 	case r.Header.Get("Authorization") == "Bearer sk_live_right":
 		_, _ = io.WriteString(w, `{"plan":"served by the API"}`)
 	default:
