@@ -27,9 +27,6 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "next", doc: "the character after it", values: charNames, of: (*codePlace).next},
 	flag("year", "it may be a year", func(p *codePlace) bool { return isYear(p.tok.value) }),
 	flag("date", "it is a year after a number, as in a date", (*codePlace).isDated),
-	flag("counting", "it counts up from one, as in articles about passwords", func(p *codePlace) bool {
-		return isTrivial(p.tok.value)
-	}),
 	flag("round", "it ends in 000", func(p *codePlace) bool { return strings.HasSuffix(p.tok.value, "000") }),
 	flag("word", "letters that may be a word", func(p *codePlace) bool {
 		return p.tok.shape == letterCode && isWord(p.tok.value)
@@ -361,9 +358,6 @@ func isInterleaved(s string) bool {
 
 // isHex reports whether s is a hexadecimal number in lower case.
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
-
-// isTrivial reports whether a number counts up from one.
-func isTrivial(value string) bool { return strings.HasPrefix("1234567890", value) }
 
 // isTicket reports whether a token looks like an issue key: "SEC-4481".
 func isTicket(token string) bool {
