@@ -98,7 +98,7 @@ func (n *node) assemble(
 	}
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		FindInbox: findInbox,
-		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
+		Incoming:  receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
 			recordRequest(kept, r)

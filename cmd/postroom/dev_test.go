@@ -196,7 +196,7 @@ func TestDevWelcomesOddClients(t *testing.T) {
 			code int
 		}{
 			{"", 220}, {"EHLO x\n", 250}, {"MAIL FROM:<a@SHOP.example> AUTH=<>\n", 250}, {"RCPT TO:<" + port + "@NAME.TEST>\n", 250},
-			{"DATA\n", 354}, {"Subject: Hi\n\nYour code is 482913.\n" + strings.Repeat("x", 5000) + "\n..dot\n.\nQUIT\n", 250}, {"", 221},
+			{"DATA\n", 354}, {"From: a@SHOP.EXAMPLE\nSubject: Hi\n\nYour code is 482913.\n" + strings.Repeat("x", 5000) + "\n..dot\n.\nQUIT\n", 250}, {"", 221},
 		} {
 			if _, err := c.Write([]byte(step.send)); err != nil {
 				t.Fatal(err)

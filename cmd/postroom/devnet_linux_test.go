@@ -55,7 +55,7 @@ func TestDevServesOtherHosts(t *testing.T) {
 	begin(t, program)
 
 	message := t.TempDir() + "/message"
-	if err := os.WriteFile(message, []byte("Subject: Hi\n\nYour code is 482913.\n"), 0o600); err != nil {
+	if err := os.WriteFile(message, []byte("From: a@shop.example\nSubject: Hi\n\nYour code is 482913.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	send := func(ns, host string) (string, error) {
