@@ -69,6 +69,16 @@ func TestDevServesOtherHosts(t *testing.T) {
 	if err != nil || strings.TrimSpace(code) != "482913" {
 		t.Errorf("a private host reads after %v: %v %s", time.Since(began), err, code)
 	}
+	// On the host of the server, commands find it without settings, and so does the health
+	// check of the image, whose environment fits both `serve` and `dev`.
+	bare := []string{"env", "-i", "HOME=" + t.TempDir()}
+	code, err = run(server, append(bare, binary, "wait", "x@name.test", "--code", "--since", "1h")...)
+	if err != nil || strings.TrimSpace(code) != "482913" {
+		t.Errorf("without settings: %v %s", err, code)
+	}
+	if out, err := run(server, append(bare, "POSTROOM_HTTP=:8080", "POSTROOM_DEV_LISTEN=all", binary, "health")...); err != nil {
+		t.Errorf("health: %v %s", err, out)
+	}
 	if out, err := send(public, "203.0.113.1"); err == nil || !strings.Contains(out, "554 5.7.1 postroom dev serves private networks only") {
 		t.Errorf("a public host sends: %v %s", err, out)
 	}
