@@ -187,7 +187,7 @@ func (h devHosts) called(host string) bool {
 	return name != "" && !dotted || top == "test" || top == "localhost" || top == "internal" || slices.Contains(h.names, name)
 }
 
-// refusal returns what a client that is not on a private network is told, or "".
+// refusal returns the reply to a client that is not on a private network, or "".
 func (h devHosts) refusal(peer string) string {
 	at, err := netip.ParseAddrPort(peer)
 	if err == nil && h.has(at.Addr()) {
