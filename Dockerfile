@@ -23,10 +23,12 @@ COPY --from=build --chown=65532:65532 /out/tmp /tmp
 USER 65532:65532
 ENV POSTROOM_DATA=/data \
     POSTROOM_HTTP=:8080 \
-    POSTROOM_SMTP=:2525
+    POSTROOM_SMTP=:2525 \
+    POSTROOM_DEV_LISTEN=all
 VOLUME /data
-EXPOSE 8080 2525
+# `serve` uses 8080 and 2525; `dev` uses 8025, 1025 and 2525.
+EXPOSE 8080 2525 8025 1025
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=15s --timeout=10s --start-period=30s CMD ["/postroom", "health"]
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --start-interval=1s CMD ["/postroom", "health"]
 ENTRYPOINT ["/postroom"]
 CMD ["serve"]

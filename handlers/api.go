@@ -53,6 +53,9 @@ type Config struct {
 	// AnySender lets every account send from any address that is not an inbox of
 	// another. It is for development.
 	AnySender bool
+	// FindInbox, if not nil, returns the ID of the inbox that mail to an address reaches,
+	// and creates one if there is none; "" for an invalid address. It is for development.
+	FindInbox func(ctx context.Context, address string) (string, error)
 	// Hostname is the host name in the Authentication-Results of received mail.
 	Hostname string
 	// BaseURL is the public URL of the API. Links begin with it.

@@ -193,6 +193,16 @@ func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, e
 // ListInboxes implements GET /v1/inboxes.
 func (a *API) ListInboxes(ctx context.Context, p gen.ListInboxesParams) (*gen.InboxList, error) {
 	k := httpapi.Caller(ctx)
+	if p.Address.Set && a.cfg.FindInbox != nil {
+		id, err := a.cfg.FindInbox(ctx, p.Address.Value)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" {
+			p.Address.Reset()
+			p.IDPrefix.SetTo(id)
+		}
+	}
 	l, err := a.store.ListInboxes(ctx, k.AccountID, store.InboxFilter{
 		IDs: httpapi.Visible(k), Address: p.Address.Or(""), IDPrefix: p.IDPrefix.Or(""),
 	}, pageOf(p.Limit, p.Cursor))

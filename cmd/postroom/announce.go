@@ -37,7 +37,7 @@ func (n *node) announce(in install) error {
 	}
 	fmt.Fprintf(&b, "  Mail domain  %s\n", n.cfg.MailDomain)
 	if n.cfg.dev {
-		b.WriteString("  Key          not needed on this machine\n\nEverything is in memory. Every address has an inbox, and no mail leaves.\n")
+		b.WriteString("  Key          not needed on this machine and private networks\n\nEverything is in memory. Every address has an inbox, and no mail leaves.\n")
 	} else {
 		fmt.Fprintf(&b, "  Key          %s\n", in.keyLine())
 	}

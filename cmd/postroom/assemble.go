@@ -92,8 +92,13 @@ func (n *node) assemble(
 	conns := httpserver.NewConns(limits, n.log)
 	n.log.DebugContext(ctx, "limits of connections", "http", limits.Total, "http_per_network", limits.PerNetwork, "smtp", smtpConns)
 	kept := journal.New(s, n.now, n.log)
+	var findInbox func(context.Context, string) (string, error)
+	if n.cfg.dev {
+		findInbox = findDevInbox(receiver)
+	}
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
-		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
+		FindInbox: findInbox,
+		Incoming:  receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
 			recordRequest(kept, r)
@@ -171,7 +176,7 @@ func recordRequest(kept *journal.Journal, r httpapi.Response) {
 // apiParts creates the API and the dashboard, and the parts that serve them.
 func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors listeners, conns *httpserver.Conns, certs certificates, stopping chan struct{}, cfg handlers.Config) (*handlers.Service, []part, error) {
 	base, guessed := n.cfg.baseURL(doors.http.Addr(), addrOf(doors.https))
-	if guessed {
+	if guessed && !n.cfg.dev {
 		n.log.Warn("links start with an address that other hosts may not reach", "base_url", base.String(), "setting", envPrefix+"BASE_URL")
 	}
 	cfg.Store, cfg.MailDomain, cfg.Hostname = s, string(n.cfg.MailDomain), string(n.cfg.Hostname)
@@ -215,7 +220,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 		return nil, nil, err
 	}
 	if n.cfg.dev {
-		api = withoutKey(api, string(n.cfg.BootstrapKey))
+		api = n.cfg.devHosts.withoutKey(api, string(n.cfg.BootstrapKey))
 	}
 	var stop sync.Once
 	serve := func(name string, l net.Listener, h http.Handler, cfg *tls.Config) part {

@@ -2,11 +2,15 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/smtp"
+	"net/textproto"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // dev runs `postroom dev`. Settings of a real service must not reach it.
@@ -65,8 +69,12 @@ func TestDevNeedsNoKeyAndNothingLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		if res.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s %s: status %d, want 401", header, value, res.StatusCode)
+		want := http.StatusUnauthorized
+		if header == "Host" {
+			want = http.StatusForbidden
+		}
+		if res.StatusCode != want {
+			t.Errorf("%s %s: status %d, want %d", header, value, res.StatusCode, want)
 		}
 	}
 }
@@ -120,4 +128,108 @@ func TestDevListensOnLoopbackOnly(t *testing.T) {
 			t.Errorf("%s: %v %s", flag, err, stderr)
 		}
 	}
+}
+
+func TestDevHostsThatNeedNoKey(t *testing.T) {
+	t.Parallel()
+	listed, err := parseDevHosts("ci.example.com, 100.64.0.0/10,2001:db8::1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for peer, want := range map[string]bool{
+		"127.0.0.1:9": true, "[::1]:9": true, "10.1.2.3:9": true, "172.16.0.1:9": true, "192.168.0.1:9": true, "[::ffff:10.0.0.1]:9": true,
+		"[fd00::1]:9": true, "[fe80::1%eth0]:9": true, "100.64.3.4:9": true, "[2001:db8::1]:9": true,
+		"8.8.8.8:9": false, "172.32.0.1:9": false, "[2001:db8::2]:9": false, "0.0.0.0:9": false, "@": false, "": false,
+	} {
+		if text := listed.refusal(peer); (text == "") != want {
+			t.Errorf("client %s: %q", peer, text)
+		}
+	}
+	for host, want := range map[string]bool{
+		"localhost:8025": true, "postroom": true, "mail.test": true, "a.B.Localhost": true, "mail.internal.": true, "10.0.0.1:8025": true,
+		"[::1]:8025": true, "[fd00::1]": true, "CI.example.com:1": true, "100.64.3.4": true,
+		"evil.example": false, "test.evil.example": false, "8.8.8.8": false, "[2001:db8::2]:1": false, "": false, "x.ci.example.com": false,
+	} {
+		if got := listed.called(host); got != want {
+			t.Errorf("Host %s: %t, want %t", host, got, want)
+		}
+	}
+	if _, err := parseDevHosts("a b!"); err == nil {
+		t.Error("an invalid name is accepted")
+	}
+}
+
+func TestDevFindsTheInboxOfAnyAddress(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	var ids []any
+	for _, address := range []string{"Some@Name.test", "some%2Btag@name.test"} {
+		_, all := s.call(t, "dev", http.MethodGet, "/v1/inboxes?address="+address, "")
+		list, _ := all["data"].([]any)
+		if len(list) != 1 {
+			t.Fatalf("%s: %v", address, all)
+		}
+		in, _ := list[0].(map[string]any)
+		ids = append(ids, in["id"])
+	}
+	if ids[0] != ids[1] {
+		t.Errorf("two inboxes: %v", ids)
+	}
+	if _, all := s.call(t, "", http.MethodGet, "/v1/inboxes?address=nonsense", ""); len(all["data"].([]any)) != 0 {
+		t.Errorf("an invalid address: %v", all)
+	}
+}
+
+// Clients that end lines with LF alone, and leave out what a message should have.
+func TestDevWelcomesOddClients(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	for port, at := range map[string]string{"submission": s.submission, "receiving": s.smtp} {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := textproto.NewConn(c)
+		to := port + "@name.test"
+		for _, step := range []struct {
+			send string
+			code int
+		}{
+			{"", 220}, {"EHLO x\n", 250}, {"MAIL FROM:<a@SHOP.example> AUTH=<>\n", 250}, {"RCPT TO:<" + port + "@NAME.TEST>\n", 250},
+			{"DATA\n", 354}, {"From: a@SHOP.EXAMPLE\nSubject: Hi\n\nYour code is 482913.\n" + strings.Repeat("x", 5000) + "\n..dot\n.\nQUIT\n", 250}, {"", 221},
+		} {
+			if _, err := c.Write([]byte(step.send)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := text.ReadResponse(step.code); err != nil {
+				t.Fatalf("%s, after %.40q: %v", port, step.send, err)
+			}
+		}
+		_ = c.Close()
+		_, wait := s.call(t, "", http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=20&has=code", s.inboxAt(t, to)), "")
+		if wait["timed_out"] != false {
+			t.Errorf("%s: %v", port, wait)
+		}
+	}
+}
+
+func TestDevStopsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	for _, at := range []string{strings.TrimPrefix(s.api, "http://"), s.smtp, s.submission} {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	began := time.Now()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err := <-s.ended
+	if took := time.Since(began); err != nil || took > 3*time.Second { // a server on a busy machine
+		t.Errorf("it ended after %v with %v", took, err)
+	}
+	s.ended <- nil // for the clean-up
 }

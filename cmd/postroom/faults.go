@@ -37,7 +37,8 @@ var notOurs = regexp.MustCompile(`^POSTROOM_(TEST_.*|SERVICE_(HOST|PORT(_.*)?)|P
 // unknown finds unknown variables with our prefix, because a misspelled setting
 // must not be ignored silently.
 func (l *faultList) unknown(vars map[string]string) {
-	known := map[string]bool{cli.ServerEnv: true, cli.KeyEnv: true, cli.ProfileEnv: true} // read by the client commands
+	// Read by the client commands and `postroom dev`.
+	known := map[string]bool{cli.ServerEnv: true, cli.KeyEnv: true, cli.ProfileEnv: true, devListenEnv: true, devHostsEnv: true}
 	for _, s := range settings() {
 		known[s.env] = true
 	}

@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"time"
 
+	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
+
+	"github.com/postroom/postroom/internal/cli"
 )
 
 // healthPatience is the timeout of a health check.
@@ -20,7 +25,12 @@ func (p program) healthCommand() *cobra.Command {
 		Short: "Check the service on this machine; exit with 0 if it is healthy",
 		Args:  cobra.NoArgs,
 		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
-			if err := askHealth(ctx, string(cfg.HTTP)); err != nil {
+			err := askHealth(ctx, string(cfg.HTTP))
+			// The image sets the variable, and does not know which command its container runs.
+			if errors.Is(err, syscall.ECONNREFUSED) && env.ToMap(p.Environ)[devListenEnv] != "" {
+				err = askHealth(ctx, cli.DevAddress)
+			}
+			if err != nil {
 				return err
 			}
 			return p.printf("ok\n")

@@ -66,7 +66,11 @@ func (n *node) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = runParts(ctx, parts, stopTimeout, func() error {
+	patience := stopTimeout
+	if n.cfg.dev {
+		patience = devStopTimeout
+	}
+	err = runParts(ctx, parts, patience, func() error {
 		context.AfterFunc(ctx, func() {
 			n.log.InfoContext(ctx, "shutting down", "reason", context.Cause(ctx).Error())
 		})

@@ -36,6 +36,9 @@ func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors liste
 		cfg.TLS = certs.config()
 	}
 	serve := func(name string, l net.Listener, cfg inbound.ServerConfig) part {
+		if n.cfg.dev {
+			l = devListener{l, n.cfg.devHosts}
+		}
 		server := inbound.NewServer(cfg)
 		return part{name: name, run: func() error { return server.Serve(l) }, stop: server.Shutdown}
 	}

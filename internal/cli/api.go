@@ -30,6 +30,13 @@ const (
 	defaultServer = "http://127.0.0.1:8080"
 )
 
+// DevAddress is the default listen address of `postroom dev`, and DevKey what a client
+// sends it that insists on a key.
+const (
+	DevAddress = "127.0.0.1:8025"
+	DevKey     = "dev"
+)
+
 // api is a client for a server, with the output for its responses.
 type api struct {
 	*client.Client

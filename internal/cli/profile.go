@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
@@ -128,10 +130,20 @@ func (p Program) access(cmd *cobra.Command) (profile, error) {
 		chosen = profile{}
 	}
 	found := profile{cmp.Or(given.Server, chosen.Server, defaultServer), cmp.Or(given.Key, chosen.Key)}
+	if found == (profile{Server: defaultServer}) && devRuns(cmd.Context()) {
+		return profile{"http://" + DevAddress, DevKey}, nil
+	}
 	if found.Key == "" {
 		return profile{}, UsageError{errors.New("no key: run `postroom login`, or set " + KeyEnv + " or --" + keyFlag + "; " + howToGetAKey)}
 	}
 	return found, nil
+}
+
+// devRuns reports whether something listens at the address of `postroom dev`.
+func devRuns(ctx context.Context) bool {
+	d := net.Dialer{Timeout: time.Second}
+	c, err := d.DialContext(ctx, "tcp", DevAddress)
+	return err == nil && c.Close() == nil
 }
 
 func (p Program) loginCommand() *cobra.Command {

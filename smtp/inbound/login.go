@@ -37,8 +37,11 @@ type login struct {
 }
 
 // mayAuth reports whether a key may be sent on this connection: it is encrypted,
-// or stays on this host.
-func (s *session) mayAuth() bool { return s.conn.encrypted() || s.conn.server.sameHost(s.conn) }
+// stays on this host, or is not needed.
+func (s *session) mayAuth() bool {
+	server := s.conn.server
+	return s.conn.encrypted() || server.sameHost(s.conn) || server.cfg.Submission != nil && server.cfg.Submission.Anonymous != nil
+}
 
 // AuthMechanisms returns what is offered. A server for receiving offers AUTH too if
 // there is another for submission: a client with a password would otherwise not notice
