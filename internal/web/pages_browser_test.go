@@ -358,22 +358,6 @@ func TestPagesWithoutScript(t *testing.T) {
 	})
 }
 
-// Nothing of one account shows to the people of another.
-func TestPagesShowTheOwnAccount(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		id := s.send(t, "ann@out.example", "For our eyes")
-		s.visitAsUser(t).get("/emails/"+id).want(t, http.StatusOK).has(t, "For our eyes")
-		s.otherAccount(t)
-		v := s.visitAsUser(t)
-		v.get("/emails/"+id).want(t, http.StatusNotFound)
-		if a := v.get("/emails").want(t, http.StatusOK); strings.Contains(a.body, "For our eyes") {
-			t.Errorf("another account's mail shows:\n%s", a.body)
-		}
-		v.post("/emails/"+id+"/cancel", nil).want(t, http.StatusSeeOther)
-	})
-}
-
 // Every page of an account with much in it loads without an error of the browser, is
 // accessible, and fits a phone.
 func TestBrowserOpensEveryPage(t *testing.T) {
