@@ -166,29 +166,6 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
-	t.Parallel()
-	environ := []string{
-		"POSTROOM_MX_PORT=0", "POSTROOM_LOG=xml", "POSTROOM_TLS_CERT=cert.pem", "POSTROOM_MALE_DOMAIN=x",
-		"POSTROOM_BOOTSTRAP_KEY=hunter2", "POSTROOM_RELAY=mx://user:hunter3@relay",
-	}
-	_, err := load(environ, map[string]string{"http": "nowhere"})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	const want = `invalid settings:
-  POSTROOM_MALE_DOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?
-  --http is "nowhere", which is not host:port, such as 127.0.0.1:8080
-  POSTROOM_RELAY has a value that is not smtp://user:password@host:port or smtps://... (relay must begin with smtp:// or smtps://)
-  POSTROOM_MX_PORT is "0", which is not a port from 1 to 65535
-  POSTROOM_BOOTSTRAP_KEY has a value that is not 20 printable characters or more, without spaces
-  POSTROOM_LOG is "xml", which is not text or json
-  POSTROOM_TLS_CERT is set without POSTROOM_TLS_KEY: set both, or none`
-	if d := cmp.Diff(want, err.Error()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
 func TestLoadIgnoresOtherVariables(t *testing.T) {
 	t.Parallel()
 	// What Kubernetes and Docker set for a service named postroom, and the
