@@ -94,27 +94,6 @@ func TestListsGoOverTheirPages(t *testing.T) {
 	}
 }
 
-// A loop over a list can stop early and start again from the first page.
-func TestListLoopCanStopAndRestart(t *testing.T) {
-	t.Parallel()
-	s := newTestServer(t, pageJSON(true, "a", "ibx_1"), pageJSON(true, "b", "ibx_2"), pageJSON(true, "a", "ibx_1"))
-	c, _ := newTestClient(t, s.URL)
-	all := c.Inboxes(t.Context(), gen.ListInboxesParams{})
-	for _, last := range []string{"ibx_2", "ibx_1"} {
-		for in, err := range all {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if in.ID == last {
-				break
-			}
-		}
-	}
-	if len(s.requests()) != 3 || s.requests()[2].URL.RawQuery != "" {
-		t.Errorf("%d pages were requested, the last with %q", len(s.requests()), s.requests()[2].URL.RawQuery)
-	}
-}
-
 // Each list of the contract has an iterator.
 func TestEachListHasAnIterator(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/postroom/postroom/gen"
 )
 
 // opened is the time at which the test streams first open.
@@ -202,63 +200,4 @@ func TestSilentStreamIsReplaced(t *testing.T) {
 	if <-left; !errors.Is(failed, context.Canceled) {
 		t.Errorf("a context that ended: %v", failed)
 	}
-}
-
-// The client reads each kind of event from a real server.
-func TestEventsOfARealServer(t *testing.T) {
-	t.Parallel()
-	c := realClient(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	in, err := c.NewInbox(ctx, gen.InboxCreate{SendPolicy: gen.NewOptSendPolicy(gen.SendPolicyApproval)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, err := c.Send(ctx, in.ID, gen.MessageSend{To: To(in.Address), Subject: "to myself", Text: Body("hello")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.SendDraft(ctx, gen.OptDraftSend{}, gen.SendDraftParams{DraftID: sent.Draft.ID}); err != nil {
-		t.Fatal(err)
-	}
-	mail := &gen.EmailSend{From: Address("a@postroom.localhost"), To: gen.NewMailboxRecipients(gen.Mailbox(in.Address)), Subject: "an email", Text: Body("hello")}
-	email, err := c.SendEmail(ctx, mail, gen.SendEmailParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]bool{StreamGap: true, "draft.created": true, "draft.pending": true, "draft.sent": true, "message.queued": true, "message.delivered": true, "message.received": true, "email.queued": true, "email.delivered": true}
-	for e, err := range c.Events(ctx, Stream{LastEventID: "evt_none"}) { // all earlier events, after a gap
-		if err != nil {
-			t.Fatal(err)
-		}
-		about, err := subjectOf(e)
-		if err != nil {
-			t.Fatalf("%s: %v", e.JSON, err)
-		}
-		if e.InboxID == in.ID && about != "to myself" && about != "an email" || strings.HasPrefix(e.Type, "email.") && strings.Contains(string(e.Data), email.(*gen.EmailCreated).ID) && about != "an email" {
-			t.Errorf("%s is about %q", e.Type, about)
-		}
-		if e.Type == "message.delivered" && e.InboxID == in.ID && e.Recipient() != in.Address {
-			t.Errorf("delivered to %q", e.Recipient())
-		}
-		if delete(want, e.Type); len(want) == 0 {
-			return
-		}
-	}
-}
-
-// subjectOf returns the subject of the event's resource.
-func subjectOf(e Event) (string, error) {
-	switch kind, _, _ := strings.Cut(e.Type, "."); kind {
-	case "message":
-		m, err := e.Message()
-		return m.GetSubject(), err
-	case "draft":
-		d, err := e.Draft()
-		return d.GetSubject(), err
-	case "email":
-		m, err := e.Email()
-		return m.GetSubject(), err
-	}
-	return "", nil
 }

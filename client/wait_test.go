@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,16 +109,6 @@ func TestWaitForCodeRemembers(t *testing.T) {
 	}
 }
 
-// A server that does not know the view returns a message instead of a code.
-func TestWaitForCodeOfAnOlderServer(t *testing.T) {
-	t.Parallel()
-	s := newTestServer(t, waited(messageJSON("msg_1", at1, `"1234"`), 3))
-	c, _ := newTestClient(t, s.URL)
-	if got, err := c.WaitForCode(t.Context(), "ibx_1", Wait{}); err == nil || !strings.Contains(err.Error(), "wait_result") {
-		t.Errorf("%q %v", got, err)
-	}
-}
-
 // Messages may be deleted during the loop. All others come once.
 func TestNewMessagesWhileTheyAreDeleted(t *testing.T) {
 	t.Parallel()
@@ -218,54 +207,3 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 
 // patience limits the time for anything that must happen.
 const patience = 2 * time.Minute
-
-// realClient returns a client of the server that TestMain started.
-func realClient(t *testing.T) *Client {
-	t.Helper()
-	c, err := New(os.Getenv("POSTROOM_URL"), os.Getenv("POSTROOM_KEY"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// Messages that arrive while others are read and deleted come once each.
-func TestNewMessagesOfARealServer(t *testing.T) {
-	t.Parallel()
-	c := realClient(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	in, err := c.NewInbox(ctx, gen.InboxCreate{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := gen.NewOptNilAddress(gen.NewMailboxAddress("ana@example.org"))
-	put := func(n int) {
-		_, err := c.SimulateMessage(ctx, &gen.MessageSimulate{From: from, Subject: Text(fmt.Sprint("mail ", n)), Text: Body("hello")}, gen.SimulateMessageParams{InboxID: in.ID})
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	put(0)
-	put(1)
-	n := 0
-	for m, err := range c.NewMessages(ctx, in.ID, Wait{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := fmt.Sprint("mail ", n); m.Subject != want {
-			t.Fatalf("%q, want %q", m.Subject, want)
-		}
-		if n++; n == 12 {
-			break
-		}
-		if n < 11 {
-			put(n + 1)
-		}
-		if n%3 == 0 {
-			if _, err := c.DeleteMessage(ctx, gen.DeleteMessageParams{MessageID: m.ID}); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}

@@ -60,7 +60,7 @@ type bomb struct {
 // machine's other work, so the test is one of make rounds, which runs alone.
 func TestBombsDelayNoOtherAccount(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, data string, env []string) {
+	onEngine(t, func(t *testing.T, data string, env []string) {
 		dns := smtptest.NewDNS(t, smtptest.Zones{})
 		s := serve(t, data, append(env, "POSTROOM_RATE_LIMITS=off", "POSTROOM_RESOLVER="+dns)...)
 		run := func(args ...string) string {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/smtp"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,8 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"unicode"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/internal/cli"
 )
@@ -125,7 +122,7 @@ Content-Disposition: attachment; filename="../../order.pdf"
 // TestCommandsOverTheAPI is a day with two inboxes and a person who approves.
 func TestCommandsOverTheAPI(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, data string, env []string) {
+	onEngine(t, func(t *testing.T, data string, env []string) {
 		s := newShell(t, data, env)
 		signup := s.first("inbox", "create", "signup", "--display-name", "Sign Up")
 		helper := s.first("inbox", "create", "helper", "--policy", "approval", "--lasts", "24h")
@@ -339,7 +336,7 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 // they held back.
 func TestListsAndQuarantine(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, data string, env []string) {
+	onEngine(t, func(t *testing.T, data string, env []string) {
 		s := newShell(t, data, env)
 		signup := s.first("inbox", "create", "signup")
 		block := s.first("list", "add", "block", "*@rival.example")
@@ -371,7 +368,7 @@ func TestListsAndQuarantine(t *testing.T) {
 // TestWebhooksOfTheCommandLine creates, tests, replays and deletes an endpoint.
 func TestWebhooksOfTheCommandLine(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, data string, env []string) {
+	onEngine(t, func(t *testing.T, data string, env []string) {
 		var status atomic.Int64
 		status.Store(http.StatusNoContent)
 		got := make(chan string, 100)
@@ -409,19 +406,6 @@ func TestWebhooksOfTheCommandLine(t *testing.T) {
 		s.want([]string{"webhook", "delete", hook}, "Deleted", hook)
 		s.run(exitNotFound, "webhook", "get", hook)
 	})
-}
-
-// TestTextFromTheStandardInput sends what is piped in.
-func TestTextFromTheStandardInput(t *testing.T) {
-	t.Parallel()
-	s := newShell(t, t.TempDir(), nil)
-	in := s.first("inbox", "create", "a")
-	cmd := command(t, s.data, s.env, "send", "--inbox", in, "--to", "a@postroom.localhost", "--subject", "s", "--text-file", "-")
-	cmd.Stdin = strings.NewReader("piped\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	s.want([]string{"wait", in}, "piped")
 }
 
 // TestListsShowAsMuchAsIsAskedFor over pages.
@@ -463,64 +447,5 @@ func TestInboxUpdateChangesWhatIsNamed(t *testing.T) {
 	}
 	if said := s.run(exitFailed, "inbox", "update", address, "--catch-all"); !strings.Contains(said, "catch_all") {
 		t.Error(said)
-	}
-}
-
-// TestCompletion makes scripts for the shells, which complete commands and words.
-func TestCompletion(t *testing.T) {
-	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if out, said, err := runCommand(t, t.TempDir(), nil, "completion", shell); err != nil || !strings.Contains(out, "postroom") {
-			t.Errorf("%s: %v %s", shell, err, said)
-		}
-	}
-	for want, args := range map[string][]string{
-		"attachment delete forward get list raw release": {"__complete", "message", ""},
-		"code link": {"__complete", "wait", "ibx_1", "--has", ""},
-	} {
-		out, said, err := runCommand(t, t.TempDir(), nil, args...)
-		var got []string
-		for line := range strings.Lines(out) {
-			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
-			if word != "" && !strings.HasPrefix(word, ":") {
-				got = append(got, word)
-			}
-		}
-		if d := cmp.Diff(want, strings.Join(got, " ")); err != nil || d != "" {
-			t.Errorf("%q: %v %s\n%s", args, err, said, d)
-		}
-	}
-}
-
-// TestHelpSeparatesClientAndOperatorCommands checks that client commands show no server
-// settings and operator commands no API key.
-func TestHelpSeparatesClientAndOperatorCommands(t *testing.T) {
-	t.Parallel()
-	root := newCommand(program{cli.Program{Environ: os.Environ()}})
-	n := 0
-	var walk func(path string)
-	walk = func(path string) {
-		cmd, _, err := root.Find(strings.Fields(path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		usage := cmd.UsageString()
-		own, overAPI := strings.Contains(usage, "[POSTROOM_DATABASE]"), strings.Contains(usage, "["+cli.KeyEnv+"]")
-		if own && overAPI {
-			t.Errorf("postroom %s shows the flags of both kinds", path)
-		}
-		if overAPI {
-			n++
-			if !strings.Contains(usage, "--json") || !strings.Contains(usage, "["+cli.ServerEnv+"]") {
-				t.Errorf("postroom %s lacks a flag:\n%s", path, usage)
-			}
-		}
-		for _, below := range cmd.Commands() {
-			walk(strings.TrimSpace(path + " " + below.Name()))
-		}
-	}
-	walk("")
-	if n != 58 {
-		t.Errorf("%d commands call a server", n)
 	}
 }

@@ -9,34 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLoadDefaults(t *testing.T) {
-	t.Parallel()
-	cfg, err := load(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{
-		"POSTROOM_DATA": "./data", "POSTROOM_DATABASE": "data/postroom.db",
-		"POSTROOM_BLOBS": "data/blobs", "POSTROOM_FILES": "on", "POSTROOM_HTTP": "127.0.0.1:8080",
-		"POSTROOM_SMTP": "127.0.0.1:2525", "POSTROOM_MAIL_DOMAIN": "postroom.localhost", "POSTROOM_HOSTNAME": "postroom.localhost",
-		"POSTROOM_MIGRATE": "on", "POSTROOM_MX_PORT": "25", "POSTROOM_RATE_LIMITS": "600/60s,60/60s,60/60s", "POSTROOM_SMTP_MAX_CONNS": "1000", "POSTROOM_HTTP_MAX_CONNS": "10000", "POSTROOM_HTTP_MAX_CONNS_PER_IP": "2000",
-		"POSTROOM_SMTP_MAX_CONNS_PER_IP": "50", "POSTROOM_MAX_MESSAGE_SIZE": "25MiB", "POSTROOM_INBOX_QUOTA": "1GB,20000", "POSTROOM_SMTP_LINE_ENDS": "normalize", "POSTROOM_LOG": "text", "POSTROOM_LOG_LEVEL": "info", "POSTROOM_ACCESS_LOG": "off",
-		"POSTROOM_KEY_PREFIX": "sk", "POSTROOM_DEFAULT_SEND_POLICY": "open", "POSTROOM_TRACK": "off",
-		"POSTROOM_PLAN": "self_hosted", "POSTROOM_PLANS": "-", "POSTROOM_AGENT_LIMITS": "-", "POSTROOM_AUTO_PAUSE": "on", "POSTROOM_FEEDBACK_LOOPS": "-", "POSTROOM_TRUSTED_PROXIES": "-", "POSTROOM_METRICS": "-",
-		"POSTROOM_SECRET": "-", "POSTROOM_BASE_URL": "-", "POSTROOM_TLS_CERT": "-", "POSTROOM_TLS_KEY": "-",
-		"POSTROOM_HTTPS": "-", "POSTROOM_DASHBOARD": "on", "POSTROOM_OAUTH": "off", "POSTROOM_ACME_HOSTS": "-", "POSTROOM_ACME_EMAIL": "-",
-		"POSTROOM_ACME_DIRECTORY": "https://acme-v02.api.letsencrypt.org/directory",
-		"POSTROOM_RELAY":          "-", "POSTROOM_SUBMISSION": "-", "POSTROOM_SUBMISSIONS": "-", "POSTROOM_RESOLVER": "-", "POSTROOM_MX_ALLOW": "-", "POSTROOM_EMAIL_RETENTION": "30d", "POSTROOM_UNDO": "10s", "POSTROOM_APPROVERS": "-", "POSTROOM_WEBHOOK_ALLOW": "-", "POSTROOM_BOOTSTRAP_KEY": "-", "POSTROOM_PPROF": "-",
-	}
-	got := map[string]string{}
-	for _, s := range settings() {
-		got[s.env] = cfg.shown(s)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("defaults differ (-want +got):\n%s", d)
-	}
-}
-
 func TestLoadOrder(t *testing.T) {
 	t.Parallel()
 	environ := []string{"POSTROOM_MX_PORT=2500", "POSTROOM_LOG=json", "POSTROOM_HOSTNAME=", "OTHER_LOG=x"}
@@ -191,29 +163,6 @@ func TestLoadRefuses(t *testing.T) {
 				t.Errorf("%d faults, want 1:\n%v", n, err)
 			}
 		})
-	}
-}
-
-func TestLoadNamesAllFaultsAtOnce(t *testing.T) {
-	t.Parallel()
-	environ := []string{
-		"POSTROOM_MX_PORT=0", "POSTROOM_LOG=xml", "POSTROOM_TLS_CERT=cert.pem", "POSTROOM_MALE_DOMAIN=x",
-		"POSTROOM_BOOTSTRAP_KEY=hunter2", "POSTROOM_RELAY=mx://user:hunter3@relay",
-	}
-	_, err := load(environ, map[string]string{"http": "nowhere"})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	const want = `invalid settings:
-  POSTROOM_MALE_DOMAIN is not a setting: did you mean POSTROOM_MAIL_DOMAIN?
-  --http is "nowhere", which is not host:port, such as 127.0.0.1:8080
-  POSTROOM_RELAY has a value that is not smtp://user:password@host:port or smtps://... (relay must begin with smtp:// or smtps://)
-  POSTROOM_MX_PORT is "0", which is not a port from 1 to 65535
-  POSTROOM_BOOTSTRAP_KEY has a value that is not 20 printable characters or more, without spaces
-  POSTROOM_LOG is "xml", which is not text or json
-  POSTROOM_TLS_CERT is set without POSTROOM_TLS_KEY: set both, or none`
-	if d := cmp.Diff(want, err.Error()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 

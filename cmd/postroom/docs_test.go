@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -26,55 +24,6 @@ func TestTheReferenceIsServed(t *testing.T) {
 			t.Errorf("%s: status %s: %v\n%.300s", path, res.Status, err, body)
 		}
 	}
-}
-
-// The links that the pages of the documentation share lead somewhere, also to the pages
-// that other parts of the program serve.
-func TestTheLinksOfTheDocumentationWork(t *testing.T) {
-	t.Parallel()
-	s := serve(t, t.TempDir())
-	link := regexp.MustCompile(` href="([^"#]*)`)
-	tried := map[string]bool{}
-	for _, page := range []string{s.api + "/docs", s.api + "/docs/api/createInbox"} {
-		_, body := open(t, page)
-		base, err := url.Parse(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(body, -1) {
-			to, err := base.Parse(m[1])
-			if err != nil || to.Host != base.Host || tried[to.Path] {
-				continue
-			}
-			tried[to.Path] = true
-			if status, _ := open(t, to.String()); status != http.StatusOK {
-				t.Errorf("%s links to %q, which has status %d", page, m[1], status)
-			}
-		}
-	}
-	if len(tried) < 100 || !tried["/"] {
-		t.Errorf("%d pages are linked, the dashboard: %t", len(tried), tried["/"])
-	}
-}
-
-// open returns the response to a browser that requests a page.
-func open(t *testing.T, page string) (status int, body string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept", "text/html")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(b)
 }
 
 // Every response has a request id, which an error repeats in its body.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
@@ -18,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/postroom/postroom/smtp/smtptest"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // The derivation must never change: with other subkeys an installation could not
@@ -64,23 +62,6 @@ func TestSecretFile(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%v %+v %s", made, Config{Secret: made, BootstrapKey: "k"}, made); strings.Contains(text, string(made)) {
 		t.Error("a secret can be printed by accident")
-	}
-}
-
-func TestListKeysListsAllPages(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	a := storetest.Account(t, s)
-	const n = 101 // a page is 100
-	for i := range n {
-		storetest.Key(t, s, a.Seq, fmt.Sprintf("key number %d", i))
-	}
-	var out bytes.Buffer
-	if err := listKeys(t.Context(), &out, s, a); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Count(out.String(), "key number"); got != n {
-		t.Errorf("%d keys, want %d", got, n)
 	}
 }
 

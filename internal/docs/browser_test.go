@@ -36,8 +36,8 @@ type tab struct {
 	bytes    float64
 }
 
-// browse starts a browser with one tab.
-func browse(t *testing.T) *tab {
+// startBrowser starts a browser, which all tabs of a test share.
+func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -47,10 +47,23 @@ func browse(t *testing.T) *tab {
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true))
-	t.Cleanup(stopAlloc)
-	ctx, closeTab := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
+	ctx, stop := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
+	t.Cleanup(func() {
+		stop()
+		stopAlloc()
+	})
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start chromium: %v", err)
+	}
+	return ctx
+}
+
+// browse opens a tab, which shares nothing with the others of its browser.
+func browse(browser context.Context, t *testing.T) *tab {
+	t.Helper()
+	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	if err := chromedp.Do(ctx); err != nil { // opens the tab, which a context with an end would close
+		t.Fatal(err)
 	}
 	timed, cancel := context.WithTimeout(ctx, timeout)
 	b := &tab{ctx: timed}
@@ -126,12 +139,20 @@ func (b *tab) text(t *testing.T, css string) string {
 	return s
 }
 
-// TestTheReferenceInABrowser reads the reference, and tries out an operation with a key. The
-// page sends requests to this server only.
-func TestTheReferenceInABrowser(t *testing.T) {
+// TestBrowser opens the pages in tabs of one browser.
+func TestBrowser(t *testing.T) {
 	t.Parallel()
+	browser := startBrowser(t)
+	t.Run("reference", func(t *testing.T) { tryTheReference(browser, t) })
+	t.Run("documentation", func(t *testing.T) { readTheDocumentation(browser, t) })
+}
+
+// tryTheReference reads the reference, and tries out an operation with a key. The page
+// sends requests to this server only.
+func tryTheReference(browser context.Context, t *testing.T) {
+	t.Helper()
 	a, url := serve(t)
-	b := browse(t)
+	b := browse(browser, t)
 	click := func(css string) chromedp.Action[chromedp.Void] {
 		return chromedp.Click(chromedp.CSS(css), chromedp.NodeVisible)
 	}
@@ -201,11 +222,11 @@ func (b *tab) shoot(t *testing.T, name string) {
 // readMost is how many bytes a page of the documentation may load in all.
 const readMost = 150 << 10
 
-// TestTheDocumentationInABrowser reads an operation in another language, and searches.
-func TestTheDocumentationInABrowser(t *testing.T) {
-	t.Parallel()
+// readTheDocumentation reads an operation in another language, and searches.
+func readTheDocumentation(browser context.Context, t *testing.T) {
+	t.Helper()
 	_, url := serve(t)
-	b := browse(t)
+	b := browse(browser, t)
 	visible := func(css string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.CSS(css)) }
 	b.do(t, chromedp.Navigate(url+"/docs/api/createInbox"), visible("article h1"))
 	if text := b.text(t, "aside"); !strings.Contains(text, "curl -X POST") || strings.Contains(text, "await postroom") {

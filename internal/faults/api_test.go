@@ -129,12 +129,6 @@ type recipient struct {
 	Status string `json:"status"`
 }
 
-type waitResult struct {
-	TimedOut bool     `json:"timed_out"`
-	Message  *message `json:"message"`
-	WaitedMs int      `json:"waited_ms"`
-}
-
 // list reads all pages of a list.
 func list[T any](ctx context.Context, c *caller, path string, query url.Values) ([]T, error) {
 	var all []T

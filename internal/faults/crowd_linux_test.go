@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,106 +266,4 @@ func (p *probe) stop() []time.Duration {
 	took := <-p.took
 	slices.Sort(took)
 	return took
-}
-
-// TestConnectionFloodIsLimited connects repeatedly, from one address and then from
-// fifty. Connections over the limit per address get 421 4.7.0 at once. Over the total
-// limit, the server drops older connections that have sent nothing. The API responds,
-// and memory is bounded. Row S15 of docs/testing.md.
-func TestConnectionFloodIsLimited(t *testing.T) {
-	t.Parallel()
-	in := newInstallation(t, "sqlite")
-	in.settings = []string{"POSTROOM_SMTP_MAX_CONNS_PER_IP=50"}
-	n := in.start()
-	ctx, done := context.WithCancel(t.Context())
-	defer done()
-	probe := startProbe(ctx, n)
-	for _, addresses := range []int{1, 50} {
-		most := min(50*addresses, 1000)
-		f := &flood{n: n, addresses: addresses}
-		f.run(ctx, pick(1500, 10_000), most)
-		t.Logf("%d tries from %d addresses: %d accepted, %d refused", f.tries.Load(), addresses, f.in.Load(), f.away.Load())
-		if f.open > most {
-			t.Errorf("%d connections at a time from %d addresses, want at most %d", f.open, addresses, most)
-		}
-		if addresses == 1 && f.in.Load() != 50 || f.in.Load()+f.away.Load() != f.tries.Load() {
-			t.Errorf("%d accepted and %d refused of %d", f.in.Load(), f.away.Load(), f.tries.Load())
-		}
-	}
-	health := probe.stop()
-	rss := statusBytes(t, n.cmd.Process.Pid, "VmHWM:")
-	t.Logf("/health: %d calls, p99 %s, longest %s; memory of the server %d MB", len(health), seconds(at(health, 99)), seconds(at(health, 100)), rss>>20)
-	if full && at(health, 99) > 100*time.Millisecond {
-		t.Errorf("p99 of /health is %v", at(health, 99))
-	}
-	if rss > 300<<20 {
-		t.Errorf("the server took %d MB", rss>>20)
-	}
-}
-
-// flood opens connections and keeps those that the server accepts, until the end.
-type flood struct {
-	n         *node
-	addresses int
-
-	tries, in, away atomic.Int64
-	open            int // connections that the server leaves open in the end
-}
-
-func (f *flood) run(ctx context.Context, tries, most int) {
-	var (
-		wg   sync.WaitGroup
-		next atomic.Int64
-		mu   sync.Mutex
-		kept []net.Conn
-	)
-	for range 50 {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1))
-				if i > tries {
-					return
-				}
-				conn, err := dialFrom(ctx, loopback(30, i%f.addresses), f.n.smtp)
-				if err != nil {
-					continue
-				}
-				f.tries.Add(1)
-				switch line, _ := bufio.NewReader(conn).ReadString('\n'); {
-				case strings.HasPrefix(line, "220"):
-					f.in.Add(1)
-					mu.Lock()
-					kept = append(kept, conn)
-					mu.Unlock()
-					continue
-				case strings.HasPrefix(line, "421 4.7.0"):
-					f.away.Add(1)
-				}
-				_ = conn.Close()
-			}
-		})
-	}
-	wg.Wait()
-	// Connections that the server has told to leave may close a moment later.
-	for range 5 {
-		if f.open = stillOpen(kept); f.open <= most {
-			break
-		}
-	}
-	for _, conn := range kept {
-		_ = conn.Close()
-	}
-}
-
-// stillOpen counts the connections that the server has not closed.
-func stillOpen(conns []net.Conn) (n int) {
-	for _, conn := range conns {
-		if conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
-			continue
-		}
-		if _, err := conn.Read(make([]byte, 64)); err != nil && os.IsTimeout(err) {
-			n++
-		}
-	}
-	return n
 }

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,59 +11,6 @@ import (
 	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store/storetest"
 )
-
-// TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly remounts the blob folder
-// read-only under the service. Large mail is deferred with 451 and 503 until the
-// folder is writable again, and small mail is not affected. Row S22 of
-// docs/testing.md.
-func TestLargeMailIsDeferredWhileTheBlobFolderIsReadOnly(t *testing.T) {
-	t.Parallel()
-	for _, e := range storetest.Engines(t) {
-		t.Run(string(e), func(t *testing.T) {
-			t.Parallel()
-			d := newDisk(t, e, "blobs", "32m")
-			for range pick(2, 10) {
-				d.want(small, 250, http.StatusCreated)
-				d.want(large, 250, http.StatusCreated)
-				d.remount(syscall.MS_RDONLY)
-				d.want(small, 250, http.StatusCreated)
-				d.want(large, 451, http.StatusServiceUnavailable)
-				d.remount(0)
-				d.want(large, 250, http.StatusCreated)
-			}
-			d.audit()
-		})
-	}
-}
-
-// TestMailIsDeferredWhileTheDiskIsFull fills the disk under the service. Mail that
-// does not fit is deferred with 452 and 503 until there is space again. Rows S22 and
-// C6 of docs/testing.md.
-func TestMailIsDeferredWhileTheDiskIsFull(t *testing.T) {
-	t.Parallel()
-	for _, e := range storetest.Engines(t) {
-		t.Run(string(e), func(t *testing.T) {
-			t.Parallel()
-			d := newDisk(t, e, "", "64m")
-			for range pick(2, 10) {
-				d.want(small, 250, http.StatusCreated)
-				d.want(large, 250, http.StatusCreated)
-				d.in.settle() // finished deliveries free space
-				d.fill()
-				d.want(large, 452, http.StatusServiceUnavailable)
-				if got := d.send(larger); got != http.StatusServiceUnavailable {
-					t.Errorf("a call whose request does not fit returns %d", got)
-				}
-				if e == storetest.SQLite { // PostgreSQL is on another disk
-					d.refuseSmall()
-				}
-				d.empty()
-				d.recover()
-			}
-			d.audit()
-		})
-	}
-}
 
 // TestReceivedMailLeavesAReserve receives mail until the disk has only its reserve left.
 // More is deferred with 452, while sending and deleting go on, until there is space again.
@@ -123,31 +69,7 @@ func newDisk(t *testing.T, e storetest.Engine, name, size string) *disk {
 	return &disk{newPair(installationAt(t, e, dir, database)), mount}
 }
 
-// remount changes the mount flags of the small disk.
-func (d *disk) remount(flags uintptr) {
-	d.t.Helper()
-	if err := syscall.Mount("", d.mount, "", syscall.MS_REMOUNT|flags, ""); err != nil {
-		d.t.Fatalf("remount: %v", err)
-	}
-}
-
 func (d *disk) filler() string { return filepath.Join(d.mount, "filler") }
-
-// fill uses all the space that is left.
-func (d *disk) fill() {
-	d.t.Helper()
-	f, err := os.Create(d.filler())
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }() // the write reports errors
-	for b := make([]byte, 4<<10); err == nil; {
-		_, err = f.Write(b)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		d.t.Fatalf("fill the disk: %v", err)
-	}
-}
 
 // empty frees the space again.
 func (d *disk) empty() {
@@ -155,12 +77,4 @@ func (d *disk) empty() {
 	if err := os.Remove(d.filler()); err != nil {
 		d.t.Fatal(err)
 	}
-}
-
-// refuseSmall sends small mail until the last free page of the write-ahead log is
-// used, and then one more.
-func (d *disk) refuseSmall() {
-	d.t.Helper()
-	waittest.Until(d.t, "small mail is refused too", func() bool { return d.send(small) == http.StatusServiceUnavailable })
-	d.want(small, 452, http.StatusServiceUnavailable)
 }

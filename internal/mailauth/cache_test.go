@@ -190,22 +190,3 @@ func (d *deaf) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	}
 	return []string{"hello"}, nil
 }
-
-func TestRecalledResultsAskNothing(t *testing.T) {
-	t.Parallel()
-	z := parseZone(t, "a.example TXT v=spf1 mx ptr -all\na.example MX 0 mx.a.example\nmx.a.example A 192.0.2.10\n_dmarc.a.example TXT v=DMARC1; p=reject")
-	c := NewCache(z, newClock().now)
-	const mail = "From: ann@a.example\r\n\r\nHi.\r\n"
-	first := authenticate(t, c, mail, "x@a.example")
-	asked := len(z.asked)
-	again := authenticate(t, c, mail, "x@a.example")
-	if first.SPF.Result != Pass || first.DMARC.Result != Pass || fmt.Sprint(first) != fmt.Sprint(again) {
-		t.Errorf("%+v, then %+v", first, again)
-	}
-	if len(z.asked) != asked {
-		t.Errorf("asked again: %v", z.asked[asked:])
-	}
-	if other := authenticate(t, c, mail, "x@b.example"); other.SPF.Result != None || other.DMARC.Result != Fail {
-		t.Errorf("half remembered: %+v", other)
-	}
-}

@@ -321,30 +321,6 @@ func TestKeyHasTheConsentedRights(t *testing.T) {
 	})
 }
 
-// What stops a key stops a connection: the policy of an inbox, and an operator.
-func TestPoliciesApplyToConnections(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, in *install) {
-		access, _ := in.connect(t, in.register(t, "client"), "preset", "agent")
-		admin := []string{"Authorization", "Bearer " + in.adminKey(t), "Content-Type", "application/json"}
-		other := storetest.Inbox(t, in.store, func(i *store.Inbox) { i.AccountID = in.account })
-		call := func(inbox string) response {
-			body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_email","arguments":{"inbox_id":"` + inbox + `","to":"ben@out.example","subject":"Hello","text":"Hello"}}}`
-			return in.request(t, "POST", "/mcp", body, "Authorization", "Bearer "+access, "Content-Type", "application/json")
-		}
-		call(in.inbox.ID).want(t, 200, "Accepted for delivery")
-		call(other.ID).want(t, 200, "not_found")
-		key := `{"key_id":"` + in.applications(t)[0].ID + `"}`
-		in.request(t, "POST", "/v1/stop", key, admin...).want(t, 200)
-		in.clock.Add(time.Minute) // the same call sends once within 10 seconds
-		call(in.inbox.ID).want(t, 200, "sending_stopped")
-		in.request(t, "POST", "/v1/resume", key, admin...).want(t, 200)
-		in.request(t, "PATCH", "/v1/inboxes/"+in.inbox.ID, `{"send_policy":"approval"}`, admin...).want(t, 200)
-		in.clock.Add(time.Minute)
-		call(in.inbox.ID).want(t, 200, "Draft drf_")
-	})
-}
-
 // Only an approval or a refusal by the person redirects, to an address that the
 // application registered. Every error is a page.
 func TestErrorsNeverRedirect(t *testing.T) {

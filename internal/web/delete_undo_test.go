@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func TestBrowserUndoesTheDeletionOfMessages(t *testing.T) {
 			b.waits(`document.querySelector('.toast')?.textContent.includes('2 messages deleted') && document.querySelectorAll('.messages li:not([hidden])').length === 2`)
 		}
 		deleteTwo()
-		b.shot("delete-undo")
+		b.picture("delete-undo")
 		b.sound()
 		b.do(chromedp.Click(chromedp.CSS(".toast button")))
 		b.waits(`!document.querySelector('.toast') && document.querySelectorAll('.messages li:not([hidden])').length === 4`)
@@ -59,26 +58,4 @@ func TestBrowserUndoesTheDeletionOfMessages(t *testing.T) {
 			t.Errorf("%d messages are left after the undo, want 2", n)
 		}
 	}, options{undo: time.Hour})
-}
-
-// When the time is over, the message is deleted and its list is shown. Without a
-// script it is deleted at once.
-func TestBrowserDeletesAfterTheTimeToUndo(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		in := s.newInbox(t, "undo", gen.SendPolicyOpen)
-		m := s.put(t, in, codeMail)
-		b := s.browse(t)
-		b.open("/messages/" + m.ID)
-		b.do(chromedp.Click(chromedp.CSS(".under summary")))
-		b.click(".under details form button")
-		b.shows("Message deleted: “Your GitHub launch code”", "No messages yet")
-		if n := s.messagesLeft(t); n != 0 {
-			t.Errorf("%d messages are left", n)
-		}
-		m = s.put(t, in, codeMail)
-		v := s.visitAsUser(t)
-		v.post("/messages/"+m.ID+"/delete", nil).want(t, http.StatusSeeOther)
-		v.get("/messages/"+m.ID).want(t, http.StatusNotFound)
-	}, options{undo: 500 * time.Millisecond})
 }

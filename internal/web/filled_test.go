@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/smtp/smtptest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -105,19 +104,4 @@ func (s *site) deliver(t *testing.T) {
 	t.Helper()
 	_, err := s.hooks.RunOnce(t.Context())
 	must(t, err)
-}
-
-// publish has DNS tell the records of a domain that are of these kinds, or all.
-func (s *site) publish(t *testing.T, d *gen.Domain, kinds ...string) {
-	t.Helper()
-	zones := smtptest.Zones{}
-	for _, r := range d.DNSRecords {
-		if r.Type != "TXT" || len(kinds) > 0 && !strings.Contains(strings.Join(kinds, " "), r.Record) {
-			continue
-		}
-		z := zones[r.Name+"."]
-		z.TXT = append(z.TXT, r.Value)
-		zones[r.Name+"."] = z
-	}
-	s.dns.Set(t, zones)
 }

@@ -15,51 +15,6 @@ import (
 	"github.com/postroom/postroom/internal/mailhtml/hostilemail"
 )
 
-// longLetter is 1,500 pixels high and 600 pixels wide.
-const longLetter = `<table width="600" height="1500" style="width:600px;height:1500px;border-collapse:collapse"><tr><td>The beginning</td></tr><tr><td>The end</td></tr></table>`
-
-// The frame of a message is as high as the message, and a message that is wider
-// than a phone is scaled to fit.
-func TestBrowserFrameFitsTheMessage(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		in := s.newInbox(t, "news", gen.SendPolicyOpen)
-		long := s.put(t, in, htmlMail("Long", "News", "a.pdf", longLetter))
-		short := s.put(t, in, htmlMail("Short", "News", "a.pdf", "<p>Hello</p>"))
-		tall := s.put(t, in, htmlMail("Tall", "News", "a.pdf", `<div style="height:200vh">x</div>`))
-		b := s.browse(t)
-		for _, tt := range []struct {
-			id          string
-			least, most int
-		}{{long.ID, 1500, 1600}, {short.ID, 20, 100}, {tall.ID, 20, 30_000}} {
-			b.open("/messages/" + tt.id)
-			b.showFrames()
-			b.waits("document.querySelector('iframe[data-fit]') !== null")
-			got := b.eval(`(() => {
-				const f = document.querySelector('iframe'), e = f.contentDocument.documentElement;
-				return JSON.stringify([f.clientHeight, e.scrollHeight <= f.clientHeight]);
-			})()`)
-			var height int
-			if _, err := fmt.Sscanf(got, "[%d,", &height); err != nil || height < tt.least || height > tt.most {
-				t.Errorf("the frame of %s has the height and fit %s, want %d to %d", tt.id, got, tt.least, tt.most)
-			}
-			if tt.id != tall.ID && !strings.HasSuffix(got, ",true]") {
-				t.Errorf("the frame of %s needs scrolling: %s", tt.id, got)
-			}
-		}
-		b.open("/messages/" + long.ID)
-		b.do(chromedp.EmulateViewport(390, 844))
-		b.waits("document.querySelector('iframe')?.style.transform.startsWith('scale')")
-		if got := b.eval(`(() => {
-			const f = document.querySelector('iframe').getBoundingClientRect(), room = document.querySelector('.letter').getBoundingClientRect();
-			return f.right <= room.right + 1 && f.height < 1500 ? '' : JSON.stringify([f, room]);
-		})()`); got != "" {
-			t.Errorf("on a phone the message does not fit: %s", got)
-		}
-		b.shoot("message-long")
-	})
-}
-
 // The origin that the frame shares with the page gives nothing to hostile messages:
 // unsanitized, and with the policy and the sandbox of the frame only, they run no
 // script, open no dialog, and request the same as with an opaque origin.

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/postroom/postroom/gen"
 )
 
@@ -96,42 +94,5 @@ func TestQuarantineByForms(t *testing.T) {
 		other.get("/quarantine").want(t, http.StatusOK).has(t, "0 messages released", "Nothing in quarantine")
 		other.get("/messages/"+ids[3]).want(t, http.StatusNotFound)
 		v.get("/messages/"+ids[3]).want(t, http.StatusOK).has(t, "In quarantine")
-	})
-}
-
-func TestBrowserUsesListsAndQuarantine(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		in := s.newInbox(t, "careful", gen.SendPolicyOpen)
-		b := s.browse(t)
-		b.open("/lists")
-		b.do(chromedp.SetValue(chromedp.CSS("[name=rule]"), "outbound approve"))
-		b.fill("[name=pattern]", "*@partner.example")
-		b.click(".inline button")
-		b.do(chromedp.SetValue(chromedp.CSS("[name=rule]"), "outbound block"))
-		b.fill("[name=pattern]", "ceo@partner.example")
-		b.fill("[name=inbox]", in.Address)
-		b.click(".inline button")
-		b.shows("Never write to ceo@partner.example: added.", "Ask a person before writing to")
-		b.open("/quarantine")
-		b.shows("Nothing in quarantine")
-		b.do(marked)
-		s.quarantine(t, in, "odd.example", 3)
-		b.waits(`document.querySelectorAll('main tbody tr').length === 3 && window.marked`)
-		b.shoot("quarantine")
-		b.click("td a")
-		b.shows("In quarantine", "Offer 2")
-		b.shoot("quarantine-message")
-		b.click(".notice form button")
-		b.shows("1 message released.")
-		b.do(chromedp.Click(chromedp.CSS(".pick input")))
-		b.click("#many .danger")
-		b.shows("1 message dropped.", "Offer 0")
-		b.open("/lists")
-		b.shows("Quarantine mail from")
-		b.shoot("lists")
-		b.do(chromedp.Click(chromedp.CSS("td .sure summary")))
-		b.click("td .sure form button")
-		b.shows("Entry deleted")
 	})
 }

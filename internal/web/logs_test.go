@@ -58,28 +58,3 @@ func TestLogs(t *testing.T) {
 		other.get("/logs/smtp").want(t, http.StatusNotFound)
 	})
 }
-
-func TestBrowserReadsLogs(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		key := storetest.Key(t, s.store, s.account, "agent")
-		long := "/v1/inboxes/ibx_01k5tt9h8yq4n0c3m2v7w6x5zd/messages/wait"
-		s.record(t, []store.APIRequest{
-			{ID: "req_01k5tt9h8yq4n0c3m2v7w6x5zd", Caller: key.ID, Method: "GET", Path: long, Status: 200, TookMS: 12034, IP: "2001:db8:1f:2::3a01", OneOf: 20},
-			{ID: "req_01k5tt9h8yq4n0c3m2v7w6x5ze", Caller: s.user.ID, Method: "POST", Path: "/v1/emails", Status: 422, TookMS: 7, IP: "192.0.2.1"},
-			{ID: "req_01k5tt9h8yq4n0c3m2v7w6x5zf", Caller: "key_01k5tt9h8yq4n0c3m2v7w6x5zf", Method: "POST", Path: "/mcp", Status: 500, TookMS: 3, IP: "192.0.2.1"},
-		}, store.SMTPRefusal{IP: "192.0.2.9", HELO: "mail.spam.example", From: "win@spam.example", To: "missing@mail.example", Reply: "550 5.1.1 No such inbox here", Count: 3},
-			store.SMTPRefusal{IP: "198.51.100.7", Reply: "421 4.7.0 Too many connections from your address, try again later", Count: 1})
-		s.sendSome(t)
-		b := s.browse(t)
-		b.open("/logs")
-		b.shows("GET "+long, "one of 20")
-		b.shoot("logs")
-		b.open("/logs/events")
-		b.shows("email.bounced")
-		b.shoot("logs-events")
-		b.open("/logs/smtp")
-		b.shows("No such inbox here")
-		b.shoot("logs-smtp")
-	})
-}

@@ -40,6 +40,10 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.open("/inboxes/" + in.ID)
 		b.shows("Your order has shipped", "Your GitHub launch code")
 		b.shoot("inbox")
+		b.do(chromedp.EmulateViewport(1440, 900), chromedp.KeyEvent("j"), chromedp.KeyEvent("o"))
+		b.waits(`document.querySelector('.pane iframe')?.contentDocument?.body?.innerText.includes('Your order has shipped')`)
+		b.sound()
+		b.do(chromedp.EmulateViewport(1280, 900))
 		b.row("a[href*='" + code.ThreadID + "']")
 		b.shows("482913", "https://github.com/verify?token=8c1f0a9e", "Did it arrive?")
 		if got := b.text(".found"); !strings.Contains(got, "482913") || !strings.Contains(got, "https://github.com/verify") {

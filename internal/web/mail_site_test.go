@@ -2,16 +2,12 @@ package web_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
 	"io"
-	"log/slog"
-	"net"
-	netsmtp "net/smtp"
 	"strings"
 	"testing"
 
@@ -76,29 +72,6 @@ func mailTo(to, subject, text string) *gen.MessageSend {
 		To:      gen.NewAddressArrayRecipients(gen.AddressArray{gen.NewMailboxAddress(gen.Mailbox(to))}),
 		Subject: subject, Text: gen.NewOptNilString(text),
 	}
-}
-
-// listen starts an SMTP server that takes mail for the site, and returns where.
-func (s *site) listen(t *testing.T) string {
-	t.Helper()
-	receiver := s.receiver(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	server := inbound.NewServer(inbound.ServerConfig{Receiver: receiver, Hostname: "mx." + storetest.Domain, MaxSize: 25 << 20, Log: slog.New(slog.DiscardHandler)})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		must(t, server.Shutdown(context.Background()))
-		must(t, <-served)
-	})
-	return l.Addr().String()
-}
-
-// deliver sends a message to the inbox by SMTP.
-func deliver(t *testing.T, server string, in *gen.Inbox, header, text string) {
-	t.Helper()
-	raw := fmt.Sprintf("From: Bob <bob@out.example>\r\nTo: %s\r\n%s\r\n\r\n%s\r\n", in.Address, header, text)
-	must(t, netsmtp.SendMail(server, nil, "bob@out.example", []string{in.Address}, []byte(raw)))
 }
 
 // htmlMail returns a message with an HTML part, an image in it, and a file.

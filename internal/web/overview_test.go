@@ -68,24 +68,6 @@ func (s *site) troubled(t *testing.T) *gen.Inbox {
 	return in
 }
 
-func TestBrowserShowsWhatNeedsAttention(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		in := s.troubled(t)
-		_, err := s.api.CreateApiKey(s.asUser(t), &gen.ApiKeyCreate{Name: "agent"})
-		must(t, err)
-		b := s.browse(t)
-		b.open("/")
-		b.shows("Needs attention", "3 messages are in quarantine")
-		b.shoot("overview-attention")
-		b.do(marked)
-		s.quarantine(t, in, "other.example", 1)
-		b.waits(`document.querySelector('.attention').textContent.includes('4 messages are in quarantine') && window.marked`)
-		b.click(`.attention a[href="/approvals"]`)
-		b.shows("Second")
-	})
-}
-
 // The charts name their values, and the tables count by inbox and tag.
 func TestOverviewChartsAndGroups(t *testing.T) {
 	t.Parallel()

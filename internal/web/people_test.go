@@ -8,14 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/store"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // ofViewers and ofApprovers are the forms that these roles may send. Sign-in and
@@ -216,53 +213,6 @@ func TestOwnSettings(t *testing.T) {
 		v.get("/").has(t, `<html lang="en" data-theme="dark">`)
 		v.post("/settings/theme", []string{"theme", "pink"}).want(t, http.StatusSeeOther)
 		v.get("/").has(t, `<html lang="en">`)
-	})
-}
-
-func TestBrowserSettings(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		u, session := s.newUser(t, "ben@example.com")
-		s.newUser(t, "someone-with-a-long-name@department.example.com")
-		s.newInbox(t, "signup", gen.SendPolicyOpen)
-		s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("ann@out.example", "A draft", "Hello"))
-		b := s.browse(t)
-		b.open("/settings")
-		b.shows("Change password", "this session")
-		b.shoot("settings")
-		b.do(chromedp.SetValue(chromedp.CSS("[name=theme]"), "dark"))
-		b.click("form[action$=theme] button")
-		if got := b.eval(`getComputedStyle(document.documentElement).colorScheme`); got != "dark" {
-			t.Errorf("the theme is %q", got)
-		}
-		b.do(chromedp.SetValue(chromedp.CSS("[name=theme]"), ""))
-		b.click("form[action$=theme] button")
-		b.open("/settings/people")
-		b.shows("someone-with-a-long-name@department.example.com")
-		b.shoot("people")
-		b.open("/settings/health")
-		b.shows("Not checked yet", "1.2.3-test")
-		b.click(".head form button")
-		b.shows("no MX record", "publish: "+storetest.Domain)
-		b.do(chromedp.Click(chromedp.CSS("details.more summary")))
-		b.shoot("health")
-		must(t, s.store.SetRole(t.Context(), s.account, u.ID, store.RoleViewer))
-		s.session = session
-		viewer := s.browse(t)
-		viewer.open("/approvals")
-		viewer.click(".messages a")
-		if n := viewer.eval(`'' + [...document.querySelectorAll('main form[method=post]')].filter((f) => f.offsetHeight).length`); n != "0" {
-			t.Errorf("a viewer sees %s forms of a draft", n)
-		}
-		viewer.shoot("viewer-draft")
-		viewer.open("/")
-		viewer.shoot("viewer-overview")
-		must(t, s.store.SetRole(t.Context(), s.account, u.ID, store.RoleApprover))
-		viewer.open("/approvals")
-		viewer.click(".messages a")
-		viewer.shoot("approver-draft")
-		viewer.click("form[action$=approve] button")
-		viewer.shows("pproved")
 	})
 }
 

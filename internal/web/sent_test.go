@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
@@ -192,47 +191,5 @@ func TestRetryOfSentMail(t *testing.T) {
 		}
 		s.otherAccount(t)
 		s.visitAsUser(t).post("/emails/"+email+"/retry", nil).want(t, http.StatusNotFound)
-	})
-}
-
-func TestBrowserFollowsAnEmail(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		s.sendSome(t)
-		id := s.sendRich(t)
-		b := s.browse(t)
-		b.open("/emails")
-		b.shows("deferred", "next attempt")
-		b.shoot("emails-chips")
-		s.send(t, "new@out.example", "It arrived")
-		b.waits("document.querySelector('main table').textContent.includes('It arrived')")
-		b.open("/emails?to=slow%40careful.example&from=2020-01-01")
-		b.shows("Your order has shipped")
-		b.shoot("emails-filtered")
-		b.expect("400")
-		b.loads(http.StatusBadRequest, chromedp.Navigate(s.url+"/emails?tag=nocolon"))
-		b.shoot("emails-fault")
-		b.open("/emails")
-		b.click(`[aria-label=Status] a[href*=bounced]`)
-		b.shows("Your invoice")
-		b.open("/emails/" + id)
-		b.waits("document.querySelector('iframe[data-fit]') !== null")
-		b.shows("Link clicked", "Deferred, next attempt")
-		b.shoot("email-timeline")
-		b.click(`[aria-label=View] a[href$="tab=html"]`)
-		b.shows("<h2>It is on its way</h2>")
-		b.shoot("email-source")
-		b.open("/emails/" + id)
-		before := b.text(".timeline")
-		s.clock.Add(2 * time.Hour)
-		s.reported(t, id, store.RecipientComplained, "")
-		b.waits("document.querySelector('.timeline').textContent.includes('Reported as spam')")
-		if strings.Contains(before, "Reported as spam") {
-			t.Error("the complaint was shown before it arrived")
-		}
-		b.open("/emails/messages")
-		b.click("td a")
-		b.shows("Timeline", "Accepted by Postroom")
-		b.shoot("email-message-timeline")
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/postroom/postroom/gen"
 )
 
@@ -78,34 +76,5 @@ func TestUnreadIsPerPerson(t *testing.T) {
 		ann.get("/messages/"+fourth.ID).want(t, http.StatusOK)
 		ann.post("/messages/"+fourth.ID+"/delete", nil).want(t, http.StatusSeeOther) // what was read can be deleted
 		want(bob, "/messages", 0)
-	})
-}
-
-func TestBrowserReadsUnreadMessages(t *testing.T) {
-	t.Parallel()
-	oneEngine(t, func(t *testing.T, s *site) {
-		in := s.newInbox(t, "news", gen.SendPolicyOpen)
-		s.clock.Add(time.Minute)
-		s.put(t, in, codeMail)
-		s.clock.Add(time.Minute)
-		s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Second\r\n\r\nHello\r\n")
-		b := s.browse(t)
-		b.do(chromedp.EmulateViewport(1440, 900))
-		b.open("/messages")
-		b.shot("unread")
-		b.press("j")
-		b.press("o")
-		b.waits(`document.querySelector('.pane')?.innerText.includes('Hello') && document.querySelectorAll('.messages .unread').length === 1`)
-		b.click(".pane form[action$=unread] button")
-		b.shows("Marked as unread: “Second”")
-		b.waits(`document.querySelectorAll('main .unread').length === 2`)
-		b.open("/inboxes")
-		b.shows("2")
-		b.shoot("inboxes-unread")
-		b.open("/messages")
-		b.shoot("messages-unread")
-		b.click(".head form button")
-		b.shows("All messages are marked as read.")
-		b.waits(`!document.querySelector('.messages .unread')`)
 	})
 }

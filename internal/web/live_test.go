@@ -5,38 +5,7 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/chromedp/chromedp"
-
-	"github.com/postroom/postroom/gen"
 )
-
-// marked marks the page, so that a reload can be detected.
-var marked = chromedp.Evaluate[chromedp.Void](`window.marked = true`)
-
-// A message that arrives by SMTP shows without a reload, in the list and in an
-// open thread.
-func TestBrowserSeesMailArrive(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *site) {
-		in := s.newInbox(t, "desk", gen.SendPolicyOpen)
-		server := s.listen(t)
-		b := s.browse(t)
-		b.open("/inboxes/" + in.ID)
-		b.do(marked)
-		deliver(t, server, in, "Message-ID: <1@out.example>\r\nSubject: Chairs", "Are there any?")
-		b.waits(`document.querySelector('main').innerText.includes('Chairs')`)
-		b.waits(`window.marked`) // the page is the same
-		b.row(".messages a")
-		b.do(marked)
-		deliver(t, server, in, "In-Reply-To: <1@out.example>\r\nSubject: Re: Chairs", "Hello?")
-		b.waits(`!document.querySelector('[data-live-more]').hidden`)
-		b.shows("Are there any?", "A new message has arrived.")
-		b.waits(`window.marked`)
-		b.click("[data-live-more] a")
-		b.shows("Hello?")
-	})
-}
 
 // The stream ends when the session does, and a person with too many of them gets
 // a page that works without.
