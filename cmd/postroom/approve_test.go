@@ -16,7 +16,7 @@ import (
 // The service tells approvers about a draft, and the link in the email approves it.
 func TestApproverApprovesByEmail(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		relay := smtptest.NewMX(t, smtptest.MXConfig{})
 		s := newShell(t, data, append(env,
 			"POSTROOM_APPROVERS=ann@far.example", "POSTROOM_RELAY=smtp://"+relay.Addr()+"?tls=maybe", "POSTROOM_UNDO=0s"))

@@ -34,7 +34,7 @@ import (
 // PEM.
 func TestNothingSecretIsAtRest(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		dns, mx := smtptest.NewChangingDNS(t), smtptest.NewMX(t, smtptest.MXConfig{})
 		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr(), "POSTROOM_LOG_LEVEL=debug", "POSTROOM_RELAY=smtp://"+mx.Addr()+"?tls=maybe")...)
 		secrets := map[string][]byte{"the first key": []byte(s.key)}

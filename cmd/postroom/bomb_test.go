@@ -67,7 +67,7 @@ func TestBombsDelayNoOtherAccount(t *testing.T) {
 		t.Skip("measures time")
 	}
 	skiptest.UnderRace(t) // the program is built without it, and a slow client makes it read in small pieces
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		dns := smtptest.NewDNS(t, smtptest.Zones{})
 		s := serve(t, data, append(env, "POSTROOM_RATE_LIMITS=off", "POSTROOM_RESOLVER="+dns)...)
 		run := func(args ...string) string {

@@ -17,7 +17,7 @@ import (
 // domains, threads and stats.
 func TestCommandsForResources(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := newShell(t, data, env)
 		signup := s.first("inbox", "create", "signup")
 		mail := s.receive(signup, welcome)

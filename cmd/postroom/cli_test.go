@@ -122,7 +122,7 @@ Content-Disposition: attachment; filename="../../order.pdf"
 // TestCommandsOverTheAPI is a day with two inboxes and a person who approves.
 func TestCommandsOverTheAPI(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := newShell(t, data, env)
 		signup := s.first("inbox", "create", "signup", "--display-name", "Sign Up")
 		helper := s.first("inbox", "create", "helper", "--policy", "approval", "--lasts", "24h")
@@ -336,7 +336,7 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 // they held back.
 func TestListsAndQuarantine(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := newShell(t, data, env)
 		signup := s.first("inbox", "create", "signup")
 		block := s.first("list", "add", "block", "*@rival.example")
@@ -368,7 +368,7 @@ func TestListsAndQuarantine(t *testing.T) {
 // TestWebhooksOfTheCommandLine creates, tests, replays and deletes an endpoint.
 func TestWebhooksOfTheCommandLine(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		var status atomic.Int64
 		status.Store(http.StatusNoContent)
 		got := make(chan string, 100)

@@ -34,7 +34,7 @@ func TestDomainShow(t *testing.T) {
 // TestDomainRotate makes further keys once the first ones are published.
 func TestDomainRotate(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		dns := smtptest.NewChangingDNS(t)
 		s := serve(t, data, append(env, "POSTROOM_RESOLVER="+dns.Addr())...)
 		_, made := s.call(t, s.key, http.MethodPost, "/v1/domains", `{"domain":"bob.example"}`)
@@ -105,7 +105,7 @@ func dkimRecords(domain map[string]any) []map[string]any {
 
 func TestKeyCommandsBesideARunningService(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		out, stderr, err := runCommand(t, data, env, "key", "create", "--name", "from the shell", "--mode", "restricted", "--scopes", "read")
 		if err != nil {
@@ -213,7 +213,7 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 
 func TestInboxCommandsBesideARunningService(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		command := func(args ...string) string {
 			t.Helper()
@@ -284,7 +284,7 @@ func TestInboxCommandsBesideARunningService(t *testing.T) {
 
 func TestAccountCommandsBesideARunningService(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		env = append(env, "POSTROOM_PLANS=tiny:inboxes=1,daily=5")
 		s := serve(t, data, env...)
 		run := func(args ...string) string {

@@ -15,7 +15,7 @@ import (
 // connections are served, and so are all other clients.
 func TestIdleHTTPConnectionsStopNothing(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		cmd := command(t, data, env)
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `ulimit -n 1024 && exec "$0" serve`, binary}
 		s := begin(t, cmd)

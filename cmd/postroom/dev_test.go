@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/smtp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -85,6 +86,31 @@ func (s *served) inboxAt(t *testing.T, address string) string {
 	}
 	t.Fatalf("%s has no inbox: %v", address, all)
 	return ""
+}
+
+func TestDevServesManySignUpsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	const flows = 500
+	var all sync.WaitGroup
+	for i := range flows {
+		all.Go(func() {
+			_, in := s.call(t, "", http.MethodPost, "/v1/inboxes", fmt.Sprintf(`{"name":"user-%d"}`, i))
+			to, code := fmt.Sprint(in["address"]), fmt.Sprint(100_000+i*37)
+			text := "From: noreply@shop.example\r\nTo: " + to + "\r\nSubject: Welcome\r\n\r\nYour verification code is " + code + ".\r\n"
+			if err := smtp.SendMail(s.submission, nil, "noreply@shop.example", []string{to}, []byte(text)); err != nil {
+				t.Error(err)
+				return
+			}
+			_, wait := s.call(t, "", http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=60&has=code", in["id"]), "")
+			m, _ := wait["message"].(map[string]any)
+			found, _ := m["extracted"].(map[string]any)
+			if found["otp"] != code {
+				t.Errorf("%s got the code %v, want %s", to, found["otp"], code)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestDevListensOnLoopbackOnly(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // it, until nothing fails: while the node serves, and after it.
 func TestDoctorsAdviceHelps(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		dns := smtptest.NewChangingDNS(t)
 		env = append(env, "POSTROOM_RESOLVER="+dns.Addr(), "POSTROOM_MAIL_DOMAIN=agents.example.com",
 			"POSTROOM_HOSTNAME=mx1.example.com", "POSTROOM_MX_ALLOW=127.0.0.0/8")

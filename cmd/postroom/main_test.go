@@ -244,9 +244,9 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// onEngine runs test on its engines (storetest.Engines), as parallel subtests. env
+// onBoth runs test on its engines (storetest.Engines), as parallel subtests. env
 // names the database.
-func onEngine(t *testing.T, test func(t *testing.T, data string, env []string)) {
+func onBoth(t *testing.T, test func(t *testing.T, data string, env []string)) {
 	t.Helper()
 	for _, e := range storetest.Engines(t) {
 		t.Run(string(e), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, append(env, "POSTROOM_METRICS=127.0.0.1:0")...)
 		status, from := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{}`)
 		_, to := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{}`)

@@ -96,7 +96,7 @@ func garbage(t *testing.T) string {
 
 func TestLostOrWrongSecretIsRefused(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		waitForSigningKeys(t, data, env)
 		s.stop(t)

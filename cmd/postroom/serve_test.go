@@ -14,7 +14,7 @@ import (
 
 func TestServeStartsAndStops(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		// A machine that tests many packages at a time is slow; what the start
 		// really takes is in the test's log.
@@ -41,7 +41,7 @@ func TestServeStartsAndStops(t *testing.T) {
 
 func TestFirstKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		first := serve(t, data, env...)
 		if n := strings.Count(first.stdout.String(), "sk_live_"); n != 1 {
 			t.Errorf("the first start shows %d keys:\n%s", n, first.stdout)
@@ -129,7 +129,7 @@ func TestProfilesAreServed(t *testing.T) {
 
 func TestMigrateOff(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		off := append([]string{"POSTROOM_MIGRATE=off"}, env...)
 		if text := refused(t, data, off); !strings.Contains(text, "older than this program: run `postroom migrate`") {
 			t.Errorf("an empty database: %s", text)

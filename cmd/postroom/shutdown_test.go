@@ -18,7 +18,7 @@ import (
 
 func TestShutdownFinishesWorkInFlight(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		_, inbox := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"late"}`)
 		waited := s.startWait(t, inbox["id"])
@@ -80,7 +80,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 // nothing.
 func TestShutdownEndsStreams(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		reading, idle := s.openStream(t), s.openStream(t)
 		start := time.Now()

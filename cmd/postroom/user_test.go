@@ -64,7 +64,7 @@ func TestDashboardOff(t *testing.T) {
 
 func TestUserCommands(t *testing.T) {
 	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
+	onBoth(t, func(t *testing.T, data string, env []string) {
 		s := serve(t, data, env...)
 		run := func(want string, args ...string) string {
 			t.Helper()
