@@ -1,14 +1,15 @@
 package contract_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
 )
 
 // scriptSteps are the steps of the script in order: what the databases do differently,
-// which is to order, compare, search and delete. Each creates what it needs, so a new
-// one may go anywhere.
+// which is to order, compare, search and delete, and each way to send. Each creates
+// what it needs, so a new one may go anywhere.
 var scriptSteps = []struct {
 	name string
 	play func(s *script)
@@ -16,6 +17,9 @@ var scriptSteps = []struct {
 	{"lists and their filters", scriptLists},
 	{"threads", scriptThreads},
 	{"search", scriptSearch},
+	{"sending, replying, forwarding", scriptSending},
+	{"a test key", scriptTestKey},
+	{"drafts", scriptDrafts},
 	{"templates", scriptTemplates},
 	{"emails", scriptEmails},
 	{"contacts", scriptContacts},
@@ -120,6 +124,98 @@ func scriptSearch(s *script) {
 	}
 	s.ask("listMessages", "", "", asking("q", "invoice"), asking("from", "b@*"), asking("inbox_id", in.ID))
 	s.ask("listMessages", "", "", asking("q", strings.Repeat("x", 201)))
+}
+
+func scriptSending(s *script) {
+	in, other := s.inbox("sender", `,"display_name":"Söndern, Inc."`), s.inbox("other", ``)
+	send := "/v1/inboxes/" + in.ID + "/messages"
+	for _, body := range []string{
+		`{"to":"` + other.Address + `","subject":"Hi","text":"Hello.\n.\n"}`,
+		`{"to":[{"email":"ana@example.org","name":"Ana"}],"cc":"ben@example.org","bcc":["carl@example.org"],"subject":"Grüße","html":"<p>x</p>",
+			"attachments":[{"filename":"a.txt","content":"eA=="}],"headers":{"X-A":"1"},"reply_to":"desk@example.com"}`,
+		`{"to":[],"subject":"s","text":"t"}`, `{"to":"x","subject":"s","text":"t"}`, `{"to":"a@b.example","subject":"s"}`,
+		`{"to":"a@b.example","subject":"s","text":""}`, `{"to":"a@b.example","subject":"a\nb","text":"t"}`,
+		`{"to":"a@b.example","subject":"s","text":"t","headers":{"Bcc":"x"}}`, `{"to":"a@b.example","subject":"s","text":"a\u0000b"}`,
+	} {
+		s.ask("sendMessage", send, body)
+	}
+	s.settle()
+	s.ask("listMessages", "", "", asking("inbox_id", in.ID))
+	got := read[page](s.t, s.ask("listInboxMessages", "/v1/inboxes/"+other.ID+"/messages", "", asking("direction", "in")))
+	var path string
+	if len(got.Data) > 0 {
+		path = "/v1/messages/" + got.Data[0].ID
+	} else { // a test key delivers nothing
+		path = "/v1/messages/" + s.mail(other, codeMail).ID
+	}
+	for _, body := range []string{`{"text":"Yes."}`, `{"reply_all":true,"html":"<p>All</p>","cc":"` + other.Address + `"}`, `{}`, `{"text":"t","to":"x@y.example"}`} {
+		s.ask("replyToMessage", path+"/reply", body)
+		s.settle() // keeps the order of later messages stable
+	}
+	for _, body := range []string{`{"text":"Once."}`, `{"text":"Once."}`, `{"text":"Twice."}`} {
+		s.ask("replyToMessage", path+"/reply", body, withHeader(idempotencyKey, "k"))
+		s.settle()
+	}
+	for _, body := range []string{`{"to":"ana@example.org"}`, `{"to":"ana@example.org","text":"See","include_attachments":false}`, `{}`} {
+		s.ask("forwardMessage", path+"/forward", body)
+	}
+	s.settle()
+	s.pages("listInboxMessages", "/v1/inboxes/"+other.ID+"/messages", asking("limit", "100"))
+	s.pages("listThreads", "/v1/inboxes/"+in.ID+"/threads", asking("limit", "100"))
+	for range 25 {
+		s.ask("replyToMessage", path+"/reply", `{"text":"Again."}`)
+	}
+	s.settle()
+}
+
+func scriptTestKey(s *script) {
+	in := s.inbox("tester", ``)
+	made := read[key](s.t, s.send(s.t, s.call("createKey").saying(`{"name":"test","mode":"test"}`)).want(s.t, http.StatusCreated))
+	for _, to := range []string{"ana", "bounced", "ana+failed", "complained", "hardbounce"} {
+		s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":"`+to+`@example.org","subject":"`+to+`","text":"t"}`, asKey(made.Key))
+		s.settle()
+	}
+	s.ask("listMessages", "", "", asking("inbox_id", in.ID), asKey(made.Key))
+	s.ask("listMessages", "", "", asking("inbox_id", in.ID), asking("status", "bounced"))
+}
+
+func scriptDrafts(s *script) {
+	in := s.inbox("drafts", `,"send_policy":"approval"`)
+	m := s.mail(in, codeMail)
+	var ids []string
+	for range 2 {
+		a := s.ask("sendMessage", "/v1/inboxes/"+in.ID+"/messages", `{"to":{"email":"ana@example.org","name":"Ana"},"bcc":"ben@example.org","subject":"Order",
+			"text":"Please.","headers":{"X-B":"2","X-A":"1"},"attachments":[{"filename":"a.txt","content":"eA==","content_type":"text/plain; charset=utf-8"}]}`,
+			withHeader(idempotencyKey, "k"))
+		d := read[draft](s.t, a)
+		ids = append(ids[:0], d.ID)
+		s.ask("getDraftAttachment", "/v1/drafts/"+d.ID+"/attachments/"+d.Attachments[0].ID, "")
+	}
+	s.ask("getDraftAttachment", "/v1/drafts/"+ids[0]+"/attachments/att_none", "")
+	ids = append(ids, read[draft](s.t, s.ask("replyToMessage", "/v1/messages/"+m.ID+"/reply", `{"html":"<p>Yes</p>","reply_all":true}`)).ID)
+	ids = append(ids, read[draft](s.t, s.ask("forwardMessage", "/v1/messages/"+m.ID+"/forward", `{"to":"ana@example.org","text":"See","approval":{"expires_at":"2099-01-01T00:00:00Z","on_expiry":"reject"}}`)).ID)
+	s.pages("listDrafts", "", asking("limit", "2"))
+	s.ask("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", "", asking("status", "pending"))
+	s.ask("listDrafts", "", "", asking("status", "done"))
+	for _, body := range []string{`{"subject":"Order 2","html":"<p>Please.</p>","text":null}`, `{"html":null}`, `{"to":"x@y.example"}`, `{}`} {
+		s.ask("updateDraft", "/v1/drafts/"+ids[0], body)
+	}
+	for _, body := range []string{`{"version":1}`, `{"version":0}`, `{"version":3}`, ``} {
+		s.ask("sendDraft", "/v1/drafts/"+ids[0]+"/send", body, withHeader(idempotencyKey, "k"+body))
+	}
+	s.ask("sendDraft", "/v1/drafts/"+ids[0]+"/send", `{"version":3}`, withHeader(idempotencyKey, `k{"version":3}`))
+	s.ask("sendDraft", "/v1/drafts/"+ids[1]+"/send", ``)
+	s.settle()
+	s.ask("getDraft", "/v1/drafts/"+ids[1], "")
+	for _, body := range []string{`{"expires_at":"2099-01-01T00:00:00Z","on_expiry":"send"}`, `{"expires_at":"2020-01-01T00:00:00Z"}`, `{"on_expiry":"wait"}`} {
+		s.ask("updateDraft", "/v1/drafts/"+ids[2], body)
+	}
+	s.ask("rejectDraft", "/v1/drafts/"+ids[2]+"/reject", `{"reason":"No."}`)
+	s.ask("rejectDraft", "/v1/drafts/"+ids[2]+"/reject", ``)
+	s.ask("updateDraft", "/v1/drafts/"+ids[2], `{"text":"t"}`)
+	s.ask("getDraft", "/v1/drafts/drf_none", "")
+	s.pages("listInboxDrafts", "/v1/inboxes/"+in.ID+"/drafts", asking("limit", "1"))
+	s.pages("listInboxMessages", "/v1/inboxes/"+in.ID+"/messages", asking("limit", "1"))
 }
 
 // scriptRetention passes the retention of the inbox and then the 35 days after
