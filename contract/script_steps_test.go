@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
