@@ -127,7 +127,7 @@ var layers = []layer{
 	{pkg: "internal/web/chart", imports: nothing},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "internal/cli", imports: []string{"client", "gen", "internal/nearname"}},
-	{pkg: "internal/httpserver", imports: []string{"internal/netguard"}},
+	{pkg: "internal/httpserver", imports: []string{"internal/netguard", "internal/work"}},
 	{pkg: "cmd/postroom", imports: append([]string{"internal/testclock"}, everything...)},
 
 	{pkg: "internal/mail/mailtest", imports: nothing},

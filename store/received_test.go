@@ -104,6 +104,35 @@ func TestBadMailInABatchFailsAlone(t *testing.T) {
 	})
 }
 
+func TestInboxThatIsNotActiveTakesNoMail(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock(begin)
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		expires := store.NewTime(begin)
+		expired := storetest.Inbox(t, s, func(in *store.Inbox) { in.ExpiresAt = &expires })
+		suspended := storetest.Inbox(t, s)
+		if _, err := s.SuspendInbox(t.Context(), suspended.ID); err != nil {
+			t.Fatal(err)
+		}
+		for name, in := range map[string]store.Inbox{"expired": expired, "suspended": suspended, "never made": {Seq: 1 << 40}} {
+			_, err := s.AddReceived(t.Context(), []*store.NewMessage{storetest.NewReceived(in)}, nil)
+			if !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: got %v, want ErrNotFound", name, err)
+			}
+		}
+		later := store.NewTime(begin.Add(time.Second))
+		revived, err := s.UpdateInbox(t.Context(), expired.AccountID, expired.ID, func(in *store.Inbox) error {
+			in.ExpiresAt = &later
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Received(t, s, revived)
+	}, storetest.WithNow(clock.Now))
+}
+
 // The clock of the machine may go back; the order of an inbox may not.
 func TestTimesOfAnInboxNeverGoBack(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// ErrNoDatabase is why there is no store before the first start.
+// ErrNoDatabase reports that the database does not exist before the first start.
 var ErrNoDatabase = errors.New("no database yet")
 
 // visit is one run of all checks.

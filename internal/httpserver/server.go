@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/postroom/postroom/internal/work"
 )
 
 // drainGrace is how long an idle connection stays open for one more request after
@@ -92,8 +94,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context, l net.Listener) error {
 	s.draining.Store(true)
 	err := l.Close()
-	for end := time.Now().Add(s.grace); s.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(end); {
-		time.Sleep(drainPoll)
+	for end := time.Now().Add(s.grace); s.open.Load() > 0 && time.Now().Before(end) && work.Pause(ctx, drainPoll, nil); {
 	}
 	// The server also closes the listener; ignore the second close.
 	if down := s.server.Shutdown(ctx); down != nil && !errors.Is(down, net.ErrClosed) {

@@ -154,7 +154,7 @@ CREATE TABLE oauth_clients (
     created_at    BIGINT NOT NULL,
     approved_at   BIGINT
 );
--- delete those that nobody approved
+-- delete those without an approval
 CREATE INDEX oauth_clients_waiting ON oauth_clients (created_at) WHERE approved_at IS NULL;
 
 -- A connection of an application. It begins as an authorization code with the rights
