@@ -69,7 +69,9 @@ func (c *client) rest(say string) string {
 	go func() {
 		defer close(said)
 		_, _ = c.conn.Write([]byte(say)) // the server may stop reading
-		_ = c.conn.(interface{ CloseWrite() error }).CloseWrite()
+		if !strings.HasSuffix(say, "QUIT\r\n") { // else the reply to QUIT could be lost
+			_ = c.conn.(interface{ CloseWrite() error }).CloseWrite()
+		}
 	}()
 	b, err := io.ReadAll(c.r)
 	_ = c.conn.Close()
