@@ -43,7 +43,7 @@ HELM := bin/helm-$(HELM_VERSION)
 # processors.
 PARALLEL := -parallel 4
 
-GOTEST := bin/withpg -- bin/gotest -p 2 -timeout 30m
+GOTEST := bin/withpg -- bin/gotest -p 2 -timeout 20m
 
 # make clients runs the tests in files with the build tag clients, and the tests of the
 # browser again, whose pages axe-core audits then. They need the following.

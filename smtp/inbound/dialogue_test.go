@@ -68,7 +68,7 @@ func (c *client) rest(say string) string {
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		_, _ = c.conn.Write([]byte(say)) // the server may stop reading
+		_, _ = c.conn.Write([]byte(say))         // the server may stop reading
 		if !strings.HasSuffix(say, "QUIT\r\n") { // else the reply to QUIT could be lost
 			_ = c.conn.(interface{ CloseWrite() error }).CloseWrite()
 		}

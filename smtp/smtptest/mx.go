@@ -92,7 +92,8 @@ func NewMX(t testing.TB, cfg MXConfig) *MX {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	t.Cleanup(func() {
-		_ = srv.Close() // a test may have closed the listener
+		_ = srv.Close()          // a test may have closed the listener
+		_ = cfg.Listener.Close() // if srv did not serve it yet
 		if err := <-served; err != nil && !errors.Is(err, gosmtp.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			t.Errorf("fake MX: %v", err)
 		}

@@ -39,7 +39,11 @@ func (s Script) Serve(t testing.TB, l net.Listener) {
 				return
 			}
 			mu.Lock()
-			conns[conn] = struct{}{}
+			if conns == nil { // the test has ended
+				_ = conn.Close()
+			} else {
+				conns[conn] = struct{}{}
+			}
 			mu.Unlock()
 			running.Go(func() { s.talk(conn) })
 		}
@@ -50,6 +54,7 @@ func (s Script) Serve(t testing.TB, l net.Listener) {
 		for conn := range conns {
 			_ = conn.Close()
 		}
+		conns = nil
 		mu.Unlock()
 		running.Wait()
 	})
