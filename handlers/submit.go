@@ -268,9 +268,6 @@ func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 		if ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-") {
 			return nil, httpapi.Invalid("headers."+name, "is set by the service")
 		}
-		if !httpapi.CleanText(value) || strings.ContainsAny(value, "\r\n") {
-			return nil, httpapi.Invalid("headers."+name, "must not contain line breaks")
-		}
 		out = append(out, [2]string{name, value})
 	}
 	sortHeaders(out)
