@@ -4,6 +4,7 @@ package contract_test
 
 import (
 	"bufio"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -31,6 +32,9 @@ func TestGoPrograms(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	for _, page := range []string{"../README.md", "../docs/clients.md", quickstart} {
 		code := onlyBlock(t, page, "go")
+		if !strings.Contains(code, "package main") {
+			code = fmt.Sprintf(fragmentProgram, code)
+		}
 		var want []string
 		for _, m := range printed.FindAllStringSubmatch(code, -1) {
 			want = append(want, m[1])
@@ -38,13 +42,48 @@ func TestGoPrograms(t *testing.T) {
 		if len(want) == 0 {
 			t.Fatalf("the program of %s prints nothing", page)
 		}
-		binary := buildGo(t, strings.ReplaceAll(code, documentedServer, proxy.URL))
+		server := strings.NewReplacer(documentedServer, proxy.URL, `"http://127.0.0.1:8025", "dev"`, fmt.Sprintf("%q, %q", proxy.URL, firstKey))
+		binary := buildGo(t, server.Replace(code))
 		if d := cmp.Diff(want, in.runGo(t, binary, len(want), strings.Contains(code, "os.Interrupt"))); d != "" {
 			t.Errorf("the program of %s prints (-documented +got):\n%s", page, d)
 		}
 	}
 	logExchanges(t, in.check)
 }
+
+// fragmentProgram is the program around the lines of the README.
+const fragmentProgram = `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/postroom/postroom/client"
+	"github.com/postroom/postroom/gen"
+)
+
+var ctx = context.Background()
+
+func main() {
+%s}
+
+func signUp(address string) {
+	postroom, err := client.New("http://127.0.0.1:8080", os.Getenv("POSTROOM_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	shop, err := postroom.NewInbox(ctx, gen.InboxCreate{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	welcome := gen.MessageSend{To: client.To(address), Subject: "Welcome", Text: client.Body("Your verification code is 482913.")}
+	if _, err := postroom.Send(ctx, shop.ID, welcome); err != nil {
+		log.Fatal(err)
+	}
+}
+`
 
 var printed = regexp.MustCompile(`(?m)^\s*fmt\.Println\(.*\) // prints: (.*)$`)
 

@@ -31,9 +31,8 @@ const (
 )
 
 // TestTypeScriptClients follows the documentation literally, in empty folders:
-// it generates a client from a running server with two generators, and runs a
-// program with it. The program in the README sends from one inbox to another.
-// The one in the client documentation receives a message over SMTP. The test
+// it generates the types of a client from a running server, and runs the program of
+// the client documentation with them, which receives a message over SMTP. The test
 // replaces the server URL, and `npm install` with local packages of the
 // documented versions. All exchanges are validated against the contract. One
 // database is enough, because TestDatabasesGiveTheSameResponses compares the two.
@@ -48,19 +47,14 @@ func TestTypeScriptClients(t *testing.T) {
 	proxy := in.check.Proxy(t, target, in.base)
 	t.Cleanup(proxy.Close)
 
-	deliver := func(address string) { in.deliver(t, address) }
-	for _, p := range []struct {
-		page    string
-		deliver func(address string)
-	}{{"../README.md", nil}, {"../docs/clients.md", deliver}} {
-		dir := t.TempDir()
-		lines, program := programOf(t, p.page)
-		lines = offline(t, p.page, lines)
-		writeFile(t, filepath.Join(dir, "code.ts"), strings.ReplaceAll(program, documentedServer, proxy.URL))
-		printed := runLines(t, dir, strings.ReplaceAll(lines, documentedServer, proxy.URL), p.deliver)
-		if d := cmp.Diff(saidOutput(program), printed); d != "" {
-			t.Errorf("the program of %s prints (-documented +got):\n%s", p.page, d)
-		}
+	const page = "../docs/clients.md"
+	dir := t.TempDir()
+	lines, program := programOf(t, page)
+	lines = offline(t, page, lines)
+	writeFile(t, filepath.Join(dir, "code.ts"), strings.ReplaceAll(program, documentedServer, proxy.URL))
+	printed := runLines(t, dir, strings.ReplaceAll(lines, documentedServer, proxy.URL), func(address string) { in.deliver(t, address) })
+	if d := cmp.Diff(saidOutput(program), printed); d != "" {
+		t.Errorf("the program prints (-documented +got):\n%s", d)
 	}
 	logExchanges(t, in.check)
 }

@@ -9,54 +9,57 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/acmetest"
 	"github.com/postroom/postroom/internal/skiptest"
 )
 
-// The tests set XDG_CACHE_HOME. Without the usual cache, the go command would compile
-// everything.
-var goCache = func() string {
-	cache, err := exec.Command("go", "env", "GOCACHE").Output() //nolint:noctx // it ends at once
-	if err != nil {
-		panic(err)
-	}
-	return "GOCACHE=" + strings.TrimSpace(string(cache))
-}()
-
-// TestREADMEWorksWhenPasted runs the bash blocks of the README and of the tour,
-// one after the other in one shell, against a fresh install, and compares what
-// they print with the blocks without a language that follow them. Only the ports
-// are changed.
+// TestREADMEWorksWhenPasted runs the bash blocks of the README in a shell, and those of
+// the tour in another with a fresh install, and compares what they print with the blocks
+// without a language that follow them. Only the ports are changed.
 func TestREADMEWorksWhenPasted(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"bash", "curl", "go", "openssl"} {
+	for _, tool := range []string{"bash", "curl", "openssl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			skiptest.OutsideCI(t, tool+" is not installed")
 		}
 	}
-	// The pages use go run, which compiles at its first use: not while the server's time runs.
-	compile := exec.CommandContext(t.Context(), "go", "run", "./cmd/postroom", "version")
-	compile.Dir, compile.Env = "../..", append(os.Environ(), goCache)
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	data := t.TempDir()
-	s := serve(t, data)
-	api, err := url.Parse(s.api)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := exchanges.Proxy(api, http.DefaultTransport)
-	t.Cleanup(proxy.Close)
-	ports := strings.NewReplacer("127.0.0.1:8080", proxy.Listener.Addr().String(), "127.0.0.1:2525", s.smtp)
+	t.Run("README", func(t *testing.T) {
+		t.Parallel()
+		free := func() string { return "127.0.0.1:" + strconv.Itoa(acmetest.FreePort(t)) }
+		http, smtp, submission := free(), free(), free()
+		paste(t, readme, t.TempDir(), strings.NewReplacer(
+			"postroom dev", "postroom dev --http "+http+" --smtp "+smtp+" --submission "+submission, "127.0.0.1:1025", submission,
+			"sleep 1", "sleep 3", // the machine may be busy
+		), "trap 'kill %1' EXIT\n", "POSTROOM_URL=http://"+http, "POSTROOM_KEY=dev")
+	})
+	t.Run("tour", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		s := serve(t, data)
+		api, err := url.Parse(s.api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := exchanges.Proxy(api, http.DefaultTransport)
+		t.Cleanup(proxy.Close)
+		paste(t, tour, data, strings.NewReplacer("127.0.0.1:8080", proxy.Listener.Addr().String(), "127.0.0.1:2525", s.smtp), "", "POSTROOM_DATA="+data)
+	})
+}
 
+// paste runs the bash blocks of a page in the folder dir.
+func paste(t *testing.T, page, dir string, ports *strings.Replacer, before string, env ...string) {
+	t.Helper()
 	script, want := &strings.Builder{}, &strings.Builder{}
+	script.WriteString(before)
 	n := 0
-	for _, b := range blocksOf(t, readme, tour) {
+	for _, b := range blocksOf(t, page) {
 		switch b.language {
 		case "bash":
 			mark := "# " + b.at + "\n"
@@ -68,19 +71,24 @@ func TestREADMEWorksWhenPasted(t *testing.T) {
 		}
 	}
 	if n == 0 {
-		t.Fatal("no bash blocks in the pages")
+		t.Fatal("no bash blocks in the page")
 	}
-	got := runScript(t, data, script.String())
+	got := runScript(t, dir, script.String(), env...)
 	if d := cmp.Diff(want.String(), got); d != "" {
-		t.Errorf("what the blocks print differs (-pages +got):\n%s\nlog:\n%s", d, s.log)
+		t.Errorf("what the blocks print differs (-page +got):\n%s", d)
 	}
 }
 
-func runScript(t *testing.T, data, script string) string {
+// runScript runs a script in a folder that has the command postroom in its path.
+func runScript(t *testing.T, dir, script string, env ...string) string {
 	t.Helper()
+	bin := t.TempDir()
+	if err := os.Symlink(binary, filepath.Join(bin, "postroom")); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-o", "pipefail", "-c", script)
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), goCache, "POSTROOM_DATA="+data)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), append(env, "PATH="+bin+":"+os.Getenv("PATH"))...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil {

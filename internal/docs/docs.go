@@ -260,7 +260,8 @@ func (s *site) file(name, query string) (*file, error) {
 // start is the first page.
 func (s *site) start() string {
 	return "# Postroom\n\n" + s.contract.Info.Summary + ".\n\n" +
-		"- **New here?** Take [the tour](docs/guides/tour), then read the [concepts](docs/guides/concepts).\n" +
+		"- **New here?** Get the first code with the [quickstart](docs/guides/quickstart), then read the [concepts](docs/guides/concepts).\n" +
+		"- **Testing sign-up mail?** See [testing sign-up](docs/guides/testing-signup).\n" +
 		"- **Writing a program?** See the [clients](docs/guides/clients) for Go, TypeScript and Python, and each operation in the contents.\n" +
 		"- **Connecting an agent?** See [the MCP server](docs/guides/mcp) and [agents in bounds](docs/guides/agents).\n" +
 		"- **Running it?** See [running Postroom](docs/guides/operations) and [configuration](docs/guides/configuration).\n\n" +
