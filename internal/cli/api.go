@@ -42,6 +42,7 @@ type api struct {
 	*client.Client
 	output
 	server string // base URL
+	key    string
 }
 
 // overAPI turns cmd into a command that calls a server. It needs only the
@@ -104,7 +105,7 @@ func (p Program) connect(to profile, out output) (*api, error) {
 	if err != nil {
 		return nil, UsageError{errors.New(strings.TrimPrefix(err.Error(), "postroom: "))}
 	}
-	return &api{Client: c, output: out, server: to.Server}, nil
+	return &api{Client: c, output: out, server: to.Server, key: to.Key}, nil
 }
 
 const howToGetAKey = "create one on the server with `postroom key create --name NAME`"
