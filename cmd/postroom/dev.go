@@ -40,6 +40,7 @@ const devStopTimeout = 500 * time.Millisecond
 // devCommand returns the command that runs the service for development and tests.
 func (p program) devCommand() *cobra.Command {
 	var httpAddr, submission, receiving, domain, level, listen, hosts string
+	var scanLinks bool
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the service for development: in memory, without keys, and no mail leaves",
@@ -75,7 +76,7 @@ func (p program) devCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.dev, cfg.devHosts = true, trusted
+			cfg.dev, cfg.devHosts, cfg.scanLinks = true, trusted, scanLinks
 			if listen == "all" {
 				for _, at := range []*listenAddr{&cfg.HTTP, &cfg.Submission, &cfg.SMTP} {
 					_, port, _ := net.SplitHostPort(string(*at)) // already validated
@@ -93,6 +94,7 @@ func (p program) devCommand() *cobra.Command {
 	f.StringVar(&listen, "listen", "", "all listens on all interfaces, for private networks ["+devListenEnv+"] (default: loopback)")
 	f.StringVar(&hosts, "hosts", "", "other hosts that need no key: names by which this server is called, and addresses or networks of clients, "+
 		"separated by commas ["+devHostsEnv+"]")
+	f.BoolVar(&scanLinks, "scan-links", false, "visit the links of each message as mail scanners do, and show which stop working by that")
 	f.StringVar(&httpAddr, "http", cli.DevAddress, "listen address of the API and the dashboard")
 	f.StringVar(&submission, "submission", "127.0.0.1:1025", "listen address for submission, with or without login")
 	f.StringVar(&receiving, "smtp", "127.0.0.1:2525", "listen address for receiving")

@@ -13,10 +13,10 @@ import (
 )
 
 // dev runs `postroom dev`. Settings of a real service must not reach it.
-func dev(t *testing.T) *served {
+func dev(t *testing.T, flags ...string) *served {
 	t.Helper()
 	cmd := command(t, t.TempDir(), []string{"POSTROOM_DATABASE=postgres://nowhere.example/real", "POSTROOM_RELAY=smtp://nowhere.example"},
-		"dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--submission", "127.0.0.1:0")
+		append([]string{"dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--submission", "127.0.0.1:0"}, flags...)...)
 	return begin(t, cmd)
 }
 
