@@ -22,6 +22,7 @@ import (
 	"github.com/postroom/postroom/internal/apikey"
 	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/internal/disk"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
@@ -200,12 +201,16 @@ func (h devHosts) refusal(peer string) string {
 
 // withoutKey adds key to requests that have none or the key "dev", for clients that
 // insist on one. It adds none to those that a web page on another site makes a browser
-// send.
+// send. Links begin with the name in Host, if it is trusted.
 func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if text := h.refusal(r.RemoteAddr); text != "" {
 			http.Error(w, text, http.StatusForbidden)
 			return
+		}
+		called := h.called(r.Host)
+		if called {
+			r = r.WithContext(httpapi.WithCalledHost(r.Context(), r.Host))
 		}
 		given := r.Header.Get("Authorization")
 		isAPI := strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/mcp"
@@ -213,7 +218,7 @@ func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !h.called(r.Host) {
+		if !called {
 			http.Error(w, fmt.Sprintf("postroom dev does not know that it is called %q: add the name to %s", r.Host, devHostsEnv), http.StatusForbidden)
 			return
 		}

@@ -146,6 +146,9 @@ func (a *api) whatToDo(refused *client.Error) string {
 	case refused.RetryAfter > 0:
 		text += fmt.Sprintf("; try again in %v", refused.RetryAfter)
 	}
+	if !strings.Contains(text, a.server) {
+		text += "; asked " + a.server
+	}
 	if refused.Status >= 500 && refused.RequestID != "" {
 		text += " (" + clean(refused.RequestID) + " in its log)"
 	}
@@ -173,5 +176,5 @@ func (a *api) inboxID(ctx context.Context, name string) (string, error) {
 	if len(found.Data) == 1 {
 		return found.Data[0].ID, nil
 	}
-	return "", &Explained{fmt.Sprintf("inbox %s not found", clean(name)), client.ErrNotFound}
+	return "", &Explained{fmt.Sprintf("inbox %s not found at %s", clean(name), a.server), client.ErrNotFound}
 }
