@@ -20,6 +20,8 @@ COPY --from=build /out/postroom /postroom
 # A new volume takes over the owner of the folder that it is mounted on.
 COPY --from=build --chown=65532:65532 /out/data /data
 COPY --from=build --chown=65532:65532 /out/tmp /tmp
+# The MCP registry reads which server.json the image belongs to.
+LABEL io.modelcontextprotocol.server.name="io.github.postroom/postroom"
 USER 65532:65532
 ENV POSTROOM_DATA=/data \
     POSTROOM_HTTP=:8080 \

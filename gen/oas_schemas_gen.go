@@ -6208,6 +6208,59 @@ func (s *IncludeText) UnmarshalText(data []byte) error {
 	}
 }
 
+// One visit to a link.
+// Ref: #/components/schemas/LinkVisit
+type LinkVisit struct {
+	// The visitor: `scanner`, `preview` (of a chat program) or `browser`.
+	As string `json:"as"`
+	// The HTTP method.
+	Method string `json:"method"`
+	// The HTTP status, after redirects. Null if there was no response.
+	Status NilInt `json:"status"`
+	// Why there was no response, or null.
+	Error NilString `json:"error"`
+}
+
+// GetAs returns the value of As.
+func (s *LinkVisit) GetAs() string {
+	return s.As
+}
+
+// GetMethod returns the value of Method.
+func (s *LinkVisit) GetMethod() string {
+	return s.Method
+}
+
+// GetStatus returns the value of Status.
+func (s *LinkVisit) GetStatus() NilInt {
+	return s.Status
+}
+
+// GetError returns the value of Error.
+func (s *LinkVisit) GetError() NilString {
+	return s.Error
+}
+
+// SetAs sets the value of As.
+func (s *LinkVisit) SetAs(val string) {
+	s.As = val
+}
+
+// SetMethod sets the value of Method.
+func (s *LinkVisit) SetMethod(val string) {
+	s.Method = val
+}
+
+// SetStatus sets the value of Status.
+func (s *LinkVisit) SetStatus(val NilInt) {
+	s.Status = val
+}
+
+// SetError sets the value of Error.
+func (s *LinkVisit) SetError(val NilString) {
+	s.Error = val
+}
+
 // `block` refuses mail. `approve` makes sent mail a draft, and puts received mail into quarantine.
 // `allow` lets mail pass, and blocks everything that no entry matches.
 // Ref: #/components/schemas/ListAction
@@ -6702,6 +6755,9 @@ type Message struct {
 	Text NilString `json:"text"`
 	// The HTML body. Null unless you get the message by its ID.
 	HTML NilString `json:"html"`
+	// What the links answered when `postroom dev --scan-links` visited them as mail scanners do, a second
+	// after the message arrived. Only there, if you get the message by its ID.
+	LinkScan []ScannedLink `json:"link_scan"`
 	// The new part of a reply, without quotes and signature. Null for sent messages, and in lists without
 	// `include=text`.
 	ExtractedText NilString `json:"extracted_text"`
@@ -6833,6 +6889,11 @@ func (s *Message) GetText() NilString {
 // GetHTML returns the value of HTML.
 func (s *Message) GetHTML() NilString {
 	return s.HTML
+}
+
+// GetLinkScan returns the value of LinkScan.
+func (s *Message) GetLinkScan() []ScannedLink {
+	return s.LinkScan
 }
 
 // GetExtractedText returns the value of ExtractedText.
@@ -7008,6 +7069,11 @@ func (s *Message) SetText(val NilString) {
 // SetHTML sets the value of HTML.
 func (s *Message) SetHTML(val NilString) {
 	s.HTML = val
+}
+
+// SetLinkScan sets the value of LinkScan.
+func (s *Message) SetLinkScan(val []ScannedLink) {
+	s.LinkScan = val
 }
 
 // SetExtractedText sets the value of ExtractedText.
@@ -11023,6 +11089,60 @@ func (s *RefusedInBatch) SetParam(val NilString) {
 // SetRetryAfter sets the value of RetryAfter.
 func (s *RefusedInBatch) SetRetryAfter(val NilInt) {
 	s.RetryAfter = val
+}
+
+// A link of a message, and whether it still works after mail scanners have visited it.
+// Ref: #/components/schemas/ScannedLink
+type ScannedLink struct {
+	// The link.
+	URL string `json:"url"`
+	// The visits, in their order. The last one is that of a person's browser.
+	Visits []LinkVisit `json:"visits"`
+	// The visit after which the link did not work any more: `HEAD`, `GET` or `preview`. Null if it still
+	// worked.
+	BurnedBy NilString `json:"burned_by"`
+	// Whether the link worked for the last visit.
+	Works bool `json:"works"`
+}
+
+// GetURL returns the value of URL.
+func (s *ScannedLink) GetURL() string {
+	return s.URL
+}
+
+// GetVisits returns the value of Visits.
+func (s *ScannedLink) GetVisits() []LinkVisit {
+	return s.Visits
+}
+
+// GetBurnedBy returns the value of BurnedBy.
+func (s *ScannedLink) GetBurnedBy() NilString {
+	return s.BurnedBy
+}
+
+// GetWorks returns the value of Works.
+func (s *ScannedLink) GetWorks() bool {
+	return s.Works
+}
+
+// SetURL sets the value of URL.
+func (s *ScannedLink) SetURL(val string) {
+	s.URL = val
+}
+
+// SetVisits sets the value of Visits.
+func (s *ScannedLink) SetVisits(val []LinkVisit) {
+	s.Visits = val
+}
+
+// SetBurnedBy sets the value of BurnedBy.
+func (s *ScannedLink) SetBurnedBy(val NilString) {
+	s.BurnedBy = val
+}
+
+// SetWorks sets the value of Works.
+func (s *ScannedLink) SetWorks(val bool) {
+	s.Works = val
 }
 
 // How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each

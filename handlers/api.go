@@ -56,6 +56,9 @@ type Config struct {
 	// FindInbox, if not nil, returns the ID of the inbox that mail to an address reaches,
 	// and creates one if there is none; "" for an invalid address. It is for development.
 	FindInbox func(ctx context.Context, address string) (string, error)
+	// LinkScan, if not nil, returns what the visits to the links of a message found. It is
+	// for development.
+	LinkScan func(messageID string) []gen.ScannedLink
 	// Hostname is the host name in the Authentication-Results of received mail.
 	Hostname string
 	// BaseURL is the public URL of the API. Links begin with it.

@@ -606,7 +606,7 @@ func (a *API) GetDraftAttachment(ctx context.Context, p gen.GetDraftAttachmentPa
 		return nil, err
 	}
 	v := attachmentToAPI(at)
-	link, expires, err := a.link(d.AccountID, d.ID, v.ID)
+	link, expires, err := a.link(ctx, d.AccountID, d.ID, v.ID)
 	if err != nil {
 		return nil, err
 	}

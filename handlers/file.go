@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -78,12 +79,16 @@ func (s fileSigner) read(token string, now time.Time) (file, error) {
 }
 
 // link returns the URL of a file of a message or draft and its expiry.
-func (a *API) link(accountID int64, ownerID, attachmentID string) (url.URL, time.Time, error) {
+func (a *API) link(ctx context.Context, accountID int64, ownerID, attachmentID string) (url.URL, time.Time, error) {
 	if a.cfg.NoFiles {
 		return url.URL{}, time.Time{}, errNoFiles
 	}
 	f := file{accountID, ownerID, attachmentID, a.now().Add(linkTTL).Truncate(time.Second)}
-	return *a.cfg.BaseURL.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
+	base := *a.cfg.BaseURL
+	if !httpapi.IsPerson(httpapi.Caller(ctx)) { // the dashboard follows its links itself
+		base.Host = cmp.Or(httpapi.CalledHost(ctx), base.Host)
+	}
+	return *base.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
 }
 
 // rawLink returns the URL of a raw message, either in the blob storage or at
@@ -102,7 +107,7 @@ func (a *API) rawLink(ctx context.Context, m store.Message) (url.URL, error) {
 			return *u, nil
 		}
 	}
-	link, _, err := a.link(m.AccountID, m.ID, "")
+	link, _, err := a.link(ctx, m.AccountID, m.ID, "")
 	return link, err
 }
 
@@ -132,7 +137,7 @@ func (a *API) GetAttachment(ctx context.Context, p gen.GetAttachmentParams) (*ge
 		return nil, err
 	}
 	v := attachmentToAPI(at)
-	link, expires, err := a.link(m.AccountID, m.ID, at.ID)
+	link, expires, err := a.link(ctx, m.AccountID, m.ID, at.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,9 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 	if v.Headers, err = a.headersOf(ctx, m); err != nil {
 		return out, err
 	}
+	if a.cfg.LinkScan != nil {
+		v.LinkScan = a.cfg.LinkScan(m.ID)
+	}
 	out.SetMessage(*v)
 	return out, nil
 }

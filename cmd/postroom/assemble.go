@@ -24,6 +24,7 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/httpserver"
 	"github.com/postroom/postroom/internal/journal"
+	"github.com/postroom/postroom/internal/linkscan"
 	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/maintenance"
 	"github.com/postroom/postroom/internal/mcp"
@@ -58,6 +59,18 @@ func (n *node) assemble(
 		Auth:     mailauth.NewChecker(mailauth.NewCache(resolver, n.now), mailauth.DefaultTimeout, n.now),
 		Space:    n.cfg.spaceFor(ctx, s, temp),
 		OnStored: stats.received, Now: n.now, Log: n.log,
+	}
+	var scanner *linkscan.Scanner
+	if n.cfg.scanLinks {
+		scanner = linkscan.New(n.log)
+		receiving.OnStored = func(copies []store.Message, took time.Duration) {
+			stats.received(copies, took)
+			for _, m := range copies {
+				if x := m.Content.Extracted; x != nil {
+					scanner.Add(m.ID, x.V.Links)
+				}
+			}
+		}
 	}
 	if n.cfg.dev {
 		receiving.Auth, receiving.NewInbox = nil, newDevInbox(s)
@@ -96,9 +109,13 @@ func (n *node) assemble(
 	if n.cfg.dev {
 		findInbox = findDevInbox(receiver)
 	}
+	var linkScan func(string) []gen.ScannedLink
+	if scanner != nil {
+		linkScan = scanner.Found
+	}
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
-		FindInbox: findInbox,
-		Incoming:  receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
+		FindInbox: findInbox, LinkScan: linkScan,
+		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
 			recordRequest(kept, r)
@@ -128,6 +145,9 @@ func (n *node) assemble(
 	}
 	parts = append(parts, doorsOfAPI...)
 	parts = append(parts, n.smtpParts(receiver, service, doors, smtpConns, certs, kept)...)
+	if scanner != nil {
+		parts = append(parts, worker("link scanner", scanner.Run))
+	}
 	if certs.run != nil {
 		parts = append(parts, worker("certificates", certs.run))
 	}
@@ -205,7 +225,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	var api http.Handler = service
 	if n.cfg.Dashboard {
 		api, err = web.New(web.Config{
-			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
+			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, FirstKey: in.firstKey, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
 			Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 			System: n.system(s),
 		})

@@ -68,9 +68,20 @@ func newCommand(p program) *cobra.Command {
 		p.backupCommand(), p.restoreCommand(), p.exportCommand(), p.importCommand(), p.verifyCommand(), p.heldCommand(), p.maintenanceCommand(), p.healthCommand(), p.configCommand(),
 	}
 	cli.Group(root, slices.Concat(onInstall(own), inGroup(ownGroup, []*cobra.Command{p.devCommand()}), inGroup(apiGroup, append(p.Commands(), p.inboxCommand(), p.domainCommand())), []*cobra.Command{p.versionCommand()})...)
+	root.RunE = func(*cobra.Command, []string) error { return p.printf("%s", firstCommands) }
 	markUsageErrors(root)
 	return root
 }
+
+// firstCommands is what the program says without arguments.
+const firstCommands = `Mailboxes for programs: receive, wait for messages, send.
+
+  postroom dev                  run it here for development: in memory, without keys, and no mail leaves
+  postroom wait ADDRESS --code  wait for the next message to an address, and print its verification code
+  postroom serve                run the service
+
+postroom --help lists all commands.
+`
 
 // grouped adds the two groups of commands to the help of cmd.
 func grouped(cmd *cobra.Command) *cobra.Command {

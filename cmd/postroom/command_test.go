@@ -204,11 +204,16 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{nil, {"key"}, {"account"}, {"domain"}, {"key", "--help"}} {
+	if out, stderr, err := runCommand(t, t.TempDir(), nil); err != nil || strings.Count(out, "\n") > 10 || !strings.Contains(out, "postroom wait ADDRESS --code") {
+		t.Errorf("postroom: %v\n%s%s\nwant the commands that matter", err, out, stderr)
+	}
+	for _, args := range [][]string{{"--help"}, {"key"}, {"account"}, {"domain"}, {"key", "create", "--help"}} {
 		if out, stderr, err := runCommand(t, t.TempDir(), nil, args...); err != nil || !strings.Contains(out, "Usage:") {
 			t.Errorf("postroom %v: %v\n%s%s\nwant its help", args, err, out, stderr)
-		} else if args != nil && args[0] == "key" && (strings.Contains(out, "--smtp-max-conns-per-ip") || !strings.Contains(out, "postroom serve --help")) {
+		} else if args[0] == "key" && (strings.Contains(out, "--smtp-max-conns-per-ip") || !strings.Contains(out, "postroom serve --help")) {
 			t.Errorf("the help of postroom %v lists the settings of the server:\n%s", args, out)
+		} else if lines := strings.Count(out, "\n"); len(args) > 1 && lines >= 30 {
+			t.Errorf("the help of postroom %v has %d lines", args, lines)
 		}
 	}
 }

@@ -79,10 +79,11 @@ type Config struct {
 	Metrics   listenAddr `env:"METRICS" usage:"listen address of the Prometheus metrics, at /metrics" unset:"off" want:"host:port, such as 127.0.0.1:9090"`
 	Pprof     loopback   `env:"PPROF" usage:"listen address of the profiles for go tool pprof" unset:"off" want:"host:port on a loopback address, such as 127.0.0.1:6060"`
 
-	dev      bool              // `postroom dev`
-	devHosts devHosts          // of `postroom dev`
-	bucket   *s3blob.Config    // of Blobs, if it names a bucket
-	origin   map[string]string // source of each value, by field name
+	dev       bool              // `postroom dev`
+	devHosts  devHosts          // of `postroom dev`
+	scanLinks bool              // of `postroom dev`
+	bucket    *s3blob.Config    // of Blobs, if it names a bucket
+	origin    map[string]string // source of each value, by field name
 }
 
 // setting holds the tags of one field of Config.

@@ -22,6 +22,7 @@ import (
 	"github.com/postroom/postroom/internal/apikey"
 	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/internal/disk"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/inbound"
@@ -40,6 +41,7 @@ const devStopTimeout = 500 * time.Millisecond
 // devCommand returns the command that runs the service for development and tests.
 func (p program) devCommand() *cobra.Command {
 	var httpAddr, submission, receiving, domain, level, listen, hosts string
+	var scanLinks bool
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the service for development: in memory, without keys, and no mail leaves",
@@ -75,7 +77,7 @@ func (p program) devCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.dev, cfg.devHosts = true, trusted
+			cfg.dev, cfg.devHosts, cfg.scanLinks = true, trusted, scanLinks
 			if listen == "all" {
 				for _, at := range []*listenAddr{&cfg.HTTP, &cfg.Submission, &cfg.SMTP} {
 					_, port, _ := net.SplitHostPort(string(*at)) // already validated
@@ -93,6 +95,7 @@ func (p program) devCommand() *cobra.Command {
 	f.StringVar(&listen, "listen", "", "all listens on all interfaces, for private networks ["+devListenEnv+"] (default: loopback)")
 	f.StringVar(&hosts, "hosts", "", "other hosts that need no key: names by which this server is called, and addresses or networks of clients, "+
 		"separated by commas ["+devHostsEnv+"]")
+	f.BoolVar(&scanLinks, "scan-links", false, "visit the links of each message as mail scanners do, and show which stop working by that")
 	f.StringVar(&httpAddr, "http", cli.DevAddress, "listen address of the API and the dashboard")
 	f.StringVar(&submission, "submission", "127.0.0.1:1025", "listen address for submission, with or without login")
 	f.StringVar(&receiving, "smtp", "127.0.0.1:2525", "listen address for receiving")
@@ -198,12 +201,16 @@ func (h devHosts) refusal(peer string) string {
 
 // withoutKey adds key to requests that have none or the key "dev", for clients that
 // insist on one. It adds none to those that a web page on another site makes a browser
-// send.
+// send. Links begin with the name in Host, if it is trusted.
 func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if text := h.refusal(r.RemoteAddr); text != "" {
 			http.Error(w, text, http.StatusForbidden)
 			return
+		}
+		called := h.called(r.Host)
+		if called {
+			r = r.WithContext(httpapi.WithCalledHost(r.Context(), r.Host))
 		}
 		given := r.Header.Get("Authorization")
 		isAPI := strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/mcp"
@@ -211,7 +218,7 @@ func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !h.called(r.Host) {
+		if !called {
 			http.Error(w, fmt.Sprintf("postroom dev does not know that it is called %q: add the name to %s", r.Host, devHostsEnv), http.StatusForbidden)
 			return
 		}

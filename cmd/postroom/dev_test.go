@@ -13,10 +13,10 @@ import (
 )
 
 // dev runs `postroom dev`. Settings of a real service must not reach it.
-func dev(t *testing.T) *served {
+func dev(t *testing.T, flags ...string) *served {
 	t.Helper()
 	cmd := command(t, t.TempDir(), []string{"POSTROOM_DATABASE=postgres://nowhere.example/real", "POSTROOM_RELAY=smtp://nowhere.example"},
-		"dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--submission", "127.0.0.1:0")
+		append([]string{"dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--submission", "127.0.0.1:0"}, flags...)...)
 	return begin(t, cmd)
 }
 
@@ -183,6 +183,68 @@ func TestDevWelcomesOddClients(t *testing.T) {
 		_, wait := s.call(t, "", http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=20&has=code", s.inboxAt(t, to)), "")
 		if wait["timed_out"] != false {
 			t.Errorf("%s: %v", port, wait)
+		}
+	}
+}
+
+// A message that cannot be sent as an email arrives as it is.
+func TestDevWelcomesOddMessages(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	for name, text := range map[string]string{
+		"nofrom": "Subject: Hi\r\n\r\nYour code is 482913.\r\n", "empty": "", "text": "Your code is 482913.\r\n", "bad": "From: me\r\n\r\nx\r\n",
+		"two": "From: a@b.test\r\nFrom: c@d.test\r\n\r\nx\r\n", "nodate": "From: a@b.test\r\n\r\nx\r\n",
+	} {
+		to := name + "@name.test"
+		if err := smtp.SendMail(s.submission, nil, "a@shop.example", []string{to}, []byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, wait := s.call(t, "", http.MethodGet, fmt.Sprintf("/v1/inboxes/%s/messages/wait?timeout=20", s.inboxAt(t, to)), ""); wait["timed_out"] != false {
+			t.Errorf("%s: %v", name, wait)
+		}
+	}
+}
+
+// MCP and links work under every name that a client on a private network may use.
+func TestDevIsCalledByManyNames(t *testing.T) {
+	t.Parallel()
+	s := dev(t, "--hosts", "ci.example.com")
+	if err := smtp.SendMail(s.smtp, nil, "a@shop.example", []string{"a@name.test"}, []byte("Subject: Hi\r\n\r\nx\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, list := s.call(t, "", http.MethodGet, "/v1/messages", "")
+	raw := fmt.Sprintf("/v1/messages/%v/raw", list["data"].([]any)[0].(map[string]any)["id"])
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask := func(host, path, body string) *http.Response {
+		method := http.MethodGet
+		if body != "" {
+			method = http.MethodPost
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, s.api+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Authorization", "Bearer dev")
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res
+	}
+	for host, want := range map[string]int{
+		"postroom:8025": 200, "mail.test:8025": 200, "x.localhost": 200, "mail.internal:1": 200, "ci.example.com": 200, "10.0.0.1:8025": 200,
+		"evil.example": 403, "8.8.8.8": 403,
+	} {
+		if got := ask(host, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).StatusCode; got != want {
+			t.Errorf("MCP at %s: %d, want %d", host, got, want)
+		}
+		if at := ask(host, raw, "").Header.Get("Location"); want == 200 && !strings.HasPrefix(at, "http://"+host+"/v1/files/") {
+			t.Errorf("a link at %s: %s", host, at)
 		}
 	}
 }

@@ -97,7 +97,11 @@ func (m *metrics) responded(r httpapi.Response) {
 
 // received records how long a message took until it was available. The clocks of two
 // nodes may differ, so no duration is negative.
-func (m *metrics) received(d time.Duration) { m.stored.Observe(max(0, d.Seconds())) }
+func (m *metrics) received(_ []store.Message, took time.Duration) {
+	if took > 0 { // not mail of our own queue
+		m.stored.Observe(took.Seconds())
+	}
+}
 
 // attempted records the result of a delivery attempt.
 func (m *metrics) attempted(r queue.AttemptReport) {

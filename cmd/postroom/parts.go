@@ -70,7 +70,7 @@ func runParts(ctx context.Context, parts []part, timeout time.Duration, begun fu
 		case err := <-ended:
 			errs = append(errs, err)
 		case <-stopping.Done():
-			return errors.Join(append(errs, fmt.Errorf("%d of the %d parts did not stop in time", running, len(parts)))...)
+			return errors.Join(append(errs, fmt.Errorf("%d of the %d parts did not stop in time: %w", running, len(parts), stopping.Err()))...)
 		}
 	}
 	return errors.Join(errs...)

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,6 +40,7 @@ func TestFirstStartLinksToTheDashboard(t *testing.T) {
 	if status := s.page(t, link); status != http.StatusOK {
 		t.Errorf("the link %q of the first start: %d", link, status)
 	}
+	s.seesFirstKey(t, link)
 	if status := s.page(t, s.api+"/"); status != http.StatusSeeOther {
 		t.Errorf("the dashboard without a session: %d", status)
 	}
@@ -48,6 +53,35 @@ func TestFirstStartLinksToTheDashboard(t *testing.T) {
 	s.stop(t)
 	if again := serve(t, data); setupLink.MatchString(again.stdout.String()) {
 		t.Errorf("the second start shows a link:\n%s", again.stdout)
+	}
+}
+
+// seesFirstKey sets the password by the link of the first start, which leads to the page
+// with the first key, once.
+func (s *served) seesFirstKey(t *testing.T, link string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	read := func(res *http.Response, err error) (string, string) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return res.Request.URL.Path, string(body)
+	}
+	const password = "four unrelated words here"
+	path, body := read(client.PostForm(link, url.Values{"password": {password}, "again": {password}}))
+	if path != "/setup/first-key" || !strings.Contains(body, s.key) || !strings.Contains(body, "postroom agent setup claude-code") {
+		t.Errorf("after the password: %s, with the key: %t\n%.500s", path, strings.Contains(body, s.key), body)
+	}
+	if path, body = read(client.Get(s.api + "/setup/first-key")); path != "/" || strings.Contains(body, s.key) {
+		t.Errorf("the second time: %s", path)
 	}
 }
 

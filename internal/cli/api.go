@@ -42,6 +42,7 @@ type api struct {
 	*client.Client
 	output
 	server string // base URL
+	key    string
 }
 
 // overAPI turns cmd into a command that calls a server. It needs only the
@@ -104,7 +105,7 @@ func (p Program) connect(to profile, out output) (*api, error) {
 	if err != nil {
 		return nil, UsageError{errors.New(strings.TrimPrefix(err.Error(), "postroom: "))}
 	}
-	return &api{Client: c, output: out, server: to.Server}, nil
+	return &api{Client: c, output: out, server: to.Server, key: to.Key}, nil
 }
 
 const howToGetAKey = "create one on the server with `postroom key create --name NAME`"
@@ -145,6 +146,9 @@ func (a *api) whatToDo(refused *client.Error) string {
 	case refused.RetryAfter > 0:
 		text += fmt.Sprintf("; try again in %v", refused.RetryAfter)
 	}
+	if !strings.Contains(text, a.server) {
+		text += "; asked " + a.server
+	}
 	if refused.Status >= 500 && refused.RequestID != "" {
 		text += " (" + clean(refused.RequestID) + " in its log)"
 	}
@@ -172,5 +176,5 @@ func (a *api) inboxID(ctx context.Context, name string) (string, error) {
 	if len(found.Data) == 1 {
 		return found.Data[0].ID, nil
 	}
-	return "", &Explained{fmt.Sprintf("inbox %s not found", clean(name)), client.ErrNotFound}
+	return "", &Explained{fmt.Sprintf("inbox %s not found at %s", clean(name), a.server), client.ErrNotFound}
 }

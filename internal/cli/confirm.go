@@ -47,18 +47,21 @@ func (p Program) confirm(cmd *cobra.Command, what string) error {
 	if yes, err := cmd.Flags().GetBool(yesFlag); err != nil || yes || !p.Interactive {
 		return err
 	}
-	if _, err := fmt.Fprintf(p.Stderr, "Delete %s permanently? [y/N] ", clean(what)); err != nil {
-		return err
+	ok, err := p.ask("Delete " + clean(what) + " permanently?")
+	if err == nil && !ok {
+		err = errNotConfirmed
+	}
+	return err
+}
+
+// ask asks a question and reports whether the user said yes.
+func (p Program) ask(question string) (bool, error) {
+	if _, err := fmt.Fprintf(p.Stderr, "%s [y/N] ", question); err != nil {
+		return false, err
 	}
 	said, err := bufio.NewReader(p.Stdin).ReadString('\n')
-	if err := ignoreEOF(err); err != nil {
-		return err
-	}
-	switch strings.ToLower(strings.TrimSpace(said)) {
-	case "y", "yes":
-		return nil
-	}
-	return errNotConfirmed
+	said = strings.ToLower(strings.TrimSpace(said))
+	return said == "y" || said == "yes", ignoreEOF(err)
 }
 
 // ignoreEOF returns err, or nil if it only means that the input ended.

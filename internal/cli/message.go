@@ -84,6 +84,13 @@ func showMessage(t *table, m *gen.Message, text string) {
 	t.row("Thread", m.ThreadID)
 	t.field("Code", m.Extracted.Value.Otp.Or(""))
 	t.field("Link", m.Extracted.Value.ActionLink.Or(""))
+	for _, l := range m.LinkScan {
+		result := map[bool]string{true: "works", false: "does not work"}[l.Works]
+		if by, burned := l.BurnedBy.Get(); burned {
+			result = "stops working after " + by
+		}
+		t.row("Link scan", result, l.URL)
+	}
 	for _, f := range m.Attachments {
 		t.row("Attachment", f.ID, f.Filename, f.ContentType, fmt.Sprintf("%d bytes", f.Size))
 	}

@@ -82,21 +82,7 @@ func (all profiles) save() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "profiles-*") // with mode 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return path, nil
+	return path, writeFile(path, append(b, '\n'))
 }
 
 // access returns the server and the key of a command. Flags come before the

@@ -145,6 +145,21 @@ func infoOf(ctx context.Context) *requestInfo {
 // Request returns the request as the client sent it, with its body.
 func Request(ctx context.Context) *http.Request { return infoOf(ctx).r }
 
+type calledHostKey struct{}
+
+// WithCalledHost returns the context of a request that came by a trusted name of this
+// server, with its port. Links begin with it. It is for development.
+func WithCalledHost(ctx context.Context, host string) context.Context {
+	return context.WithValue(ctx, calledHostKey{}, host)
+}
+
+// CalledHost returns the name of WithCalledHost, or "". Calls within the process that
+// belong to the request have it too.
+func CalledHost(ctx context.Context) string {
+	host, _ := ctx.Value(calledHostKey{}).(string)
+	return host
+}
+
 // RequestID returns the id of the request, as in the header X-Request-Id.
 func RequestID(ctx context.Context) string { return infoOf(ctx).id }
 

@@ -75,5 +75,32 @@ func (d *Dashboard) setPassword(p *page) error {
 	if err := p.keepSession(token); err != nil {
 		return err
 	}
+	var key *string
+	if u.Role == store.RoleAdmin {
+		key = d.firstKey.Swap(nil)
+	}
+	if key != nil {
+		if err := d.store.LeaveNote(p.ctx(), hashToken(token), firstKeyPath, *key); err != nil {
+			return err
+		}
+		return p.goTo(firstKeyPath)
+	}
 	return p.done("/", "Password set. You are signed in.")
+}
+
+// firstKeyPath is the page with the first API key, after the first start.
+const firstKeyPath = "/setup/first-key"
+
+// showFirstKey shows the first key once more, and what to do next.
+func (d *Dashboard) showFirstKey(p *page) error {
+	value, ok, err := p.takeSecret("/")
+	if err != nil || !ok {
+		return err
+	}
+	return p.show("first-key", firstKeyView{value, d.cfg.BaseURL})
+}
+
+type firstKeyView struct {
+	Value  string
+	Server *url.URL
 }

@@ -23,6 +23,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -51,6 +52,9 @@ type Config struct {
 	// NoticeKey signs the notices between pages and the URLs of images in
 	// messages.
 	NoticeKey []byte
+	// FirstKey is the API key of the first start, to show it once more to its user; "" at
+	// later starts.
+	FirstKey string
 	// Undo is how long an approval, and with scripts the deletion of messages, can be
 	// undone; 0 means not at all.
 	Undo time.Duration
@@ -83,6 +87,7 @@ type Dashboard struct {
 	crossSite *http.CrossOriginProtection
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
 	checkup   checkup
+	firstKey  atomic.Pointer[string]
 	begun     sync.Map // numbers of the accounts whose "Get started" list is done
 }
 
@@ -94,6 +99,9 @@ func New(cfg Config) (*Dashboard, error) {
 	d := &Dashboard{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), hashing: semaphore.NewWeighted(maxHashing),
+	}
+	if cfg.FirstKey != "" {
+		d.firstKey.Store(&cfg.FirstKey)
 	}
 	var err error
 	if d.api, err = httpapi.NewLocalClient(cfg.API); err != nil {
@@ -123,6 +131,7 @@ func (d *Dashboard) routes() {
 
 	d.open("GET /setup/{token}", pageOf("setup", d.linkOf))
 	d.open("POST /setup/{token}", d.setPassword)
+	d.getFor(store.RoleAdmin, firstKeyPath, d.showFirstKey)
 
 	d.get("/{$}", d.overview)
 	d.post("/stop", d.stop)

@@ -54,9 +54,9 @@ type ReceiverConfig struct {
 	// Space, if not nil, returns an error that wraps syscall.ENOSPC while the disk
 	// has no space for received mail.
 	Space func() error
-	// OnStored, if not nil, is called after a message from outside is available in
-	// its inboxes, with the time since its last byte arrived.
-	OnStored func(time.Duration)
+	// OnStored, if not nil, is called after a message is available in its inboxes, with
+	// its copies. The time since its last byte arrived is 0 for mail of our own queue.
+	OnStored func(copies []store.Message, took time.Duration)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log receives what an operator may act on; nil means slog.Default().
@@ -223,8 +223,12 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	if err != nil {
 		return nil, err
 	}
-	if attempts == nil && r.cfg.OnStored != nil {
-		r.cfg.OnStored(time.Since(begun))
+	if r.cfg.OnStored != nil {
+		took := time.Since(begun)
+		if attempts != nil {
+			took = 0
+		}
+		r.cfg.OnStored(stored, took)
 	}
 	return stored, r.reports.Keep(ctx, rep, true)
 }

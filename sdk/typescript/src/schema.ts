@@ -2256,6 +2256,8 @@ export interface components {
             text: string | null;
             /** @description The HTML body. Null unless you get the message by its ID. */
             html: string | null;
+            /** @description What the links answered when `postroom dev --scan-links` visited them as mail scanners do, a second after the message arrived. Only there, if you get the message by its ID. */
+            link_scan?: components["schemas"]["ScannedLink"][];
             /** @description The new part of a reply, without quotes and signature. Null for sent messages, and in lists without `include=text`. */
             extracted_text: string | null;
             /** @description Codes and links found in a received message. Null for sent messages. */
@@ -2307,6 +2309,28 @@ export interface components {
              * @description When the message was created.
              */
             created_at: string;
+        };
+        /** @description A link of a message, and whether it still works after mail scanners have visited it. */
+        ScannedLink: {
+            /** @description The link. */
+            url: string;
+            /** @description The visits, in their order. The last one is that of a person's browser. */
+            visits: components["schemas"]["LinkVisit"][];
+            /** @description The visit after which the link did not work any more: `HEAD`, `GET` or `preview`. Null if it still worked. */
+            burned_by: string | null;
+            /** @description Whether the link worked for the last visit. */
+            works: boolean;
+        };
+        /** @description One visit to a link. */
+        LinkVisit: {
+            /** @description The visitor: `scanner`, `preview` (of a chat program) or `browser`. */
+            as: string;
+            /** @description The HTTP method. */
+            method: string;
+            /** @description The HTTP status, after redirects. Null if there was no response. */
+            status: number | null;
+            /** @description Why there was no response, or null. */
+            error: string | null;
         };
         /** @description Codes and links found in a message, best first. Unsubscribe, preference and tracking links are left out. */
         Extracted: {

@@ -235,6 +235,7 @@ Message = TypedDict(
         'snippet': "str | None",
         'text': "str | None",
         'html': "str | None",
+        'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
         'auth': "AuthResults | None",
@@ -253,6 +254,26 @@ Message = TypedDict(
         'sent_at': "str | None",
         'delivered_at': "str | None",
         'created_at': "str",
+    },
+)
+
+ScannedLink = TypedDict(
+    'ScannedLink',
+    {
+        'url': "str",
+        'visits': "list[LinkVisit]",
+        'burned_by': "str | None",
+        'works': "bool",
+    },
+)
+
+LinkVisit = TypedDict(
+    'LinkVisit',
+    {
+        'as': "str",
+        'method': "str",
+        'status': "int | None",
+        'error': "str | None",
     },
 )
 
@@ -1149,6 +1170,7 @@ MessageEventData = TypedDict(
         'snippet': "str | None",
         'text': "str | None",
         'html': "str | None",
+        'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
         'auth': "AuthResults | None",
@@ -1190,6 +1212,7 @@ MessageRecipientEventData = TypedDict(
         'snippet': "str | None",
         'text': "str | None",
         'html': "str | None",
+        'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
         'auth': "AuthResults | None",
@@ -1232,6 +1255,7 @@ MessageBouncedEventData = TypedDict(
         'snippet': "str | None",
         'text': "str | None",
         'html': "str | None",
+        'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
         'auth': "AuthResults | None",
