@@ -76,6 +76,21 @@ func (t *EventTail) settle(seq int64) {
 	t.settled, t.known, t.mark = max(t.settled, seq), true, nil
 }
 
+// settledEvents returns the number up to which no further events can appear, or 0 if
+// other transactions stay open.
+func (s *Store) settledEvents(ctx context.Context) (int64, error) {
+	tail := s.TailEvents()
+	for pause := time.Millisecond; ; pause *= 2 {
+		settled, known, _, err := tail.Settle(ctx)
+		if err != nil || known {
+			return settled, err
+		}
+		if pause > s.limits.settle || !work.Pause(ctx, pause, nil) {
+			return 0, s.wrap(ctx.Err(), "settle the event log")
+		}
+	}
+}
+
 // EventsBetween returns the events of all accounts above after and up to upTo,
 // which must be settled: at most limit, the oldest first.
 func (s *Store) EventsBetween(ctx context.Context, after, upTo int64, limit int) ([]Event, error) {

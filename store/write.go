@@ -64,7 +64,7 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions, responses batch.Insert
+	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
@@ -98,8 +98,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		responses:    responses(ctx, st),
 		deliveries: st.Insert(ctx, "webhook_deliveries",
 			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at", ""),
-		counts: st.Insert(ctx, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
-			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
+		sends: st.Insert(ctx, "send_counts", "account_id, day, kind, shard, n",
+			" ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n"),
 
 		lockInboxes:    st.Lookup(ctx, 1, lockInboxes+d.LockRow()),
 		newest:         st.Lookup(ctx, 1, newestOfInboxes),
@@ -257,18 +257,19 @@ type hotBatch struct {
 	tx       *sqlx.Tx
 	rows     *batch.Writer
 	ahead    *ahead // nil: it was not read
-	shard    int64  // of the counts
+	shard    int64  // of the counts of sends
 	now      Time
 	messages []*hotMessage // of inboxes
 	large    int           // by how many writes the raw messages count more
 	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
-	threads  []int64  // sequence numbers for new ones
-	txName   string   // to engine.Committed
-	complete bool     // all is written but the commit
-	events   []any    // rows
-	notices  []notice // the same, for webhook endpoints
-	counts   map[countKey]int64
+	threads  []int64            // sequence numbers for new ones
+	txName   string             // to engine.Committed
+	complete bool               // all is written but the commit
+	events   []any              // rows
+	notices  []notice           // the same, for webhook endpoints
+	received int64              // messages outside of test mode
+	counts   map[countKey]int64 // of sends
 	tries    map[RecipientStatus]int64
 	budgets  map[string]*budget // by scope, locked
 	listed   map[int64]bool     // accounts with outbound lists
@@ -303,7 +304,7 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.addMessages(ctx); err != nil {
 		return err
 	}
-	if err := b.addCounts(ctx); err != nil {
+	if err := b.countSends(ctx); err != nil {
 		return err
 	}
 	if err := b.finish(ctx); err != nil {
@@ -426,9 +427,11 @@ func (w *hotWrite) stored() (id string, row any) {
 	return w.messages[0].msg.ID, w.messages[0].msg
 }
 
-// event notes an event about a message, and counts it.
+// event notes an event about a message.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
-	b.countEvent(typ, m)
+	if typ == EventMessageReceived && !m.TestMode {
+		b.received++
+	}
 	b.notices = append(b.notices, notice{m.AccountID, m.InboxSeq, m.Seq, id, typ})
 	var inbox any
 	if m.InboxSeq != 0 {

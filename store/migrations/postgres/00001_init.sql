@@ -873,19 +873,39 @@ END $$;
 
 -- ## Counts and logs
 
--- What happened on a UTC day, by its number since 1970. The rows of inbox_seq 0
--- are of the whole account. Writers that work side by side have a shard each.
+-- How many events of a kind a UTC day had, by its number since 1970: those up to the
+-- position "counted". The rows of inbox_seq 0 are of the whole account.
 CREATE TABLE daily_counts (
     account_id BIGINT NOT NULL,
     inbox_seq  BIGINT NOT NULL,
     day        BIGINT NOT NULL,
     kind       TEXT NOT NULL,
-    shard      BIGINT NOT NULL,
     n          BIGINT NOT NULL,
-    PRIMARY KEY (account_id, inbox_seq, day, kind, shard)
-) WITH (fillfactor = 50);
+    PRIMARY KEY (account_id, inbox_seq, day, kind)
+);
 -- delete by age
 CREATE INDEX daily_counts_age ON daily_counts (day);
+
+-- What limits sending, by UTC day: the recipients accepted, for the plan, and those tried,
+-- refused and complaining, for the watch over an account. The transaction that accepts or
+-- tries counts here, so that the limits are exact. Writers that work side by side have a
+-- shard each.
+CREATE TABLE send_counts (
+    account_id BIGINT NOT NULL,
+    day        BIGINT NOT NULL,
+    kind       TEXT NOT NULL,
+    shard      BIGINT NOT NULL,
+    n          BIGINT NOT NULL,
+    PRIMARY KEY (account_id, day, kind, shard)
+) WITH (fillfactor = 50);
+-- delete by age
+CREATE INDEX send_counts_age ON send_counts (day);
+
+-- How far some work has come: the number of the last row that it has done.
+CREATE TABLE positions (
+    name TEXT PRIMARY KEY,
+    seq  BIGINT NOT NULL
+);
 
 -- Calls by caller. After a crash of the server every window starts again.
 CREATE UNLOGGED TABLE rate_limits (
