@@ -313,7 +313,7 @@ func (s *Store) CountEvents(ctx context.Context) (int, error) {
 			GROUP BY account_id, inbox_seq, day, kind
 			ON CONFLICT (account_id, inbox_seq, day, kind) DO UPDATE SET n = daily_counts.n + excluded.n`
 	)
-	upTo, err := s.settledEvents(ctx)
+	upTo, err := s.settledTo(ctx, s.engine.EventLog)
 	if err != nil {
 		return 0, err
 	}

@@ -64,7 +64,7 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
+	threads, references, messages, contents, recipients, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
 
 	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
@@ -88,7 +88,6 @@ func (s *Store) prepareHot(ctx context.Context) error {
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
 		recipients: st.Insert(ctx, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at", ""),
-		searchTail: st.Insert(ctx, "search_tail", "message_seq, account_id", ""),
 		emails: st.Insert(ctx, "emails",
 			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by", ""),
 		emailTags: st.Insert(ctx, "email_tags", "account_id, name, value, message_seq", ""),

@@ -45,8 +45,10 @@ type Engine interface {
 	Committers() int
 	// Inspect reads the version and the state of the database.
 	Inspect(ctx context.Context) (State, error)
-	// EventLog reads the state of the event log.
+	// EventLog and MessageLog read the state of the events and of the messages of
+	// inboxes, which get their numbers before they are committed.
 	EventLog(ctx context.Context) (LogState, error)
+	MessageLog(ctx context.Context) (LogState, error)
 	// Committed reports whether a transaction, by its name, has ended, and whether it
 	// was committed.
 	Committed(ctx context.Context, tx string) (known, committed bool, err error)
@@ -156,9 +158,9 @@ type ColumnType struct {
 	ID   uint32 // in the binary form of values
 }
 
-// LogState is the state of the event log at one moment.
+// LogState is the state of a table at one moment.
 type LogState struct {
-	Newest  int64    // the number of the newest event, or 0
+	Newest  int64    // the number of the newest row, or 0
 	Last    int64    // the last number that was assigned; 0 where numbers never go back
 	Writers []string // open transactions that may have a lower number than Newest
 }

@@ -96,7 +96,7 @@ var All = []Table{
 // made again, the journal is about the old database, and the rest is known for minutes
 // only.
 var Left = []string{
-	"user_links", "user_sessions", "session_notes", "search_tail", "search_buckets", "search_lease", "search_index",
+	"user_links", "user_sessions", "session_notes", "search_buckets", "search_lease", "search_index",
 	"rate_limits", "mail_policies", "maintenance", "budget_approvals", "api_requests", "smtp_refusals",
 }
 
@@ -270,10 +270,6 @@ func (i *Inserter) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Indexable queues all messages that have content for the search index.
-const Indexable = `INSERT INTO search_tail (message_seq, account_id)
-	SELECT m.seq, m.account_id FROM messages m JOIN contents c ON c.message_seq = m.seq`
 
 // Reference is a reference between tables that the database does not enforce.
 type Reference struct {

@@ -805,14 +805,6 @@ CREATE INDEX webhook_deliveries_held ON webhook_deliveries (held_due) WHERE held
 
 -- ## Search
 
--- A message that the full-text index does not hold yet.
-CREATE TABLE search_tail (
-    message_seq INTEGER PRIMARY KEY,
-    account_id  BIGINT NOT NULL
-);
--- search what is not indexed
-CREATE INDEX search_tail_account ON search_tail (account_id, message_seq);
-
 -- Some thousand messages of one account that were indexed one after the other. Words are
 -- indexed with the number of their bucket before them (store/search_index.go).
 CREATE TABLE search_buckets (
@@ -873,7 +865,8 @@ CREATE TABLE send_counts (
 -- delete by age
 CREATE INDEX send_counts_age ON send_counts (day);
 
--- How far some work has come: the number of the last row that it has done.
+-- How far some work has come: "counted" is the number of the last event that daily_counts
+-- has, "indexed" that of the last message that went into the full-text index.
 CREATE TABLE positions (
     name TEXT PRIMARY KEY,
     seq  BIGINT NOT NULL
