@@ -430,7 +430,7 @@ func (b *hotBatch) endReleases(ctx context.Context) error {
 			return errIn("release", err)
 		}
 		err := execAll(ctx, b.tx, []statement{
-			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
+			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1 AND type NOT IN ('message.received', 'message.queued')`, []any{w.release, w.messages[0].msg.Seq}},
 			{`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
 			{`DELETE FROM contents WHERE message_seq = $1`, []any{w.release}},
 			{`DELETE FROM messages WHERE seq = $1`, []any{w.release}},

@@ -117,8 +117,10 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 // The messages are locked. The events themselves stay: a listener may have had one
 // of them last, and goes on from its place in the log.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
-	// As the index events_recipient has it: the others name no one.
-	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.quarantined', 'message.queued')`
+	// The first condition is that of the index events_recipient. The other types name
+	// no one.
+	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')
+		AND type <> 'message.quarantined'`
 	seqs := seqsOf(old)
 	if err := execIn(ctx, tx, told, seqs); err != nil {
 		return errIn("empty events of recipients", err)

@@ -26,10 +26,12 @@ const (
 		FROM k JOIN relayed_ids r ON r.inbox_seq = k.a AND r.header_hash = k.b
 			JOIN messages m ON m.seq = r.message_seq JOIN threads t ON t.seq = m.thread_seq`
 	// Of the messages of an inbox with the same Message-ID the oldest few are
-	// checked, and of the threads with the same subject the newest 50, for a
-	// shared participant: no one can make a lookup slow by sending more of them.
+	// checked. Of the latest 1000 threads those with the same subject are checked for
+	// a shared participant, at most 50. So no one can make a lookup slow by sending more.
 	headerMatch  = `inbox_seq = k.a AND header_hash = k.b AND NOT quarantined ORDER BY seq LIMIT 5`
-	subjectMatch = `inbox_seq = k.a AND subject_hash = k.b AND last_message_at >= {n} ORDER BY last_message_at DESC LIMIT 50`
+	subjectMatch = `seq IN (SELECT seq FROM
+		(SELECT seq, subject_hash FROM threads WHERE inbox_seq = k.a AND last_message_at >= {n} ORDER BY last_message_at DESC, seq DESC LIMIT 1000) l
+		WHERE subject_hash = k.b LIMIT 50)`
 
 	updateThread = `
 	UPDATE threads SET message_count = message_count + $2, last_message_at = $3, participants = $4 WHERE seq = $1`

@@ -312,10 +312,8 @@ CREATE TABLE threads (
     last_message_at BIGINT NOT NULL,
     created_at      BIGINT NOT NULL
 );
--- find the thread of a message without references
-CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash, last_message_at);
--- list the threads of an inbox
-CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at);
+-- list the threads of an inbox; find that of a message without references among the latest
+CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at, seq, subject_hash);
 
 -- A message that was received or is to be sent. inbox_seq and thread_seq are null of an
 -- email: it belongs to no inbox, and has a row in emails.
@@ -738,7 +736,7 @@ CREATE TABLE events (
 );
 -- read the log of an account in order
 CREATE INDEX events_account ON events (account_id); -- and seq, the number of the row
--- empty those that name a recipient with their message (store/remove.go)
+-- empty those that name a recipient with their message (store/sweep.go), and list those of an email
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- An address that events are posted to. Signing secrets are sealed. events and inboxes are
