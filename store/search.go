@@ -430,6 +430,10 @@ type unindexedMessages struct {
 	messages    []Message
 }
 
+// passedEmails is how many emails in a row, which are not indexed, the position passes
+// at once: it does not move with each of them.
+const passedEmails = 1000
+
 // unindexed returns the next messages to index, at most limit. upTo is not above after
 // if there are none.
 func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessages, err error) {
@@ -443,8 +447,11 @@ func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessage
 	if next.messages, err = s.readMessages(ctx, limit, q, noContent, next.after, next.upTo, limit); err != nil {
 		return next, s.wrap(err, "read what to index")
 	}
-	if len(next.messages) == limit {
+	switch {
+	case len(next.messages) == limit:
 		next.upTo = next.messages[limit-1].Seq
+	case len(next.messages) == 0 && next.upTo < next.after+passedEmails:
+		next.upTo = next.after
 	}
 	return next, nil
 }
