@@ -70,7 +70,7 @@ func (s *Store) PauseAccount(ctx context.Context, id, reason string) error {
 func (s *Store) ResumeAccount(ctx context.Context, id string) error {
 	const (
 		resume = `UPDATE accounts SET paused_at = NULL, pause_reason = NULL WHERE id = $1 AND paused_at IS NOT NULL RETURNING seq`
-		forget = `DELETE FROM daily_counts WHERE account_id = $1 AND inbox_seq = 0 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked%')`
+		forget = `DELETE FROM send_counts WHERE account_id = $1 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked%')`
 	)
 	return s.inTx(ctx, "resume account", func(tx *sqlx.Tx) error {
 		var seq int64
@@ -302,12 +302,12 @@ const (
 		EXISTS (SELECT 1 FROM stops WHERE stops.account_id = accounts.seq),
 		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = accounts.seq AND direction = 'outbound') FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
 
-	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM daily_counts
-		WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted' GROUP BY day`
+	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM send_counts
+		WHERE account_id = $1 AND day >= $2 AND kind = 'accepted' GROUP BY day`
 
 	// The watch reads the days of watchDays; resuming forgets what it counted.
-	watchedSince = `SELECT kind, cast(sum(n) AS bigint) FROM daily_counts
-		WHERE account_id = $1 AND inbox_seq = 0 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
+	watchedSince = `SELECT kind, cast(sum(n) AS bigint) FROM send_counts
+		WHERE account_id = $1 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
 	pauseSender = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
 )
 
@@ -392,7 +392,7 @@ func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sen
 	for account, n := range b.toSend(w.messages, accepted(w.emails)) {
 		all[account].today += n
 		all[account].month += n
-		b.counts[countKey{account, wholeAccount, dayOf(b.now.Time), countAccepted}] += n
+		b.counts[countKey{account, dayOf(b.now.Time), countAccepted}] += n
 	}
 	return nil, nil
 }
@@ -568,7 +568,7 @@ func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
 	}
 	before := w.marked
 	for k, n := range b.counts {
-		if k.account == account && k.inbox == wholeAccount && k.day == today {
+		if k.account == account && k.day == today {
 			w.add(k.kind, n)
 		}
 	}

@@ -410,10 +410,8 @@ func (s *Store) importRows(ctx context.Context, p Portable, rows iter.Seq2[Row, 
 			return err
 		}
 	}
-	for _, q := range []string{tables.Indexable, hold} {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return s.wrap(err, "import")
-		}
+	if _, err := tx.ExecContext(ctx, hold); err != nil {
+		return s.wrap(err, "import")
 	}
 	return s.wrap(tx.Commit(), "import")
 }

@@ -238,7 +238,7 @@ func TestSnapshotHoldsNoTransaction(t *testing.T) {
 func TestQueueTablesAreVacuumedOften(t *testing.T) {
 	t.Parallel()
 	db := openRaw(t, storetest.Config(t, storetest.PostgreSQL))
-	for _, table := range []string{"recipients", "webhook_deliveries", "search_tail", "emails"} {
+	for _, table := range []string{"recipients", "webhook_deliveries", "emails"} {
 		var options string
 		if err := db.Get(&options, `SELECT coalesce(array_to_string(reloptions, ' '), '') FROM pg_class WHERE relname = $1`, table); err != nil {
 			t.Fatal(err)

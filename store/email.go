@@ -591,7 +591,7 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 
 // insertRows are the rows of new messages, for each table.
 type insertRows struct {
-	messages, contents, searchTail, recipients, emails, tags []any
+	messages, contents, recipients, emails, tags []any
 }
 
 func (b *hotBatch) insertMessages(ctx context.Context) error {
@@ -601,7 +601,6 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 		b.large += len(h.msg.Content.Raw) / largeWrite
 		due := b.now.Add(h.delay).UnixMicro()
 		r.add(h, b.now, h.msg.InboxSeq, h.msg.ThreadSeq, due)
-		r.searchTail = append(r.searchTail, h.msg.Seq, h.msg.AccountID)
 		b.announce(h)
 	}
 	for _, h := range b.emails {
@@ -615,7 +614,6 @@ func (b *hotBatch) insertMessages(ctx context.Context) error {
 	}{
 		{"messages", &hot.messages, r.messages},
 		{"contents", &hot.contents, r.contents},
-		{"into the list of what to index", &hot.searchTail, r.searchTail},
 		{"recipients", &hot.recipients, r.recipients},
 		{"emails", &hot.emails, r.emails},
 		{"tags of emails", &hot.emailTags, r.tags},

@@ -508,9 +508,8 @@ func (by *dueSenders) listed(e *dueEmail) *ListError {
 // failDue ends an email that must not leave: each of its recipients has failed.
 func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, why string) error {
 	const (
-		end   = `UPDATE messages SET status = 'failed', settled_at = $2 WHERE seq = $1 AND status = 'scheduled'`
-		fail  = `UPDATE recipients SET status = 'failed', last_response = $2 WHERE message_seq = $1 AND status = 'queued' RETURNING email`
-		count = ` ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n`
+		end  = `UPDATE messages SET status = 'failed', settled_at = $2 WHERE seq = $1 AND status = 'scheduled'`
+		fail = `UPDATE recipients SET status = 'failed', last_response = $2 WHERE message_seq = $1 AND status = 'queued' RETURNING email`
 	)
 	if err := oneRow("email "+e.ID, ErrState)(tx.ExecContext(ctx, end, e.Seq, NewTime(s.now()))); err != nil {
 		return err
@@ -526,12 +525,7 @@ func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, why strin
 			return err
 		}
 	}
-	if e.TestMode || len(to) == 0 {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO daily_counts (account_id, inbox_seq, day, kind, shard, n) VALUES ($1, 0, $2, 'failed', 0, $3)`+count,
-		e.AccountID, dayOf(s.now()), len(to))
-	return errIn("count", err)
+	return nil
 }
 
 func (e *dueEmail) message() Message {

@@ -167,13 +167,16 @@ func (s *Store) insertEvents(ctx context.Context, tx *sqlx.Tx, events []newEvent
 	return s.notifyWebhooks(ctx, tx, notices, now)
 }
 
-// SweepEvents deletes some of the events that are older than EventTTL, and
-// returns how many; 0 means that there were none.
+// SweepEvents deletes some of the events that are older than EventTTL and were counted,
+// and returns how many; 0 means that there were none.
 func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	return s.sweepOld(ctx, "events", EventTTL)
+	if n, err := s.CountEvents(ctx); err != nil { // so that few wait for the next round
+		return n, err
+	}
+	return s.sweepOld(ctx, "events", EventTTL, ` AND seq <= `+countedTo)
 }
 
 // MessageEvents returns the events of an email or a sent message, oldest first, at

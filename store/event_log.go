@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postroom/postroom/internal/work"
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // EventTail follows the event log of all accounts. Events get their number before
@@ -22,6 +23,7 @@ import (
 // concurrent use.
 type EventTail struct {
 	store   *Store
+	log     func(context.Context) (engine.LogState, error)
 	known   bool       // settled is
 	settled int64      // no event up to here can appear any more
 	mark    *eventMark // what settled waits for
@@ -36,16 +38,16 @@ type eventMark struct {
 }
 
 // TailEvents returns a tail that has checked nothing yet.
-func (s *Store) TailEvents() *EventTail { return &EventTail{store: s} }
+func (s *Store) TailEvents() *EventTail { return &EventTail{store: s, log: s.engine.EventLog} }
 
 // Settle reads the log and returns the number up to which it is settled;
 // known is false before there is one. Pending says that there are newer events,
 // for which it has to be called again when other transactions have had time to
 // end.
 func (t *EventTail) Settle(ctx context.Context) (settled int64, known, pending bool, err error) {
-	log, err := t.store.engine.EventLog(ctx)
+	log, err := t.log(ctx)
 	if err != nil {
-		return t.settled, t.known, t.mark != nil, t.store.wrap(err, "newest event")
+		return t.settled, t.known, t.mark != nil, t.store.wrap(err, "newest row")
 	}
 	newest, writers := log.Newest, log.Writers
 	if log.Last < t.last { // a standby has taken over that lacks the end of the log
@@ -74,6 +76,21 @@ func (t *EventTail) Epoch() int { return t.epoch }
 
 func (t *EventTail) settle(seq int64) {
 	t.settled, t.known, t.mark = max(t.settled, seq), true, nil
+}
+
+// settledTo returns the number up to which no further rows of a table can appear, or 0
+// if other transactions stay open.
+func (s *Store) settledTo(ctx context.Context, log func(context.Context) (engine.LogState, error)) (int64, error) {
+	tail := EventTail{store: s, log: log}
+	for pause := time.Millisecond; ; pause *= 2 {
+		settled, known, _, err := tail.Settle(ctx)
+		if err != nil || known {
+			return settled, err
+		}
+		if pause > s.limits.settle || !work.Pause(ctx, pause, nil) {
+			return 0, s.wrap(ctx.Err(), "wait for open transactions")
+		}
+	}
 }
 
 // EventsBetween returns the events of all accounts above after and up to upTo,

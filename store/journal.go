@@ -107,11 +107,11 @@ func (s *Store) SweepJournal(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	n, err := s.sweepOld(ctx, "api_requests", JournalTTL)
+	n, err := s.sweepOld(ctx, "api_requests", JournalTTL, "")
 	if err != nil {
 		return n, err
 	}
-	more, err := s.sweepOld(ctx, "smtp_refusals", JournalTTL)
+	more, err := s.sweepOld(ctx, "smtp_refusals", JournalTTL, "")
 	return n + more, err
 }
 

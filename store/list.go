@@ -429,11 +429,8 @@ func (b *hotBatch) endReleases(ctx context.Context) error {
 		if err := b.tx.GetContext(ctx, &thread, `SELECT thread_seq FROM messages WHERE seq = $1`, w.release); err != nil {
 			return errIn("release", err)
 		}
-		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
-			return err
-		}
 		err := execAll(ctx, b.tx, []statement{
-			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
+			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1 AND type NOT IN ('message.received', 'message.queued')`, []any{w.release, w.messages[0].msg.Seq}},
 			{`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
 			{`DELETE FROM contents WHERE message_seq = $1`, []any{w.release}},
 			{`DELETE FROM messages WHERE seq = $1`, []any{w.release}},
@@ -441,6 +438,9 @@ func (b *hotBatch) endReleases(ctx context.Context) error {
 		})
 		if err != nil {
 			return errIn("release", err)
+		}
+		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,12 +1,15 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/postroom/postroom/store"
@@ -193,4 +196,58 @@ func TestSequenceNumbersAreNotReused(t *testing.T) {
 			t.Errorf("numbers %d and %d come after %d and %d", again.Seq, again.ThreadSeq, m.Seq, m.ThreadSeq)
 		}
 	})
+}
+
+// A received message that begins a thread writes four rows, and nine entries of
+// indexes beside them.
+func TestWhatAReceivedMessageWrites(t *testing.T) {
+	t.Parallel()
+	cfg := storetest.Config(t, storetest.SQLite)
+	s := storetest.OpenConfig(t, cfg)
+	in := storetest.Inbox(t, s)
+	db := openRaw(t, cfg)
+	// In a table the leaves hold the rows, in an index all pages hold entries.
+	const cells = `SELECT o.name, o.type, sum(d.ncell) AS n FROM dbstat d JOIN sqlite_schema o ON o.name = d.name
+		WHERE o.type = 'index' OR d.pagetype = 'leaf' GROUP BY o.name, o.type`
+	type row struct {
+		Name, Type string
+		N          int
+	}
+	count := func() map[row]int {
+		t.Helper()
+		var rows []row
+		if err := db.Select(&rows, cells); err != nil {
+			t.Fatal(err)
+		}
+		all := map[row]int{}
+		for _, r := range rows {
+			all[row{r.Name, r.Type, 0}] = r.N
+		}
+		return all
+	}
+	storetest.Received(t, s, in)
+	before := count()
+	storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.Raw = bytes.Repeat([]byte("0123456789abcde\n"), 256) })
+	var tables, indexes []string
+	for r, n := range count() {
+		for range n - before[r] {
+			if r.Type == "table" {
+				tables = append(tables, r.Name)
+			} else {
+				indexes = append(indexes, r.Name)
+			}
+		}
+	}
+	slices.Sort(tables)
+	slices.Sort(indexes)
+	if d := cmp.Diff([]string{"contents", "events", "messages", "threads"}, tables); d != "" {
+		t.Errorf("rows (-want +got):\n%s", d)
+	}
+	want := []string{
+		"events_account", "messages_account", "messages_header", "messages_inbox", "messages_thread",
+		"sqlite_autoindex_events_1", "sqlite_autoindex_messages_1", "sqlite_autoindex_threads_1", "threads_latest",
+	}
+	if d := cmp.Diff(want, indexes); d != "" {
+		t.Errorf("entries of indexes (-want +got):\n%s", d)
+	}
 }

@@ -26,8 +26,8 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 	if err != nil {
 		return found{}, err
 	}
-	// The tail first: a message that is indexed meanwhile is then seen twice and
-	// not missed.
+	// The messages that are not indexed come first: one that is indexed meanwhile is
+	// then seen twice and not missed.
 	if err := sr.readTail(ctx, below, floor); err != nil {
 		return found{}, err
 	}
@@ -66,13 +66,23 @@ type searcher struct {
 	out                 found
 }
 
-// readTail reads the numbers of the newest messages that the index does not
-// hold.
+// indexedTo is the number of the last message that went into the index.
+const indexedTo = `coalesce((SELECT seq FROM positions WHERE name = 'indexed'), 0)`
+
+// readTail reads the numbers of the newest messages that the index does not hold. It
+// passes over those of other accounts, at most listScan.
 func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 	most := sr.store.limits.searchRead
-	q := `SELECT message_seq FROM search_tail WHERE account_id = $1 AND message_seq < $2 AND message_seq >= $3
-		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(most)
-	if err := sr.store.reads.All(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
+	const (
+		newest = ` FROM messages WHERE seq > ` + indexedTo + ` AND seq < $1 AND seq >= $2`
+		cut    = `SELECT coalesce((SELECT seq` + newest + ` ORDER BY seq DESC LIMIT 1 OFFSET $3), 0)`
+		// The sign keeps the databases from going through all mail of the account.
+		list = `SELECT seq` + newest + ` AND +account_id = $3 AND inbox_seq IS NOT NULL ORDER BY seq DESC LIMIT $4`
+	)
+	if err := sr.store.reads.One(ctx, &sr.tailFloor, cut, below, floor, sr.store.limits.listScan); err != nil {
+		return sr.store.wrap(err, "search")
+	}
+	if err := sr.store.reads.All(ctx, &sr.tail, list, below, max(floor, sr.tailFloor), sr.filter.AccountID, most); err != nil {
 		return sr.store.wrap(err, "search")
 	}
 	if len(sr.tail) == most {
@@ -305,19 +315,16 @@ func markSender(email string) string   { return "f" + strconv.FormatUint(uint64(
 
 func markDomain(domain string) string { return "d" + strconv.FormatUint(uint64(hash64(domain)), 36) } //nolint:gosec // bits
 
-// unindex takes messages out of the full-text index, and out of the list of what
-// it is to hold: with the transaction they can no longer be found by a word.
-// Whoever deletes content calls it in the same transaction.
+// unindex takes messages out of the full-text index: with the transaction they can no
+// longer be found by a word. Whoever deletes content calls it in the same transaction,
+// after that: Index keeps the content of what it adds from deletion.
 func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	tail := `DELETE FROM search_tail WHERE message_seq IN (` + engine.Numbers(seqs) + `)`
-	index := `DELETE FROM search_index WHERE ` + s.index.Key() + ` IN (` + engine.Numbers(seqs) + `)`
-	for _, q := range []string{tail, index} {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("take out of the index: %w", err)
-		}
+	q := `DELETE FROM search_index WHERE ` + s.index.Key() + ` IN (` + engine.Numbers(seqs) + `)`
+	if _, err := tx.ExecContext(ctx, q); err != nil {
+		return fmt.Errorf("take out of the index: %w", err)
 	}
 	s.unmerged.Store(true)
 	return nil
@@ -333,17 +340,18 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	if held, err := s.renewIndex(ctx, holder); err != nil || !held {
 		return 0, err
 	}
-	ms, err := s.unindexed(ctx, limit)
-	if err != nil {
+	next, err := s.unindexed(ctx, limit)
+	if err != nil || next.upTo <= next.after {
 		return 0, err
 	}
-	// Reading the words takes most of the time, and needs no transaction: what
-	// is deleted meanwhile is not in the list any more when they are written.
+	ms := next.messages
+	// Reading the words takes most of the time, and needs no transaction: what is
+	// deleted meanwhile has no content any more when they are written.
 	words, err := s.wordsOf(ctx, ms, text)
 	if err != nil {
 		return 0, err
 	}
-	err = s.inTxKeepCache(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, ms, words) })
+	err = s.inTxKeepCache(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, next, words) })
 	if err != nil {
 		return 0, err
 	}
@@ -391,7 +399,7 @@ func distinct(text string) []string {
 }
 
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
-	return fetch[bool](ctx, s, s.reads.One, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM search_tail)`)
+	return fetch[bool](ctx, s, s.reads.One, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM messages WHERE seq > `+indexedTo+`)`)
 }
 
 // renewIndex takes or renews the right to fill the index.
@@ -415,34 +423,57 @@ func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
 	return err
 }
 
-// unindexed returns the oldest messages that are to be indexed, without their
-// content. Of one that is gone there is the number alone.
-func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
-	const list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT $1`
-	waiting, err := fetch[[]Message](ctx, s, s.reads.All, "read what to index", list, limit)
-	if err != nil {
-		return nil, err
-	}
-	ms, err := s.messagesBySeq(ctx, each(waiting, func(m Message) int64 { return m.Seq }), nil, false)
-	if err != nil {
-		return nil, err
-	}
-	bySeq := keyed(waiting, seqOfMessage)
-	for _, m := range ms {
-		*bySeq[m.Seq] = m
-	}
-	return waiting, nil
+// unindexedMessages are the oldest messages that are to be indexed, without their
+// content: those of inboxes with a number above after, up to upTo.
+type unindexedMessages struct {
+	after, upTo int64
+	messages    []Message
 }
 
-// writeIndex puts messages into the index and out of the list. It fails when the
-// right to do so was lost.
-func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms []Message, words [][]string) error {
-	const renew = `UPDATE search_lease SET until = $2 WHERE holder = $1`
-	err := oneRow("right to fill the index", ErrUnavailable)(tx.ExecContext(ctx, renew, holder, NewTime(s.now().Add(indexLease))))
-	if err != nil {
+// passedEmails is how many emails in a row, which are not indexed, the position passes
+// at once: it does not move with each of them.
+const passedEmails = 1000
+
+// unindexed returns the next messages to index, at most limit. upTo is not above after
+// if there are none.
+func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessages, err error) {
+	if next.after, err = fetch[int64](ctx, s, s.reads.One, "read what to index", `SELECT `+indexedTo); err != nil {
+		return next, err
+	}
+	if next.upTo, err = s.settledTo(ctx, s.engine.MessageLog); err != nil {
+		return next, err
+	}
+	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.seq > $1 AND m.seq <= $2 AND m.inbox_seq IS NOT NULL ORDER BY m.seq LIMIT $3`
+	if next.messages, err = s.readMessages(ctx, limit, q, noContent, next.after, next.upTo, limit); err != nil {
+		return next, s.wrap(err, "read what to index")
+	}
+	switch {
+	case len(next.messages) == limit:
+		next.upTo = next.messages[limit-1].Seq
+	case len(next.messages) == 0 && next.upTo < next.after+passedEmails:
+		next.upTo = next.after
+	}
+	return next, nil
+}
+
+// writeIndex puts messages into the index. It fails when the right to do so was lost.
+func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, next unindexedMessages, words [][]string) error {
+	const (
+		renew = `UPDATE search_lease SET until = $2 WHERE holder = $1`
+		move  = `INSERT INTO positions (name, seq) VALUES ('indexed', $2) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq WHERE positions.seq = $1`
+	)
+	lost := oneRow("right to fill the index", ErrUnavailable)
+	if err := lost(tx.ExecContext(ctx, renew, holder, NewTime(s.now().Add(indexLease)))); err != nil {
 		return err
 	}
-	waiting, err := s.takeWaiting(ctx, tx, ms)
+	if err := lost(tx.ExecContext(ctx, move, next.after, next.upTo)); err != nil {
+		return err
+	}
+	ms := next.messages
+	if len(ms) == 0 {
+		return nil
+	}
+	there, err := s.keepContents(ctx, tx, each(ms, func(m Message) int64 { return m.Seq }))
 	if err != nil {
 		return err
 	}
@@ -450,7 +481,7 @@ func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms [
 	docs := make([]index.Doc, 0, len(ms))
 	for i := range ms {
 		m := &ms[i]
-		if !waiting[m.Seq] || m.Content == nil {
+		if !there[m.Seq] || m.Content == nil {
 			continue
 		}
 		b := buckets[m.AccountID]
@@ -470,13 +501,13 @@ func (s *Store) writeIndex(ctx context.Context, tx *sqlx.Tx, holder string, ms [
 	return s.index.Add(ctx, tx, docs)
 }
 
-// takeWaiting removes messages from the list of what to index and returns those
-// that were still in it.
-func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map[int64]bool, error) {
-	const q = `DELETE FROM search_tail WHERE message_seq IN (%s) RETURNING message_seq`
-	var taken []int64
-	err := tx.SelectContext(ctx, &taken, fmt.Sprintf(q, engine.Numbers(each(ms, func(m Message) int64 { return m.Seq }))))
-	return set(taken), err
+// keepContents returns which of the messages still have content, and keeps it from
+// deletion until the transaction ends.
+func (s *Store) keepContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) (map[int64]bool, error) {
+	q := `SELECT message_seq FROM contents WHERE message_seq IN (` + engine.Numbers(seqs) + `) ORDER BY message_seq` + s.engine.KeepRow()
+	var there []int64
+	err := tx.SelectContext(ctx, &there, q)
+	return set(there), err
 }
 
 // SweepIndex removes index buckets without messages, and returns their number.

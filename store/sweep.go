@@ -42,13 +42,13 @@ func (p *sweepPlaces) set(table string, after int64) {
 	p.after[table] = after
 }
 
-// sweepOld deletes some rows of a log that are older than age, and returns how
-// many; 0 means that it found none. It reads the table from its beginning and
+// sweepOld deletes some rows of a log that are older than age and meet a further
+// condition, which may be empty, and returns how many; 0 means that it found none. It reads the table from its beginning and
 // has no index by time, so it stops soon where rows are not old. It does not stop
 // at the first of them: a node whose clock was ahead may have written many.
-func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration) (int, error) {
+func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration, and string) (int, error) {
 	old := NewTime(s.now().Add(-age))
-	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq IN (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3)`, table)
+	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq IN (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3)`, table) + and
 	next := fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM %s WHERE seq > $1 ORDER BY seq LIMIT $2) page`, table)
 	for range sweepPages {
 		after := s.sweeping.get(table)
@@ -117,8 +117,10 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 // The messages are locked. The events themselves stay: a listener may have had one
 // of them last, and goes on from its place in the log.
 func (s *Store) removeRecords(ctx context.Context, tx *sqlx.Tx, old []oldMessage) error {
-	// As the index events_recipient has it: the others name no one.
-	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.quarantined', 'message.queued')`
+	// The first condition is that of the index events_recipient. The other types name
+	// no one.
+	const told = `UPDATE events SET data = '{}' WHERE message_seq IN (?) AND type NOT IN ('message.received', 'message.queued')
+		AND type <> 'message.quarantined'`
 	seqs := seqsOf(old)
 	if err := execIn(ctx, tx, told, seqs); err != nil {
 		return errIn("empty events of recipients", err)

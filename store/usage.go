@@ -32,7 +32,7 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 		account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
 		counts  = `SELECT cast(coalesce(sum(n), 0) AS bigint) AS month,
 				cast(coalesce(sum(CASE WHEN day = $3 THEN n END), 0) AS bigint) AS today
-			FROM daily_counts WHERE account_id = $1 AND inbox_seq = 0 AND day >= $2 AND kind = 'accepted'`
+			FROM send_counts WHERE account_id = $1 AND day >= $2 AND kind = 'accepted'`
 	)
 	var u Usage
 	if err := s.reads.One(ctx, &u.Account, account, accountID); err != nil {
@@ -107,19 +107,20 @@ type Counts struct {
 	Received, Sent, Delivered, Bounced, Failed, Complained int64
 }
 
-func (c *Counts) add(kind countKind, n int64) {
+// add adds a number of events: kind is the second half of their type.
+func (c *Counts) add(kind string, n int64) {
 	switch kind {
-	case countReceived:
+	case "received":
 		c.Received += n
-	case countSent:
+	case "sent":
 		c.Sent += n
-	case countDelivered:
+	case "delivered":
 		c.Delivered += n
-	case countBounced:
+	case "bounced":
 		c.Bounced += n
-	case countFailed:
+	case "failed":
 		c.Failed += n
-	case countComplained:
+	case "complained":
 		c.Complained += n
 	}
 }
@@ -145,17 +146,22 @@ func (s *Store) Stats(ctx context.Context, accountID int64, inboxes []int64, day
 	if len(inboxes) == 0 {
 		return all, nil
 	}
-	q, args, err := sqlx.In(`SELECT day, kind, cast(sum(n) AS bigint) AS n FROM daily_counts
-		WHERE account_id = ? AND inbox_seq IN (?) AND day BETWEEN ? AND ? GROUP BY day, kind`, accountID, inboxes, first, today)
+	const q = `WITH later AS (` + uncounted + ` AND account_id = ?)
+		SELECT day, kind, cast(sum(n) AS bigint) AS n FROM (
+			SELECT day, kind, n FROM daily_counts WHERE account_id = ? AND inbox_seq IN (?) AND day BETWEEN ? AND ?
+			UNION ALL SELECT day, kind, 1 FROM (SELECT inbox_seq, day, kind FROM later UNION ALL SELECT 0, day, kind FROM later) l
+				WHERE inbox_seq IN (?) AND day BETWEEN ? AND ?) c
+		GROUP BY day, kind`
+	query, args, err := sqlx.In(q, accountID, accountID, inboxes, first, today, inboxes, first, today)
 	if err != nil {
 		return nil, fmt.Errorf("stats: %w", err)
 	}
 	var rows []struct {
-		Day  int64     `db:"day"`
-		Kind countKind `db:"kind"`
-		N    int64     `db:"n"`
+		Day  int64  `db:"day"`
+		Kind string `db:"kind"`
+		N    int64  `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, s.read.Rebind(q), args...); err != nil {
+	if err := s.reads.All(ctx, &rows, s.read.Rebind(query), args...); err != nil {
 		return nil, s.wrap(err, "stats")
 	}
 	for _, r := range rows {
@@ -177,17 +183,17 @@ const groupedInboxes = 100
 // InboxCounts returns the counts of the last days UTC days of the account's newest
 // inboxes: of the busiest ones, at most limit.
 func (s *Store) InboxCounts(ctx context.Context, accountID int64, days, limit int) ([]GroupCounts, error) {
-	const q = `SELECT i.id, i.address, c.kind, c.n
-		FROM (SELECT inbox_seq, kind, cast(sum(n) AS bigint) AS n FROM daily_counts
-			WHERE account_id = $1 AND day > $3 AND inbox_seq IN
-				(SELECT seq FROM inboxes WHERE account_id = $1 AND status <> 'deleted' ORDER BY seq DESC LIMIT $2)
-			GROUP BY inbox_seq, kind) c
-		JOIN inboxes i ON i.seq = c.inbox_seq`
+	const q = `WITH newest AS (SELECT seq, id, address FROM inboxes WHERE account_id = $1 AND status <> 'deleted' ORDER BY seq DESC LIMIT $2),
+		later AS (` + uncounted + ` AND account_id = $1)
+		SELECT i.id, i.address, c.kind, cast(sum(c.n) AS bigint) AS n FROM (
+			SELECT inbox_seq, kind, n FROM daily_counts WHERE account_id = $1 AND inbox_seq IN (SELECT seq FROM newest) AND day > $3
+			UNION ALL SELECT inbox_seq, kind, 1 FROM later WHERE day > $3) c
+		JOIN newest i ON i.seq = c.inbox_seq GROUP BY i.id, i.address, c.kind`
 	var rows []struct {
-		ID      string    `db:"id"`
-		Address string    `db:"address"`
-		Kind    countKind `db:"kind"`
-		N       int64     `db:"n"`
+		ID      string `db:"id"`
+		Address string `db:"address"`
+		Kind    string `db:"kind"`
+		N       int64  `db:"n"`
 	}
 	if err := s.reads.All(ctx, &rows, q, accountID, groupedInboxes, dayOf(s.now())-int64(days)); err != nil {
 		return nil, s.wrap(err, "counts of inboxes")
@@ -269,23 +275,82 @@ func (s *Store) SweepCounts(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	return s.sweepBefore(ctx, "daily_counts", "account_id, inbox_seq, day, kind, shard", "day", dayOf(s.now())-MaxStatsDays-1)
+	old := dayOf(s.now()) - MaxStatsDays - 1
+	n, err := s.sweepBefore(ctx, "daily_counts", "account_id, inbox_seq, day, kind", "day", old)
+	if n > 0 || err != nil {
+		return n, err
+	}
+	return s.sweepBefore(ctx, "send_counts", "account_id, day, kind, shard", "day", old)
 }
 
-// countKind names what is counted by day.
+// countedTo is the number of the last event that daily_counts has.
+const countedTo = `coalesce((SELECT seq FROM positions WHERE name = 'counted'), 0)`
+
+// countable are the events that Stats shows, by the day on which they happened and the
+// second half of their type.
+const countable = `SELECT account_id, inbox_seq, created_at / 86400000000 AS day, replace(replace(type, 'message.', ''), 'email.', '') AS kind
+	FROM events WHERE NOT test_mode
+		AND type IN ('message.received', 'message.sent', 'message.delivered', 'message.bounced', 'message.failed', 'message.complained',
+			'email.sent', 'email.delivered', 'email.bounced', 'email.failed', 'email.complained')`
+
+// uncounted are those that daily_counts does not have yet. A reader adds them.
+const uncounted = countable + ` AND seq > ` + countedTo
+
+// CountEvents adds the oldest uncounted events, at most countBatch, to the counts of
+// their days, and returns how many it has passed; 0 means that there were none. The
+// transaction also moves the position, so that no event counts twice, whatever other
+// nodes do.
+func (s *Store) CountEvents(ctx context.Context) (int, error) {
+	const (
+		from = `SELECT ` + countedTo
+		last = `SELECT coalesce(max(seq), 0) AS seq, count(*) AS n FROM (SELECT seq FROM events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) e`
+		move = `INSERT INTO positions (name, seq) VALUES ('counted', $2) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq WHERE positions.seq = $1`
+		add  = `WITH next AS (` + countable + ` AND seq > $1 AND seq <= $2)
+			INSERT INTO daily_counts (account_id, inbox_seq, day, kind, n)
+			SELECT account_id, inbox_seq, day, kind, count(*) FROM (
+				SELECT account_id, 0 AS inbox_seq, day, kind FROM next
+				UNION ALL SELECT account_id, inbox_seq, day, kind FROM next WHERE inbox_seq IS NOT NULL) c
+			GROUP BY account_id, inbox_seq, day, kind
+			ON CONFLICT (account_id, inbox_seq, day, kind) DO UPDATE SET n = daily_counts.n + excluded.n`
+	)
+	upTo, err := s.settledTo(ctx, s.engine.EventLog)
+	if err != nil {
+		return 0, err
+	}
+	var next struct{ Seq, N int64 } // the last event to count, and how many they are
+	err = s.inTxKeepCache(ctx, "count events", func(tx *sqlx.Tx) error {
+		var counted int64
+		if err := tx.GetContext(ctx, &counted, from); err != nil {
+			return err
+		}
+		err := tx.GetContext(ctx, &next, last, counted, upTo, countBatch)
+		if err != nil || next.N == 0 {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, move, counted, next.Seq)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 { // another node has counted them
+			next.N = 0
+			return err
+		}
+		_, err = tx.ExecContext(ctx, add, counted, next.Seq)
+		return err
+	})
+	return int(next.N), err
+}
+
+// countBatch is how many events one transaction counts.
+const countBatch = 2000
+
+// countKind names what is counted while it happens, in send_counts.
 type countKind string
 
-// Of each inbox and of each account is counted what Stats shows. Of accounts
-// alone: the recipients that were accepted, which the plan limits, and what came
-// of those that were tried, which reports whether the account may go on sending.
+// What limits an account: the recipients that were accepted, which the plan limits,
+// and what came of those that were tried, which decides whether the account may go on
+// sending.
 const (
-	countReceived   countKind = "received"
-	countSent       countKind = "sent"
-	countDelivered  countKind = "delivered"
-	countBounced    countKind = "bounced"
-	countFailed     countKind = "failed"
-	countComplained countKind = "complained"
-
 	countAccepted countKind = "accepted"
 
 	countTried countKind = "tried"
@@ -295,17 +360,17 @@ const (
 // markedBy starts the name of the count of a domain's complaints.
 const markedBy = "marked by "
 
-// wholeAccount stands, among the numbers of inboxes, for all of an account.
+// wholeAccount stands, among the inboxes of daily_counts, for all of an account.
 const wholeAccount = 0
 
 // countKey is one number that the transaction of a batch raises.
 type countKey struct {
-	account, inbox, day int64
-	kind                countKind
+	account, day int64
+	kind         countKind
 }
 
 func (k countKey) compare(o countKey) int {
-	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.inbox, o.inbox), cmp.Compare(k.day, o.day), cmp.Compare(k.kind, o.kind))
+	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.day, o.day), cmp.Compare(k.kind, o.kind))
 }
 
 // secondsPerDay is of UTC days, which have no leap seconds here.
@@ -323,7 +388,7 @@ func monthOf(t time.Time) (first, next int64) {
 	return dayOf(time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)), dayOf(time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// maxShards bounds into how many rows the count of a whole account is split.
+// maxShards bounds into how many rows a count of an account is split.
 const maxShards = 16
 
 // shards gives each committer a shard: those of one node, and mostly those of
@@ -341,37 +406,10 @@ func (s *Store) shards() []int64 {
 	return all
 }
 
-// countedEvents are the events that Stats shows, which are counted on their day.
-var countedEvents = map[EventType]countKind{
-	EventMessageReceived:   countReceived,
-	EventMessageSent:       countSent,
-	EventMessageDelivered:  countDelivered,
-	EventMessageBounced:    countBounced,
-	EventMessageFailed:     countFailed,
-	EventMessageComplained: countComplained,
-
-	EventEmailSent:       countSent,
-	EventEmailDelivered:  countDelivered,
-	EventEmailBounced:    countBounced,
-	EventEmailFailed:     countFailed,
-	EventEmailComplained: countComplained,
-}
-
-// count notes n more of kind, unless m is in test mode.
-func (b *hotBatch) count(kind countKind, m *Message, inbox, n int64) {
+// countSend notes one more of kind, unless m is in test mode.
+func (b *hotBatch) countSend(kind countKind, m *Message) {
 	if !m.TestMode {
-		b.counts[countKey{m.AccountID, inbox, dayOf(b.now.Time), kind}] += n
-	}
-}
-
-func (b *hotBatch) countEvent(typ EventType, m *Message) {
-	kind, ok := countedEvents[typ]
-	if !ok {
-		return
-	}
-	b.count(kind, m, wholeAccount, 1)
-	if m.InboxSeq != wholeAccount {
-		b.count(kind, m, m.InboxSeq, 1)
+		b.counts[countKey{m.AccountID, dayOf(b.now.Time), kind}]++
 	}
 }
 
@@ -384,9 +422,9 @@ func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken
 		switch {
 		case r.Status == RecipientBounced && !r.Soft:
-			b.count(countHard, m, wholeAccount, 1)
+			b.countSend(countHard, m)
 		case r.Status == RecipientComplained && r.ComplaintOf != "":
-			b.count(countKind(markedBy+storable(r.ComplaintOf)), m, wholeAccount, 1)
+			b.countSend(countKind(markedBy+storable(r.ComplaintOf)), m)
 		}
 		return
 	}
@@ -398,15 +436,15 @@ func (b *hotBatch) countOutcome(o *outcome, m *Message) {
 			return
 		}
 		if strings.HasPrefix(a.Response, "5") {
-			b.count(countHard, m, wholeAccount, 1)
+			b.countSend(countHard, m)
 		}
 	}
-	b.count(countTried, m, wholeAccount, 1)
+	b.countSend(countTried, m)
 }
 
-// addCounts writes what was counted, in the order in which everybody holds those
+// countSends writes what limits sending, in the order in which everybody holds those
 // rows.
-func (b *hotBatch) addCounts(ctx context.Context) error {
+func (b *hotBatch) countSends(ctx context.Context) error {
 	if len(b.counts) == 0 {
 		return nil
 	}
@@ -414,11 +452,11 @@ func (b *hotBatch) addCounts(ctx context.Context) error {
 		return errIn("watch over senders", err)
 	}
 	keys := slices.SortedFunc(maps.Keys(b.counts), countKey.compare)
-	rows := make([]any, 0, len(keys)*b.store.hot.counts.Columns)
+	rows := make([]any, 0, len(keys)*b.store.hot.sends.Columns)
 	for _, k := range keys {
-		rows = append(rows, k.account, k.inbox, k.day, string(k.kind), b.shard, b.counts[k])
+		rows = append(rows, k.account, k.day, string(k.kind), b.shard, b.counts[k])
 	}
-	return errIn("count", b.rows.Insert(ctx, &b.store.hot.counts, rows))
+	return errIn("count", b.rows.Insert(ctx, &b.store.hot.sends, rows))
 }
 
 // Totals returns what this process has committed since it started, without test
@@ -431,21 +469,22 @@ type Totals struct {
 }
 
 type totals struct {
-	mu    sync.Mutex
-	kinds map[countKind]int64
-	tries map[RecipientStatus]int64
+	mu                 sync.Mutex
+	received, accepted int64
+	tries              map[RecipientStatus]int64
 }
 
 // add notes what a batch has committed.
 func (t *totals) add(b *hotBatch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.kinds == nil {
-		t.kinds, t.tries = map[countKind]int64{}, map[RecipientStatus]int64{}
+	if t.tries == nil {
+		t.tries = map[RecipientStatus]int64{}
 	}
+	t.received += b.received
 	for k, n := range b.counts {
-		if k.inbox == wholeAccount && !strings.HasPrefix(string(k.kind), markedBy) {
-			t.kinds[k.kind] += n
+		if k.kind == countAccepted {
+			t.accepted += n
 		}
 	}
 	for status, n := range b.tries {
@@ -457,9 +496,7 @@ func (t *totals) add(b *hotBatch) {
 func (s *Store) Totals() Totals {
 	s.totals.mu.Lock()
 	defer s.totals.mu.Unlock()
-	return Totals{
-		Received: s.totals.kinds[countReceived], Accepted: s.totals.kinds[countAccepted], Attempts: maps.Clone(s.totals.tries),
-	}
+	return Totals{Received: s.totals.received, Accepted: s.totals.accepted, Attempts: maps.Clone(s.totals.tries)}
 }
 
 // QueueLag returns how many recipients are due, and for how long the first of

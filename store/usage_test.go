@@ -273,3 +273,97 @@ func TestNoAccountIsPausedIfPausingIsOff(t *testing.T) {
 		}
 	})
 }
+
+// Readers, and counters on all nodes, work beside writers: each event counts once,
+// also after it is deleted.
+func TestEachEventCountsOnce(t *testing.T) {
+	t.Parallel()
+	const writers, each = 4, 25
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(noon)
+		cfg.Now = clock.Now
+		nodes := []*store.Store{storetest.OpenConfig(t, cfg)}
+		if nodes[0].Engine() == string(storetest.PostgreSQL) {
+			nodes = append(nodes, storetest.OpenConfig(t, cfg))
+		}
+		in, other := storetest.Inbox(t, nodes[0]), storetest.Inbox(t, nodes[0])
+		var begun, ended atomic.Int64
+		var writing, counting sync.WaitGroup
+		done := make(chan struct{})
+		for i := range writers {
+			writing.Go(func() {
+				for range each {
+					begun.Add(1)
+					storetest.Received(t, nodes[i%len(nodes)], in)
+					storetest.Received(t, nodes[i%len(nodes)], in, func(m *store.NewMessage) { m.TestMode = true })
+					storetest.Received(t, nodes[i%len(nodes)], other)
+					ended.Add(1)
+				}
+			})
+		}
+		for _, s := range nodes {
+			for range 2 {
+				counting.Go(func() {
+					for {
+						select {
+						case <-done:
+							return
+						default:
+						}
+						if _, err := s.CountEvents(t.Context()); err != nil {
+							t.Error(err)
+						}
+						least := ended.Load()
+						if n := today(t, s, in.AccountID, in.Seq).Received; n < least || n > begun.Load() {
+							t.Errorf("%d messages are counted of %d to %d", n, least, begun.Load())
+						}
+					}
+				})
+			}
+		}
+		writing.Wait()
+		close(done)
+		counting.Wait()
+		want := store.Counts{Received: writers * each}
+		check := func(when string) {
+			t.Helper()
+			for _, s := range nodes {
+				if a, i := today(t, s, in.AccountID), today(t, s, in.AccountID, in.Seq); a != want || i != want {
+					t.Errorf("%s: %+v of the account and %+v of the inbox, want %+v", when, a, i, want)
+				}
+				groups, err := s.InboxCounts(t.Context(), in.AccountID, 1, 10)
+				if err != nil || len(groups) != 1 || groups[0].Counts != want {
+					t.Errorf("%s: counts of inboxes %+v, %v", when, groups, err)
+				}
+			}
+		}
+		check("before all are counted")
+		for _, s := range nodes {
+			for n := 1; n > 0; {
+				var err error
+				if n, err = s.CountEvents(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		check("when all are counted")
+		storetest.Received(t, nodes[0], in)
+		want.Received++
+		check("with one that is not counted")
+		clock.Add(store.EventTTL + time.Hour)
+		swept := 0
+		for n := 1; n > 0; swept += n {
+			var err error
+			if n, err = nodes[0].SweepEvents(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		days, err := nodes[0].Stats(t.Context(), in.AccountID, nil, 32)
+		if err != nil || days[1].Counts != want && days[0].Counts != want && days[2].Counts != want {
+			t.Errorf("after %d events were deleted: %+v, %v", swept, days[:3], err)
+		}
+		if want := 3*writers*each + 1; swept != want {
+			t.Errorf("%d events were deleted, want %d", swept, want)
+		}
+	})
+}

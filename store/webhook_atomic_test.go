@@ -91,7 +91,7 @@ func TestAFaultBetweenAChangeAndItsEventUndoesBoth(t *testing.T) {
 			tables []string // written to, in their order
 			make   func(context.Context) error
 		}{
-			{"receiving", []string{"messages", "contents", "daily_counts", "events", "webhook_deliveries"}, func(ctx context.Context) error {
+			{"receiving", []string{"messages", "contents", "events", "webhook_deliveries"}, func(ctx context.Context) error {
 				_, err := s.AddReceived(ctx, []*store.NewMessage{storetest.NewReceived(in)}, nil)
 				return err
 			}},
@@ -99,7 +99,7 @@ func TestAFaultBetweenAChangeAndItsEventUndoesBoth(t *testing.T) {
 				_, err := s.Enqueue(ctx, storetest.NewSent(in, []string{"ben@out.example"}), nil)
 				return err
 			}},
-			{"an attempt", []string{"daily_counts", "events", "webhook_deliveries"}, func(ctx context.Context) error {
+			{"an attempt", []string{"send_counts", "events", "webhook_deliveries"}, func(ctx context.Context) error {
 				return s.RecordAttempt(ctx, attempt)
 			}},
 			{"a draft", []string{"drafts", "draft_contents", "events", "webhook_deliveries"}, func(ctx context.Context) error {

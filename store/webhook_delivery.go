@@ -257,7 +257,7 @@ func (s *Store) SweepDeliveries(ctx context.Context) (int, error) {
 		orphans = `DELETE FROM webhook_deliveries WHERE seq IN
 			(SELECT seq FROM webhook_deliveries WHERE endpoint_seq = $1 ORDER BY seq LIMIT $2)`
 	)
-	n, err := s.sweepOld(ctx, "webhook_deliveries", DeliveryTTL)
+	n, err := s.sweepOld(ctx, "webhook_deliveries", DeliveryTTL, "")
 	if err != nil || n > 0 {
 		return n, err
 	}

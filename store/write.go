@@ -64,9 +64,9 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, searchTail, emails, emailTags, events, deliveries, counts, suppressions, responses batch.Insert
+	threads, messages, contents, recipients, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byRelayed, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
@@ -79,7 +79,6 @@ func (s *Store) prepareHot(ctx context.Context) error {
 	s.hot = hotStatements{
 		threads: st.Insert(ctx, "threads",
 			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at", ""),
-		references: st.Insert(ctx, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
 		messages: st.Insert(ctx, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
 				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, "+
@@ -88,7 +87,6 @@ func (s *Store) prepareHot(ctx context.Context) error {
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
 		recipients: st.Insert(ctx, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at", ""),
-		searchTail: st.Insert(ctx, "search_tail", "message_seq, account_id", ""),
 		emails: st.Insert(ctx, "emails",
 			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by", ""),
 		emailTags: st.Insert(ctx, "email_tags", "account_id, name, value, message_seq", ""),
@@ -98,15 +96,14 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		responses:    responses(ctx, st),
 		deliveries: st.Insert(ctx, "webhook_deliveries",
 			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at", ""),
-		counts: st.Insert(ctx, "daily_counts", "account_id, inbox_seq, day, kind, shard, n",
-			" ON CONFLICT (account_id, inbox_seq, day, kind, shard) DO UPDATE SET n = daily_counts.n + excluded.n"),
+		sends: st.Insert(ctx, "send_counts", "account_id, day, kind, shard, n",
+			" ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n"),
 
 		lockInboxes:    st.Lookup(ctx, 1, lockInboxes+d.LockRow()),
 		newest:         st.Lookup(ctx, 1, newestOfInboxes),
 		bySeq:          st.Lookup(ctx, 1, threadsBySeq),
 		byHeader:       st.Lookup(ctx, 2, threadsByHeader(d)),
-		byExpected:     st.Lookup(ctx, 2, threadsByExpected(d)),
-		expectIn:       st.Lookup(ctx, 1, expectIn),
+		byRelayed:      st.Lookup(ctx, 2, threadsByRelayed),
 		bySubject:      st.Lookup(ctx, 2, threadsBySubject(d)),
 		recentSends:    st.Lookup(ctx, 1, recentSends),
 		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
@@ -196,7 +193,6 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 type knownRows struct {
 	inboxes  map[int64]hotInbox
 	webhooks map[int64][]Webhook // active ones, by account
-	expected map[int64]bool      // whether threads of the inbox expect mail
 
 	numbered        bool
 	message, thread int64 // the last numbers
@@ -217,7 +213,7 @@ func note[T any](rows *map[int64]T, key int64, row T) {
 }
 
 func (k *knownRows) forget() {
-	k.inboxes, k.webhooks, k.expected, k.numbered = nil, nil, nil, false
+	k.inboxes, k.webhooks, k.numbered = nil, nil, false
 }
 
 // checkKnown forgets the rows that may have changed.
@@ -257,18 +253,19 @@ type hotBatch struct {
 	tx       *sqlx.Tx
 	rows     *batch.Writer
 	ahead    *ahead // nil: it was not read
-	shard    int64  // of the counts
+	shard    int64  // of the counts of sends
 	now      Time
 	messages []*hotMessage // of inboxes
 	large    int           // by how many writes the raw messages count more
 	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
-	threads  []int64  // sequence numbers for new ones
-	txName   string   // to engine.Committed
-	complete bool     // all is written but the commit
-	events   []any    // rows
-	notices  []notice // the same, for webhook endpoints
-	counts   map[countKey]int64
+	threads  []int64            // sequence numbers for new ones
+	txName   string             // to engine.Committed
+	complete bool               // all is written but the commit
+	events   []any              // rows
+	notices  []notice           // the same, for webhook endpoints
+	received int64              // messages outside of test mode
+	counts   map[countKey]int64 // of sends
 	tries    map[RecipientStatus]int64
 	budgets  map[string]*budget // by scope, locked
 	listed   map[int64]bool     // accounts with outbound lists
@@ -303,7 +300,7 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.addMessages(ctx); err != nil {
 		return err
 	}
-	if err := b.addCounts(ctx); err != nil {
+	if err := b.countSends(ctx); err != nil {
 		return err
 	}
 	if err := b.finish(ctx); err != nil {
@@ -426,9 +423,11 @@ func (w *hotWrite) stored() (id string, row any) {
 	return w.messages[0].msg.ID, w.messages[0].msg
 }
 
-// event notes an event about a message, and counts it.
+// event notes an event about a message.
 func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
-	b.countEvent(typ, m)
+	if typ == EventMessageReceived && !m.TestMode {
+		b.received++
+	}
 	b.notices = append(b.notices, notice{m.AccountID, m.InboxSeq, m.Seq, id, typ})
 	var inbox any
 	if m.InboxSeq != 0 {

@@ -130,6 +130,7 @@ func (n *node) assemble(
 	}
 	retention := maintenance.NewRetention(maintenance.RetentionConfig{Store: s, Emails: n.cfg.EmailRetention.duration(), Log: n.log})
 	sweeper := maintenance.NewSweeper(maintenance.SweeperConfig{Store: s, Log: n.log})
+	counter := maintenance.NewCounter(s, n.log)
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	drafts, err := approval.New(approval.Config{
 		Store: s, API: service, Now: n.now, Log: n.log,
@@ -140,7 +141,7 @@ func (n *node) assemble(
 	}
 	parts := []part{
 		queue, n.webhooksPart(s, hooks), worker("event streams", streams.Run), worker("domains", owned.Run),
-		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
+		worker("retention", retention.Run), worker("sweeper", sweeper.Run), worker("counter", counter.Run), worker("drafts", drafts.Run), worker("indexer", indexer.Run),
 		worker("journal", kept.Run),
 	}
 	parts = append(parts, doorsOfAPI...)

@@ -72,6 +72,9 @@ func fillMixed(t *testing.T, s *store.Store, blobs store.Blobs) {
 				}
 			})
 		}
+		if _, err := s.CountEvents(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		for n := range 20 {
 			storetest.Sent(t, s, in, []string{fmt.Sprintf("ann%d@out.example", n), "bob@out.example"})
 		}
@@ -184,10 +187,19 @@ func TestExportOfOneAccount(t *testing.T) {
 			}
 			theirs := storetest.Inbox(t, s, func(in *store.Inbox) { in.AccountID = other.Seq })
 			kept := storetest.Received(t, s, theirs)
+			for n := 1; n > 0; {
+				if n, err = s.CountEvents(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			storetest.Received(t, s, theirs)
 			dir := export(t, s, cfg.Blobs, other.ID)
 			to := imported(t, dir, e)
 			if m, err := to.store.Message(t.Context(), other.Seq, kept.ID); err != nil || !bytes.Equal(m.Content.Raw, kept.Content.Raw) {
 				t.Errorf("the message after the import: %+v, %v", m, err)
+			}
+			if days, err := to.store.Stats(t.Context(), other.Seq, nil, 2); err != nil || days[0].Received+days[1].Received != 2 {
+				t.Errorf("counts after the import: %+v, %v, want 2 messages", days, err)
 			}
 			for name, text := range files(t, dir) {
 				if bytes.Contains(text, []byte("a large mail")) {

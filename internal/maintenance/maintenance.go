@@ -1,5 +1,5 @@
-// Package maintenance runs background tasks: it deletes mail past its retention
-// and removes leftover data.
+// Package maintenance runs background tasks: it deletes mail past its retention,
+// removes leftover data, and counts events by day.
 //
 // Mail traffic has priority: tasks use transactions of a few milliseconds and
 // pause longer than each one took. A failed step is logged and repeated in the

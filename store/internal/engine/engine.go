@@ -45,8 +45,10 @@ type Engine interface {
 	Committers() int
 	// Inspect reads the version and the state of the database.
 	Inspect(ctx context.Context) (State, error)
-	// EventLog reads the state of the event log.
+	// EventLog and MessageLog read the state of the events and of the messages of
+	// inboxes, which get their numbers before they are committed.
 	EventLog(ctx context.Context) (LogState, error)
+	MessageLog(ctx context.Context) (LogState, error)
 	// Committed reports whether a transaction, by its name, has ended, and whether it
 	// was committed.
 	Committed(ctx context.Context, tx string) (known, committed bool, err error)
@@ -85,12 +87,11 @@ type Dialect interface {
 	// that is null, the server's clock.
 	Clock(param string) string
 	// Ahead is a query that reads at once what new messages need after their inboxes
-	// are locked; empty where that saves nothing. $1 and $2 are Lists of inboxes and
-	// of hashes of Message-IDs, one of each for a message of an inbox, $3 is how many
-	// numbers to reserve, and $4 is a List of accounts. Its rows are a kind and two
+	// are locked; empty where that saves nothing. $1 is a List of inboxes, $2 is how many
+	// numbers to reserve, and $3 is a List of accounts. Its rows are a kind and two
 	// numbers, and the name of the transaction: AheadNewest, the inbox and the time of
-	// its newest message; AheadNumber, as Reserve; AheadExpected, an inbox and a hash
-	// that thread references have; AheadWebhooks, an account with active endpoints.
+	// its newest message; AheadNumber, as Reserve; AheadWebhooks, an account with active
+	// endpoints.
 	Ahead() string
 	// Version is a query for a number that changes when another connection has
 	// changed the database; always 0 when there are many.
@@ -138,7 +139,6 @@ type Dialect interface {
 const (
 	AheadNewest = iota
 	AheadNumber
-	AheadExpected
 	AheadWebhooks
 )
 
@@ -156,9 +156,9 @@ type ColumnType struct {
 	ID   uint32 // in the binary form of values
 }
 
-// LogState is the state of the event log at one moment.
+// LogState is the state of a table at one moment.
 type LogState struct {
-	Newest  int64    // the number of the newest event, or 0
+	Newest  int64    // the number of the newest row, or 0
 	Last    int64    // the last number that was assigned; 0 where numbers never go back
 	Writers []string // open transactions that may have a lower number than Newest
 }

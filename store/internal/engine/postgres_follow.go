@@ -93,10 +93,20 @@ func (d *postgresEngine) keepListening(ctx context.Context, l *pq.Listener) {
 // back, so a reader that reads events after this sees those of the transactions
 // that are not named.
 func (d *postgresEngine) EventLog(ctx context.Context) (LogState, error) {
-	const q = `SELECT coalesce((SELECT max(seq) FROM events), 0) AS newest,
-		coalesce(pg_sequence_last_value(cast(pg_get_serial_sequence('events', 'seq') AS regclass)), 0) AS last_number,
+	return d.log(ctx, "events", "events", "RowExclusiveLock")
+}
+
+// MessageLog reads the lock on inboxes: who adds a message to an inbox locks that row
+// before the message gets its number.
+func (d *postgresEngine) MessageLog(ctx context.Context) (LogState, error) {
+	return d.log(ctx, "messages", "inboxes", "RowShareLock")
+}
+
+func (d *postgresEngine) log(ctx context.Context, table, locked, mode string) (LogState, error) {
+	q := `SELECT coalesce((SELECT max(seq) FROM ` + table + `), 0) AS newest,
+		coalesce(pg_sequence_last_value(cast(pg_get_serial_sequence('` + table + `', 'seq') AS regclass)), 0) AS last_number,
 		coalesce((SELECT string_agg(DISTINCT virtualtransaction, ' ') FROM pg_locks
-			WHERE locktype = 'relation' AND relation = cast('events' AS regclass) AND mode = 'RowExclusiveLock' AND granted
+			WHERE locktype = 'relation' AND relation = cast('` + locked + `' AS regclass) AND mode = '` + mode + `' AND granted
 			  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())), '') AS writers`
 	var row struct {
 		Newest  int64  `db:"newest"`

@@ -208,10 +208,16 @@ func (*sqliteEngine) Text(query string) string {
 	return strings.ReplaceAll(query, "LIMIT $", "LIMIT +$")
 }
 
-// EventLog: one transaction writes at a time, so numbers appear in order.
-func (d *sqliteEngine) EventLog(ctx context.Context) (LogState, error) {
+func (d *sqliteEngine) EventLog(ctx context.Context) (LogState, error) { return d.log(ctx, "events") }
+
+func (d *sqliteEngine) MessageLog(ctx context.Context) (LogState, error) {
+	return d.log(ctx, "messages")
+}
+
+// log: one transaction writes at a time, so numbers appear in order.
+func (d *sqliteEngine) log(ctx context.Context, table string) (LogState, error) {
 	var log LogState
-	err := d.read.GetContext(ctx, &log.Newest, `SELECT coalesce(max(seq), 0) FROM events`)
+	err := d.read.GetContext(ctx, &log.Newest, `SELECT coalesce(max(seq), 0) FROM `+table)
 	return log, err
 }
 

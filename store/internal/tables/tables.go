@@ -56,8 +56,8 @@ var All = []Table{
 	{Name: "freed_addresses", order: "address", account: ofAccount},
 	{Name: "inbox_addresses", order: "owner, address", account: ofInboxes},
 	{Name: "threads", order: "seq", numbered: true, account: ofAccount},
-	{Name: "thread_references", order: "inbox_seq, header_hash", account: ofInboxes},
 	{Name: "messages", order: "seq", numbered: true, account: ofAccount},
+	{Name: "relayed_ids", order: "inbox_seq, header_hash", account: ofMessages},
 	{Name: "message_reads", order: "message_seq, user_seq", account: ofMessages},
 	{Name: "emails", order: "message_seq", account: ofAccount},
 	{Name: "email_tags", order: "account_id, name, value, message_seq", account: ofAccount},
@@ -77,7 +77,9 @@ var All = []Table{
 	{Name: "webhook_endpoints", order: "seq", numbered: true, account: ofAccount},
 	{Name: "webhook_deliveries", order: "seq", numbered: true, account: ofAccount},
 	{Name: "idempotency", order: "account_id, operation, key", account: ofAccount},
-	{Name: "daily_counts", order: "account_id, inbox_seq, day, kind, shard", account: ofAccount},
+	{Name: "daily_counts", order: "account_id, inbox_seq, day, kind", account: ofAccount},
+	{Name: "send_counts", order: "account_id, day, kind, shard", account: ofAccount},
+	{Name: "positions", order: "name", where: "name = 'counted'"},
 	{Name: "deleted_messages", order: "id", account: ofInboxes},
 	{Name: "stops", order: "account_id, scope", account: ofAccount},
 	{Name: "lists", order: "seq", numbered: true, account: ofAccount},
@@ -94,7 +96,7 @@ var All = []Table{
 // made again, the journal is about the old database, and the rest is known for minutes
 // only.
 var Left = []string{
-	"user_links", "user_sessions", "session_notes", "search_tail", "search_buckets", "search_lease", "search_index",
+	"user_links", "user_sessions", "session_notes", "search_buckets", "search_lease", "search_index",
 	"rate_limits", "mail_policies", "maintenance", "budget_approvals", "api_requests", "smtp_refusals",
 }
 
@@ -268,10 +270,6 @@ func (i *Inserter) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Indexable queues all messages that have content for the search index.
-const Indexable = `INSERT INTO search_tail (message_seq, account_id)
-	SELECT m.seq, m.account_id FROM messages m JOIN contents c ON c.message_seq = m.seq`
 
 // Reference is a reference between tables that the database does not enforce.
 type Reference struct {

@@ -312,22 +312,8 @@ CREATE TABLE threads (
     last_message_at BIGINT NOT NULL,
     created_at      BIGINT NOT NULL
 );
--- find the thread of a message without references
-CREATE INDEX threads_subject ON threads (inbox_seq, subject_hash, last_message_at);
--- list the threads of an inbox
-CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at);
-
--- A Message-ID that mail of a thread refers to, of mail that has not come: when
--- it does, it belongs to that thread.
-CREATE TABLE thread_references (
-    inbox_seq   BIGINT NOT NULL,
-    header_hash BIGINT NOT NULL,
-    header_id   TEXT NOT NULL,
-    thread_seq  BIGINT NOT NULL REFERENCES threads (seq) ON DELETE CASCADE,
-    PRIMARY KEY (inbox_seq, header_hash)
-);
--- merge or delete a thread
-CREATE INDEX thread_references_thread ON thread_references (thread_seq);
+-- list the threads of an inbox; find that of a message without references among the latest
+CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at, seq, subject_hash);
 
 -- A message that was received or is to be sent. inbox_seq and thread_seq are null of an
 -- email: it belongs to no inbox, and has a row in emails.
@@ -405,6 +391,18 @@ CREATE TABLE contents (
 );
 -- ask whether a blob is in use
 CREATE INDEX contents_blob ON contents (blob_key) WHERE blob_key IS NOT NULL;
+
+-- A Message-ID that a relay gave to a sent message in place of its own, as Amazon SES
+-- does: replies refer to it.
+CREATE TABLE relayed_ids (
+    inbox_seq   BIGINT NOT NULL,
+    header_hash BIGINT NOT NULL,
+    header_id   TEXT NOT NULL,
+    message_seq BIGINT NOT NULL REFERENCES messages (seq) ON DELETE CASCADE,
+    PRIMARY KEY (inbox_seq, header_hash)
+);
+-- delete with the message
+CREATE INDEX relayed_ids_message ON relayed_ids (message_seq);
 
 -- Where a deleted message stood in its inbox, so that a client can still ask for
 -- what came after it (store/deleted.go).
@@ -738,7 +736,7 @@ CREATE TABLE events (
 );
 -- read the log of an account in order
 CREATE INDEX events_account ON events (account_id); -- and seq, the number of the row
--- empty those that name a recipient with their message (store/remove.go)
+-- empty those that name a recipient with their message (store/sweep.go), and list those of an email
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- An address that events are posted to. Signing secrets are sealed. events and inboxes are
@@ -805,14 +803,6 @@ CREATE INDEX webhook_deliveries_held ON webhook_deliveries (held_due) WHERE held
 
 -- ## Search
 
--- A message that the full-text index does not hold yet.
-CREATE TABLE search_tail (
-    message_seq INTEGER PRIMARY KEY,
-    account_id  BIGINT NOT NULL
-);
--- search what is not indexed
-CREATE INDEX search_tail_account ON search_tail (account_id, message_seq);
-
 -- Some thousand messages of one account that were indexed one after the other. Words are
 -- indexed with the number of their bucket before them (store/search_index.go).
 CREATE TABLE search_buckets (
@@ -845,19 +835,40 @@ INSERT INTO search_index (search_index, rank) VALUES ('deletemerge', 5);
 
 -- ## Counts and logs
 
--- What happened on a UTC day, by its number since 1970. The rows of inbox_seq 0
--- are of the whole account. Writers that work side by side have a shard each.
+-- How many events of a kind a UTC day had, by its number since 1970: those up to the
+-- position "counted". The rows of inbox_seq 0 are of the whole account.
 CREATE TABLE daily_counts (
     account_id BIGINT NOT NULL,
     inbox_seq  BIGINT NOT NULL,
     day        BIGINT NOT NULL,
     kind       TEXT NOT NULL,
-    shard      BIGINT NOT NULL,
     n          BIGINT NOT NULL,
-    PRIMARY KEY (account_id, inbox_seq, day, kind, shard)
+    PRIMARY KEY (account_id, inbox_seq, day, kind)
 ) WITHOUT ROWID;
 -- delete by age
 CREATE INDEX daily_counts_age ON daily_counts (day);
+
+-- What limits sending, by UTC day: the recipients accepted, for the plan, and those tried,
+-- refused and complaining, for the watch over an account. The transaction that accepts or
+-- tries counts here, so that the limits are exact. Writers that work side by side have a
+-- shard each.
+CREATE TABLE send_counts (
+    account_id BIGINT NOT NULL,
+    day        BIGINT NOT NULL,
+    kind       TEXT NOT NULL,
+    shard      BIGINT NOT NULL,
+    n          BIGINT NOT NULL,
+    PRIMARY KEY (account_id, day, kind, shard)
+) WITHOUT ROWID;
+-- delete by age
+CREATE INDEX send_counts_age ON send_counts (day);
+
+-- How far some work has come: "counted" is the number of the last event that daily_counts
+-- has, "indexed" that of the last message that went into the full-text index.
+CREATE TABLE positions (
+    name TEXT PRIMARY KEY,
+    seq  BIGINT NOT NULL
+);
 
 -- A request to the API, without query and body. caller is a key or a user.
 CREATE TABLE api_requests (
