@@ -440,7 +440,16 @@ WaitResult = TypedDict(
         'message': "Message | None",
         'since': "str",
         'waited_ms': "int",
+        'older': "NotRequired[OlderMatches]",
         'next': "WaitNext",
+    },
+)
+
+OlderMatches = TypedDict(
+    'OlderMatches',
+    {
+        'count': "int",
+        'newest': "str",
     },
 )
 
@@ -458,6 +467,7 @@ CodeResult = TypedDict(
         'object': "Literal['code_result']",
         'timed_out': "bool",
         'code': "ReceivedCode | None",
+        'older': "NotRequired[OlderMatches]",
         'next': "WaitNext",
     },
 )
