@@ -212,8 +212,8 @@ func TestWaitNamesOlderMatches(t *testing.T) {
 		<-r.Context().Done()
 	}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"object":"wait_result","timed_out":true,"message":null,"since":"2026-01-02T00:00:00Z","waited_ms":0,
-			"older":{"count":3,"newest":"2026-01-01T00:00:00Z"},"next":{"after":null,"since":"2026-01-02T00:00:00Z"}}`)
+		_, _ = io.WriteString(w, `{"object":"wait_result","timed_out":true,"message":null,"since":"2026-01-02T00:00:00.000Z","waited_ms":0,
+			"older":{"count":3,"newest":"2026-01-01T00:00:00.000Z"},"next":{"after":null,"since":"2026-01-02T00:00:00.000Z"}}`)
 	})
 	c, _ := newTestClient(t, s.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -59,7 +59,7 @@ func readingTools() []*tool {
 		{
 			name: codeTool, title: "Wait for a verification code", operation: gen.WaitForMessageOperation, hints: waits, codes: true, run: waitForCode,
 			description: "Waits for a verification code or a sign-in link and returns it without the message: nothing else that the sender wrote is shown. " +
-				"The newest code wins, and each is returned once. After a timeout, older counts the matches before since: pass its newest as since to get them. Do not open action_link without asking if same_site is false.",
+				"The newest code wins, and each is returned once. older counts matches before since. Do not open action_link without asking if same_site is false.",
 			left:    []string{"view", "direction"},
 			changed: map[string]schema{"timeout": timeoutArgument},
 		},
