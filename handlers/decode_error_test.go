@@ -187,7 +187,7 @@ func TestParameterErrors(t *testing.T) {
 			{"a cursor that is not UTF-8", "/v1/inboxes?cursor=%ff", "cursor", "must be UTF-8 text without NUL characters"},
 			{"an unknown direction", messages + "?direction=up", "direction", `is "up", but must be one of in, out`},
 			{"an invalid time", messages + "?since=yesterday", "since", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "yesterday"`},
-			{"a plus that a query makes a space", messages + "?since=2026-01-01T00:00:00+01:00", "since", `is not a time with a date and an offset, like 2027-01-31T10:00:00Z: "2026-01-01T00:00:00 01:00"`},
+			{"a plus that a query makes a space", messages + "?since=2026-01-01T00:00:00+01:00", "since", `has a space in its offset: write + as %2B in a URL: "2026-01-01T00:00:00 01:00"`},
 			{"a long from", messages + "?from=" + strings.Repeat("a", 255), "from", "must have at most 254 characters, but has 255"},
 			{"a NUL in from", messages + "?from=a%00b", "from", "must be UTF-8 text without NUL characters"},
 			{"a long subject", messages + "?subject=" + strings.Repeat("a", 201), "subject", "must have at most 200 characters, but has 201"},

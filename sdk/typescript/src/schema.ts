@@ -4408,7 +4408,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unauthorized",
-                 *         "message": "this API key is wrong, revoked or expired",
+                 *         "message": "this API key is wrong: no key has this value",
                  *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
