@@ -21,6 +21,8 @@ const (
 	// start of the wait. The response contains the cut-off for later calls.
 	firstWait   = 15 * time.Second
 	firstWithin = 40 * time.Second
+	// lastCall bounds the call after the deadline.
+	lastCall = 2 * time.Second
 )
 
 // Wait selects messages. The zero value selects messages received in the last
@@ -40,6 +42,29 @@ type Wait struct {
 	// After is the id of a message. Only later messages match.
 	After string
 }
+
+// WaitTimeout is the error of a wait that found nothing until the deadline of its
+// context. It wraps context.DeadlineExceeded.
+type WaitTimeout struct {
+	InboxID string
+	// Since is the cut-off of the wait, and Older the number of matching messages before
+	// it, at most 100. Newest is when the newest of them arrived; pass it as Wait.Since
+	// to get them.
+	Since, Newest time.Time
+	Older         int
+}
+
+func (e *WaitTimeout) Error() string {
+	text := "no matching message arrived in " + e.InboxID
+	if e.Older > 0 {
+		text += fmt.Sprintf(" since %s; %d older, the newest of %s: pass since=%[3]s to include it",
+			e.Since.Format(time.RFC3339), e.Older, e.Newest.Format(time.RFC3339Nano))
+	}
+	return text
+}
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *WaitTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // WaitForMessage returns the oldest matching message as soon as there is one; with
 // gen.WaitHasCode the newest, because a new code replaces the ones before. It
@@ -195,6 +220,9 @@ type match struct {
 func (f *follower) first(ctx context.Context, suits func(match) bool) (match, error) {
 	for {
 		m, err := f.next(ctx)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && f.wait.After == "" {
+			return match{}, f.timeout(ctx)
+		}
 		if err != nil {
 			return match{}, fmt.Errorf("wait for a message in %s: %w", f.inbox, err)
 		}
@@ -232,6 +260,25 @@ func (f *follower) next(ctx context.Context) (*match, error) {
 		return nil, f.client.caller.sleep(ctx, firstPause)
 	}
 	return nil, nil //nolint:nilnil // nothing new came within this call
+}
+
+// timeout asks once more, so that the error says whether there are older messages.
+func (f *follower) timeout(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCall)
+	defer cancel()
+	e := &WaitTimeout{InboxID: f.inbox, Since: f.wait.Since}
+	p, ctx := f.params(ctx)
+	p.Timeout.SetTo(0)
+	res, err := unwrap(f.client.api.WaitForMessage(ctx, p))
+	if err != nil {
+		return e // without what only this call could add
+	}
+	older, since := res.WaitResult.Older, res.WaitResult.Next.Since
+	if f.codes {
+		older, since = res.CodeResult.Older, res.CodeResult.Next.Since
+	}
+	e.Since, e.Older, e.Newest = since, older.Value.Count, older.Value.Newest
+	return e
 }
 
 // matchOf returns the message or the code of a response, or nil after a timeout.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -202,6 +203,25 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	}
 	if asked, err := strconv.Atoi(s.requests()[0].URL.Query().Get("timeout")); err != nil || asked < 1 || asked >= int(patience/time.Second) {
 		t.Errorf("the request has a timeout of %d seconds, longer than %v: %v", asked, patience, err)
+	}
+}
+
+func TestWaitNamesOlderMatches(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"wait_result","timed_out":true,"message":null,"since":"2026-01-02T00:00:00.000Z","waited_ms":0,
+			"older":{"count":3,"newest":"2026-01-01T00:00:00.000Z"},"next":{"after":null,"since":"2026-01-02T00:00:00.000Z"}}`)
+	})
+	c, _ := newTestClient(t, s.URL)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.WaitForMessage(ctx, "ibx_1", Wait{})
+	const want = "3 older, the newest of 2026-01-01T00:00:00Z: pass since=2026-01-01T00:00:00Z to include it"
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
 	}
 }
 

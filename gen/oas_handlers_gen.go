@@ -12435,10 +12435,11 @@ func (s *Server) handleVerifyDomainRequest(args [1]string, argsEscaped bool, w h
 //
 // Waits until a matching message arrives (long polling). Start waiting before or after the message
 // arrives: a message received at or after `since` is returned at once: the oldest match, or with `has`
-// the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as `after` to
-// wait for the next message. When the server shuts down the response is 503 with `Retry-After`: send
-// the request again. Counts as one request. With `view=code` the response has only the code, the link
-// and where they come from, and the scope `codes:read` is enough.
+// the newest. If the time passes without a match, `timed_out` is true, and `older` counts the matches
+// before `since`. Pass `next.after` as `after` to wait for the next message. When the server shuts
+// down the response is 503 with `Retry-After`: send the request again. Counts as one request. With
+// `view=code` the response has only the code, the link and where they come from, and the scope
+// `codes:read` is enough.
 //
 // GET /v1/inboxes/{inbox_id}/messages/wait
 func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -2413,16 +2413,23 @@ func (s *CodeResult) encodeFields(e *jx.Encoder) {
 		s.Code.Encode(e)
 	}
 	{
+		if s.Older.Set {
+			e.FieldStart("older")
+			s.Older.Encode(e)
+		}
+	}
+	{
 		e.FieldStart("next")
 		s.Next.Encode(e)
 	}
 }
 
-var jsonFieldsNameOfCodeResult = [4]string{
+var jsonFieldsNameOfCodeResult = [5]string{
 	0: "object",
 	1: "timed_out",
 	2: "code",
-	3: "next",
+	3: "older",
+	4: "next",
 }
 
 // Decode decodes CodeResult from json.
@@ -2468,8 +2475,18 @@ func (s *CodeResult) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"code\"")
 			}
+		case "older":
+			if err := func() error {
+				s.Older.Reset()
+				if err := s.Older.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"older\"")
+			}
 		case "next":
-			requiredBitSet[0] |= 1 << 3
+			requiredBitSet[0] |= 1 << 4
 			if err := func() error {
 				if err := s.Next.Decode(d); err != nil {
 					return err
@@ -2488,7 +2505,7 @@ func (s *CodeResult) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00001111,
+		0b00010111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -15044,6 +15061,12 @@ func (s MessageOrCode) encodeFields(e *jx.Encoder) {
 				s.Code.Encode(e)
 			}
 			{
+				if s.Older.Set {
+					e.FieldStart("older")
+					s.Older.Encode(e)
+				}
+			}
+			{
 				e.FieldStart("next")
 				s.Next.Encode(e)
 			}
@@ -16327,6 +16350,119 @@ func (s *NilString) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode implements json.Marshaler.
+func (s *OlderMatches) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *OlderMatches) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("count")
+		e.Int(s.Count)
+	}
+	{
+		e.FieldStart("newest")
+		json.EncodeTimeFormat(e, s.Newest, "2006-01-02T15:04:05.000Z07:00")
+	}
+}
+
+var jsonFieldsNameOfOlderMatches = [2]string{
+	0: "count",
+	1: "newest",
+}
+
+// Decode decodes OlderMatches from json.
+func (s *OlderMatches) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode OlderMatches to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "count":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Int()
+				s.Count = int(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"count\"")
+			}
+		case "newest":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
+				s.Newest = v
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"newest\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode OlderMatches")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfOlderMatches) {
+					name = jsonFieldsNameOfOlderMatches[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *OlderMatches) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OlderMatches) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes ApiKeyCreateMode as json.
 func (o OptApiKeyCreateMode) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -17401,6 +17537,39 @@ func (s OptNilWebhookInboxIds) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilWebhookInboxIds) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes OlderMatches as json.
+func (o OptOlderMatches) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes OlderMatches from json.
+func (o *OptOlderMatches) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptOlderMatches to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptOlderMatches) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptOlderMatches) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -22884,6 +23053,12 @@ func (s WaitOrCode) encodeFields(e *jx.Encoder) {
 				e.Int64(s.WaitedMs)
 			}
 			{
+				if s.Older.Set {
+					e.FieldStart("older")
+					s.Older.Encode(e)
+				}
+			}
+			{
 				e.FieldStart("next")
 				s.Next.Encode(e)
 			}
@@ -22900,6 +23075,12 @@ func (s WaitOrCode) encodeFields(e *jx.Encoder) {
 			{
 				e.FieldStart("code")
 				s.Code.Encode(e)
+			}
+			{
+				if s.Older.Set {
+					e.FieldStart("older")
+					s.Older.Encode(e)
+				}
 			}
 			{
 				e.FieldStart("next")
@@ -23009,18 +23190,25 @@ func (s *WaitResult) encodeFields(e *jx.Encoder) {
 		e.Int64(s.WaitedMs)
 	}
 	{
+		if s.Older.Set {
+			e.FieldStart("older")
+			s.Older.Encode(e)
+		}
+	}
+	{
 		e.FieldStart("next")
 		s.Next.Encode(e)
 	}
 }
 
-var jsonFieldsNameOfWaitResult = [6]string{
+var jsonFieldsNameOfWaitResult = [7]string{
 	0: "object",
 	1: "timed_out",
 	2: "message",
 	3: "since",
 	4: "waited_ms",
-	5: "next",
+	5: "older",
+	6: "next",
 }
 
 // Decode decodes WaitResult from json.
@@ -23090,8 +23278,18 @@ func (s *WaitResult) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"waited_ms\"")
 			}
+		case "older":
+			if err := func() error {
+				s.Older.Reset()
+				if err := s.Older.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"older\"")
+			}
 		case "next":
-			requiredBitSet[0] |= 1 << 5
+			requiredBitSet[0] |= 1 << 6
 			if err := func() error {
 				if err := s.Next.Decode(d); err != nil {
 					return err
@@ -23110,7 +23308,7 @@ func (s *WaitResult) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00111111,
+		0b01011111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

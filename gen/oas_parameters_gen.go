@@ -11990,7 +11990,7 @@ func decodeVerifyDomainParams(args [1]string, argsEscaped bool, r *http.Request)
 
 // WaitForMessageParams is parameters of waitForMessage operation.
 type WaitForMessageParams struct {
-	// How many seconds to wait.
+	// How many seconds to wait; 0 looks once.
 	Timeout OptInt `json:",omitempty,omitzero"`
 	// Only messages received or, for sent messages, created at or after this time. If omitted, one minute
 	// before the call.
@@ -12141,7 +12141,7 @@ func decodeWaitForMessageParams(args [1]string, argsEscaped bool, r *http.Reques
 					if err := func() error {
 						if err := (validate.Int{
 							MinSet:        true,
-							Min:           1,
+							Min:           0,
 							MaxSet:        true,
 							Max:           120,
 							MinExclusive:  false,

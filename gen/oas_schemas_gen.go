@@ -1325,8 +1325,9 @@ type CodeResult struct {
 	// Whether the time passed without a matching message.
 	TimedOut bool `json:"timed_out"`
 	// The code, or null on a timeout.
-	Code NilReceivedCode `json:"code"`
-	Next WaitNext        `json:"next"`
+	Code  NilReceivedCode `json:"code"`
+	Older OptOlderMatches `json:"older"`
+	Next  WaitNext        `json:"next"`
 }
 
 // GetObject returns the value of Object.
@@ -1342,6 +1343,11 @@ func (s *CodeResult) GetTimedOut() bool {
 // GetCode returns the value of Code.
 func (s *CodeResult) GetCode() NilReceivedCode {
 	return s.Code
+}
+
+// GetOlder returns the value of Older.
+func (s *CodeResult) GetOlder() OptOlderMatches {
+	return s.Older
 }
 
 // GetNext returns the value of Next.
@@ -1362,6 +1368,11 @@ func (s *CodeResult) SetTimedOut(val bool) {
 // SetCode sets the value of Code.
 func (s *CodeResult) SetCode(val NilReceivedCode) {
 	s.Code = val
+}
+
+// SetOlder sets the value of Older.
+func (s *CodeResult) SetOlder(val OptOlderMatches) {
+	s.Older = val
 }
 
 // SetNext sets the value of Next.
@@ -5908,7 +5919,8 @@ type InboxCreate struct {
 	// Who the inbox may send to. If omitted, the installation's default, which is `open` unless
 	// configured.
 	SendPolicy OptSendPolicy `json:"send_policy"`
-	// How many days message content is kept before it is deleted.
+	// How many days message content is kept before it is deleted: at most 30, unless the installation
+	// allows more (`POSTROOM_MAX_RETENTION_DAYS`).
 	RetentionDays OptInt `json:"retention_days"`
 	// Your own key-value data.
 	Metadata OptMetadata `json:"metadata"`
@@ -6075,8 +6087,8 @@ type InboxUpdate struct {
 	DisplayName OptNilString `json:"display_name"`
 	// Who the inbox may send to.
 	SendPolicy OptSendPolicy `json:"send_policy"`
-	// Applies to stored messages too. While `send_policy` is not `open`, lowering it needs the scope
-	// `admin`.
+	// At most 30, unless the installation allows more (`POSTROOM_MAX_RETENTION_DAYS`). Applies to stored
+	// messages too. While `send_policy` is not `open`, lowering it needs the scope `admin`.
 	RetentionDays OptInt `json:"retention_days"`
 	// Your own key-value data. Replaces the whole object.
 	Metadata OptMetadata `json:"metadata"`
@@ -8393,6 +8405,36 @@ func (o NilString) Or(d string) string {
 	return d
 }
 
+// After a timeout, the matching messages before `since`, which the call ignored. Pass `newest` or an
+// earlier time as `since` to get them. Absent if there are none, or if `after` was passed.
+// Ref: #/components/schemas/OlderMatches
+type OlderMatches struct {
+	// How many there are among the 1,000 newest messages; 100 means 100 or more.
+	Count int `json:"count"`
+	// When the newest was received or created.
+	Newest time.Time `json:"newest"`
+}
+
+// GetCount returns the value of Count.
+func (s *OlderMatches) GetCount() int {
+	return s.Count
+}
+
+// GetNewest returns the value of Newest.
+func (s *OlderMatches) GetNewest() time.Time {
+	return s.Newest
+}
+
+// SetCount sets the value of Count.
+func (s *OlderMatches) SetCount(val int) {
+	s.Count = val
+}
+
+// SetNewest sets the value of Newest.
+func (s *OlderMatches) SetNewest(val time.Time) {
+	s.Newest = val
+}
+
 // NewOptApiKeyCreateMode returns new OptApiKeyCreateMode with value set to v.
 func NewOptApiKeyCreateMode(v ApiKeyCreateMode) OptApiKeyCreateMode {
 	return OptApiKeyCreateMode{
@@ -10167,6 +10209,52 @@ func (o OptNilWebhookInboxIds) Get() (v WebhookInboxIds, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilWebhookInboxIds) Or(d WebhookInboxIds) WebhookInboxIds {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptOlderMatches returns new OptOlderMatches with value set to v.
+func NewOptOlderMatches(v OlderMatches) OptOlderMatches {
+	return OptOlderMatches{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptOlderMatches is optional OlderMatches.
+type OptOlderMatches struct {
+	Value OlderMatches
+	Set   bool
+}
+
+// IsSet returns true if OptOlderMatches was set.
+func (o OptOlderMatches) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptOlderMatches) Reset() {
+	var v OlderMatches
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptOlderMatches) SetTo(v OlderMatches) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptOlderMatches) Get() (v OlderMatches, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptOlderMatches) Or(d OlderMatches) OlderMatches {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -13118,8 +13206,9 @@ type WaitResult struct {
 	// The cut-off time used. Older messages were ignored.
 	Since time.Time `json:"since"`
 	// How long the call waited, in milliseconds.
-	WaitedMs int64    `json:"waited_ms"`
-	Next     WaitNext `json:"next"`
+	WaitedMs int64           `json:"waited_ms"`
+	Older    OptOlderMatches `json:"older"`
+	Next     WaitNext        `json:"next"`
 }
 
 // GetObject returns the value of Object.
@@ -13145,6 +13234,11 @@ func (s *WaitResult) GetSince() time.Time {
 // GetWaitedMs returns the value of WaitedMs.
 func (s *WaitResult) GetWaitedMs() int64 {
 	return s.WaitedMs
+}
+
+// GetOlder returns the value of Older.
+func (s *WaitResult) GetOlder() OptOlderMatches {
+	return s.Older
 }
 
 // GetNext returns the value of Next.
@@ -13175,6 +13269,11 @@ func (s *WaitResult) SetSince(val time.Time) {
 // SetWaitedMs sets the value of WaitedMs.
 func (s *WaitResult) SetWaitedMs(val int64) {
 	s.WaitedMs = val
+}
+
+// SetOlder sets the value of Older.
+func (s *WaitResult) SetOlder(val OptOlderMatches) {
+	s.Older = val
 }
 
 // SetNext sets the value of Next.

@@ -76,6 +76,8 @@ type Config struct {
 	KeyPrefix string
 	// SendPolicy is the default policy of a new inbox.
 	SendPolicy store.SendPolicy
+	// MaxRetentionDays is the longest retention of an inbox; 0 means 30 days.
+	MaxRetentionDays int
 	// Undo is how long the approval of a person can be undone. The message waits for that
 	// time. 0 sends it at once.
 	Undo time.Duration

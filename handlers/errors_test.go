@@ -2,11 +2,13 @@ package handlers_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postroom/postroom/internal/skiptest"
 	"github.com/postroom/postroom/store"
@@ -54,16 +56,57 @@ func TestWrongMethods(t *testing.T) {
 func TestMistakesWithKeys(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
+		made := func(body string) (id, key string) {
+			res := s.do(t, http.MethodPost, "/v1/api-keys", body).want(t, http.StatusCreated)
+			return res.str(t, "id"), res.str(t, "key")
+		}
+		id, revoked := made(`{"name":"a","scopes":["read"]}`)
+		s.do(t, http.MethodDelete, "/v1/api-keys/"+id, "").want(t, http.StatusOK)
+		_, expired := made(`{"name":"b","scopes":["read"],"expires_at":"2026-09-23T11:00:00Z"}`)
+		s.clock.Add(2 * time.Hour)
 		for _, tt := range []struct{ header, value, want string }{
 			{"X-Other", "", "the API key is missing: send it in the header Authorization: Bearer <key>"},
 			{"X-API-Key", s.key, "the API key is in the header X-API-Key: send it in the header Authorization: Bearer <key>"},
 			{"Authorization", s.key, "the header Authorization has no Bearer key: write Authorization: Bearer <key>"},
-			{"Authorization", "Basic YTpi", "the header Authorization has no Bearer key: write Authorization: Bearer <key>"},
-			{"Authorization", "Bearer sk_live_wrong", "this API key is wrong, revoked or expired"},
+			{"Authorization", "Basic YTpi", "Basic is not a way to sign in here: write Authorization: Bearer <key>"},
+			{"Authorization", "Bearer sk_live_wrong", "this API key is wrong: no key has this value"},
+			{"Authorization", "Bearer " + revoked, "this API key was revoked at 2026-09-23T10:00:00Z: use another"},
+			{"Authorization", "Bearer " + expired, "this API key expired at 2026-09-23T11:00:00Z: use another"},
 		} {
 			res := s.do(t, http.MethodGet, "/v1/inboxes", "", as(""), with(tt.header, tt.value)).wantError(t, http.StatusUnauthorized, "unauthorized")
 			if got := res.str(t, "error.message"); got != tt.want {
 				t.Errorf("%s %q: %q, want %q", tt.header, tt.value, got, tt.want)
+			}
+		}
+	})
+}
+
+// Mistakes in the path of a call. The error says what to write instead.
+func TestMistakesInPaths(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		m := s.receive(t, in, "Subject: s")
+		for _, tt := range []struct{ call, want string }{
+			{"GET //v1/inboxes", "404 this path does not exist: remove the slashes that are too many, as in /v1/inboxes"},
+			{"GET /v1/inboxes/", "404 not found: remove the slash at the end, or add the ID of an inbox"},
+			{"GET /inboxes", "404 this path does not exist: did you mean /v1/inboxes?"},
+			{"GET /v1/inbox", "404 this path does not exist: did you mean /v1/inboxes?"},
+			{"GET /message/" + m.ID, "404 this path does not exist: did you mean /v1/messages/" + m.ID + "?"},
+			{"GET /v1/sms", "404 this path does not exist"},
+			{"PUT /v1/inboxes", "405 this method is not allowed here: use GET, POST, HEAD"},
+			{"GET /v1/messages/" + in.ID, "404 " + in.ID + " is an inbox, not a message"},
+			{"GET /v1/inboxes/" + m.ID + "/messages", "404 " + m.ID + " is a message, not an inbox"},
+			{"GET /v1/inboxes/" + in.ID + "/threads/" + m.ID, "404 " + m.ID + " is a message, not a thread"},
+			{"GET /v1/inboxes/nope", "404 not found: the ID of an inbox begins with ibx_"},
+			{"GET /v1/inboxes/" + store.NewID("ibx_", s.clock.Now()) + "/messages/wait", "404 not found"},
+			{"GET /v1/inboxes/" + in.Address, "404 not found: use the ID of the inbox, from GET /v1/inboxes?address=, instead of its address"},
+			{"GET /v1/messages?since=2026-09-23T10:00:00+01:00", "400 since has a space in its offset: write + as %2B in a URL: \"2026-09-23T10:00:00 01:00\""},
+		} {
+			method, path, _ := strings.Cut(tt.call, " ")
+			res := s.do(t, method, path, "", broken)
+			if got := fmt.Sprint(res.status, " ", res.str(t, "error.message")); got != tt.want {
+				t.Errorf("%s: %s, want %s", tt.call, got, tt.want)
 			}
 		}
 	})
@@ -195,11 +238,11 @@ func TestMistypedIds(t *testing.T) {
 		if len(id) != 20 || len(in.ID) != 20 {
 			t.Errorf("ids %s and %s", id, in.ID)
 		}
-		const typo = " has a typing error: its check character does not match"
+		const typo = " looks mistyped: its check character does not match"
 		for path, want := range map[string]string{
 			"/v1/messages/" + typed:                                            typed + typo,
 			"/v1/inboxes/" + typed + "/messages":                               typed + typo,
-			"/v1/messages?inbox_id=ibx_" + in.ID[4:18] + "0" + in.ID[18:]:      "ibx_" + in.ID[4:18] + "0" + in.ID[18:] + " has a typing error: it has 21 characters instead of 20",
+			"/v1/messages?inbox_id=ibx_" + in.ID[4:18] + "0" + in.ID[18:]:      "ibx_" + in.ID[4:18] + "0" + in.ID[18:] + " looks mistyped: it has 21 characters instead of 20",
 			"/v1/inboxes/" + in.ID + "/messages/wait?timeout=1&after=" + typed: "after " + typed + typo,
 			"/v1/messages/" + unknown:                                          "not found",
 			"/v1/messages/" + old:                                              "not found",

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ var errNoInbox = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCode
 
 var _ gen.InboxesHandler = (*API)(nil)
 
-const defaultRetentionDays = 7
+const defaultRetentionDays, maxRetentionDays = 7, 30
 
 // domainOwner is the owner of a domain's addresses for the store: the account of the
 // key, or 0 for the domain that all accounts share.
@@ -42,6 +43,9 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 	}
 	var err error
 	if in.Metadata.V, err = inboxMetadata(req.Metadata.Or(nil)); err != nil {
+		return nil, err
+	}
+	if err := a.checkRetention(req.RetentionDays); err != nil {
 		return nil, err
 	}
 	if err := checkPolicyChange(k, store.Inbox{SendPolicy: a.cfg.SendPolicy}, in); err != nil {
@@ -234,6 +238,9 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 		if v, ok := req.SendPolicy.Get(); ok {
 			in.SendPolicy = store.SendPolicy(v)
 		}
+		if err := a.checkRetention(req.RetentionDays); err != nil {
+			return err
+		}
 		patch(&in.RetentionDays, req.RetentionDays)
 		if req.Metadata.Set {
 			in.Metadata.V = metadata
@@ -255,6 +262,13 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 		return checkName("display_name", in.DisplayName)
 	})
 	return result(in, err, sure(a.inboxToAPI))
+}
+
+func (a *API) checkRetention(days gen.OptInt) error {
+	if most := cmp.Or(a.cfg.MaxRetentionDays, maxRetentionDays); days.Value > most {
+		return httpapi.Invalid("retention_days", "must be at most %d: POSTROOM_MAX_RETENTION_DAYS sets the longest retention of this installation", most)
+	}
+	return nil
 }
 
 // DeleteInbox implements DELETE /v1/inboxes/{inbox_id}.

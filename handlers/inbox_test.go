@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -70,6 +71,29 @@ func TestCreateInboxRefuses(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestLongestRetention(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ configured, most int }{"30 days unless configured": {0, 30}, "as configured": {400, 400}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, s *server) {
+				days := func(n int) string { return fmt.Sprintf(`{"retention_days":%d}`, n) }
+				in := s.do(t, http.MethodPost, "/v1/inboxes", days(tt.most)).want(t, http.StatusCreated).str(t, "id")
+				s.do(t, http.MethodPatch, "/v1/inboxes/"+in, days(tt.most)).want(t, http.StatusOK)
+				want := fmt.Sprintf("retention_days must be at most %d: POSTROOM_MAX_RETENTION_DAYS sets", tt.most)
+				for _, res := range []response{
+					s.do(t, http.MethodPost, "/v1/inboxes", days(tt.most+1)), s.do(t, http.MethodPatch, "/v1/inboxes/"+in, days(tt.most+1)),
+				} {
+					res.wantError(t, http.StatusBadRequest, "invalid_request retention_days")
+					if got := res.str(t, "error.message"); !strings.HasPrefix(got, want) {
+						t.Errorf("got %s", got)
+					}
+				}
+			}, func(c *handlers.Config) { c.MaxRetentionDays = tt.configured })
+		})
+	}
 }
 
 func manyKeys(n int) string {

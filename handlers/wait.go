@@ -40,13 +40,21 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (o
 		}
 	}
 	next := waitNext(m, p.After, w.all.Since.Time)
+	var older gen.OptOlderMatches
+	if m == nil && !p.After.Set {
+		if older, err = a.olderMatches(ctx, w.all); err != nil {
+			return out, err
+		}
+	}
 	if p.View.Set {
-		out.SetCodeResult(*codeResult(m, next))
+		res := codeResult(m, next)
+		res.Older = older
+		out.SetCodeResult(*res)
 		return out, nil
 	}
 	res := gen.WaitResult{
 		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: w.all.Since.Time,
-		WaitedMs: max(0, a.now().Sub(w.start).Milliseconds()), Next: next,
+		WaitedMs: max(0, a.now().Sub(w.start).Milliseconds()), Older: older, Next: next,
 	}
 	if m != nil {
 		v, err := messageToAPI(*m, withText)
@@ -57,6 +65,16 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (o
 	}
 	out.SetWaitResult(res)
 	return out, nil
+}
+
+// olderMatches says that the inbox has matches from before the cut-off, so that nobody
+// believes that they are lost.
+func (a *API) olderMatches(ctx context.Context, f store.MessageFilter) (out gen.OptOlderMatches, err error) {
+	times, err := a.store.OlderMatches(ctx, f)
+	if len(times) > 0 {
+		out.SetTo(gen.OlderMatches{Count: len(times), Newest: times[0].Time})
+	}
+	return out, err
 }
 
 // beginWait checks the parameters of a wait and subscribes.

@@ -91,18 +91,24 @@ func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		l := s.listed(t)
-		tests := []struct{ name, query, since, after string }{
-			{"mail of more than a minute ago", "", after(4 * time.Minute), "null"},
-			{"mail before a time", "since=" + url.QueryEscape(after(time.Hour)), after(time.Hour), "null"},
-			{"mail of another inbox", "subject=too&since=2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z", "null"},
-			{"mail without a link", "has=link&since=2026-01-01T00:00:00.1239Z", "2026-01-01T00:00:00.123Z", "null"},
-			{"nothing after the last", "after=" + l.byName["reply"].ID, after(3 * time.Minute), `"` + l.byName["reply"].ID + `"`},
+		older := func(count int, name string) string {
+			return fmt.Sprintf(`"older":{"count":%d,"newest":"%s"},`, count, l.byName[name].CreatedAt.Format("2006-01-02T15:04:05.000Z"))
+		}
+		tests := []struct{ name, query, since, after, older string }{
+			{"mail of more than a minute ago", "", after(4 * time.Minute), "null", older(3, "reply")},
+			{"older mail with a code", "has=code", after(4 * time.Minute), "null", older(1, "code")},
+			{"older mail of a sender", "from=" + url.QueryEscape("*@*.github.example"), after(4 * time.Minute), "null", older(1, "code")},
+			{"older mail that was sent", "direction=out", after(4 * time.Minute), "null", older(1, "sent")},
+			{"mail before a time", "since=" + url.QueryEscape(after(time.Hour)), after(time.Hour), "null", older(3, "reply")},
+			{"mail of another inbox", "subject=too&since=2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z", "null", ""},
+			{"mail without a link", "has=link&since=2026-01-01T00:00:00.1239Z", "2026-01-01T00:00:00.123Z", "null", ""},
+			{"nothing after the last", "after=" + l.byName["reply"].ID, after(3 * time.Minute), `"` + l.byName["reply"].ID + `"`, ""},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
-				res := s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages/wait?timeout=1&"+tt.query, "").want(t, http.StatusOK)
-				res.wantSame(t, response{body: []byte(`{"object":"wait_result","timed_out":true,"message":null,"since":"` + tt.since + `","waited_ms":0,
+				res := s.do(t, http.MethodGet, "/v1/inboxes/"+l.one.ID+"/messages/wait?timeout=0&"+tt.query, "").want(t, http.StatusOK)
+				res.wantSame(t, response{body: []byte(`{"object":"wait_result","timed_out":true,"message":null,"since":"` + tt.since + `","waited_ms":0,` + tt.older + `
 					"next":{"after":` + tt.after + `,"since":"` + tt.since + `"}}`)})
 			})
 		}

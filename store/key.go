@@ -128,6 +128,13 @@ func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	return k, err
 }
 
+// EndedKey returns the key with this hash although it is revoked or expired, or
+// ErrNotFound.
+func (s *Store) EndedKey(ctx context.Context, hash []byte) (Key, error) {
+	const q = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)`
+	return fetch[Key](ctx, s, s.reads.One, "key", q, hash, NewTime(s.now()))
+}
+
 // BoundBy reports whether the key reaches only inboxes in inboxIDs. Nil inboxIDs
 // means all inboxes.
 func (k Key) BoundBy(inboxIDs []string) bool {

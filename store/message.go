@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -192,6 +193,27 @@ func (s *Store) FirstMessage(ctx context.Context, f MessageFilter) (Message, err
 	}
 	q := wholeMessage + w.sql() + order
 	return s.oneMessage(ctx, "first message", q, w.args...)
+}
+
+const (
+	// maxOlder is how many older matches are counted, and olderAmong how many messages
+	// are looked at for them.
+	maxOlder   = 100
+	olderAmong = 1000
+)
+
+// OlderMatches returns when the messages of one inbox that match but came before Since
+// were created, newest first, at most maxOlder. It looks at no more than the newest
+// olderAmong of them.
+func (s *Store) OlderMatches(ctx context.Context, f MessageFilter) ([]Time, error) {
+	w := &where{}
+	f.Since, f.Until = nil, f.Since
+	w.add("m.inbox_seq = ?", f.InboxSeq)
+	w.add(`m.created_at >= coalesce((SELECT created_at FROM messages WHERE inbox_seq = ? AND created_at < ?
+		ORDER BY created_at DESC LIMIT 1 OFFSET ?), ?)`, f.InboxSeq, *f.Until, olderAmong-1, Time{})
+	f.add(w)
+	q := `SELECT m.created_at FROM messages m` + w.sql() + ` ORDER BY m.created_at DESC LIMIT ` + strconv.Itoa(maxOlder)
+	return fetch[[]Time](ctx, s, s.reads.All, "older matches", q, w.args...)
 }
 
 // oneMessage returns the message that a query for wholeMessage finds.

@@ -204,6 +204,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	cfg.BaseURL, cfg.FileKey, cfg.NoFiles = base, in.keys.files, !bool(n.cfg.Files)
 	cfg.Undo = time.Duration(n.cfg.Undo)
 	cfg.KeyPrefix, cfg.SendPolicy = string(n.cfg.KeyPrefix), store.SendPolicy(n.cfg.DefaultSendPolicy)
+	cfg.MaxRetentionDays = int(n.cfg.MaxRetentionDays)
 	cfg.TrackOpens, cfg.TrackClicks = n.cfg.Track.opens(), n.cfg.Track.clicks()
 	cfg.AnySender = n.cfg.dev
 	cfg.RateLimits, cfg.TrustedProxies, cfg.AccessLog = !n.cfg.RateLimits.off, n.cfg.TrustedProxies, bool(n.cfg.AccessLog)

@@ -326,7 +326,7 @@ func TestClientsShowWhyMailIsRefused(t *testing.T) {
 	for name, send := range submitClients {
 		t.Run(name, func(t *testing.T) {
 			for _, tt := range []struct{ key, from, to, want string }{
-				{"sk_live_wrong", from, "bob@outside.example", "unauthorized: this API key is wrong, revoked or expired"},
+				{"sk_live_wrong", from, "bob@outside.example", "unauthorized: this API key is wrong: no key has this value"},
 				{fmt.Sprint(reading["key"]), from, "bob@outside.example", "insufficient_scope: this key lacks the scope send or emails:send"},
 				{key, "ceo@bank.example", "bob@outside.example", "domain_not_verified: from ceo@bank.example must be on the mail domain"},
 				{key, from, "gone@outside.example", "recipient_suppressed: "},

@@ -88,10 +88,10 @@ func (v *count) UnmarshalText(b []byte) error {
 }
 
 func (v *days) UnmarshalText(b []byte) error {
-	number, ok := strings.CutSuffix(string(b), "d")
+	number := strings.TrimSuffix(string(b), "d")
 	n, err := strconv.Atoi(number)
 	*v = days(n)
-	return valid(ok && err == nil && n >= 1 && n <= 3650)
+	return valid(err == nil && n >= 1 && n <= 3650)
 }
 
 func (v days) String() string { return strconv.Itoa(int(v)) + "d" }

@@ -37,7 +37,7 @@ func (p Program) inboxCreateCommand() *cobra.Command {
 	domain := cmd.Flags().String("domain", "", "verified domain (default: the mail domain of the server)")
 	displayName := cmd.Flags().String("display-name", "", "display name of the sender")
 	policy := choose(cmd, "policy", "send policy", "", gen.SendPolicy("").AllValues())
-	retention := cmd.Flags().Int("retention-days", 0, "retention of message content in days, 1 to 30 (default: 7)")
+	retention := cmd.Flags().Int("retention-days", 0, "retention of message content in days, 1 to 30 unless the server allows more (default: 7)")
 	aliases := cmd.Flags().StringSlice("alias", nil, "local part of a further address on the domain (repeatable)")
 	catchAll := cmd.Flags().Bool("catch-all", false, "receive mail for all other addresses on the verified domain")
 	lasts := spanFlag(cmd, "lasts", 0, "time until the inbox expires, such as 24h (default: never)")
@@ -97,7 +97,7 @@ func (p Program) inboxUpdateCommand() *cobra.Command {
 	}
 	displayName := cmd.Flags().String("display-name", "", `display name of the sender; "" for none`)
 	policy := choose(cmd, "policy", "send policy", "", gen.SendPolicy("").AllValues())
-	retention := cmd.Flags().Int("retention-days", 0, "retention of message content in days, 1 to 30")
+	retention := cmd.Flags().Int("retention-days", 0, "retention of message content in days, 1 to 30 unless the server allows more")
 	aliases := cmd.Flags().StringSlice("alias", nil, `all local parts of further addresses on the domain; "" for none`)
 	catchAll := cmd.Flags().Bool("catch-all", false, "receive mail for all other addresses on the verified domain")
 	lasts := spanFlag(cmd, "lasts", 0, "time until the inbox expires, such as 24h; 0 for never")

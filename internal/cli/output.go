@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -219,4 +220,12 @@ func mailboxes(all []gen.MailAddress) string {
 		texts = append(texts, mailbox(a))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// counted returns "1 message" or "2 messages".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
 }

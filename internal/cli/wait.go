@@ -49,7 +49,12 @@ func (p Program) waitCommand() *cobra.Command {
 		defer cancel()
 		err := a.wait(limited, id, w, code)
 		if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-			return &Explained{fmt.Sprintf("no message arrived within %v", *timeout), ErrTimedOut}
+			text := fmt.Sprintf("no message arrived within %v", *timeout)
+			if e, ok := errors.AsType[*client.WaitTimeout](err); ok && e.Older > 0 {
+				text += fmt.Sprintf("; %s before %s, the newest at %s: pass --since %[3]s to include it", counted(e.Older, "matching message"),
+					e.Since.Format(time.RFC3339), e.Newest.Format(time.RFC3339Nano))
+			}
+			return &Explained{text, ErrTimedOut}
 		}
 		return err
 	})

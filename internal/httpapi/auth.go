@@ -57,11 +57,8 @@ func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) 
 	if errors.Is(err, store.ErrNotFound) && op == gen.CallMcpOperation && c.cfg.OAuth != nil {
 		k, err = c.store.KeyByAccessToken(ctx, store.HashKey(secret), c.cfg.OAuth.Resource)
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		return k, ErrUnauthorized
-	}
 	if err != nil {
-		return k, err
+		return k, c.keyEnded(ctx, store.HashKey(secret), err)
 	}
 	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
 		return k, Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
@@ -125,11 +122,29 @@ func (c *Chain) KeyStillGood(ctx context.Context) error {
 	if caller, ok := localOf(ctx); ok && caller.stillGood != nil {
 		return caller.stillGood(ctx)
 	}
-	_, err := c.store.KeyByHash(ctx, Caller(ctx).Hash)
-	if errors.Is(err, store.ErrNotFound) {
-		return ErrUnauthorized
+	if _, err := c.store.KeyByHash(ctx, Caller(ctx).Hash); err != nil {
+		return c.keyEnded(ctx, Caller(ctx).Hash, err)
 	}
-	return err
+	return nil
+}
+
+// keyEnded converts an error of KeyByHash. Whoever has the secret of a key may know that
+// it is revoked or expired.
+func (c *Chain) keyEnded(ctx context.Context, hash []byte, err error) error {
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	e := *ErrUnauthorized
+	switch k, err := c.store.EndedKey(ctx, hash); {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return err
+	case k.RevokedAt != nil:
+		e.Message = "this API key was revoked at " + k.RevokedAt.Format(time.RFC3339) + ": use another"
+	default:
+		e.Message = "this API key expired at " + k.ExpiresAt.Format(time.RFC3339) + ": use another"
+	}
+	return &e
 }
 
 func addressAllowed(cidrs []string, ip netip.Addr) bool {

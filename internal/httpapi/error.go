@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path"
@@ -18,6 +19,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/ids"
 	"github.com/postroom/postroom/internal/mail/plaintext"
+	"github.com/postroom/postroom/internal/nearname"
 	"github.com/postroom/postroom/store"
 )
 
@@ -50,7 +52,7 @@ func Forbidden(code, message string) *Error {
 
 // Errors of any operation.
 var (
-	ErrUnauthorized = &Error{Status: http.StatusUnauthorized, Code: gen.ErrorCodeUnauthorized, Message: "this API key is wrong, revoked or expired"}
+	ErrUnauthorized = &Error{Status: http.StatusUnauthorized, Code: gen.ErrorCodeUnauthorized, Message: "this API key is wrong: no key has this value"}
 	ErrNotFound     = &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "not found"}
 	ErrInternal     = &Error{Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError, Message: "internal error"}
 	ErrUnavailable  = &Error{Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, Message: "the service is temporarily unavailable: try again", RetryAfter: 1}
@@ -72,13 +74,13 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	)
 	switch {
 	case errors.As(err, &known):
-		return mistyped(ctx, known)
+		return mistaken(ctx, known)
 	case errors.As(err, &tooLarge):
 		return errTooLarge(tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errTooSlow
 	case errors.Is(err, store.ErrNotFound):
-		return mistyped(ctx, ErrNotFound)
+		return mistaken(ctx, ErrNotFound)
 	case errors.As(err, &taken):
 		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: taken.Param, Message: taken.Error()}
 	case errors.As(err, &listed):
@@ -116,7 +118,7 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	}
 	if failure, ok := errors.AsType[*decodeFailure](err); ok {
 		if e := decodeError(failure.r, failure.error); e != nil {
-			return e
+			return mistaken(ctx, e)
 		}
 	}
 	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
@@ -146,27 +148,48 @@ var storeErrors = []struct {
 	{store.ErrThreadLimit, Forbidden(gen.ErrorCodeLoopDetected, fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends))},
 }
 
-// mistyped changes the message of a 404 error if an id in the URL has a typing error, or
-// if it has the address of an inbox in place of its id.
-func mistyped(ctx context.Context, e *Error) *Error {
+// collections are the prefixes of ids by the segment of a path before them.
+var collections = map[string]string{
+	"inboxes": "ibx_", "messages": "msg_", "threads": "thr_", "drafts": "drf_", "attachments": "att_", "webhooks": "wh_", "lists": "lst_",
+	"api-keys": "key_", "keys": "key_", "emails": "em_", "templates": "tmpl_", "contacts": "con_", "domains": "dom_",
+}
+
+// firstID is where a path such as /v1/inboxes/{inbox_id} has an ID; later segments may be
+// words, such as wait.
+const firstID = 3
+
+// mistaken changes the message of a 404 error if it knows what is wrong with an id in the
+// URL: it is mistyped, of another kind, or not an id.
+func mistaken(ctx context.Context, e *Error) *Error {
 	r := Request(ctx)
 	if r == nil || e.Code != gen.ErrorCodeNotFound {
 		return e
 	}
-	named := strings.Split(r.URL.Path, "/")
+	changed, path, named := *e, strings.Split(r.URL.Path, "/"), []string{}
 	for _, values := range r.URL.Query() {
 		named = append(named, values...)
 	}
-	for _, id := range named {
-		if typo := ids.Typo(id); typo != "" {
-			changed := *e
-			changed.Message = typo
-			return &changed
+	for i, id := range slices.Concat(path, named) {
+		prefix, kind := ids.Kind(id)
+		before := ""
+		if i > 0 && i < len(path) {
+			before = collections[path[i-1]]
 		}
-	}
-	if strings.HasPrefix(r.URL.Path, "/v1/inboxes/") && strings.Contains(r.URL.Path, "@") {
-		changed := *e
-		changed.Message = "not found: use the ID of the inbox, from GET /v1/inboxes?address=, instead of its address"
+		_, wanted := ids.Kind(before)
+		switch typo := ids.Typo(id); {
+		case typo != "":
+			changed.Message = typo
+		case before == "" || prefix == before, kind == "" && i != firstID:
+			continue
+		case kind != "":
+			changed.Message = fmt.Sprintf("%s is %s, not %s", id, kind, wanted)
+		case before == "ibx_" && strings.Contains(id, "@"):
+			changed.Message = "not found: use the ID of the inbox, from GET /v1/inboxes?address=, instead of its address"
+		case id == "":
+			changed.Message = "not found: remove the slash at the end, or add the ID of " + wanted
+		default:
+			changed.Message = fmt.Sprintf("not found: the ID of %s begins with %s", wanted, before)
+		}
 		return &changed
 	}
 	return e
@@ -230,11 +253,22 @@ func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *
 
 func (c *Chain) routeNotFound(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	e := &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeRouteNotFound, Message: "this path does not exist"}
+	e := &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeRouteNotFound, Message: "this path does not exist" + nearPath(r.URL.Path)}
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean != "/" {
 		e.Message += ": remove the slashes that are too many, as in " + clean
 	}
 	c.WriteError(ctx, w, c.countByAddress(ctx, e))
+}
+
+// nearPath is a hint at the path of the API that an unknown path probably means: one
+// without /v1, or with another spelling of a segment.
+func nearPath(unknown string) string {
+	segments := strings.Split(strings.Trim(strings.TrimPrefix(unknown, "/v1"), "/"), "/")
+	first := nearname.Nearest(segments[0], slices.Sorted(maps.Keys(contract().first)))
+	if segments[0] = first; first == "" {
+		return ""
+	}
+	return ": did you mean /v1/" + strings.Join(segments, "/") + "?"
 }
 
 // noKey says how to send a key, for a request that the security handler did not see.
@@ -245,7 +279,10 @@ func noKey(r *http.Request) *Error {
 	case r != nil && r.Header.Get("X-Api-Key") != "":
 		e.Message = "the API key is in the header X-API-Key: " + form
 	case r != nil && r.Header.Get("Authorization") != "":
-		e.Message = "the header Authorization has no Bearer key: write Authorization: Bearer <key>"
+		scheme, _, more := strings.Cut(r.Header.Get("Authorization"), " ")
+		if e.Message = "the header Authorization has no Bearer key: write Authorization: Bearer <key>"; more && strings.EqualFold(scheme, "Basic") {
+			e.Message = "Basic is not a way to sign in here: write Authorization: Bearer <key>"
+		}
 	default:
 		e.Message = "the API key is missing: " + form
 	}

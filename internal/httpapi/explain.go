@@ -74,6 +74,7 @@ func ExplainParam(operation, in, name string, values []string) []Fault {
 // requestSchemas are the schemas of all requests. They are compiled when they are
 // first needed.
 type requestSchemas struct {
+	first    map[string]bool   // the first segments of the paths below /v1
 	urls     map[string]string // by operation and place: "sendMessage body", "listInboxes query limit"
 	mu       sync.Mutex        // of compiler
 	compiler *jsonschema.Compiler
@@ -83,11 +84,14 @@ const contractURL = "https://contract.invalid/openapi.json"
 
 // contract reads the API description, which is a part of the program.
 var contract = sync.OnceValue(func() *requestSchemas {
-	c := &requestSchemas{urls: map[string]string{}, compiler: jsonschema.NewCompiler()}
+	c := &requestSchemas{first: map[string]bool{}, urls: map[string]string{}, compiler: jsonschema.NewCompiler()}
 	v, _ := jsonschema.UnmarshalJSON(bytes.NewReader(gen.OpenAPI)) // tests explain every operation
 	doc := object(v)
 	requests := map[string]any{}
-	for _, item := range object(doc["paths"]) {
+	for p, item := range object(doc["paths"]) {
+		if segments := strings.Split(p, "/"); segments[1] == "v1" {
+			c.first[segments[2]] = true
+		}
 		for _, op := range object(item) {
 			c.addOperation(object(op), object(doc["components"]), requests)
 		}

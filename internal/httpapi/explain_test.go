@@ -90,8 +90,8 @@ func TestBodiesFullOfFaults(t *testing.T) {
 		"wrong items":    {"sendMessage", `{"subject":"s","text":"t","to":[` + items + `7]}`, "to: must have at most 50 items"},
 		"wrong fields":   {"createInbox", `{"metadata":{` + fields.String() + `"a":1}}`, "metadata: must have at most 50 fields"},
 		"nested lists":   {"sendEmailBatch", `{"from":"a@b.example","subject":"s","text":"t","recipients":[` + strings.Repeat(`{"to":[7,7]},`, n/10) + `7]}`, "recipients: must have at most 100 items"},
-		"a long number":  {"createInbox", `{"retention_days":` + strings.Repeat("9", n) + `}`, "retention_days: must be at most 30"},
-		"a large number": {"createInbox", `{"retention_days":1e999999999}`, "retention_days: must be at most 30"},
+		"a long number":  {"createInbox", `{"retention_days":` + strings.Repeat("9", n) + `}`, "retention_days: must be at most 3650"},
+		"a large number": {"createInbox", `{"retention_days":1e999999999}`, "retention_days: must be at most 3650"},
 		"a small number": {"createInbox", `{"retention_days":-1e999999999}`, "retention_days: must be at least 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,6 +147,9 @@ func (c *requestSchemas) describe(e *jsonschema.ValidationError, doc document) [
 		}
 	case *kind.Format:
 		say = cmp.Or(formatRules[k.Want], "is not a valid "+k.Want)
+		if text, _ := k.Got.(string); k.Want == "date-time" && spaceForPlus.MatchString(text) {
+			say = "has a space in its offset: write + as %2B in a URL"
+		}
 		if k.Want != "byte" {
 			say += Quoted(k.Got)
 		}
@@ -206,6 +210,9 @@ var formatRules = map[string]string{
 	"date-time": "is not a time with a date and an offset, like 2027-01-31T10:00:00Z",
 	"date":      "is not a date, like 2027-01-31",
 }
+
+// spaceForPlus matches a time with an offset whose plus sign a URL has turned into a space.
+var spaceForPlus = regexp.MustCompile(`T[0-9:.]+ [0-9]{2}:?[0-9]{2}$`)
 
 // types are the JSON types with their articles.
 var types = [...]struct{ name, say string }{

@@ -23,10 +23,21 @@ const (
 // and has no letters that are easily confused.
 var Encoding = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 
-// checked are the prefixes of ids with check characters.
-var checked = map[string]bool{
-	"acc_": true, "app_": true, "att_": true, "batch_": true, "con_": true, "dom_": true, "drf_": true, "em_": true, "ibx_": true, "key_": true,
-	"lst_": true, "msg_": true, "sup_": true, "thr_": true, "tmpl_": true, "usr_": true, "wh_": true,
+// kinds are the prefixes of ids with check characters, and what they name.
+var kinds = map[string]string{
+	"acc_": "an account", "app_": "an application", "att_": "an attachment", "batch_": "a batch", "con_": "a contact", "dom_": "a domain",
+	"drf_": "a draft", "em_": "an email", "ibx_": "an inbox", "key_": "an API key", "lst_": "an entry of a list", "msg_": "a message",
+	"sup_": "a suppression", "thr_": "a thread", "tmpl_": "a template", "usr_": "a user", "wh_": "a webhook",
+}
+
+// Kind returns the prefix of an id and what it names, such as "a message". Both are empty
+// for what does not look like an id.
+func Kind(id string) (prefix, kind string) {
+	prefix, _, _ = strings.Cut(id, "_")
+	if kind = kinds[prefix+"_"]; kind == "" {
+		return "", ""
+	}
+	return prefix + "_", kind
 }
 
 // Check returns the check character of an id without it. The characters are the
@@ -55,15 +66,15 @@ func Check(id string) byte {
 // Typo says what is mistyped in an id, in a sentence that begins with the id. It is
 // empty for ids that may exist, and for what does not look like an id.
 func Typo(id string) string {
-	_, body, found := strings.Cut(id, "_")
-	prefix := id[:len(id)-len(body)]
+	prefix, _ := Kind(id)
+	body := id[len(prefix):]
 	switch {
-	case !found || !checked[prefix] || len(id) > 2*Length || strings.ContainsFunc(body, notAlphanumeric), len(body) == LongBody:
+	case prefix == "" || len(id) > 2*Length || strings.ContainsFunc(body, notAlphanumeric), len(body) == LongBody:
 		return ""
 	case len(id) != Length:
-		return fmt.Sprintf("%s has a typing error: it has %d characters instead of %d", id, len(id), Length)
+		return fmt.Sprintf("%s looks mistyped: it has %d characters instead of %d", id, len(id), Length)
 	case id[Length-1] != Check(id[:Length-1]) || strings.Trim(body, alphabet) != "":
-		return id + " has a typing error: its check character does not match"
+		return id + " looks mistyped: its check character does not match"
 	}
 	return ""
 }

@@ -26,7 +26,7 @@ func TestTyposAreFound(t *testing.T) {
 	tried := 0
 	wrong := func(id, typed string) {
 		tried++
-		if want := typed + " has a typing error: its check character does not match"; ids.Typo(typed) != want {
+		if want := typed + " looks mistyped: its check character does not match"; ids.Typo(typed) != want {
 			t.Fatalf("%s typed as %s: %q, want %q", id, typed, ids.Typo(typed), want)
 		}
 	}
@@ -60,8 +60,8 @@ func TestOtherTextsAreNotTypos(t *testing.T) {
 	t.Parallel()
 	id := valid(rand.New(rand.NewPCG(3, 4))) //nolint:gosec // repeatable
 	for text, want := range map[string]string{
-		id[:19]:                           id[:19] + " has a typing error: it has 19 characters instead of 20",
-		id + "0":                          id + "0 has a typing error: it has 21 characters instead of 20",
+		id[:19]:                           id[:19] + " looks mistyped: it has 19 characters instead of 20",
+		id + "0":                          id + "0 looks mistyped: it has 21 characters instead of 20",
 		"msg_01k5ttb2f7d9r3s8a1e6h4j5kp":  "", // an older id
 		"evt_01k5tthm9w5b2y7d3q8z1f6crk":  "",
 		"signup@example.org":              "",

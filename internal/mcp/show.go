@@ -41,7 +41,11 @@ func eachMessage(field string, trim func(map[string]any)) func(map[string]any) {
 func showWait(f fence, a map[string]any) string {
 	m := object(a["message"])
 	if m == nil {
-		return fmt.Sprintf("No matching message since %s. To continue, call wait_for_email again with since %q.", text(a["since"]), text(a["since"]))
+		said := fmt.Sprintf("No matching message since %s. To continue, call wait_for_email again with since %q.", text(a["since"]), text(a["since"]))
+		if older := object(a["older"]); older != nil {
+			said += fmt.Sprintf(" %v matched before that, the newest at %s: to read it, pass since %[2]q.", older["count"], text(older["newest"]))
+		}
+		return said
 	}
 	return "A message arrived.\n" + showOne(f, m)
 }

@@ -42,7 +42,7 @@ func readingTools() []*tool {
 		{
 			name: "create_inbox", title: "Create an inbox", operation: gen.CreateInboxOperation, hints: writes,
 			left:        []string{"aliases", "catch_all", "limits"},
-			description: "Creates an inbox with an email address. All arguments are optional. Without a name the address is random.",
+			description: "Creates an inbox with an email address. Without a name the address is random.",
 		},
 		{
 			name: "list_inboxes", title: "List inboxes", operation: gen.ListInboxesOperation, hints: reads,
@@ -58,8 +58,8 @@ func readingTools() []*tool {
 		},
 		{
 			name: codeTool, title: "Wait for a verification code", operation: gen.WaitForMessageOperation, hints: waits, codes: true, run: waitForCode,
-			description: "Waits for a verification code or a sign-in link and returns it without the message: nothing else that the sender wrote is shown. " +
-				"The newest code wins, and each is returned once. Do not open action_link without asking if same_site is false.",
+			description: "Waits for a verification code or a sign-in link and returns it without the message: nothing else of the sender is shown. " +
+				"The newest code wins, and each is returned once. older: matches before since. Do not open action_link without asking if same_site is false.",
 			left:    []string{"view", "direction"},
 			changed: map[string]schema{"timeout": timeoutArgument},
 		},

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,7 +275,12 @@ func (d *Dashboard) routes() {
 
 // ServeHTTP implements http.Handler.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, pattern := d.mux.Handler(r); pattern == "" {
+	_, pattern := d.mux.Handler(r)
+	switch {
+	case strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "): // a program, maybe at /inboxes for /v1/inboxes
+		d.cfg.API.ServeHTTP(w, r)
+		return
+	case pattern == "":
 		d.elsewhere(w, r)
 		return
 	}

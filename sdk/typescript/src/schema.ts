@@ -118,7 +118,7 @@ export interface paths {
         };
         /**
          * Wait for a message
-         * @description Waits until a matching message arrives (long polling). Start waiting before or after the message arrives: a message received at or after `since` is returned at once: the oldest match, or with `has` the newest. If the time passes without a match, `timed_out` is true. Pass `next.after` as `after` to wait for the next message. When the server shuts down the response is 503 with `Retry-After`: send the request again. Counts as one request. With `view=code` the response has only the code, the link and where they come from, and the scope `codes:read` is enough.
+         * @description Waits until a matching message arrives (long polling). Start waiting before or after the message arrives: a message received at or after `since` is returned at once: the oldest match, or with `has` the newest. If the time passes without a match, `timed_out` is true, and `older` counts the matches before `since`. Pass `next.after` as `after` to wait for the next message. When the server shuts down the response is 503 with `Retry-After`: send the request again. Counts as one request. With `view=code` the response has only the code, the link and where they come from, and the scope `codes:read` is enough.
          */
         get: operations["waitForMessage"];
         put?: never;
@@ -2005,7 +2005,7 @@ export interface components {
             /** @description Who the inbox may send to. If omitted, the installation's default, which is `open` unless configured. */
             send_policy?: components["schemas"]["SendPolicy"];
             /**
-             * @description How many days message content is kept before it is deleted.
+             * @description How many days message content is kept before it is deleted: at most 30, unless the installation allows more (`POSTROOM_MAX_RETENTION_DAYS`).
              * @default 7
              */
             retention_days?: number;
@@ -2032,7 +2032,7 @@ export interface components {
             display_name?: string | null;
             /** @description Who the inbox may send to. */
             send_policy?: components["schemas"]["SendPolicy"];
-            /** @description Applies to stored messages too. While `send_policy` is not `open`, lowering it needs the scope `admin`. */
+            /** @description At most 30, unless the installation allows more (`POSTROOM_MAX_RETENTION_DAYS`). Applies to stored messages too. While `send_policy` is not `open`, lowering it needs the scope `admin`. */
             retention_days?: number;
             /** @description Your own key-value data. Replaces the whole object. */
             metadata?: components["schemas"]["Metadata"];
@@ -2592,7 +2592,18 @@ export interface components {
              * @description How long the call waited, in milliseconds.
              */
             waited_ms: number;
+            older?: components["schemas"]["OlderMatches"];
             next: components["schemas"]["WaitNext"];
+        };
+        /** @description After a timeout, the matching messages before `since`, which the call ignored. Pass `newest` or an earlier time as `since` to get them. Absent if there are none, or if `after` was passed. */
+        OlderMatches: {
+            /** @description How many there are among the 1,000 newest messages; 100 means 100 or more. */
+            count: number;
+            /**
+             * Format: date-time
+             * @description When the newest was received or created.
+             */
+            newest: string;
         };
         /** @description What to pass to the next wait, so that it returns only later messages and misses none. */
         WaitNext: {
@@ -2615,6 +2626,7 @@ export interface components {
             timed_out: boolean;
             /** @description The code, or null on a timeout. */
             code: components["schemas"]["ReceivedCode"] | null;
+            older?: components["schemas"]["OlderMatches"];
             next: components["schemas"]["WaitNext"];
         };
         /** @description A verification code or link, and where it came from. */
@@ -4420,7 +4432,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "unauthorized",
-                 *         "message": "this API key is wrong, revoked or expired",
+                 *         "message": "this API key is wrong: no key has this value",
                  *         "request_id": "req_dastdg0p0hm8gr60"
                  *       }
                  *     }
@@ -4750,7 +4762,7 @@ export interface components {
         Since: string;
         /** @description Only messages received or, for sent messages, created at or after this time. If omitted, one minute before the call. */
         WaitSince: string;
-        /** @description How many seconds to wait. */
+        /** @description How many seconds to wait; 0 looks once. */
         WaitTimeout: number;
         /** @description Only messages after the one with this ID, which may have been deleted since. Pass the ID of the last match to chain calls without losing or repeating a message. */
         WaitAfter: string;
@@ -5178,7 +5190,7 @@ export interface operations {
     waitForMessage: {
         parameters: {
             query?: {
-                /** @description How many seconds to wait. */
+                /** @description How many seconds to wait; 0 looks once. */
                 timeout?: components["parameters"]["WaitTimeout"];
                 /** @description Only messages received or, for sent messages, created at or after this time. If omitted, one minute before the call. */
                 since?: components["parameters"]["WaitSince"];

@@ -36,6 +36,7 @@ export class Waiter {
   #since: string | undefined;
   #after: string | undefined;
   #last: string | undefined;
+  #older: components["schemas"]["OlderMatches"] | undefined;
   readonly #seen = new Set<string>();
 
   constructor(
@@ -95,6 +96,7 @@ export class Waiter {
       }
       failures = 0;
       this.#since ??= result.next.since;
+      this.#older = result.older;
       const { id, at } = idOf(result);
       if (id === undefined) {
         // A server that stops ends its waits early.
@@ -118,6 +120,9 @@ export class Waiter {
       this.#filter.subject === undefined ? "" : `with "${this.#filter.subject}" in its subject`,
     ].filter(Boolean).join(" ");
     let text = `no ${wanted} came to inbox ${this.inboxId} within ${timeout} ms`;
+    if (this.#older && this.#after === undefined) {
+      text += `; ${this.#older.count} matched before ${this.#since}: pass since: "${this.#older.newest}" to include the newest`;
+    }
     let messages: Message[] = [];
     try {
       const page = await this.transport.json<components["schemas"]["MessageList"]>({

@@ -245,7 +245,7 @@ CREATE TABLE inboxes (
     display_name   TEXT,
     send_policy    TEXT NOT NULL CHECK (send_policy IN ('open', 'reply_only', 'approval')),
     status         TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'deleted')),
-    retention_days BIGINT NOT NULL CHECK (retention_days BETWEEN 1 AND 30),
+    retention_days BIGINT NOT NULL CHECK (retention_days BETWEEN 1 AND 3650),
     metadata       TEXT NOT NULL,
     limits         TEXT,
     aliases        TEXT NOT NULL DEFAULT '[]',

@@ -461,7 +461,16 @@ WaitResult = TypedDict(
         'message': "Message | None",
         'since': "str",
         'waited_ms': "int",
+        'older': "NotRequired[OlderMatches]",
         'next': "WaitNext",
+    },
+)
+
+OlderMatches = TypedDict(
+    'OlderMatches',
+    {
+        'count': "int",
+        'newest': "str",
     },
 )
 
@@ -479,6 +488,7 @@ CodeResult = TypedDict(
         'object': "Literal['code_result']",
         'timed_out': "bool",
         'code': "ReceivedCode | None",
+        'older': "NotRequired[OlderMatches]",
         'next': "WaitNext",
     },
 )

@@ -329,6 +329,7 @@ class _Waiter:
         self.after: str | None = None
         self.last: str | None = None
         self.seen: set[str] = set()
+        self.older: Mapping[str, Any] | None = None
 
     def next(self, timeout: float) -> Mapping[str, Any] | None:
         """Return the next message or code, or None after the timeout."""
@@ -368,6 +369,7 @@ class _Waiter:
                 continue
             failures = 0
             self.since = self.since or result["next"]["since"]
+            self.older = result.get("older")
             found = result.get("code") or result.get("message")
             if found is None:
                 if time.monotonic() - started < ask / 2:  # a server that stops ends its waits early
@@ -387,6 +389,8 @@ class _Waiter:
         wanted += "" if self.sender is None else f" from {self.sender}"
         wanted += "" if self.subject is None else f' with "{self.subject}" in its subject'
         text = f"no {wanted} came to inbox {self.inbox_id} within {timeout:g} s"
+        if self.older and not self.after:
+            text += f"; {self.older['count']} matched before {self.since}: pass since={self.older['newest']} to include the newest"
         messages: Sequence[Message] = []
         try:
             path = "/v1/inboxes/{inbox_id}/messages"
