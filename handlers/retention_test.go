@@ -243,7 +243,7 @@ func TestRetentionLeavesNothing(t *testing.T) {
 		s.wantIn(t, mark, "contents.raw", "contents.body", "contents.extracted", "contents.attachments", "idempotency.body", "blob "+orphan,
 			"draft_contents.text", "search_index")
 		s.wantIn(t, trace, "messages.subject", "messages.addresses", "messages.from_email", "messages.header_id", "messages.refs",
-			"recipients.email", "threads.subject", "threads.participants", "drafts.addresses")
+			"recipients.email", "threads.subject", "threads.participants", "thread_references.header_id", "drafts.addresses")
 
 		s.clock.Add(days*24*time.Hour - time.Hour)
 		s.maintain(t)

@@ -200,8 +200,8 @@ const (
 	 WHERE seq = msg
 	RETURNING seq, account_id, coalesce(inbox_seq, 0), id, test_mode, status`
 	relayedAs = `
-	INSERT INTO relayed_ids (inbox_seq, header_hash, header_id, message_seq)
-	SELECT inbox_seq, $2, $3, seq FROM messages WHERE seq = $1 AND inbox_seq IS NOT NULL
+	INSERT INTO thread_references (inbox_seq, header_hash, header_id, thread_seq)
+	SELECT inbox_seq, $2, $3, thread_seq FROM messages WHERE seq = $1 AND thread_seq IS NOT NULL
 	ON CONFLICT DO NOTHING`
 	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
 )

@@ -497,10 +497,14 @@ func (s *Store) announced(d Draft, err error) (Draft, error) {
 	return d, nil
 }
 
-// threadOfDraft reads again the thread that a draft names: there is none any more when
-// the thread was deleted since its message was checked. The inbox is locked.
+// threadOfDraft reads again which thread a draft that names one is to join: since
+// its message was checked, that thread may have become part of another. There
+// is none any more when the thread is deleted. The inbox is locked.
 func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (seq *int64, id *string, err error) {
-	const q = `SELECT seq, id FROM threads WHERE seq = $1 AND inbox_seq = $2`
+	const (
+		ofSource = `SELECT t.seq, t.id FROM messages m JOIN threads t ON t.seq = m.thread_seq WHERE m.id = $1 AND m.inbox_seq = $2`
+		named    = `SELECT seq, id FROM threads WHERE seq = $1 AND inbox_seq = $2`
+	)
 	if d.ThreadSeq == nil {
 		return nil, nil, nil
 	}
@@ -508,7 +512,13 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 		Seq int64  `db:"seq"`
 		ID  string `db:"id"`
 	}
-	if err := tx.SelectContext(ctx, &found, q, *d.ThreadSeq, inboxSeq); err != nil || len(found) == 0 {
+	if d.SourceID != nil {
+		err = tx.SelectContext(ctx, &found, ofSource, *d.SourceID, inboxSeq)
+	}
+	if err == nil && len(found) == 0 {
+		err = tx.SelectContext(ctx, &found, named, *d.ThreadSeq, inboxSeq)
+	}
+	if err != nil || len(found) == 0 {
 		return nil, nil, errIn("thread of the draft", err)
 	}
 	return &found[0].Seq, &found[0].ID, nil

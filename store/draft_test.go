@@ -120,19 +120,30 @@ func atOnce(all ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// A draft is in the thread of its message, if the thread is there when the draft is
-// stored.
+// A draft is in the thread that its message is in when the draft is stored, not
+// in one that has become part of another meanwhile, or is deleted.
 func TestDraftThreadExists(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		in := storetest.Inbox(t, s)
-		source := storetest.Received(t, s, in)
+		source := storetest.Received(t, s, in, threadMail{reply: "<late@x>"}.edit)
 		reply := storetest.NewDraft(in, func(n *store.NewDraft) {
 			n.Kind, n.SourceID, n.ThreadSeq, n.ThreadID = store.DraftReply, &source.ID, &source.ThreadSeq, &source.ThreadID
 		})
+		for _, id := range []string{"<root@x>", "<other@x>"} { // the larger thread stays
+			storetest.Received(t, s, in, threadMail{id: id, reply: "<root@x>"}.edit)
+		}
+		whole := storetest.Received(t, s, in, threadMail{id: "<late@x>", reply: "<root@x>"}.edit)
+		if whole.ThreadID == source.ThreadID {
+			t.Fatal("the thread of the source became no part of another")
+		}
+
 		d, err := s.CreateDraft(t.Context(), reply, nil)
-		if err != nil || d.ThreadID == nil || *d.ThreadID != source.ThreadID || *d.ThreadSeq != source.ThreadSeq {
-			t.Errorf("the draft is in thread %v, error %v, want %s", d.ThreadID, err, source.ThreadID)
+		if err != nil || d.ThreadID == nil || *d.ThreadID != whole.ThreadID || *d.ThreadSeq != whole.ThreadSeq {
+			t.Errorf("the draft is in thread %v, error %v, want %s", d.ThreadID, err, whole.ThreadID)
+		}
+		if kept, err := s.Draft(t.Context(), in.AccountID, d.ID); err != nil || *kept.ThreadID != whole.ThreadID {
+			t.Errorf("the draft is kept in thread %v, error %v, want %s", kept.ThreadID, err, whole.ThreadID)
 		}
 		if err := s.DeleteMessage(t.Context(), in.AccountID, source.ID); err != nil {
 			t.Fatal(err)

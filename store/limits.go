@@ -62,6 +62,11 @@ const (
 	// maxReplyReferences is the most References that a reply carries. Like mail
 	// clients, it keeps the first and the newest.
 	maxReplyReferences = 30
+	// maxExpected is the most missing Message-IDs that one message may record.
+	maxExpected = 20
+	// maxMerged is the most messages of the smaller of two threads that are merged,
+	// because other mail waits meanwhile. Larger threads stay separate.
+	maxMerged = 200
 	// maxRefreshed is the most messages of a thread that are read to find addresses
 	// that are in none of them. A larger thread keeps them until it is smaller.
 	maxRefreshed = 200

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -237,4 +238,36 @@ func TestCachedResponsesAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	sending.Wait()
+}
+
+// Mail that refers to two large threads does not make them one: moving the
+// messages would hold up other mail.
+func TestLargeThreadsAreNotTied(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		for _, tt := range []struct{ size, want int }{{150, 1}, {201, 2}} {
+			in := storetest.Inbox(t, s)
+			receive := func(m threadMail, n int) {
+				t.Helper()
+				copies := make([]*store.NewMessage, n)
+				for i := range copies {
+					copies[i] = storetest.NewReceived(in, m.edit)
+				}
+				if _, err := s.AddReceived(t.Context(), copies, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			receive(threadMail{id: "<a@x>"}, 1)
+			receive(threadMail{reply: "<a@x>"}, tt.size-1)
+			receive(threadMail{reply: "<tie@x>"}, tt.size)
+			receive(threadMail{id: "<tie@x>", reply: "<a@x>"}, 1)
+			threads := map[string]int{}
+			for _, m := range every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 100) {
+				threads[m.ThreadID]++
+			}
+			if len(threads) != tt.want {
+				t.Errorf("two threads of %d messages became %v, want %d", tt.size, fmt.Sprint(threads), tt.want)
+			}
+		}
+	})
 }

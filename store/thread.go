@@ -17,14 +17,10 @@ import (
 )
 
 const (
-	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants`
+	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants, t.message_count`
 
+	expectIn     = `SELECT i.seq FROM inboxes i WHERE i.seq IN ({rows}) AND EXISTS (SELECT 1 FROM thread_references r WHERE r.inbox_seq = i.seq)`
 	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({rows})`
-	// threadsByRelayed finds threads by pairs of inbox and hash of a Message-ID that a
-	// relay gave to a message.
-	threadsByRelayed = `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, r.header_id
-		FROM k JOIN relayed_ids r ON r.inbox_seq = k.a AND r.header_hash = k.b
-			JOIN messages m ON m.seq = r.message_seq JOIN threads t ON t.seq = m.thread_seq`
 	// Of the messages of an inbox with the same Message-ID the oldest few are
 	// checked. Of the latest 1000 threads those with the same subject are checked for
 	// a shared participant, at most 50. So no one can make a lookup slow by sending more.
@@ -58,12 +54,16 @@ type hotThread struct {
 	subjectHash int64
 	people      []string
 	isNew       bool
-	joined      int64 // messages of this batch
+	had         int64      // messages before this batch
+	joined      int64      // messages of this batch
+	into        *hotThread // the thread that it became part of
+	listed      bool       // in the batch's threadWrite
 }
 
 // threadIndex finds threads for the messages of a batch.
 type threadIndex struct {
-	byHeader  map[headerKey]*hotThread
+	byHeader  map[headerKey]*hotThread    // of mail that is there
+	expected  map[headerKey]*hotThread    // of mail that is not
 	bySubject map[subjectKey][]*hotThread // newest first, those of this batch last
 	bySeq     map[int64]*hotThread
 }
@@ -78,46 +78,48 @@ type subjectKey struct {
 }
 
 // joinThreads sets the thread of each message, by the first rule that finds one: the
-// thread that the caller set; that of the first message that this one refers to and
-// that is there; a thread with the same subject and a shared participant, if the subject
-// of this one has a reply mark, it refers to no message, and no program sent it; a new
-// thread. Threads never span inboxes. A message in quarantine has a thread to itself,
+// thread that the caller set; that of the newest message that this one refers to;
+// that of messages that refer to this one; a thread with the same subject and a
+// shared participant, if the subject of this one has a reply mark, it refers to no
+// message, and no program sent it; a new thread. A message that connects two threads
+// merges them. Threads never span inboxes. A message in quarantine has a thread to itself,
 // which no list shows.
 func (b *hotBatch) joinThreads(ctx context.Context) error {
-	ix := threadIndex{map[headerKey]*hotThread{}, map[subjectKey][]*hotThread{}, map[int64]*hotThread{}}
-	if err := b.readThreads(ctx, &ix); err != nil {
+	ix := newThreadIndex()
+	if err := b.readThreads(ctx, ix); err != nil {
 		return err
 	}
-	var changed []*hotThread
+	var w threadWrite
 	for _, h := range b.messages {
-		var t *hotThread
 		if h.quarantined() {
-			t = &hotThread{inbox: h.inbox, id: NewID("thr_", b.now.Time), subjectHash: hash64(h.msg.ID), isNew: true}
-		} else {
-			if t = ix.find(h); t == nil {
-				t = &hotThread{
-					inbox: h.inbox, id: NewID("thr_", b.now.Time), subject: h.msg.Subject, subjectHash: h.subjectHash, isNew: true,
-				}
-				ix.add(t)
+			h.thread = &hotThread{
+				inbox: h.inbox, id: NewID("thr_", b.now.Time), subjectHash: hash64(h.msg.ID), isNew: true, joined: 1,
 			}
-			t.meet(h.people)
-			if h.msg.HeaderID != "" {
-				ix.byHeader[headerKey{h.inbox.seq, h.msg.HeaderID}] = t
+			w.list(h.thread)
+			h.expects = nil
+			continue
+		}
+		t := ix.find(h)
+		if t == nil {
+			t = &hotThread{
+				inbox: h.inbox, id: NewID("thr_", b.now.Time), subject: h.msg.Subject, subjectHash: h.subjectHash, isNew: true,
 			}
+			ix.add(t)
 		}
-		if t.joined == 0 {
-			changed = append(changed, t)
-		}
-		t.joined++
+		t = w.merge(t, ix.waitingFor(h))
+		w.list(t)
+		t.join(h)
 		h.thread = t
+		ix.note(h)
 	}
-	if err := b.writeThreads(ctx, changed); err != nil {
+	if err := b.writeThreads(ctx, &w); err != nil {
 		return err
 	}
 	for _, h := range b.messages {
+		h.thread = h.thread.whole()
 		h.msg.ThreadSeq, h.msg.ThreadID = h.thread.seq, h.thread.id
 	}
-	return nil
+	return b.expect(ctx)
 }
 
 // earlier returns the Message-IDs that a message refers to, the likeliest
@@ -141,48 +143,87 @@ func earlier(r References) []string {
 
 // readThreads fills ix with every thread that the batch may join.
 func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
-	var seqs, headers, relayed, subjects [][2]int64
+	var seqs, headers, expected, subjects [][2]int64
 	for _, h := range b.messages {
-		if h.quarantined() || h.newThread {
+		if h.quarantined() {
+			continue
+		}
+		if h.mayBeExpected() {
+			expected = append(expected, [2]int64{h.inbox.seq, hash64(h.msg.HeaderID)})
+		}
+		if h.newThread {
 			continue
 		}
 		if h.joinThread != 0 {
 			seqs = append(seqs, [2]int64{h.joinThread})
 		}
 		for _, id := range h.refersTo {
-			key := [2]int64{h.inbox.seq, hash64(id)}
-			headers = append(headers, key)
-			if mail.IsSESMessageID(id) {
-				relayed = append(relayed, key)
-			}
+			headers = append(headers, [2]int64{h.inbox.seq, hash64(id)})
 		}
 		if h.mayBySubj {
 			subjects = append(subjects, [2]int64{h.inbox.seq, h.subjectHash})
 		}
 	}
 	hot := &b.store.hot
-	add := func(rows *sql.Rows) error { return b.addThread(ix, rows) }
+	add := func(rows *sql.Rows) error { return b.addThread(ix, ix.byHeader, rows) }
 	if err := hot.bySeq.Find(ctx, b.tx, batch.Sorted(seqs), add); err != nil {
 		return errIn("threads", err)
 	}
 	if err := hot.byHeader.Find(ctx, b.tx, batch.Sorted(headers), add); err != nil {
 		return errIn("threads by reference", err)
 	}
-	if err := hot.byRelayed.Find(ctx, b.tx, batch.Sorted(relayed), add); err != nil {
-		return errIn("threads by the reference of a relay", err)
+	await := func(rows *sql.Rows) error { return b.addThread(ix, ix.expected, rows) }
+	expected, err := b.mayExpect(ctx, expected)
+	if err != nil {
+		return err
+	}
+	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(append(expected, headers...)), await); err != nil {
+		return errIn("threads by expected mail", err)
 	}
 	since := b.now.Add(-subjectWindow).UnixMicro()
 	return errIn("threads by subject", hot.bySubject.Find(ctx, b.tx, batch.Sorted(subjects), add, since))
 }
 
-// addThread adds a thread that was found to ix, with the Message-ID by which it was
-// found.
-func (b *hotBatch) addThread(ix *threadIndex, row *sql.Rows) error {
+// mayExpect leaves out the keys of inboxes in which no thread expects mail, where
+// that is known.
+func (b *hotBatch) mayExpect(ctx context.Context, keys [][2]int64) ([][2]int64, error) {
+	if b.ahead != nil {
+		return slices.DeleteFunc(keys, func(key [2]int64) bool { return !b.ahead.expected[key] }), nil
+	}
+	if !b.store.engine.Alone() {
+		return keys, nil
+	}
+	k := &b.store.known
+	var ask [][2]int64
+	for _, key := range keys {
+		if _, known := k.expected[key[0]]; !known {
+			ask = append(ask, [2]int64{key[0]})
+		}
+	}
+	ask = batch.Sorted(ask)
+	for _, key := range ask {
+		note(&k.expected, key[0], false)
+	}
+	err := b.store.hot.expectIn.Find(ctx, b.tx, ask, func(rows *sql.Rows) error {
+		var inbox int64
+		err := rows.Scan(&inbox)
+		note(&k.expected, inbox, true)
+		return err
+	})
+	return slices.DeleteFunc(keys, func(key [2]int64) bool {
+		expects, known := k.expected[key[0]]
+		return known && !expects
+	}), errIn("inboxes that expect mail", err)
+}
+
+// addThread adds a thread that was found to ix, and to known by the Message-ID
+// by which it was found.
+func (b *hotBatch) addThread(ix *threadIndex, known map[headerKey]*hotThread, row *sql.Rows) error {
 	var t hotThread
 	var inbox int64
 	var people JSON[[]string]
 	var header string
-	if err := row.Scan(&t.seq, &inbox, &t.id, &t.subject, &t.subjectHash, &people, &header); err != nil {
+	if err := row.Scan(&t.seq, &inbox, &t.id, &t.subject, &t.subjectHash, &people, &t.had, &header); err != nil {
 		return err
 	}
 	t.people = people.V
@@ -191,7 +232,7 @@ func (b *hotBatch) addThread(ix *threadIndex, row *sql.Rows) error {
 	}
 	found := ix.add(&t)
 	if header != "" {
-		ix.byHeader[headerKey{inbox, header}] = found
+		known[headerKey{inbox, header}] = found
 	}
 	return nil
 }
@@ -215,14 +256,19 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 	}
 	if h.joinThread != 0 {
 		if t := ix.bySeq[h.joinThread]; t != nil && t.inbox == h.inbox {
-			return t
+			return t.whole()
 		}
-		// Its last message was deleted since it was asked for.
+		// It has become part of another since it was asked for.
 	}
-	for _, id := range h.refersTo {
-		if t := ix.byHeader[headerKey{h.inbox.seq, id}]; t != nil {
-			return t
+	for _, known := range []map[headerKey]*hotThread{ix.byHeader, ix.expected} { // mail that is there counts more
+		for _, id := range h.refersTo {
+			if t := known[headerKey{h.inbox.seq, id}]; t != nil {
+				return t.whole()
+			}
 		}
+	}
+	if t := ix.waitingFor(h); t != nil {
+		return t
 	}
 	if !h.mayBySubj {
 		return nil
@@ -230,7 +276,7 @@ func (ix *threadIndex) find(h *hotMessage) *hotThread {
 	for _, t := range ix.bySubject[subjectKey{h.inbox.seq, h.subjectHash}] {
 		shared := func(p string) bool { return p != h.inbox.address && slices.Contains(t.people, p) }
 		if slices.ContainsFunc(h.people, shared) {
-			return t
+			return t.whole()
 		}
 	}
 	return nil
@@ -250,14 +296,27 @@ func participants(a mail.Addresses) []string {
 	return ps
 }
 
-// writeThreads inserts the new threads, which get their numbers here, and updates the
-// others.
-func (b *hotBatch) writeThreads(ctx context.Context, changed []*hotThread) error {
+func (t *hotThread) join(h *hotMessage) {
+	t.joined++
+	t.meet(h.people)
+}
+
+// threadWrite is what the messages of a batch do to threads.
+type threadWrite struct {
+	threads []*hotThread    // that messages joined or began
+	merges  [][2]*hotThread // each first one into the second
+}
+
+// writeThreads inserts the new threads, which get their numbers here, updates
+// the others and puts those together that were tied.
+func (b *hotBatch) writeThreads(ctx context.Context, w *threadWrite) error {
+	gone := func(t *hotThread) bool { return t.into != nil }
 	isNew := func(t *hotThread) bool { return t.isNew }
-	if err := b.updateThreads(ctx, slices.DeleteFunc(slices.Clone(changed), isNew)); err != nil {
+	all := slices.DeleteFunc(w.threads, gone)
+	if err := b.updateThreads(ctx, slices.DeleteFunc(slices.Clone(all), isNew)); err != nil {
 		return errIn("update thread", err)
 	}
-	fresh := slices.DeleteFunc(changed, func(t *hotThread) bool { return !t.isNew })
+	fresh := slices.DeleteFunc(all, func(t *hotThread) bool { return !t.isNew })
 	rows := make([]any, 0, len(fresh)*b.store.hot.threads.Columns)
 	for i, t := range fresh {
 		t.seq = b.threads[i]
@@ -268,7 +327,10 @@ func (b *hotBatch) writeThreads(ctx context.Context, changed []*hotThread) error
 		at := t.inbox.at.UnixMicro()
 		rows = append(rows, t.seq, t.inbox.accountID, t.inbox.seq, t.id, t.subject, t.subjectHash, string(people), t.joined, at, at)
 	}
-	return errIn("insert threads", b.rows.Insert(ctx, &b.store.hot.threads, rows))
+	if err := b.rows.Insert(ctx, &b.store.hot.threads, rows); err != nil {
+		return errIn("insert threads", err)
+	}
+	return errIn("put threads together", b.mergeThreads(ctx, w.merges))
 }
 
 func (b *hotBatch) updateThreads(ctx context.Context, joined []*hotThread) error {
@@ -443,12 +505,136 @@ func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []strin
 	return people, errors.Join(rows.Err(), rows.Close())
 }
 
+// threadsByExpected finds threads by pairs of inbox and hash of the Message-ID
+// of mail that their mail refers to and that has not come.
+func threadsByExpected(d engine.Engine) string {
+	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, r.header_id
+		FROM k CROSS JOIN thread_references r JOIN threads t ON t.seq = r.thread_seq WHERE r.inbox_seq = k.a AND r.header_hash = k.b`
+}
+
+func newThreadIndex() *threadIndex {
+	return &threadIndex{map[headerKey]*hotThread{}, map[headerKey]*hotThread{}, map[subjectKey][]*hotThread{}, map[int64]*hotThread{}}
+}
+
+// mayBeExpected reports whether mail that came before may refer to the message.
+// To what we send no one can.
+func (h *hotMessage) mayBeExpected() bool {
+	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
+}
+
+// waitingFor returns the thread whose mail refers to the message, nil for none.
+func (ix *threadIndex) waitingFor(h *hotMessage) *hotThread {
+	if !h.mayBeExpected() {
+		return nil
+	}
+	return ix.expected[headerKey{h.inbox.seq, h.msg.HeaderID}].whole()
+}
+
+// note lets the next messages of the batch find the thread of this one.
+func (ix *threadIndex) note(h *hotMessage) {
+	if h.msg.HeaderID != "" {
+		ix.byHeader[headerKey{h.inbox.seq, h.msg.HeaderID}] = h.thread
+	}
+	h.expects = nil
+	for _, id := range h.refersTo {
+		k := headerKey{h.inbox.seq, id}
+		if id == "" || mail.IsSESMessageID(id) || h.newThread || ix.byHeader[k] != nil || ix.expected[k] != nil || len(h.expects) == maxExpected {
+			continue
+		}
+		ix.expected[k] = h.thread
+		h.expects = append(h.expects, id)
+	}
+}
+
+// whole returns the thread that t became part of, or t.
+func (t *hotThread) whole() *hotThread {
+	for t != nil && t.into != nil {
+		t = t.into
+	}
+	return t
+}
+
+// merge makes one of the thread that a message joins and the one that waits for
+// it, which may be none. The smaller becomes part of the larger, so that the
+// cost of a message stays small on average; of two alike the older one stays.
+// Two that both have more than maxMerged messages stay two.
+func (w *threadWrite) merge(t, other *hotThread) *hotThread {
+	if other == nil || other == t {
+		return t
+	}
+	stays, goes := t, other
+	if a, b := t.had+t.joined, other.had+other.joined; t.isNew && !other.isNew || t.isNew == other.isNew && (b > a || b == a && other.seq < t.seq) {
+		stays, goes = other, t
+	}
+	if goes.had > maxMerged {
+		return t
+	}
+	goes.into = stays
+	if !goes.isNew {
+		w.merges = append(w.merges, [2]*hotThread{goes, stays})
+	}
+	w.list(stays)
+	stays.joined += goes.joined
+	if !goes.isNew {
+		stays.joined += goes.had
+	}
+	stays.meet(goes.people)
+	return stays
+}
+
+// list notes a thread that the batch changes.
+func (w *threadWrite) list(t *hotThread) {
+	if !t.listed {
+		t.listed = true
+		w.threads = append(w.threads, t)
+	}
+}
+
 func (t *hotThread) meet(people []string) {
 	for _, p := range people {
 		if len(t.people) < maxParticipants && !slices.Contains(t.people, p) {
 			t.people = append(t.people, p)
 		}
 	}
+}
+
+// mergeThreads moves the messages and drafts of threads that became part of
+// others. The inboxes are locked, so that nothing is added meanwhile.
+func (b *hotBatch) mergeThreads(ctx context.Context, merges [][2]*hotThread) error {
+	for _, m := range merges {
+		from, to := m[0], m[1].whole()
+		for _, q := range []string{
+			`UPDATE messages SET thread_seq = $1 WHERE thread_seq = $2`,
+			`UPDATE thread_references SET thread_seq = $1 WHERE thread_seq = $2`,
+		} {
+			if _, err := b.tx.ExecContext(ctx, q, to.seq, from.seq); err != nil {
+				return err
+			}
+		}
+		const drafts = `UPDATE drafts SET thread_seq = $1, thread_id = $2 WHERE inbox_seq = $3 AND thread_seq = $4`
+		if _, err := b.tx.ExecContext(ctx, drafts, to.seq, to.id, from.inbox.seq, from.seq); err != nil {
+			return err
+		}
+		if _, err := b.tx.ExecContext(ctx, `DELETE FROM threads WHERE seq = $1`, from.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expect writes down what mail the messages of the batch refer to that is not
+// there.
+func (b *hotBatch) expect(ctx context.Context) error {
+	var rows []any
+	for _, h := range b.messages {
+		if len(h.expects) > 0 {
+			delete(b.store.known.expected, h.inbox.seq)
+		}
+		for _, id := range h.expects {
+			rows = append(rows, h.inbox.seq, hash64(id), id, h.msg.ThreadSeq)
+		}
+	}
+	return errIn("expect mail", b.rows.Insert(ctx, &b.store.hot.references, rows))
 }
 
 const recentSends = `SELECT thread_seq, count(*) FROM messages

@@ -20,7 +20,7 @@ func FuzzThread(f *testing.F) {
 	db := openRaw(f, cfg)
 	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                                                 // a message and its reply
 	f.Add([]byte{0x03, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00})                         // the other way round
-	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x03, 0x02, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                         // one that refers to one, and is referred to by another
+	f.Add([]byte{0x01, 0x00, 0x00, 0x00, 0x03, 0x02, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00})                         // one that ties two
 	f.Add([]byte{0x81, 0x00, 0x00, 0x00, 0x83, 0x02, 0x00, 0x00, 0x82, 0x01, 0x00, 0x00})                         // in one transaction
 	f.Add([]byte{0x41, 0x05, 0x00, 0x00, 0x02, 0x05, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x45, 0x02, 0x01, 0x00}) // in two inboxes
 	f.Fuzz(func(t *testing.T, program []byte) {
@@ -28,8 +28,15 @@ func FuzzThread(f *testing.F) {
 	})
 }
 
-// modelThread is a thread of the model.
-type modelThread struct{ number int }
+// modelThread is a thread of the model: itself, or the one that it is part of.
+type modelThread struct{ into *modelThread }
+
+func (t *modelThread) whole() *modelThread {
+	for t.into != nil {
+		t = t.into
+	}
+	return t
+}
 
 // checkThreads makes a message of every four bytes: its Message-ID, In-Reply-To
 // and two references, each of 16 or none; the high bits of the first choose the
@@ -38,7 +45,7 @@ type modelThread struct{ number int }
 func checkThreads(t *testing.T, s *store.Store, db *sqlx.DB, program []byte) {
 	t.Helper()
 	inboxes := [2]store.Inbox{storetest.Inbox(t, s), storetest.Inbox(t, s)}
-	there := map[string]*modelThread{} // by Message-ID, which names the inbox
+	there, expected := map[string]*modelThread{}, map[string]*modelThread{} // by Message-ID, which names the inbox
 	taken := map[string]bool{}
 	var want []*modelThread
 	var group []*store.NewMessage
@@ -59,7 +66,7 @@ func checkThreads(t *testing.T, s *store.Store, db *sqlx.DB, program []byte) {
 		}
 		taken[id] = true
 		refs = slices.DeleteFunc(refs, func(r string) bool { return r == "" })
-		want = append(want, modelJoin(there, id, refs))
+		want = append(want, modelJoin(there, expected, id, refs))
 		group = append(group, storetest.NewReceived(inboxes[where], modelMail(id, refs)))
 		if b[0]>>7 == 1 && len(program) >= 4 {
 			continue
@@ -97,17 +104,34 @@ func modelMail(id string, refs []string) func(*store.NewMessage) {
 	return m.edit
 }
 
-// modelJoin is the rule in short: the thread of the likeliest message that is there, or
-// a new one.
-func modelJoin(there map[string]*modelThread, id string, refs []string) *modelThread {
-	t := &modelThread{len(there)}
-	for _, r := range slices.Backward(refs) {
-		if there[r] != nil {
-			t = there[r]
+// modelJoin is the rule in short: the thread of what is referred to, the
+// likeliest first and before it mail that is there; else that which waits for
+// this mail. What waits for it is one with it.
+func modelJoin(there, expected map[string]*modelThread, id string, refs []string) *modelThread {
+	var t *modelThread
+	for _, known := range []map[string]*modelThread{there, expected} {
+		for _, r := range refs {
+			if t == nil && known[r] != nil {
+				t = known[r].whole()
+			}
 		}
+	}
+	waiting := expected[id]
+	switch {
+	case t == nil && waiting != nil:
+		t = waiting.whole()
+	case t == nil:
+		t = &modelThread{}
+	case waiting != nil && waiting.whole() != t:
+		waiting.whole().into = t
 	}
 	if id != "" {
 		there[id] = t
+	}
+	for _, r := range refs {
+		if there[r] == nil && expected[r] == nil {
+			expected[r] = t
+		}
 	}
 	return t
 }
@@ -121,7 +145,7 @@ func comparePartition(t *testing.T, s *store.Store, stored []store.Message, want
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := want[i]
+		model := want[i].whole()
 		if names[model] == "" {
 			for other, name := range names {
 				if name == now.ThreadID {

@@ -64,9 +64,9 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, messages, contents, recipients, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
+	threads, references, messages, contents, recipients, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byRelayed, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
@@ -79,6 +79,7 @@ func (s *Store) prepareHot(ctx context.Context) error {
 	s.hot = hotStatements{
 		threads: st.Insert(ctx, "threads",
 			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at", ""),
+		references: st.Insert(ctx, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
 		messages: st.Insert(ctx, "messages",
 			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
 				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, "+
@@ -103,7 +104,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		newest:         st.Lookup(ctx, 1, newestOfInboxes),
 		bySeq:          st.Lookup(ctx, 1, threadsBySeq),
 		byHeader:       st.Lookup(ctx, 2, threadsByHeader(d)),
-		byRelayed:      st.Lookup(ctx, 2, threadsByRelayed),
+		byExpected:     st.Lookup(ctx, 2, threadsByExpected(d)),
+		expectIn:       st.Lookup(ctx, 1, expectIn),
 		bySubject:      st.Lookup(ctx, 2, threadsBySubject(d)),
 		recentSends:    st.Lookup(ctx, 1, recentSends),
 		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
@@ -193,6 +195,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 type knownRows struct {
 	inboxes  map[int64]hotInbox
 	webhooks map[int64][]Webhook // active ones, by account
+	expected map[int64]bool      // whether threads of the inbox expect mail
 
 	numbered        bool
 	message, thread int64 // the last numbers
@@ -213,7 +216,7 @@ func note[T any](rows *map[int64]T, key int64, row T) {
 }
 
 func (k *knownRows) forget() {
-	k.inboxes, k.webhooks, k.numbered = nil, nil, false
+	k.inboxes, k.webhooks, k.expected, k.numbered = nil, nil, nil, false
 }
 
 // checkKnown forgets the rows that may have changed.

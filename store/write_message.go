@@ -134,8 +134,9 @@ type hotMessage struct {
 	eventID                      string
 	suppressed                   []string // event data of suppressed recipients
 
-	inbox  *hotInbox
-	thread *hotThread
+	inbox   *hotInbox
+	thread  *hotThread
+	expects []string // of refersTo, those that are not there
 }
 
 func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
@@ -397,8 +398,9 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 
 // ahead is what Dialect.Ahead has read for a batch.
 type ahead struct {
-	numbers [][2]int64     // for messages and threads
-	hooked  map[int64]bool // accounts: whether they have active webhooks
+	numbers  [][2]int64 // for messages and threads
+	expected map[[2]int64]bool
+	hooked   map[int64]bool // accounts: whether they have active webhooks
 }
 
 // readAhead reads what new messages need, if it saves round trips.
@@ -406,17 +408,21 @@ func (b *hotBatch) readAhead(ctx context.Context) error {
 	if b.store.hot.ahead == nil {
 		return nil
 	}
-	a := &ahead{hooked: map[int64]bool{}}
+	a := &ahead{expected: map[[2]int64]bool{}, hooked: map[int64]bool{}}
 	for _, in := range b.inboxes {
 		a.hooked[in.accountID] = false
 	}
 	for _, h := range b.emails {
 		a.hooked[h.msg.AccountID] = false
 	}
+	inboxes, hashes := make([]int64, len(b.messages)), make([]int64, len(b.messages))
+	for i, h := range b.messages {
+		inboxes[i], hashes[i] = h.msg.InboxSeq, hash64(h.msg.HeaderID)
+	}
 	e := b.store.engine
 	b.ahead = a
-	inboxes, accounts := slices.Collect(maps.Keys(b.inboxes)), slices.Collect(maps.Keys(a.hooked))
-	args := []any{e.List(inboxes), int64(len(b.messages) + len(b.emails)), e.List(accounts)}
+	accounts := slices.Collect(maps.Keys(a.hooked))
+	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages) + len(b.emails)), e.List(accounts)}
 	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.ahead), args, func(rows *sql.Rows) error {
 		var kind, x, y int64
 		var tx string
@@ -430,6 +436,8 @@ func (b *hotBatch) readAhead(ctx context.Context) error {
 			}
 		case engine.AheadNumber:
 			a.numbers, b.txName = append(a.numbers, [2]int64{x, y}), tx
+		case engine.AheadExpected:
+			a.expected[[2]int64{x, y}] = true
 		case engine.AheadWebhooks:
 			a.hooked[x] = true
 		}

@@ -87,11 +87,12 @@ type Dialect interface {
 	// that is null, the server's clock.
 	Clock(param string) string
 	// Ahead is a query that reads at once what new messages need after their inboxes
-	// are locked; empty where that saves nothing. $1 is a List of inboxes, $2 is how many
-	// numbers to reserve, and $3 is a List of accounts. Its rows are a kind and two
+	// are locked; empty where that saves nothing. $1 and $2 are Lists of inboxes and
+	// of hashes of Message-IDs, one of each for a message of an inbox, $3 is how many
+	// numbers to reserve, and $4 is a List of accounts. Its rows are a kind and two
 	// numbers, and the name of the transaction: AheadNewest, the inbox and the time of
-	// its newest message; AheadNumber, as Reserve; AheadWebhooks, an account with active
-	// endpoints.
+	// its newest message; AheadNumber, as Reserve; AheadExpected, an inbox and a hash
+	// that thread references have; AheadWebhooks, an account with active endpoints.
 	Ahead() string
 	// Version is a query for a number that changes when another connection has
 	// changed the database; always 0 when there are many.
@@ -139,6 +140,7 @@ type Dialect interface {
 const (
 	AheadNewest = iota
 	AheadNumber
+	AheadExpected
 	AheadWebhooks
 )
 

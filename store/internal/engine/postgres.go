@@ -135,10 +135,14 @@ func (*postgresEngine) Committers() int { return 2 }
 func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
 
 func (d *postgresEngine) Ahead() string {
-	return `SELECT 0, i.seq, coalesce((SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = i.seq), 0), ''
-			FROM unnest(cast(cast($1 AS text) AS bigint[])) i (seq)
-		UNION ALL SELECT 1, n.message, n.thread, n.tx FROM (` + strings.Replace(d.Reserve(), "$1", "$2", 1) + `) n (message, thread, tx)
-		UNION ALL SELECT 2, a.seq, 0, '' FROM unnest(cast(cast($3 AS text) AS bigint[])) a (seq) CROSS JOIN LATERAL
+	return `WITH k (inbox, hash) AS
+			(SELECT * FROM unnest(cast(cast($1 AS text) AS bigint[]), cast(cast($2 AS text) AS bigint[]))),
+			i (seq) AS (SELECT DISTINCT inbox FROM k)
+		SELECT 0, i.seq, coalesce((SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = i.seq), 0), '' FROM i
+		UNION ALL SELECT 1, n.message, n.thread, n.tx FROM (` + strings.Replace(d.Reserve(), "$1", "$3", 1) + `) n (message, thread, tx)
+		UNION ALL SELECT 2, k.inbox, k.hash, '' FROM k CROSS JOIN LATERAL
+			(SELECT 1 FROM thread_references r WHERE r.inbox_seq = k.inbox AND r.header_hash = k.hash LIMIT 1) x
+		UNION ALL SELECT 3, a.seq, 0, '' FROM unnest(cast(cast($4 AS text) AS bigint[])) a (seq) CROSS JOIN LATERAL
 			(SELECT 1 FROM webhook_endpoints w WHERE w.account_id = a.seq AND w.active LIMIT 1) x`
 }
 

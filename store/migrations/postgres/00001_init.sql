@@ -315,6 +315,18 @@ CREATE TABLE threads (
 -- list the threads of an inbox; find that of a message without references among the latest
 CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at, seq, subject_hash);
 
+-- A Message-ID that mail of a thread refers to, of mail that has not come: when
+-- it does, it belongs to that thread.
+CREATE TABLE thread_references (
+    inbox_seq   BIGINT NOT NULL,
+    header_hash BIGINT NOT NULL,
+    header_id   TEXT NOT NULL,
+    thread_seq  BIGINT NOT NULL REFERENCES threads (seq) ON DELETE CASCADE,
+    PRIMARY KEY (inbox_seq, header_hash)
+);
+-- merge or delete a thread
+CREATE INDEX thread_references_thread ON thread_references (thread_seq);
+
 -- A message that was received or is to be sent. inbox_seq and thread_seq are null of an
 -- email: it belongs to no inbox, and has a row in emails.
 CREATE TABLE messages (
@@ -393,18 +405,6 @@ CREATE TABLE contents (
 CREATE INDEX contents_blob ON contents (blob_key) WHERE blob_key IS NOT NULL;
 -- Raw mail hardly compresses and is read whole: skip the compressor.
 ALTER TABLE contents ALTER COLUMN raw SET STORAGE EXTERNAL;
-
--- A Message-ID that a relay gave to a sent message in place of its own, as Amazon SES
--- does: replies refer to it.
-CREATE TABLE relayed_ids (
-    inbox_seq   BIGINT NOT NULL,
-    header_hash BIGINT NOT NULL,
-    header_id   TEXT NOT NULL,
-    message_seq BIGINT NOT NULL REFERENCES messages (seq) ON DELETE CASCADE,
-    PRIMARY KEY (inbox_seq, header_hash)
-);
--- delete with the message
-CREATE INDEX relayed_ids_message ON relayed_ids (message_seq);
 
 -- Where a deleted message stood in its inbox, so that a client can still ask for
 -- what came after it (store/deleted.go).
