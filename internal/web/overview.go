@@ -37,6 +37,7 @@ type usageTile struct {
 type overviewPage struct {
 	Usage     *gen.Usage
 	Tiles     []usageTile
+	Counted   bool // there is something to draw
 	Stats     []gen.StatsDay
 	Totals    gen.StatsCounts
 	Days      int
@@ -290,12 +291,9 @@ func (d *Dashboard) overview(p *page) error {
 		return err
 	}
 	var start *started // only admins can take the first steps
-	if _, begun := d.begun.Load(p.user.AccountID); p.user.Role == store.RoleAdmin && !begun {
+	if _, err := p.r.Cookie(startCookie); err != nil && p.user.Role == store.RoleAdmin {
 		if start, err = d.started(p); err != nil {
 			return err
-		}
-		if start.Done() {
-			d.begun.Store(p.user.AccountID, true)
 		}
 	}
 	shown, month := kept.Days[len(kept.Days)-days:], totals(kept.Days[len(kept.Days)-rateDays:])
@@ -325,7 +323,7 @@ func (d *Dashboard) overview(p *page) error {
 			rateTile("Bounced, 30 days", percent(month.Bounced, month.Sent), mostBounced),
 			rateTile("Complaints, 30 days", percent(month.Complained, month.Sent), mostComplained),
 		},
-		Stats: shown, Totals: totals(shown), Days: days, Periods: periods, Charts: chartsOf(kept.Days, days), Groups: groups,
+		Counted: totals(kept.Days) != gen.StatsCounts{}, Stats: shown, Totals: totals(shown), Days: days, Periods: periods, Charts: chartsOf(kept.Days, days), Groups: groups,
 		Attention: needed, Latest: latest.Data, Unread: unread,
 		Live: livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageQuarantined, gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected),
 	})

@@ -1,23 +1,33 @@
 package web
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
-// started is what the first page shows until the account is set up.
+// started is what the first page shows until the user dismisses it.
 type started struct {
 	Inbox    *gen.Inbox // the newest one, or nil
 	Received *gen.Message
 	Key      bool
+	Secret   string // of the key that was just created here, or empty
+	Used     bool   // a program used a key
 	Domain   bool
 	Snippets []snippet
 }
 
-// Done reports whether the list is no longer needed. A domain is optional.
-func (s started) Done() bool { return s.Inbox != nil && s.Received != nil && s.Key }
+// startCookie remembers that the user dismissed the first steps.
+const startCookie = "postroom_started"
+
+func (d *Dashboard) dismissStart(p *page) error {
+	p.setCookie(startCookie, "1", int(themeTTL.Seconds()))
+	return p.goTo("/")
+}
 
 // Code returns the code of the newest message.
 func (s started) Code() string {
@@ -38,20 +48,18 @@ func (d *Dashboard) started(p *page) (*started, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: one})
+	keys, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{})
 	if err != nil {
 		return nil, err
 	}
 	s := &started{}
-	s.Key = len(keys.Data) > 0
+	s.Key = len(keys.Data) > 1 // the first one belongs to the operator
+	s.Used = slices.ContainsFunc(keys.Data[:max(0, len(keys.Data)-1)], func(k gen.ApiKey) bool { return !k.LastUsedAt.Null })
 	if len(inboxes.Data) > 0 {
 		s.Inbox = &inboxes.Data[0]
 	}
 	if len(received.Data) > 0 {
 		s.Received = &received.Data[0]
-	}
-	if s.Done() {
-		return s, nil
 	}
 	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: one})
 	if err != nil {
@@ -59,7 +67,15 @@ func (d *Dashboard) started(p *page) (*started, error) {
 	}
 	s.Domain = len(domains.Data) > 0
 	s.Snippets = d.snippets(s.Inbox)
-	return s, nil
+	s.Secret, err = d.store.TakeNote(p.ctx(), p.session(), "/")
+	if errors.Is(err, store.ErrNotFound) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Snippets = withKey(s.Snippets, s.Secret)
+	return s, d.store.LeaveNote(p.ctx(), p.session(), "/", s.Secret) // the later steps show it again
 }
 
 // snippet is an example for one tool, to copy.
@@ -83,6 +99,16 @@ func (d *Dashboard) filled(examples []snippet, values ...string) []snippet {
 		all[i].Code = r.Replace(all[i].Code)
 	}
 	return all
+}
+
+// withKey puts a key into examples.
+func withKey(snippets []snippet, key string) []snippet {
+	with := strings.NewReplacer("$POSTROOM_KEY", key, "${POSTROOM_KEY}", key, "sk_live_...", key,
+		"process.env.POSTROOM_KEY", strconv.Quote(key), `os.environ["POSTROOM_KEY"]`, strconv.Quote(key), `os.Getenv("POSTROOM_KEY")`, strconv.Quote(key))
+	for i := range snippets {
+		snippets[i].Code = with.Replace(snippets[i].Code)
+	}
+	return snippets
 }
 
 // waitExample starts the part of the curl example that only reads.

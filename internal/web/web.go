@@ -22,7 +22,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -83,7 +82,6 @@ type Dashboard struct {
 	crossSite *http.CrossOriginProtection
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
 	checkup   checkup
-	begun     sync.Map // numbers of the accounts whose "Get started" list is done
 }
 
 // New returns a Dashboard. It returns an error if cfg is invalid.
@@ -125,6 +123,7 @@ func (d *Dashboard) routes() {
 	d.open("POST /setup/{token}", d.setPassword)
 
 	d.get("/{$}", d.overview)
+	d.post("/started", d.dismissStart)
 	d.post("/stop", d.stop)
 	d.post("/resume", d.resume)
 
