@@ -56,6 +56,8 @@ func (d *Dashboard) functions() template.FuncMap {
 		"ago":          func(t time.Time) string { return ago(d.now().Sub(t)) },
 		"iso":          func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"count":        count,
+		"means":        func(name string) string { return meanings[name] },
+		"ended":        ended,
 		"words":        func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 		"date":         func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"dict":         dict,
