@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,6 +123,7 @@ func (f inboxForm) retention() (gen.OptInt, error) {
 type inboxView struct {
 	Inbox    *gen.Inbox
 	Threads  []gen.Thread
+	Codes    map[string]gen.Message // with the newest code, by the ID of the thread
 	Messages []gen.Message
 	Unread   map[string]bool // threads or messages, by ID
 	Found    bool            // show Messages, not Threads
@@ -169,6 +171,19 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 	}
 	if len(v.Threads) == 0 {
 		v.Snippets = d.snippets(v.Inbox)
+		return nil
+	}
+	newest, err := d.api.ListInboxMessages(p.ctx(), gen.ListInboxMessagesParams{
+		InboxID: v.Inbox.ID, Direction: gen.NewOptDirection(gen.DirectionIn), Limit: gen.NewOptInt(2 * listed),
+	})
+	if err != nil {
+		return err
+	}
+	v.Codes = map[string]gen.Message{}
+	for _, m := range slices.Backward(newest.Data) {
+		if m.Extracted.Value.Otp.Value != "" {
+			v.Codes[m.ThreadID] = m
+		}
 	}
 	return nil
 }
