@@ -34,7 +34,7 @@ import (
 )
 
 // Config configures the dashboard. All fields but TrustedProxies,
-// System, Approvals and OAuth are required.
+// System, Approvals, OAuth and Guest are required.
 type Config struct {
 	// API serves the calls of the pages and all paths that do not belong to the
 	// dashboard.
@@ -58,6 +58,9 @@ type Config struct {
 	// OAuth checks the requests of applications that ask to connect; nil refuses
 	// them.
 	OAuth *oauth.Server
+	// Guest returns the name of the user that a visitor without a session becomes, or "" if
+	// they must sign in; nil: everyone must.
+	Guest func(*http.Request) string
 	// System describes the installation, on the page of its health; nil: no such page.
 	System *System
 	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
