@@ -22,9 +22,9 @@ type navItem struct {
 // navigation is the menu of every page, in order.
 var navigation = []navGroup{
 	{"", []navItem{{"/", "Overview", "home", ""}}},
-	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox", ""}, {"/messages", "Messages", "search", ""}, {approvalsPath, "Approvals", "check", ""}, {"/quarantine", "Quarantine", "shield", store.RoleAdmin}}},
-	{"Sending", []navItem{{"/emails", "Sent mail", "send", ""}, {"/lists", "Lists", "filter", ""}, {"/suppressions", "Suppressions", "ban", ""}, {"/templates", "Templates", "layout", ""}, {"/contacts", "Contacts", "people", ""}}},
-	{"Settings", []navItem{{"/domains", "Domains", "globe", ""}, {"/webhooks", "Webhooks", "zap", store.RoleAdmin}, {"/keys", "API keys", "key", store.RoleAdmin}, {"/logs", "Logs", "sheet", ""}, {"/settings", "Settings", "sliders", ""}}},
+	{"Mail", []navItem{{"/inboxes", "Inboxes", "inbox", ""}, {"/messages", "Messages", "file", ""}, {approvalsPath, "Approvals", "check", ""}, {"/quarantine", "Quarantine", "shield", store.RoleAdmin}}},
+	{"Sending", []navItem{{"/emails", "Sent mail", "send", ""}, {"/lists", "Allow and block rules", "filter", ""}, {"/suppressions", "Suppressions", "ban", ""}, {"/templates", "Templates", "layout", ""}, {"/contacts", "Contacts", "people", ""}}},
+	{"Setup", []navItem{{"/domains", "Domains", "globe", ""}, {"/webhooks", "Webhooks", "zap", store.RoleAdmin}, {"/keys", "API keys", "key", store.RoleAdmin}, {"/logs", "Logs", "sheet", ""}, {"/settings", "Settings", "sliders", ""}}},
 }
 
 // subPages are pages below those of the menu, which have a title of their own.

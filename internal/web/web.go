@@ -197,7 +197,7 @@ func (d *Dashboard) routes() {
 	d.getFor(store.RoleAdmin, "/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
-	d.post("/webhooks/{id}/inboxes", d.setWebhookInboxes)
+	d.post("/webhooks/{id}/edit", d.editWebhook)
 	d.post("/webhooks/{id}/replay", d.replayWebhook)
 	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
 	d.post("/webhooks/{id}/delete", d.deleteWebhook)
