@@ -119,39 +119,25 @@ func (f inboxForm) retention() (gen.OptInt, error) {
 	return gen.NewOptInt(n), nil
 }
 
-// inboxView is an inbox with its threads or with search results.
+// inboxView is an inbox with its threads. The page of all messages searches it.
 type inboxView struct {
-	Inbox    *gen.Inbox
-	Threads  []gen.Thread
-	Codes    map[string]gen.Message // with the newest code, by the ID of the thread
-	Messages []gen.Message
-	Unread   map[string]bool // threads or messages, by ID
-	Found    bool            // show Messages, not Threads
-	Search   search
+	Inbox   *gen.Inbox
+	Threads []gen.Thread
+	Codes   map[string]gen.Message // with the newest code, by the ID of the thread
+	Unread  map[string]bool        // threads, by ID
 	paging
 	Live string
 	// Snippets are shown while the inbox is empty.
 	Snippets []snippet
 }
 
-// search holds the search parameters of an inbox page.
-type search struct{ Q, From, Direction, Thread string }
-
-func (s search) any() bool { return s != search{} }
-
 func (d *Dashboard) inbox(p *page) error {
 	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
 	if err != nil {
 		return err
 	}
-	q := p.r.URL.Query()
-	v := inboxView{Inbox: in, Search: search{strings.TrimSpace(q.Get("q")), strings.TrimSpace(q.Get("from")), q.Get("direction"), q.Get("thread")}}
-	if v.Found = v.Search.any() || q.Get("list") == "messages"; v.Found {
-		err = d.findMessages(p, &v)
-	} else {
-		err = d.listThreads(p, &v)
-	}
-	if err != nil {
+	v := inboxView{Inbox: in}
+	if err := d.listThreads(p, &v); err != nil {
 		return err
 	}
 	v.Live = v.live(in.ID, gen.EventTypeMessageReceived, gen.EventTypeMessageSent, gen.EventTypeMessageDelivered,
@@ -186,23 +172,6 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 		}
 	}
 	return nil
-}
-
-func (d *Dashboard) findMessages(p *page, v *inboxView) error {
-	params := gen.ListInboxMessagesParams{
-		InboxID: v.Inbox.ID, Limit: gen.NewOptInt(listed), Cursor: p.cursor(),
-		Q: optional(v.Search.Q), From: optional(v.Search.From), ThreadID: optional(v.Search.Thread),
-	}
-	if v.Search.Direction != "" {
-		params.Direction = gen.NewOptDirection(gen.Direction(v.Search.Direction))
-	}
-	list, err := d.api.ListInboxMessages(p.ctx(), params)
-	if err != nil {
-		return err
-	}
-	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
-	v.Unread, err = p.unread(v.Messages)
-	return err
 }
 
 type settingsView struct {

@@ -31,7 +31,7 @@ func TestMessagesOfAllInboxes(t *testing.T) {
 		}
 		v.get("/messages").want(t, http.StatusOK).has(t, "Select the messages to delete.")
 		v.post("/messages/delete", []string{"message", second.ID, "message", third.ID, "message", "msg_gone", "inbox", two.ID}).want(t, http.StatusSeeOther)
-		page = v.get("/inboxes/"+two.ID+"?list=messages").want(t, http.StatusOK).has(t, "2 messages deleted.")
+		page = v.get("/messages?inbox="+two.ID).want(t, http.StatusOK).has(t, "2 messages deleted.")
 		if strings.Contains(page.body, "msg_") {
 			t.Errorf("messages are still found:\n%s", page.body)
 		}
