@@ -1,6 +1,7 @@
 package web
 
 import (
+	_ "embed" // the examples
 	"errors"
 	"slices"
 	"strconv"
@@ -114,56 +115,22 @@ func withKey(snippets []snippet, key string) []snippet {
 // waitExample starts the part of the curl example that only reads.
 const waitExample = "# Wait for the newest code"
 
-// examples are the snippets. POSTROOM_KEY is an API key in the environment.
-var examples = []snippet{
-	{"curl", "curl", `# Simulate a message to the inbox
-curl {host}/v1/inboxes/{id}/simulate \
-  -H "Authorization: Bearer $POSTROOM_KEY" \
-  --json '{"from":"noreply@shop.example","subject":"Welcome","text":"Your verification code is 482913."}'
+//go:embed templates/examples.txt
+var exampleText string
 
-` + waitExample + `
-curl "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code" \
-  -H "Authorization: Bearer $POSTROOM_KEY"`},
-	{"cli", "CLI", `export POSTROOM_URL={host} POSTROOM_KEY=sk_live_...
-postroom wait {address} --code --since 1h`},
-	{"ts", "TypeScript", "const res = await fetch(\n  \"{host}/v1/inboxes/{id}/messages/wait?has=code&view=code\",\n" +
-		"  { headers: { Authorization: `Bearer ${process.env.POSTROOM_KEY}` } },\n);\nconst found = await res.json();\nconsole.log(found.code?.otp);"},
-	{"python", "Python", `import json, os, urllib.request
+// examples are the snippets that wait for a code, sendExamples those of a key that only
+// sends emails. POSTROOM_KEY is an API key in the environment.
+var examples, sendExamples = examplesOf("wait"), examplesOf("send")
 
-req = urllib.request.Request(
-    "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code",
-    headers={"Authorization": "Bearer " + os.environ["POSTROOM_KEY"]},
-)
-with urllib.request.urlopen(req) as res:
-    print(json.load(res)["code"]["otp"])`},
-	{"go", "Go", `c, err := client.New("{host}", os.Getenv("POSTROOM_KEY"))
-if err != nil {
-	log.Fatal(err)
-}
-code, err := c.WaitForCode(ctx, "{id}", client.Wait{})`},
-	{"mcp", "MCP", mcpExample},
-}
-
-// mcpExample is the configuration of an agent.
-const mcpExample = `{
-  "mcpServers": {
-    "postroom": {
-      "type": "http",
-      "url": "{host}/mcp",
-      "headers": { "Authorization": "Bearer ${POSTROOM_KEY}" }
-    }
-  }
-}`
-
-// sendExamples are the snippets of a key that only sends emails.
-var sendExamples = []snippet{
-	{"curl", "curl", `curl {host}/v1/emails \
-  -H "Authorization: Bearer $POSTROOM_KEY" \
-  --json '{"from":"hello@{domain}","to":"ana@example.org","subject":"Hello","text":"Hello Ana"}'`},
-	{"ts", "TypeScript", "await fetch(\"{host}/v1/emails\", {\n  method: \"POST\",\n" +
-		"  headers: { Authorization: `Bearer ${process.env.POSTROOM_KEY}`, \"Content-Type\": \"application/json\" },\n" +
-		"  body: JSON.stringify({ from: \"hello@{domain}\", to: \"ana@example.org\", subject: \"Hello\", text: \"Hello Ana\" }),\n});"},
-	{"mcp", "MCP", mcpExample},
+// examplesOf reads the examples of one use: each begins with "== use name title".
+func examplesOf(use string) (all []snippet) {
+	for part := range strings.SplitSeq(exampleText, "== ") {
+		head, code, _ := strings.Cut(part, "\n")
+		if about := strings.SplitN(head, " ", 3); about[0] == use {
+			all = append(all, snippet{about[1], about[2], strings.TrimSuffix(code, "\n")})
+		}
+	}
+	return all
 }
 
 // sendSnippets are examples that send an email, for this installation.
