@@ -219,10 +219,10 @@ func (s *Store) changeUser(ctx context.Context, what, q string, args []any, then
 	return u, err
 }
 
-// StartSession makes a session of u, who gave the password that is kept with u;
-// the session's token has this hash: whoever has the token is the user until it
-// ends. It returns ErrNotFound if the user was removed, or has no or another
-// password by now.
+// StartSession makes a session of u, who gave the password that is kept with u, or who
+// needs none; the session's token has this hash: whoever has the token is the user until
+// it ends. It returns ErrNotFound if the user was removed, or has another password by
+// now.
 func (s *Store) StartSession(ctx context.Context, u User, hash []byte) error {
 	return s.inTx(ctx, "start session", func(tx *sqlx.Tx) error { return s.insertSession(ctx, tx, u, hash) })
 }
@@ -233,7 +233,7 @@ func (s *Store) insertSession(ctx context.Context, tx *sqlx.Tx, u User, hash []b
 	const (
 		old = `DELETE FROM user_sessions WHERE expires_at <= $1`
 		// The no-op update locks the user's row against a reset that runs now.
-		lock = `UPDATE users SET name = name WHERE seq = $1 AND removed_at IS NULL AND password = $2`
+		lock = `UPDATE users SET name = name WHERE seq = $1 AND removed_at IS NULL AND password IS NOT DISTINCT FROM $2`
 		q    = `INSERT INTO user_sessions (hash, user_seq, expires_at, last_used_at, created_at) VALUES ($1, $2, $3, $4, $4)`
 	)
 	now := s.now()

@@ -15,6 +15,9 @@ import (
 // the link that sets the dashboard password. They are never shown again, so
 // failing to print them is an error.
 func (n *node) announce(in install) error {
+	if n.cfg.dev {
+		in.setup = "" // nobody signs in
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Postroom %s is ready.\n\n", programVersion())
 	base, _ := n.cfg.baseURL(n.httpAddr, n.httpsAddr)

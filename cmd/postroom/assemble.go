@@ -226,12 +226,15 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	var api http.Handler = service
 	if n.cfg.Dashboard {
-		api, err = web.New(web.Config{
+		cfg := web.Config{
 			API: api, Store: s, EventBody: handlers.EventBody(s), BaseURL: base, NoticeKey: in.keys.notices, FirstKey: in.firstKey, TrustedProxies: n.cfg.TrustedProxies, Now: n.now, Log: n.log,
 			Undo: time.Duration(n.cfg.Undo), Approvals: links, OAuth: apps,
 			System: n.system(s),
-		})
-		if err != nil {
+		}
+		if n.cfg.dev {
+			cfg.Guest = n.cfg.devHosts.guest
+		}
+		if api, err = web.New(cfg); err != nil {
 			return nil, nil, fmt.Errorf("create dashboard: %w", err)
 		}
 	}

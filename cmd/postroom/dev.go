@@ -44,7 +44,7 @@ func (p program) devCommand() *cobra.Command {
 	var scanLinks bool
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run the service for development: in memory, without keys, and no mail leaves",
+		Short: "Run the service for development: in memory, without keys or sign-in, and no mail leaves",
 		Long: "Run the service for development and tests. Everything is in memory. Programs on this machine and on private\n" +
 			"networks need no key. Every address has an inbox, on any domain, and no mail leaves.\n\n" +
 			"The environment variables of `postroom serve` have no effect.",
@@ -197,6 +197,15 @@ func (h devHosts) refusal(peer string) string {
 		return ""
 	}
 	return fmt.Sprintf("postroom dev serves private networks only: add %s to %s, or run `postroom serve`", netguard.PlainIP(at.Addr()), devHostsEnv)
+}
+
+// guest returns the user that a browser on a private network is in the dashboard, unless
+// it calls this server by a name that it does not know.
+func (h devHosts) guest(r *http.Request) string {
+	if h.refusal(r.RemoteAddr) != "" || !h.called(r.Host) {
+		return ""
+	}
+	return firstUserName
 }
 
 // withoutKey adds key to requests that have none or the key "dev", for clients that

@@ -53,6 +53,22 @@ func TestDevNeedsNoKeyAndNothingLeaves(t *testing.T) {
 			t.Errorf("%s: %v", address, wait)
 		}
 	}
+	// The dashboard opens without sign-in, unless another name leads here.
+	for host, want := range map[string]int{"": http.StatusOK, "evil.example": http.StatusSeeOther} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/inboxes", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("the dashboard called as %q: %d, want %d", host, res.StatusCode, want)
+		}
+	}
 	// A page of another site gets no key.
 	for header, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Host": "evil.example"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/inboxes", nil)

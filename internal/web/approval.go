@@ -1,13 +1,16 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/approval"
@@ -21,7 +24,7 @@ var draftEvents = []gen.EventType{gen.EventTypeDraftPending, gen.EventTypeDraftS
 
 type approvalsView struct {
 	Drafts    []gen.Draft
-	Undo      string // id of the draft that was just approved, while that can be undone
+	Undo      undoable
 	Status    string // pending, sent or rejected
 	Addresses map[string]string
 	paging
@@ -43,30 +46,38 @@ func (d *Dashboard) approvals(p *page) error {
 	if err := p.addInboxes(v.Addresses, textsOf(v.Drafts, func(dr gen.Draft) string { return dr.InboxID })...); err != nil {
 		return err
 	}
-	if id := p.r.URL.Query().Get("undo"); id != "" {
-		can, err := d.canUndo(p, id)
-		if err != nil {
-			return err
-		}
-		if can {
-			v.Undo = id
-		}
+	if v.Undo, err = d.undoable(p); err != nil {
+		return err
 	}
 	v.Live = v.live("", draftEvents...)
 	return p.show("approvals", v)
 }
 
-// canUndo reports whether the approval of a draft can still be undone.
-func (d *Dashboard) canUndo(p *page, id string) (bool, error) {
+// undoable is the draft that was just approved, while that can be undone: its id and
+// the seconds that are left, or nothing.
+type undoable struct {
+	ID   string
+	Left int
+}
+
+// undoable returns the draft that the query names as just approved.
+func (d *Dashboard) undoable(p *page) (undoable, error) {
+	id := p.r.URL.Query().Get("undo")
+	if id == "" {
+		return undoable{}, nil
+	}
 	dr, err := d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: id})
 	if _, refused := refusal(err); refused {
-		return false, nil // no such draft
+		return undoable{}, nil // no such draft
 	}
 	if err != nil {
-		return false, err
+		return undoable{}, err
 	}
-	decided, ok := dr.DecidedAt.Get()
-	return ok && dr.Status == string(gen.DraftStatusSent) && d.now().Before(decided.Add(d.cfg.Undo)), nil
+	left := dr.DecidedAt.Or(time.Time{}).Add(d.cfg.Undo).Sub(d.now())
+	if dr.Status != string(gen.DraftStatusSent) || left <= 0 {
+		return undoable{}, nil
+	}
+	return undoable{id, int(math.Ceil(left.Seconds()))}, nil
 }
 
 // approvalView is the page on which a user approves or rejects a draft.
@@ -75,13 +86,14 @@ type approvalView struct {
 	Inbox *gen.Inbox
 	Frame *frame
 	Here  string
-	// Changes lists what has changed since the user last saw the draft; Conflict
-	// means that the page is shown because of them.
-	Conflict bool
-	Changes  []change
-	Reason   string // as submitted
-	Problem  problem
-	You      string
+	// Changes lists what has changed since the user last saw the draft. Conflict means
+	// that another user made them, Saved that this one just did.
+	Conflict, Saved bool
+	Changes         []change
+	Undo            undoable // the draft that was decided before this one
+	Reason          string   // as submitted
+	Problem         problem
+	You             string
 	// AllText is the text of the HTML, including text that its styles hide.
 	AllText string
 	// Source is the message that the draft replies to or forwards, if it still
@@ -139,6 +151,9 @@ func (d *Dashboard) approvalView(p *page) (approvalView, error) {
 		return v, err
 	}
 	v.You = p.user.ID
+	if v.Undo, err = d.undoable(p); err != nil {
+		return v, err
+	}
 	if v.Pending() {
 		if v.Previous, v.Next, err = d.neighbours(p, dr.ID); err != nil {
 			return approvalView{}, err
@@ -216,12 +231,31 @@ func (d *Dashboard) approve(p *page) error {
 	if err != nil {
 		return errForm
 	}
-	m, err := d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}),
-		gen.SendDraftParams{DraftID: p.r.PathValue("mail")})
+	return d.approveVersion(p, version)
+}
+
+// approveVersion sends this version of the draft and goes on to the next one.
+func (d *Dashboard) approveVersion(p *page, version int) error {
+	id := p.r.PathValue("mail")
+	next, err := d.afterwards(p, id)
+	if err != nil {
+		return err
+	}
+	m, err := d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}), gen.SendDraftParams{DraftID: id})
 	if err != nil {
 		return again(err, func(pr problem) error { return d.undecided(p, pr, "") })
 	}
-	return p.done("/approvals?undo="+url.QueryEscape(p.r.PathValue("mail")), "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
+	return p.done(next+"?undo="+url.QueryEscape(id), "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
+}
+
+// afterwards returns the page that follows a decision about a draft: that of the next
+// pending one, or the queue.
+func (d *Dashboard) afterwards(p *page, id string) (string, error) {
+	previous, next, err := d.neighbours(p, id)
+	if one := cmp.Or(next, previous); one != "" {
+		return approvalsPath + "/" + one, err
+	}
+	return approvalsPath, err
 }
 
 // undo makes an approved draft pending again.
@@ -232,13 +266,16 @@ func (d *Dashboard) undo(p *page) error {
 }
 
 func (d *Dashboard) reject(p *page) error {
-	reason := p.field("reason")
-	dr, err := d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(reason)}),
-		gen.RejectDraftParams{DraftID: p.r.PathValue("mail")})
+	reason, id := p.field("reason"), p.r.PathValue("mail")
+	next, err := d.afterwards(p, id)
+	if err != nil {
+		return err
+	}
+	dr, err := d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(reason)}), gen.RejectDraftParams{DraftID: id})
 	if err != nil {
 		return again(err, func(pr problem) error { return d.undecided(p, pr, reason) })
 	}
-	return p.done("/approvals", "Rejected: “"+shortened(dr.Subject, 60)+"” will not be sent.")
+	return p.done(next, "Rejected: “"+shortened(dr.Subject, 60)+"” will not be sent.")
 }
 
 // undecided shows the draft's current version with the reason why the decision
@@ -260,11 +297,11 @@ type editView struct {
 	Draft               *gen.Draft
 	Subject, Text, HTML string
 	Version             int
-	// Ends is when the draft stops waiting: "" to keep that, "never", or a number of
-	// seconds. Then is what happens then: reject or send.
-	Ends, Then string
-	Changes    []change
-	Problem    problem
+	// Undecided is one of the values of endings, or "" to keep what happens if nobody
+	// decides.
+	Undecided string
+	Changes   []change
+	Problem   problem
 }
 
 func (d *Dashboard) editDraftForm(p *page) error {
@@ -272,7 +309,7 @@ func (d *Dashboard) editDraftForm(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version, Then: dr.OnExpiry})
+	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version})
 }
 
 // editDraft saves an edited draft. If another user has changed it in the
@@ -284,7 +321,7 @@ func (d *Dashboard) editDraft(p *page) error {
 	}
 	v := editView{
 		Draft: dr, Subject: p.field("subject"), Text: unixLines(p.form.Get("text")), HTML: unixLines(p.form.Get("html")),
-		Version: dr.Version, Ends: p.form.Get("ends"), Then: p.form.Get("then"),
+		Version: dr.Version, Undecided: p.form.Get("undecided"),
 	}
 	if p.form.Get("version") != strconv.Itoa(dr.Version) {
 		v.Problem = problem{Message: "Another user edited this draft. Review their changes, then save again to keep yours."}
@@ -301,37 +338,46 @@ func (d *Dashboard) editDraft(p *page) error {
 	if err := v.end(&req); err != nil {
 		return err
 	}
-	if _, err := d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID}); err != nil {
+	saved, err := d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID})
+	if err != nil {
 		return again(err, func(pr problem) error {
 			v.Problem = pr
 			return p.showStatus(pr.status, "draft-edit", v)
 		})
 	}
-	return p.done("/approvals/"+dr.ID, "Changes saved.")
+	if p.form.Get("approve") != "" {
+		return d.approveVersion(p, saved.Version)
+	}
+	shown, err := d.approvalView(p)
+	if err != nil {
+		return err
+	}
+	shown.Saved, shown.Changes = true, changesSince(p.form, saved)
+	return p.show("approval", shown)
 }
 
 // end adds to a request when the draft stops waiting, and what happens then.
 func (v editView) end(req *gen.DraftUpdate) error {
-	switch v.Ends {
-	case "":
-	case "never":
-		req.ExpiresIn = gen.OptNilInt{Set: true, Null: true}
-	default:
-		seconds, err := strconv.Atoi(v.Ends)
+	then, in, timed := strings.Cut(v.Undecided, " ")
+	switch {
+	case v.Undecided == "":
+	case timed:
+		seconds, err := strconv.Atoi(in)
 		if err != nil {
 			return errForm
 		}
-		req.ExpiresIn = gen.NewOptNilInt(seconds)
-	}
-	if v.Then != "" && v.Then != v.Draft.OnExpiry {
-		req.OnExpiry = gen.NewOptDraftOnExpiry(gen.DraftOnExpiry(v.Then))
+		req.ExpiresIn, req.OnExpiry = gen.NewOptNilInt(seconds), gen.NewOptDraftOnExpiry(gen.DraftOnExpiry(then))
+	default:
+		req.ExpiresIn = gen.OptNilInt{Set: true, Null: true}
 	}
 	return nil
 }
 
-// endings are the times without a decision that the form offers, in seconds.
+// endings are what the form offers if nobody decides: what happens, and after how many
+// seconds.
 var endings = []struct{ Value, Title string }{
-	{"3600", "in 1 hour"}, {"14400", "in 4 hours"}, {"86400", "in 1 day"}, {"259200", "in 3 days"}, {"604800", "in 7 days"},
+	{"reject 3600", "Reject after 1 hour"}, {"reject 86400", "Reject after 1 day"}, {"reject 604800", "Reject after 7 days"},
+	{"send 3600", "Send after 1 hour"}, {"send 86400", "Send after 1 day"}, {"send 604800", "Send after 7 days"},
 }
 
 // Endings returns the choices of the form.

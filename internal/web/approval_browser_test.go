@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -71,9 +72,9 @@ func TestTwoEditors(t *testing.T) {
 		edit := func(version, text string) response {
 			return v.post(path, []string{"version", version, "subject", "Order", "text", text, "seen_subject", "=Order", "seen_text", "=20 chairs", "seen_html", "="})
 		}
-		edit("1", "30 chairs").want(t, 303)
+		edit("1", "30 chairs").want(t, 200).has(t, "Changes saved.", "<del>20 chairs</del>", "<ins>30 chairs</ins>")
 		edit("1", "40 chairs").want(t, 409).has(t, "Another user edited this draft", "<del>20 chairs</del>", "<ins>30 chairs</ins>", ">\n40 chairs</textarea>", `name="version" value="2"`)
-		edit("2", "40 chairs").want(t, 303)
+		edit("2", "40 chairs").want(t, 200)
 		v.get(path).want(t, 200).has(t, ">\n40 chairs</textarea>", `name="version" value="3"`)
 		edit("3", "").want(t, 400).has(t, "text-fault")
 		v.post("/approvals/"+d.ID+"/approve", []string{"version", "1"}).want(t, 409).has(t, "Nothing was sent", "40 chairs")
@@ -82,6 +83,38 @@ func TestTwoEditors(t *testing.T) {
 		}
 		v.post("/approvals/"+d.ID+"/approve", []string{"version", "x"}).want(t, 400)
 		v.post("/approvals/drf_none/approve", []string{"version", "1"}).want(t, 404)
+	})
+}
+
+// Each decision leads to the next draft, and the queue says what is unusual about one.
+func TestDecisionsLeadOn(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "buyer", gen.SendPolicyApproval)
+		var ids []string
+		for _, text := range []string{"Refund EUR 100.00", "Two", "Three"} {
+			ids = append(ids, "/approvals/"+s.hold(t, in, mailTo("ann@out.example", "Order", text)).ID)
+		}
+		v := s.visitAsUser(t)
+		v.get("/approvals").want(t, 200).has(t, "unusual", "The message names an amount of money: EUR 100.00.")
+		for _, tt := range []struct {
+			path string
+			form []string
+			next string
+		}{
+			{ids[2] + "/approve", []string{"version", "1"}, ids[1]},
+			{ids[0] + "/reject", []string{"reason", "Too much"}, ids[1]},
+			{ids[1] + "/edit", []string{"version", "1", "subject", "Order", "text", "2", "approve", "1"}, "/approvals"},
+		} {
+			to, _, _ := strings.Cut(v.post(tt.path, tt.form).want(t, 303).header.Get("Location"), "?")
+			if to != tt.next {
+				t.Errorf("%s leads to %s, want %s", tt.path, to, tt.next)
+			}
+		}
+		v.get("/approvals?status=rejected").want(t, 200).has(t, "Reason: Too much")
+		if n := s.sentFrom(t, in); n != 2 {
+			t.Errorf("%d messages were sent, want 2", n)
+		}
 	})
 }
 

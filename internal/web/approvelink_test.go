@@ -219,24 +219,24 @@ func TestFormSetsTheEndOfADraft(t *testing.T) {
 		d := s.hold(t, s.newInbox(t, "held", gen.SendPolicyApproval), mailTo("cy@far.example", "Order", "Chairs."))
 		at := s.clock.Now().Add(4 * time.Hour).UTC().Truncate(time.Millisecond)
 		for i, tt := range []struct {
-			ends, then string
-			status     int
-			at         time.Time // zero: never
-			on         string
+			undecided string
+			status    int
+			at        time.Time // zero: never
+			on        string
 		}{
-			{"14400", "send", 303, at, "send"},
-			{"", "send", 303, at, "send"},
-			{"", "reject", 303, at, "reject"},
-			{"never", "reject", 303, time.Time{}, "reject"},
-			{"soon", "reject", 400, time.Time{}, "reject"},
-			{"1", "reject", 400, time.Time{}, "reject"},
-			{"3600", "explode", 400, time.Time{}, "reject"},
+			{"send 14400", 200, at, "send"},
+			{"", 200, at, "send"},
+			{"reject 14400", 200, at, "reject"},
+			{"wait", 200, time.Time{}, "reject"},
+			{"send soon", 400, time.Time{}, "reject"},
+			{"reject 1", 400, time.Time{}, "reject"},
+			{"explode 3600", 400, time.Time{}, "reject"},
 		} {
 			now, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
 			must(t, err)
-			v.get("/approvals/"+d.ID+"/edit").want(t, 200).has(t, "Without a decision", "in 4 hours")
+			v.get("/approvals/"+d.ID+"/edit").want(t, 200).has(t, "If nobody decides", "Send after 1 day")
 			v.post("/approvals/"+d.ID+"/edit", []string{
-				"version", fmt.Sprint(now.Version), "subject", "Order", "text", "Chairs.", "ends", tt.ends, "then", tt.then,
+				"version", fmt.Sprint(now.Version), "subject", "Order", "text", "Chairs.", "undecided", tt.undecided,
 			}).want(t, tt.status)
 			got, err := s.api.GetDraft(s.asUser(t), gen.GetDraftParams{DraftID: d.ID})
 			must(t, err)

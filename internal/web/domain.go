@@ -1,7 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/postroom/postroom/gen"
 )
@@ -23,7 +26,9 @@ func (d *Dashboard) listDomains(p *page) (domainList, error) {
 }
 
 func (d *Dashboard) createDomain(p *page) error {
-	name := p.field("domain")
+	name := strings.ToLower(p.field("domain"))
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://")
+	name, _, _ = strings.Cut(name, "/")
 	made, err := d.api.CreateDomain(p.ctx(), &gen.DomainCreate{Domain: name}, gen.CreateDomainParams{})
 	if err != nil {
 		return showFault(p, "domains", err, d.listDomains, func(v *domainList, pr problem) { v.Name, v.Problem = name, pr })
@@ -38,9 +43,27 @@ func (d *Dashboard) showDomain(p *page) error {
 	}
 	return p.show("domain", struct {
 		*gen.Domain
-		Missing []string
-		Uses    map[string]string
-	}{v, missing(v.DNSRecords), recordUses})
+		Missing            []string
+		Sending, Receiving []gen.DnsRecord
+	}{v, missing(v.DNSRecords), recordsFor(v, false), recordsFor(v, true)})
+}
+
+// recordsFor returns the records of a domain that receiving needs, or those that sending
+// needs.
+func recordsFor(v *gen.Domain, receiving bool) []gen.DnsRecord {
+	return slices.DeleteFunc(slices.Clone(v.DNSRecords), func(r gen.DnsRecord) bool { return (r.Record == "MX") != receiving })
+}
+
+// zoneLine returns a record as a line of a zone file.
+func zoneLine(r gen.DnsRecord) string {
+	value := r.Value
+	switch {
+	case r.Type == "TXT":
+		value = strconv.Quote(value)
+	case !r.Priority.Null:
+		value = fmt.Sprintf("%d %s.", r.Priority.Value, strings.TrimSuffix(value, "."))
+	}
+	return fmt.Sprintf("%s. %d IN %s %s", strings.TrimSuffix(r.Name, "."), r.TTL, r.Type, value)
 }
 
 // recordUses describes the purpose of each kind of record.
@@ -50,7 +73,7 @@ var recordUses = map[string]string{
 	"SPF":         "Authorizes this server to send for your return-path domain.",
 	"RETURN_PATH": "Routes bounces to this server.",
 	"DMARC":       "Tells mail servers how to treat mail that fails authentication.",
-	"MX":          "Routes mail for the domain to this server. Inboxes need it, sending does not. Leave it out if another server receives the domain's mail.",
+	"MX":          "Routes all mail for the domain to this server. If another server receives it today, that mail stops arriving there.",
 }
 
 // missing returns the names of the required records that were not found.

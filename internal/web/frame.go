@@ -34,7 +34,8 @@ const maxRemoteAddress = 4 << 10
 const (
 	frameStyle = `:root{color-scheme:light}html{background:#fff}body{margin:0;padding:14px;color:#191c2b;overflow-wrap:anywhere;` +
 		`font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}img{max-width:100%}pre{white-space:pre-wrap;font:inherit;margin:0}` +
-		`img[data-left-out]{background:#eef0f7;color:#5a6078;min-width:1em;min-height:1em}`
+		`img[data-left-out]{content:url("data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>");background:#eef0f7;border-radius:3px}` +
+		`img[data-left-out]:not([width],[style*=width]){width:6em;height:2em}img[data-left-out]:is([width="0"],[width="1"],[height="0"],[height="1"]){width:0;height:0}`
 	frameLinks = `a[href]:is(:hover,:focus-visible)::after{content:attr(title)!important;position:fixed!important;left:0!important;bottom:0!important;` +
 		`z-index:9!important;max-width:100%!important;padding:3px 10px!important;background:#191c2b!important;color:#fff!important;` +
 		`font:12px/1.5 system-ui,sans-serif!important;overflow-wrap:anywhere!important;border-radius:0 6px 0 0!important;display:block!important}`

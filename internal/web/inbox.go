@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,38 +119,25 @@ func (f inboxForm) retention() (gen.OptInt, error) {
 	return gen.NewOptInt(n), nil
 }
 
-// inboxView is an inbox with its threads or with search results.
+// inboxView is an inbox with its threads. The page of all messages searches it.
 type inboxView struct {
-	Inbox    *gen.Inbox
-	Threads  []gen.Thread
-	Messages []gen.Message
-	Unread   map[string]bool // threads or messages, by ID
-	Found    bool            // show Messages, not Threads
-	Search   search
+	Inbox   *gen.Inbox
+	Threads []gen.Thread
+	Codes   map[string]gen.Message // with the newest code, by the ID of the thread
+	Unread  map[string]bool        // threads, by ID
 	paging
 	Live string
 	// Snippets are shown while the inbox is empty.
 	Snippets []snippet
 }
 
-// search holds the search parameters of an inbox page.
-type search struct{ Q, From, Direction, Thread string }
-
-func (s search) any() bool { return s != search{} }
-
 func (d *Dashboard) inbox(p *page) error {
 	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
 	if err != nil {
 		return err
 	}
-	q := p.r.URL.Query()
-	v := inboxView{Inbox: in, Search: search{strings.TrimSpace(q.Get("q")), strings.TrimSpace(q.Get("from")), q.Get("direction"), q.Get("thread")}}
-	if v.Found = v.Search.any() || q.Get("list") == "messages"; v.Found {
-		err = d.findMessages(p, &v)
-	} else {
-		err = d.listThreads(p, &v)
-	}
-	if err != nil {
+	v := inboxView{Inbox: in}
+	if err := d.listThreads(p, &v); err != nil {
 		return err
 	}
 	v.Live = v.live(in.ID, gen.EventTypeMessageReceived, gen.EventTypeMessageSent, gen.EventTypeMessageDelivered,
@@ -169,25 +157,21 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 	}
 	if len(v.Threads) == 0 {
 		v.Snippets = d.snippets(v.Inbox)
+		return nil
 	}
-	return nil
-}
-
-func (d *Dashboard) findMessages(p *page, v *inboxView) error {
-	params := gen.ListInboxMessagesParams{
-		InboxID: v.Inbox.ID, Limit: gen.NewOptInt(listed), Cursor: p.cursor(),
-		Q: optional(v.Search.Q), From: optional(v.Search.From), ThreadID: optional(v.Search.Thread),
-	}
-	if v.Search.Direction != "" {
-		params.Direction = gen.NewOptDirection(gen.Direction(v.Search.Direction))
-	}
-	list, err := d.api.ListInboxMessages(p.ctx(), params)
+	newest, err := d.api.ListInboxMessages(p.ctx(), gen.ListInboxMessagesParams{
+		InboxID: v.Inbox.ID, Direction: gen.NewOptDirection(gen.DirectionIn), Limit: gen.NewOptInt(2 * listed),
+	})
 	if err != nil {
 		return err
 	}
-	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
-	v.Unread, err = p.unread(v.Messages)
-	return err
+	v.Codes = map[string]gen.Message{}
+	for _, m := range slices.Backward(newest.Data) {
+		if m.Extracted.Value.Otp.Value != "" {
+			v.Codes[m.ThreadID] = m
+		}
+	}
+	return nil
 }
 
 type settingsView struct {

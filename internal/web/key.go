@@ -126,6 +126,9 @@ func (d *Dashboard) createKey(p *page) error {
 	if err != nil {
 		return showFault(p, "key-new", err, d.newKey, func(v *keyView, pr problem) { v.Form, v.Problem = form, pr })
 	}
+	if p.form.Get("start") == "1" {
+		return p.leaveSecret("/", nil, made.Key)
+	}
 	q := url.Values{"preset": {form.Preset}}
 	if len(made.InboxIds) > 0 {
 		q.Set("inbox", made.InboxIds[0])
@@ -212,14 +215,14 @@ func (d *Dashboard) showSecret(p *page) error {
 	if v.Snippets, err = d.keySnippets(p); err != nil {
 		return err
 	}
-	with := strings.NewReplacer("$POSTROOM_KEY", value, "${POSTROOM_KEY}", value, "sk_live_...", value)
 	for i := range v.Snippets {
 		code := v.Snippets[i].Code
 		if _, wait, ok := strings.Cut(code, waitExample); ok && slices.Contains([]string{"read", custom}, p.r.URL.Query().Get("preset")) {
 			code = waitExample + wait // the key may not be able to simulate a message
 		}
-		v.Snippets[i].Code = with.Replace(code)
+		v.Snippets[i].Code = code
 	}
+	v.Snippets = withKey(v.Snippets, value)
 	return p.show("key-secret", v)
 }
 

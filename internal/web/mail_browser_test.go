@@ -43,6 +43,13 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.do(chromedp.EmulateViewport(1440, 900), chromedp.KeyEvent("j"), chromedp.KeyEvent("o"))
 		b.waits(`document.querySelector('.pane iframe')?.contentDocument?.body?.innerText.includes('Your order has shipped')`)
 		b.sound()
+		if at := b.eval(`location.pathname`); at != "/inboxes/"+in.ID+"/threads/"+shop.ThreadID {
+			t.Errorf("the open message has the address %s", at)
+		}
+		b.eval(`history.back(), ""`)
+		b.waits(`!document.querySelector('.pane') && location.pathname === '/inboxes/` + in.ID + `'`)
+		b.copies(".messages [data-copy]", "482913")
+		b.copies("h1 [data-copy]", in.Address)
 		b.do(chromedp.EmulateViewport(1280, 900))
 		b.row("a[href*='" + code.ThreadID + "']")
 		b.shows("482913", "https://github.com/verify?token=8c1f0a9e", "Did it arrive?")

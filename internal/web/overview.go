@@ -31,12 +31,15 @@ var periods = []int{7, 30, 90}
 type usageTile struct {
 	Name, Value, Limit string // Limit is empty if there is none
 	Percent            int
+	Means              string // the definition of the number
+	Tone               string // warn or bad near the limit
 }
 
 // overviewPage is the first page: the account's usage and daily statistics.
 type overviewPage struct {
 	Usage     *gen.Usage
 	Tiles     []usageTile
+	Counted   bool // there is something to draw
 	Stats     []gen.StatsDay
 	Totals    gen.StatsCounts
 	Days      int
@@ -64,6 +67,34 @@ type figureKey struct {
 	Value string
 	Name  string
 }
+
+// meanings define the numbers of the page, each once.
+var meanings = map[string]string{
+	"Received":         "Messages that arrived by SMTP. Simulated messages do not count.",
+	"Sent":             "Recipients whose outcome is known: delivered, bounced or failed.",
+	"Delivered":        "Recipients whose mail server accepted the mail.",
+	"Bounced":          "Recipients whose mail server refused the mail or returned it.",
+	"Failed":           "Recipients that could not be reached until the retries ended.",
+	"Complaints":       "Recipients who marked the mail as spam.",
+	"Sends today":      "Recipients of all mail accepted for sending since 00:00 UTC, whatever became of it.",
+	"Sends this month": "Recipients of all mail accepted for sending in this month, whatever became of it.",
+	"Bounced, 30 days": "Bounced of all sent in 30 days. Sending can pause above the limit.", "Complaints, 30 days": "Complaints of all sent in 30 days. Sending can pause above the limit.",
+}
+
+// ended is how many recipients have an outcome: the sum of the counts of each.
+func ended(counts ...any) (n int64) {
+	for _, c := range counts {
+		switch c := c.(type) {
+		case int:
+			n += int64(c)
+		case int64:
+			n += c
+		}
+	}
+	return n
+}
+
+func sentOf(c gen.StatsCounts) int { return c.Delivered + c.Bounced + c.Failed }
 
 // groupTable lists the busiest inboxes or tags.
 type groupTable struct {
@@ -143,9 +174,9 @@ func chartsOf(all []gen.StatsDay, days int) []figure {
 		return s, last
 	}
 	t := totals(shown)
-	delivered, deliveredNow := rate("delivered", func(c gen.StatsCounts) (int, int) { return c.Delivered, c.Delivered + c.Bounced + c.Failed })
-	bounced, bouncedNow := rate("bounced", func(c gen.StatsCounts) (int, int) { return c.Bounced, c.Sent })
-	complained, complainedNow := rate("complaints", func(c gen.StatsCounts) (int, int) { return c.Complained, c.Sent })
+	delivered, deliveredNow := rate("delivered", func(c gen.StatsCounts) (int, int) { return c.Delivered, sentOf(c) })
+	bounced, bouncedNow := rate("bounced", func(c gen.StatsCounts) (int, int) { return c.Bounced, sentOf(c) })
+	complained, complainedNow := rate("complaints", func(c gen.StatsCounts) (int, int) { return c.Complained, sentOf(c) })
 	return []figure{
 		{"Received", []figureKey{{0, count(t.Received), "received"}}, chart.Bars(dates, series("received", func(d gen.StatsDay) int { return d.Received }))},
 		{"Sent", []figureKey{{0, count(t.Delivered), "delivered"}, {1, count(t.Bounced + t.Failed), "bounced or failed"}, {2, count(t.Complained), "complaints"}}, chart.Bars(dates,
@@ -204,10 +235,10 @@ func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]a
 			all = append(all, attention{"Webhook " + w.URL + " has been failing for " + lasting(d.now().Sub(w.FailingSince.Time)), at, "Open webhook", "zap", true})
 		}
 	}
-	if bounced := percent(month.Bounced, month.Sent); month.Sent >= manyRecipients && bounced >= mostBounced/2 {
+	if bounced := percent(month.Bounced, sentOf(month)); sentOf(month) >= manyRecipients && bounced >= mostBounced/2 {
 		all = append(all, attention{fmt.Sprintf("%.1f %% of the mail of 30 days bounced. Sending can pause above %g %%.", bounced, mostBounced), "/emails?status=bounced", "See bounces", "send", bounced >= mostBounced})
 	}
-	if complained := percent(month.Complained, month.Sent); month.Sent >= manyRecipients && complained >= mostComplained/2 {
+	if complained := percent(month.Complained, sentOf(month)); sentOf(month) >= manyRecipients && complained >= mostComplained/2 {
 		all = append(all, attention{fmt.Sprintf("%.2f %% of the mail of 30 days was reported as spam. Sending can pause above %g %%.", complained, mostComplained), "/emails?status=complained", "See complaints", "send", complained >= mostComplained})
 	}
 	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: gen.NewOptInt(100)})
@@ -290,12 +321,9 @@ func (d *Dashboard) overview(p *page) error {
 		return err
 	}
 	var start *started // only admins can take the first steps
-	if _, begun := d.begun.Load(p.user.AccountID); p.user.Role == store.RoleAdmin && !begun {
+	if _, err := p.r.Cookie(startCookie); err != nil && p.user.Role == store.RoleAdmin {
 		if start, err = d.started(p); err != nil {
 			return err
-		}
-		if start.Done() {
-			d.begun.Store(p.user.AccountID, true)
 		}
 	}
 	shown, month := kept.Days[len(kept.Days)-days:], totals(kept.Days[len(kept.Days)-rateDays:])
@@ -320,26 +348,37 @@ func (d *Dashboard) overview(p *page) error {
 		Usage: u,
 		Tiles: []usageTile{
 			newTile("Inboxes", u.Inboxes.Used, u.Inboxes.Limit),
-			newTile("Sent today", u.SendsToday.Used, u.SendsToday.Limit),
-			newTile("Sent this month", u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit),
-			rateTile("Bounced, 30 days", percent(month.Bounced, month.Sent), mostBounced),
-			rateTile("Complaints, 30 days", percent(month.Complained, month.Sent), mostComplained),
+			newTile("Sends today", u.SendsToday.Used, u.SendsToday.Limit),
+			newTile("Sends this month", u.EmailsThisMonth.Used, u.EmailsThisMonth.Limit),
+			rateTile("Bounced, 30 days", percent(month.Bounced, sentOf(month)), mostBounced),
+			rateTile("Complaints, 30 days", percent(month.Complained, sentOf(month)), mostComplained),
 		},
-		Stats: shown, Totals: totals(shown), Days: days, Periods: periods, Charts: chartsOf(kept.Days, days), Groups: groups,
+		Counted: totals(kept.Days) != gen.StatsCounts{}, Stats: shown, Totals: totals(shown), Days: days, Periods: periods, Charts: chartsOf(kept.Days, days), Groups: groups,
 		Attention: needed, Latest: latest.Data, Unread: unread,
 		Live: livePath("", gen.EventTypeMessageReceived, gen.EventTypeMessageQuarantined, gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected),
 	})
 }
 
 func newTile(name string, used int, limit gen.NilInt) usageTile {
-	t := usageTile{Name: name, Value: count(used)}
+	t := usageTile{Name: name, Value: count(used), Means: meanings[name]}
 	if !limit.Null && limit.Value > 0 {
 		t.Limit, t.Percent = count(limit.Value), min(100, used*100/limit.Value)
 	}
-	return t
+	return t.toned()
 }
 
 // rateTile shows a rate beside the one at which sending pauses.
 func rateTile(name string, rate, most float64) usageTile {
-	return usageTile{name, fmt.Sprintf("%.1f %%", rate), fmt.Sprintf("%g %%", most), min(100, int(rate*100/most))}
+	return usageTile{Name: name, Value: fmt.Sprintf("%.1f %%", rate), Limit: fmt.Sprintf("%g %%", most), Percent: min(100, int(rate*100/most)), Means: meanings[name]}.toned()
+}
+
+// toned colours a tile whose limit is reached, or nearly.
+func (t usageTile) toned() usageTile {
+	switch {
+	case t.Percent >= 100:
+		t.Tone = "bad"
+	case t.Percent >= budgetNearEnd:
+		t.Tone = "warn"
+	}
+	return t
 }

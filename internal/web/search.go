@@ -10,6 +10,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
+// search holds the search parameters of a list of messages.
+type search struct{ Q, From, Direction string }
+
 // allView is the page of the messages of all inboxes, with a search.
 type allView struct {
 	Messages  []gen.Message
@@ -124,7 +127,7 @@ func chipsOf(q url.Values, addresses map[string]string) []chip {
 func (d *Dashboard) deleteMessages(p *page) error {
 	to := "/messages"
 	if in := p.form.Get("inbox"); in != "" {
-		to = "/inboxes/" + url.PathEscape(in) + "?list=messages"
+		to += "?inbox=" + url.QueryEscape(in)
 	}
 	return p.decide(to, "to delete", "deleted", func(id string) error {
 		_, err := d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})

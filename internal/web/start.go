@@ -1,23 +1,34 @@
 package web
 
 import (
+	_ "embed" // the examples
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/store"
 )
 
-// started is what the first page shows until the account is set up.
+// started is what the first page shows until the user dismisses it.
 type started struct {
 	Inbox    *gen.Inbox // the newest one, or nil
 	Received *gen.Message
 	Key      bool
+	Secret   string // of the key that was just created here, or empty
+	Used     bool   // a program used a key
 	Domain   bool
 	Snippets []snippet
 }
 
-// Done reports whether the list is no longer needed. A domain is optional.
-func (s started) Done() bool { return s.Inbox != nil && s.Received != nil && s.Key }
+// startCookie remembers that the user dismissed the first steps.
+const startCookie = "postroom_started"
+
+func (d *Dashboard) dismissStart(p *page) error {
+	p.setCookie(startCookie, "1", int(themeTTL.Seconds()))
+	return p.goTo("/")
+}
 
 // Code returns the code of the newest message.
 func (s started) Code() string {
@@ -38,20 +49,18 @@ func (d *Dashboard) started(p *page) (*started, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: one})
+	keys, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{})
 	if err != nil {
 		return nil, err
 	}
 	s := &started{}
-	s.Key = len(keys.Data) > 0
+	s.Key = len(keys.Data) > 1 // the first one belongs to the operator
+	s.Used = slices.ContainsFunc(keys.Data[:max(0, len(keys.Data)-1)], func(k gen.ApiKey) bool { return !k.LastUsedAt.Null })
 	if len(inboxes.Data) > 0 {
 		s.Inbox = &inboxes.Data[0]
 	}
 	if len(received.Data) > 0 {
 		s.Received = &received.Data[0]
-	}
-	if s.Done() {
-		return s, nil
 	}
 	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: one})
 	if err != nil {
@@ -59,7 +68,15 @@ func (d *Dashboard) started(p *page) (*started, error) {
 	}
 	s.Domain = len(domains.Data) > 0
 	s.Snippets = d.snippets(s.Inbox)
-	return s, nil
+	s.Secret, err = d.store.TakeNote(p.ctx(), p.session(), "/")
+	if errors.Is(err, store.ErrNotFound) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Snippets = withKey(s.Snippets, s.Secret)
+	return s, d.store.LeaveNote(p.ctx(), p.session(), "/", s.Secret) // the later steps show it again
 }
 
 // snippet is an example for one tool, to copy.
@@ -85,59 +102,35 @@ func (d *Dashboard) filled(examples []snippet, values ...string) []snippet {
 	return all
 }
 
+// withKey puts a key into examples.
+func withKey(snippets []snippet, key string) []snippet {
+	with := strings.NewReplacer("$POSTROOM_KEY", key, "${POSTROOM_KEY}", key, "sk_live_...", key,
+		"process.env.POSTROOM_KEY", strconv.Quote(key), `os.environ["POSTROOM_KEY"]`, strconv.Quote(key), `os.Getenv("POSTROOM_KEY")`, strconv.Quote(key))
+	for i := range snippets {
+		snippets[i].Code = with.Replace(snippets[i].Code)
+	}
+	return snippets
+}
+
 // waitExample starts the part of the curl example that only reads.
 const waitExample = "# Wait for the newest code"
 
-// examples are the snippets. POSTROOM_KEY is an API key in the environment.
-var examples = []snippet{
-	{"curl", "curl", `# Simulate a message to the inbox
-curl {host}/v1/inboxes/{id}/simulate \
-  -H "Authorization: Bearer $POSTROOM_KEY" \
-  --json '{"from":"noreply@shop.example","subject":"Welcome","text":"Your verification code is 482913."}'
+//go:embed templates/examples.txt
+var exampleText string
 
-` + waitExample + `
-curl "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code" \
-  -H "Authorization: Bearer $POSTROOM_KEY"`},
-	{"cli", "CLI", `export POSTROOM_URL={host} POSTROOM_KEY=sk_live_...
-postroom wait {address} --code --since 1h`},
-	{"ts", "TypeScript", "const res = await fetch(\n  \"{host}/v1/inboxes/{id}/messages/wait?has=code&view=code\",\n" +
-		"  { headers: { Authorization: `Bearer ${process.env.POSTROOM_KEY}` } },\n);\nconst found = await res.json();\nconsole.log(found.code?.otp);"},
-	{"python", "Python", `import json, os, urllib.request
+// examples are the snippets that wait for a code, sendExamples those of a key that only
+// sends emails. POSTROOM_KEY is an API key in the environment.
+var examples, sendExamples = examplesOf("wait"), examplesOf("send")
 
-req = urllib.request.Request(
-    "{host}/v1/inboxes/{id}/messages/wait?has=code&view=code",
-    headers={"Authorization": "Bearer " + os.environ["POSTROOM_KEY"]},
-)
-with urllib.request.urlopen(req) as res:
-    print(json.load(res)["code"]["otp"])`},
-	{"go", "Go", `c, err := client.New("{host}", os.Getenv("POSTROOM_KEY"))
-if err != nil {
-	log.Fatal(err)
-}
-code, err := c.WaitForCode(ctx, "{id}", client.Wait{})`},
-	{"mcp", "MCP", mcpExample},
-}
-
-// mcpExample is the configuration of an agent.
-const mcpExample = `{
-  "mcpServers": {
-    "postroom": {
-      "type": "http",
-      "url": "{host}/mcp",
-      "headers": { "Authorization": "Bearer ${POSTROOM_KEY}" }
-    }
-  }
-}`
-
-// sendExamples are the snippets of a key that only sends emails.
-var sendExamples = []snippet{
-	{"curl", "curl", `curl {host}/v1/emails \
-  -H "Authorization: Bearer $POSTROOM_KEY" \
-  --json '{"from":"hello@{domain}","to":"ana@example.org","subject":"Hello","text":"Hello Ana"}'`},
-	{"ts", "TypeScript", "await fetch(\"{host}/v1/emails\", {\n  method: \"POST\",\n" +
-		"  headers: { Authorization: `Bearer ${process.env.POSTROOM_KEY}`, \"Content-Type\": \"application/json\" },\n" +
-		"  body: JSON.stringify({ from: \"hello@{domain}\", to: \"ana@example.org\", subject: \"Hello\", text: \"Hello Ana\" }),\n});"},
-	{"mcp", "MCP", mcpExample},
+// examplesOf reads the examples of one use: each begins with "== use name title".
+func examplesOf(use string) (all []snippet) {
+	for part := range strings.SplitSeq(exampleText, "== ") {
+		head, code, _ := strings.Cut(part, "\n")
+		if about := strings.SplitN(head, " ", 3); about[0] == use {
+			all = append(all, snippet{about[1], about[2], strings.TrimSuffix(code, "\n")})
+		}
+	}
+	return all
 }
 
 // sendSnippets are examples that send an email, for this installation.

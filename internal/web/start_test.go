@@ -27,6 +27,16 @@ func TestGetsStartedByForms(t *testing.T) {
 		if strings.Contains(page.body, "/simulate\" method") || strings.Contains(page.body, `action="/inboxes/`+id) {
 			t.Error("the step is done, but its form is still shown")
 		}
+		if a := v.post("/keys", []string{"start", "1", "name", "agent", "preset", "agent", "inbox_ids", id}).want(t, 303); a.header.Get("Location") != "/" {
+			t.Errorf("after the key: %s", a.header.Get("Location"))
+		}
+		for range 2 { // the examples keep the key for a while
+			v.get("/").want(t, 200).has(t, "Connect your agent", "Authorization: Bearer sk_")
+		}
+		v.post("/started", nil).want(t, 303)
+		if strings.Contains(v.get("/").want(t, 200).body, "Get started") {
+			t.Error("the list is shown after it was dismissed")
+		}
 		v.post("/inboxes/ibx_nope/simulate", nil).want(t, 404)
 	})
 }

@@ -31,7 +31,7 @@ func TestUnreadIsPerPerson(t *testing.T) {
 				t.Errorf("%s shows %d unread, want %d", path, got, n)
 			}
 		}
-		list, threads := "/inboxes/"+in.ID+"?list=messages", "/inboxes/"+in.ID
+		list, threads := "/messages?inbox="+in.ID, "/inboxes/"+in.ID
 		want(ann, "/messages", 3)
 		want(ann, list, 3)
 		want(ann, threads, 2)

@@ -23,7 +23,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +36,7 @@ import (
 )
 
 // Config configures the dashboard. All fields but TrustedProxies,
-// System, Approvals and OAuth are required.
+// System, Approvals, OAuth and Guest are required.
 type Config struct {
 	// API serves the calls of the pages and all paths that do not belong to the
 	// dashboard.
@@ -64,6 +63,9 @@ type Config struct {
 	// OAuth checks the requests of applications that ask to connect; nil refuses
 	// them.
 	OAuth *oauth.Server
+	// Guest returns the name of the user that a visitor without a session becomes, or "" if
+	// they must sign in; nil: everyone must.
+	Guest func(*http.Request) string
 	// System describes the installation, on the page of its health; nil: no such page.
 	System *System
 	// TrustedProxies are the networks whose X-Forwarded-For header is trusted.
@@ -89,7 +91,6 @@ type Dashboard struct {
 	hashing   *semaphore.Weighted // limits concurrent hashing by memory
 	checkup   checkup
 	firstKey  atomic.Pointer[string]
-	begun     sync.Map // numbers of the accounts whose "Get started" list is done
 }
 
 // New returns a Dashboard. It returns an error if cfg is invalid.
@@ -135,6 +136,7 @@ func (d *Dashboard) routes() {
 	d.getFor(store.RoleAdmin, firstKeyPath, d.showFirstKey)
 
 	d.get("/{$}", d.overview)
+	d.post("/started", d.dismissStart)
 	d.post("/stop", d.stop)
 	d.post("/resume", d.resume)
 
@@ -205,7 +207,7 @@ func (d *Dashboard) routes() {
 	d.getFor(store.RoleAdmin, "/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
-	d.post("/webhooks/{id}/inboxes", d.setWebhookInboxes)
+	d.post("/webhooks/{id}/edit", d.editWebhook)
 	d.post("/webhooks/{id}/replay", d.replayWebhook)
 	d.post("/webhooks/{id}/rotate", d.rotateWebhook)
 	d.post("/webhooks/{id}/delete", d.deleteWebhook)

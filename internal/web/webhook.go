@@ -106,14 +106,7 @@ func (d *Dashboard) listWebhooks(p *page) (webhookList, error) {
 }
 
 func (d *Dashboard) createWebhook(p *page) error {
-	req := &gen.WebhookCreate{URL: gen.WebhookUrl(p.field("url"))}
-	if chosen := p.form["events"]; len(chosen) > 0 {
-		types := make(gen.WebhookEvents, len(chosen))
-		for i, e := range chosen {
-			types[i] = gen.EventType(e)
-		}
-		req.Events.SetTo(types)
-	}
+	req := &gen.WebhookCreate{URL: gen.WebhookUrl(p.field("url")), Events: p.chosenEvents()}
 	if ids := listOf(p.form.Get("inbox_ids")); len(ids) > 0 {
 		req.InboxIds.SetTo(ids)
 	}
@@ -124,6 +117,20 @@ func (d *Dashboard) createWebhook(p *page) error {
 		})
 	}
 	return p.leaveSecret(webhookPath(made.ID)+"/secret", nil, made.Secret)
+}
+
+// chosenEvents returns the selected event types; null, which means all, if there are
+// none.
+func (p *page) chosenEvents() (events gen.OptNilWebhookEvents) {
+	events.SetToNull()
+	if chosen := p.form["events"]; len(chosen) > 0 {
+		types := make(gen.WebhookEvents, len(chosen))
+		for i, e := range chosen {
+			types[i] = gen.EventType(e)
+		}
+		events.SetTo(types)
+	}
+	return events
 }
 
 // showWebhookSecret shows the signing secret of a new webhook.
@@ -147,7 +154,8 @@ func (p *page) showSigningSecret(title, use string) error {
 type webhookPage struct {
 	*gen.WebhookEndpoint
 	webhookHealth
-	All          bool // it receives all events
+	All          bool     // it receives all events
+	Chosen       []string // event types; nil: all
 	Status, Type string
 	Types        []eventGroup
 	Statuses     []statusChip
@@ -163,6 +171,9 @@ func (d *Dashboard) showWebhook(p *page) error {
 	}
 	q := p.r.URL.Query()
 	v := webhookPage{WebhookEndpoint: w, All: w.Events == nil, Status: q.Get("status"), Type: q.Get("type"), Types: eventGroups()}
+	for _, e := range w.Events {
+		v.Chosen = append(v.Chosen, string(e))
+	}
 	if v.webhookHealth, err = d.webhookHealth(p, id); err != nil {
 		return err
 	}
@@ -212,13 +223,13 @@ func (d *Dashboard) switchWebhook(p *page) error {
 	return d.changeWebhook(p, &gen.WebhookUpdate{Active: gen.NewOptBool(on)}, text)
 }
 
-func (d *Dashboard) setWebhookInboxes(p *page) error {
-	req := &gen.WebhookUpdate{}
+func (d *Dashboard) editWebhook(p *page) error {
+	req := &gen.WebhookUpdate{URL: gen.NewOptWebhookUrl(gen.WebhookUrl(p.field("url"))), Events: p.chosenEvents()}
 	req.InboxIds.SetToNull()
 	if ids := listOf(p.form.Get("inbox_ids")); len(ids) > 0 {
 		req.InboxIds.SetTo(ids)
 	}
-	return d.changeWebhook(p, req, "Inboxes saved.")
+	return d.changeWebhook(p, req, "Webhook saved.")
 }
 
 func (d *Dashboard) changeWebhook(p *page, req *gen.WebhookUpdate, done string) error {

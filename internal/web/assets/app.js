@@ -33,6 +33,11 @@ function enhance(root) {
   tellTimes(root);
 }
 
+// The seconds that are left to undo an approval; the form goes with the last one.
+for (const left of document.querySelectorAll('[data-countdown]')) {
+  setInterval(() => (left.textContent > 1 ? left.textContent-- : left.closest('form')?.remove()), 1000);
+}
+
 // fit makes a frame as high as its message, and scales a message that is wider
 // than the page. The document in the frame runs no scripts; the page only reads
 // its size. A document that cannot be read keeps the height of the style sheet.

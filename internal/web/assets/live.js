@@ -3,6 +3,7 @@
 // it that are marked are put in the place of the old ones. A tab that is not looked
 // at has no stream, so that many tabs take none from each other.
 
+const page = location.href; // reader.js shows the address of an open message
 const live = document.querySelector('[data-live]');
 let source, waiting;
 
@@ -34,7 +35,7 @@ function soon() {
 }
 
 async function refresh() {
-  const response = await fetch(location.href, { headers: { Accept: 'text/html' } });
+  const response = await fetch(page, { headers: { Accept: 'text/html' } });
   if (!response.ok || response.redirected) return;
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   for (const part of document.querySelectorAll('[data-live-part]')) {

@@ -1,4 +1,6 @@
-// The reading pane beside a list of messages, and the keys that move in lists.
+// The reading pane beside a list of messages, and the keys that move in lists. An open
+// message has its own address, which shows its page when it is loaded again; going
+// back closes the pane.
 
 const wide = matchMedia('(min-width: 75rem)');
 const reader = document.querySelector('[data-reader]');
@@ -19,6 +21,7 @@ function target(link) {
 
 // show loads a page of a message into the pane.
 async function show(path, row) {
+  if (history.state?.path !== path) history[pane ? 'replaceState' : 'pushState']({ path }, '', path);
   if (!pane) {
     pane = document.createElement('section');
     pane.className = 'pane';
@@ -46,7 +49,7 @@ async function show(path, row) {
   bar.innerHTML = '<a class="button quiet small">Open page</a><button type="button" class="quiet small">Close</button>';
   bar.firstChild.href = path;
   bar.firstChild.dataset.page = '1';
-  bar.lastChild.addEventListener('click', close);
+  bar.lastChild.addEventListener('click', leave);
   pane.replaceChildren(bar, ...[...main.children].map((child) => document.adoptNode(child)));
   reader.classList.add('split');
   pane.scrollTop = 0;
@@ -62,6 +65,9 @@ async function show(path, row) {
   item?.classList.remove('unread');
   item?.querySelector('[data-unread]')?.remove();
 }
+
+// leave closes the pane by going back in the history, so that there is one way.
+const leave = () => history.back();
 
 function close() {
   shown = undefined;
@@ -81,6 +87,11 @@ function mark(link) {
 }
 
 if (reader) {
+  addEventListener('popstate', ({ state }) => {
+    const path = state?.path;
+    if (path && path !== shown) show(path, rows().find((a) => target(a) === path)).catch(() => location.assign(path));
+    else if (!path && pane) close();
+  });
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target.closest?.('main a');
@@ -124,7 +135,7 @@ document.addEventListener('keydown', (event) => {
     case 'k': move(-1); break;
     case 'o': (current() ?? rows()[0])?.click(); break;
     case 'x': current()?.closest('li, tr').querySelector('[type=checkbox]')?.click(); break;
-    case 'Escape': if (pane) close(); break;
+    case 'Escape': if (pane) leave(); break;
     default: return;
   }
   event.preventDefault();
