@@ -281,7 +281,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 	_, _ = c.CreateInbox(t.Context(), gen.OptInboxCreate{}, gen.CreateInboxParams{IdempotencyKey: Text("mine")})
 	_ = makeKey(c) // the response is not a key; only the request matters
-	mail := &gen.EmailSend{From: Address("a@b.example"), To: gen.NewMailboxRecipients("c@d.example"), Subject: "s", Text: Body("t"), IdempotencyKey: Text("body")}
+	mail := &gen.EmailSend{From: Address("a@b.example"), To: gen.NewMailboxRecipients("c@d.example"), Subject: gen.NewOptString("s"), Text: Body("t"), IdempotencyKey: Text("body")}
 	_, _ = c.SendEmail(t.Context(), mail, gen.SendEmailParams{})
 	var got []string
 	for _, r := range s.requests() {

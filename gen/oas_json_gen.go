@@ -8505,8 +8505,10 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 		s.From.Encode(e)
 	}
 	{
-		e.FieldStart("subject")
-		e.Str(s.Subject)
+		if s.Subject.Set {
+			e.FieldStart("subject")
+			s.Subject.Encode(e)
+		}
 	}
 	{
 		if s.HTML.Set {
@@ -8580,11 +8582,9 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"from\"")
 			}
 		case "subject":
-			requiredBitSet[0] |= 1 << 1
 			if err := func() error {
-				v, err := d.Str()
-				s.Subject = string(v)
-				if err != nil {
+				s.Subject.Reset()
+				if err := s.Subject.Decode(d); err != nil {
 					return err
 				}
 				return nil
@@ -8669,7 +8669,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b10000011,
+		0b10000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -9432,8 +9432,10 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
-		e.FieldStart("subject")
-		e.Str(s.Subject)
+		if s.Subject.Set {
+			e.FieldStart("subject")
+			s.Subject.Encode(e)
+		}
 	}
 	{
 		if s.HTML.Set {
@@ -9581,11 +9583,9 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"replyTo\"")
 			}
 		case "subject":
-			requiredBitSet[0] |= 1 << 5
 			if err := func() error {
-				v, err := d.Str()
-				s.Subject = string(v)
-				if err != nil {
+				s.Subject.Reset()
+				if err := s.Subject.Decode(d); err != nil {
 					return err
 				}
 				return nil
@@ -9709,7 +9709,7 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
-		0b00100011,
+		0b00000011,
 		0b00000000,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {

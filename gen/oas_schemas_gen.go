@@ -4235,13 +4235,13 @@ type EmailBatchSend struct {
 	// `domain_not_verified`. Emails from the address or an alias of an inbox follow its `send_policy`:
 	// under `approval` they become `drafts`.
 	From Address `json:"from"`
-	// The subject line. Takes precedence over the subject of the template.
-	Subject string `json:"subject"`
+	// The subject line. Required without `template`; with it, replaces the subject of the template.
+	Subject OptString `json:"subject"`
 	// The HTML body.
 	HTML OptNilString `json:"html"`
 	// The plain text body. Replaces the text of the template.
 	Text OptNilString `json:"text"`
-	// The ID of the template to render.
+	// The ID or name of the template to render.
 	Template OptNilString `json:"template"`
 	// The template variables for all recipients. Variables of a recipient take precedence.
 	TemplateData OptFreeObject `json:"templateData"`
@@ -4257,7 +4257,7 @@ func (s *EmailBatchSend) GetFrom() Address {
 }
 
 // GetSubject returns the value of Subject.
-func (s *EmailBatchSend) GetSubject() string {
+func (s *EmailBatchSend) GetSubject() OptString {
 	return s.Subject
 }
 
@@ -4297,7 +4297,7 @@ func (s *EmailBatchSend) SetFrom(val Address) {
 }
 
 // SetSubject sets the value of Subject.
-func (s *EmailBatchSend) SetSubject(val string) {
+func (s *EmailBatchSend) SetSubject(val OptString) {
 	s.Subject = val
 }
 
@@ -4671,13 +4671,13 @@ type EmailSend struct {
 	Bcc OptNilOptionalRecipients `json:"bcc"`
 	// The address that replies go to. If omitted, replies go to the sender.
 	ReplyTo OptNilAddress `json:"replyTo"`
-	// The subject line. Takes precedence over the subject of the template.
-	Subject string `json:"subject"`
+	// The subject line. Required without `template`; with it, replaces the subject of the template.
+	Subject OptString `json:"subject"`
 	// The HTML body.
 	HTML OptNilString `json:"html"`
 	// The plain text body. Replaces the text of the template.
 	Text OptNilString `json:"text"`
-	// The ID of the template to render.
+	// The ID or name of the template to render.
 	Template OptNilString `json:"template"`
 	// The template variables. If given, inline `subject`, `html` and `text` are rendered too.
 	Data OptFreeObject `json:"data"`
@@ -4725,7 +4725,7 @@ func (s *EmailSend) GetReplyTo() OptNilAddress {
 }
 
 // GetSubject returns the value of Subject.
-func (s *EmailSend) GetSubject() string {
+func (s *EmailSend) GetSubject() OptString {
 	return s.Subject
 }
 
@@ -4805,7 +4805,7 @@ func (s *EmailSend) SetReplyTo(val OptNilAddress) {
 }
 
 // SetSubject sets the value of Subject.
-func (s *EmailSend) SetSubject(val string) {
+func (s *EmailSend) SetSubject(val OptString) {
 	s.Subject = val
 }
 

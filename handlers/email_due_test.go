@@ -95,7 +95,7 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 			var id string
 			if tt.person {
 				created, err := api.SendEmail(asPerson, &gen.EmailSend{
-					From: gen.NewMailboxAddress(gen.Mailbox(from)), To: gen.NewMailboxRecipients("ann@out.example"), Subject: "s", Text: gen.NewOptNilString("t"), ScheduledAt: gen.NewOptNilDateTime(due),
+					From: gen.NewMailboxAddress(gen.Mailbox(from)), To: gen.NewMailboxRecipients("ann@out.example"), Subject: gen.NewOptString("s"), Text: gen.NewOptNilString("t"), ScheduledAt: gen.NewOptNilDateTime(due),
 				}, gen.SendEmailParams{})
 				if err != nil {
 					t.Fatal(err)

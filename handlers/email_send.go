@@ -342,7 +342,7 @@ func errBelonged(from string) error {
 
 // parts are the content fields of an email request.
 type parts struct {
-	subject              string
+	subject              gen.OptString
 	html, text, template gen.OptNilString
 	render               bool // whether inline content has variables too
 }
@@ -356,7 +356,7 @@ type script struct {
 // scriptOf reads the template that a request names, or its own content. The
 // subject and text of the request override those of the template.
 func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
-	s := script{said: template.Source{Subject: p.subject, HTML: p.html.Or(""), Text: p.text.Or("")}}
+	s := script{said: template.Source{Subject: p.subject.Value, HTML: p.html.Or(""), Text: p.text.Or("")}}
 	if id, ok := p.template.Get(); ok {
 		if _, ok := p.html.Get(); ok {
 			return s, &httpapi.Error{
@@ -367,23 +367,40 @@ func (a *API) scriptOf(ctx context.Context, p parts) (script, error) {
 		if httpapi.Visible(k) != nil { // as for the operations of templates
 			return s, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key is limited to inboxes, and templates belong to none")
 		}
-		t, err := a.store.Template(ctx, k.AccountID, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return s, httpapi.Invalid("template", "%s", cmp.Or(ids.Typo(id), "not found in this account"))
-		}
+		t, err := a.templateNamed(ctx, k.AccountID, id)
 		if err != nil {
 			return s, err
 		}
-		s.said.HTML = t.HTML
+		s.said.Subject, s.said.HTML = p.subject.Or(t.Subject), t.HTML
 		if _, ok := p.text.Get(); !ok && t.Text != nil {
 			s.said.Text = *t.Text
 		}
+	} else if !p.subject.Set {
+		return s, httpapi.Invalid("subject", "is required without a template")
 	} else if !p.render {
 		return s, nil
 	}
 	var err error
 	s.mail, err = template.Parse(s.said)
 	return s, templateError("data", err)
+}
+
+// templateNamed returns the template with an ID or a name.
+func (a *API) templateNamed(ctx context.Context, accountID int64, name string) (store.Template, error) {
+	t, err := a.store.Template(ctx, accountID, name)
+	if !errors.Is(err, store.ErrNotFound) {
+		return t, err
+	}
+	found, err := a.store.TemplatesNamed(ctx, accountID, name)
+	switch {
+	case err != nil:
+		return t, err
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return t, httpapi.Invalid("template", "%q is the name of several templates: use an ID, such as %s", name, found[0].ID)
+	}
+	return t, httpapi.Invalid("template", "%s", cmp.Or(ids.Typo(name), "not found in this account: no template has this ID or name"))
 }
 
 // fill sets the content of an email with the variables filled in. field returns

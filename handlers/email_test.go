@@ -227,8 +227,14 @@ func TestEmailsWithVariables(t *testing.T) {
 		says(post("/v1/emails", named+`,"text":"Own {{name}}"`), `"For A & B"`, `"<p>Hello, A &amp; B.</p>"`, `"Own A & B"`)
 		says(post("/v1/emails", to+`"subject":"{{name}}","text":"{{name}}"`), `"{{name}}"`, `null`, `"{{name}}"`)
 		says(post("/v1/emails", to+`"subject":"{{name}}","text":"{{{name}}}","data":{"name":"{{x}}"}`), `"{{x}}"`, `null`, `"{{x}}"`)
+		saved := s.do(t, http.MethodGet, "/v1/templates/"+id, "").want(t, http.StatusOK)
+		name := saved.str(t, "name")
+		plain := strings.ReplaceAll(saved.str(t, "subject"), "{{name}}", "Ann")
+		says(post("/v1/emails", to+`"template":"`+id+`","data":{"name":"Ann"}`), `"`+plain+`"`, `"<p>Hello, Ann.</p>"`, `"Hello, Ann."`)
+		says(post("/v1/emails", to+`"template":"`+name+`","subject":"S","data":{"name":"Ann"}`), `"S"`, `"<p>Hello, Ann.</p>"`, `"Hello, Ann."`)
 		for fields, want := range map[string]string{
-			`"template":"` + id + `","subject":"s"`:                             "template_variable_missing data.name",
+			`"text":"t"`:                            "invalid_request subject",
+			`"template":"` + id + `","subject":"s"`: "template_variable_missing data.name",
 			`"template":"` + id + `","subject":"s","data":{"name":null}`:        "template_variable_missing data.name",
 			`"template":"tmpl_none","subject":"s"`:                              "invalid_request template",
 			`"text":"{{if x}}","subject":"s","data":{}`:                         "invalid_request text",
@@ -238,6 +244,9 @@ func TestEmailsWithVariables(t *testing.T) {
 		}
 		s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`",`+to+`"template":"`+id+`","subject":"s","html":"h"}`, broken).
 			wantError(t, http.StatusBadRequest, "template_conflict template")
+
+		s.do(t, http.MethodPost, "/v1/templates", `{"name":"`+name+`","subject":"s","html":"h"}`).want(t, http.StatusCreated)
+		post("/v1/emails", to+`"template":"`+name+`"`).wantError(t, http.StatusBadRequest, "invalid_request template") // two have the name
 
 		batch := `"subject":"{{greeting}}, {{name}}","template":"` + id + `","templateData":{"greeting":"Hi","name":"you"},"recipients":`
 		res := post("/v1/emails/batch", batch+`[{"to":"ann@out.example","variables":{"name":"Ann"}},{"to":"bob@out.example"}]`).want(t, http.StatusCreated)

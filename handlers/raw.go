@@ -274,7 +274,7 @@ func (a *API) sendRawEmail(ctx context.Context, m RawMail, raw *rawMail, o rawOp
 	}
 	if o.template != "" {
 		s.raw = nil
-		said, err := a.scriptOf(ctx, parts{subject: s.subject, template: gen.NewOptNilString(o.template)})
+		said, err := a.scriptOf(ctx, parts{subject: gen.OptString{Value: s.subject, Set: s.subject != ""}, template: gen.NewOptNilString(o.template)})
 		if err != nil {
 			return nil, err
 		}

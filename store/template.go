@@ -46,6 +46,12 @@ func (s *Store) Template(ctx context.Context, accountID int64, id string) (Templ
 	return fetch[Template](ctx, s, s.reads.One, "template", q, accountID, id)
 }
 
+// TemplatesNamed returns the account's templates with a name, newest first, at most two.
+func (s *Store) TemplatesNamed(ctx context.Context, accountID int64, name string) ([]Template, error) {
+	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND name = $2 ORDER BY seq DESC LIMIT 2`
+	return fetch[[]Template](ctx, s, s.reads.All, "templates", q, accountID, name)
+}
+
 // ListTemplates returns a page of the account's templates, newest first. A page
 // may hold fewer than the limit and yet not be the last: when the templates say
 // so much that more would be too much to hold.

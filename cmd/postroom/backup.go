@@ -154,8 +154,8 @@ func (p program) importAll(ctx context.Context, cfg Config, args []string) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	done := fmt.Sprintf("Imported the data as of %s: %d accounts, %d inboxes, %d messages.\n",
-		x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"])
+	done := fmt.Sprintf("Imported the data as of %s: %s, %s, %s.\n", x.At.UTC().Format(time.RFC3339),
+		cli.Counted(x.Rows["accounts"], "account"), cli.Counted(x.Rows["inboxes"], "inbox"), cli.Counted(x.Rows["messages"], "message"))
 	check := func(context.Context) error { return nil } // OpenExport has checked it
 	return p.fillEmpty(ctx, cfg, "import", x, x.Fingerprint, done, check, func(to store.Config, blobs store.Blobs) error { return x.Import(ctx, to, blobs) })
 }

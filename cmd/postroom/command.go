@@ -61,6 +61,8 @@ func newCommand(p program) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	})
+	root.Version = programVersion()
+	root.SetVersionTemplate("postroom {{.Version}}\n")
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	own := []*cobra.Command{

@@ -49,12 +49,12 @@ func (p Program) messageListCommand() *cobra.Command {
 		if *text {
 			params.Include.SetTo(gen.IncludeTextText)
 		}
-		return showList(a.output, a.Messages(ctx, params), *limit, []string{"ID", "TIME", "STATUS", "FROM", "TO", "SUBJECT"}, messageRow)
+		return showList(a.output, a.Messages(ctx, params), *limit, []string{"ID", "TIME", "STATUS", "FROM", "TO", "CODE", "SUBJECT"}, messageRow)
 	})
 }
 
 func messageRow(m gen.Message) []string {
-	return []string{m.ID, when(m.CreatedAt), m.Status, short(mailbox(m.From.Value), 40), short(mailboxes(m.To), 40), short(m.Subject, 60)}
+	return []string{m.ID, when(m.CreatedAt), m.Status, short(mailbox(m.From.Value), 40), short(mailboxes(m.To), 40), m.Extracted.Value.Otp.Or(""), short(m.Subject, 60)}
 }
 
 func (p Program) messageGetCommand() *cobra.Command {

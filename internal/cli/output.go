@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -222,10 +221,13 @@ func mailboxes(all []gen.MailAddress) string {
 	return strings.Join(texts, ", ")
 }
 
-// counted returns "1 message" or "2 messages".
-func counted(n int, what string) string {
-	if n == 1 {
+// Counted returns "1 message" or "2 messages".
+func Counted[N ~int | ~int64](n N, what string) string {
+	switch {
+	case n == 1:
 		return "1 " + what
+	case strings.HasSuffix(what, "x"):
+		what += "e"
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return fmt.Sprintf("%d %ss", n, what)
 }

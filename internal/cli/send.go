@@ -34,7 +34,7 @@ func (p Program) sendCommand() *cobra.Command {
 		}
 		if *from != "" {
 			res, err := a.SendEmail(ctx, &gen.EmailSend{
-				From: client.Address(*from), To: client.To(*to...), Cc: copies(*e.cc), Bcc: copies(*e.bcc), Subject: *subject,
+				From: client.Address(*from), To: client.To(*to...), Cc: copies(*e.cc), Bcc: copies(*e.bcc), Subject: opt(*subject),
 				Text: m.read.text, HTML: m.read.html, Attachments: m.emailAttachments(),
 			}, gen.SendEmailParams{IdempotencyKey: opt(*e.once)})
 			return a.showSent(res, err)

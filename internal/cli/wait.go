@@ -51,7 +51,7 @@ func (p Program) waitCommand() *cobra.Command {
 		if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 			text := fmt.Sprintf("no message arrived within %v", *timeout)
 			if e, ok := errors.AsType[*client.WaitTimeout](err); ok && e.Older > 0 {
-				text += fmt.Sprintf("; %s before %s, the newest at %s: pass --since %[3]s to include it", counted(e.Older, "matching message"),
+				text += fmt.Sprintf("; %s from before %s matched, the newest of %s: pass --since %[3]s to include it", Counted(e.Older, "older message"),
 					e.Since.Format(time.RFC3339), e.Newest.Format(time.RFC3339Nano))
 			}
 			return &Explained{text, ErrTimedOut}

@@ -33,7 +33,7 @@ func (r Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "%21s -> %s\n", "", step)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d ok, %d warnings (WARN), %d failed (FAIL), %d skipped\n", r.Count(OK), r.Count(Warn), r.Count(Fail), r.Count(Skipped))
+	fmt.Fprintf(&b, "\n%d ok, %d warned (WARN), %d failed (FAIL), %d skipped\n", r.Count(OK), r.Count(Warn), r.Count(Fail), r.Count(Skipped))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

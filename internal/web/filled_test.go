@@ -19,7 +19,7 @@ import (
 func (s *site) send(t *testing.T, to, subject string, edits ...func(*gen.EmailSend)) string {
 	t.Helper()
 	req := gen.EmailSend{
-		From: gen.NewMailboxAddress("Corner Shop <shop@" + storetest.Domain + ">"), To: gen.NewMailboxRecipients(gen.Mailbox(to)), Subject: subject,
+		From: gen.NewMailboxAddress("Corner Shop <shop@" + storetest.Domain + ">"), To: gen.NewMailboxRecipients(gen.Mailbox(to)), Subject: gen.NewOptString(subject),
 		Text: gen.NewOptNilString("Hello,\n\nyour order 4821 left our house this morning. It should be with you on Thursday.\n\nThe Corner Shop"),
 	}
 	for _, edit := range edits {

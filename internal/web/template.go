@@ -257,7 +257,7 @@ func (d *Dashboard) testTemplate(p *page) error {
 	}
 	from, to, once := p.field("from"), p.field("to"), p.form.Get("once")
 	response, err := d.api.SendEmail(p.ctx(), &gen.EmailSend{
-		From: gen.NewMailboxAddress(gen.Mailbox(from)), To: gen.NewAddressArrayRecipients(addressesOf(to)), Subject: t.Subject,
+		From: gen.NewMailboxAddress(gen.Mailbox(from)), To: gen.NewAddressArrayRecipients(addressesOf(to)), Subject: gen.NewOptString(t.Subject),
 		Template: gen.NewOptNilString(t.ID), Data: gen.NewOptFreeObject(data),
 	}, gen.SendEmailParams{IdempotencyKey: optional(once)})
 	if err != nil {

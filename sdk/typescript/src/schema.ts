@@ -3806,13 +3806,13 @@ export interface components {
             bcc?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The address that replies go to. If omitted, replies go to the sender. */
             replyTo?: components["schemas"]["Address"] | null;
-            /** @description The subject line. Takes precedence over the subject of the template. */
-            subject: string;
+            /** @description The subject line. Required without `template`; with it, replaces the subject of the template. */
+            subject?: string;
             /** @description The HTML body. */
             html?: string | null;
             /** @description The plain text body. Replaces the text of the template. */
             text?: string | null;
-            /** @description The ID of the template to render. */
+            /** @description The ID or name of the template to render. */
             template?: string | null;
             /** @description The template variables. If given, inline `subject`, `html` and `text` are rendered too. */
             data?: components["schemas"]["FreeObject"];
@@ -3954,13 +3954,13 @@ export interface components {
         EmailBatchSend: {
             /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. Emails from the address or an alias of an inbox follow its `send_policy`: under `approval` they become `drafts`. */
             from: components["schemas"]["Address"];
-            /** @description The subject line. Takes precedence over the subject of the template. */
-            subject: string;
+            /** @description The subject line. Required without `template`; with it, replaces the subject of the template. */
+            subject?: string;
             /** @description The HTML body. */
             html?: string | null;
             /** @description The plain text body. Replaces the text of the template. */
             text?: string | null;
-            /** @description The ID of the template to render. */
+            /** @description The ID or name of the template to render. */
             template?: string | null;
             /** @description The template variables for all recipients. Variables of a recipient take precedence. */
             templateData?: components["schemas"]["FreeObject"];

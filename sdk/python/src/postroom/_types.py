@@ -1608,7 +1608,7 @@ EmailSend = TypedDict(
         'cc': "NotRequired[OptionalRecipients | None]",
         'bcc': "NotRequired[OptionalRecipients | None]",
         'replyTo': "NotRequired[Address | None]",
-        'subject': "str",
+        'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
@@ -1702,7 +1702,7 @@ EmailBatchSend = TypedDict(
     'EmailBatchSend',
     {
         'from': "Address",
-        'subject': "str",
+        'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
