@@ -80,6 +80,62 @@ func TestWorkflowsHaveFewPermissions(t *testing.T) {
 	}
 }
 
+// The packages of sdk/ have the licence of the repository. A release builds both and
+// publishes each only with its token, in a job that does not read the repository.
+func TestReleasePublishesPackages(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"sdk/typescript/package.json": `"license": "Apache-2.0"`, "sdk/python/pyproject.toml": `license = { text = "Apache-2.0" }`,
+	} {
+		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not contain %s: %v", name, want, err)
+		}
+	}
+	text, err := os.ReadFile(".github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses, Run string
+				Env       map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &w); err != nil {
+		t.Fatal(err)
+	}
+	for _, registry := range []string{"npm", "pypi"} {
+		built := false
+		for _, step := range w.Jobs["build"].Steps {
+			built = built || strings.Contains(step.Run, "scripts/sdk-packages "+registry+" ")
+		}
+		if !built {
+			t.Errorf("the release does not build the package for %s", registry)
+		}
+	}
+	publishes := map[string]string{"npm publish": "NODE_AUTH_TOKEN", "twine==": "TWINE_PASSWORD"}
+	found := 0
+	for _, step := range w.Jobs["packages"].Steps {
+		if strings.HasPrefix(step.Uses, "actions/checkout@") {
+			t.Error("the job with the tokens checks out the repository")
+		}
+		for command, token := range publishes {
+			if !strings.Contains(step.Run, command) {
+				continue
+			}
+			found++
+			if step.Env[token] == "" || !strings.HasPrefix(step.Run, `[ -n "$`+token+`" ] ||`) {
+				t.Errorf("%q does not stop without %s", command, token)
+			}
+		}
+	}
+	if found != len(publishes) {
+		t.Errorf("%d of %d registries are published to", found, len(publishes))
+	}
+}
+
 func workflows(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob(".github/workflows/*.yml")

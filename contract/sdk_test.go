@@ -49,36 +49,34 @@ func TestQuickstartWithCurl(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSDK builds the package with strict types, installs what `npm pack`
-// makes into an empty folder, and runs the package's tests there, against the
-// program and against a server that fails on purpose.
+// TestTypeScriptSDK builds the package with strict types, as a release does, installs it
+// into an empty folder, and runs the package's tests there, against the program and
+// against a server that fails on purpose.
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	wantNode(t)
 	in, r := start(t, storetest.SQLite, newChecker(t), sdkSettings...), startRestarting(t)
-	packages, err := filepath.Abs(filepath.Join(typescript, "node_modules"))
+	empty := t.TempDir()
+	runScript(t, "..", "scripts/sdk-packages npm 1.2.3-rc.1 '"+empty+"'")
+	if err := os.CopyFS(filepath.Join(empty, "test"), os.DirFS(filepath.Join(typescriptSDK, "test"))); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(empty, "quickstart.mjs"), in.quickstartOf(t, "js"))
+	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-1.2.3-rc.1.tgz &&
+		cmp node_modules/postroom/LICENSE "$LICENCE" && node --test test/*.test.mjs &&
+		POSTROOM_URL=$RESTARTING_URL RESTART_URL=$RESTART node --test test/restart.test.mjs &&
+		test "$(node quickstart.mjs)" = "`+quickstartPrints+`"`,
+		"POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t), "RESTARTING_URL="+r.api, "RESTART="+r.control, "LICENCE="+licence(t))
+}
+
+// licence returns the path of the licence, which each package contains.
+func licence(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../LICENSE")
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, empty := t.TempDir(), t.TempDir()
-	for _, name := range []string{"src", "test"} {
-		if err := os.CopyFS(filepath.Join(source, name), os.DirFS(filepath.Join(typescriptSDK, name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"package.json", "tsconfig.json", "tsconfig.cjs.json", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(typescriptSDK, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(source, name), string(text))
-	}
-	runScript(t, source, "ln -s '"+packages+"' node_modules && npm run build && npm pack --ignore-scripts --pack-destination '"+empty+"'")
-	writeFile(t, filepath.Join(empty, "quickstart.mjs"), in.quickstartOf(t, "js"))
-	runScript(t, empty, `npm init -y && npm install --offline --no-audit --no-fund ./postroom-*.tgz && cp -r '`+source+`/test' . && node --test test/*.test.mjs &&
-		POSTROOM_URL=$RESTARTING_URL RESTART_URL=$RESTART node --test test/restart.test.mjs &&
-		test "$(node quickstart.mjs)" = "`+quickstartPrints+`"`,
-		"POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t), "RESTARTING_URL="+r.api, "RESTART="+r.control)
+	return path
 }
 
 // TestTypeScriptSDKIsGenerated checks that the generated files of the package match
@@ -127,8 +125,8 @@ const (
 	python    = "/usr/bin/python3"
 )
 
-// TestPythonSDK checks the package with strict types, installs its wheel into an empty
-// folder, and runs the package's tests there, as TestTypeScriptSDK does. It also checks
+// TestPythonSDK checks the package with strict types, builds it as a release does, installs
+// its wheel into an empty folder, and runs the package's tests there, as TestTypeScriptSDK does. It also checks
 // that the generated types match the contract.
 func TestPythonSDK(t *testing.T) {
 	t.Parallel()
@@ -147,10 +145,12 @@ func TestPythonSDK(t *testing.T) {
 	const types = "src/postroom/_types.py"
 	runScript(t, source, python+" generate.py '"+contract+"' "+types)
 	sameFile(t, filepath.Join(pythonSDK, types), filepath.Join(source, types))
-	runScript(t, source, python+` -m mypy --strict src && `+python+` -c "import setuptools.build_meta as b; b.build_wheel('.')"`)
+	runScript(t, source, python+" -m mypy --strict src")
+	runScript(t, "..", "scripts/sdk-packages pypi 1.2.3-rc.1 '"+empty+"'", "PYTHON="+python)
 	writeFile(t, filepath.Join(empty, "quickstart.py"), in.quickstartOf(t, "python"))
-	runScript(t, empty, python+` -m pip install -q --no-index --no-deps --target site '`+source+`'/postroom-*.whl && cp -r '`+source+`/tests' . && `+
+	runScript(t, empty, `ls postroom-1.2.3rc1.tar.gz && `+python+` -m pip install -q --no-index --no-deps --target site postroom-1.2.3rc1-*.whl &&
+		cmp "$(find site -name LICENSE)" "$LICENCE" && cp -r '`+source+`/tests' . && `+
 		python+` -m pytest -q tests &&
 		POSTROOM_URL=$RESTARTING_URL RESTART_URL=$RESTART `+python+` -m pytest -q tests/test_restart.py && test "$(`+python+` quickstart.py)" = "`+quickstartPrints+`"`,
-		"PYTHONPATH=site", "POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t), "RESTARTING_URL="+r.api, "RESTART="+r.control)
+		"PYTHONPATH=site", "POSTROOM_URL="+in.api, "POSTROOM_KEY="+firstKey, "FLOWS="+sdkFlows(t), "RESTARTING_URL="+r.api, "RESTART="+r.control, "LICENCE="+licence(t))
 }

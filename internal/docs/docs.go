@@ -19,12 +19,15 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/postroom/postroom/docs"
 )
 
 //go:embed page
@@ -231,7 +234,11 @@ func (s *site) file(name, query string) (*file, error) {
 	text, p := "", s.pages[name]
 	switch {
 	case name == "":
-		v.Title, text = "Documentation", s.start()
+		var err error
+		if text, err = s.start(); err != nil {
+			return nil, err
+		}
+		v.Title = "Documentation"
 	case name == "search":
 		v.Title, v.Found = "Search", s.search(query)
 		text = "# Search\n\nNo page has all these words."
@@ -257,16 +264,17 @@ func (s *site) file(name, query string) (*file, error) {
 	return newFile(out.Bytes(), html), nil
 }
 
-// start is the first page.
-func (s *site) start() string {
-	return "# Postroom\n\n" + s.contract.Info.Summary + ".\n\n" +
-		"- **New here?** Get the first code with the [quickstart](docs/guides/quickstart), then read the [concepts](docs/guides/concepts).\n" +
-		"- **Testing sign-up mail?** See [testing sign-up](docs/guides/testing-signup).\n" +
-		"- **Writing a program?** See the [clients](docs/guides/clients) for Go, TypeScript and Python, and each operation in the contents.\n" +
-		"- **Connecting an agent?** See [the MCP server](docs/guides/mcp) and [agents in bounds](docs/guides/agents).\n" +
-		"- **Running it?** See [running Postroom](docs/guides/operations) and [configuration](docs/guides/configuration).\n\n" +
-		"Every page is also Markdown: add `.md` to its address. For language models there are [llms.txt](llms.txt) and " +
-		"[llms-full.txt](llms-full.txt), for generators [openapi.json](openapi.json).\n\n## The API\n\n" + s.contract.Info.Description
+// guideLink is a link of the list of guides to a guide.
+var guideLink = regexp.MustCompile(`\]\(([a-z-]+)\.md`)
+
+// start is the first page: the guides by reader, and the introduction to the API.
+func (s *site) start() (string, error) {
+	guides, err := docs.Guides.ReadFile("README.md")
+	if err != nil {
+		return "", fmt.Errorf("read the list of guides: %w", err)
+	}
+	return guideLink.ReplaceAllString(string(guides), "](docs/guides/$1") + "\nEvery page is also Markdown: add `.md` to its address. For language models there are [llms.txt](llms.txt) and " +
+		"[llms-full.txt](llms-full.txt), for generators [openapi.json](openapi.json).\n\n## The API\n\n" + s.contract.Info.Description, nil
 }
 
 // after returns the next page of the same part of the menu, or nil.

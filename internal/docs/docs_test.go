@@ -319,4 +319,9 @@ func TestSiteIsComplete(t *testing.T) {
 	if n < 5000 {
 		t.Errorf("%d links", n)
 	}
+	for _, want := range []string{"You write a program", "You test a product", "You build an agent", "You operate it", `href="docs/guides/quickstart"`} {
+		if !strings.Contains(string(files["docs.html"]), want) {
+			t.Errorf("the first page does not contain %s", want)
+		}
+	}
 }
