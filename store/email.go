@@ -295,7 +295,7 @@ func (s *Store) Email(ctx context.Context, accountID int64, inboxIDs []string, i
 	w := conditions("m.account_id = ? AND m.id = ?", accountID, id)
 	f := EmailFilter{AccountID: accountID, InboxIDs: inboxIDs}
 	f.senders(w, "e.message_seq")
-	e, err := fetch[Email](ctx, s, s.reads.One, "email", `SELECT `+emailColumns+emailTables+w.sql(), w.args...)
+	e, err := readOne[Email](ctx, s, "email", `SELECT `+emailColumns+emailTables+w.sql(), w.args...)
 	if err != nil {
 		return Email{}, err
 	}
@@ -368,7 +368,7 @@ func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, b
 		at := since.Add(-searchSkew)
 		for _, span := range [][2]string{{"em_", firstID("em_", at)}, {shortIDs, firstShortID("em_", at)}} {
 			var seq int64
-			if err := s.reads.One(ctx, &seq, last, span[0], span[1]); err != nil {
+			if err := s.read.GetContext(ctx, &seq, last, span[0], span[1]); err != nil {
 				return 0, 0, s.wrap(err, "emails since a time")
 			}
 			after = max(after, seq)
@@ -378,7 +378,7 @@ func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, b
 		at := until.Add(searchSkew)
 		for _, span := range [][2]string{{firstID("em_", at), shortIDs}, {firstShortID("em_", at), "em_zz"}} {
 			var seq int64
-			if err := s.reads.One(ctx, &seq, first, span[0], span[1], before); err != nil {
+			if err := s.read.GetContext(ctx, &seq, first, span[0], span[1], before); err != nil {
 				return 0, 0, s.wrap(err, "emails until a time")
 			}
 			before = min(before, seq)
@@ -412,7 +412,7 @@ func (s *Store) CountStatuses(ctx context.Context, accountID int64, messages boo
 		Status MessageStatus `db:"status"`
 		N      int           `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, q, accountID, countedEmails); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, accountID, countedEmails); err != nil {
 		return nil, false, s.wrap(err, "count emails by status")
 	}
 	counts, read := map[MessageStatus]int{}, 0
@@ -436,7 +436,7 @@ func (s *Store) NextAttempts(ctx context.Context, accountID int64, ids []string)
 		ID string `db:"id"`
 		At Time   `db:"at"`
 	}
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
 		return nil, s.wrap(err, "next attempts")
 	}
 	next := make(map[string]Time, len(rows))
@@ -556,14 +556,14 @@ func (s *Store) scanEmails(ctx context.Context, f *EmailFilter, before int64, li
 	// Both databases go through the inner rows in their order and stop when they
 	// have enough.
 	q := `SELECT s.message_seq FROM (` + stream + ` LIMIT ` + strconv.Itoa(most) + `) s` + outer.sql() + ` LIMIT ` + outer.arg(limit+1)
-	if err := s.reads.All(ctx, &seqs, q, outer.args...); err != nil {
+	if err := s.read.SelectContext(ctx, &seqs, q, outer.args...); err != nil {
 		return nil, 0, s.wrap(err, "list emails")
 	}
 	if len(seqs) > limit {
 		return seqs[:limit], seqs[limit-1], nil
 	}
 	var last []int64
-	if err := s.reads.All(ctx, &last, stream+` LIMIT 1 OFFSET `+strconv.Itoa(most-1), inner.args...); err != nil {
+	if err := s.read.SelectContext(ctx, &last, stream+` LIMIT 1 OFFSET `+strconv.Itoa(most-1), inner.args...); err != nil {
 		return nil, 0, s.wrap(err, "list emails")
 	}
 	if len(last) == 1 {
@@ -579,7 +579,7 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 	}
 	var es []Email
 	q := `SELECT ` + emailColumns + emailTables + ` WHERE ` + s.engine.OneOf("e.message_seq", "$1")
-	if err := s.reads.All(ctx, &es, q, s.engine.List(seqs)); err != nil {
+	if err := s.read.SelectContext(ctx, &es, q, s.engine.List(seqs)); err != nil {
 		return nil, s.wrap(err, "list emails")
 	}
 	for i := range es {

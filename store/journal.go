@@ -129,7 +129,7 @@ func (s *Store) LatestEvents(ctx context.Context, accountID int64, kind string, 
 	if kind != "" {
 		most = max(p.Limit, s.limits.listScan)
 	}
-	events, err := fetch[[]Event](ctx, s, s.reads.All, "latest events", q, accountID, before, most+1)
+	events, err := readAll[Event](ctx, s, "latest events", q, accountID, before, most+1)
 	if err != nil {
 		return List[Event]{}, err
 	}

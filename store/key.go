@@ -120,7 +120,7 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
 	now := NewTime(s.now())
 	k, err := s.keys.Get(&s.changes, string(hash), func() (Key, error) {
-		return fetch[Key](ctx, s, s.reads.One, "key", keyByHash, hash, now)
+		return readOne[Key](ctx, s, "key", keyByHash, hash, now)
 	})
 	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(now.Time) {
 		err = fmt.Errorf("key: %w", ErrNotFound)
@@ -142,7 +142,7 @@ const oneKey = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AN
 
 // Key returns the account's key, unless it is revoked.
 func (s *Store) Key(ctx context.Context, accountID int64, id string) (Key, error) {
-	return fetch[Key](ctx, s, s.read.GetContext, "key "+id, oneKey, accountID, id)
+	return readOne[Key](ctx, s, "key "+id, oneKey, accountID, id)
 }
 
 // ListKeys returns a page of the account's keys that are not revoked, newest
@@ -158,7 +158,7 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 	}
 	var rows []Key
 	for len(rows) <= p.Limit {
-		some, err := fetch[[]Key](ctx, s, s.read.SelectContext, "list keys", q, accountID, before, p.Limit+1, inboxIDs != nil)
+		some, err := readAll[Key](ctx, s, "list keys", q, accountID, before, p.Limit+1, inboxIDs != nil)
 		if err != nil {
 			return List[Key]{}, err
 		}

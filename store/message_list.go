@@ -109,7 +109,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 	if f.InboxIDs != nil {
 		w.in("i.id", f.InboxIDs)
 	}
-	seqs, err := fetch[[]int64](ctx, s, s.reads.All, "thread", `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
+	seqs, err := readAll[int64](ctx, s, "thread", `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
 	if len(seqs) == 1 {
 		f.threadSeq = seqs[0]
 	}
@@ -119,7 +119,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 func (s *Store) inboxSeqs(ctx context.Context, accountID int64, ids []string) ([]int64, error) {
 	w := conditions("account_id = ? AND status <> 'deleted'", accountID)
 	w.in("id", ids)
-	return fetch[[]int64](ctx, s, s.read.SelectContext, "inboxes", `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
+	return readAll[int64](ctx, s, "inboxes", `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
 }
 
 // scanStreams merges the streams, newest first. A message that is deleted
@@ -185,7 +185,7 @@ func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before po
 
 // positions runs a query for at most limit positions.
 func (s *Store) positions(ctx context.Context, limit int, q string, args ...any) ([]position, error) {
-	rows, err := s.reads.Rows(ctx, q, args...)
+	rows, err := s.read.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, s.wrap(err, "list messages")
 	}

@@ -52,7 +52,7 @@ func newMessageRow(with withContent) *messageRow {
 
 // readMessages runs a query for messageColumns and what it has of the content.
 func (s *Store) readMessages(ctx context.Context, size int, q string, with withContent, args ...any) ([]Message, error) {
-	rows, err := s.reads.Rows(ctx, q, args...)
+	rows, err := s.read.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 		return found{}, err
 	}
 	q := index.Query{Words: f.Text.Words, Marks: f.marks()}
-	sr.index = index.NewReader(s.index, s.reads, f.AccountID, q, below, floor, s.limits.searchBuckets)
+	sr.index = index.NewReader(s.index, s.read, f.AccountID, q, below, floor, s.limits.searchBuckets)
 	return sr.run(ctx)
 }
 
@@ -48,7 +48,7 @@ func (s *Store) searchFloor(ctx context.Context, f *MessageFilter) (int64, error
 		w.add("account_id = ?", f.AccountID)
 	}
 	q := `SELECT seq FROM messages` + w.sql() + ` ORDER BY created_at, seq LIMIT 1`
-	seqs, err := fetch[[]int64](ctx, s, s.reads.All, "search", q, w.args...)
+	seqs, err := readAll[int64](ctx, s, "search", q, w.args...)
 	return append(seqs, math.MaxInt64)[0], err
 }
 
@@ -72,7 +72,7 @@ func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 	most := sr.store.limits.searchRead
 	q := `SELECT message_seq FROM search_tail WHERE account_id = $1 AND message_seq < $2 AND message_seq >= $3
 		ORDER BY message_seq DESC LIMIT ` + strconv.Itoa(most)
-	if err := sr.store.reads.All(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
+	if err := sr.store.read.SelectContext(ctx, &sr.tail, q, sr.filter.AccountID, below, floor); err != nil {
 		return sr.store.wrap(err, "search")
 	}
 	if len(sr.tail) == most {
@@ -391,7 +391,7 @@ func distinct(text string) []string {
 }
 
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
-	return fetch[bool](ctx, s, s.reads.One, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM search_tail)`)
+	return readOne[bool](ctx, s, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM search_tail)`)
 }
 
 // renewIndex takes or renews the right to fill the index.
@@ -401,7 +401,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 		take = `UPDATE search_lease SET holder = $1, until = $3 WHERE holder = $1 OR until < $2`
 	)
 	now := s.now()
-	n, err := fetch[int](ctx, s, s.reads.One, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
+	n, err := readOne[int](ctx, s, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
 	if err == nil && n == 0 {
 		n, err = s.execKeepCache(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
 	}
@@ -419,7 +419,7 @@ func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
 // content. Of one that is gone there is the number alone.
 func (s *Store) unindexed(ctx context.Context, limit int) ([]Message, error) {
 	const list = `SELECT message_seq AS seq, account_id FROM search_tail ORDER BY message_seq LIMIT $1`
-	waiting, err := fetch[[]Message](ctx, s, s.reads.All, "read what to index", list, limit)
+	waiting, err := readAll[Message](ctx, s, "read what to index", list, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ type Config struct {
 type Store struct {
 	engine  engine.Engine
 	write   *sqlx.DB
-	read    *sqlx.DB
+	read    *engine.Reads
 	blobs   Blobs
 	cursors cursorSigner
 	seal    seal.Sealer
@@ -133,7 +133,6 @@ type Store struct {
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	reads     *engine.Reads
 	index     index.Index
 	locked    lockedInboxes
 	schema    int64 // the version of this program's
@@ -206,14 +205,15 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	s.clock.Alone = cfg.TrustNow || s.engine.Alone()
 	s.held = quota.New(quota.Config{Inbox: cfg.InboxQuota, Alone: s.engine.Alone(), Count: s.countHeld, Now: s.now, Log: s.log})
 	s.changes.Off, s.changes.Others = !s.engine.Alone(), s.engine.Marked
-	if s.write, s.read, err = s.engine.Open(ctx); err != nil {
+	var reads *sqlx.DB
+	if s.write, reads, err = s.engine.Open(ctx); err != nil {
 		if s.unavailable(err) {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		return nil, err
 	}
-	s.stmts, s.reads = batch.NewStatements(s.write, s.engine), engine.NewReads(s.read, s.engine.Text)
-	s.index = index.New(s.engine, s.reads)
+	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
+	s.index = index.New(s.engine, s.read)
 	return s, nil
 }
 
@@ -236,8 +236,8 @@ func (s *Store) Close() error {
 			errs = append(errs, s.rates.close())
 		}
 		errs = append(errs, s.stmts.Close()...)
-		errs = append(errs, s.reads.Close()...)
-		errs = append(errs, s.engine.Close(), s.write.Close(), s.read.Close())
+		errs = append(errs, s.engine.Close(), s.write.Close())
+		errs = append(errs, s.read.Close()...)
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
 	})
 	return s.closeErr
@@ -422,7 +422,7 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, error) {
 	const q = `SELECT ` + domainColumns + ` FROM domains
 		WHERE ($1 = '' AND status = 'verified') OR domain = $1 ORDER BY seq DESC LIMIT $2`
-	rows, err := fetch[[]Domain](ctx, s, s.read.SelectContext, "find domains", q, name, n)
+	rows, err := readAll[Domain](ctx, s, "find domains", q, name, n)
 	if err == nil {
 		err = s.wrap(readDomainKeys(ctx, s.read, rows), "find domains")
 	}
@@ -435,7 +435,7 @@ func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, 
 func (s *Store) FailingWebhooks(ctx context.Context, before time.Time, n int) ([]Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints
 		WHERE (active AND failing_since <= $1) OR disabled_reason IS NOT NULL ORDER BY seq LIMIT $2`
-	return fetch[[]Webhook](ctx, s, s.read.SelectContext, "failing webhooks", q, NewTime(before), n)
+	return readAll[Webhook](ctx, s, "failing webhooks", q, NewTime(before), n)
 }
 
 // What is wrong with the schema of a database that cannot be opened.
@@ -629,12 +629,20 @@ func (s *Store) unavailable(err error) bool {
 	return f == engine.Unavailable || f == engine.Locked
 }
 
-// fetch returns what a query finds. run is One or All of Store.reads, or GetContext or
-// SelectContext of Store.read.
-func fetch[T any](ctx context.Context, s *Store, run func(context.Context, any, string, ...any) error, what, q string, args ...any) (T, error) {
+// readOne returns the row that a query finds. The error is ErrNotFound if it finds none.
+func readOne[T any](ctx context.Context, s *Store, what, q string, args ...any) (T, error) {
 	var found, none T
-	if err := run(ctx, &found, q, args...); err != nil {
+	if err := s.read.GetContext(ctx, &found, q, args...); err != nil {
 		return none, s.wrap(err, what) // sqlx fills in pointers before it reads a row
+	}
+	return found, nil
+}
+
+// readAll returns the rows that a query finds.
+func readAll[T any](ctx context.Context, s *Store, what, q string, args ...any) ([]T, error) {
+	var found []T
+	if err := s.read.SelectContext(ctx, &found, q, args...); err != nil {
+		return nil, s.wrap(err, what)
 	}
 	return found, nil
 }

@@ -43,7 +43,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Tem
 // Template returns the account's template.
 func (s *Store) Template(ctx context.Context, accountID int64, id string) (Template, error) {
 	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
-	return fetch[Template](ctx, s, s.reads.One, "template", q, accountID, id)
+	return readOne[Template](ctx, s, "template", q, accountID, id)
 }
 
 // ListTemplates returns a page of the account's templates, newest first. A page

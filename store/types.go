@@ -232,7 +232,7 @@ func listBySeq[T any](ctx context.Context, s *Store, p Page, scope, what, select
 	}
 	w.add(column+" < ?", before)
 	q := selects + w.sql() + ` ORDER BY ` + column + ` DESC LIMIT ` + w.arg(p.Limit+1)
-	rows, err := fetch[[]T](ctx, s, s.reads.All, what, q, w.args...)
+	rows, err := readAll[T](ctx, s, what, q, w.args...)
 	if err != nil {
 		return List[T]{}, err
 	}
