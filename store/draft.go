@@ -177,7 +177,7 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err != nil {
 		return List[Draft]{}, err
 	}
-	l := page(s, scope, most, rows, func(d Draft) position { return position{seq: d.Seq} })
+	l := page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} })
 	return l, s.fillDrafts(ctx, l.Rows, listedDraftContent)
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -335,7 +334,7 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 	}
 	l := List[Email]{Rows: rows[:n]}
 	if end != 0 {
-		l.Cursor = s.cursors.make(scope, position{seq: end})
+		l.Cursor = s.cursors.make(scope, position{Seq: end})
 	}
 	return l, nil
 }
@@ -548,26 +547,19 @@ func (f *EmailFilter) senders(w *where, seq string) {
 func (s *Store) scanEmails(ctx context.Context, f *EmailFilter, before int64, limit int) (seqs []int64, end int64, err error) {
 	inner := &where{}
 	stream := f.stream(inner, before)
-	outer := &where{args: inner.args}
+	filter := &where{args: slices.Clone(inner.args)}
 	most := limit + 1
-	if f.add(outer, "s.message_seq") {
+	if f.add(filter, "m.message_seq") {
 		most = max(most, s.limits.listScan)
 	}
-	// Both databases go through the inner rows in their order and stop when they
-	// have enough.
-	q := `SELECT s.message_seq FROM (` + stream + ` LIMIT ` + strconv.Itoa(most) + `) s` + outer.sql() + ` LIMIT ` + outer.arg(limit+1)
-	if err := s.read.SelectContext(ctx, &seqs, q, outer.args...); err != nil {
-		return nil, 0, s.wrap(err, "list emails")
-	}
-	if len(seqs) > limit {
+	seqs, last, err := scan[int64](ctx, s, "list emails", "m.message_seq", stream, inner.args, filter, limit+1, most)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(seqs) > limit:
 		return seqs[:limit], seqs[limit-1], nil
-	}
-	var last []int64
-	if err := s.read.SelectContext(ctx, &last, stream+` LIMIT 1 OFFSET `+strconv.Itoa(most-1), inner.args...); err != nil {
-		return nil, 0, s.wrap(err, "list emails")
-	}
-	if len(last) == 1 {
-		end = last[0]
+	case last != nil:
+		end = *last
 	}
 	return seqs, end, nil
 }

@@ -169,7 +169,7 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 			return List[Event]{Rows: r.rows}, err
 		}
 		if full || known || waited >= s.limits.settle {
-			return List[Event]{Rows: r.rows, Cursor: s.cursors.make(scope, position{seq: r.after})}, nil
+			return List[Event]{Rows: r.rows, Cursor: s.cursors.make(scope, position{Seq: r.after})}, nil
 		}
 		if !work.Pause(ctx, pause, nil) {
 			return List[Event]{}, s.wrap(ctx.Err(), "list events")
@@ -221,7 +221,7 @@ func (s *Store) eventsAfter(ctx context.Context, scope string, f EventFilter, cu
 	switch {
 	case cursor != "":
 		at, err := s.cursors.read(scope, cursor)
-		return at.seq, err
+		return at.Seq, err
 	case f.Since != nil:
 		return s.eventsBefore(ctx, *f.Since)
 	}

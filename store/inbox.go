@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,33 +157,19 @@ func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, e
 
 const oneInbox = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
 
-// InboxSettings is Inbox without LastMessageAt. Where one process writes, it
-// remembers inboxes as MailboxByAddress does; the transaction that stores a message
-// checks its inbox again.
+// InboxSettings is Inbox without LastMessageAt.
 func (s *Store) InboxSettings(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
-	return s.inboxes.Get(&s.changes, inAccount{accountID, id}, func() (Inbox, error) {
-		return readOne[Inbox](ctx, s, "inbox", q, accountID, id)
-	})
+	return readOne[Inbox](ctx, s, "inbox", q, accountID, id)
 }
 
 // InboxAt returns the inbox that has or had an address, of whatever account and
 // in whatever state, or the one that has it as an alias on a domain of owner. A
-// catch-all inbox does not count. It remembers inboxes as InboxSettings does, and
-// leaves out LastMessageAt too.
+// catch-all inbox does not count. LastMessageAt is left out.
 func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox, error) {
 	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1))`
-	in, err := s.addresses.Get(&s.changes, atAddress{owner, address}, func() (in Inbox, err error) {
-		if err = s.read.GetContext(ctx, &in, q, address, owner); errors.Is(err, sql.ErrNoRows) {
-			err = nil // that there is none is remembered too
-		}
-		return in, s.wrap(err, "inbox at an address")
-	})
-	if err == nil && in.Seq == 0 {
-		err = fmt.Errorf("inbox at an address: %w", ErrNotFound)
-	}
-	return in, err
+	return readOne[Inbox](ctx, s, "inbox at an address", q, address, owner)
 }
 
 // NewestIn returns the place of the newest message of the inbox, which is zero if
@@ -233,24 +217,6 @@ func (s *Store) InboxesLike(ctx context.Context, accountID int64, text string, l
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes
 		WHERE account_id = $1 AND status <> 'deleted' AND address LIKE $2 ESCAPE '\' ORDER BY seq DESC LIMIT $3`
 	return readAll[Inbox](ctx, s, "inboxes", q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
-}
-
-// Holder is an inbox that has an address of the domain that all accounts share, as its own
-// or as an alias.
-type Holder struct {
-	Address   string `db:"address"`
-	InboxID   string `db:"inbox_id"`
-	AccountID string `db:"account_id"`
-}
-
-// Holders returns the inboxes, of any account, that have one of the addresses.
-func (s *Store) Holders(ctx context.Context, addresses []string) ([]Holder, error) {
-	var w where
-	w.in("h.address", addresses)
-	q := `SELECT h.address, i.id AS inbox_id, a.id AS account_id
-		FROM (SELECT seq, address FROM inboxes UNION ALL SELECT inbox_seq, address FROM inbox_addresses WHERE owner = 0) h
-		JOIN inboxes i ON i.seq = h.seq AND i.status <> 'deleted' JOIN accounts a ON a.seq = i.account_id` + w.sql() + ` ORDER BY h.address`
-	return readAll[Holder](ctx, s, "holders of addresses", q, w.args...)
 }
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
@@ -472,33 +438,14 @@ const mailboxByAddress = `
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $3)) AND status <> 'deleted'`
 
-// atAddress is what the inbox with an address, or with that alias on a domain of
-// owner, is looked up with.
-type atAddress struct {
-	owner   int64
-	address string
-}
-
-// inAccount is what a row of an account is looked up with.
-type inAccount struct {
-	account int64
-	id      string
-}
-
 // MailboxByAddress returns the inbox that receives mail for address (lower case,
 // without tag): the inbox, of any account, with that address; else the one with that
 // alias; else the catch-all inbox catchAll, which may be empty. Aliases and catch-all
 // inboxes are those on domains of owner, an account, or 0 for the domain of the
 // installation. It returns ErrNotFound without an inbox, or if the inbox with that
-// address is deleted. It runs for every recipient. Where one process writes,
-// it remembers the inboxes that take mail, until this process or an operator's command
-// changes anything but messages. The transaction that stores a message checks its inbox
-// again. On PostgreSQL each call asks the database: an inbox that another node has
-// deleted accepts nothing more.
+// address is deleted.
 func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {
-	return s.mailboxes.Get(&s.changes, atAddress{owner, address}, func() (Mailbox, error) {
-		return readOne[Mailbox](ctx, s, "inbox", mailboxByAddress, address, owner, catchAll)
-	})
+	return readOne[Mailbox](ctx, s, "inbox", mailboxByAddress, address, owner, catchAll)
 }
 
 // SuspendInbox makes an inbox, of any account, refuse mail and sending until

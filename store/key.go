@@ -115,17 +115,9 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 	WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 
 // KeyByHash returns the key whose secret has this hash. It returns ErrNotFound if
-// there is none, or it is revoked or expired. Where one process writes, it
-// remembers keys as MailboxByAddress remembers inboxes.
+// there is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	now := NewTime(s.now())
-	k, err := s.keys.Get(&s.changes, string(hash), func() (Key, error) {
-		return readOne[Key](ctx, s, "key", keyByHash, hash, now)
-	})
-	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(now.Time) {
-		err = fmt.Errorf("key: %w", ErrNotFound)
-	}
-	return k, err
+	return readOne[Key](ctx, s, "key", keyByHash, hash, NewTime(s.now()))
 }
 
 // BoundBy reports whether the key reaches only inboxes in inboxIDs. Nil inboxIDs
@@ -172,7 +164,7 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 		}
 	}
 	rows = rows[:min(len(rows), p.Limit+1)]
-	return page(s, scope, p.Limit, rows, func(k Key) position { return position{seq: k.Seq} }), nil
+	return page(s, scope, p.Limit, rows, func(k Key) position { return position{Seq: k.Seq} }), nil
 }
 
 // UpdateKey lets edit change the name and the limits of a key. An error of edit
@@ -285,7 +277,7 @@ func (s *Store) FlushUsedKeys(ctx context.Context) error {
 	if len(at) == 0 {
 		return nil
 	}
-	return s.inTxKeepCache(ctx, "note used keys", func(tx *sqlx.Tx) error {
+	return s.inTx(ctx, "note used keys", func(tx *sqlx.Tx) error {
 		for _, seq := range slices.Sorted(maps.Keys(at)) { // all nodes lock the rows in the same order
 			if _, err := tx.ExecContext(ctx, q, seq, at[seq]); err != nil {
 				return err

@@ -95,12 +95,12 @@ func (sr *searcher) run(ctx context.Context) (found, error) {
 		}
 		if len(cs) < size {
 			if floor := max(sr.tailFloor, sr.index.Floor()); floor > 0 {
-				sr.out.end = &position{seq: floor}
+				sr.out.end = &position{Seq: floor}
 			}
 			return sr.out, nil
 		}
 		if sr.looks -= len(cs); sr.looks <= 0 {
-			sr.out.end = &position{seq: cs[len(cs)-1].seq}
+			sr.out.end = &position{Seq: cs[len(cs)-1].seq}
 			return sr.out, nil
 		}
 	}
@@ -168,7 +168,7 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 		}
 		if c.read {
 			if sr.reads <= 0 || sr.bytes <= 0 {
-				sr.out.end = &position{seq: c.seq + 1}
+				sr.out.end = &position{Seq: c.seq + 1}
 				return true, nil
 			}
 			if match, err := sr.read(ctx, m, cs[i:], bySeq); err != nil {
@@ -178,7 +178,7 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 			}
 		}
 		if len(sr.out.messages) == sr.limit {
-			sr.out.end = &position{seq: sr.out.messages[sr.limit-1].Seq}
+			sr.out.end = &position{Seq: sr.out.messages[sr.limit-1].Seq}
 			return true, nil
 		}
 		sr.out.messages = append(sr.out.messages, *m)
@@ -403,7 +403,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 	now := s.now()
 	n, err := readOne[int](ctx, s, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
 	if err == nil && n == 0 {
-		n, err = s.execKeepCache(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
+		n, err = s.exec(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
 	}
 	return n > 0, err
 }
@@ -411,7 +411,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 // ReleaseIndex stops the right to fill the index, so that another node, or the
 // next start, need not wait for it.
 func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
-	_, err := s.execKeepCache(ctx, "let the index go", `UPDATE search_lease SET until = 0 WHERE holder = $1`, holder)
+	_, err := s.exec(ctx, "let the index go", `UPDATE search_lease SET until = 0 WHERE holder = $1`, holder)
 	return err
 }
 
@@ -482,7 +482,7 @@ func (s *Store) takeWaiting(ctx context.Context, tx *sqlx.Tx, ms []Message) (map
 // SweepIndex removes index buckets without messages, and returns their number.
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
-	return s.execKeepCache(ctx, "sweep the index", q)
+	return s.exec(ctx, "sweep the index", q)
 }
 
 const (

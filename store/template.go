@@ -75,7 +75,7 @@ func (s *Store) ListTemplates(ctx context.Context, accountID int64, p Page) (Lis
 	if err := found.Err(); err != nil {
 		return List[Template]{}, s.wrap(err, "list templates")
 	}
-	return page(s, scope, p.Limit, rows, func(t Template) position { return position{seq: t.Seq} }), nil
+	return page(s, scope, p.Limit, rows, func(t Template) position { return position{Seq: t.Seq} }), nil
 }
 
 // textBytes returns how many bytes of text the template has.

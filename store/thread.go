@@ -385,7 +385,7 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 	}
 	q := listedThreads + ` AND (t.last_message_at, t.seq) < ($2, $3)` + andMessages +
 		` ORDER BY last_message_at DESC, seq DESC LIMIT $4`
-	rows, err := readAll[Thread](ctx, s, "list threads", q, in.Seq, before.at, before.seq, p.Limit+1)
+	rows, err := readAll[Thread](ctx, s, "list threads", q, in.Seq, before.At, before.Seq, p.Limit+1)
 	if err != nil {
 		return List[Thread]{}, err
 	}

@@ -266,7 +266,7 @@ func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 		return row.User, nil
 	}
 	const note = `UPDATE user_sessions SET last_used_at = $2 WHERE hash = $1 AND last_used_at < $2`
-	_, err := s.execKeepCache(ctx, "note session", note, hash, NewTime(now))
+	_, err := s.exec(ctx, "note session", note, hash, NewTime(now))
 	return row.User, err
 }
 

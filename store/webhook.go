@@ -198,7 +198,7 @@ func (s *Store) ListWebhooks(ctx context.Context, accountID int64, inboxIDs []st
 		return List[Webhook]{}, err
 	}
 	rows := slices.DeleteFunc(all, func(w Webhook) bool { return w.Seq >= before || !w.SeenBy(inboxIDs) })
-	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{seq: w.Seq} }), nil
+	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{Seq: w.Seq} }), nil
 }
 
 // InboxRefs returns the references of inboxes of the account. It returns ErrNotFound,
