@@ -472,7 +472,7 @@ func (f *EmailFilter) stream(w *where, before int64) string {
 func (f *EmailFilter) add(w *where, seq string) bool {
 	n := len(w.conds)
 	tried := "EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = " + seq + " AND r.status = 'queued' AND r.attempts > 0)"
-	stored := "(SELECT m.status FROM messages m WHERE m.seq = " + seq + ") = ?"
+	stored := "(SELECT x.status FROM messages x WHERE x.seq = " + seq + ") = ?"
 	switch f.Status {
 	case "":
 	case MessageQueued:
@@ -489,7 +489,7 @@ func (f *EmailFilter) add(w *where, seq string) bool {
 		w.add("EXISTS (SELECT 1 FROM email_tags WHERE account_id = ? AND message_seq = "+seq+" AND "+pairs+")",
 			append([]any{f.AccountID}, args...)...)
 	}
-	created := "(SELECT m.created_at FROM messages m WHERE m.seq = " + seq + ")"
+	created := "(SELECT x.created_at FROM messages x WHERE x.seq = " + seq + ")"
 	if f.Since != nil {
 		w.add(created+" >= ?", *f.Since)
 	}
