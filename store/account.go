@@ -29,20 +29,18 @@ const accountColumns = `seq, id, name, plan, inboxes, paused_at, pause_reason, c
 
 // FirstAccount returns the oldest account, or ErrNotFound before Bootstrap.
 func (s *Store) FirstAccount(ctx context.Context) (Account, error) {
-	return fetch[Account](ctx, s, s.read.GetContext, "first account", `SELECT `+accountColumns+` FROM accounts ORDER BY seq LIMIT 1`)
+	return readOne[Account](ctx, s, "first account", `SELECT `+accountColumns+` FROM accounts ORDER BY seq LIMIT 1`)
 }
 
 // Account returns the account with that id.
 func (s *Store) Account(ctx context.Context, id string) (Account, error) {
-	return fetch[Account](ctx, s, s.read.GetContext, "account "+id, `SELECT `+accountColumns+` FROM accounts WHERE id = $1`, id)
+	return readOne[Account](ctx, s, "account "+id, `SELECT `+accountColumns+` FROM accounts WHERE id = $1`, id)
 }
 
 // PublicAccountID returns the public id of an account.
 func (s *Store) PublicAccountID(ctx context.Context, seq int64) (string, error) {
 	const q = `SELECT id FROM accounts WHERE seq = $1`
-	var id string
-	err := s.reads.Scan(ctx, q, []any{seq}, &id)
-	return id, s.wrap(err, "account")
+	return readOne[string](ctx, s, "account", q, seq)
 }
 
 // ListAccounts returns a page of all accounts, newest first.

@@ -150,7 +150,7 @@ func (s *Store) KeepBlobs(ctx context.Context, name string, until time.Time) err
 // does not name it either.
 func (s *Store) blobsKept(ctx context.Context) (bool, error) {
 	const q = `SELECT count(*) FROM settings WHERE name LIKE $1 AND cast(value AS bigint) > $2`
-	n, err := fetch[int](ctx, s, s.read.GetContext, "whether blobs are kept", q, keepPrefix+"%", NewTime(s.now()))
+	n, err := readOne[int](ctx, s, "whether blobs are kept", q, keepPrefix+"%", NewTime(s.now()))
 	return n > 0, err
 }
 
@@ -453,7 +453,7 @@ func (s *Store) Held(ctx context.Context) (Held, error) {
 		(SELECT count(*) FROM recipients WHERE held_due IS NOT NULL) AS recipients,
 		(SELECT count(*) FROM emails WHERE held_due IS NOT NULL) AS scheduled,
 		(SELECT count(*) FROM webhook_deliveries WHERE held_due IS NOT NULL) AS deliveries`
-	return fetch[Held](ctx, s, s.read.GetContext, "what is held", q)
+	return readOne[Held](ctx, s, "what is held", q)
 }
 
 // ReleaseHeld makes held items pending again and returns their numbers: all of

@@ -807,7 +807,7 @@ func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) 
 		Limits *JSON[Limits] `db:"limits"`
 	}
 	var scopes []scope
-	if err := s.reads.All(ctx, &scopes, limited, accountID, limitedScopes); err != nil {
+	if err := s.read.SelectContext(ctx, &scopes, limited, accountID, limitedScopes); err != nil {
 		return nil, s.wrap(err, "scopes with limits")
 	}
 	if l := s.agentLimits; l != nil {
@@ -863,7 +863,7 @@ func (s *Store) budgetUsed(ctx context.Context, scope, limit string) (n int64, e
 	var row struct {
 		N int64 `db:"n"`
 	}
-	err = s.reads.One(ctx, &row, q, scope, NewTime(s.now().Add(-window)))
+	err = s.read.GetContext(ctx, &row, q, scope, NewTime(s.now().Add(-window)))
 	return row.N, s.wrap(err, "use of a limit")
 }
 
@@ -1001,7 +1001,7 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []resumedAccount
-	if err := s.reads.All(ctx, &all, next); err != nil || len(all) == 0 {
+	if err := s.read.SelectContext(ctx, &all, next); err != nil || len(all) == 0 {
 		return 0, s.wrap(err, "resumed accounts")
 	}
 	if a := all[0]; a != r.of {
@@ -1035,7 +1035,7 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 // Stops returns the scopes of an account that are stopped.
 func (s *Store) Stops(ctx context.Context, accountID int64) ([]string, error) {
 	var scopes []string
-	err := s.reads.All(ctx, &scopes, `SELECT scope FROM stops WHERE account_id = $1 ORDER BY scope`, accountID)
+	err := s.read.SelectContext(ctx, &scopes, `SELECT scope FROM stops WHERE account_id = $1 ORDER BY scope`, accountID)
 	return scopes, s.wrap(err, "stops")
 }
 
@@ -1055,7 +1055,7 @@ func (s *Store) knownStops(ctx context.Context) ([]stop, error) {
 	}
 	began := time.Now()
 	var all []stop
-	if err := s.reads.All(ctx, &all, stopsWhere("true")); err != nil {
+	if err := s.read.SelectContext(ctx, &all, stopsWhere("true")); err != nil {
 		return nil, s.wrap(err, "stops")
 	}
 	s.stops.read, s.stops.all = began, all

@@ -66,7 +66,7 @@ func (s *Store) CreateContact(ctx context.Context, c Contact, once *Once) (Conta
 // Contact returns the account's contact.
 func (s *Store) Contact(ctx context.Context, accountID int64, id string) (Contact, error) {
 	const q = `SELECT ` + contactColumns + ` FROM contacts WHERE account_id = $1 AND id = $2`
-	return fetch[Contact](ctx, s, s.reads.One, "contact", q, accountID, id)
+	return readOne[Contact](ctx, s, "contact", q, accountID, id)
 }
 
 // ListContacts returns a page of the account's contacts, newest first; with an

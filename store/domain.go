@@ -89,7 +89,7 @@ func (s *Store) Domain(ctx context.Context, accountID int64, id string) (Domain,
 // HasDomain reports whether the account has added the domain with that name.
 func (s *Store) HasDomain(ctx context.Context, accountID int64, name string) (bool, error) {
 	const q = `SELECT count(*) FROM domains WHERE account_id = $1 AND domain = $2`
-	n, err := fetch[int](ctx, s, s.read.GetContext, "domain", q, accountID, name)
+	n, err := readOne[int](ctx, s, "domain", q, accountID, name)
 	return n > 0, err
 }
 
@@ -97,8 +97,7 @@ func (s *Store) HasDomain(ctx context.Context, accountID int64, name string) (bo
 // It is asked for every mail to a domain that is not the installation's own.
 func (s *Store) DomainOwner(ctx context.Context, name string) (accountID int64, err error) {
 	const q = `SELECT account_id FROM domains WHERE domain = $1 AND status = 'verified'`
-	err = s.reads.Scan(ctx, q, []any{name}, &accountID)
-	return accountID, s.wrap(err, "domain")
+	return readOne[int64](ctx, s, "domain", q, name)
 }
 
 // WildcardOwner returns the nearest of names, domains above one that is not verified,
@@ -176,7 +175,7 @@ func (s *Store) DeleteDomain(ctx context.Context, accountID int64, id string) er
 func (s *Store) ReturnHost(ctx context.Context, accountID int64, name string) (string, error) {
 	const q = `SELECT records FROM domains WHERE domain = $1 AND account_id = $2 AND status = 'verified'`
 	var d Domain
-	err := s.reads.One(ctx, &d, q, name, accountID)
+	err := s.read.GetContext(ctx, &d, q, name, accountID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -581,7 +580,7 @@ func (s *Store) DKIMKeys(ctx context.Context, accountID int64, domain string) ([
 		WHERE k.domain = $1 AND k.found_at IS NOT NULL AND k.retired_at IS NULL
 			AND (k.domain_seq IS NULL AND $2 = 0 OR d.account_id = $2 AND d.status = 'verified')
 		ORDER BY k.seq`
-	rows, err := fetch[[]dkimRow](ctx, s, s.read.SelectContext, "DKIM keys", q, domain, accountID)
+	rows, err := readAll[dkimRow](ctx, s, "DKIM keys", q, domain, accountID)
 	if err != nil {
 		return nil, err
 	}
@@ -602,7 +601,7 @@ const installKeys = `SELECT ` + domainKeyColumns + ` FROM dkim_keys WHERE domain
 // those that sign, those that wait to be published, and those that are shown for
 // KeyRetireTTL more.
 func (s *Store) InstallKeys(ctx context.Context, domain string) ([]DomainKey, error) {
-	return fetch[[]DomainKey](ctx, s, s.read.SelectContext, "keys of the mail domain", installKeys, domain)
+	return readAll[DomainKey](ctx, s, "keys of the mail domain", installKeys, domain)
 }
 
 // RotateInstallKeys adds the keys that are to follow those of the mail domain: each

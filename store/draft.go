@@ -128,7 +128,7 @@ const (
 // deleted.
 func (s *Store) Draft(ctx context.Context, accountID int64, id string) (Draft, error) {
 	const q = `SELECT ` + draftColumns + draftTables + ` WHERE d.account_id = $1 AND d.id = $2 AND i.status <> 'deleted'`
-	d, err := fetch[Draft](ctx, s, s.read.GetContext, "draft", q, accountID, id)
+	d, err := readOne[Draft](ctx, s, "draft", q, accountID, id)
 	if err != nil {
 		return Draft{}, err
 	}
@@ -169,7 +169,7 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 		w.add("d.status = ?", f.Status)
 	}
 	q := `SELECT ` + draftColumns + draftTables + w.sql() + ` ORDER BY d.seq DESC LIMIT ` + w.arg(p.Limit+1)
-	rows, err := fetch[[]Draft](ctx, s, s.reads.All, "list drafts", q, w.args...)
+	rows, err := readAll[Draft](ctx, s, "list drafts", q, w.args...)
 	if err != nil {
 		return List[Draft]{}, err
 	}
@@ -177,7 +177,7 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err != nil {
 		return List[Draft]{}, err
 	}
-	l := page(s, scope, most, rows, func(d Draft) position { return position{seq: d.Seq} })
+	l := page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} })
 	return l, s.fillDrafts(ctx, l.Rows, listedDraftContent)
 }
 
@@ -189,7 +189,7 @@ func (s *Store) PendingDrafts(ctx context.Context, accountID int64, inboxIDs []s
 	if inboxIDs != nil {
 		w.in("i.id", inboxIDs)
 	}
-	return fetch[int](ctx, s, s.reads.One, "count drafts", `SELECT count(*)`+draftTables+w.sql(), w.args...)
+	return readOne[int](ctx, s, "count drafts", `SELECT count(*)`+draftTables+w.sql(), w.args...)
 }
 
 // Waiting returns how many drafts of the account wait for approval, and whether sending
@@ -202,7 +202,7 @@ func (s *Store) Waiting(ctx context.Context, accountID int64) (drafts int, stopp
 		Drafts  int  `db:"drafts"`
 		Stopped bool `db:"stopped"`
 	}
-	err = s.reads.One(ctx, &row, q, accountID, StopAccount)
+	err = s.read.GetContext(ctx, &row, q, accountID, StopAccount)
 	return row.Drafts, row.Stopped, s.wrap(err, "what waits")
 }
 
@@ -591,7 +591,7 @@ func (s *Store) DueDrafts(ctx context.Context, after Draft, limit int) ([]Draft,
 	if after.ExpiresAt != nil {
 		from = *after.ExpiresAt
 	}
-	return fetch[[]Draft](ctx, s, s.read.SelectContext, "due drafts", q, NewTime(s.now()), from, after.Seq, limit)
+	return readAll[Draft](ctx, s, "due drafts", q, NewTime(s.now()), from, after.Seq, limit)
 }
 
 func sameTime(a, b *Time) bool { return a == b || a != nil && b != nil && a.Equal(b.Time) }
@@ -816,7 +816,7 @@ const toAnnounce = draftTables + ` WHERE d.status = 'pending' AND (d.notice_vers
 // yet. A draft is announced once in each version, and not if a test key made it.
 func (s *Store) AccountsToNotify(ctx context.Context) ([]int64, error) {
 	const q = `SELECT DISTINCT d.account_id` + toAnnounce + ` ORDER BY d.account_id`
-	return fetch[[]int64](ctx, s, s.read.SelectContext, "accounts with new drafts", q, NewTime(s.now()))
+	return readAll[int64](ctx, s, "accounts with new drafts", q, NewTime(s.now()))
 }
 
 // ClaimDraftNotices returns the drafts to announce now. No other node gets the same

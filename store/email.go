@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -295,7 +294,7 @@ func (s *Store) Email(ctx context.Context, accountID int64, inboxIDs []string, i
 	w := conditions("m.account_id = ? AND m.id = ?", accountID, id)
 	f := EmailFilter{AccountID: accountID, InboxIDs: inboxIDs}
 	f.senders(w, "e.message_seq")
-	e, err := fetch[Email](ctx, s, s.reads.One, "email", `SELECT `+emailColumns+emailTables+w.sql(), w.args...)
+	e, err := readOne[Email](ctx, s, "email", `SELECT `+emailColumns+emailTables+w.sql(), w.args...)
 	if err != nil {
 		return Email{}, err
 	}
@@ -335,7 +334,7 @@ func (s *Store) ListEmails(ctx context.Context, f EmailFilter, p Page) (List[Ema
 	}
 	l := List[Email]{Rows: rows[:n]}
 	if end != 0 {
-		l.Cursor = s.cursors.make(scope, position{seq: end})
+		l.Cursor = s.cursors.make(scope, position{Seq: end})
 	}
 	return l, nil
 }
@@ -368,7 +367,7 @@ func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, b
 		at := since.Add(-searchSkew)
 		for _, span := range [][2]string{{"em_", firstID("em_", at)}, {shortIDs, firstShortID("em_", at)}} {
 			var seq int64
-			if err := s.reads.One(ctx, &seq, last, span[0], span[1]); err != nil {
+			if err := s.read.GetContext(ctx, &seq, last, span[0], span[1]); err != nil {
 				return 0, 0, s.wrap(err, "emails since a time")
 			}
 			after = max(after, seq)
@@ -378,7 +377,7 @@ func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, b
 		at := until.Add(searchSkew)
 		for _, span := range [][2]string{{firstID("em_", at), shortIDs}, {firstShortID("em_", at), "em_zz"}} {
 			var seq int64
-			if err := s.reads.One(ctx, &seq, first, span[0], span[1], before); err != nil {
+			if err := s.read.GetContext(ctx, &seq, first, span[0], span[1], before); err != nil {
 				return 0, 0, s.wrap(err, "emails until a time")
 			}
 			before = min(before, seq)
@@ -412,7 +411,7 @@ func (s *Store) CountStatuses(ctx context.Context, accountID int64, messages boo
 		Status MessageStatus `db:"status"`
 		N      int           `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, q, accountID, countedEmails); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, accountID, countedEmails); err != nil {
 		return nil, false, s.wrap(err, "count emails by status")
 	}
 	counts, read := map[MessageStatus]int{}, 0
@@ -436,7 +435,7 @@ func (s *Store) NextAttempts(ctx context.Context, accountID int64, ids []string)
 		ID string `db:"id"`
 		At Time   `db:"at"`
 	}
-	if err := s.reads.All(ctx, &rows, q, w.args...); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
 		return nil, s.wrap(err, "next attempts")
 	}
 	next := make(map[string]Time, len(rows))
@@ -473,7 +472,7 @@ func (f *EmailFilter) stream(w *where, before int64) string {
 func (f *EmailFilter) add(w *where, seq string) bool {
 	n := len(w.conds)
 	tried := "EXISTS (SELECT 1 FROM recipients r WHERE r.message_seq = " + seq + " AND r.status = 'queued' AND r.attempts > 0)"
-	stored := "(SELECT m.status FROM messages m WHERE m.seq = " + seq + ") = ?"
+	stored := "(SELECT x.status FROM messages x WHERE x.seq = " + seq + ") = ?"
 	switch f.Status {
 	case "":
 	case MessageQueued:
@@ -490,7 +489,7 @@ func (f *EmailFilter) add(w *where, seq string) bool {
 		w.add("EXISTS (SELECT 1 FROM email_tags WHERE account_id = ? AND message_seq = "+seq+" AND "+pairs+")",
 			append([]any{f.AccountID}, args...)...)
 	}
-	created := "(SELECT m.created_at FROM messages m WHERE m.seq = " + seq + ")"
+	created := "(SELECT x.created_at FROM messages x WHERE x.seq = " + seq + ")"
 	if f.Since != nil {
 		w.add(created+" >= ?", *f.Since)
 	}
@@ -548,26 +547,19 @@ func (f *EmailFilter) senders(w *where, seq string) {
 func (s *Store) scanEmails(ctx context.Context, f *EmailFilter, before int64, limit int) (seqs []int64, end int64, err error) {
 	inner := &where{}
 	stream := f.stream(inner, before)
-	outer := &where{args: inner.args}
+	filter := &where{args: slices.Clone(inner.args)}
 	most := limit + 1
-	if f.add(outer, "s.message_seq") {
+	if f.add(filter, "m.message_seq") {
 		most = max(most, s.limits.listScan)
 	}
-	// Both databases go through the inner rows in their order and stop when they
-	// have enough.
-	q := `SELECT s.message_seq FROM (` + stream + ` LIMIT ` + strconv.Itoa(most) + `) s` + outer.sql() + ` LIMIT ` + outer.arg(limit+1)
-	if err := s.reads.All(ctx, &seqs, q, outer.args...); err != nil {
-		return nil, 0, s.wrap(err, "list emails")
-	}
-	if len(seqs) > limit {
+	seqs, last, err := scan[int64](ctx, s, "list emails", "m.message_seq", stream, inner.args, filter, limit+1, most)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(seqs) > limit:
 		return seqs[:limit], seqs[limit-1], nil
-	}
-	var last []int64
-	if err := s.reads.All(ctx, &last, stream+` LIMIT 1 OFFSET `+strconv.Itoa(most-1), inner.args...); err != nil {
-		return nil, 0, s.wrap(err, "list emails")
-	}
-	if len(last) == 1 {
-		end = last[0]
+	case last != nil:
+		end = *last
 	}
 	return seqs, end, nil
 }
@@ -579,7 +571,7 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 	}
 	var es []Email
 	q := `SELECT ` + emailColumns + emailTables + ` WHERE ` + s.engine.OneOf("e.message_seq", "$1")
-	if err := s.reads.All(ctx, &es, q, s.engine.List(seqs)); err != nil {
+	if err := s.read.SelectContext(ctx, &es, q, s.engine.List(seqs)); err != nil {
 		return nil, s.wrap(err, "list emails")
 	}
 	for i := range es {

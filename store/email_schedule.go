@@ -93,7 +93,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 	now := NewTime(s.now())
 	var seqs []int64
 	// Mostly there is none, which needs no transaction to see.
-	if err := s.reads.All(ctx, &seqs, due, now); err != nil || len(seqs) == 0 {
+	if err := s.read.SelectContext(ctx, &seqs, due, now); err != nil || len(seqs) == 0 {
 		return 0, s.wrap(err, "due emails")
 	}
 	drafts, err := s.prepareDrafts(ctx, rules, now)

@@ -184,7 +184,7 @@ func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 func (s *Store) MessageEvents(ctx context.Context, accountID, messageSeq int64, limit int) ([]Event, error) {
 	const q = `SELECT ` + eventColumns + eventTables + `
 		WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued') ORDER BY e.seq LIMIT $3`
-	return fetch[[]Event](ctx, s, s.reads.All, "events of a message", q, accountID, messageSeq, limit)
+	return readAll[Event](ctx, s, "events of a message", q, accountID, messageSeq, limit)
 }
 
 // MessagesOf returns messages with their content, by their numbers, unless their

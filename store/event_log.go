@@ -97,14 +97,14 @@ func (s *Store) settledTo(ctx context.Context, log func(context.Context) (engine
 // which must be settled: at most limit, the oldest first.
 func (s *Store) EventsBetween(ctx context.Context, after, upTo int64, limit int) ([]Event, error) {
 	const q = `SELECT ` + eventColumns + eventTables + ` WHERE e.seq > $1 AND e.seq <= $2 ORDER BY e.seq LIMIT $3`
-	return fetch[[]Event](ctx, s, s.reads.All, "events", q, after, upTo, limit)
+	return readAll[Event](ctx, s, "events", q, after, upTo, limit)
 }
 
 // EventsOf is EventsBetween for the events of one account.
 func (s *Store) EventsOf(ctx context.Context, accountID, after, upTo int64, limit int) ([]Event, error) {
 	const q = `SELECT ` + eventColumns + eventTables + `
 		WHERE e.account_id = $1 AND e.seq > $2 AND e.seq <= $3 ORDER BY e.seq LIMIT $4`
-	return fetch[[]Event](ctx, s, s.reads.All, "events of the account", q, accountID, after, upTo, limit)
+	return readAll[Event](ctx, s, "events of the account", q, accountID, after, upTo, limit)
 }
 
 // eventsSince returns the oldest events of the account at a time or later, in the order
@@ -127,7 +127,7 @@ func (s *Store) eventsSince(ctx context.Context, accountID int64, since Time, li
 		N      int  `db:"n"`
 		Newest Time `db:"newest"`
 	}
-	if err := s.reads.One(ctx, &row, first, accountID, after, since, limit); err != nil {
+	if err := s.read.GetContext(ctx, &row, first, accountID, after, since, limit); err != nil {
 		return nil, s.wrap(err, "events since a time")
 	}
 	upTo := int64(math.MaxInt64)
@@ -136,7 +136,7 @@ func (s *Store) eventsSince(ctx context.Context, accountID int64, since Time, li
 			return nil, err
 		}
 	}
-	return fetch[[]Event](ctx, s, s.reads.All, "events since a time", q, accountID, after, upTo, since, limit)
+	return readAll[Event](ctx, s, "events since a time", q, accountID, after, upTo, since, limit)
 }
 
 // EventFilter selects events of an account. Nil and empty fields match all.
@@ -186,7 +186,7 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 			return List[Event]{Rows: r.rows}, err
 		}
 		if full || known || waited >= s.limits.settle {
-			return List[Event]{Rows: r.rows, Cursor: s.cursors.make(scope, position{seq: r.after})}, nil
+			return List[Event]{Rows: r.rows, Cursor: s.cursors.make(scope, position{Seq: r.after})}, nil
 		}
 		if !work.Pause(ctx, pause, nil) {
 			return List[Event]{}, s.wrap(ctx.Err(), "list events")
@@ -238,7 +238,7 @@ func (s *Store) eventsAfter(ctx context.Context, scope string, f EventFilter, cu
 	switch {
 	case cursor != "":
 		at, err := s.cursors.read(scope, cursor)
-		return at.seq, err
+		return at.Seq, err
 	case f.Since != nil:
 		return s.eventsBefore(ctx, *f.Since)
 	}
@@ -249,14 +249,14 @@ func (s *Store) eventsAfter(ctx context.Context, scope string, f EventFilter, cu
 // goes by the ids, and an id may be older than its event.
 func (s *Store) eventsBefore(ctx context.Context, at Time) (int64, error) {
 	const q = `SELECT coalesce((SELECT seq FROM events WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)`
-	return fetch[int64](ctx, s, s.reads.One, "last event before a time", q, firstID("evt_", at.Add(-searchSkew)))
+	return readOne[int64](ctx, s, "last event before a time", q, firstID("evt_", at.Add(-searchSkew)))
 }
 
 // EventPlace returns the number and the time of an event of the account. It
 // returns ErrNotFound if there is none of that id any more.
 func (s *Store) EventPlace(ctx context.Context, accountID int64, id string) (seq int64, at Time, err error) {
 	const q = `SELECT seq, created_at FROM events WHERE account_id = $1 AND id = $2`
-	p, err := fetch[Place](ctx, s, s.reads.One, "event "+id, q, accountID, id)
+	p, err := readOne[Place](ctx, s, "event "+id, q, accountID, id)
 	return p.Seq, p.CreatedAt, err
 }
 
@@ -270,10 +270,10 @@ func (s *Store) EventsFrom(ctx context.Context, at time.Time) (int64, error) {
 	)
 	from := firstID("evt_", at)
 	var first Time
-	if err := s.reads.One(ctx, &first, q, from); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := s.read.GetContext(ctx, &first, q, from); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, s.wrap(err, "first event of a time")
 	}
-	return fetch[int64](ctx, s, s.reads.One, "first event of a time", lowest, from, firstID("evt_", first.Add(time.Second)))
+	return readOne[int64](ctx, s, "first event of a time", lowest, from, firstID("evt_", first.Add(time.Second)))
 }
 
 // RevokedKeys returns those of the keys, by their numbers, that may no longer
@@ -281,7 +281,7 @@ func (s *Store) EventsFrom(ctx context.Context, at time.Time) (int64, error) {
 func (s *Store) RevokedKeys(ctx context.Context, seqs []int64) ([]int64, error) {
 	q := `SELECT seq FROM api_keys WHERE ` + s.engine.OneOf("seq", "$1") + `
 		AND (revoked_at IS NOT NULL OR expires_at <= $2)`
-	return fetch[[]int64](ctx, s, s.reads.All, "revoked keys", q, s.engine.List(seqs), NewTime(s.now()))
+	return readAll[int64](ctx, s, "revoked keys", q, s.engine.List(seqs), NewTime(s.now()))
 }
 
 // follower wakes the sleepers of this node for the events of other nodes. An event
@@ -335,7 +335,7 @@ func (f *follower) look(ctx context.Context) error {
 func (f *follower) wake(ctx context.Context) error {
 	const since = `SELECT seq, coalesce(inbox_seq, 0) AS inbox_seq, type, coalesce(message_seq, 0) AS message_seq
 		FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`
-	rows, err := fetch[[]followed](ctx, f.store, f.store.reads.All, "new events", since, f.from, maxFollowed+1)
+	rows, err := readAll[followed](ctx, f.store, "new events", since, f.from, maxFollowed+1)
 	if err != nil {
 		return err
 	}
@@ -394,7 +394,7 @@ func (s *Store) changesOf(ctx context.Context, rows []followed) (map[topic][]arr
 	}
 	q := `SELECT inbox_seq, direction, status, from_email, subject_fold, created_at, has_code, has_link FROM messages WHERE ` +
 		s.engine.OneOf("seq", "$1")
-	arrivals, err := fetch[[]arrival](ctx, s, s.reads.All, "new messages", q, s.engine.List(messages))
+	arrivals, err := readAll[arrival](ctx, s, "new messages", q, s.engine.List(messages))
 	if err != nil {
 		return nil, err
 	}

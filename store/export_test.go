@@ -34,13 +34,6 @@ func MigrateWith(ctx context.Context, cfg Config, step func(ctx context.Context,
 // MaxAddresses is how many addresses are counted each by itself.
 const MaxAddresses = maxAddresses
 
-// RemembersMailbox reports whether the lookup of an address at that time needs no
-// query.
-func RemembersMailbox(s *Store, address string, at time.Time) bool {
-	_, ok := s.mailboxes.Find(&s.changes, atAddress{0, address}, at)
-	return ok
-}
-
 // SweepRates forgets the windows that have ended, and says how many are left.
 func (s *Store) SweepRates(ctx context.Context) (int, error) {
 	if err := s.rates.sweep(ctx, s.now()); err != nil {

@@ -64,10 +64,7 @@ func (s *Store) CachedResponse(ctx context.Context, accountID int64, operation, 
 func (s *Store) CachedResponseTo(ctx context.Context, once Once) (CachedResponse, error) {
 	const q = `SELECT body_hash, status, kind, body FROM idempotency
 		WHERE account_id = $1 AND operation = $2 AND key = $3 AND created_at > $4`
-	var r CachedResponse
-	args := []any{once.AccountID, once.Operation, once.Key, once.oldest(s.now())}
-	err := s.reads.Scan(ctx, q, args, &r.BodyHash, &r.Status, &r.Kind, &r.Body)
-	return r, s.wrap(err, "cached response")
+	return readOne[CachedResponse](ctx, s, "cached response", q, once.AccountID, once.Operation, once.Key, once.oldest(s.now()))
 }
 
 const (

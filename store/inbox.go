@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,38 +152,24 @@ func (s *Store) taken(ctx context.Context, tx *sqlx.Tx, name string, exists erro
 
 // Inbox returns the account's inbox, unless it is deleted.
 func (s *Store) Inbox(ctx context.Context, accountID int64, id string) (Inbox, error) {
-	return fetch[Inbox](ctx, s, s.reads.One, "inbox", oneInbox, accountID, id)
+	return readOne[Inbox](ctx, s, "inbox", oneInbox, accountID, id)
 }
 
 const oneInbox = `SELECT ` + inboxColumns + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
 
-// InboxSettings is Inbox without LastMessageAt. Where one process writes, it
-// remembers inboxes as MailboxByAddress does; the transaction that stores a message
-// checks its inbox again.
+// InboxSettings is Inbox without LastMessageAt.
 func (s *Store) InboxSettings(ctx context.Context, accountID int64, id string) (Inbox, error) {
 	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE account_id = $1 AND id = $2 AND status <> 'deleted'`
-	return s.inboxes.Get(&s.changes, inAccount{accountID, id}, func() (Inbox, error) {
-		return fetch[Inbox](ctx, s, s.reads.One, "inbox", q, accountID, id)
-	})
+	return readOne[Inbox](ctx, s, "inbox", q, accountID, id)
 }
 
 // InboxAt returns the inbox that has or had an address, of whatever account and
 // in whatever state, or the one that has it as an alias on a domain of owner. A
-// catch-all inbox does not count. It remembers inboxes as InboxSettings does, and
-// leaves out LastMessageAt too.
+// catch-all inbox does not count. LastMessageAt is left out.
 func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox, error) {
 	const q = `SELECT ` + inboxStored + ` FROM inboxes WHERE seq = coalesce((SELECT seq FROM inboxes WHERE address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1))`
-	in, err := s.addresses.Get(&s.changes, atAddress{owner, address}, func() (in Inbox, err error) {
-		if err = s.reads.One(ctx, &in, q, address, owner); errors.Is(err, sql.ErrNoRows) {
-			err = nil // that there is none is remembered too
-		}
-		return in, s.wrap(err, "inbox at an address")
-	})
-	if err == nil && in.Seq == 0 {
-		err = fmt.Errorf("inbox at an address: %w", ErrNotFound)
-	}
-	return in, err
+	return readOne[Inbox](ctx, s, "inbox at an address", q, address, owner)
 }
 
 // NewestIn returns the place of the newest message of the inbox, which is zero if
@@ -193,12 +177,10 @@ func (s *Store) InboxAt(ctx context.Context, owner int64, address string) (Inbox
 // stored later come after this place.
 func (s *Store) NewestIn(ctx context.Context, inboxSeq int64) (Place, error) {
 	const q = `
-		SELECT coalesce(m.created_at, 0), coalesce(m.seq, 0) FROM inboxes i
+		SELECT coalesce(m.created_at, 0) AS created_at, coalesce(m.seq, 0) AS seq FROM inboxes i
 		LEFT JOIN messages m ON m.seq = (SELECT n.seq FROM messages n WHERE n.inbox_seq = i.seq ORDER BY n.created_at DESC, n.seq DESC LIMIT 1)
 		WHERE i.seq = $1 AND i.status <> 'deleted'`
-	var p Place
-	err := s.reads.Scan(ctx, q, []any{inboxSeq}, &p.CreatedAt, (*number)(&p.Seq))
-	return p, s.wrap(err, "inbox")
+	return readOne[Place](ctx, s, "inbox", q, inboxSeq)
 }
 
 // InboxFilter selects inboxes. Empty fields select all.
@@ -234,25 +216,7 @@ func (s *Store) ListInboxes(ctx context.Context, accountID int64, f InboxFilter,
 func (s *Store) InboxesLike(ctx context.Context, accountID int64, text string, limit int) ([]Inbox, error) {
 	const q = `SELECT ` + inboxColumns + ` FROM inboxes
 		WHERE account_id = $1 AND status <> 'deleted' AND address LIKE $2 ESCAPE '\' ORDER BY seq DESC LIMIT $3`
-	return fetch[[]Inbox](ctx, s, s.read.SelectContext, "inboxes", q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
-}
-
-// Holder is an inbox that has an address of the domain that all accounts share, as its own
-// or as an alias.
-type Holder struct {
-	Address   string `db:"address"`
-	InboxID   string `db:"inbox_id"`
-	AccountID string `db:"account_id"`
-}
-
-// Holders returns the inboxes, of any account, that have one of the addresses.
-func (s *Store) Holders(ctx context.Context, addresses []string) ([]Holder, error) {
-	var w where
-	w.in("h.address", addresses)
-	q := `SELECT h.address, i.id AS inbox_id, a.id AS account_id
-		FROM (SELECT seq, address FROM inboxes UNION ALL SELECT inbox_seq, address FROM inbox_addresses WHERE owner = 0) h
-		JOIN inboxes i ON i.seq = h.seq AND i.status <> 'deleted' JOIN accounts a ON a.seq = i.account_id` + w.sql() + ` ORDER BY h.address`
-	return fetch[[]Holder](ctx, s, s.read.SelectContext, "holders of addresses", q, w.args...)
+	return readAll[Inbox](ctx, s, "inboxes", q, accountID, "%"+escapeLike(storable(strings.ToLower(text)))+"%", limit)
 }
 
 // UpdateInbox lets edit change the inbox and saves display name, send policy,
@@ -346,7 +310,7 @@ func freeAddresses(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
 // alias that it may take again, and 0 without one.
 func (s *Store) FreedBy(ctx context.Context, address string) (accountID int64, err error) {
 	const q = `SELECT coalesce((SELECT account_id FROM freed_addresses WHERE address = $1), 0)`
-	return fetch[int64](ctx, s, s.read.GetContext, "freed address", q, address)
+	return readOne[int64](ctx, s, "freed address", q, address)
 }
 
 // saveAddresses replaces the further addresses of an inbox. Its error is a
@@ -442,16 +406,18 @@ func (s *Store) DeleteInbox(ctx context.Context, accountID int64, id string) (In
 // lockInbox reads the inbox and keeps others from changing it, or putting mail
 // into it, until the end of the transaction.
 func (s *Store) lockInbox(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Inbox, error) {
-	return fetch[Inbox](ctx, s, tx.GetContext, "inbox "+id, oneInbox+s.engine.LockRow(), accountID, id)
+	var in Inbox
+	err := tx.GetContext(ctx, &in, oneInbox+s.engine.LockRow(), accountID, id)
+	return in, s.wrap(err, "inbox "+id)
 }
 
 // Mailbox holds the fields of an inbox that receiving needs.
 type Mailbox struct {
-	Seq       int64
-	AccountID int64
-	ID        string
-	Status    InboxStatus
-	ExpiresAt *Time
+	Seq       int64       `db:"seq"`
+	AccountID int64       `db:"account_id"`
+	ID        string      `db:"id"`
+	Status    InboxStatus `db:"status"`
+	ExpiresAt *Time       `db:"expires_at"`
 }
 
 // Mailbox is the inbox as those who bring mail see it.
@@ -472,34 +438,14 @@ const mailboxByAddress = `
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $1),
 		(SELECT inbox_seq FROM inbox_addresses WHERE owner = $2 AND address = $3)) AND status <> 'deleted'`
 
-// atAddress is what the inbox with an address, or with that alias on a domain of
-// owner, is looked up with.
-type atAddress struct {
-	owner   int64
-	address string
-}
-
-// inAccount is what a row of an account is looked up with.
-type inAccount struct {
-	account int64
-	id      string
-}
-
 // MailboxByAddress returns the inbox that receives mail for address (lower case,
 // without tag): the inbox, of any account, with that address; else the one with that
 // alias; else the catch-all inbox catchAll, which may be empty. Aliases and catch-all
 // inboxes are those on domains of owner, an account, or 0 for the domain of the
 // installation. It returns ErrNotFound without an inbox, or if the inbox with that
-// address is deleted. It runs for every recipient. Where one process writes,
-// it remembers the inboxes that take mail, until this process or an operator's command
-// changes anything but messages. The transaction that stores a message checks its inbox
-// again. On PostgreSQL each call asks the database: an inbox that another node has
-// deleted accepts nothing more.
+// address is deleted.
 func (s *Store) MailboxByAddress(ctx context.Context, owner int64, address, catchAll string) (Mailbox, error) {
-	return s.mailboxes.Get(&s.changes, atAddress{owner, address}, func() (m Mailbox, err error) {
-		err = s.reads.Scan(ctx, mailboxByAddress, []any{address, owner, catchAll}, &m.Seq, &m.AccountID, &m.ID, &m.Status, &m.ExpiresAt)
-		return m, s.wrap(err, "inbox")
-	})
+	return readOne[Mailbox](ctx, s, "inbox", mailboxByAddress, address, owner, catchAll)
 }
 
 // SuspendInbox makes an inbox, of any account, refuse mail and sending until
@@ -542,7 +488,7 @@ func (s *Store) turnInbox(ctx context.Context, what, name string, from, to Inbox
 // is set.
 func (s *Store) HaveWritten(ctx context.Context, inboxSeq int64, addresses []string, simulated bool) ([]string, error) {
 	q, args := haveWritten(inboxSeq, addresses, simulated)
-	return fetch[[]string](ctx, s, s.read.SelectContext, "who has written to the inbox", q, args...)
+	return readAll[string](ctx, s, "who has written to the inbox", q, args...)
 }
 
 // haveWritten is the query of HaveWritten. The index of the messages of an inbox
@@ -566,5 +512,5 @@ func (s *Store) WrittenTo(ctx context.Context, inboxSeq int64, addresses []strin
 	newest := `SELECT seq FROM messages WHERE inbox_seq = ` + w.arg(inboxSeq) + ` AND direction = 'out' ORDER BY created_at DESC LIMIT ` + w.arg(maxWrittenTo)
 	w.in("lower(email)", slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return storable(a) != a }))
 	q := `SELECT DISTINCT lower(email) FROM recipients` + w.sql() + ` AND message_seq IN (` + newest + `)`
-	return fetch[[]string](ctx, s, s.read.SelectContext, "who the inbox has written to", q, w.args...)
+	return readAll[string](ctx, s, "who the inbox has written to", q, w.args...)
 }

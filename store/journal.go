@@ -52,7 +52,7 @@ const smtpRefusalColumns = `ip, helo, mail_from, rcpt_to, reply, refused, create
 
 // AddJournal records API requests and refused SMTP sessions.
 func (s *Store) AddJournal(ctx context.Context, requests []APIRequest, refusals []SMTPRefusal) error {
-	return s.inTxKeepCache(ctx, "record requests", func(tx *sqlx.Tx) error {
+	return s.inTx(ctx, "record requests", func(tx *sqlx.Tx) error {
 		for some := range slices.Chunk(requests, journalRows) {
 			if err := addRows(ctx, tx, "api_requests", apiRequestColumns, some); err != nil {
 				return err
@@ -129,14 +129,14 @@ func (s *Store) LatestEvents(ctx context.Context, accountID int64, kind string, 
 	if kind != "" {
 		most = max(p.Limit, s.limits.listScan)
 	}
-	events, err := fetch[[]Event](ctx, s, s.reads.All, "latest events", q, accountID, before, most+1)
+	events, err := readAll[Event](ctx, s, "latest events", q, accountID, before, most+1)
 	if err != nil {
 		return List[Event]{}, err
 	}
 	var l List[Event]
 	for i, e := range events {
 		if i == most || len(l.Rows) == p.Limit {
-			l.Cursor = s.cursors.make(scope, position{seq: events[i-1].Seq})
+			l.Cursor = s.cursors.make(scope, position{Seq: events[i-1].Seq})
 			break
 		}
 		if !e.Type.Internal() && strings.HasPrefix(string(e.Type), kind) {

@@ -115,24 +115,16 @@ const keyByHash = `SELECT ` + keyColumns + ` FROM api_keys
 	WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
 
 // KeyByHash returns the key whose secret has this hash. It returns ErrNotFound if
-// there is none, or it is revoked or expired. Where one process writes, it
-// remembers keys as MailboxByAddress remembers inboxes.
+// there is none, or it is revoked or expired.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	now := NewTime(s.now())
-	k, err := s.keys.Get(&s.changes, string(hash), func() (Key, error) {
-		return fetch[Key](ctx, s, s.reads.One, "key", keyByHash, hash, now)
-	})
-	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(now.Time) {
-		err = fmt.Errorf("key: %w", ErrNotFound)
-	}
-	return k, err
+	return readOne[Key](ctx, s, "key", keyByHash, hash, NewTime(s.now()))
 }
 
 // EndedKey returns the key with this hash although it is revoked or expired, or
 // ErrNotFound.
 func (s *Store) EndedKey(ctx context.Context, hash []byte) (Key, error) {
 	const q = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)`
-	return fetch[Key](ctx, s, s.reads.One, "key", q, hash, NewTime(s.now()))
+	return readOne[Key](ctx, s, "key", q, hash, NewTime(s.now()))
 }
 
 // BoundBy reports whether the key reaches only inboxes in inboxIDs. Nil inboxIDs
@@ -149,7 +141,7 @@ const oneKey = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AN
 
 // Key returns the account's key, unless it is revoked.
 func (s *Store) Key(ctx context.Context, accountID int64, id string) (Key, error) {
-	return fetch[Key](ctx, s, s.read.GetContext, "key "+id, oneKey, accountID, id)
+	return readOne[Key](ctx, s, "key "+id, oneKey, accountID, id)
 }
 
 // ListKeys returns a page of the account's keys that are not revoked, newest
@@ -165,7 +157,7 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 	}
 	var rows []Key
 	for len(rows) <= p.Limit {
-		some, err := fetch[[]Key](ctx, s, s.read.SelectContext, "list keys", q, accountID, before, p.Limit+1, inboxIDs != nil)
+		some, err := readAll[Key](ctx, s, "list keys", q, accountID, before, p.Limit+1, inboxIDs != nil)
 		if err != nil {
 			return List[Key]{}, err
 		}
@@ -179,7 +171,7 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 		}
 	}
 	rows = rows[:min(len(rows), p.Limit+1)]
-	return page(s, scope, p.Limit, rows, func(k Key) position { return position{seq: k.Seq} }), nil
+	return page(s, scope, p.Limit, rows, func(k Key) position { return position{Seq: k.Seq} }), nil
 }
 
 // UpdateKey lets edit change the name and the limits of a key. An error of edit
@@ -292,7 +284,7 @@ func (s *Store) FlushUsedKeys(ctx context.Context) error {
 	if len(at) == 0 {
 		return nil
 	}
-	return s.inTxKeepCache(ctx, "note used keys", func(tx *sqlx.Tx) error {
+	return s.inTx(ctx, "note used keys", func(tx *sqlx.Tx) error {
 		for _, seq := range slices.Sorted(maps.Keys(at)) { // all nodes lock the rows in the same order
 			if _, err := tx.ExecContext(ctx, q, seq, at[seq]); err != nil {
 				return err

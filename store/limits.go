@@ -299,7 +299,7 @@ func (s *Store) openRates(ctx context.Context) error {
 	if err != nil {
 		return s.wrap(err, "open")
 	}
-	s.rates = &tableRates{db: s.read, count: st}
+	s.rates = &tableRates{db: s.read.DB, count: st}
 	return nil
 }
 

@@ -366,7 +366,7 @@ func (b *hotBatch) checkSenders(ctx context.Context) error {
 func (s *Store) CountQuarantined(ctx context.Context, accountID int64, limit int) (int, error) {
 	const q = `SELECT count(*) FROM (SELECT m.seq FROM messages m JOIN inboxes i ON i.seq = m.inbox_seq
 		WHERE m.account_id = $1 AND m.quarantined AND i.status <> 'deleted' LIMIT $2) x`
-	return fetch[int](ctx, s, s.reads.One, "count messages in quarantine", q, accountID, limit)
+	return readOne[int](ctx, s, "count messages in quarantine", q, accountID, limit)
 }
 
 // ReleaseMessage takes a message out of quarantine: it is received now, with all that
@@ -376,10 +376,11 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 	if m.Status != MessageQuarantined {
 		return Message{}, fmt.Errorf("message %s is %s: %w", m.ID, m.Status, ErrState)
 	}
-	stored, err := fetch[struct {
+	type row struct {
 		Content
 		Checksum int64 `db:"checksum"`
-	}](ctx, s, s.read.GetContext, "content of the message", q, m.Seq)
+	}
+	stored, err := readOne[row](ctx, s, "content of the message", q, m.Seq)
 	if err != nil {
 		return Message{}, err
 	}

@@ -171,7 +171,7 @@ func (s *Store) SimulatedHeader(ctx context.Context, inboxSeq int64, headerIDs [
 func (s *Store) IsFirstContact(ctx context.Context, m Message) (bool, error) {
 	const q = `SELECT count(*) FROM (SELECT 1 FROM messages
 		WHERE inbox_seq = $1 AND created_at <= $2 AND direction = 'in' AND from_email = $3 AND NOT test_mode AND seq < $4 LIMIT 1) x`
-	n, err := fetch[int](ctx, s, s.reads.One, "earlier messages of a sender", q, m.InboxSeq, m.CreatedAt, m.FromEmail, m.Seq)
+	n, err := readOne[int](ctx, s, "earlier messages of a sender", q, m.InboxSeq, m.CreatedAt, m.FromEmail, m.Seq)
 	if err != nil || n > 0 {
 		return false, err
 	}
@@ -213,7 +213,7 @@ func (s *Store) OlderMatches(ctx context.Context, f MessageFilter) ([]Time, erro
 		ORDER BY created_at DESC LIMIT 1 OFFSET ?), ?)`, f.InboxSeq, *f.Until, olderAmong-1, Time{})
 	f.add(w)
 	q := `SELECT m.created_at FROM messages m` + w.sql() + ` ORDER BY m.created_at DESC LIMIT ` + strconv.Itoa(maxOlder)
-	return fetch[[]Time](ctx, s, s.reads.All, "older matches", q, w.args...)
+	return readAll[Time](ctx, s, "older matches", q, w.args...)
 }
 
 // oneMessage returns the message that a query for wholeMessage finds.
@@ -283,7 +283,7 @@ func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs
 	}
 	q := `SELECT ` + columns + ` FROM contents WHERE ` + s.engine.OneOf("message_seq", "$1")
 	rows := make([]Content, 0, len(seqs))
-	if err := s.reads.All(ctx, &rows, q, s.engine.List(seqs)); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, s.engine.List(seqs)); err != nil {
 		return s.wrap(err, "read contents")
 	}
 	for i := range rows {
@@ -298,7 +298,7 @@ func (s *Store) fillRecipients(ctx context.Context, bySeq map[int64]*Message, se
 	}
 	q := `SELECT ` + recipientColumns + ` FROM recipients WHERE ` + s.engine.OneOf("message_seq", "$1") + ` ORDER BY seq`
 	var rows []Recipient
-	if err := s.reads.All(ctx, &rows, q, s.engine.List(seqs)); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, s.engine.List(seqs)); err != nil {
 		return s.wrap(err, "read recipients")
 	}
 	for _, r := range rows {
@@ -453,32 +453,33 @@ type Raw struct {
 // Raw opens the raw message, for as long as ctx lasts. It returns ErrNotFound if
 // the content is deleted. The caller closes it.
 func (s *Store) Raw(ctx context.Context, messageSeq int64) (*Raw, error) {
-	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size, coalesce(c.checksum, 0)
+	const q = `SELECT c.raw, c.blob_key, coalesce(c.signature, '') AS signature, m.size, coalesce(c.checksum, 0) AS checksum
 		FROM contents c JOIN messages m ON m.seq = c.message_seq WHERE c.message_seq = $1`
-	var row struct {
-		raw       []byte
-		blobKey   *string
-		signature string
-		size      int64
-		checksum  int64
+	type stored struct {
+		Raw       []byte  `db:"raw"`
+		BlobKey   *string `db:"blob_key"`
+		Signature string  `db:"signature"`
+		Size      int64   `db:"size"`
+		Checksum  int64   `db:"checksum"`
 	}
-	if err := s.reads.Scan(ctx, q, []any{messageSeq}, &row.raw, &row.blobKey, &row.signature, &row.size, &row.checksum); err != nil {
-		return nil, s.wrap(err, "raw message")
+	row, err := readOne[stored](ctx, s, "raw message", q, messageSeq)
+	if err != nil {
+		return nil, err
 	}
-	raw := &Raw{Signature: row.signature, Size: row.size}
-	if row.blobKey == nil {
-		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.raw)}
-		if err := checkRaw(raw, row.checksum); err != nil {
+	raw := &Raw{Signature: row.Signature, Size: row.Size}
+	if row.BlobKey == nil {
+		raw.ReadSeekCloser = nopCloser{bytes.NewReader(row.Raw)}
+		if err := checkRaw(raw, row.Checksum); err != nil {
 			return nil, err
 		}
 		return raw, nil
 	}
-	f, err := s.blobs.Open(ctx, *row.blobKey)
+	f, err := s.blobs.Open(ctx, *row.BlobKey)
 	if err != nil {
 		return nil, fmt.Errorf("raw message: %w", err)
 	}
 	raw.ReadSeekCloser = f
-	if err := checkRaw(f, row.checksum); err != nil {
+	if err := checkRaw(f, row.Checksum); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return raw, nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -25,7 +24,7 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 	}
 	var found found
 	if f.Text != nil {
-		found, err = s.search(ctx, &f, before.seq, p.Limit)
+		found, err = s.search(ctx, &f, before.Seq, p.Limit)
 	} else {
 		found, err = s.scanStreams(ctx, &f, streams, before, p.Limit)
 	}
@@ -109,7 +108,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 	if f.InboxIDs != nil {
 		w.in("i.id", f.InboxIDs)
 	}
-	seqs, err := fetch[[]int64](ctx, s, s.reads.All, "thread", `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
+	seqs, err := readAll[int64](ctx, s, "thread", `SELECT t.seq FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`+w.sql(), w.args...)
 	if len(seqs) == 1 {
 		f.threadSeq = seqs[0]
 	}
@@ -119,7 +118,7 @@ func (s *Store) findThread(ctx context.Context, f *MessageFilter) error {
 func (s *Store) inboxSeqs(ctx context.Context, accountID int64, ids []string) ([]int64, error) {
 	w := conditions("account_id = ? AND status <> 'deleted'", accountID)
 	w.in("id", ids)
-	return fetch[[]int64](ctx, s, s.read.SelectContext, "inboxes", `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
+	return readAll[int64](ctx, s, "inboxes", `SELECT seq FROM inboxes`+w.sql()+` ORDER BY seq`, w.args...)
 }
 
 // scanStreams merges the streams, newest first. A message that is deleted
@@ -128,7 +127,13 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 	var all []position
 	var end *position
 	for _, st := range streams {
-		ps, stopped, err := s.scan(ctx, f, st, before, limit+1, max(limit+1, s.limits.listScan/len(streams)))
+		inner := &where{}
+		order := st.limit(inner, f, before)
+		filter := &where{args: slices.Clone(inner.args)}
+		filter.add("(SELECT i.status FROM inboxes i WHERE i.seq = m.inbox_seq) <> 'deleted'")
+		f.add(filter)
+		ps, stopped, err := scan[position](ctx, s, "list messages", "m.created_at, m.seq", `SELECT `+scanColumns+` FROM messages m`+inner.sql()+order,
+			inner.args, filter, limit+1, max(limit+1, s.limits.listScan/len(streams)))
 		if err != nil {
 			return found{}, err
 		}
@@ -144,7 +149,7 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 	if len(all) > limit {
 		all, end = all[:limit], &all[limit-1]
 	}
-	ms, err := s.messagesBySeq(ctx, each(all, func(p position) int64 { return p.seq }), nil, !f.WithText)
+	ms, err := s.messagesBySeq(ctx, each(all, func(p position) int64 { return p.Seq }), nil, !f.WithText)
 	slices.SortFunc(ms, func(a, b Message) int { return b.position().compare(a.position()) })
 	return found{ms, end}, err
 }
@@ -152,54 +157,11 @@ func (s *Store) scanStreams(ctx context.Context, f *MessageFilter, streams []str
 func (m *Message) position() position { return position{m.CreatedAt.UnixMicro(), m.Seq} }
 
 func (p position) compare(other position) int {
-	return cmp.Or(cmp.Compare(p.at, other.at), cmp.Compare(p.seq, other.seq))
+	return cmp.Or(cmp.Compare(p.At, other.At), cmp.Compare(p.Seq, other.Seq))
 }
 
 // scanColumns are those that filters ask for.
 const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined`
-
-// scan returns the newest messages of a stream that match, at most limit of
-// them, having checked most at so many. It says where it stopped before the
-// end of the stream.
-func (s *Store) scan(ctx context.Context, f *MessageFilter, st stream, before position, limit, most int) ([]position, *position, error) {
-	inner := &where{}
-	order := st.limit(inner, f, before)
-	rows := `SELECT ` + scanColumns + ` FROM messages m` + inner.sql() + order
-	outer := &where{args: inner.args}
-	outer.add("(SELECT i.status FROM inboxes i WHERE i.seq = m.inbox_seq) <> 'deleted'")
-	f.add(outer)
-	// Both databases go through the inner rows in their order and stop when they
-	// have enough.
-	q := `SELECT m.created_at, m.seq FROM (` + rows + ` LIMIT ` + strconv.Itoa(most) + `) m` + outer.sql() + ` LIMIT ` + outer.arg(limit)
-	ps, err := s.positions(ctx, limit, q, outer.args...)
-	if err != nil || len(ps) == limit {
-		return ps, nil, err
-	}
-	q = `SELECT m.created_at, m.seq FROM messages m` + inner.sql() + order + ` LIMIT 1 OFFSET ` + inner.arg(most-1)
-	last, err := s.positions(ctx, 1, q, inner.args...)
-	if err != nil || len(last) == 0 {
-		return ps, nil, err
-	}
-	return ps, &last[0], nil
-}
-
-// positions runs a query for at most limit positions.
-func (s *Store) positions(ctx context.Context, limit int, q string, args ...any) ([]position, error) {
-	rows, err := s.reads.Rows(ctx, q, args...)
-	if err != nil {
-		return nil, s.wrap(err, "list messages")
-	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	ps := make([]position, 0, limit)
-	for rows.Next() {
-		var p position
-		if err := rows.Scan((*number)(&p.at), (*number)(&p.seq)); err != nil {
-			return nil, s.wrap(err, "list messages")
-		}
-		ps = append(ps, p)
-	}
-	return ps, s.wrap(rows.Err(), "list messages")
-}
 
 // limit adds the conditions that narrow the stream by its index, and returns the
 // order of the index.
@@ -214,8 +176,8 @@ func (st stream) limit(w *where, f *MessageFilter, before position) (order strin
 			w.add("m.direction = 'out'")
 		}
 	}
-	if before.at != maxPosition {
-		w.add("(m.created_at, m.seq) < (?, ?)", before.at, before.seq)
+	if before.At != maxPosition {
+		w.add("(m.created_at, m.seq) < (?, ?)", before.At, before.Seq)
 	}
 	if f.Since != nil {
 		w.add("m.created_at >= ?", *f.Since)

@@ -2,10 +2,9 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"math/bits"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-faster/jx"
 
@@ -52,7 +51,7 @@ func newMessageRow(with withContent) *messageRow {
 
 // readMessages runs a query for messageColumns and what it has of the content.
 func (s *Store) readMessages(ctx context.Context, size int, q string, with withContent, args ...any) ([]Message, error) {
-	rows, err := s.reads.Rows(ctx, q, args...)
+	rows, err := s.read.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -248,98 +247,6 @@ func decode(b []byte, v any) bool {
 	return d.ObjBytes(read) == nil
 }
 
-// encode returns the JSON of a body, which Scan reads. Nearly all that is written of a
-// message besides its raw bytes is this text, and json.Marshal takes three times as long.
-func (b *Body) encode() string {
-	var out strings.Builder
-	out.Grow(64 + (len(b.Text)+len(b.HTML))*9/8)
-	separator := byte('{')
-	field := func(name string) {
-		out.WriteByte(separator)
-		out.WriteString(name)
-		separator = ','
-	}
-	if b.Text != "" {
-		field(`"text":`)
-		writeJSON(&out, b.Text)
-	}
-	if b.HTML != "" {
-		field(`"html":`)
-		writeJSON(&out, b.HTML)
-	}
-	if b.Reply != nil {
-		field(`"reply":`)
-		writeJSON(&out, *b.Reply)
-	}
-	if b.FromHTML {
-		field(`"from_html":true`)
-	}
-	if b.Derived {
-		field(`"derived":true`)
-	}
-	if separator == '{' {
-		out.WriteByte('{')
-	}
-	out.WriteByte('}')
-	return out.String()
-}
-
-// writeJSON writes s as a JSON string. What is not UTF-8 becomes U+FFFD.
-func writeJSON(out *strings.Builder, s string) {
-	const hexDigits = "0123456789abcdef"
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	out.WriteByte('"')
-	for {
-		n := plainJSON(s)
-		out.WriteString(s[:n])
-		if n == len(s) {
-			break
-		}
-		switch c := s[n]; c {
-		case '"', '\\':
-			out.WriteByte('\\')
-			out.WriteByte(c)
-		case '\n':
-			out.WriteString(`\n`)
-		case '\r':
-			out.WriteString(`\r`)
-		case '\t':
-			out.WriteString(`\t`)
-		default:
-			out.WriteString(`\u00`)
-			out.WriteByte(hexDigits[c>>4])
-			out.WriteByte(hexDigits[c&0xf])
-		}
-		s = s[n+1:]
-	}
-	out.WriteByte('"')
-}
-
-// plainJSON returns how many bytes of s stand for themselves in a JSON string. It looks
-// at eight at a time.
-func plainJSON(s string) (n int) {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x8080808080808080
-	)
-	for ; len(s)-n >= 8; n += 8 {
-		b := s[n : n+8]
-		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		quote, slash := x^ones*'"', x^ones*'\\'
-		// A byte below a limit borrows in the subtraction, and its high bit was not set.
-		special := (x-ones*' ')&^x | (quote-ones)&^quote | (slash-ones)&^slash
-		if special &= highs; special != 0 {
-			return n + bits.TrailingZeros64(special)/8
-		}
-	}
-	for n < len(s) && s[n] >= ' ' && s[n] != '"' && s[n] != '\\' {
-		n++
-	}
-	return n
-}
-
 func decodeText(d *jx.Decoder, to *string) (err error) {
 	*to, err = d.Str()
 	return err
@@ -389,4 +296,14 @@ func decodeAddress(d *jx.Decoder, to *mail.Address) error {
 		}
 		return d.Skip()
 	})
+}
+
+// encode returns the JSON of a body. Unlike json.Marshal it leaves <, > and & as they
+// are, because escaping would make HTML longer.
+func (b *Body) encode() string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(b) // text and booleans can always be encoded
+	return strings.TrimSuffix(out.String(), "\n")
 }

@@ -79,7 +79,7 @@ func (s *Store) RegisterClient(ctx context.Context, name string, redirectURIs []
 // OAuthClient returns the application with an id.
 func (s *Store) OAuthClient(ctx context.Context, id string) (OAuthClient, error) {
 	const q = `SELECT id, name, redirect_uris, created_at FROM oauth_clients WHERE id = $1`
-	return fetch[OAuthClient](ctx, s, s.read.GetContext, "application", q, id)
+	return readOne[OAuthClient](ctx, s, "application", q, id)
 }
 
 // AddGrant stores what a person approved, with the hash of its authorization code. It
@@ -197,7 +197,7 @@ func (s *Store) KeyByAccessToken(ctx context.Context, hash []byte, resource stri
 	const q = `SELECT ` + keyColumns + ` FROM api_keys
 		WHERE seq = (SELECT key_seq FROM oauth_grants WHERE access_hash = $1 AND access_expires_at > $2 AND resource = $3)
 		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
-	return fetch[Key](ctx, s, s.reads.One, "access token", q, hash, NewTime(s.now()), resource)
+	return readOne[Key](ctx, s, "access token", q, hash, NewTime(s.now()), resource)
 }
 
 // RevokeGrant revokes the key of the client's grant that has the access token, or the
@@ -245,7 +245,7 @@ func (s *Store) Applications(ctx context.Context, accountID int64) ([]Applicatio
 	const q = `SELECT ` + keyColumns + `, (SELECT redirect_uri FROM oauth_grants WHERE key_seq = api_keys.seq) AS redirect_uri
 		FROM api_keys WHERE account_id = $1 AND revoked_at IS NULL AND seq IN (SELECT key_seq FROM oauth_grants WHERE account_id = $1)
 		ORDER BY seq DESC LIMIT $2`
-	return fetch[[]Application](ctx, s, s.reads.All, "connected applications", q, accountID, maxApplications)
+	return readAll[Application](ctx, s, "connected applications", q, accountID, maxApplications)
 }
 
 // SweepGrants deletes some of the authorization codes that have expired and of the

@@ -32,7 +32,7 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 		return found{}, err
 	}
 	q := index.Query{Words: f.Text.Words, Marks: f.marks()}
-	sr.index = index.NewReader(s.index, s.reads, f.AccountID, q, below, floor, s.limits.searchBuckets)
+	sr.index = index.NewReader(s.index, s.read, f.AccountID, q, below, floor, s.limits.searchBuckets)
 	return sr.run(ctx)
 }
 
@@ -48,7 +48,7 @@ func (s *Store) searchFloor(ctx context.Context, f *MessageFilter) (int64, error
 		w.add("account_id = ?", f.AccountID)
 	}
 	q := `SELECT seq FROM messages` + w.sql() + ` ORDER BY created_at, seq LIMIT 1`
-	seqs, err := fetch[[]int64](ctx, s, s.reads.All, "search", q, w.args...)
+	seqs, err := readAll[int64](ctx, s, "search", q, w.args...)
 	return append(seqs, math.MaxInt64)[0], err
 }
 
@@ -79,10 +79,10 @@ func (sr *searcher) readTail(ctx context.Context, below, floor int64) error {
 		// The sign keeps the databases from going through all mail of the account.
 		list = `SELECT seq` + newest + ` AND +account_id = $3 AND inbox_seq IS NOT NULL ORDER BY seq DESC LIMIT $4`
 	)
-	if err := sr.store.reads.One(ctx, &sr.tailFloor, cut, below, floor, sr.store.limits.listScan); err != nil {
+	if err := sr.store.read.GetContext(ctx, &sr.tailFloor, cut, below, floor, sr.store.limits.listScan); err != nil {
 		return sr.store.wrap(err, "search")
 	}
-	if err := sr.store.reads.All(ctx, &sr.tail, list, below, max(floor, sr.tailFloor), sr.filter.AccountID, most); err != nil {
+	if err := sr.store.read.SelectContext(ctx, &sr.tail, list, below, max(floor, sr.tailFloor), sr.filter.AccountID, most); err != nil {
 		return sr.store.wrap(err, "search")
 	}
 	if len(sr.tail) == most {
@@ -105,12 +105,12 @@ func (sr *searcher) run(ctx context.Context) (found, error) {
 		}
 		if len(cs) < size {
 			if floor := max(sr.tailFloor, sr.index.Floor()); floor > 0 {
-				sr.out.end = &position{seq: floor}
+				sr.out.end = &position{Seq: floor}
 			}
 			return sr.out, nil
 		}
 		if sr.looks -= len(cs); sr.looks <= 0 {
-			sr.out.end = &position{seq: cs[len(cs)-1].seq}
+			sr.out.end = &position{Seq: cs[len(cs)-1].seq}
 			return sr.out, nil
 		}
 	}
@@ -178,7 +178,7 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 		}
 		if c.read {
 			if sr.reads <= 0 || sr.bytes <= 0 {
-				sr.out.end = &position{seq: c.seq + 1}
+				sr.out.end = &position{Seq: c.seq + 1}
 				return true, nil
 			}
 			if match, err := sr.read(ctx, m, cs[i:], bySeq); err != nil {
@@ -188,7 +188,7 @@ func (sr *searcher) look(ctx context.Context, cs []candidate) (ended bool, err e
 			}
 		}
 		if len(sr.out.messages) == sr.limit {
-			sr.out.end = &position{seq: sr.out.messages[sr.limit-1].Seq}
+			sr.out.end = &position{Seq: sr.out.messages[sr.limit-1].Seq}
 			return true, nil
 		}
 		sr.out.messages = append(sr.out.messages, *m)
@@ -399,7 +399,7 @@ func distinct(text string) []string {
 }
 
 func (s *Store) indexWaits(ctx context.Context) (bool, error) {
-	return fetch[bool](ctx, s, s.reads.One, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM messages WHERE seq > `+indexedTo+`)`)
+	return readOne[bool](ctx, s, "look for messages to index", `SELECT EXISTS (SELECT 1 FROM messages WHERE seq > `+indexedTo+`)`)
 }
 
 // renewIndex takes or renews the right to fill the index.
@@ -409,9 +409,9 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 		take = `UPDATE search_lease SET holder = $1, until = $3 WHERE holder = $1 OR until < $2`
 	)
 	now := s.now()
-	n, err := fetch[int](ctx, s, s.reads.One, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
+	n, err := readOne[int](ctx, s, "hold the index", mine, holder, NewTime(now.Add(indexLease/2)))
 	if err == nil && n == 0 {
-		n, err = s.execKeepCache(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
+		n, err = s.exec(ctx, "hold the index", take, holder, NewTime(now), NewTime(now.Add(indexLease)))
 	}
 	return n > 0, err
 }
@@ -419,7 +419,7 @@ func (s *Store) renewIndex(ctx context.Context, holder string) (bool, error) {
 // ReleaseIndex stops the right to fill the index, so that another node, or the
 // next start, need not wait for it.
 func (s *Store) ReleaseIndex(ctx context.Context, holder string) error {
-	_, err := s.execKeepCache(ctx, "let the index go", `UPDATE search_lease SET until = 0 WHERE holder = $1`, holder)
+	_, err := s.exec(ctx, "let the index go", `UPDATE search_lease SET until = 0 WHERE holder = $1`, holder)
 	return err
 }
 
@@ -437,7 +437,7 @@ const passedEmails = 1000
 // unindexed returns the next messages to index, at most limit. upTo is not above after
 // if there are none.
 func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessages, err error) {
-	if next.after, err = fetch[int64](ctx, s, s.reads.One, "read what to index", `SELECT `+indexedTo); err != nil {
+	if next.after, err = readOne[int64](ctx, s, "read what to index", `SELECT `+indexedTo); err != nil {
 		return next, err
 	}
 	if next.upTo, err = s.settledTo(ctx, s.engine.MessageLog); err != nil {
@@ -513,7 +513,7 @@ func (s *Store) keepContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) (ma
 // SweepIndex removes index buckets without messages, and returns their number.
 func (s *Store) SweepIndex(ctx context.Context) (int, error) {
 	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
-	return s.execKeepCache(ctx, "sweep the index", q)
+	return s.exec(ctx, "sweep the index", q)
 }
 
 const (

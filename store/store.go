@@ -34,7 +34,6 @@ import (
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
 	"github.com/postroom/postroom/store/internal/quota"
-	"github.com/postroom/postroom/store/internal/recent"
 	"github.com/postroom/postroom/store/internal/seal"
 )
 
@@ -82,7 +81,7 @@ type Config struct {
 type Store struct {
 	engine  engine.Engine
 	write   *sqlx.DB
-	read    *sqlx.DB
+	read    *engine.Reads
 	blobs   Blobs
 	cursors cursorSigner
 	seal    seal.Sealer
@@ -116,24 +115,18 @@ type Store struct {
 	resuming    resuming
 	claims      atomic.Uint64 // calls of ClaimRecipients
 
-	rates     rateCounter
-	stmts     *batch.Statements
-	hot       hotStatements
-	known     knownRows
-	changes   recent.Changes // of what follows
-	mailboxes recent.Rows[atAddress, Mailbox]
-	addresses recent.Rows[atAddress, Inbox]
-	inboxes   recent.Rows[inAccount, Inbox]
-	keys      recent.Rows[string, Key] // by hash
-	used      usedKeys
-	totals    totals
-	held      *quota.Counter
+	rates  rateCounter
+	stmts  *batch.Statements
+	hot    hotStatements
+	known  knownRows
+	used   usedKeys
+	totals totals
+	held   *quota.Counter
 
 	closeOnce sync.Once
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	reads     *engine.Reads
 	index     index.Index
 	locked    lockedInboxes
 	schema    int64 // the version of this program's
@@ -205,15 +198,15 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	s.engine = engine.New(cfg.Database, cfg.StatementTimeout)
 	s.clock.Alone = cfg.TrustNow || s.engine.Alone()
 	s.held = quota.New(quota.Config{Inbox: cfg.InboxQuota, Alone: s.engine.Alone(), Count: s.countHeld, Now: s.now, Log: s.log})
-	s.changes.Off, s.changes.Others = !s.engine.Alone(), s.engine.Marked
-	if s.write, s.read, err = s.engine.Open(ctx); err != nil {
+	var reads *sqlx.DB
+	if s.write, reads, err = s.engine.Open(ctx); err != nil {
 		if s.unavailable(err) {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		return nil, err
 	}
-	s.stmts, s.reads = batch.NewStatements(s.write, s.engine), engine.NewReads(s.read, s.engine.Text)
-	s.index = index.New(s.engine, s.reads)
+	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
+	s.index = index.New(s.engine, s.read)
 	return s, nil
 }
 
@@ -221,7 +214,6 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 // that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
-		defer s.changes.Add()
 		s.stop()
 		for _, c := range s.commits {
 			c.Close()
@@ -236,8 +228,8 @@ func (s *Store) Close() error {
 			errs = append(errs, s.rates.close())
 		}
 		errs = append(errs, s.stmts.Close()...)
-		errs = append(errs, s.reads.Close()...)
-		errs = append(errs, s.engine.Close(), s.write.Close(), s.read.Close())
+		errs = append(errs, s.engine.Close(), s.write.Close())
+		errs = append(errs, s.read.Close()...)
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
 	})
 	return s.closeErr
@@ -264,7 +256,6 @@ func (s *Store) Ping(ctx context.Context) error {
 // inTx runs do in one transaction and commits it when do returns nil. It may
 // run do again, in a new transaction, when the database says so.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	defer s.rowsChanged()
 	return s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
 		if s.engine.Alone() {
 			s.known.forget()
@@ -274,33 +265,25 @@ func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) 
 	})
 }
 
-// rowsChanged says that a row which this or another process remembers may have changed.
-func (s *Store) rowsChanged() {
-	s.changes.Add()
-	s.engine.Mark()
-}
-
-// inTxKeepCache is inTx for the hot writes and for work that changes no row that
-// Store.known or Store.changes is about.
+// inTxKeepCache is inTx for the writes of messages, which keep Store.known right themselves.
 func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	err := s.tryTx(ctx, do)
+	attempt := func() error {
+		tx, err := s.write.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	err := attempt()
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
 		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
-		err = s.tryTx(ctx, do)
+		err = attempt()
 	}
 	return s.wrap(err, what)
-}
-
-func (s *Store) tryTx(ctx context.Context, do func(*sqlx.Tx) error) error {
-	tx, err := s.write.BeginTxx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
-	if err := do(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 const (
@@ -422,20 +405,11 @@ func (s *Store) Inspect(ctx context.Context) (Inspection, error) {
 func (s *Store) FindDomains(ctx context.Context, name string, n int) ([]Domain, error) {
 	const q = `SELECT ` + domainColumns + ` FROM domains
 		WHERE ($1 = '' AND status = 'verified') OR domain = $1 ORDER BY seq DESC LIMIT $2`
-	rows, err := fetch[[]Domain](ctx, s, s.read.SelectContext, "find domains", q, name, n)
+	rows, err := readAll[Domain](ctx, s, "find domains", q, name, n)
 	if err == nil {
 		err = s.wrap(readDomainKeys(ctx, s.read, rows), "find domains")
 	}
 	return rows, err
-}
-
-// FailingWebhooks returns up to n webhook endpoints of all accounts, oldest
-// first, whose deliveries have all failed since before that time, or which the
-// service has turned off.
-func (s *Store) FailingWebhooks(ctx context.Context, before time.Time, n int) ([]Webhook, error) {
-	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints
-		WHERE (active AND failing_since <= $1) OR disabled_reason IS NOT NULL ORDER BY seq LIMIT $2`
-	return fetch[[]Webhook](ctx, s, s.read.SelectContext, "failing webhooks", q, NewTime(before), n)
 }
 
 // What is wrong with the schema of a database that cannot be opened.
@@ -629,12 +603,20 @@ func (s *Store) unavailable(err error) bool {
 	return f == engine.Unavailable || f == engine.Locked
 }
 
-// fetch returns what a query finds. run is One or All of Store.reads, or GetContext or
-// SelectContext of Store.read.
-func fetch[T any](ctx context.Context, s *Store, run func(context.Context, any, string, ...any) error, what, q string, args ...any) (T, error) {
+// readOne returns the row that a query finds. The error is ErrNotFound if it finds none.
+func readOne[T any](ctx context.Context, s *Store, what, q string, args ...any) (T, error) {
 	var found, none T
-	if err := run(ctx, &found, q, args...); err != nil {
+	if err := s.read.GetContext(ctx, &found, q, args...); err != nil {
 		return none, s.wrap(err, what) // sqlx fills in pointers before it reads a row
+	}
+	return found, nil
+}
+
+// readAll returns the rows that a query finds.
+func readAll[T any](ctx context.Context, s *Store, what, q string, args ...any) ([]T, error) {
+	var found []T
+	if err := s.read.SelectContext(ctx, &found, q, args...); err != nil {
+		return nil, s.wrap(err, what)
 	}
 	return found, nil
 }
@@ -654,15 +636,6 @@ func (s *Store) execOne(ctx context.Context, what, row, q string, args ...any) e
 	return s.inTx(ctx, what, func(tx *sqlx.Tx) error {
 		return oneRow(row, ErrNotFound)(tx.ExecContext(ctx, q, args...))
 	})
-}
-
-// execKeepCache is exec with inTxKeepCache.
-func (s *Store) execKeepCache(ctx context.Context, what, q string, args ...any) (n int, err error) {
-	err = s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
-		n, err = affected(tx.ExecContext(ctx, q, args...))
-		return err
-	})
-	return n, err
 }
 
 // statement is a statement with its arguments.

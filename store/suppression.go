@@ -130,11 +130,9 @@ func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []str
 	w := conditions("account_id = ?", accountID)
 	w.in("email_fold", addresses)
 	w.in("category", suppressing(mail))
-	read := s.read.SelectContext
-	if len(addresses) == 1 { // as most mail has
-		read = s.reads.All
-	}
-	return fetch[[]string](ctx, s, read, "who is suppressed", `SELECT email_fold FROM suppressions`+w.sql(), w.args...)
+	var found []string
+	err := s.read.DB.SelectContext(ctx, &found, `SELECT email_fold FROM suppressions`+w.sql(), w.args...) // prepares no query for each number of addresses
+	return found, s.wrap(err, "who is suppressed")
 }
 
 // Addressee is a recipient of an account's mail.
@@ -156,7 +154,7 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 		pairs[i] = "(cast(" + w.arg(a.AccountID) + " AS bigint), " + w.arg(a.EmailFold) + ")"
 	}
 	q := `SELECT account_id, email_fold, category FROM suppressions WHERE (account_id, email_fold) IN (VALUES ` + strings.Join(pairs, ", ") + `)`
-	rows, err := fetch[[]Suppression](ctx, s, s.read.SelectContext, "who is suppressed", q, w.args...)
+	rows, err := readAll[Suppression](ctx, s, "who is suppressed", q, w.args...)
 	if err != nil {
 		return nil, err
 	}

@@ -269,7 +269,7 @@ func (s *Store) Place(ctx context.Context, inboxSeq int64, id string) (Place, er
 		SELECT created_at, seq FROM deleted_messages WHERE inbox_seq = $1 AND id = $2
 		LIMIT 1`
 	var p Place
-	err := s.wrap(s.reads.One(ctx, &p, q, inboxSeq, id), "message "+id)
+	err := s.wrap(s.read.GetContext(ctx, &p, q, inboxSeq, id), "message "+id)
 	if !errors.Is(err, ErrNotFound) {
 		return p, err
 	}
@@ -286,7 +286,7 @@ func (s *Store) formerPlace(ctx context.Context, id string, unknown error) (Plac
 		return Place{}, unknown
 	}
 	var n int
-	if err := s.reads.One(ctx, &n, elsewhere, id); err != nil || n > 0 {
+	if err := s.read.GetContext(ctx, &n, elsewhere, id); err != nil || n > 0 {
 		return Place{}, errors.Join(unknown, s.wrap(err, "message"))
 	}
 	return Place{NewTime(at), math.MaxInt64}, nil

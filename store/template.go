@@ -43,13 +43,13 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template, once *Once) (Tem
 // Template returns the account's template.
 func (s *Store) Template(ctx context.Context, accountID int64, id string) (Template, error) {
 	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
-	return fetch[Template](ctx, s, s.reads.One, "template", q, accountID, id)
+	return readOne[Template](ctx, s, "template", q, accountID, id)
 }
 
 // TemplatesNamed returns the account's templates with a name, newest first, at most two.
 func (s *Store) TemplatesNamed(ctx context.Context, accountID int64, name string) ([]Template, error) {
 	const q = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND name = $2 ORDER BY seq DESC LIMIT 2`
-	return fetch[[]Template](ctx, s, s.reads.All, "templates", q, accountID, name)
+	return readAll[Template](ctx, s, "templates", q, accountID, name)
 }
 
 // ListTemplates returns a page of the account's templates, newest first. A page
@@ -81,7 +81,7 @@ func (s *Store) ListTemplates(ctx context.Context, accountID int64, p Page) (Lis
 	if err := found.Err(); err != nil {
 		return List[Template]{}, s.wrap(err, "list templates")
 	}
-	return page(s, scope, p.Limit, rows, func(t Template) position { return position{seq: t.Seq} }), nil
+	return page(s, scope, p.Limit, rows, func(t Template) position { return position{Seq: t.Seq} }), nil
 }
 
 // textBytes returns how many bytes of text the template has.

@@ -387,7 +387,7 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 	}
 	q := listedThreads + ` AND (t.last_message_at, t.seq) < ($2, $3)` + andMessages +
 		` ORDER BY last_message_at DESC, seq DESC LIMIT $4`
-	rows, err := fetch[[]Thread](ctx, s, s.reads.All, "list threads", q, in.Seq, before.at, before.seq, p.Limit+1)
+	rows, err := readAll[Thread](ctx, s, "list threads", q, in.Seq, before.At, before.Seq, p.Limit+1)
 	if err != nil {
 		return List[Thread]{}, err
 	}
@@ -402,7 +402,7 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Message, error) {
 	q := listedThreads + ` AND t.id = $2` + andMessages
 	one := make([]Thread, 1)
-	if err := s.reads.One(ctx, &one[0], q, in.Seq, id); err != nil {
+	if err := s.read.GetContext(ctx, &one[0], q, in.Seq, id); err != nil {
 		return Thread{}, nil, s.wrap(err, "thread")
 	}
 	if err := s.fillLatest(ctx, one); err != nil {

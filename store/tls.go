@@ -12,7 +12,7 @@ func certificateLabel(name string) string { return "certificate " + name }
 // Certificate returns what PutCertificate keeps under a name. It returns
 // ErrNotFound if there is nothing.
 func (s *Store) Certificate(ctx context.Context, name string) ([]byte, error) {
-	sealed, err := fetch[[]byte](ctx, s, s.read.GetContext, "certificate "+name, `SELECT sealed FROM certificates WHERE name = $1`, name)
+	sealed, err := readOne[[]byte](ctx, s, "certificate "+name, `SELECT sealed FROM certificates WHERE name = $1`, name)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *Store) SaveMailPolicy(ctx context.Context, p MailPolicy) error {
 // is, or nothing any more.
 func (s *Store) MailPolicy(ctx context.Context, domain string) (MailPolicy, error) {
 	const q = `SELECT domain, policy_id, mode, mx, fetched_at, expires_at FROM mail_policies WHERE domain = $1 AND expires_at > $2`
-	return fetch[MailPolicy](ctx, s, s.read.GetContext, "mail policy of "+domain, q, domain, NewTime(s.now()))
+	return readOne[MailPolicy](ctx, s, "mail policy of "+domain, q, domain, NewTime(s.now()))
 }
 
 // SweepMailPolicies deletes some of the policies that hold no longer, and returns

@@ -171,12 +171,15 @@ func newCursorSigner(key []byte) (cursorSigner, error) {
 }
 
 // position is where a page ended.
-type position struct{ at, seq int64 }
+type position struct {
+	At  int64 `db:"created_at"`
+	Seq int64 `db:"seq"`
+}
 
 func (c cursorSigner) make(scope string, p position) string {
 	var b [16 + cursorMAC]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(p.at))    //nolint:gosec // bits, not a number
-	binary.BigEndian.PutUint64(b[8:16], uint64(p.seq)) //nolint:gosec // bits, not a number
+	binary.BigEndian.PutUint64(b[:8], uint64(p.At))    //nolint:gosec // bits, not a number
+	binary.BigEndian.PutUint64(b[8:16], uint64(p.Seq)) //nolint:gosec // bits, not a number
 	copy(b[16:], c.mac(scope, b[:16]))
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
@@ -188,8 +191,8 @@ func (c cursorSigner) read(scope, cursor string) (position, error) {
 		return position{}, ErrCursor
 	}
 	return position{
-		at:  int64(binary.BigEndian.Uint64(b[:8])),   //nolint:gosec // bits, not a number
-		seq: int64(binary.BigEndian.Uint64(b[8:16])), //nolint:gosec // bits, not a number
+		At:  int64(binary.BigEndian.Uint64(b[:8])),   //nolint:gosec // bits, not a number
+		Seq: int64(binary.BigEndian.Uint64(b[8:16])), //nolint:gosec // bits, not a number
 	}, nil
 }
 
@@ -212,7 +215,7 @@ func page[T any](s *Store, scope string, limit int, rows []T, at func(T) positio
 // before returns the position that a page, newest first, stays below.
 func (s *Store) before(scope, cursor string) (position, error) {
 	if cursor == "" {
-		return position{at: maxPosition, seq: maxPosition}, nil
+		return position{At: maxPosition, Seq: maxPosition}, nil
 	}
 	return s.cursors.read(scope, cursor)
 }
@@ -220,7 +223,7 @@ func (s *Store) before(scope, cursor string) (position, error) {
 // beforeSeq is before for a list sorted by seq alone.
 func (s *Store) beforeSeq(scope, cursor string) (int64, error) {
 	p, err := s.before(scope, cursor)
-	return p.seq, err
+	return p.Seq, err
 }
 
 // listBySeq returns a page of the rows that selects and w select, newest first: in the
@@ -232,11 +235,30 @@ func listBySeq[T any](ctx context.Context, s *Store, p Page, scope, what, select
 	}
 	w.add(column+" < ?", before)
 	q := selects + w.sql() + ` ORDER BY ` + column + ` DESC LIMIT ` + w.arg(p.Limit+1)
-	rows, err := fetch[[]T](ctx, s, s.reads.All, what, q, w.args...)
+	rows, err := readAll[T](ctx, s, what, q, w.args...)
 	if err != nil {
 		return List[T]{}, err
 	}
-	return page(s, scope, p.Limit, rows, func(row T) position { return position{seq: seq(row)} }), nil
+	return page(s, scope, p.Limit, rows, func(row T) position { return position{Seq: seq(row)} }), nil
+}
+
+// scan reads at most `most` of the rows that selects and args select, in their order, and
+// returns the first limit of those that pass the filter, which knows them as m. When it
+// has stopped before the end of the rows and has found fewer than limit, last is the last
+// row that it read. Both databases go through the rows in their order and stop when they
+// have enough.
+func scan[T any](ctx context.Context, s *Store, what, columns, selects string, args []any, filter *where, limit, most int) (rows []T, last *T, err error) {
+	q := `SELECT ` + columns + ` FROM (` + selects + ` LIMIT ` + strconv.Itoa(most) + `) m` + filter.sql() + ` LIMIT ` + filter.arg(limit)
+	rows, err = readAll[T](ctx, s, what, q, filter.args...)
+	if err != nil || len(rows) == limit {
+		return rows, nil, err
+	}
+	q = `SELECT ` + columns + ` FROM (` + selects + ` LIMIT 1 OFFSET ` + strconv.Itoa(most-1) + `) m`
+	end, err := readAll[T](ctx, s, what, q, args...)
+	if err != nil || len(end) == 0 {
+		return rows, nil, err
+	}
+	return rows, &end[0], nil
 }
 
 // where builds the WHERE clause of a list whose filters are optional.

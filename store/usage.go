@@ -35,7 +35,7 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 			FROM send_counts WHERE account_id = $1 AND day >= $2 AND kind = 'accepted'`
 	)
 	var u Usage
-	if err := s.reads.One(ctx, &u.Account, account, accountID); err != nil {
+	if err := s.read.GetContext(ctx, &u.Account, account, accountID); err != nil {
 		return u, s.wrap(err, "account")
 	}
 	now := s.now()
@@ -45,7 +45,7 @@ func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
 		Month int64 `db:"month"`
 		Today int64 `db:"today"`
 	}
-	if err := s.reads.One(ctx, &row, counts, accountID, first, today); err != nil {
+	if err := s.read.GetContext(ctx, &row, counts, accountID, first, today); err != nil {
 		return u, s.wrap(err, "usage")
 	}
 	u.Plan, u.Today, u.Month = s.Plan(u.Account), row.Today, row.Month
@@ -88,7 +88,7 @@ func (s *Store) countHeld(ctx context.Context, o quota.Owner, most int64) (quota
 	if o.Inbox == 0 {
 		q, owner = account, o.Account
 	}
-	err := s.reads.Scan(ctx, q, []any{owner, most}, &held.Messages, &held.Bytes)
+	err := s.read.QueryRowContext(ctx, q, owner, most).Scan(&held.Messages, &held.Bytes)
 	return held, s.wrap(err, "count stored mail")
 }
 
@@ -161,7 +161,7 @@ func (s *Store) Stats(ctx context.Context, accountID int64, inboxes []int64, day
 		Kind string `db:"kind"`
 		N    int64  `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, s.read.Rebind(query), args...); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, s.read.Rebind(query), args...); err != nil {
 		return nil, s.wrap(err, "stats")
 	}
 	for _, r := range rows {
@@ -195,7 +195,7 @@ func (s *Store) InboxCounts(ctx context.Context, accountID int64, days, limit in
 		Kind    string `db:"kind"`
 		N       int64  `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, q, accountID, groupedInboxes, dayOf(s.now())-int64(days)); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, accountID, groupedInboxes, dayOf(s.now())-int64(days)); err != nil {
 		return nil, s.wrap(err, "counts of inboxes")
 	}
 	groups := map[string]*GroupCounts{}
@@ -221,7 +221,7 @@ func (s *Store) TagCounts(ctx context.Context, accountID int64, days, limit int)
 		Status MessageStatus `db:"status"`
 		N      int64         `db:"n"`
 	}
-	if err := s.reads.All(ctx, &rows, q, accountID, countedEmails, NewTime(dayTime(dayOf(s.now())-int64(days)+1))); err != nil {
+	if err := s.read.SelectContext(ctx, &rows, q, accountID, countedEmails, NewTime(dayTime(dayOf(s.now())-int64(days)+1))); err != nil {
 		return nil, s.wrap(err, "counts of tags")
 	}
 	groups := map[string]*GroupCounts{}

@@ -103,14 +103,14 @@ func putUserLink(ctx context.Context, tx *sqlx.Tx, user int64, link UserLink) er
 // none, or the user was removed.
 func (s *Store) UserByName(ctx context.Context, name string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE name = $1 AND removed_at IS NULL`
-	return fetch[User](ctx, s, s.read.GetContext, "user", q, foldUser(name))
+	return readOne[User](ctx, s, "user", q, foldUser(name))
 }
 
 // User returns a user of the account by id. It returns ErrNotFound if the user was
 // removed.
 func (s *Store) User(ctx context.Context, accountID int64, id string) (User, error) {
 	const q = `SELECT ` + userColumns + ` FROM users WHERE account_id = $1 AND id = $2 AND removed_at IS NULL`
-	return fetch[User](ctx, s, s.read.GetContext, "user "+id, q, accountID, id)
+	return readOne[User](ctx, s, "user "+id, q, accountID, id)
 }
 
 // ListUsers returns a page of the account's users who are not removed, newest
@@ -186,7 +186,7 @@ func (s *Store) Sessions(ctx context.Context, userSeq int64, limit int) ([]Sessi
 	const q = `SELECT hash, created_at, last_used_at, address, browser FROM user_sessions
 		WHERE user_seq = $1 AND expires_at > $2 AND last_used_at > $3 ORDER BY last_used_at DESC, created_at DESC LIMIT $4`
 	now := s.now()
-	return fetch[[]Session](ctx, s, s.read.SelectContext, "sessions", q, userSeq, NewTime(now), NewTime(now.Add(-SessionIdleTTL)), limit)
+	return readAll[Session](ctx, s, "sessions", q, userSeq, NewTime(now), NewTime(now.Add(-SessionIdleTTL)), limit)
 }
 
 // EndOtherSessions ends the sessions of a user but the one whose token has this hash,
@@ -259,14 +259,14 @@ func (s *Store) SessionUser(ctx context.Context, hash []byte) (User, error) {
 		LastUsedAt Time `db:"last_used_at"`
 	}
 	now := s.now()
-	if err := s.reads.One(ctx, &row, q, hash, NewTime(now), NewTime(now.Add(-SessionIdleTTL))); err != nil {
+	if err := s.read.GetContext(ctx, &row, q, hash, NewTime(now), NewTime(now.Add(-SessionIdleTTL))); err != nil {
 		return User{}, s.wrap(err, "session")
 	}
 	if now.Sub(row.LastUsedAt.Time) < sessionUsedEvery {
 		return row.User, nil
 	}
 	const note = `UPDATE user_sessions SET last_used_at = $2 WHERE hash = $1 AND last_used_at < $2`
-	_, err := s.execKeepCache(ctx, "note session", note, hash, NewTime(now))
+	_, err := s.exec(ctx, "note session", note, hash, NewTime(now))
 	return row.User, err
 }
 
@@ -284,7 +284,7 @@ func (s *Store) LinkUser(ctx context.Context, hash []byte) (User, error) {
 		SELECT u.seq, u.account_id, u.id, u.name, u.role, u.password, u.removed_at, u.created_at
 		  FROM user_links l JOIN users u ON u.seq = l.user_seq
 		 WHERE l.hash = $1 AND l.expires_at > $2 AND u.removed_at IS NULL`
-	return fetch[User](ctx, s, s.read.GetContext, "one-time link", q, hash, NewTime(s.now()))
+	return readOne[User](ctx, s, "one-time link", q, hash, NewTime(s.now()))
 }
 
 // UseLink sets the password of the user whom the link is for, ends what they are
@@ -387,7 +387,7 @@ func (s *Store) UnreadThreads(ctx context.Context, userSeq int64, ids []string) 
 }
 
 func (s *Store) unread(ctx context.Context, q string, w *where) (map[string]bool, error) {
-	ids, err := fetch[[]string](ctx, s, s.reads.All, "unread messages", q, w.args...)
+	ids, err := readAll[string](ctx, s, "unread messages", q, w.args...)
 	return set(ids), err
 }
 
@@ -403,7 +403,7 @@ func (s *Store) UnreadInInboxes(ctx context.Context, userSeq int64, ids []string
 		ID string `db:"id"`
 		N  int    `db:"n"`
 	}
-	rows, err := fetch[[]row](ctx, s, s.reads.All, "unread messages of inboxes", q, w.args...)
+	rows, err := readAll[row](ctx, s, "unread messages of inboxes", q, w.args...)
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func inboxRefs(ctx context.Context, tx *sqlx.Tx, accountID int64, ids []string) 
 
 // Webhook returns the account's endpoint.
 func (s *Store) Webhook(ctx context.Context, accountID int64, id string) (Webhook, error) {
-	return fetch[Webhook](ctx, s, s.read.GetContext, "webhook endpoint", oneWebhook, accountID, id)
+	return readOne[Webhook](ctx, s, "webhook endpoint", oneWebhook, accountID, id)
 }
 
 const oneWebhook = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2`
@@ -182,7 +182,7 @@ const oneWebhook = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE a
 // MaxWebhooks.
 func (s *Store) Webhooks(ctx context.Context, accountID int64) ([]Webhook, error) {
 	const q = `SELECT ` + webhookColumns + ` FROM webhook_endpoints WHERE account_id = $1 ORDER BY seq DESC`
-	return fetch[[]Webhook](ctx, s, s.reads.All, "webhook endpoints", q, accountID)
+	return readAll[Webhook](ctx, s, "webhook endpoints", q, accountID)
 }
 
 // ListWebhooks returns a page of the account's endpoints, newest first, that a
@@ -198,7 +198,7 @@ func (s *Store) ListWebhooks(ctx context.Context, accountID int64, inboxIDs []st
 		return List[Webhook]{}, err
 	}
 	rows := slices.DeleteFunc(all, func(w Webhook) bool { return w.Seq >= before || !w.SeenBy(inboxIDs) })
-	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{seq: w.Seq} }), nil
+	return page(s, scope, p.Limit, rows, func(w Webhook) position { return position{Seq: w.Seq} }), nil
 }
 
 // InboxRefs returns the references of inboxes of the account. It returns ErrNotFound,
@@ -295,7 +295,9 @@ func (s *Store) DeleteWebhook(ctx context.Context, accountID int64, id string) e
 // lockWebhook reads the endpoint and keeps others from changing it until the end
 // of the transaction.
 func (s *Store) lockWebhook(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Webhook, error) {
-	return fetch[Webhook](ctx, s, tx.GetContext, "webhook endpoint "+id, oneWebhook+s.engine.LockRow(), accountID, id)
+	var e Webhook
+	err := tx.GetContext(ctx, &e, oneWebhook+s.engine.LockRow(), accountID, id)
+	return e, s.wrap(err, "webhook endpoint "+id)
 }
 
 // lockWebhookFor is lockWebhook with the owner, for a change by the key by, which may be

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -68,31 +67,19 @@ func (s *Store) ListDeliveries(ctx context.Context, w Webhook, f DeliveryFilter,
 	if err != nil {
 		return List[Delivery]{}, err
 	}
-	inner, most := &where{}, p.Limit+1
-	inner.add("endpoint_seq = ?", w.Seq)
-	inner.add("seq < ?", before)
-	outer := &where{args: inner.args}
-	if f.add(outer) {
+	inner := conditions("endpoint_seq = ? AND seq < ?", w.Seq, before)
+	filter, most := &where{args: slices.Clone(inner.args)}, p.Limit+1
+	if f.add(filter) {
 		most = max(most, s.limits.listScan)
 	}
-	const from = ` FROM webhook_deliveries`
-	q := `SELECT ` + deliveryColumns + ` FROM (SELECT ` + deliveryColumns + from + inner.sql() + ` ORDER BY seq DESC LIMIT ` + strconv.Itoa(most) + `) d` +
-		outer.sql() + ` ORDER BY seq DESC LIMIT ` + outer.arg(p.Limit+1)
-	var rows []Delivery
-	if err := s.reads.All(ctx, &rows, q, outer.args...); err != nil {
-		return List[Delivery]{}, s.wrap(err, "list deliveries")
+	selects := `SELECT ` + deliveryColumns + ` FROM webhook_deliveries` + inner.sql() + ` ORDER BY seq DESC`
+	rows, last, err := scan[Delivery](ctx, s, "list deliveries", deliveryColumns, selects, inner.args, filter, p.Limit+1, most)
+	if err != nil {
+		return List[Delivery]{}, err
 	}
-	l := page(s, scope, p.Limit, rows, func(d Delivery) position { return position{seq: d.Seq} })
-	if l.Cursor != "" {
-		return l, nil
-	}
-	var last []int64
-	q = `SELECT seq` + from + inner.sql() + ` ORDER BY seq DESC LIMIT 1 OFFSET ` + strconv.Itoa(most-1)
-	if err := s.reads.All(ctx, &last, q, inner.args...); err != nil {
-		return List[Delivery]{}, s.wrap(err, "list deliveries")
-	}
-	if len(last) == 1 {
-		l.Cursor = s.cursors.make(scope, position{seq: last[0]})
+	l := page(s, scope, p.Limit, rows, func(d Delivery) position { return position{Seq: d.Seq} })
+	if last != nil {
+		l.Cursor = s.cursors.make(scope, position{Seq: last.Seq})
 	}
 	return l, nil
 }
@@ -127,7 +114,7 @@ func (s *Store) DeliveryRate(ctx context.Context, accountID int64, webhookID str
 		         WHERE endpoint_seq = (SELECT seq FROM webhook_endpoints WHERE account_id = $1 AND id = $2)
 		         ORDER BY seq DESC LIMIT $3) d
 		 WHERE updated_at >= $4`
-	return fetch[DeliveryRate](ctx, s, s.reads.One, "rate of deliveries", q, accountID, webhookID, ratedDeliveries, NewTime(since))
+	return readOne[DeliveryRate](ctx, s, "rate of deliveries", q, accountID, webhookID, ratedDeliveries, NewTime(since))
 }
 
 // Delivery returns a delivery of the account with its event, which is nil if it was
@@ -138,11 +125,11 @@ func (s *Store) Delivery(ctx context.Context, accountID int64, id string) (Deliv
 		event    = `SELECT ` + eventColumns + eventTables + ` WHERE e.account_id = $1 AND e.id = $2`
 	)
 	var d Delivery
-	if err := s.reads.One(ctx, &d, delivery, accountID, id); err != nil {
+	if err := s.read.GetContext(ctx, &d, delivery, accountID, id); err != nil {
 		return Delivery{}, nil, s.wrap(err, "delivery "+id)
 	}
 	var events []Event
-	if err := s.reads.All(ctx, &events, event, accountID, d.EventID); err != nil || len(events) == 0 {
+	if err := s.read.SelectContext(ctx, &events, event, accountID, d.EventID); err != nil || len(events) == 0 {
 		return d, nil, s.wrap(err, "event of a delivery")
 	}
 	return d, &events[0], nil

@@ -169,7 +169,6 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	})
 	if err != nil && s.engine.Alone() {
 		s.known.failed.Store(true)
-		s.changes.Add()
 	}
 	if err != nil && ctx.Err() != nil { // batch.Timeout has passed
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -229,7 +228,6 @@ func (b *hotBatch) checkKnown(ctx context.Context) error {
 	err := b.tx.StmtContext(ctx, b.store.hot.version).QueryRowContext(ctx).Scan(&k.version)
 	if err != nil || k.version != was || k.failed.Swap(false) {
 		k.forget()
-		b.store.changes.Add()
 	}
 	return errIn("version of the database", err)
 }

@@ -370,7 +370,6 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	for _, h := range b.messages {
 		in := b.inboxes[h.msg.InboxSeq]
 		if in == nil || !in.takes(h.msg.Direction, b.now) {
-			b.store.changes.Add()
 			return b.ofMessage(h, fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound))
 		}
 		if err := h.holds(in); err != nil {

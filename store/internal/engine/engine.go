@@ -36,11 +36,6 @@ type Engine interface {
 	SnapshotLevel() sql.IsolationLevel
 	// Alone reports whether one process owns the database.
 	Alone() bool
-	// Mark tells other processes that rows which they remember may have changed.
-	// Marked returns a number that differs after that. They do nothing where nothing
-	// is remembered.
-	Mark()
-	Marked() int64
 	// Committers is the number of batches that are written side by side.
 	Committers() int
 	// Inspect reads the version and the state of the database.

@@ -109,9 +109,6 @@ func (*postgresEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelRepe
 
 func (*postgresEngine) Alone() bool { return false }
 
-func (*postgresEngine) Mark()         {}
-func (*postgresEngine) Marked() int64 { return 0 }
-
 func (d *postgresEngine) Inspect(ctx context.Context) (State, error) {
 	const q = `SELECT current_setting('server_version') AS version, cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS clock,
 		pg_database_size(current_database()) AS size`

@@ -13,9 +13,10 @@ import (
 // shapes; the rest run unprepared.
 const maxPrepared = 256
 
-// Reads runs queries that requests need again and again, each prepared once:
-// compiling its text takes SQLite longer than running it. database/sql makes a
-// statement again on a connection that does not have it yet.
+// Reads is the pool that reads. It prepares each query once, because compiling its text
+// takes SQLite longer than running it. database/sql makes a statement again on a
+// connection that does not have it yet. The methods of DB that Reads does not replace
+// do not prepare.
 type Reads struct {
 	*sqlx.DB
 	text  func(query string) string
@@ -51,8 +52,8 @@ func (r *Reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 	return known, st.Close() //nolint:sqlclosecheck // someone else was faster
 }
 
-// One reads one row.
-func (r *Reads) One(ctx context.Context, dest any, query string, args ...any) error {
+// GetContext reads one row.
+func (r *Reads) GetContext(ctx context.Context, dest any, query string, args ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
@@ -63,8 +64,8 @@ func (r *Reads) One(ctx context.Context, dest any, query string, args ...any) er
 	return st.GetContext(ctx, dest, args...)
 }
 
-// All reads all rows.
-func (r *Reads) All(ctx context.Context, dest any, query string, args ...any) error {
+// SelectContext reads all rows.
+func (r *Reads) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
@@ -75,8 +76,8 @@ func (r *Reads) All(ctx context.Context, dest any, query string, args ...any) er
 	return st.SelectContext(ctx, dest, args...)
 }
 
-// Rows runs a query for its caller to read. The caller closes the rows.
-func (r *Reads) Rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+// QueryContext runs a query for its caller to read. The caller closes the rows.
+func (r *Reads) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
 	switch {
 	case err != nil:
@@ -87,21 +88,7 @@ func (r *Reads) Rows(ctx context.Context, query string, args ...any) (*sql.Rows,
 	return st.QueryContext(ctx, args...)
 }
 
-// Scan reads one row without the help of reflection.
-func (r *Reads) Scan(ctx context.Context, query string, args []any, dest ...any) error {
-	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
-	if err != nil {
-		return err
-	}
-	var row *sql.Row
-	if st == nil {
-		row = r.DB.QueryRowContext(ctx, query, args...)
-	} else {
-		row = st.QueryRowContext(ctx, args...)
-	}
-	return row.Scan(dest...)
-}
-
+// Close closes the statements and the pool, and returns the error of each.
 func (r *Reads) Close() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +96,7 @@ func (r *Reads) Close() (errs []error) {
 		errs = append(errs, st.Close())
 	}
 	r.stmts = nil
-	return errs
+	return append(errs, r.DB.Close())
 }
 
 // Numbers is a list of numbers, separated by commas.

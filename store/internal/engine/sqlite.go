@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
@@ -106,27 +105,6 @@ func (d *sqliteEngine) Migrations() (goose.Dialect, fs.FS, []goose.ProviderOptio
 func (*sqliteEngine) SnapshotLevel() sql.IsolationLevel { return sql.LevelDefault }
 
 func (*sqliteEngine) Alone() bool { return true }
-
-// Mark sets the time of a file beside the database. A failure has no other effect
-// than that rows are remembered for a second.
-func (d *sqliteEngine) Mark() {
-	now := time.Now()
-	if err := os.Chtimes(d.path+markSuffix, now, now); errors.Is(err, fs.ErrNotExist) && makePrivate(d.path+markSuffix) == nil {
-		_ = os.Chtimes(d.path+markSuffix, now, now)
-	}
-}
-
-func (d *sqliteEngine) Marked() int64 {
-	f, err := os.Stat(d.path + markSuffix)
-	if err != nil {
-		return 0
-	}
-	return f.ModTime().UnixNano()
-}
-
-// markSuffix is that of the empty file whose time says when a process last changed
-// anything but messages.
-const markSuffix = "-changed"
 
 func (d *sqliteEngine) Inspect(ctx context.Context) (State, error) {
 	var state State

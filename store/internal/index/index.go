@@ -40,16 +40,16 @@ type Doc struct {
 }
 
 // New returns the index of a database.
-func New(db engine.Engine, reads *engine.Reads) Index {
+func New(db engine.Engine, read *engine.Reads) Index {
 	if db.Name() == engine.PostgreSQL {
-		return &postgresIndex{db, reads}
+		return &postgresIndex{db, read}
 	}
-	return &sqliteIndex{reads}
+	return &sqliteIndex{read}
 }
 
 type postgresIndex struct {
-	db    engine.Engine
-	reads *engine.Reads
+	db   engine.Engine
+	read *engine.Reads
 }
 
-type sqliteIndex struct{ reads *engine.Reads }
+type sqliteIndex struct{ read *engine.Reads }

@@ -51,6 +51,6 @@ func (*postgresIndex) Size(context.Context) (pages, deleted int64, err error) {
 func (d *postgresIndex) Find(ctx context.Context, q Query, below int64, n int) ([]int64, error) {
 	const find = `SELECT search_find(cast(cast($1 AS text) AS tsquery), $2, $3)`
 	var seqs []int64
-	err := d.reads.All(ctx, &seqs, find, q.text(`'`, " & ", " | "), below, n)
+	err := d.read.SelectContext(ctx, &seqs, find, q.text(`'`, " & ", " | "), below, n)
 	return seqs, err
 }

@@ -21,7 +21,7 @@ type Reader struct {
 	Done  bool    // there is nothing more to read
 
 	index      Index
-	reads      *engine.Reads
+	read       *engine.Reads
 	account    int64
 	query      Query // without buckets
 	below      int64
@@ -37,9 +37,9 @@ type Reader struct {
 
 // NewReader returns a Reader for the messages of an account below a number and not
 // below oldest, in at most maxBuckets buckets.
-func NewReader(ix Index, reads *engine.Reads, account int64, q Query, below, oldest int64, maxBuckets int) *Reader {
+func NewReader(ix Index, read *engine.Reads, account int64, q Query, below, oldest int64, maxBuckets int) *Reader {
 	return &Reader{
-		Known: math.MaxInt64, index: ix, reads: reads, account: account, query: q, below: below, oldest: oldest, maxBuckets: maxBuckets,
+		Known: math.MaxInt64, index: ix, read: read, account: account, query: q, below: below, oldest: oldest, maxBuckets: maxBuckets,
 	}
 }
 
@@ -105,7 +105,7 @@ func (r *Reader) begin(ctx context.Context) error {
 	most := r.maxBuckets
 	q := `SELECT ` + bucketColumns + ` FROM search_buckets WHERE account_id = $1 AND oldest < $2 AND newest >= $3
 		ORDER BY newest DESC, seq DESC LIMIT ` + strconv.Itoa(most+1)
-	if err := r.reads.All(ctx, &r.left, q, r.account, r.below, r.oldest); err != nil {
+	if err := r.read.SelectContext(ctx, &r.left, q, r.account, r.below, r.oldest); err != nil {
 		return err
 	}
 	if len(r.left) > most {

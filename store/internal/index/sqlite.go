@@ -54,7 +54,7 @@ func (*sqliteIndex) Rewrite(ctx context.Context, tx *sqlx.Tx, pages int) error {
 }
 
 func (d *sqliteIndex) Size(ctx context.Context) (pages, deleted int64, err error) {
-	index, err := readStructure(ctx, d.reads.DB)
+	index, err := readStructure(ctx, d.read.DB)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -93,6 +93,6 @@ func changesOf(ctx context.Context, tx *sqlx.Tx, q string, args ...any) (int64, 
 func (d *sqliteIndex) Find(ctx context.Context, q Query, below int64, n int) ([]int64, error) {
 	const find = `SELECT rowid FROM search_index WHERE search_index MATCH $1 AND rowid < $2 ORDER BY rowid DESC LIMIT $3`
 	var seqs []int64
-	err := d.reads.All(ctx, &seqs, find, q.text(`"`, " AND ", " OR "), below, n)
+	err := d.read.SelectContext(ctx, &seqs, find, q.text(`"`, " AND ", " OR "), below, n)
 	return seqs, err
 }
