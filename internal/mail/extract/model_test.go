@@ -60,6 +60,7 @@ func TestVetoes(t *testing.T) {
 	tests := []struct{ veto, subject, text, value string }{
 		{"an amount with its unit", "Your code", "Your code unlocks 5000 points.", "5000"},
 		{"one of a list, as backup codes are", "Your codes", "Your codes:\n\n48291377\n20571934\n77102458\n", "20571934"},
+		{"one of a list, as backup codes are", "Your codes", "Your codes:\n\n4821-9930\n7710-2254\n1904-6672\n5538-1120\n", "48219930"},
 		{"a discount code", "Autumn", "Use the discount code 482913 at the till.", "482913"},
 		{"in the address of a company", "Your code", "Example Inc., 20 Pier Street, San Rafael, CA 94901", "94901"},
 	}

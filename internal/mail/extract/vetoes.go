@@ -52,10 +52,23 @@ func (p *codePlace) isListed() bool {
 			return false
 		}
 		b := &p.tokens[j]
-		return b.line-p.tok.line == n && b.shape == p.tok.shape && len(b.value) == len(p.tok.value) && b.value != p.tok.value &&
-			p.t.position(b) == standsAlone
+		return b.line-p.tok.line == n && sameForm(p.t.text[b.start:b.end], p.t.text[p.tok.start:p.tok.end]) && p.t.position(b) == standsAlone
 	}
 	return like(-1) && (like(-2) || like(1)) || like(1) && like(2)
+}
+
+// sameForm reports whether two different texts have their dashes and spaces in
+// the same places, and both have letters or neither has.
+func sameForm(a, b string) bool {
+	if len(a) != len(b) || a == b || hasLetter(a) != hasLetter(b) {
+		return false
+	}
+	for i := range len(a) {
+		if plaintext.IsAlnum(a[i]) != plaintext.IsAlnum(b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // isPromotion reports whether a word of a shop is in the sentence, and none of
