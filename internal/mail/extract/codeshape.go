@@ -11,8 +11,7 @@ import (
 // digitToken classifies a number, alone or in groups.
 func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	groups, uniform := 1, true
-	digits := r.digits
-	end := r.end
+	digits, end := r.digits, r.end
 	for gap := gapLen(t.text[end:l.end], r.digits == 1); gap > 0; gap = gapLen(t.text[end:l.end], r.digits == 1) {
 		next := t.run(end+gap, l.end)
 		if next.upper+next.lower > 0 || max(next.last, r.digits) > 4 && (next.hyphens > 0 || next.digits != r.digits) {
@@ -58,8 +57,7 @@ func gapLen(s string, single bool) int {
 // hyphenToken classifies numbers joined by hyphens. If they begin with a year,
 // they are a date or a file number.
 func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
-	first := t.text[r.start : r.start+r.first]
-	last := t.text[r.end-r.last : r.end]
+	first, last := t.text[r.start:r.start+r.first], t.text[r.end-r.last:r.end]
 	if r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isYear(last) && !r.uniform || isShortDate(t.text[r.start:r.end]) {
 		return
 	}
