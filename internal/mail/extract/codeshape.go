@@ -27,8 +27,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	}
 	switch {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
-		tok.end, tok.shape = end, groupCode
-		tok.value = onlyDigits(t.text[tok.start:end])
+		tok.end, tok.shape, tok.value = end, groupCode, onlyDigits(t.text[tok.start:end])
 	case groups == 2 && digits >= 5 && digits <= 8 && (tok.start == l.start || r.digits >= 3) && !isYear(t.text[r.start:r.end]) && (end == l.end || strings.IndexByte(" .,;)", t.text[end]) >= 0):
 		tok.end, tok.shape = end, unevenCode // "12 3456 is your code", or alone
 		tok.value = onlyDigits(t.text[tok.start:end])
