@@ -43,6 +43,8 @@ var bodyRules = []rule{
 	{has(`^create(Api)?Key$`), has(`^inbox_ids\[`), has(`is not an inbox of this account`), "a schema does not know which resources exist"},
 	{has(`^(stop|resume)Sending$`), has(`^key_id$`), has(`must not be given with inbox_id`), "generators have no type for one field or the other, each with null"},
 	{has(`^(create|update)Webhook$`), has(`^inbox_ids\[`), has(`(?s)inbox .* not found, or this key`), "a schema does not know which resources exist"},
+	{has(`^sendEmail(Batch)?$`), has(`^subject$`), has(`required without a template`), "generators have no type for one field or the other"},
+	{has(`^(create|update)Inbox$`), has(`^retention_days$`), has(`longest retention of this installation`), "a schema does not know the settings"},
 	{has(`^createDomain$`), has(`^domain$`), has(`is not a domain name`), "a pattern for domain names in any script would be unreadable"},
 	{has(`^create(Api)?Key$`), has(`^allowed_ips\[`), has(`must be a CIDR block`), "no schema has a format for blocks of addresses"},
 	{whatever, has(`^expires_at$`), has(`must be in the future`), "a schema does not know what time it is"},

@@ -11,8 +11,7 @@ import (
 // digitToken classifies a number, alone or in groups.
 func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	groups, uniform := 1, true
-	digits := r.digits
-	end := r.end
+	digits, end := r.digits, r.end
 	for gap := gapLen(t.text[end:l.end], r.digits == 1); gap > 0; gap = gapLen(t.text[end:l.end], r.digits == 1) {
 		next := t.run(end+gap, l.end)
 		if next.upper+next.lower > 0 || max(next.last, r.digits) > 4 && (next.hyphens > 0 || next.digits != r.digits) {
@@ -28,8 +27,7 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	}
 	switch {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
-		tok.end, tok.shape = end, groupCode
-		tok.value = onlyDigits(t.text[tok.start:end])
+		tok.end, tok.shape, tok.value = end, groupCode, onlyDigits(t.text[tok.start:end])
 	case groups == 2 && digits >= 5 && digits <= 8 && (tok.start == l.start || r.digits >= 3) && !isYear(t.text[r.start:r.end]) && (end == l.end || strings.IndexByte(" .,;)", t.text[end]) >= 0):
 		tok.end, tok.shape = end, unevenCode // "12 3456 is your code", or alone
 		tok.value = onlyDigits(t.text[tok.start:end])
@@ -58,8 +56,7 @@ func gapLen(s string, single bool) int {
 // hyphenToken classifies numbers joined by hyphens. If they begin with a year,
 // they are a date or a file number.
 func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
-	first := t.text[r.start : r.start+r.first]
-	last := t.text[r.end-r.last : r.end]
+	first, last := t.text[r.start:r.start+r.first], t.text[r.end-r.last:r.end]
 	if r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isYear(last) && !r.uniform || isShortDate(t.text[r.start:r.end]) {
 		return
 	}

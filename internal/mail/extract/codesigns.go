@@ -53,6 +53,9 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "second", doc: "the kind of the second word before it", values: kindNames[1:], of: func(p *codePlace) int {
 		return int(p.nearest[1])
 	}},
+	flag("PIN of a thing", "the nearest word is like \"PIN\", and a thing with its own is near", func(p *codePlace) bool {
+		return (1<<weakNoun|1<<openNoun)>>p.nearest[0]&1 != 0 && p.m.near>>elsewhere&1 != 0
+	}),
 	aloneSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 { return p.above(1, 1) }),
 	aloneSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 { return p.above(2, 3) }),
 	aloneSign("alone, line below", "words below it", func(p *codePlace) uint32 { return p.below(1, 1) }),
