@@ -250,8 +250,8 @@ func inboxesByName(t *testing.T, w *world) {
 	ai.use(t, "list_threads", map[string]any{"inbox_id": "ibx_"}).wantRefused(t, "invalid_request")
 	mistyped := typo(w.inbox.ID)
 	for tool, args := range map[string]map[string]any{
-		mistyped + " looks mistyped: its check character does not match":          {"inbox_id": mistyped},
-		typo(w.in.ID) + " looks mistyped: its check character does not match":     {"message_id": typo(w.in.ID)},
+		mistyped + " looks mistyped: its check character does not match":              {"inbox_id": mistyped},
+		typo(w.in.ID) + " looks mistyped: its check character does not match":         {"message_id": typo(w.in.ID)},
 		"inbox missing@example.org not found":                                         {"inbox_id": "missing@example.org"},
 		"inbox ibx_none not found":                                                    {"inbox_id": "ibx_none"},
 		"thread thr_01k5tt9h8yq4n0c3m2v7w6x5zd or inbox " + w.inbox.ID + " not found": {"inbox_id": w.inbox.ID, "thread_id": "thr_01k5tt9h8yq4n0c3m2v7w6x5zd"},
