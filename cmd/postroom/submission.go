@@ -27,7 +27,7 @@ func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors liste
 	cfg := inbound.ServerConfig{
 		Receiver: r, Hostname: string(n.cfg.Hostname), Log: n.log,
 		MaxSize: n.cfg.MaxMessageSize.bytes(), MaxConns: maxConns, MaxConnsPerIP: int(n.cfg.SMTPMaxConnsPerIP),
-		Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now, SubmitAt: n.submitAt(doors),
+		Normalize: n.cfg.SMTPLineEnds == "normalize", Now: n.now,
 		OnRefused: func(r inbound.Refusal) {
 			kept.AddRefusal(store.SMTPRefusal{IP: r.IP, HELO: r.HELO, From: r.From, To: r.To, Reply: r.Reply, Count: r.Count})
 		},
@@ -59,19 +59,6 @@ func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors liste
 		parts = append(parts, serve("submission server with TLS", doors.submissions, cfg))
 	}
 	return parts
-}
-
-// submitAt says where to submit mail, for clients that try it elsewhere.
-func (n *node) submitAt(doors listeners) string {
-	l := doors.submission
-	if l == nil {
-		l = doors.submissions
-	}
-	if l == nil {
-		return ""
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String()) // the address of a TCP listener
-	return string(n.cfg.Hostname) + " port " + port
 }
 
 // submissionTo connects submission to the API, which sends the messages.

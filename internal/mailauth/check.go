@@ -70,7 +70,8 @@ func (v Results) Signed() Result {
 
 // Check is the authentication of one message. Start begins it, Read reads the
 // message, and Wait returns the results. DNS lookups run in the background;
-// cached results are used at once, without a goroutine.
+// cached results are used at once, without a goroutine. A nil Check checks
+// nothing and has no results.
 type Check struct {
 	checker *Checker
 	env     Envelope
@@ -103,6 +104,9 @@ func (c *Checker) Start(ctx context.Context, env Envelope) *Check {
 	return k
 }
 
+// Envelope returns the envelope of Start.
+func (k *Check) Envelope() Envelope { return k.env }
+
 // recallSPF evaluates SPF from cached lookups only. It returns false if one is
 // missing.
 func (k *Check) recallSPF(ctx context.Context) bool {
@@ -127,6 +131,9 @@ func (k *Check) setSPF(spf SPF) {
 // mail fails or if the header exceeds lim; then there are no DKIM and DMARC
 // results.
 func (k *Check) Read(mail io.Reader, lim mail.Limits) error {
+	if k == nil {
+		return nil
+	}
 	defer k.recover()
 	fields, body, err := mime.ReadHeader(mail, lim)
 	if err != nil {
@@ -227,6 +234,9 @@ func finished(checks []*dkimCheck) []Signature {
 // Wait returns the results. It blocks until the check ends or its timeout
 // expires.
 func (k *Check) Wait() Results {
+	if k == nil {
+		return Results{}
+	}
 	k.running.Wait()
 	k.cancel()
 	k.mu.Lock()
@@ -236,8 +246,10 @@ func (k *Check) Wait() Results {
 
 // Stop cancels a check and discards its results. It may be called after Wait.
 func (k *Check) Stop() {
-	k.cancel()
-	k.running.Wait()
+	if k != nil {
+		k.cancel()
+		k.running.Wait()
+	}
 }
 
 // recover records a panic in Fault, so that an internal fault does not lose the

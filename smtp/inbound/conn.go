@@ -52,7 +52,7 @@ type conn struct {
 	errors   int    // likewise
 	verb     string // of the last command
 
-	began    time.Time // of the data of a message, or of a command that has not arrived whole
+	began    time.Time // when the server began to wait for the command or the message
 	deadline time.Time // of the transaction; zero outside
 	useful   time.Time // when the client last did useful work, or paid for its time with data
 	refused  Refusal
@@ -61,8 +61,7 @@ type conn struct {
 	mu      sync.Mutex // guards the fields below and the deadline of a waiting read
 	waiting bool       // the server waits for the client
 	inData  bool       // for the rest of a message
-	inMail  bool       // inside a transaction
-	idle    time.Time  // useful, while waiting
+	idle    time.Time  // since when, for makeRoom
 	ending  bool       // the next wait for a command ends at once
 	leaving bool       // the connection is closed to make room
 }
@@ -118,13 +117,13 @@ func (c *conn) next() ([]byte, error) {
 	if c.mode == sendsMessage {
 		return c.data()
 	}
+	c.began = time.Now()
 	c.mu.Lock()
 	ends := c.leaving || c.ending
 	c.mu.Unlock()
-	if ends {
+	if ends { // even if the command is here already
 		return nil, os.ErrDeadlineExceeded
 	}
-	c.began = time.Time{}
 	line, err := c.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull) || len(line) > maxCommandLine:
@@ -144,60 +143,30 @@ func (c *conn) next() ([]byte, error) {
 	return c.command(line)
 }
 
-// data reads a piece of a message: whole lines up to the end of the message, if it is
-// there, or a part of a long line. It turns a bare CR into LF: the library loses one after
-// a dot, and misses the end of a message after one. To normalize CR CR LF, which broken
-// clients send, it turns the first CR into NUL, which is not stored.
+// data reads a line of a message, or a part of a long one. It turns a bare CR into LF: the
+// library loses one after a dot, and misses the end of a message after one. To normalize
+// CR CR LF, which broken clients send, it turns the first CR into NUL, which is not stored.
 func (c *conn) data() ([]byte, error) {
-	var p []byte
-	for n := 1; len(p) == 0; n++ {
-		if _, err := c.in.Peek(n); err != nil {
-			return nil, err
+	p, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		if err = nil; p[len(p)-1] == '\r' { // what follows it decides
+			p, err = p[:len(p)-1], c.in.UnreadByte()
 		}
-		p, _ = c.in.Peek(c.in.Buffered()) // they are buffered
-		n = len(p)
-		p = p[:pieceEnd(p, n == c.in.Size())]
+	}
+	if err != nil {
+		return nil, err // an unfinished line is not the end of the message
 	}
 	c.nul = c.nul || bytes.IndexByte(p, 0) >= 0
-	for i := bytes.IndexByte(p, '\r'); i >= 0 && i < len(p)-1; i++ {
-		if p[i] != '\r' || p[i+1] == '\n' {
+	for i := bytes.IndexByte(p, '\r'); i >= 0 && i < len(p); i++ {
+		if p[i] != '\r' || bytes.HasPrefix(p[i+1:], []byte("\n")) {
 			continue
 		}
 		if p[i] = '\n'; c.server.cfg.Normalize && bytes.HasPrefix(p[i+1:], smtp.CRLF) {
 			p[i] = 0
 		}
 	}
-	if last := len(p) - 1; p[last] == '\r' { // in the middle of a long line; another CR follows
-		p[last] = '\n'
-	}
-	c.body += int64(len(p) - bytes.Count(p, []byte("\n."))) // the library removes the dots
-	if bytes.HasPrefix(p, []byte(".")) {
-		c.body--
-	}
-	if c.body > c.server.cfg.MaxSize+overrun {
-		return nil, io.EOF
-	}
-	_, err := c.in.Discard(len(p))
-	return p, err
+	return p, nil
 }
-
-// pieceEnd returns how much of the buffered data of a message is passed on: not what may
-// come after its end, and no part of a line unless the buffer is full.
-func pieceEnd(p []byte, full bool) int {
-	if bytes.HasPrefix(p, endOfData) {
-		return len(endOfData)
-	}
-	if i := bytes.Index(p, []byte("\n.\r\n")); i >= 0 {
-		return i + len("\n.\r\n")
-	}
-	end := bytes.LastIndexByte(p, '\n') + 1
-	if end == 0 && full {
-		end = len(bytes.TrimSuffix(p, []byte("\r"))) // what follows it decides
-	}
-	return end
-}
-
-var endOfData = []byte(".\r\n")
 
 // command returns a command for the library, unless it is handled here.
 func (c *conn) command(line []byte) ([]byte, error) {
@@ -229,7 +198,6 @@ func (c *conn) command(line []byte) ([]byte, error) {
 		if err != nil || n > overrun {
 			return nil, c.hangUp(replyNotOffered)
 		}
-		c.began = time.Now()
 		if _, err := c.in.Discard(int(n)); err != nil { // it must not be run as commands
 			return nil, err
 		}
@@ -259,7 +227,7 @@ func (c *conn) Write(line []byte) (n int, err error) {
 	case strings.HasPrefix(text, "334 "):
 		c.mode = sendsResponse
 	case strings.HasPrefix(text, "354 "):
-		c.mode, c.body, c.nul, c.began = sendsMessage, 0, false, time.Now()
+		c.mode, c.body, c.nul, c.began = sendsMessage, int64(c.in.Buffered()), false, time.Now()
 	case len(text) > 3 && text[3] == ' ':
 		return len(line), c.reply(line)
 	}
@@ -315,7 +283,7 @@ func (c *conn) hangUp(r *smtp.Reply) error {
 
 // startTLS encrypts the connection, and forgets what came before.
 func (c *conn) startTLS() error {
-	if err := c.await(c.server.cfg.LineTimeout); err != nil {
+	if err := c.await(c.server.cfg.CommandTimeout); err != nil {
 		return err
 	}
 	defer c.awaited()
@@ -339,27 +307,19 @@ func (c *conn) onLoopback() bool {
 	return ok && local.IP.IsLoopback() && c.ip.IsLoopback()
 }
 
-// earn notes that the client has done useful work.
-func (c *conn) earn() { c.useful = time.Now() }
-
 // input reads from the client, with a deadline for each read.
 type input struct{ *conn }
 
 func (i input) Read(p []byte) (int, error) {
 	c := i.conn
-	cfg := &c.server.cfg
-	wait := cfg.CommandTimeout
+	cfg, took := &c.server.cfg, time.Since(c.began)
+	wait := cfg.CommandTimeout - took
 	if c.mode == sendsMessage {
-		took, paid := time.Since(c.began), time.Duration(c.body)*time.Second/time.Duration(cfg.MinRate)
+		paid := time.Duration(c.body) * time.Second / time.Duration(cfg.MinRate)
 		if until := c.began.Add(min(took, paid)); until.After(c.useful) {
 			c.useful = until
 		}
-		wait = min(cfg.DataTimeout, max(paid, cfg.RateGrace)-took)
-	} else if c.in.Buffered() > 0 || !c.began.IsZero() { // the start of a command
-		if c.began.IsZero() {
-			c.began = time.Now()
-		}
-		wait = min(wait, cfg.LineTimeout-time.Since(c.began))
+		wait = max(paid, cfg.RateGrace) - took
 	}
 	if !c.deadline.IsZero() {
 		wait = min(wait, time.Until(c.deadline))
@@ -369,6 +329,7 @@ func (i input) Read(p []byte) (int, error) {
 	}
 	defer c.awaited()
 	n, err := c.Conn.Read(p)
+	c.body += int64(n)
 	if netErr, ok := errors.AsType[net.Error](err); err != nil && (!ok || !netErr.Timeout()) {
 		err = io.EOF // the client is gone
 	}
@@ -383,7 +344,10 @@ func (c *conn) await(wait time.Duration) error {
 	if c.leaving || c.ending && c.mode != sendsMessage {
 		return os.ErrDeadlineExceeded
 	}
-	c.waiting, c.inData, c.inMail, c.idle = true, c.mode == sendsMessage, !c.deadline.IsZero(), c.useful
+	c.waiting, c.inData, c.idle = true, c.mode == sendsMessage, c.useful
+	if !c.deadline.IsZero() {
+		c.idle = c.idle.Add(c.server.conns.mailGrace)
+	}
 	return c.raw.SetDeadline(time.Now().Add(wait))
 }
 
@@ -416,16 +380,12 @@ func (c *conn) shed() bool {
 	return true
 }
 
-// idleSince returns since when the server has waited for useful work of the client, and
-// whether that is outside (0) or inside (1) a transaction. ok is false while the server
-// works.
-func (c *conn) idleSince() (kind int, since time.Time, ok bool) {
+// idleSince returns since when the server has waited for useful work of the client. ok is
+// false while the server works.
+func (c *conn) idleSince() (since time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inMail {
-		kind = 1
-	}
-	return kind, c.idle, c.waiting && !c.leaving
+	return c.idle, c.waiting && !c.leaving
 }
 
 // wake ends a read. If the connection is closed, the read has ended.
@@ -434,7 +394,6 @@ func (c *conn) wake() { _ = c.raw.SetReadDeadline(time.Unix(1, 0)) }
 // Close ends the session. The library calls it once or twice.
 func (c *conn) Close() (err error) {
 	c.closing.Do(func() {
-		defer c.server.running.Done()
 		defer c.recovered(&err)
 		c.end = io.EOF
 		c.session.Reset()

@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -12,24 +11,22 @@ import (
 
 // conns counts the open connections of a server, in total and by network.
 //
-// When the limit is reached, an idle client makes room for a new one: first the client
-// that has been idle for longest outside a transaction, then one inside. Idleness is
-// measured from the useful work of a client (conn.useful): occasional bytes or pointless
-// commands do not count.
+// When the limit is reached, the client that has been idle for longest makes room for a
+// new one. Idleness is measured from the useful work of a client (conn.useful): occasional
+// bytes or pointless commands do not count. A client in a transaction has some more time.
 type conns struct {
-	max, perNetwork      int
-	shedIdle, shedInMail time.Duration // the constants, except in tests
+	max, perNetwork    int
+	minIdle, mailGrace time.Duration // the constants, except in tests
 
 	mu        sync.Mutex
 	open      map[*conn]struct{} // without those that are closed to make room
 	byNetwork map[netip.Prefix]int
-	listeners []net.Listener
 	stopping  bool
 }
 
 func (c *conns) init(maxConns, perNetwork int) {
 	c.max, c.perNetwork = maxConns, perNetwork
-	c.shedIdle, c.shedInMail = shedIdle, shedInMail
+	c.minIdle, c.mailGrace = minIdle, mailGrace
 	c.open, c.byNetwork = map[*conn]struct{}{}, map[netip.Prefix]int{}
 }
 
@@ -46,28 +43,24 @@ func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 	}
 	c.open[one] = struct{}{}
 	c.byNetwork[one.from]++
-	one.server.running.Add(1)
 	return nil
 }
 
 // makeRoom sheds the connection that is idle for longest, and reports whether
 // there was one.
 func (c *conns) makeRoom() bool {
-	var idlest [2]*conn // outside and inside a transaction
-	since := [2]time.Time{time.Now().Add(-c.shedIdle), time.Now().Add(-c.shedInMail)}
+	var idlest *conn
+	since := time.Now().Add(-c.minIdle)
 	for one := range c.open {
-		kind, idle, ok := one.idleSince()
-		if ok && idle.Before(since[kind]) {
-			idlest[kind], since[kind] = one, idle
+		if idle, ok := one.idleSince(); ok && idle.Before(since) {
+			idlest, since = one, idle
 		}
 	}
-	for _, one := range idlest {
-		if one != nil && one.shed() {
-			c.remove(one)
-			return true
-		}
+	if idlest == nil || !idlest.shed() {
+		return false
 	}
-	return false
+	c.remove(idlest)
+	return true
 }
 
 func (c *conns) leave(one *conn) {
@@ -86,31 +79,14 @@ func (c *conns) remove(one *conn) {
 	}
 }
 
-// listen registers a listener for stop to close. It returns false after stop.
-func (c *conns) listen(l net.Listener) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.stopping {
-		c.listeners = append(c.listeners, l)
-	}
-	return !c.stopping
-}
-
 // stop refuses new connections and asks clients to disconnect.
-func (c *conns) stop() error {
+func (c *conns) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var errs []error
-	if !c.stopping {
-		for _, l := range c.listeners {
-			errs = append(errs, l.Close())
-		}
-	}
 	c.stopping = true
 	for one := range c.open {
 		one.stop()
 	}
-	return errors.Join(errs...)
 }
 
 // abort closes all connections at once.

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	mailreply "github.com/postroom/postroom/internal/mail/reply"
+	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -26,28 +28,41 @@ type incoming struct {
 	replyMark bool // the subject has a reply mark
 }
 
-// take parses the message. A large message is parsed only when the authentication
-// results have arrived, which may take long, and when there is memory for its
-// content; leave frees that memory.
-func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *authCheck, lim mail.Limits) (in *incoming, leave func(), err error) {
-	err = r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
-		if hops, err := countReceived(whole); err != nil {
+// inspect reads the header of the message, refuses it if it loops, and gives it to the
+// authentication check.
+func (r *Receiver) inspect(ctx context.Context, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) error {
+	return r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
+		fields, _, err := mime.ReadHeader(whole, lim)
+		if err != nil {
 			return err
-		} else if hops > maxReceived {
+		}
+		hops := 0
+		for _, f := range fields {
+			if bytes.EqualFold(f.Name, []byte("Received")) {
+				hops++
+			}
+		}
+		if hops > maxReceived {
 			return replyLoop
 		}
-		return auth.read(whole, lim)
+		if _, err := whole.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		return auth.Read(whole, lim)
 	})
-	if err != nil {
-		return nil, nil, err
-	}
+}
+
+// take parses a message that inspect has read. A large one is parsed only when the
+// authentication results have arrived, which may take long, and when there is memory for
+// its content; leave frees that memory.
+func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) (in *incoming, leave func(), err error) {
 	kept, err := r.keepRaw(ctx, raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	leave = func() {}
 	if kept.BlobKey != nil {
-		auth.wait()
+		auth.Wait()
 		if leave, err = enter(ctx, r.large); err != nil {
 			return nil, nil, err
 		}

@@ -16,9 +16,7 @@ const (
 type limits struct {
 	MaxRecipients int // of a message
 
-	CommandTimeout     time.Duration // for the start of a command
-	LineTimeout        time.Duration // for a command line or a TLS handshake
-	DataTimeout        time.Duration // for a block of data
+	CommandTimeout     time.Duration // for a whole command line or a TLS handshake
 	TransactionTimeout time.Duration // from MAIL to the end of the data
 	WriteTimeout       time.Duration // for a reply
 
@@ -30,8 +28,6 @@ type limits struct {
 var defaultLimits = limits{
 	MaxRecipients:      smtp.MaxRecipients,
 	CommandTimeout:     5 * time.Minute, // RFC 5321 section 4.5.3.2.7
-	LineTimeout:        time.Minute,
-	DataTimeout:        3 * time.Minute,
 	TransactionTimeout: 30 * time.Minute,
 	WriteTimeout:       time.Minute,
 	MinRate:            500, // as smtpd_min_data_rate of Postfix
@@ -57,9 +53,9 @@ const (
 	// maxLarge is how many large messages are held in memory as parsed content, of
 	// some megabytes each.
 	maxLarge = 8
-	// defaultSpoolMemory is the memory for all messages while they arrive, beyond
+	// spoolMemory is the memory for all messages while they arrive, beyond
 	// the first 16 KiB of each.
-	defaultSpoolMemory = 64 << 20
+	spoolMemory = 64 << 20
 )
 
 // Limits on the commands of a client that gets no message accepted.
@@ -89,10 +85,10 @@ const (
 
 // Limits on connections.
 const (
-	// shedIdle and shedInMail are how long a client must be idle, outside and inside a
-	// transaction, before its connection may be closed for a new one.
-	shedIdle   = 100 * time.Millisecond
-	shedInMail = 5 * time.Second
+	// minIdle is how long a client must be idle before its connection may be closed
+	// for a new one, and mailGrace is how much longer in a transaction.
+	minIdle   = 100 * time.Millisecond
+	mailGrace = 5 * time.Second
 	// refuseTimeout is the time limit to write the reply to a client that is
 	// refused. The reply fits the buffer of the socket, so the write does not block.
 	refuseTimeout = time.Second

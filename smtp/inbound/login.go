@@ -2,13 +2,12 @@ package inbound
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/emersion/go-sasl"
-	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
@@ -33,7 +32,6 @@ type login struct {
 	submit        Submit // nil before a client may submit
 	authenticated bool   // AUTH succeeded
 	failed        int    // failed logins
-	elsewhere     bool   // the client tried AUTH on a server for receiving
 }
 
 // mayAuth reports whether a key may be sent on this connection: it is encrypted,
@@ -43,26 +41,19 @@ func (s *session) mayAuth() bool {
 	return s.conn.encrypted() || server.sameHost(s.conn) || server.cfg.Submission != nil && server.cfg.Submission.Anonymous != nil
 }
 
-// AuthMechanisms returns what is offered. A server for receiving offers AUTH too if
-// there is another for submission: a client with a password would otherwise not notice
-// that it uses the wrong port.
+// AuthMechanisms returns what is offered.
 func (s *session) AuthMechanisms() []string {
-	cfg := &s.conn.server.cfg
-	if cfg.Submission == nil && cfg.SubmitAt == "" || !s.mayAuth() || s.authenticated {
+	if s.conn.server.cfg.Submission == nil || !s.mayAuth() || s.authenticated {
 		return nil
 	}
 	return []string{sasl.Plain, sasl.Login}
 }
 
-// Auth begins a login. A server for receiving says where submissions go.
+// Auth begins a login.
 func (s *session) Auth(mechanism string) (sasl.Server, error) {
-	cfg := &s.conn.server.cfg
 	switch {
-	case cfg.Submission == nil && cfg.SubmitAt == "":
+	case s.conn.server.cfg.Submission == nil:
 		return nil, engineError(replyNotOffered)
-	case cfg.Submission == nil:
-		s.elsewhere = true
-		return nil, engineError(s.replyElsewhere(502, "5.5.1"))
 	case !s.conn.greeted:
 		return nil, engineError(replyHelloFirst)
 	case !s.mayAuth():
@@ -72,23 +63,16 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	}
 	switch mechanism {
 	case sasl.Plain:
-		return plainServer{sasl.NewPlainServer(func(_, _, password string) error { return s.logIn(password) })}, nil
+		return sasl.NewPlainServer(func(_, _, password string) error { return s.logIn(password) }), nil
 	case sasl.Login:
 		return &loginServer{login: s.logIn}, nil
 	}
 	return nil, engineError(replyMechanism)
 }
 
-func (s *session) replyElsewhere(code int, enhanced string) *smtp.Reply {
-	return reply(code, enhanced, "This port only receives mail. To submit mail, use "+s.conn.server.cfg.SubmitAt)
-}
-
-// checkLogin returns the refusal of MAIL by a client that has to log in first, or
-// elsewhere.
+// checkLogin returns the refusal of MAIL by a client that has to log in first.
 func (s *session) checkLogin() *smtp.Reply {
 	switch {
-	case s.elsewhere:
-		return s.replyElsewhere(530, "5.7.0")
 	case s.conn.server.cfg.Submission == nil || s.submit != nil:
 		return nil
 	case !s.mayAuth():
@@ -104,7 +88,7 @@ func (s *session) logIn(key string) error {
 	submit, err := server.cfg.Submission.Login(ctx, key, s.conn.ip)
 	if err == nil {
 		s.submit, s.authenticated = submit, true
-		s.conn.earn()
+		s.conn.useful = time.Now()
 		return nil
 	}
 	r := s.refusal("log in", err)
@@ -114,17 +98,6 @@ func (s *session) logIn(key string) error {
 	server.log.LogAttrs(server.ctx, slog.LevelInfo, "login refused",
 		slog.String("remote_ip", s.conn.ip.String()), slog.Int("smtp_code", r.Code))
 	return engineError(r)
-}
-
-// plainServer gives a malformed response the reply of RFC 4954.
-type plainServer struct{ sasl.Server }
-
-func (p plainServer) Next(response []byte) (challenge []byte, done bool, err error) {
-	challenge, done, err = p.Server.Next(response)
-	if _, isReply := errors.AsType[*gosmtp.SMTPError](err); err != nil && !isReply {
-		err = engineError(replyBadResponse)
-	}
-	return challenge, done, err
 }
 
 // loginServer is the mechanism LOGIN, which the library only has for clients. The
@@ -144,16 +117,4 @@ func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err er
 		return []byte("Password:"), false, nil
 	}
 	return nil, true, l.login(string(response))
-}
-
-// passOn submits a complete message, and returns the text of the reply.
-func (s *session) passOn(raw *spool.Spool) (string, error) {
-	server := s.conn.server
-	text, err := s.submit(server.ctx, s.env, raw)
-	if err != nil {
-		return "", err
-	}
-	server.log.LogAttrs(server.ctx, slog.LevelInfo, "mail submitted",
-		slog.String("result", text), slog.Int64("size", raw.Size()), slog.String("remote_ip", s.env.RemoteAddr), slog.Bool("tls", s.env.TLS))
-	return text, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -45,12 +46,6 @@ type ReceiverConfig struct {
 	// NewInbox, if not nil, creates the inbox for an address that has none, on any
 	// domain. It is for development. The address has no tag.
 	NewInbox func(ctx context.Context, local, domain string) error
-	// Limits bound the parsing of a message; zero means mail.DefaultLimits().
-	Limits mail.Limits
-	// SpoolMemory is the memory, in bytes, for arriving messages, not counting
-	// the first 16 KiB of each; 0 means 64 MiB. Beyond it, messages are written
-	// to temporary files.
-	SpoolMemory int64
 	// Space, if not nil, returns an error that wraps syscall.ENOSPC while the disk
 	// has no space for received mail.
 	Space func() error
@@ -79,17 +74,13 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 	if cfg.Store == nil || cfg.Domain == "" || cfg.TempDir == "" {
 		return nil, errors.New("receiver: store, domain and temporary folder are required")
 	}
-	if cfg.Limits == (mail.Limits{}) {
-		cfg.Limits = mail.DefaultLimits()
-	}
 	cfg.Domain = strings.ToLower(cfg.Domain)
 	cfg.Hostname = strings.ToLower(cmp.Or(cfg.Hostname, cfg.Domain))
-	cfg.SpoolMemory = cmp.Or(cfg.SpoolMemory, defaultSpoolMemory)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	spools, err := spool.Open(cfg.TempDir, cfg.SpoolMemory, cfg.Space)
+	spools, err := spool.Open(cfg.TempDir, spoolMemory, cfg.Space)
 	if err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}
@@ -101,8 +92,8 @@ func NewReceiver(cfg ReceiverConfig) (*Receiver, error) {
 }
 
 // messageLimits returns the limits for one message, with its own time budget.
-func (r *Receiver) messageLimits() mail.Limits {
-	lim := r.cfg.Limits
+func messageLimits() mail.Limits {
+	lim := mail.DefaultLimits()
 	lim.Budget = cpubudget.New(readBudget)
 	return lim
 }
@@ -189,9 +180,12 @@ func (r *Receiver) hasRoom(to []target) error {
 // stored: the client tries again, and RCPT then refuses that inbox.
 func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, attempts []*store.Attempt) ([]store.Message, error) {
 	begun := time.Now() // only to measure the duration
-	lim := r.messageLimits()
-	auth := r.startAuthCheck(ctx, env)
-	defer auth.stop()
+	lim := messageLimits()
+	auth := r.authenticate(ctx, env)
+	defer auth.Stop()
+	if err := r.inspect(ctx, raw, auth, lim); err != nil {
+		return nil, err
+	}
 	rep, to, err := r.reported(ctx, env, to, raw, auth, lim)
 	if err != nil {
 		return nil, err
@@ -210,7 +204,7 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		return nil, err
 	}
 	defer leave()
-	if in.content.Auth, err = r.authenticated(ctx, env, auth); err != nil {
+	if in.content.Auth, err = r.authResult(ctx, env, auth); err != nil {
 		return nil, err
 	}
 	stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, rep.Reports...)
@@ -231,4 +225,34 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 		r.cfg.OnStored(stored, took)
 	}
 	return stored, r.reports.Keep(ctx, rep, true)
+}
+
+// authenticate begins to check SPF, DKIM and DMARC of a message. It returns nil for a
+// message of our own queue, whose sender the API has checked.
+func (r *Receiver) authenticate(ctx context.Context, env smtp.Envelope) *mailauth.Check {
+	client, err := netip.ParseAddr(env.RemoteAddr)
+	if r.cfg.Auth == nil || err != nil {
+		return nil
+	}
+	return r.cfg.Auth.Start(ctx, mailauth.Envelope{Client: client, HELO: env.HELO, MailFrom: env.MailFrom})
+}
+
+// authResult waits for the results of a message from outside, and returns them. They are
+// nil if it is not checked. For a message of our own queue, which has checked that the
+// account may use the address, the result is that account.
+func (r *Receiver) authResult(ctx context.Context, env smtp.Envelope, auth *mailauth.Check) (*store.JSON[mail.AuthResult], error) {
+	if env.Account != 0 {
+		id, err := r.cfg.Store.PublicAccountID(ctx, env.Account)
+		return &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, err
+	}
+	if auth == nil {
+		return nil, nil //nolint:nilnil // not checked
+	}
+	v := auth.Wait()
+	if v.Fault != nil { // the message is stored nevertheless
+		r.cfg.Log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
+	}
+	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{
+		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.cfg.Hostname, auth.Envelope()),
+	}}, nil
 }

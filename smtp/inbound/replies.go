@@ -57,13 +57,12 @@ var (
 
 // Refusals of AUTH, and of clients that should use it.
 var (
-	replyNeedsTLS    = reply(530, "5.7.0", "STARTTLS first")
-	replyNeedsLogin  = reply(530, "5.7.0", "Authentication required: use AUTH with an API key as the password")
-	replyAuthTLS     = reply(538, "5.7.11", "STARTTLS first, AUTH needs an encrypted connection")
-	replyMechanism   = reply(504, "5.5.4", "Mechanism not offered, use PLAIN or LOGIN")
-	replyBadResponse = reply(501, "5.5.2", "Malformed response to AUTH")
-	replyAfterAuth   = reply(503, "5.5.1", "STARTTLS must come before AUTH")
-	replyAuthInMail  = reply(503, "5.5.1", "AUTH is not allowed in a transaction")
+	replyNeedsTLS   = reply(530, "5.7.0", "STARTTLS first")
+	replyNeedsLogin = reply(530, "5.7.0", "Authentication required: use AUTH with an API key as the password")
+	replyAuthTLS    = reply(538, "5.7.11", "STARTTLS first, AUTH needs an encrypted connection")
+	replyMechanism  = reply(504, "5.5.4", "Mechanism not offered, use PLAIN or LOGIN")
+	replyAfterAuth  = reply(503, "5.5.1", "STARTTLS must come before AUTH")
+	replyAuthInMail = reply(503, "5.5.1", "AUTH is not allowed in a transaction")
 )
 
 // Replies that close the connection.

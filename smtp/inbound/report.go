@@ -10,6 +10,7 @@ import (
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/bounce"
+	"github.com/postroom/postroom/internal/mailauth"
 	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/smtp/report"
@@ -19,17 +20,24 @@ import (
 // reported reads a message as a report. It returns the results and the inboxes
 // for the message: a report to a reverse-path goes to the inbox that sent the
 // reported message, unless it is full. A message without results and inboxes is refused.
-func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, auth *authCheck, lim mail.Limits) (report.Results, []target, error) {
+func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) (report.Results, []target, error) {
 	var all report.Results
 	if r.cfg.Feedback == nil || !asReport(env, to, raw) {
 		return all, to, nil
 	}
-	rep, err := r.readReport(ctx, raw, env.MailFrom == "", auth, lim)
+	var rep bounce.Report
+	err := r.parse(ctx, raw, lim, func(whole io.ReadSeeker) (err error) {
+		rep, err = bounce.Read(whole, env.MailFrom == "", lim)
+		return err
+	})
 	if err != nil {
 		return all, nil, err
 	}
 	if len(rep.Recipients) > 0 {
-		all.Author, all.From = auth.author(), mail.CanonicalAddress(rep.From)
+		all.From = mail.CanonicalAddress(rep.From)
+		if v := auth.Wait(); v.DMARC.Result == mailauth.Pass {
+			all.Author = v.DMARC.Domain
+		}
 	}
 	var inboxes []target
 	for _, t := range to {
@@ -59,17 +67,6 @@ func asReport(env smtp.Envelope, to []target, raw *spool.Spool) bool {
 	}
 	head, ok := raw.Bytes()
 	return ok && bytes.Contains(bytes.ToLower(head[:min(len(head), 16<<10)]), []byte("multipart/report"))
-}
-
-// readReport parses a report, and starts its authentication.
-func (r *Receiver) readReport(ctx context.Context, raw *spool.Spool, nullPath bool, auth *authCheck, lim mail.Limits) (rep bounce.Report, err error) {
-	err = r.parse(ctx, raw, lim, func(whole io.ReadSeeker) (err error) {
-		if rep, err = bounce.Read(whole, nullPath, lim); err == nil && len(rep.Recipients) > 0 {
-			err = auth.read(whole, lim)
-		}
-		return err
-	})
-	return rep, err
 }
 
 // returnTarget returns the target for a reverse-path. ok is false if rcpt is not one.

@@ -32,9 +32,6 @@ type ServerConfig struct {
 	// Submission, if not nil, makes this a server for submission (RFC 6409). It
 	// passes messages on instead of storing them in inboxes.
 	Submission *Submission
-	// SubmitAt says where this installation accepts submissions, such as
-	// "mail.example.com port 587". A server for receiving names it in its reply to AUTH.
-	SubmitAt string
 	// Normalize converts a bare CR or LF in a message to CRLF. Otherwise the
 	// message is refused.
 	Normalize bool
@@ -100,7 +97,6 @@ type Server struct {
 	unknownRcpts unknownRcpts
 	sameHost     func(c *conn) bool // the client runs on this host
 	faults       sync.Map           // when a fault of ours was last logged, by step
-	running      sync.WaitGroup     // sessions
 }
 
 // NewServer returns a server that does not listen yet.
@@ -119,20 +115,10 @@ func NewServer(cfg ServerConfig) *Server {
 // every other command. It returns when all connections are closed. If ctx ends
 // first, it closes them and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.conns.stop()
-	done := make(chan struct{})
-	go func() {
-		s.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
+	defer s.end()
+	s.conns.stop()
+	if err := s.engine.Shutdown(ctx); err != nil {
 		s.conns.abort()
-		err = errors.Join(err, ctx.Err())
-	}
-	s.end()
-	if err != nil {
 		return fmt.Errorf("shut down the SMTP server: %w", err)
 	}
 	return nil
@@ -187,12 +173,9 @@ func (l listener) Accept() (net.Conn, error) {
 
 // Serve accepts connections until Shutdown, then returns nil. It closes l.
 func (s *Server) Serve(l net.Listener) error {
-	if !s.conns.listen(l) {
-		return l.Close()
+	defer context.AfterFunc(s.ctx, func() { _ = l.Close() })() // Shutdown may have come first
+	if err := s.engine.Serve(listener{l, s}); err != nil {
+		return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
 	}
-	err := s.engine.Serve(listener{l, s})
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
+	return nil
 }

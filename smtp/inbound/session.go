@@ -55,7 +55,7 @@ func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 		return engineError(r)
 	}
 	s.conn.deadline = time.Now().Add(s.conn.server.cfg.TransactionTimeout)
-	s.conn.earn()
+	s.conn.useful = time.Now()
 	s.open = true
 	s.env = smtp.Envelope{
 		MailFrom: from, RemoteAddr: s.conn.ip.String(), HELO: s.helo(), TLS: s.conn.encrypted(), UTF8: opts.UTF8,
@@ -96,7 +96,7 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 		}
 		s.to = addTarget(s.to, t)
 	}
-	s.conn.earn()
+	s.conn.useful = time.Now()
 	s.env.RcptTo = append(s.env.RcptTo, rcpt)
 	return nil
 }
@@ -110,7 +110,12 @@ func (s *session) Data(r io.Reader) error {
 	raw := server.receiver.NewSpool()
 	defer server.receiver.close(server.ctx, raw)
 	sink := &crlf{to: raw, limit: server.cfg.MaxSize, normalize: server.cfg.Normalize}
-	_, err := io.CopyBuffer(sink, r, make([]byte, 4<<10)) // io.Copy allocates 32 KiB for each message
+	most := server.cfg.MaxSize + overrun
+	n, err := io.CopyBuffer(sink, io.LimitReader(r, most), make([]byte, 4<<10)) // io.Copy allocates 32 KiB for each message
+	if n == most {
+		sink.fail(replyTooLarge)
+		s.conn.end = io.EOF // the library reads on to the end of the message
+	}
 	if s.conn.nul {
 		sink.fail(replyNUL)
 	}
@@ -120,32 +125,35 @@ func (s *session) Data(r io.Reader) error {
 	if err != nil {
 		return engineError(s.refusal("read data", cutShort(err)))
 	}
-	text, err := s.take(raw)
+	text, err := s.store(raw)
 	if err != nil {
 		return engineError(s.refusal("store", err))
 	}
-	s.conn.commands, s.conn.errors = 0, 0
-	s.conn.earn()
+	s.conn.commands, s.conn.errors, s.conn.useful = 0, 0, time.Now()
 	return engineError(reply(250, "2.0.0", text)) // the library sends it as the reply
 }
 
-// take stores or submits a complete message, and returns the text of the reply.
-func (s *session) take(raw *spool.Spool) (string, error) {
+// store stores or submits a complete message, and returns the text of the reply.
+func (s *session) store(raw *spool.Spool) (string, error) {
 	server := s.conn.server
 	if server.cfg.Submission != nil {
-		return s.passOn(raw)
+		text, err := s.submit(server.ctx, s.env, raw)
+		if err == nil {
+			s.logMail("mail submitted", slog.String("result", text), slog.Int64("size", raw.Size()))
+		}
+		return text, err
 	}
 	stored, err := server.receiver.deliver(server.ctx, s.env, s.to, raw, nil)
-	if err != nil {
-		return "", err
-	}
 	for i := range stored {
 		m := &stored[i]
-		server.log.LogAttrs(server.ctx, slog.LevelInfo, "mail received",
-			slog.String("message_id", m.ID), slog.String("inbox_id", m.InboxID), slog.Int64("size", m.Size),
-			slog.String("remote_ip", s.env.RemoteAddr), slog.Bool("tls", s.env.TLS))
+		s.logMail("mail received", slog.String("message_id", m.ID), slog.String("inbox_id", m.InboxID), slog.Int64("size", m.Size))
 	}
-	return "Message stored", nil
+	return "Message stored", err
+}
+
+func (s *session) logMail(what string, attrs ...slog.Attr) {
+	attrs = append(attrs, slog.String("remote_ip", s.env.RemoteAddr), slog.Bool("tls", s.env.TLS))
+	s.conn.server.log.LogAttrs(s.conn.server.ctx, slog.LevelInfo, what, attrs...)
 }
 
 // cutShort returns the reply for an error that ended the data, if it is one.

@@ -27,8 +27,12 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 	if _, err := io.Copy(raw, rawMail); err != nil {
 		return store.Message{}, fmt.Errorf("read the mail: %w", err)
 	}
+	lim := messageLimits()
+	if err := r.inspect(ctx, raw, nil, lim); err != nil {
+		return store.Message{}, simulateError(err)
+	}
 	// With the null reverse-path every message would count as automated.
-	in, leave, err := r.take(ctx, smtp.Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, r.messageLimits())
+	in, leave, err := r.take(ctx, smtp.Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, lim)
 	if err != nil {
 		return store.Message{}, simulateError(err)
 	}
