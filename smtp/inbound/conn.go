@@ -44,7 +44,7 @@ type conn struct {
 	line     []byte // the rest of the line that the library reads
 	end      error  // what the library reads after it, if the session ends
 
-	greeted  bool   // after EHLO or HELO, in this TLS state
+	helo     string // of EHLO or HELO, in this TLS state
 	mode     mode   // what the client sends
 	body     int64  // bytes of the message so far
 	nul      bool   // the message has a NUL
@@ -59,9 +59,8 @@ type conn struct {
 	closing  sync.Once
 
 	mu      sync.Mutex // guards the fields below and the deadline of a waiting read
-	waiting bool       // the server waits for the client
-	inData  bool       // for the rest of a message
-	idle    time.Time  // since when, for makeRoom
+	idle    time.Time  // since when the server waits for useful work, or zero while it works
+	inData  bool       // it waits for the rest of a message
 	ending  bool       // the next wait for a command ends at once
 	leaving bool       // the connection is closed to make room
 }
@@ -180,7 +179,8 @@ func (c *conn) command(line []byte) ([]byte, error) {
 		if len(args) > maxName {
 			return nil, c.say(replyLongName)
 		}
-		c.greeted = c.greeted || strings.TrimSpace(args) != ""
+		name, _, _ := strings.Cut(strings.TrimSpace(args), " ")
+		c.helo = cmp.Or(name, c.helo)
 	case "STARTTLS":
 		if c.server.cfg.TLS == nil || c.encrypted() {
 			break // the library refuses it
@@ -295,17 +295,11 @@ func (c *conn) startTLS() error {
 	c.Conn = encrypted
 	c.in.Reset(input{c})
 	c.session.Reset()
-	c.greeted, c.useful = false, time.Now()
+	c.helo, c.useful = "", time.Now()
 	return nil
 }
 
 func (c *conn) encrypted() bool { return c.Conn != c.raw }
-
-// onLoopback reports whether the connection has loopback addresses on both sides.
-func (c *conn) onLoopback() bool {
-	local, ok := c.raw.LocalAddr().(*net.TCPAddr)
-	return ok && local.IP.IsLoopback() && c.ip.IsLoopback()
-}
 
 // input reads from the client, with a deadline for each read.
 type input struct{ *conn }
@@ -344,7 +338,7 @@ func (c *conn) await(wait time.Duration) error {
 	if c.leaving || c.ending && c.mode != sendsMessage {
 		return os.ErrDeadlineExceeded
 	}
-	c.waiting, c.inData, c.idle = true, c.mode == sendsMessage, c.useful
+	c.inData, c.idle = c.mode == sendsMessage, c.useful
 	if !c.deadline.IsZero() {
 		c.idle = c.idle.Add(c.server.conns.mailGrace)
 	}
@@ -354,7 +348,7 @@ func (c *conn) await(wait time.Duration) error {
 func (c *conn) awaited() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting = false
+	c.idle = time.Time{}
 }
 
 // stop ends the current or the next wait for a command. A message that is arriving may
@@ -363,29 +357,25 @@ func (c *conn) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ending = true
-	if c.waiting && !c.inData {
+	if !c.idle.IsZero() && !c.inData {
 		c.wake()
 	}
 }
 
-// shed ends the wait for a client, and reports whether there was one.
-func (c *conn) shed() bool {
+// shed ends the wait for a client.
+func (c *conn) shed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.waiting || c.leaving {
-		return false
-	}
 	c.leaving = true
 	c.wake()
-	return true
 }
 
-// idleSince returns since when the server has waited for useful work of the client. ok is
+// idleSince returns since when the server waits for useful work of the client. ok is
 // false while the server works.
 func (c *conn) idleSince() (since time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.idle, c.waiting && !c.leaving
+	return c.idle, !c.idle.IsZero()
 }
 
 // wake ends a read. If the connection is closed, the read has ended.
@@ -400,7 +390,7 @@ func (c *conn) Close() (err error) {
 		c.server.conns.leave(c) // before the client can notice the free place
 		err = c.Conn.Close()
 		if onRefused := c.server.cfg.OnRefused; onRefused != nil && c.refused.Count > 0 {
-			c.refused.IP, c.refused.HELO = c.ip.String(), c.session.helo()
+			c.refused.IP, c.refused.HELO = c.ip.String(), c.helo
 			onRefused(c.refused)
 		}
 	})

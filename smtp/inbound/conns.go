@@ -24,12 +24,6 @@ type conns struct {
 	stopping  bool
 }
 
-func (c *conns) init(maxConns, perNetwork int) {
-	c.max, c.perNetwork = maxConns, perNetwork
-	c.minIdle, c.mailGrace = minIdle, mailGrace
-	c.open, c.byNetwork = map[*conn]struct{}{}, map[netip.Prefix]int{}
-}
-
 func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,9 +50,10 @@ func (c *conns) makeRoom() bool {
 			idlest, since = one, idle
 		}
 	}
-	if idlest == nil || !idlest.shed() {
+	if idlest == nil {
 		return false
 	}
+	idlest.shed()
 	c.remove(idlest)
 	return true
 }

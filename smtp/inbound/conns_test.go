@@ -103,7 +103,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		s := storetest.OpenSQLite(t)
 		in := botInbox(t, s)
 		srv := newServer(t, newReceiver(t, s), p.kind, func(c *ServerConfig) { c.MaxConns = 3 })
-		srv.conns.shedIdle, srv.conns.shedInMail = time.Hour, 50*time.Hour // no client is idle for that long by accident
+		srv.conns.minIdle, srv.conns.mailGrace = time.Hour, 50*time.Hour // no client is idle for that long by accident
 		addr := start(t, srv)
 		idle, inMail, sending := hello(t, addr), hello(t, addr), hello(t, addr)
 		inMail.cmd("250", "MAIL FROM:<a@out.example>")
@@ -142,7 +142,9 @@ func age(srv *Server, d time.Duration) {
 	defer srv.conns.mu.Unlock()
 	for c := range srv.conns.open {
 		c.mu.Lock()
-		c.idle = c.idle.Add(-d)
+		if !c.idle.IsZero() {
+			c.idle = c.idle.Add(-d)
+		}
 		c.mu.Unlock()
 	}
 }

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/postroom/postroom/smtp"
@@ -16,59 +17,49 @@ type crlf struct {
 	limit     int64
 	normalize bool
 
-	size  int64       // of what is stored, or would be
-	line  int         // length of the current line
-	cr    bool        // the last byte was a CR
-	fault *smtp.Reply // what is wrong with the message, which then is not stored whole
+	size  int64 // of what is stored, or would be
+	line  int   // length of the current line
+	cr    bool  // the last byte was a CR
+	fault error // why the message is not stored: a *smtp.Reply, or an error of to
 }
 
-// Write accepts data in pieces of any size. Its error is that of the spool.
+// Write accepts data in pieces of any size. It returns no error, so that the message is
+// read to its end.
 func (d *crlf) Write(p []byte) (int, error) {
 	from := 0 // where the bytes begin that are not stored yet
 	for i, b := range p {
-		var end []byte
-		switch {
-		case b == '\n' && !d.cr:
-			if end = smtp.CRLF; !d.normalize {
-				d.fail(replyBareLineEnd)
-			}
-			d.line = 0
-		case b == '\n':
-			d.line = 0
-		default:
-			if d.line++; d.line > maxTextLine+1 {
-				d.fail(replyTextLine)
-			}
-		}
+		bare := b == '\n' && !d.cr
 		d.cr = b == '\r'
-		if b != 0 && end == nil {
+		if d.line++; b == '\n' {
+			d.line = 0
+		} else if d.line > maxTextLine+1 {
+			d.fail(replyTextLine)
+		}
+		if !bare && b != 0 {
 			continue
 		}
-		if err := d.keep(p[from:i]); err != nil {
-			return 0, err
+		d.keep(p[from:i])
+		if from = i + 1; bare {
+			d.keep(smtp.CRLF)
 		}
-		if err := d.keep(end); err != nil {
-			return 0, err
+		if bare && !d.normalize {
+			d.fail(replyBareLineEnd)
 		}
-		from = i + 1
 	}
-	return len(p), d.keep(p[from:])
+	d.keep(p[from:])
+	return len(p), nil
 }
 
 // keep stores p, unless the message is refused in the end.
-func (d *crlf) keep(p []byte) error {
+func (d *crlf) keep(p []byte) {
 	if d.size += int64(len(p)); d.size > d.limit {
 		d.fail(replyTooLarge)
 	}
-	if d.fault != nil {
-		return nil
+	if d.fault == nil {
+		if _, err := d.to.Write(p); err != nil {
+			d.fail(err)
+		}
 	}
-	_, err := d.to.Write(p)
-	return err
 }
 
-func (d *crlf) fail(r *smtp.Reply) {
-	if d.fault == nil {
-		d.fault = r
-	}
-}
+func (d *crlf) fail(err error) { d.fault = cmp.Or(d.fault, err) }

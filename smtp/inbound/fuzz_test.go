@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -60,11 +61,12 @@ type scriptConn struct {
 	net.Conn // nil
 	in       io.Reader
 	out      bytes.Buffer
+	closed   chan struct{}
 }
 
 func (c *scriptConn) Read(b []byte) (int, error)       { return c.in.Read(b) }
 func (c *scriptConn) Write(b []byte) (int, error)      { return c.out.Write(b) }
-func (c *scriptConn) Close() error                     { return nil }
+func (c *scriptConn) Close() error                     { close(c.closed); return nil }
 func (c *scriptConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)} }
 func (c *scriptConn) SetDeadline(time.Time) error      { return nil }
 func (c *scriptConn) SetReadDeadline(time.Time) error  { return nil }
@@ -86,7 +88,7 @@ func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 	srv.receiver = k
 	if cfg.Submission != nil {
 		submitsToKeeper(&cfg, k)
-		srv.sameHost = func(*conn) bool { return true } // so that it offers AUTH
+		srv.sameHost = func(netip.Addr) bool { return true } // so that it offers AUTH
 	}
 	srv.unknownRcpts.now = func() time.Time { return time.Time{} }
 	return srv, k
@@ -95,9 +97,9 @@ func keeping(t testing.TB, edits ...func(*ServerConfig)) (*Server, *keeper) {
 // converse runs a session with the input in and returns all replies.
 func converse(t testing.TB, srv *Server, in io.Reader) string {
 	t.Helper()
-	conn := &scriptConn{in: in}
+	conn := &scriptConn{in: in, closed: make(chan struct{})}
 	run(t, srv, newConn(srv, conn))
-	srv.running.Wait()
+	<-conn.closed
 	checkReplies(t, conn.out.Bytes())
 	if strings.Contains(conn.out.String(), "421 4.0.0") {
 		t.Error("a panic")
@@ -105,7 +107,7 @@ func converse(t testing.TB, srv *Server, in io.Reader) string {
 	return conn.out.String()
 }
 
-// run admits c and serves it in the background, until srv.running is done.
+// run admits c and serves it in the background, until it closes its connection.
 func run(t testing.TB, srv *Server, c *conn) {
 	t.Helper()
 	if r := srv.conns.enter(c); r != nil {

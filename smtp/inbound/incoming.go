@@ -18,16 +18,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// incoming is a parsed message, ready to be stored in one or more inboxes.
-type incoming struct {
-	message store.Message // fields that are the same in every copy
-	content store.Content
-	fold    string // subject for comparison
-	thread  string // subject without reply marks, for comparison
-
-	replyMark bool // the subject has a reply mark
-}
-
 // inspect reads the header of the message, refuses it if it loops, and gives it to the
 // authentication check.
 func (r *Receiver) inspect(ctx context.Context, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) error {
@@ -55,7 +45,7 @@ func (r *Receiver) inspect(ctx context.Context, raw *spool.Spool, auth *mailauth
 // take parses a message that inspect has read. A large one is parsed only when the
 // authentication results have arrived, which may take long, and when there is memory for
 // its content; leave frees that memory.
-func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) (in *incoming, leave func(), err error) {
+func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) (m *store.NewMessage, leave func(), err error) {
 	kept, err := r.keepRaw(ctx, raw)
 	if err != nil {
 		return nil, nil, err
@@ -67,12 +57,12 @@ func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool
 			return nil, nil, err
 		}
 	}
-	if in, err = r.read(ctx, env, raw, lim); err != nil {
+	if m, err = r.read(ctx, env, raw, lim); err != nil {
 		leave()
 		return nil, nil, err
 	}
-	in.content.Raw, in.content.BlobKey, in.content.BlobSum = kept.Raw, kept.BlobKey, kept.BlobSum
-	return in, leave, nil
+	m.Content.Raw, m.Content.BlobKey, m.Content.BlobSum = kept.Raw, kept.BlobKey, kept.BlobSum
+	return m, leave, nil
 }
 
 // enter waits for a slot.
@@ -104,23 +94,22 @@ func (r *Receiver) parse(ctx context.Context, raw *spool.Spool, lim mail.Limits,
 	return nil
 }
 
-// read parses the message and derives the stored fields.
-func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *spool.Spool, lim mail.Limits) (in *incoming, err error) {
+// read parses the message and derives the stored fields, which are the same in every copy.
+func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *spool.Spool, lim mail.Limits) (out *store.NewMessage, err error) {
 	err = r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
 		m, err := mime.Parse(whole, lim)
 		if err == nil {
-			in = r.newIncoming(env, m, extract.Derive(m, lim), raw.Size())
+			out = r.newMessage(env, m, extract.Derive(m, lim), raw.Size())
 		}
 		return err
 	})
-	return in, err
+	return out, err
 }
 
-func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Derived, size int64) *incoming {
-	found := d.Extracted
+func (r *Receiver) newMessage(env smtp.Envelope, m *mime.Message, d extract.Derived, size int64) *store.NewMessage {
 	subject := plaintext.Truncate(m.Subject, maxSubject)
-	in := &incoming{
-		message: store.Message{
+	out := &store.NewMessage{
+		Message: store.Message{
 			Direction: store.DirectionIn,
 			Status:    store.MessageReceived,
 			Addresses: store.JSON[mail.Addresses]{V: m.Addresses},
@@ -128,26 +117,28 @@ func (r *Receiver) newIncoming(env smtp.Envelope, m *mime.Message, d extract.Der
 			HeaderID:  m.HeaderID,
 			Refs:      store.JSON[store.References]{V: store.References{InReplyTo: m.InReplyTo, References: m.References}},
 			Automated: m.Automated(env.MailFrom == ""),
-			HasCode:   len(found.Codes) > 0,
-			HasLink:   len(found.Links) > 0,
+			HasCode:   len(d.Extracted.Codes) > 0,
+			HasLink:   len(d.Extracted.Links) > 0,
 			Truncated: m.Truncated || d.Truncated,
 			Size:      size,
+			Content: &store.Content{
+				Body:        &store.JSON[store.Body]{V: store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML, Derived: true}},
+				Snippet:     d.Snippet,
+				Extracted:   &store.JSON[mail.Extraction]{V: d.Extracted},
+				Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(m.Attachments, r.cfg.Now())},
+			},
 		},
-		content: store.Content{
-			Body:        &store.JSON[store.Body]{V: storedBody(m, d)},
-			Snippet:     d.Snippet,
-			Extracted:   &store.JSON[mail.Extraction]{V: found},
-			Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(m.Attachments, r.cfg.Now())},
-		},
-		fold:   strings.ToLower(subject),
-		thread: strings.ToLower(mailreply.NormalizeSubject(subject)),
-
-		replyMark: mailreply.HasReplyMark(subject),
+		SubjectFold:   strings.ToLower(subject),
+		ThreadSubject: strings.ToLower(mailreply.NormalizeSubject(subject)),
+		ReplyMark:     mailreply.HasReplyMark(subject),
+	}
+	if d.ReplyText != d.Text {
+		out.Content.Body.V.Reply = &d.ReplyText
 	}
 	if m.From != nil {
-		in.message.FromEmail = mail.FoldAddress(m.From.Email)
+		out.FromEmail = mail.FoldAddress(m.From.Email)
 	}
-	return in
+	return out
 }
 
 // keepRaw returns the raw message as content: inline, or, if it is too large, as
@@ -168,25 +159,15 @@ func (r *Receiver) keepRaw(ctx context.Context, raw *spool.Spool) (store.Content
 }
 
 // copies returns one message per target.
-func (in *incoming) copies(to []target) []*store.NewMessage {
-	copies := make([]*store.NewMessage, len(to))
+func copies(of *store.NewMessage, to []target) []*store.NewMessage {
+	all := make([]*store.NewMessage, len(to))
 	for i, t := range to {
-		content := in.content
-		m := &store.NewMessage{Message: in.message, SubjectFold: in.fold, ThreadSubject: in.thread, ReplyMark: in.replyMark}
+		m, content := *of, *of.Content
 		m.AccountID, m.InboxSeq, m.Tag, m.Content = t.inbox.AccountID, t.inbox.Seq, t.tag, &content
 		if t.sent == nil { // a reverse-path is not an address that people write to
-			to := mail.FoldAddress(t.rcpt)
-			m.DeliveredTo = &to
+			m.DeliveredTo = new(mail.FoldAddress(t.rcpt))
 		}
-		copies[i] = m
+		all[i] = &m
 	}
-	return copies
-}
-
-func storedBody(m *mime.Message, d extract.Derived) store.Body {
-	b := store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML, Derived: true}
-	if d.ReplyText != d.Text {
-		b.Reply = &d.ReplyText
-	}
-	return b
+	return all
 }

@@ -6,12 +6,6 @@ import (
 	"github.com/postroom/postroom/smtp"
 )
 
-// Defaults of ServerConfig.
-const (
-	defaultMaxConns      = 1000
-	defaultMaxConnsPerIP = 50
-)
-
 // limits are the limits of a server that have no setting. Tests change them.
 type limits struct {
 	MaxRecipients int // of a message
@@ -89,9 +83,6 @@ const (
 	// for a new one, and mailGrace is how much longer in a transaction.
 	minIdle   = 100 * time.Millisecond
 	mailGrace = 5 * time.Second
-	// refuseTimeout is the time limit to write the reply to a client that is
-	// refused. The reply fits the buffer of the socket, so the write does not block.
-	refuseTimeout = time.Second
 	// readBuffer is how much is read at once: a usual message with its commands.
 	readBuffer = 16 << 10
 )

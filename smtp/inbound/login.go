@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/emersion/go-sasl"
+	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postroom/postroom/internal/spool"
 	"github.com/postroom/postroom/smtp"
@@ -38,7 +39,7 @@ type login struct {
 // stays on this host, or is not needed.
 func (s *session) mayAuth() bool {
 	server := s.conn.server
-	return s.conn.encrypted() || server.sameHost(s.conn) || server.cfg.Submission != nil && server.cfg.Submission.Anonymous != nil
+	return s.conn.encrypted() || server.sameHost(s.conn.ip) || server.cfg.Submission != nil && server.cfg.Submission.Anonymous != nil
 }
 
 // AuthMechanisms returns what is offered.
@@ -54,12 +55,10 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	switch {
 	case s.conn.server.cfg.Submission == nil:
 		return nil, engineError(replyNotOffered)
-	case !s.conn.greeted:
+	case s.conn.helo == "":
 		return nil, engineError(replyHelloFirst)
 	case !s.mayAuth():
 		return nil, engineError(replyAuthTLS)
-	case s.open:
-		return nil, engineError(replyAuthInMail)
 	}
 	switch mechanism {
 	case sasl.Plain:
@@ -67,7 +66,7 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	case sasl.Login:
 		return &loginServer{login: s.logIn}, nil
 	}
-	return nil, engineError(replyMechanism)
+	return nil, gosmtp.ErrAuthUnknownMechanism
 }
 
 // checkLogin returns the refusal of MAIL by a client that has to log in first.
@@ -95,7 +94,7 @@ func (s *session) logIn(key string) error {
 	if s.failed++; s.failed >= maxLogins {
 		s.conn.end = io.EOF // the client reads why the last login failed, then the connection ends
 	}
-	server.log.LogAttrs(server.ctx, slog.LevelInfo, "login refused",
+	server.cfg.Log.LogAttrs(server.ctx, slog.LevelInfo, "login refused",
 		slog.String("remote_ip", s.conn.ip.String()), slog.Int("smtp_code", r.Code))
 	return engineError(r)
 }

@@ -199,15 +199,15 @@ func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, 
 	if err := r.hasRoom(to); err != nil {
 		return nil, err
 	}
-	in, leave, err := r.take(ctx, env, raw, auth, lim)
+	m, leave, err := r.take(ctx, env, raw, auth, lim)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if in.content.Auth, err = r.authResult(ctx, env, auth); err != nil {
+	if m.Content.Auth, err = r.authResult(ctx, env, auth); err != nil {
 		return nil, err
 	}
-	stored, err := r.cfg.Store.AddReceived(ctx, in.copies(to), attempts, rep.Reports...)
+	stored, err := r.cfg.Store.AddReceived(ctx, copies(m, to), attempts, rep.Reports...)
 	if listed, ok := errors.AsType[*store.ListError](err); ok {
 		return nil, r.refuse(ctx, listed, env, rep)
 	}

@@ -60,17 +60,14 @@ var (
 	replyNeedsTLS   = reply(530, "5.7.0", "STARTTLS first")
 	replyNeedsLogin = reply(530, "5.7.0", "Authentication required: use AUTH with an API key as the password")
 	replyAuthTLS    = reply(538, "5.7.11", "STARTTLS first, AUTH needs an encrypted connection")
-	replyMechanism  = reply(504, "5.5.4", "Mechanism not offered, use PLAIN or LOGIN")
 	replyAfterAuth  = reply(503, "5.5.1", "STARTTLS must come before AUTH")
-	replyAuthInMail = reply(503, "5.5.1", "AUTH is not allowed in a transaction")
 )
 
 // Replies that close the connection.
 var (
 	replyCommandLine  = reply(500, "5.5.2", "Line too long, closing connection")
 	replyCommandEnd   = reply(500, "5.5.2", "Lines must end with <CR><LF>, closing connection")
-	replyTimeout      = reply(421, "4.4.2", "Timeout, closing connection")
-	replyCutShort     = reply(421, "4.4.2", "Message transfer was cut short, closing connection")
+	replyUnfinished   = reply(421, "4.4.2", "Message not received whole or in time, closing connection")
 	replyCommands     = reply(421, "4.7.0", "Too many commands, closing connection")
 	replyErrors       = reply(421, "4.7.0", "Too many errors, closing connection")
 	replyGuessing     = reply(421, "4.7.0", "Too many unknown recipients from your address, try again later")

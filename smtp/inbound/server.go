@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -55,17 +56,6 @@ type ServerConfig struct {
 	limits // zero means defaultLimits
 }
 
-func (c ServerConfig) withDefaults() ServerConfig {
-	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
-	c.MaxConnsPerIP = cmp.Or(c.MaxConnsPerIP, defaultMaxConnsPerIP)
-	c.limits = cmp.Or(c.limits, defaultLimits)
-	c.Log = cmp.Or(c.Log, slog.Default())
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	return c
-}
-
 // Refusal is a session in which the server refused something.
 type Refusal struct {
 	IP, HELO string
@@ -89,25 +79,33 @@ type Server struct {
 	cfg      ServerConfig
 	receiver inboxes
 	engine   *gosmtp.Server
-	log      *slog.Logger
 	ctx      context.Context // ends with the server
 	end      context.CancelFunc
 
 	conns        conns
 	unknownRcpts unknownRcpts
-	sameHost     func(c *conn) bool // the client runs on this host
-	faults       sync.Map           // when a fault of ours was last logged, by step
+	sameHost     func(client netip.Addr) bool // the client runs on this host
+	faults       sync.Map                     // when a fault of ours was last logged, by step
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
-	cfg = cfg.withDefaults()
+	cfg.MaxConns = cmp.Or(cfg.MaxConns, 1000)
+	cfg.MaxConnsPerIP = cmp.Or(cfg.MaxConnsPerIP, 50)
+	cfg.limits = cmp.Or(cfg.limits, defaultLimits)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	s := &Server{
-		cfg: cfg, receiver: cfg.Receiver, log: cfg.Log, engine: newEngine(cfg), sameHost: (*conn).onLoopback,
+		cfg: cfg, receiver: cfg.Receiver, engine: newEngine(cfg), sameHost: netip.Addr.IsLoopback,
+		conns: conns{
+			max: cfg.MaxConns, perNetwork: cfg.MaxConnsPerIP, minIdle: minIdle, mailGrace: mailGrace,
+			open: map[*conn]struct{}{}, byNetwork: map[netip.Prefix]int{},
+		},
 		unknownRcpts: unknownRcpts{now: cfg.Now},
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.conns.init(cfg.MaxConns, cfg.MaxConnsPerIP)
 	return s
 }
 
@@ -117,7 +115,7 @@ func NewServer(cfg ServerConfig) *Server {
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.end()
 	s.conns.stop()
-	if err := s.engine.Shutdown(ctx); err != nil {
+	if err := s.engine.Shutdown(ctx); err != nil && !errors.Is(err, gosmtp.ErrServerClosed) {
 		s.conns.abort()
 		return fmt.Errorf("shut down the SMTP server: %w", err)
 	}
@@ -130,7 +128,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func newEngine(cfg ServerConfig) *gosmtp.Server {
 	e := gosmtp.NewServer(gosmtp.BackendFunc(func(engine *gosmtp.Conn) (gosmtp.Session, error) {
 		c, _ := engine.Conn().(*conn) // as Accept returns it
-		c.session.engine = engine
 		return c.session, nil
 	}))
 	e.Domain = cfg.Hostname
@@ -164,9 +161,7 @@ func (l listener) Accept() (net.Conn, error) {
 		if l.server.cfg.OnRefused != nil {
 			l.server.cfg.OnRefused(Refusal{IP: c.ip.String(), Reply: refusal.Error(), Count: 1})
 		}
-		if raw.SetWriteDeadline(time.Now().Add(refuseTimeout)) == nil {
-			_, _ = io.WriteString(raw, refusal.Error()+"\r\n") // the client may have disconnected
-		}
+		_, _ = io.WriteString(raw, refusal.Error()+"\r\n") // it fits the buffer of the socket; the client may be gone
 		_ = raw.Close()
 	}
 }

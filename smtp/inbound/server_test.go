@@ -27,7 +27,7 @@ func TestServerLimitsConnections(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t, r, tt.edit)
-			srv.conns.shedIdle = time.Hour // no connection is shed
+			srv.conns.minIdle = time.Hour // no connection is shed
 			addr := start(t, srv)
 			first, second := hello(t, addr), hello(t, addr)
 			third := dial(t, addr)
@@ -71,7 +71,7 @@ func TestServerTimeouts(t *testing.T) {
 	in := storetest.Inbox(t, s)
 	const short = 50 * time.Millisecond
 	command := func(c *ServerConfig) { c.CommandTimeout = short }
-	data := func(c *ServerConfig) { c.DataTimeout = short }
+	data := func(c *ServerConfig) { c.RateGrace = short }
 	whole := func(c *ServerConfig) { c.TransactionTimeout = short }
 	envelope := "EHLO client.example\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + in.Address + ">\r\n"
 	tests := []struct {

@@ -2,10 +2,8 @@ package inbound
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
@@ -17,9 +15,7 @@ import (
 
 // session is the transaction of one client.
 type session struct {
-	conn   *conn
-	engine *gosmtp.Conn // nil before the first EHLO
-
+	conn *conn
 	login
 	open  bool // after MAIL
 	env   smtp.Envelope
@@ -29,18 +25,11 @@ type session struct {
 
 var _ gosmtp.AuthSession = (*session)(nil)
 
-func (s *session) helo() string {
-	if s.engine == nil {
-		return ""
-	}
-	return s.engine.Hostname()
-}
-
 // Mail begins a transaction.
 func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 	from = smtp.QuoteMailbox(from)
 	switch {
-	case !s.conn.greeted:
+	case s.conn.helo == "":
 		return engineError(replyHelloFirst)
 	case s.open:
 		return engineError(replyNestedMail)
@@ -54,11 +43,11 @@ func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 	if r := s.checkLogin(); r != nil {
 		return engineError(r)
 	}
-	s.conn.deadline = time.Now().Add(s.conn.server.cfg.TransactionTimeout)
 	s.conn.useful = time.Now()
+	s.conn.deadline = s.conn.useful.Add(s.conn.server.cfg.TransactionTimeout)
 	s.open = true
 	s.env = smtp.Envelope{
-		MailFrom: from, RemoteAddr: s.conn.ip.String(), HELO: s.helo(), TLS: s.conn.encrypted(), UTF8: opts.UTF8,
+		MailFrom: from, RemoteAddr: s.conn.ip.String(), HELO: s.conn.helo, TLS: s.conn.encrypted(), UTF8: opts.UTF8,
 	}
 	return nil
 }
@@ -89,7 +78,7 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 				r = replyGuessing
 			}
 			if r == replyInboxFull {
-				server.log.LogAttrs(server.ctx, slog.LevelInfo, "recipient deferred: the inbox or its account is full",
+				server.cfg.Log.LogAttrs(server.ctx, slog.LevelInfo, "recipient deferred: the inbox or its account is full",
 					slog.String("inbox_id", t.inbox.ID), slog.String("remote_ip", s.env.RemoteAddr))
 			}
 			return engineError(r)
@@ -112,20 +101,19 @@ func (s *session) Data(r io.Reader) error {
 	sink := &crlf{to: raw, limit: server.cfg.MaxSize, normalize: server.cfg.Normalize}
 	most := server.cfg.MaxSize + overrun
 	n, err := io.CopyBuffer(sink, io.LimitReader(r, most), make([]byte, 4<<10)) // io.Copy allocates 32 KiB for each message
-	if n == most {
+	switch {
+	case err != nil:
+		sink.fail(replyUnfinished)
+	case n == most:
 		sink.fail(replyTooLarge)
 		s.conn.end = io.EOF // the library reads on to the end of the message
-	}
-	if s.conn.nul {
+	case s.conn.nul:
 		sink.fail(replyNUL)
 	}
-	if sink.fault != nil {
-		return engineError(sink.fault)
+	var text string
+	if err = sink.fault; err == nil {
+		text, err = s.store(raw)
 	}
-	if err != nil {
-		return engineError(s.refusal("read data", cutShort(err)))
-	}
-	text, err := s.store(raw)
 	if err != nil {
 		return engineError(s.refusal("store", err))
 	}
@@ -153,18 +141,7 @@ func (s *session) store(raw *spool.Spool) (string, error) {
 
 func (s *session) logMail(what string, attrs ...slog.Attr) {
 	attrs = append(attrs, slog.String("remote_ip", s.env.RemoteAddr), slog.Bool("tls", s.env.TLS))
-	s.conn.server.log.LogAttrs(s.conn.server.ctx, slog.LevelInfo, what, attrs...)
-}
-
-// cutShort returns the reply for an error that ended the data, if it is one.
-func cutShort(err error) error {
-	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
-		return replyTimeout
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return replyCutShort
-	}
-	return err
+	s.conn.server.cfg.Log.LogAttrs(s.conn.server.ctx, slog.LevelInfo, what, attrs...)
 }
 
 // Reset ends the transaction.
@@ -184,7 +161,7 @@ func (s *session) refusal(step string, err error) *smtp.Reply {
 	logged, _ := server.faults.Load(step)
 	if at, _ := logged.(time.Time); ours && time.Since(at) >= time.Second {
 		server.faults.Store(step, time.Now())
-		server.log.WarnContext(server.ctx, "messages refused for now", "step", step, "error", err, "smtp_code", r.Code)
+		server.cfg.Log.WarnContext(server.ctx, "messages refused for now", "step", step, "error", err, "smtp_code", r.Code)
 	}
 	return r
 }

@@ -109,10 +109,10 @@ func TestServerSurvivesAPanicOutsideOfCommands(t *testing.T) {
 func TestNothingIsStoredAfterALostReply(t *testing.T) {
 	t.Parallel()
 	srv, k := keeping(t)
-	raw := &deafConn{scriptConn: scriptConn{in: strings.NewReader(
-		"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Hi.") + ".\r\n")}}
+	raw := &deafConn{scriptConn{in: strings.NewReader(
+		"EHLO x\r\nMAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\nDATA\r\n" + rawMail("Hi.") + ".\r\n"), closed: make(chan struct{})}}
 	run(t, srv, newConn(srv, raw))
-	srv.running.Wait()
+	<-raw.closed
 	if len(k.kept) > 0 {
 		t.Errorf("stored %q", k.kept)
 	}

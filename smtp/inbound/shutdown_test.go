@@ -68,7 +68,7 @@ func countWaiting(s *Server) (n int) {
 	defer s.conns.mu.Unlock()
 	for w := range s.conns.open {
 		w.mu.Lock()
-		if w.waiting {
+		if !w.idle.IsZero() {
 			n++
 		}
 		w.mu.Unlock()
@@ -133,8 +133,8 @@ func TestServerLeavesNothingBehind(t *testing.T) {
 	if left, err := os.ReadDir(r.cfg.TempDir); err != nil || len(left) > 0 {
 		t.Errorf("temporary files left: %v, %v", left, err)
 	}
-	if n := r.spools.Left(); n != defaultSpoolMemory {
-		t.Errorf("budget is %d, want %d", n, defaultSpoolMemory)
+	if n := r.spools.Left(); n != spoolMemory {
+		t.Errorf("budget is %d, want %d", n, spoolMemory)
 	}
 }
 

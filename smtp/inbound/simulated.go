@@ -14,9 +14,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// notAuthenticated is the authentication result of a simulated message.
-var notAuthenticated = mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none"}
-
 // Simulate stores a message in an inbox as if it had been received, marked as
 // test mode, together with the cached response of an idempotent call. If the
 // content would be refused over SMTP, the error is a *compose.FieldError for the
@@ -32,18 +29,18 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 		return store.Message{}, simulateError(err)
 	}
 	// With the null reverse-path every message would count as automated.
-	in, leave, err := r.take(ctx, smtp.Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, lim)
+	m, leave, err := r.take(ctx, smtp.Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, lim)
 	if err != nil {
 		return store.Message{}, simulateError(err)
 	}
 	defer leave()
-	in.message.TestMode = true
-	in.content.Auth = &store.JSON[mail.AuthResult]{V: notAuthenticated}
-	m, err := r.cfg.Store.AddSimulated(ctx, in.copies([]target{{rcpt: inbox.Address, inbox: inbox.Mailbox()}})[0], once)
+	m.TestMode = true
+	m.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none"}}
+	stored, err := r.cfg.Store.AddSimulated(ctx, copies(m, []target{{rcpt: inbox.Address, inbox: inbox.Mailbox()}})[0], once)
 	if listed, ok := errors.AsType[*store.ListError](err); ok {
-		return m, &compose.FieldError{Field: "from", Reason: "would be refused: " + listed.Error()}
+		return stored, &compose.FieldError{Field: "from", Reason: "would be refused: " + listed.Error()}
 	}
-	return m, err
+	return stored, err
 }
 
 func simulateError(err error) error {

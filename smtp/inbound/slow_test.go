@@ -21,7 +21,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		in := botInbox(t, s)
 		const grace, rate = 1500 * time.Millisecond, 20_000 // enough for an honest client on a busy machine
 		_, addr := serve(t, newReceiver(t, s), p.kind, func(c *ServerConfig) {
-			c.TLS, c.LineTimeout, c.RateGrace, c.MinRate, c.MaxConnsPerIP = tlsConfig(t), grace, grace, rate, 1000
+			c.TLS, c.CommandTimeout, c.RateGrace, c.MinRate, c.MaxConnsPerIP = tlsConfig(t), grace, grace, rate, 1000
 		})
 		begin := "MAIL FROM:<a@out.example>\r\nRCPT TO:<" + bot + ">\r\n"
 		slow := map[string]struct {
