@@ -1,15 +1,15 @@
-// Package inbound receives mail by SMTP (RFC 5321) and stores it.
+// Package inbound receives mail by SMTP (RFC 5321) and stores it. go-smtp runs the
+// dialogue. In the order in which a message passes through them:
 //
-// [Server] is the server that MX records point to. It offers PIPELINING,
-// 8BITMIME, SMTPUTF8, SIZE, ENHANCEDSTATUSCODES, LIMITS and STARTTLS. go-smtp runs
-// the dialogue: it reads lines from a conn and calls the methods of a session, whose
-// Data stores a message through a [Receiver]. Only CRLF.CRLF ends a message. Time,
-// bytes, commands, errors, recipients and connections of a client are limited. The
-// server does not relay: RCPT refuses recipients that are unknown or deleted, so the
-// server never owes a bounce.
-//
-// [Receiver] parses a message, authenticates it, extracts codes and links, and
-// stores one copy per inbox.
+//   - server.go: [Server] listens. Its listener admits clients (conns.go) and gives each a
+//     conn and a session.
+//   - conn.go: the connection that go-smtp reads lines from, with the deadlines, the
+//     counts of what a client does, and TLS.
+//   - session.go: the methods that go-smtp calls. Mail and Rcpt check the addresses; Data
+//     writes the message to a spool, by way of crlf.go, and stores it. login.go is AUTH.
+//   - resolve.go: Rcpt finds the inbox of a recipient.
+//   - receive.go: [Receiver] authenticates the message, parses it (incoming.go), reads it
+//     as a report on sent mail (report.go), and stores one copy per inbox.
 //
 // The reply to a message means:
 //
@@ -20,13 +20,10 @@
 //     domain, message too large, mail loop, lines that do not end with CRLF.
 //
 // If the connection breaks between the end of the message and the reply, the
-// message may be stored, but the client sends it again (RFC 1047).
+// message may be stored, but the client sends it again (RFC 1047). The server never owes
+// a bounce, because RCPT refuses recipients that are unknown or deleted.
 //
-// The raw message is stored byte for byte, without dot-stuffing. If the server is
-// configured to normalize, a bare CR or LF becomes CRLF. The server adds no
-// Received and no Return-Path field, so DKIM signatures stay valid and the
-// message can be compared with the sender's copy.
-//
-// Replies are constant texts or those of go-smtp. The log has the cause of an internal
-// error.
+// The raw message is stored byte for byte, without dot-stuffing and without fields of our
+// own, so that DKIM signatures stay valid. If the server is configured to normalize, a
+// bare CR or LF becomes CRLF.
 package inbound

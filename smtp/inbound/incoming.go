@@ -21,7 +21,7 @@ import (
 // inspect reads the header of the message, refuses it if it loops, and gives it to the
 // authentication check.
 func (r *Receiver) inspect(ctx context.Context, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) error {
-	return r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
+	return r.withRaw(ctx, raw, lim, func(whole io.ReadSeeker) error {
 		fields, _, err := mime.ReadHeader(whole, lim)
 		if err != nil {
 			return err
@@ -42,10 +42,10 @@ func (r *Receiver) inspect(ctx context.Context, raw *spool.Spool, auth *mailauth
 	})
 }
 
-// take parses a message that inspect has read. A large one is parsed only when the
+// prepare keeps and parses a message that inspect has read. A large one is parsed only when the
 // authentication results have arrived, which may take long, and when there is memory for
 // its content; leave frees that memory.
-func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) (m *store.NewMessage, leave func(), err error) {
+func (r *Receiver) prepare(ctx context.Context, env smtp.Envelope, raw *spool.Spool, auth *mailauth.Check, lim mail.Limits) (m *store.NewMessage, leave func(), err error) {
 	kept, err := r.keepRaw(ctx, raw)
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +57,7 @@ func (r *Receiver) take(ctx context.Context, env smtp.Envelope, raw *spool.Spool
 			return nil, nil, err
 		}
 	}
-	if m, err = r.read(ctx, env, raw, lim); err != nil {
+	if m, err = r.parse(ctx, env, raw, lim); err != nil {
 		leave()
 		return nil, nil, err
 	}
@@ -75,9 +75,9 @@ func enter(ctx context.Context, slots chan struct{}) (leave func(), err error) {
 	}
 }
 
-// parse runs a function that reads the message, within the processor time for one. Only a
+// withRaw runs a function that reads the message, within the processor time for one. Only a
 // few messages are read at a time, which bounds memory.
-func (r *Receiver) parse(ctx context.Context, raw *spool.Spool, lim mail.Limits, read func(io.ReadSeeker) error) error {
+func (r *Receiver) withRaw(ctx context.Context, raw *spool.Spool, lim mail.Limits, read func(io.ReadSeeker) error) error {
 	leave, err := enter(ctx, r.reading)
 	if err != nil {
 		return err
@@ -94,9 +94,9 @@ func (r *Receiver) parse(ctx context.Context, raw *spool.Spool, lim mail.Limits,
 	return nil
 }
 
-// read parses the message and derives the stored fields, which are the same in every copy.
-func (r *Receiver) read(ctx context.Context, env smtp.Envelope, raw *spool.Spool, lim mail.Limits) (out *store.NewMessage, err error) {
-	err = r.parse(ctx, raw, lim, func(whole io.ReadSeeker) error {
+// parse parses the message and derives the stored fields, which are the same in every copy.
+func (r *Receiver) parse(ctx context.Context, env smtp.Envelope, raw *spool.Spool, lim mail.Limits) (out *store.NewMessage, err error) {
+	err = r.withRaw(ctx, raw, lim, func(whole io.ReadSeeker) error {
 		m, err := mime.Parse(whole, lim)
 		if err == nil {
 			out = r.newMessage(env, m, extract.Derive(m, lim), raw.Size())

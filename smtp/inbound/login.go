@@ -54,11 +54,11 @@ func (s *session) AuthMechanisms() []string {
 func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	switch {
 	case s.conn.server.cfg.Submission == nil:
-		return nil, engineError(replyNotOffered)
+		return nil, smtpError(replyNotOffered)
 	case s.conn.helo == "":
-		return nil, engineError(replyHelloFirst)
+		return nil, smtpError(replyHelloFirst)
 	case !s.mayAuth():
-		return nil, engineError(replyAuthTLS)
+		return nil, smtpError(replyAuthTLS)
 	}
 	switch mechanism {
 	case sasl.Plain:
@@ -96,7 +96,7 @@ func (s *session) logIn(key string) error {
 	}
 	server.cfg.Log.LogAttrs(server.ctx, slog.LevelInfo, "login refused",
 		slog.String("remote_ip", s.conn.ip.String()), slog.Int("smtp_code", r.Code))
-	return engineError(r)
+	return smtpError(r)
 }
 
 // loginServer is the mechanism LOGIN, which the library only has for clients. The

@@ -113,6 +113,88 @@ func (r *Receiver) Receive(ctx context.Context, env smtp.Envelope, raw *spool.Sp
 	return r.deliver(ctx, env, to, raw, nil)
 }
 
+// deliver authenticates and parses a message and stores a copy for each target, with the
+// results of a report. If one of several inboxes was deleted after it was resolved, nothing is
+// stored: the client tries again, and RCPT then refuses that inbox.
+func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, attempts []*store.Attempt) ([]store.Message, error) {
+	begun := time.Now() // only to measure the duration
+	lim := messageLimits()
+	auth := r.authenticate(ctx, env)
+	defer auth.Stop()
+	if err := r.inspect(ctx, raw, auth, lim); err != nil {
+		return nil, err
+	}
+	rep, to, err := r.reported(ctx, env, to, raw, auth, lim)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(rep.Reports); n > 0 {
+		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", rep.Reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
+	}
+	if len(to) == 0 {
+		return nil, r.reports.Keep(ctx, rep, false)
+	}
+	if err := r.hasRoom(to); err != nil {
+		return nil, err
+	}
+	m, leave, err := r.prepare(ctx, env, raw, auth, lim)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if m.Content.Auth, err = r.authResult(ctx, env, auth); err != nil {
+		return nil, err
+	}
+	stored, err := r.cfg.Store.AddReceived(ctx, copies(m, to), attempts, rep.Reports...)
+	if listed, ok := errors.AsType[*store.ListError](err); ok {
+		return nil, r.refuse(ctx, listed, env, rep)
+	}
+	if errors.Is(err, store.ErrNotFound) && len(to) == 1 && to[0].sent == nil {
+		return nil, replyNoInbox
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.cfg.OnStored != nil {
+		took := time.Since(begun)
+		if attempts != nil {
+			took = 0
+		}
+		r.cfg.OnStored(stored, took)
+	}
+	return stored, r.reports.Keep(ctx, rep, true)
+}
+
+// authenticate begins to check SPF, DKIM and DMARC of a message. It returns nil for a
+// message of our own queue, whose sender the API has checked.
+func (r *Receiver) authenticate(ctx context.Context, env smtp.Envelope) *mailauth.Check {
+	client, err := netip.ParseAddr(env.RemoteAddr)
+	if r.cfg.Auth == nil || err != nil {
+		return nil
+	}
+	return r.cfg.Auth.Start(ctx, mailauth.Envelope{Client: client, HELO: env.HELO, MailFrom: env.MailFrom})
+}
+
+// authResult waits for the results of a message from outside, and returns them. They are
+// nil if it is not checked. For a message of our own queue, which has checked that the
+// account may use the address, the result is that account.
+func (r *Receiver) authResult(ctx context.Context, env smtp.Envelope, auth *mailauth.Check) (none *store.JSON[mail.AuthResult], err error) {
+	if env.Account != 0 {
+		id, err := r.cfg.Store.PublicAccountID(ctx, env.Account)
+		return &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, err
+	}
+	if auth == nil {
+		return none, nil
+	}
+	v := auth.Wait()
+	if v.Fault != nil { // the message is stored nevertheless
+		r.cfg.Log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
+	}
+	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{
+		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.cfg.Hostname, auth.Envelope()),
+	}}, nil
+}
+
 // DeliverLocal stores a message of our own queue, of size bytes, and records
 // attempts in the same transaction, so that it cannot arrive twice. The size
 // limit of SMTP does not apply. Errors are those of Receive and of rawMail, and
@@ -173,86 +255,4 @@ func (r *Receiver) hasRoom(to []target) error {
 		return nil
 	}
 	return replyInboxFull
-}
-
-// deliver parses the message and stores a copy for each target, with the results
-// of a report. If one of several inboxes was deleted after it was resolved, nothing is
-// stored: the client tries again, and RCPT then refuses that inbox.
-func (r *Receiver) deliver(ctx context.Context, env smtp.Envelope, to []target, raw *spool.Spool, attempts []*store.Attempt) ([]store.Message, error) {
-	begun := time.Now() // only to measure the duration
-	lim := messageLimits()
-	auth := r.authenticate(ctx, env)
-	defer auth.Stop()
-	if err := r.inspect(ctx, raw, auth, lim); err != nil {
-		return nil, err
-	}
-	rep, to, err := r.reported(ctx, env, to, raw, auth, lim)
-	if err != nil {
-		return nil, err
-	}
-	if n := len(rep.Reports); n > 0 {
-		r.cfg.Log.InfoContext(ctx, "report on sent mail", "status", rep.Reports[0].Status, "recipients", n, "remote_ip", env.RemoteAddr)
-	}
-	if len(to) == 0 {
-		return nil, r.reports.Keep(ctx, rep, false)
-	}
-	if err := r.hasRoom(to); err != nil {
-		return nil, err
-	}
-	m, leave, err := r.take(ctx, env, raw, auth, lim)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	if m.Content.Auth, err = r.authResult(ctx, env, auth); err != nil {
-		return nil, err
-	}
-	stored, err := r.cfg.Store.AddReceived(ctx, copies(m, to), attempts, rep.Reports...)
-	if listed, ok := errors.AsType[*store.ListError](err); ok {
-		return nil, r.refuse(ctx, listed, env, rep)
-	}
-	if errors.Is(err, store.ErrNotFound) && len(to) == 1 && to[0].sent == nil {
-		return nil, replyNoInbox
-	}
-	if err != nil {
-		return nil, err
-	}
-	if r.cfg.OnStored != nil {
-		took := time.Since(begun)
-		if attempts != nil {
-			took = 0
-		}
-		r.cfg.OnStored(stored, took)
-	}
-	return stored, r.reports.Keep(ctx, rep, true)
-}
-
-// authenticate begins to check SPF, DKIM and DMARC of a message. It returns nil for a
-// message of our own queue, whose sender the API has checked.
-func (r *Receiver) authenticate(ctx context.Context, env smtp.Envelope) *mailauth.Check {
-	client, err := netip.ParseAddr(env.RemoteAddr)
-	if r.cfg.Auth == nil || err != nil {
-		return nil
-	}
-	return r.cfg.Auth.Start(ctx, mailauth.Envelope{Client: client, HELO: env.HELO, MailFrom: env.MailFrom})
-}
-
-// authResult waits for the results of a message from outside, and returns them. They are
-// nil if it is not checked. For a message of our own queue, which has checked that the
-// account may use the address, the result is that account.
-func (r *Receiver) authResult(ctx context.Context, env smtp.Envelope, auth *mailauth.Check) (*store.JSON[mail.AuthResult], error) {
-	if env.Account != 0 {
-		id, err := r.cfg.Store.PublicAccountID(ctx, env.Account)
-		return &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "none", DKIM: "none", DMARC: "none", Internal: "pass", Account: id}}, err
-	}
-	if auth == nil {
-		return nil, nil //nolint:nilnil // not checked
-	}
-	v := auth.Wait()
-	if v.Fault != nil { // the message is stored nevertheless
-		r.cfg.Log.ErrorContext(ctx, "message not authenticated", "error", v.Fault)
-	}
-	return &store.JSON[mail.AuthResult]{V: mail.AuthResult{
-		SPF: string(v.SPF.Result), DKIM: string(v.Signed()), DMARC: string(v.DMARC.Result), Field: v.Field(r.cfg.Hostname, auth.Envelope()),
-	}}, nil
 }

@@ -393,8 +393,8 @@ func TestReceiveReadsFewMessagesAtATime(t *testing.T) {
 	cancel()
 	raw := r.NewSpool()
 	defer func() { _ = raw.Close() }()
-	if _, err := r.read(ctx, smtp.Envelope{}, raw, messageLimits()); !errors.Is(err, context.Canceled) {
-		t.Errorf("read() = %v while all slots are in use", err)
+	if _, err := r.parse(ctx, smtp.Envelope{}, raw, messageLimits()); !errors.Is(err, context.Canceled) {
+		t.Errorf("parse() = %v while all slots are in use", err)
 	}
 	<-r.reading
 	if _, err := receive(t, r, smtp.Envelope{RcptTo: []string{in.Address}}, rawMail("Hi.")); err != nil {

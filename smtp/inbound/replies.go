@@ -12,8 +12,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// engineError converts a reply to the error that the SMTP library sends.
-func engineError(r *smtp.Reply) *gosmtp.SMTPError {
+// smtpError converts a reply to the error that the SMTP library sends.
+func smtpError(r *smtp.Reply) *gosmtp.SMTPError {
 	return &gosmtp.SMTPError{Code: r.Code, EnhancedCode: gosmtp.NoEnhancedCode, Message: r.Enhanced + " " + r.Text}
 }
 

@@ -26,7 +26,7 @@ func (r *Receiver) reported(ctx context.Context, env smtp.Envelope, to []target,
 		return all, to, nil
 	}
 	var rep bounce.Report
-	err := r.parse(ctx, raw, lim, func(whole io.ReadSeeker) (err error) {
+	err := r.withRaw(ctx, raw, lim, func(whole io.ReadSeeker) (err error) {
 		rep, err = bounce.Read(whole, env.MailFrom == "", lim)
 		return err
 	})

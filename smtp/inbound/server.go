@@ -78,7 +78,7 @@ type inboxes interface {
 type Server struct {
 	cfg      ServerConfig
 	receiver inboxes
-	engine   *gosmtp.Server
+	engine   *gosmtp.Server  // runs the dialogue
 	ctx      context.Context // ends with the server
 	end      context.CancelFunc
 
@@ -109,19 +109,6 @@ func NewServer(cfg ServerConfig) *Server {
 	return s
 }
 
-// Shutdown stops listening, lets messages in progress finish, and replies 421 to
-// every other command. It returns when all connections are closed. If ctx ends
-// first, it closes them and returns its error.
-func (s *Server) Shutdown(ctx context.Context) error {
-	defer s.end()
-	s.conns.stop()
-	if err := s.engine.Shutdown(ctx); err != nil && !errors.Is(err, gosmtp.ErrServerClosed) {
-		s.conns.abort()
-		return fmt.Errorf("shut down the SMTP server: %w", err)
-	}
-	return nil
-}
-
 // newEngine returns the go-smtp server that runs the dialogue. Its conn limits lines,
 // sizes and times, and the session checks sizes, so that a message of exactly the limit
 // is accepted.
@@ -134,10 +121,18 @@ func newEngine(cfg ServerConfig) *gosmtp.Server {
 	e.MaxRecipients = cfg.MaxRecipients
 	e.MaxLineLength = 0
 	e.EnableSMTPUTF8 = true
-	e.AllowInsecureAuth = true // the session checks that AUTH is encrypted
-	// It logs a recovered panic, for example.
-	e.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError)
+	e.AllowInsecureAuth = true                                         // the session checks that AUTH is encrypted
+	e.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError) // for a recovered panic
 	return e
+}
+
+// Serve accepts connections until Shutdown, then returns nil. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	defer context.AfterFunc(s.ctx, func() { _ = l.Close() })() // Shutdown may have come first
+	if err := s.engine.Serve(listener{l, s}); err != nil {
+		return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
+	}
+	return nil
 }
 
 // listener accepts connections, and enforces the limits on them.
@@ -166,11 +161,15 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Serve accepts connections until Shutdown, then returns nil. It closes l.
-func (s *Server) Serve(l net.Listener) error {
-	defer context.AfterFunc(s.ctx, func() { _ = l.Close() })() // Shutdown may have come first
-	if err := s.engine.Serve(listener{l, s}); err != nil {
-		return fmt.Errorf("accept SMTP connections: %w", errors.Join(err, l.Close()))
+// Shutdown stops listening, lets messages in progress finish, and replies 421 to
+// every other command. It returns when all connections are closed. If ctx ends
+// first, it closes them and returns its error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.end()
+	s.conns.stop()
+	if err := s.engine.Shutdown(ctx); err != nil && !errors.Is(err, gosmtp.ErrServerClosed) {
+		s.conns.abort()
+		return fmt.Errorf("shut down the SMTP server: %w", err)
 	}
 	return nil
 }

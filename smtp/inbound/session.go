@@ -30,18 +30,18 @@ func (s *session) Mail(from string, opts *gosmtp.MailOptions) error {
 	from = smtp.QuoteMailbox(from)
 	switch {
 	case s.conn.helo == "":
-		return engineError(replyHelloFirst)
+		return smtpError(replyHelloFirst)
 	case s.open:
-		return engineError(replyNestedMail)
+		return smtpError(replyNestedMail)
 	case opts.Size > s.conn.server.cfg.MaxSize:
-		return engineError(replyTooLarge)
+		return smtpError(replyTooLarge)
 	case from != "" && !smtp.IsMailbox(from):
-		return engineError(replyBadSender)
+		return smtpError(replyBadSender)
 	case !opts.UTF8 && !smtp.IsASCII(from):
-		return engineError(replyNeedsUTF8)
+		return smtpError(replyNeedsUTF8)
 	}
 	if r := s.checkLogin(); r != nil {
-		return engineError(r)
+		return smtpError(r)
 	}
 	s.conn.useful = time.Now()
 	s.conn.deadline = s.conn.useful.Add(s.conn.server.cfg.TransactionTimeout)
@@ -59,11 +59,11 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 	server := s.conn.server
 	switch {
 	case !s.open:
-		return engineError(replyMailFirst)
+		return smtpError(replyMailFirst)
 	case !smtp.IsMailbox(rcpt), server.cfg.Submission != nil && mail.ValidAddress(rcpt) != nil:
-		return engineError(replyBadRecipient)
+		return smtpError(replyBadRecipient)
 	case !s.env.UTF8 && !smtp.IsASCII(rcpt):
-		return engineError(replyNeedsUTF8)
+		return smtpError(replyNeedsUTF8)
 	}
 	if server.cfg.Submission == nil {
 		ctx, cancel := context.WithTimeout(server.ctx, lookupTimeout)
@@ -81,7 +81,7 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 				server.cfg.Log.LogAttrs(server.ctx, slog.LevelInfo, "recipient deferred: the inbox or its account is full",
 					slog.String("inbox_id", t.inbox.ID), slog.String("remote_ip", s.env.RemoteAddr))
 			}
-			return engineError(r)
+			return smtpError(r)
 		}
 		s.to = addTarget(s.to, t)
 	}
@@ -93,7 +93,7 @@ func (s *session) Rcpt(rcpt string, _ *gosmtp.RcptOptions) error {
 // Data receives and stores a message. The library ends the session if it panics.
 func (s *session) Data(r io.Reader) error {
 	if len(s.env.RcptTo) == 0 { // the library remembers recipients from before STARTTLS
-		return engineError(replyMailFirst)
+		return smtpError(replyMailFirst)
 	}
 	server := s.conn.server
 	raw := server.receiver.NewSpool()
@@ -115,10 +115,10 @@ func (s *session) Data(r io.Reader) error {
 		text, err = s.store(raw)
 	}
 	if err != nil {
-		return engineError(s.refusal("store", err))
+		return smtpError(s.refusal("store", err))
 	}
 	s.conn.commands, s.conn.errors, s.conn.useful = 0, 0, time.Now()
-	return engineError(reply(250, "2.0.0", text)) // the library sends it as the reply
+	return smtpError(reply(250, "2.0.0", text)) // the library sends it as the reply
 }
 
 // store stores or submits a complete message, and returns the text of the reply.

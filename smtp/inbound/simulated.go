@@ -29,7 +29,7 @@ func (r *Receiver) Simulate(ctx context.Context, inbox store.Inbox, rawMail io.R
 		return store.Message{}, simulateError(err)
 	}
 	// With the null reverse-path every message would count as automated.
-	m, leave, err := r.take(ctx, smtp.Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, lim)
+	m, leave, err := r.prepare(ctx, smtp.Envelope{MailFrom: inbox.Address, RcptTo: []string{inbox.Address}}, raw, nil, lim)
 	if err != nil {
 		return store.Message{}, simulateError(err)
 	}
