@@ -83,7 +83,7 @@ func (c Config) doctor(args []string, to string) (doctor.Config, error) {
 	out := doctor.Config{
 		MailDomain: string(c.MailDomain), Hostname: string(c.Hostname), Resolver: outbound.NewResolver(string(c.Resolver)),
 		Allow: c.MXAllow, Own: own, MXPort: uint16(c.MXPort), BaseURL: c.publicURL(),
-		Data: c.Data, Folders: c.otherFolders(), Migrates: bool(c.Migrate), ProveSecret: c.proveSecret,
+		Folders: append([]string{c.Data}, c.otherFolders()...), Migrates: bool(c.Migrate), ProveSecret: c.proveSecret,
 		Settings: c.unfit(), To: to,
 	}
 	if len(args) == 1 {

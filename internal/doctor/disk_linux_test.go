@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/internal/doctor"
 	"github.com/postroom/postroom/store/storetest"
@@ -57,7 +56,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 			if tt.spoil != nil {
 				tt.spoil(t, dir)
 			}
-			w := newWorld(t, storetest.SQLite, time.Now)
+			w := newWorld(t, storetest.SQLite)
 			w.cfg.Folders = []string{dir}
 			wantResult(t, w.run(t), "disk", tt.status, tt.saw, tt.advice)
 		})

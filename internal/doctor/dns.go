@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 
 	"github.com/postroom/postroom/internal/dnsrec"
@@ -13,9 +15,6 @@ import (
 	"github.com/postroom/postroom/smtp/queue"
 	"github.com/postroom/postroom/store"
 )
-
-// maxDomains is how many verified domains are checked without a name, the newest first.
-const maxDomains = 20
 
 // saw describes the records that DNS has instead of rec.
 func (v *visit) saw(ctx context.Context, rec dnsrec.Record) string {
@@ -32,8 +31,7 @@ func (v *visit) saw(ctx context.Context, rec dnsrec.Record) string {
 	}
 	switch {
 	case len(found) > 0:
-		const most = 3
-		return fmt.Sprintf("%.400q", found[:min(len(found), most)])
+		return fmt.Sprintf("%.400q", found[:min(len(found), 3)])
 	case err != nil:
 		return err.Error()
 	}
@@ -60,15 +58,9 @@ type wanted struct {
 }
 
 func (v *visit) look(ctx context.Context, domain string, records []wanted) []Result {
-	asked := make([]dnsrec.Record, len(records))
-	for i, w := range records {
-		asked[i] = w.Record
-	}
-	var out []Result
-	for i, f := range dnsrec.Check(ctx, v.cfg.Resolver, asked) {
-		w := records[i]
+	return concurrently(records, func(w wanted) []Result {
 		var res Result
-		switch f {
+		switch dnsrec.Check(ctx, v.cfg.Resolver, []dnsrec.Record{w.Record})[0] {
 		case dnsrec.Found:
 			res = ok("%s %s found", w.Name, w.Type)
 		case dnsrec.Missing:
@@ -78,18 +70,14 @@ func (v *visit) look(ctx context.Context, domain string, records []wanted) []Res
 			res = warn("DNS lookup failed for %s %s: %s", w.Name, w.Type, v.saw(ctx, w.Record)).
 				advise("retry in a few minutes; if it persists, check the name servers of the domain and POSTROOM_RESOLVER")
 		}
-		out = append(out, res.about(strings.ToLower(string(w.Kind)), domain))
-	}
-	return out
+		return one(res.about(strings.ToLower(string(w.Kind)), domain))
+	})
 }
 
 // mailDomain checks the records of the installation's mail domain.
 func (v *visit) mailDomain(ctx context.Context) []Result {
 	domain := v.cfg.MailDomain
-	switch {
-	case !v.ownDomainWanted():
-		return nil
-	case IsLocal(domain):
+	if IsLocal(domain) {
 		return one(skipped("%s is only known on this machine", domain).
 			advise("to exchange mail with other servers, set POSTROOM_MAIL_DOMAIN to your domain and POSTROOM_HOSTNAME to the public name of this host"))
 	}
@@ -97,25 +85,14 @@ func (v *visit) mailDomain(ctx context.Context) []Result {
 		{dnsrec.Record{Kind: dnsrec.MX, Type: "MX", Name: domain, Value: v.cfg.Hostname, Priority: 10}, Fail, "mail to its inboxes does not reach this server"},
 		{dnsrec.Record{Kind: dnsrec.DMARC, Type: "TXT", Name: "_dmarc." + domain, Value: "v=DMARC1; p=quarantine"}, Warn, "large receivers require a policy"},
 	}
-	keys, note := v.installKeys(ctx)
-	return append(v.look(ctx, domain, append(records, keys...)), note...)
-}
-
-// installKeys returns the records of the installation's keys, or why there are none.
-func (v *visit) installKeys(ctx context.Context) (records []wanted, note []Result) {
-	domain := v.cfg.MailDomain
-	if v.cfg.Store == nil {
-		return nil, one(unread()[0].about("dkim", domain))
+	if s := v.cfg.Store; s != nil {
+		keys, err := s.InstallKeys(ctx, domain)
+		if err != nil {
+			return one(fail("cannot read the keys: %v", err).about("dkim", domain))
+		}
+		records = append(records, keyRecords(domain, keys)...)
 	}
-	keys, err := v.cfg.Store.InstallKeys(ctx, domain)
-	switch {
-	case err != nil:
-		return nil, one(fail("cannot read the keys: %v", err).about("dkim", domain))
-	case len(keys) == 0:
-		return nil, one(skipped("no keys for %s yet", domain).
-			advise("start `postroom serve` once with this mail domain").about("dkim", domain))
-	}
-	return keyRecords(domain, keys), nil
+	return v.look(ctx, domain, records)
 }
 
 // keyRecords returns the records of active and pending DKIM keys.
@@ -140,20 +117,14 @@ func keyRecords(domain string, keys []store.DomainKey) []wanted {
 	return all
 }
 
-// accountDomains checks the records of verified domains, or of the selected
-// domain.
+// accountDomains checks the records of the selected domain, or of verified domains, the
+// newest 20.
 func (v *visit) accountDomains(ctx context.Context) []Result {
-	if v.cfg.Domain == v.cfg.MailDomain {
-		return nil
-	}
 	s := v.cfg.Store
-	switch {
-	case s == nil && v.cfg.Domain != "":
-		return unread()
-	case s == nil:
+	if s == nil {
 		return nil // reported by another check
 	}
-	found, err := s.FindDomains(ctx, v.cfg.Domain, maxDomains)
+	found, err := s.FindDomains(ctx, v.cfg.Domain, 20)
 	switch {
 	case err != nil:
 		return one(fail("cannot read the domains of the accounts: %v", err))
@@ -194,27 +165,18 @@ func (v *visit) accountDomain(ctx context.Context, s *store.Store, d store.Domai
 
 // spf evaluates, as a receiver does, whether this host may send for the mail
 // domain (RFC 7208).
-func (v *visit) spf(ctx context.Context) []Result {
+func (v *visit) spf(ctx context.Context) (out []Result) {
 	domain := v.cfg.MailDomain
 	publish := zoneLine(dnsrec.Record{Type: "TXT", Name: domain, Value: "v=spf1 mx -all"})
-	switch {
-	case !v.ownDomainWanted(), IsLocal(domain):
-		return nil
-	case v.cfg.Relay != nil:
-		return one(skipped("mail is sent through a relay, whose operator knows what the SPF record must include"))
-	}
-	addrs := v.addresses()
-	if len(addrs) == 0 {
-		return one(skipped("%s has no address to check", v.cfg.Hostname))
-	}
-	var out []Result
-	for _, a := range addrs {
-		out = append(out, spfResult(mailauth.CheckHost(ctx, v.cfg.Resolver, a, v.cfg.Hostname, "postmaster@"+domain), a.String(), publish))
+	if !IsLocal(domain) {
+		for _, a := range v.addresses() {
+			out = append(out, spfResult(mailauth.CheckHost(ctx, v.cfg.Resolver, a, v.cfg.Hostname, "postmaster@"+domain), a, publish))
+		}
 	}
 	return out
 }
 
-func spfResult(said mailauth.SPF, addr, publish string) Result {
+func spfResult(said mailauth.SPF, addr netip.Addr, publish string) Result {
 	switch said.Result {
 	case mailauth.Pass:
 		return ok("%s may send for %s", addr, said.Domain)
@@ -223,19 +185,12 @@ func spfResult(said mailauth.SPF, addr, publish string) Result {
 	case mailauth.TempError:
 		return warn("DNS lookup of SPF failed: %s", said.Reason).advise("retry in a few minutes")
 	default:
-		why := said.Reason
-		if why == "" {
-			why = fmt.Sprintf("mail from %s is not its own", addr)
+		why := cmp.Or(said.Reason, fmt.Sprintf("mail from %s is not its own", addr))
+		version := 6
+		if addr.Is4() {
+			version = 4
 		}
 		return fail("the SPF record of %s returns %s: %s", said.Domain, said.Result, why).
-			advise("add this host: %s, or publish: %s", mechanism(addr), publish)
+			advise("add this host: ip%d:%s, or publish: %s", version, addr, publish)
 	}
-}
-
-// mechanism returns the SPF mechanism for an address.
-func mechanism(addr string) string {
-	if strings.Contains(addr, ":") {
-		return "ip6:" + addr
-	}
-	return "ip4:" + addr
 }

@@ -9,9 +9,13 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -70,7 +74,7 @@ const Timeout = 10 * time.Second
 // Run runs all checks and returns their results.
 func Run(ctx context.Context, cfg Config) Report {
 	cfg.setDefaults()
-	start := cfg.Now()
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	// A check's own timeout is a little shorter, so that it can report the cause.
@@ -85,14 +89,20 @@ func Run(ctx context.Context, cfg Config) Report {
 	}
 	report := Report{Status: OK, CheckedAt: start.UTC().Truncate(time.Millisecond)}
 	for i, c := range checks {
-		report.Results = append(report.Results, complete(c, await(ctx, found[i], cfg.Timeout))...)
+		for _, r := range await(ctx, found[i], cfg.Timeout) {
+			r.Check, r.Subject = cmp.Or(r.Check, c.name), cmp.Or(r.Subject, c.subject)
+			if r.Do == nil {
+				r.Do = []string{}
+			}
+			report.Results = append(report.Results, r)
+		}
 	}
 	for _, s := range []Status{Warn, Fail} {
 		if report.Count(s) > 0 {
 			report.Status = s
 		}
 	}
-	report.TookMS = cfg.Now().Sub(start).Milliseconds()
+	report.TookMS = time.Since(start).Milliseconds()
 	return report
 }
 
@@ -123,38 +133,14 @@ func concurrently[T any](all []T, check func(T) []Result) []Result {
 	return slices.Concat(found...)
 }
 
-// complete fills in the fields that a check left empty.
-func complete(c check, results []Result) []Result {
-	for i := range results {
-		r := &results[i]
-		if r.Check == "" {
-			r.Check = c.name
-		}
-		if r.Subject == "" {
-			r.Subject = c.subject
-		}
-		if r.Do == nil {
-			r.Do = []string{}
-		}
-	}
-	return results
+func result(s Status, format string, args []any) Result {
+	return Result{Status: s, Saw: fmt.Sprintf(format, args...)}
 }
 
-func ok(format string, args ...any) Result {
-	return Result{Status: OK, Saw: fmt.Sprintf(format, args...)}
-}
-
-func warn(format string, args ...any) Result {
-	return Result{Status: Warn, Saw: fmt.Sprintf(format, args...)}
-}
-
-func fail(format string, args ...any) Result {
-	return Result{Status: Fail, Saw: fmt.Sprintf(format, args...)}
-}
-
-func skipped(format string, args ...any) Result {
-	return Result{Status: Skipped, Saw: fmt.Sprintf(format, args...)}
-}
+func ok(format string, args ...any) Result      { return result(OK, format, args) }
+func warn(format string, args ...any) Result    { return result(Warn, format, args) }
+func fail(format string, args ...any) Result    { return result(Fail, format, args) }
+func skipped(format string, args ...any) Result { return result(Skipped, format, args) }
 
 func (r Result) advise(format string, args ...any) Result {
 	r.Do = append(r.Do, fmt.Sprintf(format, args...))
@@ -167,3 +153,34 @@ func (r Result) about(check, subject string) Result {
 }
 
 func one(r Result) []Result { return []Result{r} }
+
+// WriteJSON writes the report as JSON.
+func (r Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// WriteText writes the report as text: one line per result, followed by its
+// steps.
+func (r Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, one := range r.Results {
+		mark := string(one.Status)
+		if one.Status == Fail || one.Status == Warn {
+			mark = strings.ToUpper(mark)
+		}
+		text := one.Saw
+		if one.Subject != "" && !strings.Contains(text, one.Subject) {
+			text = one.Subject + ": " + text
+		}
+		fmt.Fprintf(&b, "%-8s %-12s %s\n", mark, one.Check, text)
+		for _, step := range one.Do {
+			fmt.Fprintf(&b, "%21s -> %s\n", "", step)
+		}
+	}
+	fmt.Fprintf(&b, "\n%d ok, %d warned (WARN), %d failed (FAIL), %d skipped\n", r.Count(OK), r.Count(Warn), r.Count(Fail), r.Count(Skipped))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -74,7 +74,7 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name+" "+string(e), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, e, time.Now)
+				w := newWorld(t, e)
 				tt.spoil(t, w)
 				wantResult(t, w.run(t), tt.check, tt.status, tt.saw, tt.advice)
 			})
@@ -88,7 +88,7 @@ func TestTheClockIsHeldAgainstTheDatabase(t *testing.T) {
 	for offset, want := range map[time.Duration]doctor.Status{-time.Hour: doctor.Fail, 5 * time.Second: doctor.Warn, 0: doctor.OK} {
 		t.Run(offset.String(), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, storetest.PostgreSQL, time.Now)
+			w := newWorld(t, storetest.PostgreSQL)
 			w.storeCfg.Now = func() time.Time { return time.Now().Add(offset) }
 			advice := "NTP"
 			if want == doctor.OK {
@@ -97,7 +97,7 @@ func TestTheClockIsHeldAgainstTheDatabase(t *testing.T) {
 			wantResult(t, w.run(t), "clock", want, "from the database", advice)
 		})
 	}
-	w := newWorld(t, storetest.SQLite, time.Now)
+	w := newWorld(t, storetest.SQLite)
 	w.cfg.ClockSynced = func() (bool, bool) { return false, true }
 	wantResult(t, w.run(t), "clock", doctor.Warn, "does not synchronize it", "NTP")
 	w.cfg.ClockSynced = func() (bool, bool) { return false, false }
@@ -124,12 +124,12 @@ func TestFaultsOfAPIAndDataFolder(t *testing.T) {
 		{"the API's certificate ends soon", func(t *testing.T, w *world) {
 			w.cfg.BaseURL = w.secureAPI(t, w.certificate(t, time.Now().Add(73*time.Hour), "127.0.0.1"))
 		}, "api", doctor.Warn, "in 3 days", "renew"},
-		{"the data folder does not exist", func(_ *testing.T, w *world) { w.cfg.Data = filepath.Join(w.cfg.Data, "none") }, "disk", doctor.Warn, "does not exist yet", "postroom serve"},
+		{"the data folder does not exist", func(t *testing.T, w *world) { w.cfg.Folders = []string{filepath.Join(t.TempDir(), "none")} }, "disk", doctor.Warn, "does not exist yet", "postroom serve"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, storetest.SQLite, time.Now)
+			w := newWorld(t, storetest.SQLite)
 			tt.spoil(t, w)
 			wantResult(t, w.run(t), tt.check, tt.status, tt.saw, tt.advice)
 		})

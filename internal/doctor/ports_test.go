@@ -119,7 +119,7 @@ func TestFaultsOfMailTransport(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, storetest.SQLite, time.Now)
+			w := newWorld(t, storetest.SQLite)
 			tt.spoil(t, w)
 			wantResult(t, w.run(t), tt.check, tt.status, tt.saw, tt.advice)
 		})
@@ -129,7 +129,7 @@ func TestFaultsOfMailTransport(t *testing.T) {
 // TestNoMailIsSent checks what the servers received.
 func TestNoMailIsSent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.SQLite, time.Now)
+	w := newWorld(t, storetest.SQLite)
 	relay := smtptest.NewMX(t, smtptest.MXConfig{})
 	w.run(t)
 	w.cfg.Relay = parseRelay(t, "smtp://"+relay.Addr())

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -16,8 +17,8 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Config describes the installation to check. Resolver, MailDomain, Hostname
-// and Data are required, and Store or StoreErr.
+// Config describes the installation to check. Resolver, MailDomain and
+// Hostname are required, and Store or StoreErr.
 type Config struct {
 	// Domain limits the DNS checks to one domain: the installation's own or an
 	// account's. Empty means all.
@@ -42,10 +43,7 @@ type Config struct {
 	// BaseURL is the public URL of the API; empty if not set.
 	BaseURL string
 
-	// Data is the data directory. Folders are other directories that this machine
-	// writes to.
-	Data    string
-	Folders []string
+	Folders []string // that this machine writes to
 	// Migrates reports that the next start migrates the schema.
 	Migrates bool
 	// Store is the open store, or StoreErr is why there is none.
@@ -56,8 +54,6 @@ type Config struct {
 	// Settings are findings about the configuration itself.
 	Settings []Result
 
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 	// ClockSynced reports whether the system clock is synchronized; known is
 	// false if the system does not report it. nil asks the system.
 	ClockSynced func() (synced, known bool)
@@ -66,18 +62,11 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.ClockSynced == nil {
 		c.ClockSynced = kernelClock
 	}
-	if c.Timeout == 0 {
-		c.Timeout = Timeout
-	}
-	if c.MXPort == 0 {
-		c.MXPort = 25
-	}
+	c.Timeout = cmp.Or(c.Timeout, Timeout)
+	c.MXPort = cmp.Or(c.MXPort, 25)
 }
 
 // ErrNoDatabase reports that the database does not exist before the first start.
@@ -102,44 +91,45 @@ func newVisit(ctx context.Context, cfg Config) *visit {
 	}
 }
 
-// checks returns all checks in the order of the report.
+// checks returns the checks that apply, in the order of the report.
 func (v *visit) checks() []check {
-	all := []check{
-		{"database", "", v.database},
-		{"secret", "", v.secret},
-		{"disk", v.cfg.Data, v.disk(v.cfg.Data)},
+	cfg := &v.cfg
+	all := []check{{"database", "", v.database}, {"secret", "", v.secret}}
+	for _, folder := range cfg.Folders {
+		all = append(all, check{"disk", folder, func(context.Context) []Result { return one(folderResult(folder)) }})
 	}
-	for _, folder := range v.cfg.Folders {
-		all = append(all, check{"disk", folder, v.disk(folder)})
-	}
-	return append(all, []check{
+	all = append(all, []check{
 		{"clock", "", v.clock},
-		{"api", v.cfg.BaseURL, v.api},
-		{"settings", "", func(context.Context) []Result { return v.cfg.Settings }},
-		{"host", v.cfg.Hostname, v.hostCheck},
-		{"inbound", v.cfg.Hostname, v.inbound},
-		{"dns", v.cfg.MailDomain, v.mailDomain},
-		{"spf", v.cfg.MailDomain, v.spf},
-		{"dns", v.cfg.Domain, v.accountDomains},
-		{"outbound", v.cfg.To, v.outbound},
-		{"relay", v.relayName(), v.relay},
+		{"api", cfg.BaseURL, v.api},
+		{"settings", "", func(context.Context) []Result { return cfg.Settings }},
+		{"host", cfg.Hostname, v.hostCheck},
+		{"inbound", cfg.Hostname, v.inbound},
 	}...)
+	if cfg.Domain == "" || cfg.Domain == cfg.MailDomain {
+		all = append(all, check{"dns", cfg.MailDomain, v.mailDomain})
+		if cfg.Relay == nil { // what else SPF must include, the relay's operator knows
+			all = append(all, check{"spf", cfg.MailDomain, v.spf})
+		}
+	}
+	if cfg.Domain != cfg.MailDomain {
+		all = append(all, check{"dns", cfg.Domain, v.accountDomains})
+	}
+	if cfg.Relay != nil {
+		return append(all, check{"relay", cfg.Relay.String(), v.relay})
+	}
+	return append(all, check{"outbound", cfg.To, v.outbound})
 }
 
-// unread is the result of a check that needs the database, if that cannot be opened.
-// The check of the database says why.
-func unread() []Result { return one(skipped("cannot read the database")) }
-
-// IsLocal reports whether a name is local, such as the name of a test
-// installation.
+// IsLocal reports whether a name is local, such as that of a test installation.
 func IsLocal(name string) bool {
 	return !strings.Contains(name, ".") || strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".local")
 }
 
-func (v *visit) ownDomainWanted() bool { return v.cfg.Domain == "" || v.cfg.Domain == v.cfg.MailDomain }
-
 // addresses returns the addresses of the host in DNS.
 func (v *visit) addresses() []netip.Addr {
+	if IsLocal(v.cfg.Hostname) {
+		return nil
+	}
 	var all []netip.Addr
 	for _, a := range v.host().Addresses {
 		if addr, err := netip.ParseAddr(a.Address); err == nil {

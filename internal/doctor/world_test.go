@@ -39,12 +39,12 @@ type world struct {
 	host     *smtptest.MX // this one's SMTP server
 }
 
-// newWorld creates an installation on e with the clock now.
-func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
+// newWorld creates an installation on e.
+func newWorld(t *testing.T, e storetest.Engine) *world {
 	t.Helper()
 	w := &world{roots: x509.NewCertPool()}
 	data := t.TempDir()
-	w.storeCfg = storetest.Config(t, e, storetest.WithNow(now))
+	w.storeCfg = storetest.Config(t, e)
 	w.store = storetest.OpenConfig(t, w.storeCfg)
 	if err := w.store.AddDKIMKeys(t.Context(), installKeys(t)...); err != nil {
 		t.Fatal(err)
@@ -57,9 +57,9 @@ func newWorld(t *testing.T, e storetest.Engine, now func() time.Time) *world {
 		To: "bob@outside.example", MailDomain: mailDomain, Hostname: hostname,
 		Allow: prefixes(t, "127.0.0.0/8"), RootCAs: w.roots, MXPort: w.host.Port(),
 		BaseURL:     w.secureAPI(t, cert),
-		Data:        data,
+		Folders:     []string{data},
 		ProveSecret: func(ctx context.Context, s *store.Store) error { return s.ProveSecret(ctx) },
-		Now:         now, ClockSynced: func() (bool, bool) { return true, true }, Timeout: 30 * time.Second,
+		ClockSynced: func() (bool, bool) { return true, true }, Timeout: 30 * time.Second,
 	}
 	w.zones = smtptest.Zones{}.Domain("outside.example", outsideIP)
 	w.zones[hostname+"."] = smtptest.A(hostIP)

@@ -76,7 +76,7 @@ const (
 
 func newConn(s *Server, raw net.Conn) *conn {
 	client, _ := netip.ParseAddrPort(raw.RemoteAddr().String()) // the address of a TCP connection
-	ip := client.Addr().Unmap().WithZone("")
+	ip := netguard.PlainIP(client.Addr())
 	c := &conn{Conn: raw, raw: raw, server: s, ip: ip, from: netguard.ClientNetwork(ip), useful: time.Now()}
 	c.in = bufio.NewReaderSize(input{c}, readBuffer)
 	c.session = &session{conn: c}
