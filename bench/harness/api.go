@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 )
 
 // Client calls the API at Base with Key.
@@ -56,41 +55,16 @@ type Inbox struct{ ID, Address string }
 // CreateInboxes creates n inboxes. With an error it returns those that it created.
 func (c *Client) CreateInboxes(ctx context.Context, n int) ([]Inbox, error) {
 	made := make([]Inbox, n)
-	err := each(n, func(i int) error { return c.Call(ctx, http.MethodPost, "/v1/inboxes", struct{}{}, &made[i]) })
+	err := Share(ctx, n, 8, func(i int) error { return c.Call(ctx, http.MethodPost, "/v1/inboxes", struct{}{}, &made[i]) })
 	return made, err
 }
 
 // DeleteInboxes deletes the inboxes that were created.
 func (c *Client) DeleteInboxes(ctx context.Context, all []Inbox) error {
-	return each(len(all), func(i int) error {
+	return Share(ctx, len(all), 8, func(i int) error {
 		if all[i].ID == "" {
 			return nil
 		}
 		return c.Call(ctx, http.MethodDelete, "/v1/inboxes/"+all[i].ID, nil, &struct{}{})
 	})
-}
-
-// each calls do for 0 to n-1, eight at a time, and returns the first error.
-func each(n int, do func(int) error) error {
-	var (
-		workers sync.WaitGroup
-		once    sync.Once
-		first   error
-		next    = make(chan int)
-	)
-	for range 8 {
-		workers.Go(func() {
-			for i := range next {
-				if err := do(i); err != nil {
-					once.Do(func() { first = err })
-				}
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	return first
 }

@@ -4,19 +4,16 @@
 package harness
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
+	"flag"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -28,24 +25,38 @@ import (
 // Key is the service's first key.
 const Key = "sk_live_bench_its_own_only_key"
 
+// Settings are the flags of a benchmark that runs a service of its own.
+type Settings struct {
+	program, pprof string
+	postgres       bool
+}
+
+// Flags defines the flags.
+func Flags() *Settings {
+	var s Settings
+	flag.StringVar(&s.program, "service", "", "the program to measure (default: built from ./cmd/postroom)")
+	flag.BoolVar(&s.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
+	flag.StringVar(&s.pprof, "pprof", "", "address at which the service serves profiles, such as 127.0.0.1:6060")
+	return &s
+}
+
 // Place is a folder and a database for the service under measurement.
 type Place struct {
+	*Settings
 	dir      string
-	program  string
 	database string
 	schema   string // on PostgreSQL
 	server   string // URL of the PostgreSQL server
 }
 
-// New creates a folder, builds the program unless one is given and, if postgres is set,
-// creates a schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES.
-func New(ctx context.Context, program string, postgres bool) (*Place, error) {
+// With runs a measurement in a new place, and removes the place.
+func (s *Settings) With(ctx context.Context, measure func(*Place) error) error {
 	dir, err := os.MkdirTemp("", "postroom-bench-")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &Place{dir: dir, program: program, database: filepath.Join(dir, "postroom.db")}
-	if postgres {
+	p := &Place{Settings: s, dir: dir, database: filepath.Join(dir, "postroom.db")}
+	if s.postgres {
 		err = p.makeSchema(ctx)
 	}
 	if err == nil && p.program == "" {
@@ -54,10 +65,10 @@ func New(ctx context.Context, program string, postgres bool) (*Place, error) {
 		build.Stderr = os.Stderr
 		err = build.Run()
 	}
-	if err != nil {
-		return nil, errors.Join(err, p.Remove(ctx))
+	if err == nil {
+		err = measure(p)
 	}
-	return p, nil
+	return errors.Join(err, p.remove(context.WithoutCancel(ctx)))
 }
 
 // Engine names the database.
@@ -91,8 +102,7 @@ func (p *Place) exec(ctx context.Context, statement string) error {
 	return errors.Join(err, db.Close())
 }
 
-// Remove deletes the folder and the schema.
-func (p *Place) Remove(ctx context.Context) error {
+func (p *Place) remove(ctx context.Context) error {
 	err := os.RemoveAll(p.dir)
 	if p.schema != "" {
 		err = errors.Join(err, p.exec(ctx, "DROP SCHEMA IF EXISTS "+p.schema+" CASCADE"))
@@ -112,7 +122,7 @@ func (p *Place) Open(ctx context.Context) (*store.Store, error) {
 
 // Service is the running program.
 type Service struct {
-	cmd *exec.Cmd
+	*Process
 	// Address is the host:port of its API.
 	Address string
 }
@@ -125,23 +135,10 @@ func (p *Place) Start(ctx context.Context, settings ...string) (*Service, error)
 		return nil, err
 	}
 	cmd.Env = append(os.Environ(), "POSTROOM_DATA="+p.dir, "POSTROOM_DATABASE="+p.database, "POSTROOM_BOOTSTRAP_KEY="+Key,
-		"POSTROOM_RATE_LIMITS=off", "POSTROOM_HTTP_MAX_CONNS=1000000", "POSTROOM_HTTP_MAX_CONNS_PER_IP=1000000", "POSTROOM_HTTP="+address, "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_LOG_LEVEL=warn")
+		"POSTROOM_RATE_LIMITS=off", "POSTROOM_HTTP_MAX_CONNS=1000000", "POSTROOM_HTTP_MAX_CONNS_PER_IP=1000000", "POSTROOM_HTTP="+address, "POSTROOM_SMTP=127.0.0.1:0", "POSTROOM_LOG_LEVEL=warn", "POSTROOM_PPROF="+p.pprof)
 	cmd.Env = append(cmd.Env, settings...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the service: %w", err)
-	}
-	s := &Service{cmd: cmd, Address: address}
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		s.Stop()
-		return nil, fmt.Errorf("start the service: %w", err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return s, nil
+	process, err := StartProcess(cmd, true)
+	return &Service{process, address}, err
 }
 
 // FreeAddress returns a local address that no program listens on.
@@ -153,15 +150,3 @@ func FreeAddress(ctx context.Context) (string, error) {
 	}
 	return l.Addr().String(), l.Close()
 }
-
-// Stop ends the service.
-func (s *Service) Stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait() // its exit status does not matter
-}
-
-// CPU returns the processor time that the service has used, or 0 if it is unknown.
-func (s *Service) CPU() time.Duration { return CPU(s.cmd.Process.Pid) }
-
-// Memory returns the resident memory of the service in bytes, or 0 if it is unknown.
-func (s *Service) Memory() int64 { return Memory(s.cmd.Process.Pid) }

@@ -18,7 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -26,92 +26,67 @@ import (
 	"github.com/postroom/postroom/bench/harness"
 )
 
-// options are the command-line flags.
-type options struct {
-	api, key, addr, rcpt        string
-	conns, inboxes, rounds, pid int
-	messages                    int64
-	duration, warm              time.Duration
-	size                        size
-	baseline, pipeline          bool
-	serveBaseline               bool
-	peers                       []string // name=address
-	json                        string
-}
+// The flags.
+var (
+	addr          = flag.String("addr", "127.0.0.1:2525", "address of the SMTP server")
+	rcpt          = flag.String("rcpt", "", "recipients, separated by commas (default: new inboxes)")
+	api           = flag.String("api", "http://127.0.0.1:8080", "URL of the API")
+	key           = flag.String("key", os.Getenv("KEY"), "a full-access key; KEY in the environment by default")
+	inboxes       = flag.Int("inboxes", 100, "number of inboxes to create")
+	conns         = flag.Int("c", 64, "connections")
+	messages      = flag.Int64("n", 0, "messages in a round (default: as many as -d allows)")
+	duration      = flag.Duration("d", 5*time.Second, "length of a round")
+	warm          = flag.Duration("warm", time.Second, "length of the warm-up round")
+	rounds        = flag.Int("rounds", 3, "number of rounds; the medians are printed")
+	pipeline      = flag.Bool("pipeline", false, "send MAIL, RCPT and DATA at once (RFC 2920)")
+	baseline      = flag.Bool("baseline", false, "also measure a server that discards messages")
+	pid           = flag.Int("pid", 0, "process id of the service, to print its CPU time (Linux)")
+	jsonFile      = flag.String("json", "", "file to add the medians to, as JSON lines")
+	serveBaseline = flag.Bool("serve-baseline", false, "run as that server; used by -baseline")
+	size          = bytes(4 << 10)
+	peers         []*target
+)
 
-// size is a number of bytes, such as 4096, 4k or 1m.
-type size int
+// bytes is a number of bytes, such as 4096, 4k or 1m.
+type bytes int
 
 // String implements flag.Value.
-func (s *size) String() string { return strconv.Itoa(int(*s)) }
+func (b *bytes) String() string { return strconv.Itoa(int(*b)) }
 
 // Set implements flag.Value.
-func (s *size) Set(v string) error {
-	unit := 1
-	switch v = strings.ToLower(v); {
-	case strings.HasSuffix(v, "k"):
-		v, unit = strings.TrimSuffix(v, "k"), 1<<10
-	case strings.HasSuffix(v, "m"):
-		v, unit = strings.TrimSuffix(v, "m"), 1<<20
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
+func (b *bytes) Set(v string) error {
+	number := strings.TrimRight(strings.ToLower(v), "km")
+	n, err := strconv.Atoi(number)
+	unit, known := map[string]int{"": 1, "k": 1 << 10, "m": 1 << 20}[strings.ToLower(v[len(number):])]
+	if err != nil || n < 1 || !known {
 		return errors.New("use a number of bytes, such as 4096, 4k or 1m")
 	}
-	*s = size(n * unit)
+	*b = bytes(n * unit)
 	return nil
 }
 
-func parse() options {
-	o := options{size: 4 << 10}
-	flag.StringVar(&o.addr, "addr", "127.0.0.1:2525", "address of the SMTP server")
-	flag.StringVar(&o.rcpt, "rcpt", "", "recipients, separated by commas (default: new inboxes)")
-	flag.StringVar(&o.api, "api", "http://127.0.0.1:8080", "URL of the API")
-	flag.StringVar(&o.key, "key", os.Getenv("KEY"), "a full-access key; KEY in the environment by default")
-	flag.IntVar(&o.inboxes, "inboxes", 100, "number of inboxes to create")
-	flag.IntVar(&o.conns, "c", 64, "connections")
-	flag.Int64Var(&o.messages, "n", 0, "messages in a round (default: as many as -d allows)")
-	flag.DurationVar(&o.duration, "d", 5*time.Second, "length of a round")
-	flag.DurationVar(&o.warm, "warm", time.Second, "length of the warm-up round")
-	flag.IntVar(&o.rounds, "rounds", 3, "number of rounds; the medians are printed")
-	flag.Var(&o.size, "size", "bytes of a message, such as 4096 or 4k")
-	flag.BoolVar(&o.pipeline, "pipeline", false, "send MAIL, RCPT and DATA at once (RFC 2920)")
-	flag.BoolVar(&o.baseline, "baseline", false, "also measure a server that discards messages")
-	flag.IntVar(&o.pid, "pid", 0, "process id of the service, to print its CPU time (Linux)")
+func main() {
+	flag.Var(&size, "size", "bytes of a message, such as 4096 or 4k")
 	flag.Func("peer", "another server to measure, as name=address; may be repeated", func(v string) error {
-		if name, addr, ok := strings.Cut(v, "="); !ok || name == "" || addr == "" {
+		name, address, ok := strings.Cut(v, "=")
+		if peers = append(peers, &target{name: name, addr: address}); !ok {
 			return errors.New("use name=address")
 		}
-		o.peers = append(o.peers, v)
 		return nil
 	})
-	flag.StringVar(&o.json, "json", "", "file to add the medians to, as JSON lines")
-	flag.BoolVar(&o.serveBaseline, "serve-baseline", false, "run as that server; used by -baseline")
-	flag.Parse()
-	return o
-}
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	o := parse()
-	do := run
-	if o.serveBaseline {
-		do = serveBaseline
-	}
-	if err := do(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "ingest:", err)
-		os.Exit(1)
-	}
+	harness.Main("ingest", run)
 }
 
 // run runs all rounds and prints the results.
-func run(ctx context.Context, o options) (failed error) {
-	rcpts := strings.Split(o.rcpt, ",")
-	if o.rcpt == "" {
-		api := &harness.Client{Base: o.api, Key: o.key, HTTP: http.DefaultClient}
-		boxes, err := api.CreateInboxes(ctx, o.inboxes)
-		defer func() { failed = errors.Join(failed, api.DeleteInboxes(context.WithoutCancel(ctx), boxes)) }()
+func run(ctx context.Context) (failed error) {
+	if *serveBaseline {
+		return serve(ctx)
+	}
+	rcpts := strings.Split(*rcpt, ",")
+	if *rcpt == "" {
+		client := &harness.Client{Base: *api, Key: *key, HTTP: http.DefaultClient}
+		boxes, err := client.CreateInboxes(ctx, *inboxes)
+		defer func() { failed = errors.Join(failed, client.DeleteInboxes(context.WithoutCancel(ctx), boxes)) }()
 		if err != nil {
 			return err
 		}
@@ -120,43 +95,48 @@ func run(ctx context.Context, o options) (failed error) {
 			rcpts = append(rcpts, in.Address)
 		}
 	}
-	targets := []*target{{name: "service", addr: o.addr, rcpts: rcpts, pid: o.pid}}
-	if o.baseline {
-		child, err := startBaseline(ctx)
+	targets := []*target{{name: "service", addr: *addr, pid: *pid}}
+	if *baseline {
+		// A process of its own, like the service: in this one it would share the scheduler
+		// and the garbage collector with the load.
+		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		defer child.stop()
-		targets = append(targets, &target{name: "baseline", addr: child.addr, rcpts: rcpts, pid: child.cmd.Process.Pid})
+		child, err := harness.StartProcess(exec.CommandContext(ctx, self, "-serve-baseline"), true)
+		if err != nil {
+			return err
+		}
+		defer child.Stop()
+		targets = append(targets, &target{name: "baseline", addr: child.Line, pid: child.PID()})
 	}
-	for _, p := range o.peers {
-		name, addr, _ := strings.Cut(p, "=")
-		targets = append(targets, &target{name: name, addr: addr, rcpts: rcpts})
+	targets = append(targets, peers...)
+	for _, t := range targets {
+		if _, err := t.measure(ctx, rcpts, 0, *warm); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
 	}
-	if err := warmUp(ctx, o, targets); err != nil {
-		return err
-	}
-	printHead(o)
-	for range o.rounds {
+	printHead()
+	for range *rounds {
 		for _, t := range targets {
-			r, err := measure(ctx, o, t)
+			r, err := t.measure(ctx, rcpts, *messages, *duration)
 			if err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
 			t.results = append(t.results, r)
-			printRow(t.name, r)
+			r.print(t.name)
 		}
 	}
-	printSummary(targets)
-	return writeMedians(o, targets)
+	return summarize(targets)
 }
 
-func warmUp(ctx context.Context, o options, targets []*target) error {
-	o.duration, o.messages = o.warm, 0
-	for _, t := range targets {
-		if _, err := measure(ctx, o, t); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
+// serve runs in the child process: it prints its address and serves.
+func serve(ctx context.Context) error {
+	sink, err := harness.NewSink(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	context.AfterFunc(ctx, func() { _ = sink.Close() })
+	fmt.Println(sink.Addr())
+	return sink.Serve()
 }

@@ -10,113 +10,91 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"time"
 
 	"github.com/postroom/postroom/bench/harness"
 )
 
-// options are the command-line flags.
-type options struct {
-	service         string
-	postgres        bool
-	submit          bool
-	messages, conns int
-	size, rounds    int
-	pprof           string
-}
+// The flags.
+var (
+	settings = harness.Flags()
+	submit   = flag.Bool("submit", false, "measure SMTP submission to the service, in turn with its API")
+	messages = flag.Int("n", 3000, "messages in each step of a round")
+	conns    = flag.Int("c", 32, "connections that submit messages")
+	size     = flag.Int("size", 4096, "bytes of a message's text")
+	rounds   = flag.Int("rounds", 3, "number of rounds; the medians are printed")
+)
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, parse()); err != nil {
-		fmt.Fprintln(os.Stderr, "outbound:", err)
-		os.Exit(1)
-	}
-}
-
-func parse() options {
-	var o options
-	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
-	flag.BoolVar(&o.postgres, "postgres", false, "use a new schema on the PostgreSQL server in POSTROOM_TEST_POSTGRES")
-	flag.BoolVar(&o.submit, "submit", false, "measure SMTP submission to the service, in turn with its API")
-	flag.IntVar(&o.messages, "n", 3000, "messages in each step of a round")
-	flag.IntVar(&o.conns, "c", 32, "connections that submit messages")
-	flag.IntVar(&o.size, "size", 4096, "bytes of a message's text")
-	flag.IntVar(&o.rounds, "rounds", 3, "number of rounds; the medians are printed")
-	flag.StringVar(&o.pprof, "pprof", "", "address at which the service serves profiles, such as 127.0.0.1:6060")
-	flag.Parse()
-	o.messages -= o.messages % batchSize
-	return o
-}
-
-// target is a system under measurement.
-type target interface {
-	name() string
-	// send submits messages over that number of connections until n are accepted. With
-	// batches, a target that can submits batches.
-	send(ctx context.Context, n, conns int, batches bool) error
-	canBatch() bool
-	// cpu returns the processor time used so far, or 0 if it is unknown.
-	cpu() time.Duration
-}
+func main() { harness.Main("outbound", run) }
 
 // run runs all rounds and prints the results.
-func run(ctx context.Context, o options) (err error) {
-	if o.messages < batchSize {
+func run(ctx context.Context) error {
+	if *messages -= *messages % batchSize; *messages < batchSize {
 		return fmt.Errorf("-n must be %d or more", batchSize)
 	}
-	sink, err := newSink(ctx)
+	sink, err := harness.NewSink(ctx)
 	if err != nil {
 		return err
 	}
-	defer sink.close()
-	p, err := harness.New(ctx, o.service, o.postgres)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
-	address, err := harness.FreeAddress(ctx)
-	if err != nil {
-		return err
-	}
-	service, err := p.Start(ctx, "POSTROOM_RELAY=smtp://"+sink.addr()+"?tls=off", "POSTROOM_SUBMISSION="+address, "POSTROOM_PPROF="+o.pprof)
-	if err != nil {
-		return err
-	}
-	defer service.Stop()
-	api := &postroom{service: service, label: "Postroom on " + p.Engine(), size: o.size}
-	targets := []target{api}
-	if o.submit {
-		s := &submission{*api, address}
-		s.label = "Submission"
-		targets = []target{s, api} // the ratio is that of submission to the API
-	}
-	return compare(ctx, o, sink, targets)
+	defer func() { _ = sink.Close() }()
+	go func() { _ = sink.Serve() }() // until it is closed
+	return settings.With(ctx, func(p *harness.Place) error {
+		submission, err := harness.FreeAddress(ctx)
+		if err != nil {
+			return err
+		}
+		service, err := p.Start(ctx, "POSTROOM_RELAY=smtp://"+sink.Addr().String()+"?tls=off", "POSTROOM_SUBMISSION="+submission)
+		if err != nil {
+			return err
+		}
+		defer service.Stop()
+		api := &target{name: "Postroom on " + p.Engine(), service: service, send: postOne, batch: postBatch, address: service.Address}
+		targets := []*target{api}
+		if *submit { // the ratio is that of submission to the API
+			targets = []*target{{name: "Submission", service: service, send: submitOne, address: submission, login: true}, api}
+		}
+		return compare(ctx, sink, targets)
+	})
 }
 
 // compare measures the targets in turn and prints the results.
-func compare(ctx context.Context, o options, sink *sink, targets []target) error {
+func compare(ctx context.Context, sink *harness.Sink, targets []*target) error {
 	for _, t := range targets { // creates signing keys, fills pages and caches
-		if _, err := round(ctx, o, sink, t, batchSize); err != nil {
-			return fmt.Errorf("%s: %w", t.name(), err)
+		if _, err := t.round(ctx, sink, batchSize); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	r := newReport(targets)
-	r.head(o)
-	for range o.rounds {
+	fmt.Printf("%d messages of %d bytes in each step, %d connections; messages a second, and the processor time of the target for each\n", *messages, *size, *conns)
+	row("", names)
+	for range *rounds {
 		for _, t := range targets {
-			figures, err := round(ctx, o, sink, t, o.messages)
+			figures, err := t.round(ctx, sink, *messages)
 			if err != nil {
-				return fmt.Errorf("%s: %w", t.name(), err)
+				return fmt.Errorf("%s: %w", t.name, err)
 			}
-			r.add(t, figures)
+			t.rounds = append(t.rounds, figures)
+			row(t.name, figures)
 		}
 	}
-	r.summary()
+	fmt.Println("medians")
+	for _, t := range targets {
+		row(t.name, t.medians())
+	}
+	if len(targets) > 1 {
+		var ratios [figures]ratio
+		for f, theirs := range targets[1].medians() {
+			ratios[f] = ratio(targets[0].medians()[f].rate / theirs.rate)
+		}
+		row("ratio", ratios)
+	}
 	return nil
+}
+
+func row[T fmt.Stringer](name string, cells [figures]T) {
+	fmt.Printf("%-24s", name)
+	for _, c := range cells {
+		fmt.Printf(" %18s", c)
+	}
+	fmt.Println()
 }

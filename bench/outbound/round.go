@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/postroom/postroom/bench/harness"
 )
 
-// figure is one of the measured values.
-type figure int
-
+// The measured figures.
 const (
 	accepted figure = iota // submitted one by one, while the server is blocked
 	drained                // delivered while nothing is submitted
@@ -16,6 +16,10 @@ const (
 	endToEnd               // submitted one by one, until the server has the last
 	figures                // number of figures
 )
+
+type figure int
+
+var names = [figures]figure{accepted, drained, batched, endToEnd}
 
 func (f figure) String() string {
 	return [...]string{"accepted", "drained", "batch recipients", "end to end"}[f]
@@ -27,46 +31,89 @@ type outcome struct {
 	cpu  time.Duration // of the target, per message
 }
 
+func (o outcome) String() string {
+	switch {
+	case o.rate == 0:
+		return "-"
+	case o.cpu == 0:
+		return fmt.Sprintf("%.0f", o.rate)
+	}
+	return fmt.Sprintf("%.0f, %d µs", o.rate, o.cpu/time.Microsecond)
+}
+
+// ratio compares the rates of two targets.
+type ratio float64
+
+func (r ratio) String() string {
+	if r == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", float64(r))
+}
+
+// target is a way into the service.
+type target struct {
+	name, address string
+	login         bool // over SMTP
+	service       *harness.Service
+	// send sends one message; batch sends batchSize, and may be nil.
+	send, batch func(*client) error
+	rounds      [][figures]outcome
+}
+
+func (t *target) medians() (out [figures]outcome) {
+	for f := range figures {
+		out[f] = harness.Median(t.rounds, func(r [figures]outcome) float64 { return r[f].rate })[f]
+	}
+	return out
+}
+
 // mostWait is how long the server waits for what was accepted.
 const mostWait = 5 * time.Minute
 
 // round measures each figure once with n messages.
-func round(ctx context.Context, o options, s *sink, t target, n int) ([figures]outcome, error) {
-	var out [figures]outcome
-	clock := func(f figure, work func() error) error {
-		begin, used := time.Now(), t.cpu()
-		if err := work(); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+func (t *target) round(ctx context.Context, s *harness.Sink, n int) (out [figures]outcome, err error) {
+	clock := func(f figure, work ...func() error) {
+		begin, used := time.Now(), t.service.CPU()
+		for _, step := range work {
+			if err == nil {
+				err = step()
+			}
 		}
-		out[f] = outcome{float64(n) / time.Since(begin).Seconds(), (t.cpu() - used) / time.Duration(n)}
-		return nil
-	}
-	s.reset()
-	s.block()
-	defer s.unblock()
-	if err := clock(accepted, func() error { return t.send(ctx, n, o.conns, false) }); err != nil {
-		return out, err
-	}
-	s.unblock()
-	if err := clock(drained, func() error { return s.wait(ctx, n) }); err != nil {
-		return out, err
-	}
-	if t.canBatch() {
-		s.reset()
-		s.block()
-		if err := clock(batched, func() error { return t.send(ctx, n, o.conns, true) }); err != nil {
-			return out, err
+		if err != nil {
+			err = fmt.Errorf("%s: %w", f, err)
 		}
-		s.unblock()
-		if err := s.wait(ctx, n); err != nil {
-			return out, err
+		out[f] = outcome{float64(n) / time.Since(begin).Seconds(), (t.service.CPU() - used) / time.Duration(n)}
+	}
+	one := func() error { return t.share(ctx, n, t.send) }
+	arrived := func() error { return arrive(ctx, s, n) }
+	blocked := func(f figure, work func() error) {
+		unblock := s.Block()
+		defer unblock()
+		clock(f, work)
+	}
+	blocked(accepted, one)
+	clock(drained, arrived)
+	if t.batch != nil && err == nil {
+		blocked(batched, func() error { return t.share(ctx, n/batchSize, t.batch) })
+		if err == nil {
+			err = arrived()
 		}
 	}
-	s.reset()
-	return out, clock(endToEnd, func() error {
-		if err := t.send(ctx, n, o.conns, false); err != nil {
-			return err
-		}
-		return s.wait(ctx, n)
-	})
+	clock(endToEnd, one, arrived)
+	return out, err
+}
+
+// arrive waits until n messages have arrived, and forgets them. More are an error, because
+// a message was sent twice.
+func arrive(ctx context.Context, s *harness.Sink, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, mostWait)
+	defer cancel()
+	for s.Messages.Load() < int64(n) && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if have := s.Messages.Swap(0); have != int64(n) {
+		return fmt.Errorf("%d messages have arrived, want %d", have, n)
+	}
+	return nil
 }

@@ -6,76 +6,46 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"syscall"
+	"strings"
 	"time"
 
 	"github.com/postroom/postroom/bench/harness"
 )
 
-// options are the command-line flags.
-type options struct {
-	service, json string
-	rounds        int
-	duration      time.Duration
-}
+// The flags.
+var (
+	settings = harness.Flags()
+	jsonFile = flag.String("json", "", "file to write the medians to, as JSON lines")
+	rounds   = flag.Int("rounds", 3, "number of rounds; the medians are printed")
+	duration = flag.Duration("d", 4*time.Second, "length of a round")
+)
 
-// shape is how the messages are sent.
-type shape struct {
-	Connections, Bytes int
-}
-
-var shapes = []shape{{1, 4096}, {8, 4096}, {64, 4096}, {8, 51200}}
-
-// median is one line of what the command ingest writes.
-type median struct {
-	Server string `json:"server"`
-	shapeOf
-	Rate float64 `json:"messages_a_second"`
-}
-
-type shapeOf struct {
-	Connections int `json:"connections"`
-	Bytes       int `json:"bytes"`
-}
+// shapes are how the messages are sent.
+var shapes = []struct{ connections, bytes int }{{1, 4096}, {8, 4096}, {64, 4096}, {8, 51200}}
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	var o options
-	flag.StringVar(&o.service, "service", "", "the program to measure (default: built from ./cmd/postroom)")
-	flag.StringVar(&o.json, "json", "", "file to write the medians to, as JSON lines")
-	flag.IntVar(&o.rounds, "rounds", 3, "number of rounds; the medians are printed")
-	flag.DurationVar(&o.duration, "d", 4*time.Second, "length of a round")
-	flag.Parse()
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+	harness.Main("peers", func(ctx context.Context) error {
+		return settings.With(ctx, func(p *harness.Place) error { return run(ctx, p) })
+	})
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, p *harness.Place) (err error) {
 	dir, err := os.MkdirTemp("", "postroom-peers-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := harness.New(ctx, o.service, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Remove(context.WithoutCancel(ctx))) }()
 	smtp, err := harness.FreeAddress(ctx)
 	if err != nil {
 		return err
@@ -85,62 +55,92 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer service.Stop()
+	medians := filepath.Join(dir, "medians")
 	args := []string{
 		"run", "./bench/ingest", "-addr", smtp, "-api", "http://" + service.Address, "-key", harness.Key, "-baseline",
-		"-rounds", strconv.Itoa(o.rounds), "-d", o.duration.String(), "-json", filepath.Join(dir, "medians"),
+		"-rounds", strconv.Itoa(*rounds), "-d", duration.String(), "-json", medians,
 	}
-	mailpit, err := startMailpit(ctx, dir)
+	mailpit, at, err := startMailpit(ctx, filepath.Join(dir, "mailpit.db"))
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		fmt.Fprintln(os.Stderr, "peers: left out:", err)
 	case err != nil:
 		return err
 	default:
-		defer mailpit.stop()
-		args = append(args, "-peer", mailpit.name+"="+mailpit.address)
+		defer mailpit.Stop()
+		args = append(args, "-peer", "Mailpit="+at)
 	}
 	for _, s := range shapes {
-		cmd := exec.CommandContext(ctx, "go", append(args, "-c", strconv.Itoa(s.Connections), "-size", strconv.Itoa(s.Bytes))...)
+		cmd := exec.CommandContext(ctx, "go", append(args, "-c", strconv.Itoa(s.connections), "-size", strconv.Itoa(s.bytes))...)
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("measure: %w", err)
 		}
 	}
-	return report(o, filepath.Join(dir, "medians"))
+	raw, err := os.ReadFile(medians)
+	if err == nil && *jsonFile != "" {
+		err = os.WriteFile(*jsonFile, raw, 0o644)
+	}
+	return errors.Join(err, printTable(string(raw)))
 }
 
-// report prints and writes the medians.
-func report(o options, file string) error {
-	raw, err := os.ReadFile(file)
+// startMailpit starts Mailpit, and waits until it accepts connections. It does not sync its
+// writes.
+func startMailpit(ctx context.Context, database string) (p *harness.Process, at string, err error) {
+	program, err := exec.LookPath("mailpit")
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	var all []median
-	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
-		var m median
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+	page, err := harness.FreeAddress(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if at, err = harness.FreeAddress(ctx); err != nil {
+		return nil, "", err
+	}
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = append(os.Environ(), "MP_SMTP_BIND_ADDR="+at, "MP_UI_BIND_ADDR="+page, "MP_DATABASE="+database,
+		"MP_MAX_MESSAGES=0", "MP_QUIET=true", "MP_DISABLE_VERSION_CHECK=true")
+	if p, err = harness.StartProcess(cmd, false); err != nil {
+		return nil, "", err
+	}
+	for range 300 {
+		if conn, err := harness.Dial(ctx, at); err == nil {
+			return p, at, conn.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	p.Stop()
+	return nil, "", fmt.Errorf("mailpit does not listen at %s", at)
+}
+
+// printTable prints messages a second as Markdown, and how Postroom compares.
+func printTable(lines string) error {
+	var servers []string // Postroom first
+	rates := map[string][]float64{}
+	for d := json.NewDecoder(strings.NewReader(lines)); ; {
+		var m harness.Ingested
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
 			return err
 		}
-		m.Server = titles[m.Server]
-		all = append(all, m)
+		if !slices.Contains(servers, m.Server) {
+			servers = append(servers, m.Server)
+		}
+		rates[m.Server] = append(rates[m.Server], m.Rate)
 	}
-	printTable(all)
-	if o.json != "" {
-		err = os.WriteFile(o.json, raw, 0o644)
+	title := strings.NewReplacer("service", "Postroom", "baseline", "bare go-smtp")
+	fmt.Println("| Messages a second | " + title.Replace(strings.Join(servers, " | ")) + " |")
+	fmt.Println("|---" + strings.Repeat("|---", len(servers)) + "|")
+	for i, s := range shapes {
+		ours := rates[servers[0]][i]
+		fmt.Printf("| %d KB, connections: %d | %.0f |", s.bytes>>10, s.connections, ours)
+		for _, name := range servers[1:] {
+			fmt.Printf(" %.0f (%.2f) |", rates[name][i], ours/rates[name][i])
+		}
+		fmt.Println()
 	}
-	return err
-}
-
-// titles are the names of the servers in the table, by those in the options of ingest.
-var titles = map[string]string{"service": "Postroom", "baseline": "bare go-smtp", "mailpit": "Mailpit"}
-
-// peer is another server that runs for the measurement.
-type peer struct {
-	name, address string
-	cmd           *exec.Cmd
-}
-
-func (p *peer) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = p.cmd.Wait() // the exit status after SIGTERM does not matter
+	fmt.Println("\nIn brackets: Postroom's rate divided by theirs.")
+	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/postroom/postroom/bench/harness"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/search"
+	"github.com/postroom/postroom/internal/web"
 	"github.com/postroom/postroom/store"
 )
 
@@ -27,7 +27,6 @@ const (
 // of a language.
 type filler struct {
 	place *harness.Place
-	size  int
 	have  int
 	inbox store.Inbox
 }
@@ -55,7 +54,11 @@ func (f *filler) fill(ctx context.Context, messages int) error {
 		}
 	}
 	start := time.Now()
-	if err := f.store(ctx, s, messages-f.have); err != nil {
+	err = harness.Share(ctx, messages-f.have, 64, func(i int) error { // they share transactions
+		_, err := s.AddReceived(ctx, []*store.NewMessage{f.message(f.have + i)}, nil)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	stored := time.Now()
@@ -83,29 +86,17 @@ func (*filler) makeInbox(ctx context.Context, s *store.Store) (store.Inbox, erro
 	}, nil)
 }
 
-// store stores n more messages, many at a time, because they share transactions.
-func (f *filler) store(ctx context.Context, s *store.Store, n int) error {
-	var (
-		all   sync.WaitGroup
-		once  sync.Once
-		first error
-		next  = make(chan int)
-	)
-	for range 64 {
-		all.Go(func() {
-			for i := range next {
-				if _, err := s.AddReceived(ctx, []*store.NewMessage{f.message(i)}, nil); err != nil {
-					once.Do(func() { first = err })
-				}
-			}
-		})
+// session is the session token of a dashboard user.
+const session = "a session of the benchmark's own"
+
+// signIn creates a user with that session.
+func signIn(ctx context.Context, s *store.Store, account int64) error {
+	link, token := web.NewLink(time.Now())
+	if _, err := s.CreateUser(ctx, account, "reader", store.RoleAdmin, link); err != nil {
+		return err
 	}
-	for i := range n {
-		next <- f.have + i
-	}
-	close(next)
-	all.Wait()
-	return first
+	_, err := s.UseLink(ctx, store.HashKey(token), "no password that is known", store.HashKey(session))
+	return err
 }
 
 // message returns the nth message.
@@ -125,7 +116,7 @@ func (f *filler) message(n int) *store.NewMessage {
 	if n%100 == 50 {
 		raw.WriteString(rareWord + " ")
 	}
-	for column := 0; raw.Len() < f.size; {
+	for column := 0; raw.Len() < *size; {
 		w := word(words.Uint64())
 		raw.WriteString(w)
 		if column += len(w) + 1; column > 70 {

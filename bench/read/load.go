@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/postroom/postroom/bench/harness"
@@ -53,7 +53,20 @@ func (f *filler) cases(ctx context.Context, s *harness.Service) ([]testCase, err
 			testCase{"page 2", list("cursor", cursors[0]), perPage},
 			testCase{fmt.Sprintf("page %d", last), list("cursor", cursors[last-2]), perPage})
 	}
-	return append(cases, f.dashboard(ids)...), nil
+	inbox := "/inboxes/" + f.inbox.ID
+	at := func(path string) func() string { return func() string { return path } }
+	some := func() string { return "/messages/" + ids[rand.IntN(len(ids))] }
+	return append(cases, []testCase{
+		{"dashboard: overview", at("/"), -1},
+		{"dashboard: inboxes", at("/inboxes"), -1},
+		{"dashboard: threads", at(inbox), -1},
+		{"dashboard: search", at(inbox + "?q=" + rareWord), -1},
+		{"dashboard: messages", at(inbox + "?direction=in"), -1},
+		{"dashboard: message", some, -1},
+		{"dashboard: its frame", func() string { return some() + "/view" }, -1},
+		{"dashboard: approvals", at("/approvals"), -1},
+		{"dashboard: sent", at("/emails/messages"), -1},
+	}...), nil
 }
 
 // walk reads the list of messages, and returns its cursors and some ids.
@@ -88,7 +101,9 @@ func get(ctx context.Context, s *harness.Service, client *http.Client, path stri
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+harness.Key)
+	if strings.HasPrefix(path, "/v1/") {
+		req.Header.Set("Authorization", "Bearer "+harness.Key)
+	}
 	req.AddCookie(&http.Cookie{Name: "postroom_session", Value: session}) //nolint:gosec // a session for the benchmark only
 	res, err := client.Do(req)
 	if err != nil {
@@ -102,58 +117,38 @@ func get(ctx context.Context, s *harness.Service, client *http.Client, path stri
 	return body, err
 }
 
-// result is the result of one measurement.
-type result struct {
-	times []time.Duration // sorted
-	took  time.Duration
-	cpu   time.Duration // of the service
-}
-
-// load repeats a request on that number of connections. It checks the first response
-// completely, and the status of every other one.
-func load(ctx context.Context, s *harness.Service, c testCase, conns int, d time.Duration) (result, error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
+// load repeats a request on that number of connections, and prints a row. It checks the
+// first response completely, and the status of every other one.
+func load(ctx context.Context, s *harness.Service, c testCase, n int) error {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n, DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	if err := c.check(ctx, s, client); err != nil {
-		return result{}, err
+		return err
 	}
-	var (
-		all   sync.WaitGroup
-		mu    sync.Mutex
-		res   result
-		first error
-	)
+	times := make([]harness.Times, n)
 	start, used := time.Now(), s.CPU()
-	for range conns {
-		all.Go(func() {
-			var times []time.Duration
-			var err error
-			for begin := time.Now(); err == nil && begin.Sub(start) < d; {
-				_, err = get(ctx, s, client, c.path())
-				now := time.Now()
-				times = append(times, now.Sub(begin))
-				begin = now
+	err := harness.Parallel(n, func(i int) error {
+		for begin := time.Now(); begin.Sub(start) < *duration; {
+			if _, err := get(ctx, s, client, c.path()); err != nil {
+				return err
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if res.times = append(res.times, times...); err != nil {
-				first = err
-			}
-		})
-	}
-	all.Wait()
-	res.took, res.cpu = time.Since(start), s.CPU()-used
-	slices.Sort(res.times)
-	return res, first
+			end := time.Now()
+			times[i] = append(times[i], end.Sub(begin))
+			begin = end
+		}
+		return nil
+	})
+	all, took := harness.Sorted(times...), time.Since(start)
+	cpu := (s.CPU() - used) / time.Duration(max(1, len(all))) // beside other work it varies less than the rate
+	fmt.Printf("%-22s %6d %9.0f %10s %10s %10s %14s\n", c.name, n, float64(len(all))/took.Seconds(),
+		harness.Short(all.At(0.50)), harness.Short(all.At(0.99)), harness.Short(all.At(1)), cpu.Round(time.Microsecond))
+	return err
 }
 
 func (c testCase) check(ctx context.Context, s *harness.Service, client *http.Client) error {
 	body, err := get(ctx, s, client, c.path())
-	if err != nil {
+	if err != nil || c.want < 0 {
 		return err
-	}
-	if c.want < 0 {
-		return nil
 	}
 	var page struct{ Data []json.RawMessage }
 	if err := json.Unmarshal(body, &page); err != nil {
