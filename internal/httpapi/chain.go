@@ -67,6 +67,9 @@ type Config struct {
 	TempDir string
 	// OAuth, if not nil, lets access tokens call the MCP endpoint.
 	OAuth *OAuth
+	// Hurry, if not nil, is called when clients that do not read their responses take the
+	// memory that others need. It disconnects them sooner for some time.
+	Hurry func(time.Duration)
 	// OnResponse, if not nil, is called for every response.
 	OnResponse func(Response)
 	// AccessLog logs every request, not only at the log level debug.
@@ -88,14 +91,15 @@ type OAuth struct {
 // Chain is the HTTP layer around the generated server. Its NewError is part of
 // gen.Handler.
 type Chain struct {
-	cfg     Config
-	rates   Rates
-	store   *store.Store
-	now     func() time.Time
-	log     *slog.Logger
-	running runningCalls
-	bodies  *semaphore.Weighted
-	memory  *responseMemory
+	cfg      Config
+	rates    Rates
+	store    *store.Store
+	now      func() time.Time
+	log      *slog.Logger
+	server   *gen.Server
+	running  sync.Map            // the calls with an idempotency key that run on this node
+	bodies   *semaphore.Weighted // bytes of large bodies
+	contents *semaphore.Weighted // responses with the content of messages
 }
 
 var _ gen.SecurityHandler = (*Chain)(nil)
@@ -104,18 +108,19 @@ var _ gen.SecurityHandler = (*Chain)(nil)
 func New(cfg Config) *Chain {
 	return &Chain{
 		cfg: cfg, rates: cfg.Rates.withDefaults(), store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		bodies: semaphore.NewWeighted(maxBodiesInMemory), memory: newResponseMemory(maxUnread, pieceTime, hurriedTime),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), contents: semaphore.NewWeighted(maxContents),
 	}
 }
 
 // Server returns the generated server for the operations, which checks requests
 // as the contract says. Wrap adds the rest.
-func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server, error) {
-	return gen.NewServer(operations, raw, c,
+func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (_ *gen.Server, err error) {
+	c.server, err = gen.NewServer(operations, raw, c,
 		gen.WithErrorHandler(c.writeDecodeError),
 		gen.WithNotFound(c.routeNotFound),
 		gen.WithMethodNotAllowed(c.methodNotAllowed),
-		gen.WithMiddleware(c.checkRequest, c.idempotent, c.limitMemory))
+		gen.WithMiddleware(c.checkRequest, c.idempotent, c.limitContents))
+	return c.server, err
 }
 
 // requestInfo holds the facts about a request that the outer handlers share.
@@ -124,10 +129,11 @@ type requestInfo struct {
 	ip netip.Addr
 	r  *http.Request
 	w  http.ResponseWriter
-	sw *statusWriter
 	// authenticate is the header WWW-Authenticate of a 401.
 	authenticate string
 
+	rewritten bool   // the request is served a second time
+	content   bool   // the response counts in Chain.contents
 	operation string // empty until the request has reached one
 	account   int64  // of the caller, as caller
 	caller    string // empty until the caller is identified
@@ -178,39 +184,42 @@ func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
 // and the log.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sw := &statusWriter{ResponseWriter: w, ends: time.Now().Add(responseTimeout)}
-		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, authenticate: "Bearer"}
-		if c.cfg.OAuth != nil && isMCP(r) { // RFC 9728 section 5.1
-			info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
+		start, sw, limit := c.now(), &statusWriter{ResponseWriter: w}, int64(maxBody)
+		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, authenticate: "Bearer"}
+		if r.URL.Path == mcpPath {
+			limit = maxMCPBody
+			if c.cfg.OAuth != nil { // RFC 9728 section 5.1
+				info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
+			}
 		}
-		start := c.now()
 		if info.id = w.Header().Get(requestIDHeader); info.id == "" {
 			info.id = store.NewID("req_", start)
 		}
 		w.Header().Set(requestIDHeader, info.id)
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
-		body := &gatedBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, foreign: isMCP(r),
-			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
-		}
-		defer c.releaseBody(ctx, body)
+		body := &gatedBody{Reader: arriving{http.MaxBytesReader(w, r.Body, limit), w}, chain: c, ctx: ctx, size: r.ContentLength}
+		defer body.release()
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r = r
-		r = NormalizeQuery(headAsGet(sw, r))
-		defer func() { c.report(ctx, info, start, sw.status) }()
-		defer c.memory.leave(sw)
+		r = headAsGet(sw, r)
+		defer func() {
+			if info.content {
+				c.contents.Release(1)
+			}
+			c.report(ctx, info, start, sw.status)
+		}()
 		defer sw.end()
 		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
-		if e := refuseEarly(r); e != nil {
-			if e.Status == http.StatusNotFound {
-				e = c.countByAddress(ctx, e)
-			}
-			c.WriteError(ctx, sw, e)
-		} else {
+		switch e := refuseEarly(r, limit); e {
+		case nil:
 			next.ServeHTTP(sw, r)
+		case ErrNotFound:
+			c.WriteError(ctx, sw, c.countByAddress(ctx, e))
+		default:
+			c.WriteError(ctx, sw, e)
 		}
 	})
 }
@@ -234,16 +243,6 @@ func headAsGet(w *statusWriter, r *http.Request) *http.Request {
 }
 
 const mcpPath = "/mcp"
-
-func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
-
-// bodyLimit returns the maximum size of the body of r.
-func bodyLimit(r *http.Request) int64 {
-	if isMCP(r) {
-		return maxMCPBody
-	}
-	return maxBody
-}
 
 // isMailLink reports whether the path is that of a link in mail.
 func isMailLink(path string) bool {
@@ -276,17 +275,21 @@ func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, 
 func setDeadlines(w http.ResponseWriter, r *http.Request) {
 	now, rc := time.Now(), http.NewResponseController(w)
 	if r.ContentLength != 0 {
-		_ = rc.SetReadDeadline(now.Add(bodyTimeout)) // not all connections support deadlines, in tests
+		pieces := 1 + r.ContentLength/bodyPiece
+		if r.ContentLength < 0 {
+			pieces = maxBody / bodyPiece
+		}
+		_ = rc.SetReadDeadline(now.Add(min(time.Duration(pieces)*pieceTime, bodyTime))) // not all connections support deadlines, in tests
 	}
-	_ = rc.SetWriteDeadline(now.Add(responseTimeout)) // as above
+	_ = rc.SetWriteDeadline(now.Add(responseTime)) // as above
 }
 
 // refuseEarly checks what the generated server does not: Content-Length, the
 // text of the path, and the encoding of the body.
-func refuseEarly(r *http.Request) *Error {
+func refuseEarly(r *http.Request, limit int64) *Error {
 	switch {
-	case r.ContentLength > bodyLimit(r):
-		return errTooLarge(bodyLimit(r))
+	case r.ContentLength > limit:
+		return errTooLarge(limit)
 	case !CleanText(r.URL.Path):
 		return ErrNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":
@@ -325,22 +328,16 @@ func (c *Chain) recoverPanic(ctx context.Context, w *statusWriter) {
 	}
 }
 
-// statusWriter records the status of the response.
+// statusWriter records the status of the response, and collects what is written until
+// the response ends. The generated server writes JSON in many small parts.
 type statusWriter struct {
 	http.ResponseWriter
 	status      int
 	wroteHeader func() // may be nil
 	buffer      *bufio.Writer
-	memory      *responseMemory // not nil if some is reserved for the response
-	ends        time.Time       // the response, by the wall clock
-	pieceEnds   time.Time       // guarded by the mutex of memory
 }
 
-// responseBuffers collect what is written until a response ends. JSON is written in
-// many small parts, and net/http would make a system call for each 4 KB.
 var responseBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, responseBuffer) }}
-
-const responseBuffer = 32 << 10
 
 // WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
@@ -355,15 +352,10 @@ func (w *statusWriter) WriteHeader(status int) {
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.WriteHeader(http.StatusOK)
 	if w.buffer == nil {
 		w.buffer = responseBuffers.Get().(*bufio.Writer) //nolint:forcetypeassert // the pool has nothing else
 		w.buffer.Reset(w.ResponseWriter)
-	}
-	if w.memory != nil {
-		return w.memory.write(w, b)
 	}
 	return w.buffer.Write(b)
 }
@@ -380,16 +372,12 @@ func (w *statusWriter) FlushError() error {
 
 // end hands all of the response to net/http. An error means that the client has gone.
 func (w *statusWriter) end() {
-	if w.buffer == nil {
-		return
+	if w.buffer != nil {
+		_ = w.buffer.Flush()
+		w.buffer.Reset(nil)
+		responseBuffers.Put(w.buffer)
+		w.buffer = nil
 	}
-	if w.memory != nil {
-		w.memory.begin(w)
-	}
-	_ = w.buffer.Flush()
-	w.buffer.Reset(nil)
-	responseBuffers.Put(w.buffer)
-	w.buffer = nil
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -248,6 +248,10 @@ func (e *decodeFailure) Unwrap() error { return e.error }
 // writeDecodeError handles requests that do not decode and responses that do
 // not encode.
 func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
+	if again := c.rewritten(r, err); again != nil {
+		c.server.ServeHTTP(w, again)
+		return
+	}
 	c.WriteError(ctx, w, c.Classify(ctx, &decodeFailure{r, err}))
 }
 

@@ -19,7 +19,7 @@ var sends = map[gen.OperationName]bool{
 // limitKey counts a call of k, unless it is counted already, and sets the rate
 // limit headers for the tighter limit.
 func (c *Chain) limitKey(ctx context.Context, k store.Key, counted bool, op gen.OperationName) error {
-	if !c.cfg.RateLimits {
+	if !c.cfg.RateLimits || infoOf(ctx).rewritten {
 		return nil
 	}
 	limit, rate := 0, store.Rate{}

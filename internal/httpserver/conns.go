@@ -26,7 +26,7 @@ const (
 	hurriedTimeout = 2 * time.Second
 	piece          = 64 << 10
 	// stallChecks is the time between two looks at a client that does not read.
-	stallChecks = time.Second
+	stallChecks = time.Second / 2
 )
 
 // refusedEvery is the shortest time between two log lines about refused connections.
