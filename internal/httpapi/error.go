@@ -116,10 +116,8 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 			return e.to
 		}
 	}
-	if failure, ok := errors.AsType[*decodeFailure](err); ok {
-		if e := decodeError(failure.r, failure.error); e != nil {
-			return mistaken(ctx, e)
-		}
+	if e := decodeError(Request(ctx), err); e != nil {
+		return mistaken(ctx, e)
 	}
 	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
 		return noKey(Request(ctx))
@@ -237,14 +235,6 @@ func (c *Chain) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWit
 	return out
 }
 
-// decodeFailure is an error of the generated decoder with its request.
-type decodeFailure struct {
-	r *http.Request
-	error
-}
-
-func (e *decodeFailure) Unwrap() error { return e.error }
-
 // writeDecodeError handles requests that do not decode and responses that do
 // not encode.
 func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
@@ -252,7 +242,8 @@ func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *
 		c.server.ServeHTTP(w, again)
 		return
 	}
-	c.WriteError(ctx, w, c.Classify(ctx, &decodeFailure{r, err}))
+	Request(ctx).Body = r.Body // which the decoder has restored
+	c.WriteError(ctx, w, c.Classify(ctx, err))
 }
 
 func (c *Chain) routeNotFound(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"regexp"
@@ -16,13 +15,9 @@ import (
 const (
 	// maxDepth is how deep a JSON document may nest. The contract needs far less.
 	maxDepth = 100
-	// maxValues limits how many values below the fields of a body are validated, and
-	// maxFields how many fields. Each fault takes memory, so this limits what a body
-	// full of faults takes.
+	// maxValues limits how many values of a body are validated. Each fault takes memory,
+	// so this limits what a body full of faults takes.
 	maxValues = 10_000
-	maxFields = 1_000
-	// maxDigits limits the numbers that are compared digit by digit.
-	maxDigits = 32
 )
 
 const uncleanText = "must be UTF-8 text without NUL characters"
@@ -34,7 +29,7 @@ func CleanText(s string) bool { return utf8.ValidString(s) && !strings.Contains(
 type document struct {
 	root  any
 	order map[string]int // the positions of the fields of a body
-	cut   bool           // values below the fields are left out
+	cut   bool           // values are left out
 }
 
 // readBody reads a JSON document up to the first fault that no schema describes: a
@@ -77,9 +72,7 @@ func (r *bodyReader) value(d *jx.Decoder) (any, error) {
 	case jx.Array:
 		list, n := []any{}, 0
 		err := d.Arr(func(d *jx.Decoder) error {
-			if n++; r.full() {
-				return d.Skip()
-			}
+			n++
 			return r.below(d, "["+strconv.Itoa(n-1)+"]", func(v any) { list = append(list, v) })
 		})
 		return list, err
@@ -117,13 +110,6 @@ func (r *bodyReader) object(d *jx.Decoder) (any, error) {
 			r.path = append(r.path, name)
 			return r.fail("is given twice")
 		}
-		if r.keep && len(fields) == maxFields {
-			r.doc.cut = true
-			return d.Skip()
-		}
-		if r.full() {
-			return d.Skip()
-		}
 		if len(r.path) == 0 {
 			r.doc.order[name] = len(fields)
 		}
@@ -135,20 +121,14 @@ func (r *bodyReader) object(d *jx.Decoder) (any, error) {
 	return fields, err
 }
 
-// full reports whether no more values are kept below the fields of the body.
-func (r *bodyReader) full() bool {
-	full := r.keep && len(r.path) > 0 && r.left == 0
-	r.doc.cut = r.doc.cut || full
-	return full
-}
-
 // below reads a value below the current one.
 func (r *bodyReader) below(d *jx.Decoder, name string, keep func(any)) error {
 	if len(r.path) == maxDepth {
 		return r.fail("is nested too deep: at most " + strconv.Itoa(maxDepth) + " levels are possible")
 	}
-	if len(r.path) > 0 {
-		r.left--
+	if r.left--; r.keep && r.left < 0 {
+		r.doc.cut = true
+		return d.Skip()
 	}
 	r.path = append(r.path, name)
 	v, err := r.value(d)
@@ -171,13 +151,7 @@ func halfCharacter(raw []byte) bool {
 }
 
 // number returns a JSON number in a form that is cheap to compare.
-func number(text string) any {
-	if len(text) <= maxDigits && !strings.ContainsAny(text, "eE") {
-		return json.Number(text)
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(f, 0) {
-		return json.Number("0")
-	}
+func number(text string) float64 {
+	f, _ := strconv.ParseFloat(text, 64) // infinite if it is out of range
 	return max(-math.MaxFloat64, min(math.MaxFloat64, f))
 }
