@@ -101,7 +101,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	limits, smtpConns := n.cfg.connLimits(httpserver.MaxFiles(), doors.smtpServers())
+	limits, smtpConns := n.cfg.connLimits(maxFiles(), doors.smtpServers())
 	conns := httpserver.NewConns(limits, n.log)
 	n.log.DebugContext(ctx, "limits of connections", "http", limits.Total, "http_per_network", limits.PerNetwork, "smtp", smtpConns)
 	kept := journal.New(s, n.now, n.log)

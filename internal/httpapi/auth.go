@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -73,11 +72,7 @@ func (c *Chain) WithKey(ctx context.Context, secret string, ip netip.Addr) (cont
 	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip})
 	k, err := c.keyOf(ctx, secret, "")
 	if err != nil {
-		e := c.Classify(ctx, err)
-		if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
-			e = c.countByAddress(ctx, e)
-		}
-		return ctx, k, e
+		return ctx, k, c.refuse(ctx, err)
 	}
 	return ctx, k, nil
 }
@@ -185,19 +180,21 @@ func HasScope(have []string, want string) bool {
 	})
 }
 
-// countByAddress counts a request refused with e against the client address:
-// one with a bad key, from an address that the key does not allow, or to an
-// unknown path or method. Past the limit it returns a 429 error instead of e.
+// refuse converts an error, and counts it against the client address if the caller has no
+// key that may be used.
+func (c *Chain) refuse(ctx context.Context, err error) *Error {
+	e := c.Classify(ctx, err)
+	if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
+		return c.countByAddress(ctx, e)
+	}
+	return e
+}
+
+// countByAddress counts a request refused with e against the client address. Past the
+// limit it returns a 429 error instead of e.
 func (c *Chain) countByAddress(ctx context.Context, e *Error) *Error {
 	if err := c.LimitAddress(ctx); err != nil {
 		return c.Classify(ctx, err)
 	}
 	return e
-}
-
-func errTooMany(limit int, r store.Rate, now time.Time) error {
-	return &Error{
-		Status: http.StatusTooManyRequests, Code: gen.ErrorCodeRateLimited, RetryAfter: secondsUntil(r.Ends, now),
-		Message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
-	}
 }

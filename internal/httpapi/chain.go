@@ -5,7 +5,6 @@
 package httpapi
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"log/slog"
@@ -202,14 +201,13 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		r.Body = body
 		info.r = r
-		r = headAsGet(sw, r)
+		r = headAsGet(r)
 		defer func() {
 			if info.content {
 				c.contents.Release(1)
 			}
 			c.report(ctx, info, start, sw.status)
 		}()
-		defer sw.end()
 		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
@@ -225,29 +223,25 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 }
 
 // headAsGet turns a HEAD request into the GET with the same headers; net/http
-// omits the body. An event stream ends after its headers. Links in mail are not
-// converted: they count only GET.
-func headAsGet(w *statusWriter, r *http.Request) *http.Request {
-	if r.Method != http.MethodHead || isMailLink(r.URL.Path) {
-		return r
+// omits the body. Links in mail are not converted: they count only GET.
+func headAsGet(r *http.Request) *http.Request {
+	if r.Method == http.MethodHead && mailLink(r.URL.Path) == "" {
+		r = r.WithContext(r.Context())
+		r.Method = http.MethodGet
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	w.wroteHeader = func() {
-		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-			cancel()
-		}
-	}
-	r = r.WithContext(ctx)
-	r.Method = http.MethodGet
 	return r
 }
 
 const mcpPath = "/mcp"
 
-// isMailLink reports whether the path is that of a link in mail.
-func isMailLink(path string) bool {
-	return strings.HasPrefix(path, feedback.UnsubscribePath) || strings.HasPrefix(path, feedback.OpenPath) ||
-		strings.HasPrefix(path, feedback.ClickPath)
+// mailLink returns the start of the path of a link in mail, or "" for another path.
+func mailLink(path string) string {
+	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {
+		if strings.HasPrefix(path, prefix) {
+			return prefix
+		}
+	}
+	return ""
 }
 
 // report counts and logs a response, including that of a panic.
@@ -302,10 +296,8 @@ func refuseEarly(r *http.Request, limit int64) *Error {
 // credential, in any spelling of the path.
 func loggedPath(path string) string {
 	const files = "files"
-	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {
-		if strings.HasPrefix(path, prefix) {
-			return prefix + "…"
-		}
+	if prefix := mailLink(path); prefix != "" {
+		return prefix + "…"
 	}
 	if i := strings.Index(strings.ToLower(path), files); i >= 0 {
 		return path[:i+len(files)] + "/…"
@@ -328,56 +320,23 @@ func (c *Chain) recoverPanic(ctx context.Context, w *statusWriter) {
 	}
 }
 
-// statusWriter records the status of the response, and collects what is written until
-// the response ends. The generated server writes JSON in many small parts.
+// statusWriter records the status of the response.
 type statusWriter struct {
 	http.ResponseWriter
-	status      int
-	wroteHeader func() // may be nil
-	buffer      *bufio.Writer
+	status int
 }
-
-var responseBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, responseBuffer) }}
 
 // WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status != 0 {
-		return
-	}
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-	if w.wroteHeader != nil {
-		w.wroteHeader()
+	if w.status == 0 {
+		w.status = status
+		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if w.buffer == nil {
-		w.buffer = responseBuffers.Get().(*bufio.Writer) //nolint:forcetypeassert // the pool has nothing else
-		w.buffer.Reset(w.ResponseWriter)
-	}
-	return w.buffer.Write(b)
-}
-
-// FlushError sends what was written. http.ResponseController calls it.
-func (w *statusWriter) FlushError() error {
-	if w.buffer != nil {
-		if err := w.buffer.Flush(); err != nil {
-			return err
-		}
-	}
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-// end hands all of the response to net/http. An error means that the client has gone.
-func (w *statusWriter) end() {
-	if w.buffer != nil {
-		_ = w.buffer.Flush()
-		w.buffer.Reset(nil)
-		responseBuffers.Put(w.buffer)
-		w.buffer = nil
-	}
+	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach the connection.

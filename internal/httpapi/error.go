@@ -222,11 +222,7 @@ var ErrStopping = &Error{
 // NewError implements gen.Handler: it converts the errors that handlers and the
 // security handler return.
 func (c *Chain) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
-	info := infoOf(ctx)
-	e := c.Classify(ctx, err)
-	if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
-		e = c.countByAddress(ctx, e)
-	}
+	info, e := infoOf(ctx), c.refuse(ctx, err)
 	info.setErrorHeaders(e)
 	out := &gen.ErrorStatusCodeWithHeaders{StatusCode: e.Status, Response: errorBody(e, info.id)}
 	if e.RetryAfter > 0 {

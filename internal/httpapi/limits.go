@@ -26,8 +26,7 @@ const (
 	maxContents = 32
 	contentTime = 15 * time.Second
 	// responseTime limits how long a response may take. The longest wait is two minutes.
-	responseTime   = 4 * time.Minute
-	responseBuffer = 32 << 10
+	responseTime = 4 * time.Minute
 )
 
 // DefaultRates are the rate limits where the settings give none. The setting

@@ -87,7 +87,7 @@ func (c *Conns) Limit(s *http.Server, l net.Listener) net.Listener {
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if one, ok := r.Context().Value(limitedKey{}).(*conn); ok {
 			if r.Body == nil || r.Body == http.NoBody {
-				c.begin(one)
+				c.setIdle(one, false)
 			} else {
 				r = r.WithContext(r.Context()) // a copy: net/http looks at the body of its own to skip what is unread
 				r.Body = &countedBody{r.Body, one}
@@ -100,7 +100,7 @@ func (c *Conns) Limit(s *http.Server, l net.Listener) net.Listener {
 	}
 	s.ConnState = func(nc net.Conn, to http.ConnState) {
 		if one := limited(nc); one != nil && to == http.StateIdle {
-			c.end(one)
+			c.setIdle(one, true)
 		}
 	}
 	return limitedListener{l, c}
@@ -110,16 +110,11 @@ type limitedKey struct{}
 
 // limited returns the connection of the limited listener that nc wraps, or nil.
 func limited(nc net.Conn) *conn {
-	for {
-		switch c := nc.(type) {
-		case *conn:
-			return c
-		case *tls.Conn:
-			nc = c.NetConn()
-		default:
-			return nil
-		}
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
 	}
+	one, _ := nc.(*conn)
+	return one
 }
 
 type limitedListener struct {
@@ -203,24 +198,21 @@ type countedBody struct {
 // Read implements io.Reader.
 func (b *countedBody) Read(p []byte) (n int, err error) {
 	if n, err = b.ReadCloser.Read(p); errors.Is(err, io.EOF) {
-		b.conn.conns.begin(b.conn)
+		b.conn.conns.setIdle(b.conn, false)
 	}
 	return n, err
 }
 
-// begin notes that a connection has a request.
-func (c *Conns) begin(one *conn) {
+// setIdle notes whether a connection has no request.
+func (c *Conns) setIdle(one *conn, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.removeIdle(one)
-}
-
-// end notes that a connection has none.
-func (c *Conns) end(one *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if one.counted && one.idle == nil {
+	if idle && one.counted && one.idle == nil {
 		one.idle = c.idle.PushBack(one)
+	}
+	if !idle && one.idle != nil {
+		c.idle.Remove(one.idle)
+		one.idle = nil
 	}
 }
 
@@ -229,10 +221,13 @@ func (c *Conns) remove(one *conn) {
 	if !one.counted {
 		return
 	}
-	c.removeIdle(one)
+	if one.idle != nil {
+		c.idle.Remove(one.idle)
+		one.idle = nil
+	}
 	one.counted = false
 	c.open--
-	if c.networks[one.from]--; c.networks[one.from] <= 0 {
+	if c.networks[one.from]--; c.networks[one.from] == 0 {
 		delete(c.networks, one.from)
 	}
 }
@@ -242,13 +237,6 @@ func (c *Conns) anyOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open > 0
-}
-
-func (c *Conns) removeIdle(one *conn) {
-	if one.idle != nil {
-		c.idle.Remove(one.idle)
-		one.idle = nil
-	}
 }
 
 // conn is a connection of a limited listener. A client that does not read a piece of a
@@ -280,13 +268,13 @@ func (c *conn) Write(p []byte) (n int, err error) {
 		some, err := c.Conn.Write(p[n:])
 		n += some
 		if stalled && some > 0 {
-			c.conns.begin(c)
+			c.conns.setIdle(c, false)
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 		if stalled = some == 0; stalled {
-			c.conns.end(c) // a client that does not read has no claim to its connection
+			c.conns.setIdle(c, true) // a client that does not read has no claim to its connection
 		}
 		now := time.Now()
 		if read += some; read >= piece {
