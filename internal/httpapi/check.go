@@ -46,7 +46,7 @@ func (c *Chain) checkRequest(req middleware.Request, next middleware.Next) (midd
 	if len(faults) > 0 {
 		return middleware.Response{}, invalid(faults[:min(len(faults), MaxFaults)])
 	}
-	if _, fault := readBody(req.RawBody, false); fault != nil {
+	if fault := readBody(req.RawBody).fault; fault != nil {
 		return middleware.Response{}, invalid([]Fault{*fault})
 	}
 	return next(req)

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -44,14 +46,21 @@ const MaxFaults = 20
 // and at most MaxFaults, in the order of the body, missing fields last. Time and
 // memory are linear in the body.
 func ExplainBody(operation string, body []byte) []Fault {
-	doc, fault := readBody(body, true)
-	if fault != nil {
-		return []Fault{*fault}
+	read := readBody(body)
+	if read.fault != nil {
+		return []Fault{*read.fault}
 	}
-	if _, isObject := doc.root.(map[string]any); !isObject {
+	if read.values > maxExplained {
+		return []Fault{{"", fmt.Sprintf("the body has a fault, which is not looked for among more than %d values: send fewer items", maxExplained)}}
+	}
+	var doc any
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return []Fault{{"", "a number in the body is out of range"}}
+	}
+	if _, isObject := doc.(map[string]any); !isObject {
 		return []Fault{{"", "the body must be a JSON object"}}
 	}
-	if faults := contract().faults(operation+" body", doc); len(faults) > 0 {
+	if faults := contract().faults(operation+" body", doc, read.order); len(faults) > 0 {
 		return faults
 	}
 	return []Fault{{"", "the body does not match the API description"}}
@@ -65,7 +74,7 @@ func ExplainParam(operation, in, name string, values []string) []Fault {
 	if fault != "" {
 		return []Fault{{name, fault}}
 	}
-	faults := contract().faults(key, document{root: v})
+	faults := contract().faults(key, v, nil)
 	for i := range faults {
 		faults[i].Param = JoinPath(name, faults[i].Param)
 	}
@@ -99,7 +108,8 @@ func paramValue(schema *jsonschema.Schema, values []string) (v any, fault string
 	if digits := strings.TrimPrefix(values[0], "-"); digits == "" || strings.Trim(digits, "0123456789") != "" {
 		return nil, "must be a whole number"
 	}
-	return number(values[0]), ""
+	n, _ := strconv.ParseFloat(values[0], 64) // infinite if it is out of range
+	return max(-math.MaxFloat64, min(math.MaxFloat64, n)), ""
 }
 
 // requestSchemas are the schemas of all requests. They are compiled when they are
@@ -218,20 +228,21 @@ func adapt(v any) {
 	}
 }
 
-// faults validates a document. It returns one fault for each value.
-func (c *requestSchemas) faults(key string, doc document) (out []Fault) {
-	failed, ok := errors.AsType[*jsonschema.ValidationError](c.schema(key).Validate(doc.root))
+// faults validates a document, whose fields are in this order. It returns one fault for
+// each value.
+func (c *requestSchemas) faults(key string, doc any, order map[string]int) (out []Fault) {
+	failed, ok := errors.AsType[*jsonschema.ValidationError](c.schema(key).Validate(doc))
 	if !ok {
 		return nil
 	}
 	byPlace := map[string]Fault{}
 	for _, e := range leaves(failed) {
-		for field, message := range c.describe(e, doc.cut) {
+		for field, message := range c.describe(e) {
 			at := e.InstanceLocation
 			if field != "" {
 				at = append(slices.Clone(at), field)
 			}
-			param, place := doc.locate(at)
+			param, place := locate(at, doc, order)
 			if _, twice := byPlace[place]; !twice {
 				byPlace[place] = Fault{param, message}
 			}
@@ -246,21 +257,21 @@ func (c *requestSchemas) faults(key string, doc document) (out []Fault) {
 
 // locate formats a path as to[1].email, and as a place, which sorts as the body does.
 // Missing fields come last.
-func (doc document) locate(path []string) (param, place string) {
-	v := doc.root
+func locate(path []string, v any, order map[string]int) (param, place string) {
 	for i, name := range path {
 		if list, ok := v.([]any); ok {
 			n, _ := strconv.Atoi(name) // the validator writes indexes
 			param, place, v = JoinPath(param, "["+name+"]"), fmt.Sprintf("%s/%06d", place, n), list[n]
 			continue
 		}
-		order, sent := doc.order[name]
-		if i > 0 {
-			order = 0
-		} else if !sent {
-			order = maxValues
+		value, sent := object(v)[name]
+		switch {
+		case !sent:
+			place += "~"
+		case i == 0:
+			place = fmt.Sprintf("%06d", order[name])
 		}
-		param, place, v = JoinPath(param, name), fmt.Sprintf("%s/%06d%s", place, order, name), object(v)[name]
+		param, place, v = JoinPath(param, name), place+"/"+name, value
 	}
 	return param, place
 }
@@ -299,8 +310,8 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 }
 
 // describe explains a validation error: by the names of the fields that it is about, or
-// "" for the value itself. Of a document that is cut, it does not report what is missing.
-func (c *requestSchemas) describe(e *jsonschema.ValidationError, cut bool) map[string]string {
+// "" for the value itself.
+func (c *requestSchemas) describe(e *jsonschema.ValidationError) map[string]string {
 	itself := func(message string) map[string]string { return map[string]string{"": message} }
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
@@ -308,9 +319,7 @@ func (c *requestSchemas) describe(e *jsonschema.ValidationError, cut bool) map[s
 	case *kind.Required:
 		fields := map[string]string{}
 		for _, name := range k.Missing {
-			if !cut {
-				fields[name] = "is required"
-			}
+			fields[name] = "is required"
 		}
 		return fields
 	case *kind.AdditionalProperties:
@@ -326,15 +335,15 @@ func (c *requestSchemas) describe(e *jsonschema.ValidationError, cut bool) map[s
 		if s := c.compile(e.SchemaURL); k.Got > 0 && s.Pattern != nil && s.Pattern.String() == mailboxPattern {
 			return nil // not an email address says more
 		}
-		return itself(sizeMessage("least", k.Want, k.Got, "character", false))
+		return itself(sizeMessage("least", k.Want, k.Got, "character"))
 	case *kind.MaxLength:
-		return itself(sizeMessage("most", k.Want, k.Got, "character", false))
+		return itself(sizeMessage("most", k.Want, k.Got, "character"))
 	case *kind.MinItems:
-		return itself(sizeMessage("least", k.Want, k.Got, "item", cut))
+		return itself(sizeMessage("least", k.Want, k.Got, "item"))
 	case *kind.MaxItems:
-		return itself(sizeMessage("most", k.Want, k.Got, "item", cut))
+		return itself(sizeMessage("most", k.Want, k.Got, "item"))
 	case *kind.MaxProperties:
-		return itself(sizeMessage("most", k.Want, k.Got, "field", cut))
+		return itself(sizeMessage("most", k.Want, k.Got, "field"))
 	case *kind.UniqueItems:
 		return itself(fmt.Sprintf("contains the same item twice, at %d and %d", k.Duplicates[0], k.Duplicates[1]))
 	case *kind.Minimum:
@@ -431,18 +440,14 @@ func typeMessage(got string, want []string) string {
 }
 
 // sizeMessage explains a size outside a bound: the "least" or the "most".
-func sizeMessage(bound string, want, got int, unit string, unknown bool) string {
+func sizeMessage(bound string, want, got int, unit string) string {
 	if bound == "least" && got == 0 {
 		return "must not be empty"
 	}
-	say := fmt.Sprintf("must have at %s %d %s", bound, want, unit)
 	if want != 1 {
-		say += "s"
+		unit += "s"
 	}
-	if !unknown {
-		say += fmt.Sprintf(", but has %d", got)
-	}
-	return say
+	return fmt.Sprintf("must have at %s %d %s, but has %d", bound, want, unit, got)
 }
 
 // maxQuoted limits the length of values in messages.

@@ -70,7 +70,7 @@ func (c *Chain) rewritten(r *http.Request, err error) *http.Request {
 
 // rewriteBody returns nil if nothing changes.
 func rewriteBody(body []byte) []byte {
-	if _, fault := readBody(body, false); fault != nil || len(body) > smallBody {
+	if len(body) > smallBody || readBody(body).fault != nil {
 		return nil
 	}
 	var v any
