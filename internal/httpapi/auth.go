@@ -35,11 +35,11 @@ func Visible(k store.Key) []string {
 // requests. Only openapi.yaml defines the scopes of an operation.
 func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
 	if caller, ok := localOf(ctx); ok {
-		scopes := t.Roles
 		if slices.Contains(caller.granted, op) {
-			scopes = nil
+			t.Roles = nil
 		}
-		return c.authorize(ctx, caller.key, caller.takeCount(), op, scopes)
+		counted := caller.counted || caller.page != nil && caller.page.Swap(true)
+		return c.authorize(ctx, caller.key, counted, op, t.Roles)
 	}
 	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
 	k, err := c.keyOf(ctx, token, op)
@@ -59,7 +59,7 @@ func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) 
 	if err != nil {
 		return k, c.keyEnded(ctx, store.HashKey(secret), err)
 	}
-	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
+	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).IP) {
 		return k, Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
 	c.store.KeyUsed(k)
@@ -69,7 +69,7 @@ func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) 
 // WithKey returns the context of a call with a key that does not come over HTTP,
 // and the key. A wrong key counts against the client address, as over HTTP.
 func (c *Chain) WithKey(ctx context.Context, secret string, ip netip.Addr) (context.Context, store.Key, error) {
-	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip})
+	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{Response: Response{RequestID: store.NewID("req_", c.now()), IP: ip}})
 	k, err := c.keyOf(ctx, secret, "")
 	if err != nil {
 		return ctx, k, c.refuse(ctx, err)
@@ -87,7 +87,7 @@ func (c *Chain) Permit(ctx context.Context, k store.Key, op gen.OperationName) (
 // scopes and the inbox limit of the key.
 func (c *Chain) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
 	info := infoOf(ctx)
-	info.account, info.caller = k.AccountID, k.ID
+	info.AccountID, info.Caller = k.AccountID, k.ID
 	if err := c.limitKey(ctx, k, counted, op); err != nil {
 		return ctx, err
 	}

@@ -35,21 +35,18 @@ func (r Rates) withDefaults() Rates {
 
 // Response is what is reported about a response.
 type Response struct {
-	// Operation is the name of the operation of the API, or empty if the request
-	// reached none.
+	// RequestID is as in X-Request-Id, Method that of the request, and Path without tokens.
+	RequestID, Method, Path string
+	// IP is the client's address. It is not valid for calls of Postroom itself.
+	IP netip.Addr
+	// Operation is the name of the operation, or empty if the request reached none.
 	Operation string
-	Status    int
-	// Took is the time from the request to the response, with any wait.
-	Took time.Duration
-	// Method is that of the request, Path its path without tokens, and RequestID as in
-	// X-Request-Id.
-	Method, Path, RequestID string
 	// AccountID and Caller, the id of a key or a user, are zero if the caller was not
 	// identified.
 	AccountID int64
 	Caller    string
-	// IP is the client's address. It is not valid for calls of Postroom itself.
-	IP netip.Addr
+	Status    int
+	Took      time.Duration // from the request to the response, with any wait
 }
 
 // Config configures a Chain.
@@ -124,18 +121,12 @@ func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (_ *gen.Serve
 
 // requestInfo holds the facts about a request that the outer handlers share.
 type requestInfo struct {
-	id string
-	ip netip.Addr
-	r  *http.Request
-	w  http.ResponseWriter
-	// authenticate is the header WWW-Authenticate of a 401.
-	authenticate string
-
-	rewritten bool   // the request is served a second time
-	content   bool   // the response counts in Chain.contents
-	operation string // empty until the request has reached one
-	account   int64  // of the caller, as caller
-	caller    string // empty until the caller is identified
+	Response     // as far as it is known
+	r            *http.Request
+	w            http.ResponseWriter
+	authenticate string // the header WWW-Authenticate of a 401
+	rewritten    bool   // the request is served a second time
+	content      bool   // the response counts in Chain.contents
 }
 
 type infoKey struct{}
@@ -166,7 +157,7 @@ func CalledHost(ctx context.Context) string {
 }
 
 // RequestID returns the id of the request, as in the header X-Request-Id.
-func RequestID(ctx context.Context) string { return infoOf(ctx).id }
+func RequestID(ctx context.Context) string { return infoOf(ctx).RequestID }
 
 const requestIDHeader = "X-Request-Id"
 
@@ -184,36 +175,34 @@ func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start, sw, limit := c.now(), &statusWriter{ResponseWriter: w}, int64(maxBody)
-		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, authenticate: "Bearer"}
+		info := &requestInfo{w: w, authenticate: "Bearer"}
 		if r.URL.Path == mcpPath {
 			limit = maxMCPBody
 			if c.cfg.OAuth != nil { // RFC 9728 section 5.1
 				info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
 			}
 		}
-		if info.id = w.Header().Get(requestIDHeader); info.id == "" {
-			info.id = store.NewID("req_", start)
-		}
-		w.Header().Set(requestIDHeader, info.id)
+		id := cmp.Or(w.Header().Get(requestIDHeader), store.NewID("req_", start))
+		w.Header().Set(requestIDHeader, id)
+		info.Response = Response{RequestID: id, Method: r.Method, Path: loggedPath(r.URL.Path), IP: ClientIP(r, c.cfg.TrustedProxies)}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
 		body := &gatedBody{Reader: arriving{http.MaxBytesReader(w, r.Body, limit), w}, chain: c, ctx: ctx, size: r.ContentLength}
-		defer body.release()
-		r = r.WithContext(ctx)
-		r.Body = body
-		info.r = r
-		r = headAsGet(r)
+		info.r = r.WithContext(ctx)
+		info.r.Body = body
 		defer func() {
+			body.release()
 			if info.content {
 				c.contents.Release(1)
 			}
-			c.report(ctx, info, start, sw.status)
+			info.Status, info.Took = sw.status, c.now().Sub(start)
+			c.report(ctx, info.Response)
 		}()
 		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
 		switch e := refuseEarly(r, limit); e {
 		case nil:
-			next.ServeHTTP(sw, r)
+			next.ServeHTTP(sw, headAsGet(info.r))
 		case ErrNotFound:
 			c.WriteError(ctx, sw, c.countByAddress(ctx, e))
 		default:
@@ -245,12 +234,7 @@ func mailLink(path string) string {
 }
 
 // report counts and logs a response, including that of a panic.
-func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, status int) {
-	r := Response{
-		Operation: info.operation, Status: status, Took: c.now().Sub(start),
-		Method: info.r.Method, Path: loggedPath(info.r.URL.Path), RequestID: info.id,
-		AccountID: info.account, Caller: info.caller, IP: info.ip,
-	}
+func (c *Chain) report(ctx context.Context, r Response) {
 	if c.cfg.OnResponse != nil {
 		c.cfg.OnResponse(r)
 	}
@@ -259,7 +243,7 @@ func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, 
 		level = slog.LevelInfo
 	}
 	c.log.Log(ctx, level, "request", "method", r.Method, "path", r.Path, "operation", r.Operation,
-		"status", status, "duration_ms", r.Took.Milliseconds(), "remote_ip", r.IP, "request_id", r.RequestID)
+		"status", r.Status, "duration_ms", r.Took.Milliseconds(), "remote_ip", r.IP, "request_id", r.RequestID)
 }
 
 // setDeadlines limits the time for the body and the response. Socket deadlines

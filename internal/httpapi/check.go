@@ -23,7 +23,7 @@ const (
 // other programs append parameters to them; links in mail and MCP are not below /v1.
 // It also notes the operation for the report of the response.
 func (c *Chain) checkRequest(req middleware.Request, next middleware.Next) (middleware.Response, error) {
-	infoOf(req.Context).operation = req.OperationID
+	infoOf(req.Context).Operation = req.OperationID
 	query, known, faults := req.Raw.URL.Query(), []string{}, []Fault{}
 	for key := range req.Params {
 		values := req.Raw.Header.Values(key.Name)

@@ -38,7 +38,7 @@ func (c *Chain) LimitAddress(ctx context.Context) error {
 	if _, local := localOf(ctx); local {
 		return nil
 	}
-	return c.takeRate(ctx, store.RateAddress, netguard.ClientNetwork(infoOf(ctx).ip).String(), c.rates.Refused)
+	return c.takeRate(ctx, store.RateAddress, netguard.ClientNetwork(infoOf(ctx).IP).String(), c.rates.Refused)
 }
 
 // takeRate counts a call. The headers of the response show the tightest limit.
