@@ -242,7 +242,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	if apps != nil {
 		api = apps.Handler(api)
 	}
-	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
+	if api, err = docs.Handler(gen.OpenAPI(), api); err != nil {
 		return nil, nil, err
 	}
 	if n.cfg.dev {

@@ -126,7 +126,7 @@ const contractURL = "https://contract.invalid/openapi.json"
 // contract reads the API description, which is a part of the program.
 var contract = sync.OnceValue(func() *requestSchemas {
 	c := &requestSchemas{first: map[string]bool{}, urls: map[string]string{}, compiler: jsonschema.NewCompiler()}
-	v, _ := jsonschema.UnmarshalJSON(bytes.NewReader(gen.OpenAPI)) // tests explain every operation
+	v, _ := jsonschema.UnmarshalJSON(bytes.NewReader(gen.OpenAPI())) // tests explain every operation
 	doc := object(v)
 	requests := map[string]any{}
 	for p, item := range object(doc["paths"]) {
