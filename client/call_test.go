@@ -350,7 +350,7 @@ func contractOf(t *testing.T) contractDoc {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct{ Schemas, Examples, Responses map[string]any }
 	}
-	if err := json.Unmarshal(gen.OpenAPI, &all); err != nil {
+	if err := json.Unmarshal(gen.OpenAPI(), &all); err != nil {
 		t.Fatal(err)
 	}
 	doc := contractDoc{Paths: map[string]map[string]contractOp{}, Components: all.Components}

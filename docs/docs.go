@@ -6,5 +6,5 @@ import "embed"
 
 // Guides are the pages and their images.
 //
-//go:embed *.md images
+//go:embed *.md images/*.svg
 var Guides embed.FS

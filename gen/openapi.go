@@ -2,9 +2,27 @@
 
 package gen
 
-import _ "embed"
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"io"
+	"sync"
+)
 
-// OpenAPI is the contract as JSON, as it is served at /openapi.json.
-//
-//go:embed openapi.json
-var OpenAPI []byte
+//go:embed openapi.json.gz
+var compressed []byte
+
+// OpenAPI returns the contract as JSON, as it is served at /openapi.json. The caller must
+// not change it.
+var OpenAPI = sync.OnceValue(func() []byte {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		panic(err) // it is a part of the program
+	}
+	contract, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return contract
+})

@@ -153,9 +153,8 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// A large body may take longer while it makes progress, up to a total limit.
-// Its end clears the read deadline.
-func TestDeadlineOfALargeBodyMoves(t *testing.T) {
+// A large body may take longer. Its end clears the read deadline.
+func TestDeadlineOfALargeBody(t *testing.T) {
 	t.Parallel()
 	st := storetest.OpenSQLite(t)
 	storetest.Key(t, st, storetest.Account(t, st).Seq, "large")
@@ -164,8 +163,7 @@ func TestDeadlineOfALargeBodyMoves(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	w := &socket{ResponseRecorder: httptest.NewRecorder()}
 	newHandler(t, st).ServeHTTP(w, r)
-	last := len(w.read) - 1
-	if last < 3 || !w.read[last-1].After(w.read[0]) || !w.read[last].IsZero() {
+	if len(w.read) != 2 || time.Until(w.read[0]) < 2*time.Minute || !w.read[1].IsZero() {
 		t.Errorf("deadlines for reading: %v", w.read)
 	}
 }

@@ -30,8 +30,8 @@ func (a *API) StreamEvents(ctx context.Context, p gen.StreamEventsParams, w http
 		return streamError(err)
 	}
 	defer s.Close()
-	if err := out.begin(missed); err != nil {
-		return nil //nolint:nilerr // the client has gone
+	if err := out.begin(missed); err != nil || httpapi.Request(ctx).Method == http.MethodHead {
+		return nil //nolint:nilerr // the client has gone, or wants no more
 	}
 	a.copyEvents(ctx, s, out)
 	if why := s.Err(); errors.Is(why, stream.ErrSlow) || errors.Is(why, stream.ErrRevoked) || errors.Is(why, stream.ErrReplaced) {

@@ -50,16 +50,16 @@ const documentedServer = `"url": "http://127.0.0.1:8080"`
 // contractOf returns the contract with base as its server URL.
 func contractOf(base *url.URL) ([]byte, error) {
 	if base == nil {
-		return gen.OpenAPI, nil
+		return gen.OpenAPI(), nil
 	}
 	address, err := json.Marshal(strings.TrimSuffix(base.String(), "/"))
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Contains(gen.OpenAPI, []byte(documentedServer)) {
+	if !bytes.Contains(gen.OpenAPI(), []byte(documentedServer)) {
 		return nil, errors.New("the contract states no server")
 	}
-	return bytes.Replace(gen.OpenAPI, []byte(documentedServer), append([]byte(`"url": `), address...), 1), nil
+	return bytes.Replace(gen.OpenAPI(), []byte(documentedServer), append([]byte(`"url": `), address...), 1), nil
 }
 
 // GetOpenapi implements GET /openapi.json.

@@ -101,7 +101,7 @@ func (n *node) assemble(
 	if err != nil {
 		return nil, err
 	}
-	limits, smtpConns := n.cfg.connLimits(httpserver.MaxFiles(), doors.smtpServers())
+	limits, smtpConns := n.cfg.connLimits(maxFiles(), doors.smtpServers())
 	conns := httpserver.NewConns(limits, n.log)
 	n.log.DebugContext(ctx, "limits of connections", "http", limits.Total, "http_per_network", limits.PerNetwork, "smtp", smtpConns)
 	kept := journal.New(s, n.now, n.log)
@@ -116,6 +116,7 @@ func (n *node) assemble(
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		FindInbox: findInbox, LinkScan: linkScan,
 		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
+		Hurry: conns.Hurry,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
 			recordRequest(kept, r)
@@ -241,7 +242,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	if apps != nil {
 		api = apps.Handler(api)
 	}
-	if api, err = docs.Handler(gen.OpenAPI, api); err != nil {
+	if api, err = docs.Handler(gen.OpenAPI(), api); err != nil {
 		return nil, nil, err
 	}
 	if n.cfg.dev {

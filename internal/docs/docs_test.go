@@ -34,7 +34,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.URL.Path == "/openapi.json":
-		contract := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(gen.OpenAPI) }
+		contract := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(gen.OpenAPI()) }
 		gzhttp.GzipHandler(http.HandlerFunc(contract)).ServeHTTP(w, r)
 	case r.Header.Get("Authorization") == "Bearer sk_live_right":
 		_, _ = io.WriteString(w, `{"plan":"served by the API"}`)
@@ -61,7 +61,7 @@ func (a *api) called() []string {
 func serve(t *testing.T) (*api, string) {
 	t.Helper()
 	a := &api{}
-	h, err := docs.Handler(gen.OpenAPI, a)
+	h, err := docs.Handler(gen.OpenAPI(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestFilesAreServedWithoutAKey(t *testing.T) {
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css", "/docs/icon.svg": "image/svg+xml",
 		"/docs/guides/tour": "text/html", "/docs/guides/tour.md": "text/markdown", "/docs/api/createInbox": "text/html",
-		"/docs/events/message.received": "text/html", "/docs/search?q=inbox": "text/html", "/docs/images/postroom.gif": "image/gif",
+		"/docs/events/message.received": "text/html", "/docs/search?q=inbox": "text/html", "/docs/images/peers.svg": "image/svg+xml",
 		"/llms.txt": "text/plain", "/llms-full.txt": "text/plain", "/docs/try": "text/html",
 		"/docs/swagger-ui.css": "text/css", "/docs/swagger-ui-bundle.js": "text/javascript",
 	} {
@@ -191,7 +191,7 @@ func TestLlmsTxtListsEachOperationOnce(t *testing.T) {
 	var contract struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(gen.OpenAPI, &contract); err != nil {
+	if err := json.Unmarshal(gen.OpenAPI(), &contract); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
@@ -295,7 +295,7 @@ func TestSearchFindsPages(t *testing.T) {
 // TestSiteIsComplete follows the links of the static site.
 func TestSiteIsComplete(t *testing.T) {
 	t.Parallel()
-	files, err := docs.Site(gen.OpenAPI)
+	files, err := docs.Site(gen.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestPythonSamplesCompile(t *testing.T) {
 // samples returns the examples in a language.
 func samples(t *testing.T, language string) (code []string) {
 	t.Helper()
-	s, err := newSite(gen.OpenAPI)
+	s, err := newSite(gen.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -36,11 +35,11 @@ func Visible(k store.Key) []string {
 // requests. Only openapi.yaml defines the scopes of an operation.
 func (c *Chain) HandleBearerAuth(ctx context.Context, op gen.OperationName, t gen.BearerAuth) (context.Context, error) {
 	if caller, ok := localOf(ctx); ok {
-		scopes := t.Roles
 		if slices.Contains(caller.granted, op) {
-			scopes = nil
+			t.Roles = nil
 		}
-		return c.authorize(ctx, caller.key, caller.takeCount(), op, scopes)
+		counted := caller.counted || caller.page != nil && caller.page.Swap(true)
+		return c.authorize(ctx, caller.key, counted, op, t.Roles)
 	}
 	token := strings.TrimLeft(t.Token, " ") // the generated server skips only one space (RFC 9110 section 11.4)
 	k, err := c.keyOf(ctx, token, op)
@@ -60,7 +59,7 @@ func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) 
 	if err != nil {
 		return k, c.keyEnded(ctx, store.HashKey(secret), err)
 	}
-	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).ip) {
+	if !addressAllowed(k.AllowedIPs.V, infoOf(ctx).IP) {
 		return k, Forbidden(gen.ErrorCodeIPNotAllowed, "this key may not be used from this address")
 	}
 	c.store.KeyUsed(k)
@@ -70,14 +69,10 @@ func (c *Chain) keyOf(ctx context.Context, secret string, op gen.OperationName) 
 // WithKey returns the context of a call with a key that does not come over HTTP,
 // and the key. A wrong key counts against the client address, as over HTTP.
 func (c *Chain) WithKey(ctx context.Context, secret string, ip netip.Addr) (context.Context, store.Key, error) {
-	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{id: store.NewID("req_", c.now()), ip: ip})
+	ctx = context.WithValue(ctx, infoKey{}, &requestInfo{Response: Response{RequestID: store.NewID("req_", c.now()), IP: ip}})
 	k, err := c.keyOf(ctx, secret, "")
 	if err != nil {
-		e := c.Classify(ctx, err)
-		if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
-			e = c.countByAddress(ctx, e)
-		}
-		return ctx, k, e
+		return ctx, k, c.refuse(ctx, err)
 	}
 	return ctx, k, nil
 }
@@ -92,7 +87,7 @@ func (c *Chain) Permit(ctx context.Context, k store.Key, op gen.OperationName) (
 // scopes and the inbox limit of the key.
 func (c *Chain) authorize(ctx context.Context, k store.Key, counted bool, op gen.OperationName, scopes []string) (context.Context, error) {
 	info := infoOf(ctx)
-	info.account, info.caller = k.AccountID, k.ID
+	info.AccountID, info.Caller = k.AccountID, k.ID
 	if err := c.limitKey(ctx, k, counted, op); err != nil {
 		return ctx, err
 	}
@@ -185,19 +180,21 @@ func HasScope(have []string, want string) bool {
 	})
 }
 
-// countByAddress counts a request refused with e against the client address:
-// one with a bad key, from an address that the key does not allow, or to an
-// unknown path or method. Past the limit it returns a 429 error instead of e.
+// refuse converts an error, and counts it against the client address if the caller has no
+// key that may be used.
+func (c *Chain) refuse(ctx context.Context, err error) *Error {
+	e := c.Classify(ctx, err)
+	if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
+		return c.countByAddress(ctx, e)
+	}
+	return e
+}
+
+// countByAddress counts a request refused with e against the client address. Past the
+// limit it returns a 429 error instead of e.
 func (c *Chain) countByAddress(ctx context.Context, e *Error) *Error {
 	if err := c.LimitAddress(ctx); err != nil {
 		return c.Classify(ctx, err)
 	}
 	return e
-}
-
-func errTooMany(limit int, r store.Rate, now time.Time) error {
-	return &Error{
-		Status: http.StatusTooManyRequests, Code: gen.ErrorCodeRateLimited, RetryAfter: secondsUntil(r.Ends, now),
-		Message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
-	}
 }

@@ -33,7 +33,7 @@ func BenchmarkAuthentication(b *testing.B) {
 				k.AllowedIPs.V, k.Scopes.V = []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"read", "send"}
 			})
 			c := &Chain{cfg: Config{RateLimits: true}, store: st, now: now}
-			info := &requestInfo{ip: netip.MustParseAddr("2001:db8::1"), w: httptest.NewRecorder()}
+			info := &requestInfo{Response: Response{IP: netip.MustParseAddr("2001:db8::1")}, w: httptest.NewRecorder()}
 			ctx := context.WithValue(b.Context(), infoKey{}, info)
 			auth := gen.BearerAuth{Token: storetest.Secret("measured"), Roles: []string{"send", "admin"}}
 			b.ReportAllocs()

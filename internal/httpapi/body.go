@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ogen-go/ogen/middleware"
+
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
 )
 
@@ -19,73 +21,26 @@ import (
 // large body goes into a temporary file first, so a slow client does not delay
 // others. Reading starts only after the key has been checked.
 type gatedBody struct {
-	io.ReadCloser
-	chain *Chain
-	ctx   context.Context //nolint:containedctx // the request's, for one read
-	size  int64           // Content-Length; negative if unknown
-	// foreign says that another package parses the body, which is not normalized.
-	foreign bool
-
-	socket *http.ResponseController
-	latest time.Time // by the wall clock, like all deadlines
-	pace   int       // bytes since the deadline last moved
-
-	begun    bool
-	file     *os.File
-	document io.Reader // the body after it has arrived; nil if it is read as it arrives
-	held     int64
+	io.Reader // from the client, or the file
+	chain     *Chain
+	ctx       context.Context //nolint:containedctx // the request's, for one read
+	size      int64           // Content-Length; negative if unknown
+	file      *os.File
+	held      int64
 }
 
 // Read implements io.Reader.
 func (b *gatedBody) Read(p []byte) (int, error) {
-	if !b.begun {
-		b.begun = true
-		if b.size < 0 || b.size > smallBody {
-			if err := b.await(); err != nil {
-				return 0, err
-			}
-		} else if b.size > 0 && !b.foreign {
-			if err := b.readForms(readerFunc(b.arrive)); err != nil {
-				return 0, err
-			}
+	if b.file == nil && (b.size < 0 || b.size > smallBody) {
+		if err := b.await(); err != nil {
+			return 0, err
 		}
 	}
-	if b.document != nil {
-		return b.document.Read(p)
-	}
-	return b.arrive(p)
+	return b.Reader.Read(p)
 }
 
-// readForms reads a whole small body and normalizes it for the generated
-// server.
-func (b *gatedBody) readForms(r io.Reader) error {
-	body, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	b.document = bytes.NewReader(NormalizeBody(body))
-	return nil
-}
-
-// arrive reads from the client, which must keep up the pace. It clears the read
-// deadline at the end of the body: net/http keeps reading the connection to
-// detect a disconnect, and an expired deadline would cancel the request.
-func (b *gatedBody) arrive(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.pace += n
-	switch {
-	case errors.Is(err, io.EOF):
-		_ = b.socket.SetReadDeadline(time.Time{}) // not all connections support deadlines, in tests
-	case b.pace >= bodyPace:
-		b.pace = 0
-		next := time.Now().Add(bodyTimeout)
-		if next.After(b.latest) {
-			next = b.latest
-		}
-		_ = b.socket.SetReadDeadline(next) // as above
-	}
-	return n, err
-}
+// Close implements io.Closer. net/http closes the body that it made.
+func (b *gatedBody) Close() error { return nil }
 
 // await copies the body into a file and waits until there is memory for it.
 func (b *gatedBody) await() (err error) {
@@ -95,16 +50,14 @@ func (b *gatedBody) await() (err error) {
 	// Removing the name now deletes the file even after a crash. Where the
 	// system does not allow that, release removes it.
 	_ = os.Remove(b.file.Name())
-	n, err := io.Copy(bodyFile{b.file}, readerFunc(b.arrive))
+	n, err := io.Copy(b.file, b.Reader)
+	if _, isFile := errors.AsType[*fs.PathError](err); isFile {
+		return spoolError(err)
+	}
 	if err != nil {
 		return err
 	}
-	b.document = io.NewSectionReader(b.file, 0, n)
-	if n <= smallBody && !b.foreign {
-		if err := b.readForms(b.document); err != nil {
-			return spoolError(err)
-		}
-	}
+	b.Reader = io.NewSectionReader(b.file, 0, n)
 	if caller, ok := localOf(b.ctx); ok && caller.counted {
 		return nil // it would wait for the call that it is part of
 	}
@@ -115,46 +68,76 @@ func (b *gatedBody) await() (err error) {
 	return nil
 }
 
-// release frees the memory and the file of the body. It is safe on an unread
-// body.
-func (b *gatedBody) release() error {
+// release frees the memory and the file of the body. It logs a file that it cannot
+// remove.
+func (b *gatedBody) release() {
 	b.chain.bodies.Release(b.held)
-	b.held = 0
 	if b.file == nil {
-		return nil
+		return
 	}
 	err := b.file.Close()
 	if gone := os.Remove(b.file.Name()); !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
-	return err
-}
-
-// releaseBody ends the use of a body and logs a file that it cannot remove.
-func (c *Chain) releaseBody(ctx context.Context, b *gatedBody) {
-	if err := b.release(); err != nil {
-		c.log.WarnContext(ctx, "temporary file not removed", "error", err, "request_id", RequestID(ctx))
+	if err != nil {
+		b.chain.log.WarnContext(b.ctx, "temporary file not removed", "error", err, "request_id", RequestID(b.ctx))
 	}
 }
 
-type readerFunc func([]byte) (int, error)
+func spoolError(err error) error {
+	kind := store.ErrUnavailable
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		kind = store.ErrFull
+	}
+	return fmt.Errorf("keep a large body: %w: %w", kind, err)
+}
 
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+// arriving is a body on its way. At its end it clears the read deadline: net/http keeps
+// reading the connection to detect a disconnect, and an expired deadline would cancel
+// the request.
+type arriving struct {
+	io.Reader
+	w http.ResponseWriter
+}
 
-// bodyFile marks write errors of the file, as opposed to errors of the client.
-type bodyFile struct{ file *os.File }
-
-func (f bodyFile) Write(p []byte) (int, error) {
-	n, err := f.file.Write(p)
-	if err != nil {
-		err = spoolError(err)
+// Read implements io.Reader.
+func (a arriving) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = http.NewResponseController(a.w).SetReadDeadline(time.Time{}) // not all connections support deadlines, in tests
 	}
 	return n, err
 }
 
-func spoolError(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("keep a large body: %w: %w", store.ErrFull, err)
+// contents lists the operations whose responses have the content of messages. A wait is
+// not among them: it has no response for most of its time.
+var contents = map[gen.OperationName]bool{
+	gen.ListMessagesOperation: true, gen.ListInboxMessagesOperation: true, gen.GetMessageOperation: true, gen.ListThreadsOperation: true, gen.GetThreadOperation: true,
+	gen.ListDraftsOperation: true, gen.ListInboxDraftsOperation: true, gen.GetDraftOperation: true, gen.ListEmailsOperation: true, gen.GetEmailOperation: true,
+	gen.ListTemplatesOperation: true, gen.GetTemplateOperation: true, gen.ListEventsOperation: true, gen.ListWebhookDeliveriesOperation: true,
+}
+
+// errNoMemory ends a request that waited in vain for memory.
+var errNoMemory = &Error{
+	Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, RetryAfter: 1,
+	Message: "too many clients read large responses slowly: send the request again",
+}
+
+// limitContents is a middleware that limits the responses with content in memory.
+func (c *Chain) limitContents(req middleware.Request, next middleware.Next) (middleware.Response, error) {
+	if !contents[req.OperationName] {
+		return next(req)
 	}
-	return fmt.Errorf("keep a large body: %w: %w", store.ErrUnavailable, err)
+	if !c.contents.TryAcquire(1) {
+		if c.cfg.Hurry != nil {
+			c.cfg.Hurry(contentTime)
+		}
+		ctx, cancel := context.WithTimeout(req.Context, contentTime)
+		defer cancel()
+		if err := c.contents.Acquire(ctx, 1); err != nil {
+			return middleware.Response{}, errNoMemory
+		}
+	}
+	infoOf(req.Context).content = true
+	return next(req)
 }

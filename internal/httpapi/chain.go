@@ -5,7 +5,6 @@
 package httpapi
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"log/slog"
@@ -36,21 +35,18 @@ func (r Rates) withDefaults() Rates {
 
 // Response is what is reported about a response.
 type Response struct {
-	// Operation is the name of the operation of the API, or empty if the request
-	// reached none.
+	// RequestID is as in X-Request-Id, Method that of the request, and Path without tokens.
+	RequestID, Method, Path string
+	// IP is the client's address. It is not valid for calls of Postroom itself.
+	IP netip.Addr
+	// Operation is the name of the operation, or empty if the request reached none.
 	Operation string
-	Status    int
-	// Took is the time from the request to the response, with any wait.
-	Took time.Duration
-	// Method is that of the request, Path its path without tokens, and RequestID as in
-	// X-Request-Id.
-	Method, Path, RequestID string
 	// AccountID and Caller, the id of a key or a user, are zero if the caller was not
 	// identified.
 	AccountID int64
 	Caller    string
-	// IP is the client's address. It is not valid for calls of Postroom itself.
-	IP netip.Addr
+	Status    int
+	Took      time.Duration // from the request to the response, with any wait
 }
 
 // Config configures a Chain.
@@ -67,6 +63,9 @@ type Config struct {
 	TempDir string
 	// OAuth, if not nil, lets access tokens call the MCP endpoint.
 	OAuth *OAuth
+	// Hurry, if not nil, is called when clients that do not read their responses take the
+	// memory that others need. It disconnects them sooner for some time.
+	Hurry func(time.Duration)
 	// OnResponse, if not nil, is called for every response.
 	OnResponse func(Response)
 	// AccessLog logs every request, not only at the log level debug.
@@ -88,14 +87,15 @@ type OAuth struct {
 // Chain is the HTTP layer around the generated server. Its NewError is part of
 // gen.Handler.
 type Chain struct {
-	cfg     Config
-	rates   Rates
-	store   *store.Store
-	now     func() time.Time
-	log     *slog.Logger
-	running runningCalls
-	bodies  *semaphore.Weighted
-	memory  *responseMemory
+	cfg      Config
+	rates    Rates
+	store    *store.Store
+	now      func() time.Time
+	log      *slog.Logger
+	server   *gen.Server
+	running  sync.Map            // the calls with an idempotency key that run on this node
+	bodies   *semaphore.Weighted // bytes of large bodies
+	contents *semaphore.Weighted // responses with the content of messages
 }
 
 var _ gen.SecurityHandler = (*Chain)(nil)
@@ -104,33 +104,29 @@ var _ gen.SecurityHandler = (*Chain)(nil)
 func New(cfg Config) *Chain {
 	return &Chain{
 		cfg: cfg, rates: cfg.Rates.withDefaults(), store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		bodies: semaphore.NewWeighted(maxBodiesInMemory), memory: newResponseMemory(maxUnread, pieceTime, hurriedTime),
+		bodies: semaphore.NewWeighted(maxBodiesInMemory), contents: semaphore.NewWeighted(maxContents),
 	}
 }
 
 // Server returns the generated server for the operations, which checks requests
 // as the contract says. Wrap adds the rest.
-func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (*gen.Server, error) {
-	return gen.NewServer(operations, raw, c,
+func (c *Chain) Server(operations gen.Handler, raw gen.RawHandler) (_ *gen.Server, err error) {
+	c.server, err = gen.NewServer(operations, raw, c,
 		gen.WithErrorHandler(c.writeDecodeError),
 		gen.WithNotFound(c.routeNotFound),
 		gen.WithMethodNotAllowed(c.methodNotAllowed),
-		gen.WithMiddleware(c.checkRequest, c.idempotent, c.limitMemory))
+		gen.WithMiddleware(c.checkRequest, c.idempotent, c.limitContents))
+	return c.server, err
 }
 
 // requestInfo holds the facts about a request that the outer handlers share.
 type requestInfo struct {
-	id string
-	ip netip.Addr
-	r  *http.Request
-	w  http.ResponseWriter
-	sw *statusWriter
-	// authenticate is the header WWW-Authenticate of a 401.
-	authenticate string
-
-	operation string // empty until the request has reached one
-	account   int64  // of the caller, as caller
-	caller    string // empty until the caller is identified
+	Response     // as far as it is known
+	r            *http.Request
+	w            http.ResponseWriter
+	authenticate string // the header WWW-Authenticate of a 401
+	rewritten    bool   // the request is served a second time
+	content      bool   // the response counts in Chain.contents
 }
 
 type infoKey struct{}
@@ -161,7 +157,7 @@ func CalledHost(ctx context.Context) string {
 }
 
 // RequestID returns the id of the request, as in the header X-Request-Id.
-func RequestID(ctx context.Context) string { return infoOf(ctx).id }
+func RequestID(ctx context.Context) string { return infoOf(ctx).RequestID }
 
 const requestIDHeader = "X-Request-Id"
 
@@ -178,86 +174,67 @@ func RequestIDs(next http.Handler, now func() time.Time) http.Handler {
 // and the log.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sw := &statusWriter{ResponseWriter: w, ends: time.Now().Add(responseTimeout)}
-		info := &requestInfo{ip: ClientIP(r, c.cfg.TrustedProxies), w: w, sw: sw, authenticate: "Bearer"}
-		if c.cfg.OAuth != nil && isMCP(r) { // RFC 9728 section 5.1
-			info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
+		start, sw, limit := c.now(), &statusWriter{ResponseWriter: w}, int64(maxBody)
+		info := &requestInfo{w: w, authenticate: "Bearer"}
+		if r.URL.Path == mcpPath {
+			limit = maxMCPBody
+			if c.cfg.OAuth != nil { // RFC 9728 section 5.1
+				info.authenticate = `Bearer resource_metadata="` + c.cfg.OAuth.Metadata + `"`
+			}
 		}
-		start := c.now()
-		if info.id = w.Header().Get(requestIDHeader); info.id == "" {
-			info.id = store.NewID("req_", start)
-		}
-		w.Header().Set(requestIDHeader, info.id)
+		id := cmp.Or(w.Header().Get(requestIDHeader), store.NewID("req_", start))
+		w.Header().Set(requestIDHeader, id)
+		info.Response = Response{RequestID: id, Method: r.Method, Path: loggedPath(r.URL.Path), IP: ClientIP(r, c.cfg.TrustedProxies)}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
-		body := &gatedBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, bodyLimit(r)), chain: c, ctx: ctx, size: r.ContentLength, foreign: isMCP(r),
-			socket: http.NewResponseController(w), latest: time.Now().Add(bodyLongest),
-		}
-		defer c.releaseBody(ctx, body)
-		r = r.WithContext(ctx)
-		r.Body = body
-		info.r = r
-		r = NormalizeQuery(headAsGet(sw, r))
-		defer func() { c.report(ctx, info, start, sw.status) }()
-		defer c.memory.leave(sw)
-		defer sw.end()
+		body := &gatedBody{Reader: arriving{http.MaxBytesReader(w, r.Body, limit), w}, chain: c, ctx: ctx, size: r.ContentLength}
+		info.r = r.WithContext(ctx)
+		info.r.Body = body
+		defer func() {
+			body.release()
+			if info.content {
+				c.contents.Release(1)
+			}
+			info.Status, info.Took = sw.status, c.now().Sub(start)
+			c.report(ctx, info.Response)
+		}()
 		defer c.recoverPanic(ctx, sw)
 
 		setDeadlines(w, r)
-		if e := refuseEarly(r); e != nil {
-			if e.Status == http.StatusNotFound {
-				e = c.countByAddress(ctx, e)
-			}
+		switch e := refuseEarly(r, limit); e {
+		case nil:
+			next.ServeHTTP(sw, headAsGet(info.r))
+		case ErrNotFound:
+			c.WriteError(ctx, sw, c.countByAddress(ctx, e))
+		default:
 			c.WriteError(ctx, sw, e)
-		} else {
-			next.ServeHTTP(sw, r)
 		}
 	})
 }
 
 // headAsGet turns a HEAD request into the GET with the same headers; net/http
-// omits the body. An event stream ends after its headers. Links in mail are not
-// converted: they count only GET.
-func headAsGet(w *statusWriter, r *http.Request) *http.Request {
-	if r.Method != http.MethodHead || isMailLink(r.URL.Path) {
-		return r
+// omits the body. Links in mail are not converted: they count only GET.
+func headAsGet(r *http.Request) *http.Request {
+	if r.Method == http.MethodHead && mailLink(r.URL.Path) == "" {
+		r = r.WithContext(r.Context())
+		r.Method = http.MethodGet
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	w.wroteHeader = func() {
-		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-			cancel()
-		}
-	}
-	r = r.WithContext(ctx)
-	r.Method = http.MethodGet
 	return r
 }
 
 const mcpPath = "/mcp"
 
-func isMCP(r *http.Request) bool { return r.URL.Path == mcpPath }
-
-// bodyLimit returns the maximum size of the body of r.
-func bodyLimit(r *http.Request) int64 {
-	if isMCP(r) {
-		return maxMCPBody
+// mailLink returns the start of the path of a link in mail, or "" for another path.
+func mailLink(path string) string {
+	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {
+		if strings.HasPrefix(path, prefix) {
+			return prefix
+		}
 	}
-	return maxBody
-}
-
-// isMailLink reports whether the path is that of a link in mail.
-func isMailLink(path string) bool {
-	return strings.HasPrefix(path, feedback.UnsubscribePath) || strings.HasPrefix(path, feedback.OpenPath) ||
-		strings.HasPrefix(path, feedback.ClickPath)
+	return ""
 }
 
 // report counts and logs a response, including that of a panic.
-func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, status int) {
-	r := Response{
-		Operation: info.operation, Status: status, Took: c.now().Sub(start),
-		Method: info.r.Method, Path: loggedPath(info.r.URL.Path), RequestID: info.id,
-		AccountID: info.account, Caller: info.caller, IP: info.ip,
-	}
+func (c *Chain) report(ctx context.Context, r Response) {
 	if c.cfg.OnResponse != nil {
 		c.cfg.OnResponse(r)
 	}
@@ -266,7 +243,7 @@ func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, 
 		level = slog.LevelInfo
 	}
 	c.log.Log(ctx, level, "request", "method", r.Method, "path", r.Path, "operation", r.Operation,
-		"status", status, "duration_ms", r.Took.Milliseconds(), "remote_ip", r.IP, "request_id", r.RequestID)
+		"status", r.Status, "duration_ms", r.Took.Milliseconds(), "remote_ip", r.IP, "request_id", r.RequestID)
 }
 
 // setDeadlines limits the time for the body and the response. Socket deadlines
@@ -276,17 +253,21 @@ func (c *Chain) report(ctx context.Context, info *requestInfo, start time.Time, 
 func setDeadlines(w http.ResponseWriter, r *http.Request) {
 	now, rc := time.Now(), http.NewResponseController(w)
 	if r.ContentLength != 0 {
-		_ = rc.SetReadDeadline(now.Add(bodyTimeout)) // not all connections support deadlines, in tests
+		pieces := 1 + r.ContentLength/bodyPiece
+		if r.ContentLength < 0 {
+			pieces = maxBody / bodyPiece
+		}
+		_ = rc.SetReadDeadline(now.Add(min(time.Duration(pieces)*pieceTime, bodyTime))) // not all connections support deadlines, in tests
 	}
-	_ = rc.SetWriteDeadline(now.Add(responseTimeout)) // as above
+	_ = rc.SetWriteDeadline(now.Add(responseTime)) // as above
 }
 
 // refuseEarly checks what the generated server does not: Content-Length, the
 // text of the path, and the encoding of the body.
-func refuseEarly(r *http.Request) *Error {
+func refuseEarly(r *http.Request, limit int64) *Error {
 	switch {
-	case r.ContentLength > bodyLimit(r):
-		return errTooLarge(bodyLimit(r))
+	case r.ContentLength > limit:
+		return errTooLarge(limit)
 	case !CleanText(r.URL.Path):
 		return ErrNotFound
 	case r.Header.Get("Content-Encoding") != "" && r.Header.Get("Content-Encoding") != "identity":
@@ -299,10 +280,8 @@ func refuseEarly(r *http.Request) *Error {
 // credential, in any spelling of the path.
 func loggedPath(path string) string {
 	const files = "files"
-	for _, prefix := range []string{feedback.UnsubscribePath, feedback.OpenPath, feedback.ClickPath} {
-		if strings.HasPrefix(path, prefix) {
-			return prefix + "…"
-		}
+	if prefix := mailLink(path); prefix != "" {
+		return prefix + "…"
 	}
 	if i := strings.Index(strings.ToLower(path), files); i >= 0 {
 		return path[:i+len(files)] + "/…"
@@ -328,68 +307,20 @@ func (c *Chain) recoverPanic(ctx context.Context, w *statusWriter) {
 // statusWriter records the status of the response.
 type statusWriter struct {
 	http.ResponseWriter
-	status      int
-	wroteHeader func() // may be nil
-	buffer      *bufio.Writer
-	memory      *responseMemory // not nil if some is reserved for the response
-	ends        time.Time       // the response, by the wall clock
-	pieceEnds   time.Time       // guarded by the mutex of memory
+	status int
 }
-
-// responseBuffers collect what is written until a response ends. JSON is written in
-// many small parts, and net/http would make a system call for each 4 KB.
-var responseBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, responseBuffer) }}
-
-const responseBuffer = 32 << 10
 
 // WriteHeader implements http.ResponseWriter. It ignores calls after the first.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status != 0 {
-		return
-	}
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-	if w.wroteHeader != nil {
-		w.wroteHeader()
+	if w.status == 0 {
+		w.status = status
+		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	if w.buffer == nil {
-		w.buffer = responseBuffers.Get().(*bufio.Writer) //nolint:forcetypeassert // the pool has nothing else
-		w.buffer.Reset(w.ResponseWriter)
-	}
-	if w.memory != nil {
-		return w.memory.write(w, b)
-	}
-	return w.buffer.Write(b)
-}
-
-// FlushError sends what was written. http.ResponseController calls it.
-func (w *statusWriter) FlushError() error {
-	if w.buffer != nil {
-		if err := w.buffer.Flush(); err != nil {
-			return err
-		}
-	}
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-// end hands all of the response to net/http. An error means that the client has gone.
-func (w *statusWriter) end() {
-	if w.buffer == nil {
-		return
-	}
-	if w.memory != nil {
-		w.memory.begin(w)
-	}
-	_ = w.buffer.Flush()
-	w.buffer.Reset(nil)
-	responseBuffers.Put(w.buffer)
-	w.buffer = nil
+	w.WriteHeader(http.StatusOK)
+	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -23,7 +23,7 @@ const (
 // other programs append parameters to them; links in mail and MCP are not below /v1.
 // It also notes the operation for the report of the response.
 func (c *Chain) checkRequest(req middleware.Request, next middleware.Next) (middleware.Response, error) {
-	infoOf(req.Context).operation = req.OperationID
+	infoOf(req.Context).Operation = req.OperationID
 	query, known, faults := req.Raw.URL.Query(), []string{}, []Fault{}
 	for key := range req.Params {
 		values := req.Raw.Header.Values(key.Name)
@@ -46,7 +46,7 @@ func (c *Chain) checkRequest(req middleware.Request, next middleware.Next) (midd
 	if len(faults) > 0 {
 		return middleware.Response{}, invalid(faults[:min(len(faults), MaxFaults)])
 	}
-	if _, fault := readBody(req.RawBody, false); fault != nil {
+	if fault := readBody(req.RawBody).fault; fault != nil {
 		return middleware.Response{}, invalid([]Fault{*fault})
 	}
 	return next(req)

@@ -56,7 +56,6 @@ var (
 	ErrNotFound     = &Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "not found"}
 	ErrInternal     = &Error{Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError, Message: "internal error"}
 	ErrUnavailable  = &Error{Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, Message: "the service is temporarily unavailable: try again", RetryAfter: 1}
-	errFull         = &Error{Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, Message: "the storage of the server is full: its operator has to free space, then try again", RetryAfter: 1}
 )
 
 // Classify converts any error to the one that the caller sees. It is the only
@@ -77,12 +76,8 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		return mistaken(ctx, known)
 	case errors.As(err, &tooLarge):
 		return errTooLarge(tooLarge.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errTooSlow
-	case errors.Is(err, store.ErrNotFound):
-		return mistaken(ctx, ErrNotFound)
 	case errors.As(err, &taken):
-		return &Error{Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: taken.Param, Message: taken.Error()}
+		return conflict(gen.ErrorCodeAddressTaken, taken.Param, taken.Error())
 	case errors.As(err, &listed):
 		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientBlocked, Param: listed.Param, Message: listed.Error()}
 	case errors.As(err, &limit):
@@ -98,28 +93,17 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		}
 	case errors.Is(err, store.ErrDamaged):
 		c.log.ErrorContext(ctx, "damaged content: run postroom verify", "error", err, "request_id", RequestID(ctx))
-		return &Error{
-			Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError,
-			Message: "the stored content of this message is damaged: the operator can run postroom verify",
-		}
-	case errors.Is(err, store.ErrFull):
-		c.log.WarnContext(ctx, "storage full", "error", err, "request_id", RequestID(ctx))
-		return errFull
-	case errors.Is(err, store.ErrUnavailable):
-		c.log.WarnContext(ctx, "store unavailable", "error", err, "request_id", RequestID(ctx))
-		return ErrUnavailable
-	case errors.Is(err, context.Canceled):
-		return ErrUnavailable // the client has disconnected
 	}
-	for _, e := range storeErrors {
+	for _, e := range sentinels {
 		if errors.Is(err, e.from) {
-			return e.to
+			if e.log != "" {
+				c.log.WarnContext(ctx, e.log, "error", err, "request_id", RequestID(ctx))
+			}
+			return mistaken(ctx, e.to)
 		}
 	}
-	if failure, ok := errors.AsType[*decodeFailure](err); ok {
-		if e := decodeError(failure.r, failure.error); e != nil {
-			return mistaken(ctx, e)
-		}
+	if e := decodeError(Request(ctx), err); e != nil {
+		return mistaken(ctx, e)
 	}
 	if errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied) {
 		return noKey(Request(ctx))
@@ -128,24 +112,38 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 	return ErrInternal
 }
 
-// storeErrors are the errors of the store that are the same for every operation.
-var storeErrors = []struct {
+// sentinels are the errors that are the same for every operation.
+var sentinels = []struct {
 	from error
 	to   *Error
+	log  string // what to log about it, if anything
 }{
-	{store.ErrCursor, Invalid("cursor", "must come from a previous page of this list, with the same filters")},
-	{store.ErrTooManyWebhooks, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyWebhooks.Error())},
-	{store.ErrTooManyListEntries, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyListEntries.Error())},
-	{store.ErrContactExists, &Error{Status: http.StatusConflict, Code: gen.ErrorCodeContactExists, Param: "email", Message: "a contact with this address already exists"}},
-	{store.ErrDomainTaken, &Error{
-		Status: http.StatusConflict, Code: gen.ErrorCodeDomainTaken, Param: "domain",
-		Message: "this account already has this domain, or it is the domain of the installation",
-	}},
+	{os.ErrDeadlineExceeded, errTooSlow, ""},
+	{store.ErrNotFound, ErrNotFound, ""},
+	{store.ErrDamaged, &Error{
+		Status: http.StatusInternalServerError, Code: gen.ErrorCodeInternalError,
+		Message: "the stored content of this message is damaged: the operator can run postroom verify",
+	}, ""},
+	{store.ErrFull, &Error{
+		Status: http.StatusServiceUnavailable, Code: gen.ErrorCodeUnavailable, RetryAfter: 1,
+		Message: "the storage of the server is full: its operator has to free space, then try again",
+	}, "storage full"},
+	{store.ErrUnavailable, ErrUnavailable, "store unavailable"},
+	{context.Canceled, ErrUnavailable, ""}, // the client has disconnected
+	{store.ErrCursor, Invalid("cursor", "must come from a previous page of this list, with the same filters"), ""},
+	{store.ErrTooManyWebhooks, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyWebhooks.Error()), ""},
+	{store.ErrTooManyListEntries, Forbidden(gen.ErrorCodePlanLimitReached, store.ErrTooManyListEntries.Error()), ""},
+	{store.ErrContactExists, conflict(gen.ErrorCodeContactExists, "email", "a contact with this address already exists"), ""},
+	{store.ErrDomainTaken, conflict(gen.ErrorCodeDomainTaken, "domain", "this account already has this domain, or it is the domain of the installation"), ""},
 	{store.ErrDomainNotVerified, &Error{
 		Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "domain",
 		Message: "domain: use the mail domain of the installation or a verified domain of this account",
-	}},
-	{store.ErrThreadLimit, Forbidden(gen.ErrorCodeLoopDetected, fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends))},
+	}, ""},
+	{store.ErrThreadLimit, Forbidden(gen.ErrorCodeLoopDetected, fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends)), ""},
+}
+
+func conflict(code, param, message string) *Error {
+	return &Error{Status: http.StatusConflict, Code: code, Param: param, Message: message}
 }
 
 // collections are the prefixes of ids by the segment of a path before them.
@@ -224,31 +222,24 @@ var ErrStopping = &Error{
 // NewError implements gen.Handler: it converts the errors that handlers and the
 // security handler return.
 func (c *Chain) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
-	info := infoOf(ctx)
-	e := c.Classify(ctx, err)
-	if e.Status == http.StatusUnauthorized || e.Code == gen.ErrorCodeIPNotAllowed {
-		e = c.countByAddress(ctx, e)
-	}
+	info, e := infoOf(ctx), c.refuse(ctx, err)
 	info.setErrorHeaders(e)
-	out := &gen.ErrorStatusCodeWithHeaders{StatusCode: e.Status, Response: errorBody(e, info.id)}
+	out := &gen.ErrorStatusCodeWithHeaders{StatusCode: e.Status, Response: errorBody(e, info.RequestID)}
 	if e.RetryAfter > 0 {
 		out.RetryAfter = gen.NewOptInt(e.RetryAfter)
 	}
 	return out
 }
 
-// decodeFailure is an error of the generated decoder with its request.
-type decodeFailure struct {
-	r *http.Request
-	error
-}
-
-func (e *decodeFailure) Unwrap() error { return e.error }
-
 // writeDecodeError handles requests that do not decode and responses that do
 // not encode.
 func (c *Chain) writeDecodeError(ctx context.Context, w http.ResponseWriter, r *http.Request, err error) {
-	c.WriteError(ctx, w, c.Classify(ctx, &decodeFailure{r, err}))
+	if again := c.rewritten(r, err); again != nil {
+		c.server.ServeHTTP(w, again)
+		return
+	}
+	Request(ctx).Body = r.Body // which the decoder has restored
+	c.WriteError(ctx, w, c.Classify(ctx, err))
 }
 
 func (c *Chain) routeNotFound(w http.ResponseWriter, r *http.Request) {
@@ -308,10 +299,10 @@ func (c *Chain) WriteError(ctx context.Context, w http.ResponseWriter, e *Error)
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	}
-	body := errorBody(e, info.id)
+	body := errorBody(e, info.RequestID)
 	b, err := json.Marshal(&body)
 	if err != nil {
-		c.log.ErrorContext(ctx, "write error body", "error", err, "request_id", info.id)
+		c.log.ErrorContext(ctx, "write error body", "error", err, "request_id", info.RequestID)
 		b = []byte(`{}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -86,13 +86,15 @@ func TestBodiesFullOfFaults(t *testing.T) {
 	for i := range n / 10 {
 		fmt.Fprintf(&fields, `"%050d":[7],`, i)
 	}
+	const many = ": the body has a fault, which is not looked for among more than 10000 values: send fewer items"
+	const huge = ": a number in the body is out of range"
 	for name, tt := range map[string]struct{ operation, body, want string }{
-		"wrong items":    {"sendMessage", `{"subject":"s","text":"t","to":[` + items + `7]}`, "to: must have at most 50 items"},
-		"wrong fields":   {"createInbox", `{"metadata":{` + fields.String() + `"a":1}}`, "metadata: must have at most 50 fields"},
-		"nested lists":   {"sendEmailBatch", `{"from":"a@b.example","subject":"s","text":"t","recipients":[` + strings.Repeat(`{"to":[7,7]},`, n/10) + `7]}`, "recipients: must have at most 100 items"},
-		"a long number":  {"createInbox", `{"retention_days":` + strings.Repeat("9", n) + `}`, "retention_days: must be at most 3650"},
-		"a large number": {"createInbox", `{"retention_days":1e999999999}`, "retention_days: must be at most 3650"},
-		"a small number": {"createInbox", `{"retention_days":-1e999999999}`, "retention_days: must be at least 1"},
+		"wrong items":    {"sendMessage", `{"subject":"s","text":"t","to":[` + items + `7]}`, many},
+		"wrong fields":   {"createInbox", `{"metadata":{` + fields.String() + `"a":1}}`, many},
+		"nested lists":   {"sendEmailBatch", `{"from":"a@b.example","subject":"s","text":"t","recipients":[` + strings.Repeat(`{"to":[7,7]},`, n/10) + `7]}`, many},
+		"a long number":  {"createInbox", `{"retention_days":` + strings.Repeat("9", n) + `}`, huge},
+		"a large number": {"createInbox", `{"retention_days":1e999999999}`, huge},
+		"a small number": {"createInbox", `{"retention_days":-1e999999999}`, huge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -102,7 +104,7 @@ func TestBodiesFullOfFaults(t *testing.T) {
 			if len(got) == 0 || got[0] != tt.want || len(got) > httpapi.MaxFaults {
 				t.Errorf("%.300q, want %q first", got, tt.want)
 			}
-			if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+			if used := after.TotalAlloc - before.TotalAlloc; used > 80<<20 {
 				t.Errorf("it took %d MB in all", used>>20)
 			}
 		})

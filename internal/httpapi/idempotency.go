@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ogen-go/ogen/middleware"
@@ -35,31 +34,6 @@ var cachedTypes = map[string]func() any{
 	"Message":            func() any { return new(gen.Message) },
 	"Suppression":        func() any { return new(gen.Suppression) },
 	"Template":           func() any { return new(gen.Template) },
-}
-
-// runningCalls are the calls with an idempotency key that run on this node.
-type runningCalls struct {
-	mu    sync.Mutex
-	calls map[string]struct{}
-}
-
-// begin registers a call until end is called. It returns false if another call
-// with the same key is running.
-func (r *runningCalls) begin(key string) (end func(), ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, busy := r.calls[key]; busy {
-		return nil, false
-	}
-	if r.calls == nil {
-		r.calls = map[string]struct{}{}
-	}
-	r.calls[key] = struct{}{}
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.calls, key)
-	}, true
 }
 
 type onceKey struct{}
@@ -108,19 +82,21 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 	if err != nil {
 		return middleware.Response{}, err
 	}
-	within := onceWithin(req.Context)
-	if !ok && within == 0 {
+	within, repeats := req.Context.Value(onceWithinKey{}).(time.Duration)
+	if !ok && !repeats {
 		return next(req)
 	}
 	hash, err := bodyHash(req.RawBody)
 	if err != nil {
 		return middleware.Response{}, err
 	}
-	o := store.Once{
-		AccountID: Caller(req.Context).AccountID, Operation: onceOperation(req), Key: key, BodyHash: hash,
+	k := Caller(req.Context)
+	o := store.Once{AccountID: k.AccountID, Operation: req.Raw.Method + " " + req.Raw.URL.Path, Key: key, BodyHash: hash}
+	if k.Mode == store.KeyTest { // what the calls of test keys and live keys do differs
+		o.Operation = "test " + o.Operation
 	}
-	if !ok {
-		o.Key, o.TTL = impliedKey(Caller(req.Context), hash), within
+	if !ok { // a header cannot contain this key, so no client can choose it
+		o.Key, o.TTL = "\x01"+k.ID+" "+hex.EncodeToString(hash), within
 	}
 	v, replayed, err := c.RunOnce(req.Context, o, false, func(ctx context.Context) (any, error) {
 		req.SetContext(ctx)
@@ -137,14 +113,14 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 // context for Once. When repeats are rare, the cached response is looked up only
 // if the transaction of the call finds that it is there, or the call fails.
 func (c *Chain) RunOnce(ctx context.Context, o store.Once, rare bool, call func(context.Context) (any, error)) (v any, replayed bool, err error) {
-	end, ok := c.running.begin(fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key))
-	if !ok {
+	name := fmt.Sprintf("%d %s %s", o.AccountID, o.Operation, o.Key)
+	if _, busy := c.running.LoadOrStore(name, nil); busy {
 		return nil, false, &Error{
 			Status: http.StatusConflict, Code: gen.ErrorCodeIdempotencyInProgress, Param: idempotencyHeader, RetryAfter: 1,
 			Message: "a request with this Idempotency-Key is still running",
 		}
 	}
-	defer end()
+	defer c.running.Delete(name)
 	if !rare {
 		if v, err := c.replay(ctx, o); !errors.Is(err, store.ErrNotFound) {
 			return v, err == nil, err
@@ -164,17 +140,6 @@ func (c *Chain) RunOnce(ctx context.Context, o store.Once, rare bool, call func(
 		return first, true, nil
 	}
 	return v, false, err
-}
-
-// onceOperation returns the scope of an idempotency key: method and path. Test
-// keys and live keys have separate idempotency keys, because their calls do
-// different things.
-func onceOperation(req middleware.Request) string {
-	operation := req.Raw.Method + " " + req.Raw.URL.Path
-	if Caller(req.Context).Mode == store.KeyTest {
-		operation = "test " + operation
-	}
-	return operation
 }
 
 // replay returns the cached response, or ErrNotFound if there is none that the
@@ -222,13 +187,13 @@ var (
 // seesCached reports whether the caller may see a cached response. The keys of
 // an account share idempotency keys, but not always inboxes.
 func (c *Chain) seesCached(ctx context.Context, answer any) bool {
-	ids := Visible(Caller(ctx))
+	k := Caller(ctx)
+	ids := Visible(k)
 	if ids == nil {
 		return true
 	}
+	email := ""
 	switch v := answer.(type) {
-	case *gen.Domain:
-		return true // belongs to no inbox
 	case *gen.Inbox:
 		return slices.Contains(ids, v.ID)
 	case *gen.Draft:
@@ -236,28 +201,20 @@ func (c *Chain) seesCached(ctx context.Context, answer any) bool {
 	case *gen.Message:
 		return slices.Contains(ids, v.InboxID)
 	case *gen.EmailCreated:
-		return c.seesEmail(ctx, v.ID)
+		email = v.ID
 	case *gen.EmailBatch: // all have the same sender
-		if len(v.Emails) > 0 {
-			return c.seesEmail(ctx, v.Emails[0].ID)
+		if len(v.Emails) == 0 {
+			d, err := c.store.Draft(ctx, k.AccountID, v.Drafts[0].DraftID)
+			return err == nil && slices.Contains(ids, d.InboxID)
 		}
-		return len(v.Drafts) > 0 && c.seesDraft(ctx, v.Drafts[0].DraftID)
-	case *gen.Contact, *gen.ContactBatchResult, *gen.Suppression, *gen.Template: // belong to no inbox
-		return true
+		email = v.Emails[0].ID
+	case *gen.Contact, *gen.ContactBatchResult, *gen.Domain, *gen.Suppression, *gen.Template:
+		return true // belongs to no inbox
+	default:
+		return false
 	}
-	return false
-}
-
-func (c *Chain) seesEmail(ctx context.Context, id string) bool {
-	k := Caller(ctx)
-	_, err := c.store.Email(ctx, k.AccountID, Visible(k), id)
+	_, err := c.store.Email(ctx, k.AccountID, ids, email)
 	return err == nil
-}
-
-func (c *Chain) seesDraft(ctx context.Context, id string) bool {
-	k := Caller(ctx)
-	d, err := c.store.Draft(ctx, k.AccountID, id)
-	return err == nil && slices.Contains(Visible(k), d.InboxID)
 }
 
 // bodyHash is equal for bodies with the same meaning, regardless of field
@@ -290,16 +247,4 @@ type onceWithinKey struct{}
 // that may repeat a call without knowing.
 func OnceWithin(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, onceWithinKey{}, d)
-}
-
-// onceWithin returns 0 for a call without OnceWithin.
-func onceWithin(ctx context.Context) time.Duration {
-	d, _ := ctx.Value(onceWithinKey{}).(time.Duration)
-	return d
-}
-
-// impliedKey returns the idempotency key of a call without one. A header cannot
-// contain it, so no client can choose it.
-func impliedKey(k store.Key, bodyHash []byte) string {
-	return "\x01" + k.ID + " " + hex.EncodeToString(bodyHash)
 }

@@ -33,12 +33,6 @@ type localCaller struct {
 	granted []gen.OperationName
 }
 
-// takeCount reports whether the call is counted already, and marks it as
-// counted.
-func (c localCaller) takeCount() (counted bool) {
-	return c.counted || c.page != nil && c.page.Swap(true)
-}
-
 type localKey struct{}
 
 func localOf(ctx context.Context) (localCaller, bool) {
@@ -89,7 +83,7 @@ func IsPerson(k store.Key) bool { return k.Seq < 0 }
 // the caller has verified, such as the one of an MCP request. Each call checks the
 // scopes again. Only sends count against the limits.
 func AsKey(ctx context.Context, k store.Key) context.Context {
-	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).ip})
+	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).IP})
 }
 
 // May reports whether the caller of ctx may call the operation, by the scopes and
@@ -147,12 +141,10 @@ func (localSecurity) BearerAuth(context.Context, gen.OperationName) (gen.BearerA
 // that hands a request to the API and returns its response, without a network. The
 // dashboard and approvals use it through NewLocalClient, MCP with requests of its own.
 //
-// A call passes all that a call from outside passes: the limits and defaults of the
-// contract, scopes, rate limits, idempotency, the log, and the texts of errors. Only
-// the API key is replaced by the caller of the context (AsPerson or AsKey), so that
-// HandleBearerAuth checks the scopes of this caller. The generated handlers cannot be
-// called without it, because they rely on the generated server: parameters have no
-// other validation, and the explanation of a bad request quotes its JSON.
+// A call passes all that a call from outside passes. Only the API key is replaced by the
+// caller of the context (AsPerson or AsKey), whose scopes HandleBearerAuth checks. The
+// generated handlers cannot be called without it, because they rely on the generated
+// server to validate parameters, and explanations quote the JSON of a request.
 type Local struct{ API http.Handler }
 
 var errNoLocalCaller = errors.New("a call within the process without a caller in its context")

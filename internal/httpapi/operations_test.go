@@ -28,7 +28,7 @@ func operations(t *testing.T) iter.Seq[operation] {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct{ Parameters map[string]parameter }
 	}
-	if err := json.Unmarshal(gen.OpenAPI, &doc); err != nil {
+	if err := json.Unmarshal(gen.OpenAPI(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	return func(yield func(operation) bool) {

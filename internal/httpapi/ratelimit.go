@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/netguard"
@@ -16,60 +16,54 @@ var sends = map[gen.OperationName]bool{
 	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
 }
 
-// limitKey counts a call of k, unless it is counted already, and sets the rate
-// limit headers for the tighter limit.
+// limitKey counts a call of k, unless it is counted already.
 func (c *Chain) limitKey(ctx context.Context, k store.Key, counted bool, op gen.OperationName) error {
-	if !c.cfg.RateLimits {
+	if infoOf(ctx).rewritten {
 		return nil
 	}
-	limit, rate := 0, store.Rate{}
-	take := func(kind store.RateKind, of int) error {
-		r, err := c.store.TakeRate(ctx, kind, k.ID, of)
-		if limit == 0 || r.Refused || r.Left < rate.Left {
-			limit, rate = of, r
-		}
-		return err
-	}
 	if !counted {
-		if err := take(store.RateCalls, c.rates.Calls); err != nil {
+		if err := c.takeRate(ctx, store.RateCalls, k.ID, c.rates.Calls); err != nil {
 			return err
 		}
 	}
-	if !rate.Refused && sends[op] {
-		if err := take(store.RateSends, c.rates.Sends); err != nil {
-			return err
-		}
-	}
-	if w := infoOf(ctx).w; w != nil && limit != 0 {
-		writeRate(w.Header(), limit, rate, c.now())
-	}
-	if rate.Refused {
-		return errTooMany(limit, rate, c.now())
+	if sends[op] {
+		return c.takeRate(ctx, store.RateSends, k.ID, c.rates.Sends)
 	}
 	return nil
 }
 
-var rateHeaders = [...]string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
-
-func writeRate(h http.Header, limit int, r store.Rate, now time.Time) {
-	for i, n := range []int{limit, r.Left, secondsUntil(r.Ends, now)} {
-		h.Set(rateHeaders[i], strconv.Itoa(n))
-	}
-}
-
-// LimitAddress counts a call against the client's address and writes what is left
-// into the response's headers. A call from within this process counts against its
-// caller instead.
+// LimitAddress counts a call against the client's address. A call from within this
+// process counts against its caller instead.
 func (c *Chain) LimitAddress(ctx context.Context) error {
-	if _, local := localOf(ctx); local || !c.cfg.RateLimits {
+	if _, local := localOf(ctx); local {
 		return nil
 	}
-	rate, err := c.store.TakeRate(ctx, store.RateAddress, netguard.ClientNetwork(infoOf(ctx).ip).String(), c.rates.Refused)
-	if w := infoOf(ctx).w; w != nil && err == nil {
-		writeRate(w.Header(), c.rates.Refused, rate, c.now())
+	return c.takeRate(ctx, store.RateAddress, netguard.ClientNetwork(infoOf(ctx).IP).String(), c.rates.Refused)
+}
+
+// takeRate counts a call. The headers of the response show the tightest limit.
+func (c *Chain) takeRate(ctx context.Context, kind store.RateKind, whose string, limit int) error {
+	if !c.cfg.RateLimits {
+		return nil
 	}
-	if err == nil && rate.Refused {
-		err = errTooMany(c.rates.Refused, rate, c.now())
+	r, err := c.store.TakeRate(ctx, kind, whose, limit)
+	if err != nil {
+		return err
 	}
-	return err
+	ends := secondsUntil(r.Ends, c.now())
+	if w := infoOf(ctx).w; w != nil {
+		h := w.Header()
+		if left, err := strconv.Atoi(h.Get("RateLimit-Remaining")); err != nil || r.Left < left || r.Refused {
+			h.Set("RateLimit-Limit", strconv.Itoa(limit))
+			h.Set("RateLimit-Remaining", strconv.Itoa(r.Left))
+			h.Set("RateLimit-Reset", strconv.Itoa(ends))
+		}
+	}
+	if r.Refused {
+		return &Error{
+			Status: http.StatusTooManyRequests, Code: gen.ErrorCodeRateLimited, RetryAfter: ends,
+			Message: fmt.Sprintf("more than %d requests in 60 seconds", limit),
+		}
+	}
+	return nil
 }

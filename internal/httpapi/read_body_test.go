@@ -31,7 +31,7 @@ func TestReadBody(t *testing.T) {
 		strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth): "",
 	} {
 		got := ""
-		if _, fault := readBody([]byte(doc), false); fault != nil {
+		if fault := readBody([]byte(doc)).fault; fault != nil {
 			got = fault.Param + " " + fault.Message
 		}
 		if got != want {
@@ -46,7 +46,7 @@ func TestDeepBodies(t *testing.T) {
 	body := []byte(strings.Repeat(`{"`+name+`":`, depth) + `"\u0000"` + strings.Repeat("}", depth))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, fault := readBody(body, false)
+	fault := readBody(body).fault
 	runtime.ReadMemStats(&after)
 	if fault == nil || fault.Message != "is nested too deep: at most 100 levels are possible" || strings.Count(fault.Param, name) != maxDepth {
 		t.Errorf("%v", fault)

@@ -13,16 +13,20 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postroom/postroom/internal/netguard"
 )
 
 const (
-	// stallTimeout is how long a client may accept nothing of a response.
-	stallTimeout = 30 * time.Second
-	// stallChecks is how often in this time a connection looks whether it does.
-	stallChecks = 6
+	// A client has stallTimeout to read each piece of a response, and hurriedTimeout while
+	// memory is short. Less than a piece is due at the end of what the handler writes.
+	stallTimeout   = 30 * time.Second
+	hurriedTimeout = 2 * time.Second
+	piece          = 64 << 10
+	// stallChecks is the time between two looks at a client that does not read.
+	stallChecks = time.Second / 2
 )
 
 // refusedEvery is the shortest time between two log lines about refused connections.
@@ -49,9 +53,10 @@ type Limits struct {
 // costs the client nothing and does not count. Neither does the time in which the client
 // reads nothing of the response.
 type Conns struct {
-	limits Limits
-	log    *slog.Logger
-	stall  time.Duration // stallTimeout, except in tests
+	limits  Limits
+	log     *slog.Logger
+	stall   time.Duration // stallTimeout, except in tests
+	hurried atomic.Int64  // until when memory is short, in Unix nanoseconds
 
 	mu       sync.Mutex
 	open     int
@@ -65,19 +70,24 @@ func NewConns(limits Limits, log *slog.Logger) *Conns {
 	return &Conns{limits: limits, log: log, stall: stallTimeout, networks: map[netip.Prefix]int{}}
 }
 
-// Limit applies the limits to s, and returns the listener that s has to serve.
-func (c *Conns) Limit(s *http.Server, l net.Listener) net.Listener {
-	c.follow(s)
-	return limitedListener{l, c}
+// Hurry disconnects clients that do not read their responses sooner than usual, for d.
+func (c *Conns) Hurry(d time.Duration) { c.hurried.Store(time.Now().Add(d).UnixNano()) }
+
+// patience is how long a client may take for a piece of a response.
+func (c *Conns) patience() time.Duration {
+	if time.Now().UnixNano() < c.hurried.Load() {
+		return min(c.stall, hurriedTimeout)
+	}
+	return c.stall
 }
 
-// follow learns from s when a connection has a request.
-func (c *Conns) follow(s *http.Server) {
-	handler, state, connContext := s.Handler, s.ConnState, s.ConnContext
+// Limit applies the limits to s, and returns the listener that s has to serve.
+func (c *Conns) Limit(s *http.Server, l net.Listener) net.Listener {
+	handler := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if one, ok := r.Context().Value(limitedKey{}).(*conn); ok {
 			if r.Body == nil || r.Body == http.NoBody {
-				c.begin(one)
+				c.setIdle(one, false)
 			} else {
 				r = r.WithContext(r.Context()) // a copy: net/http looks at the body of its own to skip what is unread
 				r.Body = &countedBody{r.Body, one}
@@ -86,35 +96,25 @@ func (c *Conns) follow(s *http.Server) {
 		handler.ServeHTTP(w, r)
 	})
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		if connContext != nil {
-			ctx = connContext(ctx, nc)
-		}
 		return context.WithValue(ctx, limitedKey{}, limited(nc))
 	}
 	s.ConnState = func(nc net.Conn, to http.ConnState) {
-		if one := limited(nc); one != nil && (to == http.StateNew || to == http.StateIdle) {
-			c.end(one)
-		}
-		if state != nil {
-			state(nc, to)
+		if one := limited(nc); one != nil && to == http.StateIdle {
+			c.setIdle(one, true)
 		}
 	}
+	return limitedListener{l, c}
 }
 
 type limitedKey struct{}
 
 // limited returns the connection of the limited listener that nc wraps, or nil.
 func limited(nc net.Conn) *conn {
-	for {
-		switch c := nc.(type) {
-		case *conn:
-			return c
-		case *tls.Conn:
-			nc = c.NetConn()
-		default:
-			return nil
-		}
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
 	}
+	one, _ := nc.(*conn)
+	return one
 }
 
 type limitedListener struct {
@@ -138,41 +138,34 @@ func (l limitedListener) Accept() (net.Conn, error) {
 
 // enter counts a new connection. It returns nil if the connection must be closed.
 func (c *Conns) enter(nc net.Conn) *conn {
-	one := &conn{Conn: nc, conns: c, from: c.networkOf(nc.RemoteAddr())}
+	one := &conn{Conn: nc, conns: c, from: c.networkOf(nc.RemoteAddr()), counted: true}
 	c.mu.Lock()
-	longest, full := c.makeRoom(one.from)
-	if full {
+	defer c.mu.Unlock()
+	if !c.makeRoom(one.from) {
 		c.logRefused(one.from)
-		c.mu.Unlock()
 		return nil
 	}
-	one.counted = true
 	c.open++
-	if one.from.IsValid() {
-		c.networks[one.from]++
-	}
+	c.networks[one.from]++
 	one.idle = c.idle.PushBack(one)
-	c.mu.Unlock()
-	if longest != nil {
-		_ = longest.Conn.Close() // its server closes it again
-	}
 	return one
 }
 
-// makeRoom removes a connection from the count, which the caller must close, if there
-// would be too many with one more. full means that all have requests.
-func (c *Conns) makeRoom(from netip.Prefix) (longest *conn, full bool) {
-	crowded := c.limits.PerNetwork > 0 && c.networks[from] >= c.limits.PerNetwork
+// makeRoom closes a connection if there would be too many with one more. It returns
+// false if all have requests.
+func (c *Conns) makeRoom(from netip.Prefix) bool {
+	crowded := from.IsValid() && c.limits.PerNetwork > 0 && c.networks[from] >= c.limits.PerNetwork
 	if !crowded && (c.limits.Total == 0 || c.open < c.limits.Total) {
-		return nil, false
+		return true
 	}
 	for e := c.idle.Front(); e != nil; e = e.Next() {
 		if one, _ := e.Value.(*conn); !crowded || one.from == from {
 			c.remove(one)
-			return one, false
+			_ = one.Conn.Close() // its server closes it again
+			return true
 		}
 	}
-	return nil, true
+	return false
 }
 
 // logRefused logs that a network gets no connection, but not each time.
@@ -205,24 +198,21 @@ type countedBody struct {
 // Read implements io.Reader.
 func (b *countedBody) Read(p []byte) (n int, err error) {
 	if n, err = b.ReadCloser.Read(p); errors.Is(err, io.EOF) {
-		b.conn.conns.begin(b.conn)
+		b.conn.conns.setIdle(b.conn, false)
 	}
 	return n, err
 }
 
-// begin notes that a connection has a request.
-func (c *Conns) begin(one *conn) {
+// setIdle notes whether a connection has no request.
+func (c *Conns) setIdle(one *conn, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.removeIdle(one)
-}
-
-// end notes that a connection has none.
-func (c *Conns) end(one *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if one.counted && one.idle == nil {
+	if idle && one.counted && one.idle == nil {
 		one.idle = c.idle.PushBack(one)
+	}
+	if !idle && one.idle != nil {
+		c.idle.Remove(one.idle)
+		one.idle = nil
 	}
 }
 
@@ -231,23 +221,26 @@ func (c *Conns) remove(one *conn) {
 	if !one.counted {
 		return
 	}
-	c.removeIdle(one)
-	one.counted = false
-	c.open--
-	if c.networks[one.from]--; c.networks[one.from] <= 0 {
-		delete(c.networks, one.from)
-	}
-}
-
-func (c *Conns) removeIdle(one *conn) {
 	if one.idle != nil {
 		c.idle.Remove(one.idle)
 		one.idle = nil
 	}
+	one.counted = false
+	c.open--
+	if c.networks[one.from]--; c.networks[one.from] == 0 {
+		delete(c.networks, one.from)
+	}
 }
 
-// conn is a connection of a limited listener. A client that accepts nothing of a response
-// for stallTimeout is disconnected. One that reads slowly is not.
+// anyOpen reports whether a connection is open.
+func (c *Conns) anyOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open > 0
+}
+
+// conn is a connection of a limited listener. A client that does not read a piece of a
+// response in time is disconnected. One that reads slowly is not.
 type conn struct {
 	net.Conn
 	conns *Conns
@@ -257,56 +250,49 @@ type conn struct {
 	counted bool
 	idle    *list.Element // in the list of conns; nil during a request
 
-	writing  sync.Mutex // guards deadline and that of Conn
-	deadline time.Time  // for writing, as the server set it
+	deadline atomic.Pointer[time.Time] // for writing, as the server set it
 }
 
-// Write implements net.Conn. It tries again while the client accepts something: the
-// system reports room only when much of its buffer is free.
+// Write implements net.Conn. It tries again in short times, because the system reports
+// room only when much of its buffer is free.
 func (c *conn) Write(p []byte) (n int, err error) {
-	stalled := false
-	for accepted := time.Now(); ; {
-		end, err := c.wait()
-		if err != nil {
+	began, read, stalled := time.Now(), 0, false // of the piece
+	for {
+		next, end := time.Now().Add(min(stallChecks, c.conns.stall)), c.deadline.Load()
+		if end != nil && end.Before(next) {
+			next = *end
+		}
+		if err := c.Conn.SetWriteDeadline(next); err != nil {
 			return n, err
 		}
 		some, err := c.Conn.Write(p[n:])
 		n += some
+		if stalled && some > 0 {
+			c.conns.setIdle(c, false)
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if stalled = some == 0; stalled {
+			c.conns.setIdle(c, true) // a client that does not read has no claim to its connection
+		}
 		now := time.Now()
-		if some > 0 {
-			if accepted = now; stalled {
-				c.conns.begin(c)
-			}
+		if read += some; read >= piece {
+			began, read = now, 0
 		}
-		if stalled = some == 0 && isTimeout(err); stalled {
-			c.conns.end(c) // a client that does not read has no claim to its connection
-		}
-		if !isTimeout(err) || !end.IsZero() && !now.Before(end) || now.Sub(accepted) >= c.conns.stall {
+		if end != nil && !now.Before(*end) || now.Sub(began) >= c.conns.patience() {
 			return n, err
 		}
 	}
 }
 
-func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
-
-// wait sets the time after which Write looks again, and returns the deadline.
-func (c *conn) wait() (end time.Time, err error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	next := time.Now().Add(c.conns.stall / stallChecks)
-	if !c.deadline.IsZero() && c.deadline.Before(next) {
-		next = c.deadline
-	}
-	return c.deadline, c.Conn.SetWriteDeadline(next)
-}
-
-// SetWriteDeadline implements net.Conn.
+// SetWriteDeadline implements net.Conn. A Write that runs sees it in stallChecks.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.writing.Lock()
-	c.deadline = t
-	c.writing.Unlock()
-	_, err := c.wait() // for a Write that is running
-	return err
+	c.deadline.Store(&t)
+	if t.IsZero() {
+		c.deadline.Store(nil)
+	}
+	return nil
 }
 
 // SetDeadline implements net.Conn.

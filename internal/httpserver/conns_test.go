@@ -71,7 +71,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	waitFor(t, func() bool {
 		conns.mu.Lock()
 		defer conns.mu.Unlock()
-		return conns.open == 4 && len(conns.networks) == 2
+		return conns.open == 4 && len(conns.networks) == 3
 	})
 	slow := from("127.0.0.4")
 	if _, err := io.WriteString(slow, "POST /wait HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n1"); err != nil {
@@ -98,7 +98,6 @@ func TestUnreadResponsesMakeRoom(t *testing.T) {
 	})
 	d.limited.mu.Lock()
 	d.limited.limits.Total = 2
-	d.limited.stall = 6 * time.Second // it is looked for stallChecks times in this time
 	d.limited.mu.Unlock()
 	for _, ip := range []string{"127.0.0.2", "127.0.0.3"} {
 		d.dialFrom(t, ip).send(t, "/large")

@@ -7,9 +7,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,12 +34,11 @@ type Server struct {
 	limited  *Conns
 	grace    time.Duration
 	draining atomic.Bool
-	open     atomic.Int64 // connections
 }
 
 // New serves h, with TLS if cfg is not nil, within the limits of conns. The handler sets
 // the deadlines for bodies and responses, because they depend on the request.
-func New(h http.Handler, conns *Conns, cfg *tls.Config, log *slog.Logger) *Server {
+func New(h http.Handler, conns *Conns, cfg *tls.Config, logger *slog.Logger) *Server {
 	s := &Server{grace: drainGrace, limited: conns}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,12 +50,22 @@ func New(h http.Handler, conns *Conns, cfg *tls.Config, log *slog.Logger) *Serve
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          newLog(log),
-		ConnState:         s.count,
+		ErrorLog:          log.New(errorLog{logger}, "", 0),
 		TLSConfig:         cfg,
 	}
-	conns.follow(s.server)
 	return s
+}
+
+// errorLog logs the errors of net/http. Any port scanner causes failed TLS handshakes.
+type errorLog struct{ log *slog.Logger }
+
+func (l errorLog) Write(p []byte) (int, error) {
+	text, level := strings.TrimSpace(string(p)), slog.LevelWarn
+	if strings.HasPrefix(text, "http: TLS handshake error from ") {
+		level = slog.LevelDebug
+	}
+	l.log.Log(context.Background(), level, "HTTP connection error", "error", text)
+	return len(p), nil
 }
 
 // ambiguousEnd reports whether a proxy may see another end of the request. net/http
@@ -63,21 +74,10 @@ func New(h http.Handler, conns *Conns, cfg *tls.Config, log *slog.Logger) *Serve
 // must not read it as a request (RFC 9112 section 6.1).
 func ambiguousEnd(r *http.Request) bool { return len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) }
 
-// count implements http.Server.ConnState.
-func (s *Server) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.open.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.open.Add(-1)
-	case http.StateActive, http.StateIdle:
-	}
-}
-
 // Serve accepts connections until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	var err error
-	l = limitedListener{l, s.limited}
+	l = s.limited.Limit(s.server, l)
 	if s.server.TLSConfig != nil {
 		err = s.server.ServeTLS(l, "", "")
 	} else {
@@ -94,7 +94,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context, l net.Listener) error {
 	s.draining.Store(true)
 	err := l.Close()
-	for end := time.Now().Add(s.grace); s.open.Load() > 0 && time.Now().Before(end) && work.Pause(ctx, drainPoll, nil); {
+	for end := time.Now().Add(s.grace); s.limited.anyOpen() && time.Now().Before(end) && work.Pause(ctx, drainPoll, nil); {
 	}
 	// The server also closes the listener; ignore the second close.
 	if down := s.server.Shutdown(ctx); down != nil && !errors.Is(down, net.ErrClosed) {

@@ -33,7 +33,7 @@ type contract struct{ doc schema }
 
 func readContract() (contract, error) {
 	var c contract
-	err := json.Unmarshal(gen.OpenAPI, &c.doc)
+	err := json.Unmarshal(gen.OpenAPI(), &c.doc)
 	return c, err
 }
 

@@ -24,7 +24,7 @@ func main() {
 }
 
 func write(folder string) error {
-	files, err := docs.Site(gen.OpenAPI)
+	files, err := docs.Site(gen.OpenAPI())
 	if err != nil {
 		return err
 	}

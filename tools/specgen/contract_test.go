@@ -199,7 +199,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]byte{
-		"openapi.json": out.openapiJSON, "openapi.go": out.openapiGo, "values.go": out.valuesGo, "inbox_ids.go": out.inboxIDsGo,
+		"openapi.json": out.openapiJSON, "openapi.json.gz": out.openapiGzip, "openapi.go": out.openapiGo, "values.go": out.valuesGo, "inbox_ids.go": out.inboxIDsGo,
 	} {
 		got, err := os.ReadFile(filepath.Join(genPath, name))
 		if err != nil {

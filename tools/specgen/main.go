@@ -58,6 +58,7 @@ func run(in, gen, ogen string) error {
 		data []byte
 	}{
 		{filepath.Join(gen, "openapi.json"), files.openapiJSON},
+		{filepath.Join(gen, "openapi.json.gz"), files.openapiGzip},
 		{filepath.Join(gen, "openapi.go"), files.openapiGo},
 		{filepath.Join(gen, "values.go"), files.valuesGo},
 		{filepath.Join(gen, "inbox_ids.go"), files.inboxIDsGo},
@@ -75,7 +76,7 @@ func run(in, gen, ogen string) error {
 
 // outputs are the contents of the files that specgen writes.
 type outputs struct {
-	openapiJSON, openapiGo, valuesGo, inboxIDsGo, ogenYAML []byte
+	openapiJSON, openapiGzip, openapiGo, valuesGo, inboxIDsGo, ogenYAML []byte
 }
 
 // generate generates all outputs from the text of the contract.
@@ -86,6 +87,9 @@ func generate(src []byte) (outputs, error) {
 		return out, err
 	}
 	if out.openapiJSON, err = publicJSON(root); err != nil {
+		return out, err
+	}
+	if out.openapiGzip, err = compressed(out.openapiJSON); err != nil {
 		return out, err
 	}
 	out.openapiGo = []byte(openapiGo)

@@ -1,14 +1,14 @@
 //go:build darwin || linux
 
-package httpserver
+package main
 
 import (
 	"math"
 	"syscall"
 )
 
-// MaxFiles returns how many files and connections this process may have open at once.
-func MaxFiles() int {
+// maxFiles returns how many files and connections this process may have open at once.
+func maxFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt32
