@@ -65,35 +65,41 @@ type look struct {
 	lengths     map[string]float64 // of its box, in pixels, by style property
 }
 
-// hiddenTexts returns why texts of a cleaned message are hidden, by the number of the text. It
-// returns false if the styles take too much work.
-func hiddenTexts(source string) (why map[int]string, ok bool) {
+// newFinder returns a finder for a cleaned message.
+func newFinder(source string) *finder {
 	var sheet strings.Builder
 	each(source, func(z *html.Tokenizer, inStyle bool, _ html.Token) {
 		if inStyle {
 			sheet.Write(z.Text())
 		}
 	})
-	f := &finder{rules: indexRules(sheet.String()), why: map[int]string{}}
-	f.open = []*look{{letters: black, ground: white, size: 16, opacity: 1, outerOpacity: 1}}
-	n := 0
-	each(source, func(z *html.Tokenizer, inStyle bool, t html.Token) {
-		switch t.Type {
-		case html.TextToken:
-			if n++; inStyle {
+	return &finder{indexRules(sheet.String()), []*look{{letters: black, ground: white, size: 16, opacity: 1, outerOpacity: 1}}}
+}
+
+// findHidden returns the hidden texts of a cleaned message in their order. It returns false
+// if its styles take too much work.
+func findHidden(source string) (out []Hidden, ok bool) {
+	f := newFinder(source)
+	each(source, func(_ *html.Tokenizer, inStyle bool, t html.Token) {
+		switch {
+		case t.Type == html.StartTagToken, t.Type == html.SelfClosingTagToken:
+			f.start(t)
+		case t.Type == html.EndTagToken:
+			f.end(t.Data)
+		case t.Type == html.TextToken && !inStyle && len(out) <= maxFindings:
+			why := f.whyHidden(t.Data)
+			if why == "" {
 				return
 			}
-			if why := f.open[len(f.open)-1].whyHidden(); why != "" && visible(t.Data) {
-				f.why[n] = why
+			text := excerpt(t.Data)
+			if i := len(out) - 1; i >= 0 && out[i].Why == why && len(out[i].Text)+len(text) < maxExcerpt {
+				out[i].Text += " " + text
+				return
 			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			f.start(t)
-		case html.EndTagToken:
-			f.end(t.Data)
-		case html.ErrorToken, html.CommentToken, html.DoctypeToken:
+			out = append(out, Hidden{text, why})
 		}
 	})
-	return f.why, f.rules.work >= 0
+	return out[:min(len(out), maxFindings)], f.rules.work >= 0
 }
 
 // each calls do for each token of a message, except for the text of a style sheet.
@@ -126,7 +132,14 @@ func visible(s string) bool {
 type finder struct {
 	rules *ruleIndex
 	open  []*look
-	why   map[int]string
+}
+
+// whyHidden returns why a text in the innermost open element is hidden, or an empty string.
+func (f *finder) whyHidden(text string) string {
+	if why := f.open[len(f.open)-1].whyHidden(); why != "" && visible(text) {
+		return why
+	}
+	return ""
 }
 
 func (f *finder) start(t html.Token) {

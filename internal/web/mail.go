@@ -66,7 +66,7 @@ func foundIn(mails []mailView) *found {
 
 // thread shows the latest messages of a thread as a conversation.
 func (d *Dashboard) thread(p *page) error {
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.id()})
 	if err != nil {
 		return err
 	}
@@ -114,11 +114,9 @@ type messageView struct {
 	Mail  mailView
 	Inbox *gen.Inbox
 	Found *found
-	Tabs  []messageTab
-	Tab   string
-	// Content is the text of the tab; Cut reports whether it was truncated.
-	Content string
-	Cut     bool
+	source
+	delivery // of a sent message
+	Live     string
 	// Previews are the attached images.
 	Previews []preview
 }
@@ -151,15 +149,6 @@ func bodyTabs(text, html string) []messageTab {
 		tabs = append(tabs, messageTab{"html", "HTML source"})
 	}
 	return tabs
-}
-
-// chosen returns the tab that the request asks for, or the first one.
-func (p *page) chosen(tabs []messageTab) string {
-	tab := p.r.URL.Query().Get("tab")
-	if slices.ContainsFunc(tabs, func(t messageTab) bool { return t.Name == tab }) {
-		return tab
-	}
-	return ""
 }
 
 // tabsOf returns the tabs of a message.
@@ -209,7 +198,7 @@ func (p *page) previewsOf(m *gen.Message) []preview {
 
 // message shows one message with all its details.
 func (d *Dashboard) message(p *page) error {
-	m, err := d.mailView(p, p.r.PathValue("mail"))
+	m, err := d.mailView(p, p.id())
 	if err != nil {
 		return err
 	}
@@ -220,18 +209,27 @@ func (d *Dashboard) message(p *page) error {
 	if err := p.markRead(m.ID); err != nil {
 		return err
 	}
-	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), Tabs: tabsOf(m.Message), Previews: p.previewsOf(m.Message)}
-	v.Tab = p.chosen(v.Tabs)
+	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), source: p.sourceOf(tabsOf(m.Message)), Previews: p.previewsOf(m.Message)}
 	content, err := d.contentOf(p, m.Message, v.Tab)
 	if err != nil {
 		return err
 	}
-	v.Content, v.Cut = cutSource(content)
+	v.cut(content)
+	if m.Direction == string(gen.DirectionOut) {
+		kept, err := d.store.Message(p.ctx(), p.user.AccountID, m.ID)
+		if err != nil {
+			return err
+		}
+		if v.delivery, err = d.delivery(p, kept, nil); err != nil {
+			return err
+		}
+		v.Live = livePath(m.InboxID, changesOfMessages...)
+	}
 	return p.show("message", v)
 }
 
 func (d *Dashboard) messageFrame(p *page) error {
-	m, err := d.getMessage(p, p.r.PathValue("mail"))
+	m, err := d.getMessage(p, p.id())
 	if err != nil {
 		return err
 	}
@@ -239,7 +237,7 @@ func (d *Dashboard) messageFrame(p *page) error {
 }
 
 func (d *Dashboard) deleteMessage(p *page) error {
-	id := p.r.PathValue("mail")
+	id := p.id()
 	m, err := d.getMessage(p, id)
 	if err == nil {
 		_, err = d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type page struct {
 	user      store.User // the signed-in user; without an id if there is none
 	usage     *gen.Usage // of a page that reads it anyway
 	form      url.Values // of a POST request, without the URL's query
+	problem   problem    // of the request, which the page shows
 }
 
 // ctx returns the context for the page's calls. API calls run as the user.
@@ -61,10 +63,7 @@ type view struct {
 }
 
 // show renders the named page with data.
-func (p *page) show(name string, data any) error { return p.showStatus(http.StatusOK, name, data) }
-
-// showStatus is like show, with a status other than 200.
-func (p *page) showStatus(status int, name string, data any) error {
+func (p *page) show(name string, data any) error {
 	of := p.d.pages[name]
 	if of == nil {
 		return fmt.Errorf("no template %q", name)
@@ -75,6 +74,7 @@ func (p *page) showStatus(status int, name string, data any) error {
 	}
 	v := view{User: p.user.Name, Role: p.user.Role, Theme: p.theme(), Path: p.r.URL.Path, Data: data}
 	v.Pending, v.Stopped = p.pending()
+	status := cmp.Or(p.problem.status, http.StatusOK)
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
 	}
@@ -88,40 +88,54 @@ func (p *page) showStatus(status int, name string, data any) error {
 	return nil
 }
 
-// pageOf returns the handler of a page that shows the result of of.
-func pageOf[View any](name string, of func(*page) (View, error)) func(*page) error {
-	return func(p *page) error {
-		v, err := of(p)
-		if err != nil {
-			return err
-		}
-		return p.show(name, v)
-	}
+// form is what a page shows in its form: the values, and what is wrong with them.
+type form struct {
+	url.Values
+	problem
 }
 
-// again is showFault for a form that show shows. It returns also the error that the
-// object of the form is missing.
-func again(err error, show func(problem) error) error {
+// formOf returns the form of a page with its first values. After a problem it has the
+// submitted values instead.
+func (p *page) formOf(first url.Values) form {
+	if p.problem.status == 0 {
+		return form{Values: first}
+	}
+	return form{p.form, p.problem}
+}
+
+// newForm is formOf for a form that creates something. Its field "once" is an
+// idempotency key. It stays the same after a problem, because an earlier click may still
+// be in progress, unless another request has used it.
+func (p *page) newForm(first url.Values) form {
+	f := p.formOf(first)
+	if f.Values == nil {
+		f.Values = url.Values{}
+	}
+	if f.Get("once") == "" || f.code == gen.ErrorCodeIdempotencyKeyReused {
+		f.Set("once", store.NewID("form_", p.d.now()))
+	}
+	return f
+}
+
+// once is the idempotency key of the submitted form.
+func (p *page) once() gen.OptString { return optional(p.form.Get("once")) }
+
+// again shows the page of a form once more, with what is wrong with the form. It returns
+// other errors, and the one that the object of the form is missing.
+func (p *page) again(err error, show func(*page) error) error {
 	pr, ok := refusal(err)
 	if !ok || pr.status == http.StatusNotFound {
 		return err
 	}
-	return show(pr)
+	p.problem = pr
+	return show(p)
 }
 
-// showFault handles the error of a form: if the API refused it, showFault shows
-// the page of the form again, which fill completes. It returns other errors.
-func showFault[View any](p *page, name string, err error, of func(*page) (View, error), fill func(*View, problem)) error {
-	pr, ok := problemOf(err)
-	if !ok {
-		return err
-	}
-	v, err := of(p)
-	if err != nil {
-		return err
-	}
-	fill(&v, pr)
-	return p.showStatus(pr.status, name, v)
+// list is a page of a list, with the form of its filters or of a new entry.
+type list[Row any] struct {
+	Rows []Row
+	paging
+	Form form
 }
 
 // pending returns how many drafts wait for approval by the signed-in user, and
@@ -181,11 +195,12 @@ func (p *page) goTo(to string) error {
 // fail writes an error page.
 func (p *page) fail(err error) {
 	f := p.failureOf(err)
+	p.problem = problem{status: f.status}
 	data := struct {
 		Status                   int
 		Title, Detail, RequestID string
 	}{f.status, f.title, f.detail, p.requestID}
-	if err := p.showStatus(f.status, "error", data); err != nil {
+	if err := p.show("error", data); err != nil {
 		p.d.log.ErrorContext(p.ctx(), "show error page", "error", err, "request_id", p.requestID)
 		http.Error(p.w, f.title, f.status)
 	}
@@ -213,11 +228,12 @@ func (p *page) failureOf(err error) *failure {
 	return errFailed
 }
 
-// withForm returns f for a page whose form is parsed.
-func withForm(f func(*page) error) func(*page) error {
+// withForm returns f for a page whose form is parsed, if it has at most so many bytes.
+func withForm(most int64, f func(*page) error) func(*page) error {
 	return func(p *page) error {
 		if p.r.Method == http.MethodPost {
-			if err := p.r.ParseForm(); err != nil {
+			p.r.Body = http.MaxBytesReader(p.w, p.r.Body, most)
+			if err := p.r.ParseMultipartForm(most); err != nil && !errors.Is(err, http.ErrNotMultipart) {
 				return errForm
 			}
 			p.form = p.r.PostForm
@@ -225,6 +241,9 @@ func withForm(f func(*page) error) func(*page) error {
 		return f(p)
 	}
 }
+
+// id returns the ID in the path of the page.
+func (p *page) id() string { return p.r.PathValue("id") }
 
 // field returns the value of a field of the form without the space around it.
 func (p *page) field(name string) string { return strings.TrimSpace(p.form.Get(name)) }
@@ -304,41 +323,22 @@ func (p problem) Of(field string) string { return p.fields[field] }
 
 // items are the names that pages use for the list entries of a request.
 var items = map[string]string{
-	"to": "recipient", "cc": "Cc recipient", "bcc": "Bcc recipient", "allowed_ips": "address",
-	"inbox_ids": "inbox", "scopes": "scope", "events": "event",
+	"to": "Recipient", "cc": "Cc recipient", "bcc": "Bcc recipient", "allowed_ips": "Address",
+	"inbox_ids": "Inbox", "scopes": "Scope", "events": "Event",
 }
 
 // itemPlace matches the list entry at the start of an API error.
 var itemPlace = regexp.MustCompile(`^([a-z_]+)\[(\d{1,3})\](?:\.email)? `)
 
-// plainFault rewrites an API error for users who do not see the request: "The 2nd
-// recipient" for "to[1]".
+// plainFault rewrites an API error for users who do not see the request: "Recipient 2" for
+// "to[1]".
 func plainFault(text string) string {
 	m := itemPlace.FindStringSubmatch(text)
 	if m == nil || items[m[1]] == "" {
 		return text
 	}
-	n, err := strconv.Atoi(m[2])
-	if err != nil {
-		return text
-	}
-	return fmt.Sprintf("The %s %s %s", ordinal(n+1), items[m[1]], text[len(m[0]):])
-}
-
-// ordinal returns "1st" for 1.
-func ordinal(n int) string {
-	end := "th"
-	if n%100/10 != 1 {
-		switch n % 10 {
-		case 1:
-			end = "st"
-		case 2:
-			end = "nd"
-		case 3:
-			end = "rd"
-		}
-	}
-	return strconv.Itoa(n) + end
+	n, _ := strconv.Atoi(m[2]) // the pattern has only digits
+	return fmt.Sprintf("%s %d %s", items[m[1]], n+1, text[len(m[0]):])
 }
 
 // listSize is the number of rows on a list page.
@@ -354,7 +354,12 @@ type paging struct {
 func limit() gen.OptInt { return gen.NewOptInt(listSize) }
 
 // cursor is the cursor of the current page.
-func (p *page) cursor() gen.OptString { return optional(p.r.URL.Query().Get("cursor")) }
+func (p *page) cursor() gen.OptString { return p.asked("cursor") }
+
+// asked returns a parameter of the page's URL, such as a filter.
+func (p *page) asked(name string) gen.OptString {
+	return optional(strings.TrimSpace(p.r.URL.Query().Get(name)))
+}
 
 // paging returns the links to the other pages, with the same filters.
 func (p *page) paging(next gen.NilString) paging {

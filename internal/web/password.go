@@ -100,15 +100,17 @@ func parseHash(s string) (passes, memory uint32, salt, sum []byte, err error) {
 	return passes, memory, salt, sum, nil
 }
 
-// checkPassword returns what is wrong with a new password, or empty strings.
-func checkPassword(password, again string) (field, fault string) {
+// newPassword returns the hash of the new password of a form, which has it twice. The error
+// may be the problem of a field.
+func (p *page) newPassword() (string, error) {
+	password := p.form.Get("password")
 	switch n := utf8.RuneCountInString(password); {
 	case n < shortestPassword:
-		return "password", fmt.Sprintf("Use at least %d characters.", shortestPassword)
+		return "", fieldProblem("password", fmt.Sprintf("Use at least %d characters.", shortestPassword))
 	case n > longestPassword:
-		return "password", fmt.Sprintf("Use at most %d characters.", longestPassword)
-	case password != again:
-		return "again", "The passwords do not match."
+		return "", fieldProblem("password", fmt.Sprintf("Use at most %d characters.", longestPassword))
+	case password != p.form.Get("again"):
+		return "", fieldProblem("again", "The passwords do not match.")
 	}
-	return "", ""
+	return p.d.hashPassword(p.ctx(), password)
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,15 +53,15 @@ func (d *Dashboard) setTheme(p *page) error {
 
 // ownSettings is the page of the own settings.
 type ownSettings struct {
-	Tabs         []messageTab
-	Tab          string
-	Name         string
-	Role         store.Role
-	Theme        string
-	Field, Fault string // the invalid field of the password form and its error
-	Shortest     int
-	Sessions     []sessionRow
-	Usage        *gen.Usage
+	Tabs     []messageTab
+	Tab      string
+	Name     string
+	Role     store.Role
+	Theme    string
+	Shortest int
+	Form     form // of the password
+	Sessions []sessionRow
+	Usage    *gen.Usage
 }
 
 // sessionRow is a session. This marks that of the request.
@@ -89,55 +87,31 @@ func (p *page) settingsTabs() ([]messageTab, error) {
 // sessionsShown is how many sessions the page lists.
 const sessionsShown = 20
 
-func (d *Dashboard) showSettings(p *page) (ownSettings, error) {
-	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword}
+func (d *Dashboard) showSettings(p *page) error {
+	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword, Form: p.formOf(nil)}
 	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
-		return v, err
+		return err
 	}
 	sessions, err := d.store.Sessions(p.ctx(), p.user.Seq, sessionsShown)
 	if err != nil {
-		return v, err
+		return err
 	}
 	for _, s := range sessions {
 		v.Sessions = append(v.Sessions, sessionRow{s, bytes.Equal(s.Hash, p.session())})
 	}
-	v.Usage, err = d.api.GetUsage(p.ctx())
-	return v, err
+	if v.Usage, err = d.api.GetUsage(p.ctx()); err != nil {
+		return err
+	}
+	return p.show("settings", v)
 }
 
 // changePassword asks for the current password, because a session may be someone
 // else's by now. Its attempts count as sign-ins.
 func (d *Dashboard) changePassword(p *page) error {
-	refuse := func(status int, field, fault string) error {
-		v, err := d.showSettings(p)
-		if err != nil {
-			return err
-		}
-		v.Field, v.Fault = field, fault
-		return p.showStatus(status, "settings", v)
-	}
-	wait, err := d.countSignIn(p, p.user.Name)
+	hash, err := d.changedPassword(p)
 	if err != nil {
-		return err
-	}
-	if wait > 0 {
-		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
-		return refuse(http.StatusTooManyRequests, "current", "Too many attempts. Wait a minute, then try again.")
-	}
-	ok, err := d.isPassword(p.ctx(), p.user, p.form.Get("current"))
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return refuse(http.StatusUnprocessableEntity, "current", "Wrong password.")
-	}
-	if field, fault := checkPassword(p.form.Get("password"), p.form.Get("again")); fault != "" {
-		return refuse(http.StatusUnprocessableEntity, field, fault)
-	}
-	hash, err := d.hashPassword(p.ctx(), p.form.Get("password"))
-	if err != nil {
-		return err
+		return p.again(err, d.showSettings)
 	}
 	if err := d.store.ChangePassword(p.ctx(), p.user, hash, p.session()); err != nil {
 		if errors.Is(err, store.ErrNotFound) { // changed in the meantime
@@ -147,6 +121,21 @@ func (d *Dashboard) changePassword(p *page) error {
 	}
 	d.log.InfoContext(p.ctx(), "password changed", "user_id", p.user.ID, "client", p.client())
 	return p.done("/settings", "Password changed. Your other sessions are signed out.")
+}
+
+// changedPassword checks the current password and returns the hash of the new one.
+func (d *Dashboard) changedPassword(p *page) (string, error) {
+	if err := d.countSignIn(p, p.user.Name); err != nil {
+		return "", err
+	}
+	ok, err := d.isPassword(p.ctx(), p.user, p.form.Get("current"))
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", fieldProblem("current", "Wrong password.")
+	}
+	return p.newPassword()
 }
 
 func (d *Dashboard) endSessions(p *page) error {

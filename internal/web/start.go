@@ -140,7 +140,7 @@ func (d *Dashboard) sendSnippets(domain string) []snippet {
 
 // simulate puts a message with a code into an inbox, as a server would send it.
 func (d *Dashboard) simulate(p *page) error {
-	id := p.r.PathValue("inbox")
+	id := p.id()
 	to := "/inboxes/" + id
 	if p.form.Get("start") == "1" {
 		to = "/"

@@ -30,19 +30,19 @@ var stepTitles = map[string]string{
 	"bounced": "Bounced", "complained": "Reported as spam", "failed": "Failed", "cancelled": "Cancelled",
 }
 
-// timeline returns what happened to an email or a sent message, and what comes
+// delivery returns what happened to an email or a sent message, and what comes
 // next. Of events that were deleted, the recipients keep the last ones.
-func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([]step, error) {
+func (d *Dashboard) delivery(p *page, m store.Message, scheduled *store.Time) (v delivery, err error) {
 	events, err := d.store.MessageEvents(p.ctx(), m.AccountID, m.Seq, mostSteps)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	steps := []step{{At: m.CreatedAt.Time, Title: "Accepted by Postroom"}}
 	named := map[string]bool{} // recipients that an event names
 	for _, e := range events {
 		s, recipient, err := stepOf(e)
 		if err != nil {
-			return nil, err
+			return v, err
 		}
 		named[recipient] = true
 		if s.Title != "" {
@@ -55,7 +55,7 @@ func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([
 			steps = append(steps, stepsOf(r)...)
 		}
 		if n, ok := nextStep(r); ok {
-			next = append(next, n)
+			next, v.Deferred = append(next, n), v.Deferred || n.Tone == "warn" && n.At.After(d.now())
 		}
 	}
 	if m.Status == store.EmailScheduled && scheduled != nil {
@@ -64,7 +64,8 @@ func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([
 	byTime := func(a, b step) int { return a.At.Compare(b.At) }
 	slices.SortStableFunc(steps, byTime)
 	slices.SortStableFunc(next, byTime)
-	return append(steps, next...), nil
+	v.Steps = append(steps, next...)
+	return v, nil
 }
 
 // stepOf returns the step of an event, without a title if the timeline leaves it
