@@ -195,7 +195,7 @@ func (f cssForm) write(tokens []cssToken) (string, bool) {
 			out.WriteString(t.text)
 		case t.kind == cssHash:
 			out.WriteString("#" + t.text)
-		case t.kind == cssString && plainString.MatchString(t.text):
+		case t.kind == cssString && len(t.text) <= maxValue && plainString.MatchString(t.text):
 			out.WriteString(`"` + t.text + `"`)
 		case t.kind == cssURL && f.images != nil:
 			if u := f.images(t.text); u != "" {

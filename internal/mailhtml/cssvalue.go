@@ -1,6 +1,7 @@
 package mailhtml
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ var functions = setOf(`rgb rgba hsl hsla calc min max clamp linear-gradient radi
 	repeating-radial-gradient`)
 
 // plainString matches what may be in quotes: the name of a font.
-var plainString = words{" ._-", 100}
+var plainString = regexp.MustCompile(`^[\pL\pN ._-]+$`)
 
 // styleAttribute returns the allowed declarations of the style attribute of an element.
 func (c *cleaner) styleAttribute(element, s string) string {

@@ -144,7 +144,7 @@ func (d *Dashboard) keyRequest(p *page) (*gen.ApiKeyCreate, error) {
 		}
 	}
 	switch {
-	case p.form.Has("test"):
+	case p.form.Get("test") != "":
 		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeTest)
 	case chosen == "full":
 		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeLive)
