@@ -276,14 +276,11 @@ const (
 
 // comment records a comment that contains HTML, which some programs show.
 func (c *cleaner) comment(s string) {
-	if c.sending == nil {
-		return
+	what := "<!-- -->"
+	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(s, "- \t\r\n")), "[if") {
+		what = "<!--[if]>"
 	}
-	if conditional(s) {
-		c.sending.remove("<!--[if]>", s)
-	} else {
-		c.sending.remove("<!-- -->", s)
-	}
+	c.sending.remove(what, s)
 }
 
 func (c *cleaner) end() Page {

@@ -208,12 +208,6 @@ func saidBy(t html.Token) string {
 // nameOf returns the name of an element or attribute, shortened for display.
 func nameOf(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
 
-// conditional reports whether a comment contains HTML that some programs show.
-func conditional(comment string) bool {
-	comment = strings.TrimLeft(comment, "- \t\r\n")
-	return len(comment) > 3 && strings.EqualFold(comment[:3], "[if")
-}
-
 // textEscaper escapes only what must be escaped in text: sanitizing again must not make the
 // text longer.
 var textEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")

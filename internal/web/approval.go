@@ -32,7 +32,7 @@ type approvalsView struct {
 func (d *Dashboard) approvals(p *page) error {
 	v := approvalsView{Status: cmp.Or(p.r.URL.Query().Get("status"), string(gen.DraftStatusPending)), Addresses: map[string]string{}}
 	l, err := d.api.ListDrafts(p.ctx(), gen.ListDraftsParams{
-		Status: gen.NewOptDraftStatus(gen.DraftStatus(v.Status)), Limit: gen.NewOptInt(listed), Cursor: p.cursor(),
+		Status: gen.NewOptDraftStatus(gen.DraftStatus(v.Status)), Limit: limit(), Cursor: p.cursor(),
 	})
 	if err != nil {
 		return err
@@ -362,7 +362,6 @@ type linkView struct {
 	approvalView
 	// Outdated means that the link is for an earlier version of the draft.
 	Outdated bool
-	Done     string // what the approver just did: approved or rejected
 }
 
 // Open reports whether the page has buttons.
@@ -427,16 +426,13 @@ func (d *Dashboard) decideLinked(p *page) error {
 	if err != nil {
 		return err
 	}
-	done := ""
 	switch {
 	case v.Outdated:
 		p.problem = problem{status: http.StatusConflict}
 		return p.show("approve-link", v)
 	case p.form.Get("decision") == "approve":
-		done = "approved"
 		_, err = d.sendDraft(p, link.DraftID, link.Version)
 	case p.form.Get("decision") == "reject":
-		done = "rejected"
 		_, err = d.rejectDraft(p, link.DraftID)
 	default:
 		return errForm
@@ -444,9 +440,5 @@ func (d *Dashboard) decideLinked(p *page) error {
 	if err != nil {
 		return p.again(err, d.linkedDraft)
 	}
-	if v, _, err = d.linked(p); err != nil {
-		return err
-	}
-	v.Done = done
-	return p.show("approve-link", v)
+	return p.goTo(v.Here)
 }

@@ -45,7 +45,7 @@ func (d *Dashboard) showContact(p *page) error {
 		tags += name + ": " + tagText(c.Tags[name]) + "\n"
 	}
 	if len(c.Metadata) > 0 {
-		text, err := json.MarshalIndent(rawMembers(c.Metadata), "", "  ")
+		text, err := json.MarshalIndent(c.Metadata, "", "  ")
 		if err != nil {
 			return err
 		}
@@ -54,15 +54,6 @@ func (d *Dashboard) showContact(p *page) error {
 	return p.show("contact", contactView{c, p.formOf(url.Values{
 		"email": {c.Email}, "first_name": {c.FirstName.Value}, "last_name": {c.LastName.Value}, "tags": {tags}, "metadata": {metadata},
 	})})
-}
-
-// rawMembers lets encoding/json write the members of an object unchanged.
-func rawMembers(o gen.FreeObject) map[string]json.RawMessage {
-	out := make(map[string]json.RawMessage, len(o))
-	for name, value := range o {
-		out[name] = json.RawMessage(value)
-	}
-	return out
 }
 
 // tagText returns the value of a tag as a form shows it: a string without its quotes,
@@ -104,12 +95,8 @@ func (p *page) contactRequest() (*gen.ContactCreate, error) {
 		}
 		tags[strings.TrimSpace(name)] = tagValue(strings.TrimSpace(value))
 	}
-	members := map[string]json.RawMessage{}
-	if text := p.field("metadata"); text != "" && json.Unmarshal([]byte(text), &members) != nil {
+	if text := p.field("metadata"); text != "" && json.Unmarshal([]byte(text), &metadata) != nil {
 		return nil, fieldProblem("metadata", `Write a JSON object, as {"plan": "pro"}.`)
-	}
-	for name, value := range members {
-		metadata[name] = jx.Raw(value)
 	}
 	return &gen.ContactCreate{
 		Email: gen.EmailAddress(p.field("email")), FirstName: nameOf(p.field("first_name")), LastName: nameOf(p.field("last_name")),

@@ -19,7 +19,7 @@ type sentRow struct {
 	Words                     string // reply of the remote server for a failed recipient
 	TestMode                  bool
 	CreatedAt                 time.Time
-	Next                      time.Time // the next attempt of a deferred delivery; zero if there is none
+	Deferred                  bool // an attempt failed, and another one follows
 }
 
 // sentLog is the page of sent mail. The fields of its form are filters.
@@ -102,9 +102,6 @@ func (d *Dashboard) listSent(p *page) error {
 	if err := d.countSent(p, &v); err != nil {
 		return err
 	}
-	if err := d.addNext(p, v.Rows); err != nil {
-		return err
-	}
 	v.Live = v.live("", slices.Concat(changesOfEmails, changesOfMessages)...)
 	return p.show("emails", v)
 }
@@ -134,7 +131,7 @@ func (d *Dashboard) sentPage(p *page, q url.Values, emails, messages int) (rows 
 			return nil, "", err
 		}
 		for _, e := range l.Data {
-			rows = append(rows, sentRow{e.ID, "/emails/" + e.ID, e.Subject, e.Status, e.To, worst(e.Recipients), e.TestMode, e.CreatedAt, time.Time{}})
+			rows = append(rows, sentRow{e.ID, "/emails/" + e.ID, e.Subject, e.Status, e.To, worst(e.Recipients), e.TestMode, e.CreatedAt, deferred(e.Recipients)})
 		}
 		ofEmails = cmp.Or(l.Cursor.Value, allShown)
 	}
@@ -147,7 +144,7 @@ func (d *Dashboard) sentPage(p *page, q url.Values, emails, messages int) (rows 
 			return nil, "", err
 		}
 		for _, m := range l.Data {
-			rows = append(rows, sentRow{m.ID, "/messages/" + m.ID, m.Subject, m.Status, addresses(m.To), worst(m.Recipients), m.TestMode, m.CreatedAt, time.Time{}})
+			rows = append(rows, sentRow{m.ID, "/messages/" + m.ID, m.Subject, m.Status, addresses(m.To), worst(m.Recipients), m.TestMode, m.CreatedAt, deferred(m.Recipients)})
 		}
 		ofMessages = cmp.Or(l.Cursor.Value, allShown)
 	}
@@ -189,22 +186,9 @@ func (d *Dashboard) countSent(p *page, v *sentLog) error {
 	return nil
 }
 
-// addNext adds the next attempts of deferred deliveries.
-func (d *Dashboard) addNext(p *page, rows []sentRow) error {
-	var waiting []string
-	for _, r := range rows {
-		if r.Status == "queued" || r.Status == "sending" || len(r.To) > 1 {
-			waiting = append(waiting, r.ID)
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	next, err := d.store.NextAttempts(p.ctx(), p.user.AccountID, waiting)
-	for i := range rows {
-		rows[i].Next = next[rows[i].ID].Time
-	}
-	return err
+// deferred reports whether an attempt for a recipient failed, and another one follows.
+func deferred(rs []gen.Recipient) bool {
+	return slices.ContainsFunc(rs, func(r gen.Recipient) bool { return r.Attempts > 0 && (r.Status == "queued" || r.Status == "sending") })
 }
 
 // worst returns the remote server's reply for a recipient whose delivery failed.

@@ -9,9 +9,6 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// listed is the number of rows on a page.
-const listed = 25
-
 type inboxesView struct {
 	list[gen.Inbox]
 	Unread  map[string]int // messages, by the ID of the inbox
@@ -20,7 +17,7 @@ type inboxesView struct {
 }
 
 func (d *Dashboard) inboxes(p *page) error {
-	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(listed), Cursor: p.cursor()})
+	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return err
 	}
@@ -100,7 +97,7 @@ func (d *Dashboard) inbox(p *page) error {
 }
 
 func (d *Dashboard) listThreads(p *page, v *inboxView) error {
-	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: gen.NewOptInt(listed), Cursor: p.cursor()})
+	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return err
 	}
@@ -110,11 +107,11 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 		return err
 	}
 	if len(v.Threads) == 0 {
-		v.Snippets = d.snippets(v.Inbox)
+		v.Snippets = d.snippets(*v.Inbox)
 		return nil
 	}
 	newest, err := d.api.ListInboxMessages(p.ctx(), gen.ListInboxMessagesParams{
-		InboxID: v.Inbox.ID, Direction: gen.NewOptDirection(gen.DirectionIn), Limit: gen.NewOptInt(2 * listed),
+		InboxID: v.Inbox.ID, Direction: gen.NewOptDirection(gen.DirectionIn), Limit: gen.NewOptInt(100),
 	})
 	if err != nil {
 		return err

@@ -192,59 +192,37 @@ func (p *page) expiry() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// keySecret is the page that shows a new key once, with examples that use it.
-type keySecret struct {
-	Value    string
-	Snippets []snippet
-}
-
-// showSecret shows a key that was just created.
+// showSecret shows a key that was just created, with examples that use it: with its first
+// inbox, or the newest one of the account.
 func (d *Dashboard) showSecret(p *page) error {
 	value, ok, err := p.takeSecret("/keys")
 	if err != nil || !ok {
 		return err
 	}
-	v := keySecret{Value: value}
-	if v.Snippets, err = d.keySnippets(p); err != nil {
-		return err
-	}
-	for i := range v.Snippets {
-		code := v.Snippets[i].Code
-		if _, wait, ok := strings.Cut(code, waitExample); ok && slices.Contains([]string{"read", custom}, p.r.URL.Query().Get("preset")) {
-			code = waitExample + wait // the key may not be able to simulate a message
-		}
-		v.Snippets[i].Code = code
-	}
-	v.Snippets = withKey(v.Snippets, value)
-	return p.show("key-secret", v)
-}
-
-// keySnippets returns the examples for a new key: they use its first inbox, or the
-// newest one of the account.
-func (d *Dashboard) keySnippets(p *page) ([]snippet, error) {
 	q := p.r.URL.Query()
+	var examples []snippet
 	if q.Get("preset") == "send" {
 		domains, err := d.ownDomains(p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return d.sendSnippets(append(domains, "example.com")[0]), nil
-	}
-	if id := q.Get("inbox"); id != "" {
-		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
-		if isMissing(err) {
-			return d.snippets(nil), nil
+		examples = d.filled(sendExamples, "{domain}", append(domains, "example.com")[0])
+	} else {
+		l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(1), IDPrefix: optional(q.Get("inbox"))})
+		if err != nil {
+			return err
 		}
-		return d.snippets(in), err
+		examples = d.snippets(append(l.Data, gen.Inbox{})[0])
 	}
-	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(1)})
-	if err != nil {
-		return nil, err
+	for i, s := range examples {
+		if _, wait, ok := strings.Cut(s.Code, waitExample); ok && slices.Contains([]string{"read", custom}, q.Get("preset")) {
+			examples[i].Code = waitExample + wait // the key may not be able to simulate a message
+		}
 	}
-	if len(l.Data) == 0 {
-		return d.snippets(nil), nil
-	}
-	return d.snippets(&l.Data[0]), nil
+	return p.show("key-secret", struct {
+		Value    string
+		Snippets []snippet
+	}{value, withKey(examples, value)})
 }
 
 // keyPage is the page of one key.

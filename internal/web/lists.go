@@ -100,7 +100,7 @@ func (d *Dashboard) deleteEntry(p *page) error {
 
 func (d *Dashboard) quarantine(p *page) error {
 	l, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{
-		Limit: gen.NewOptInt(listed), Cursor: p.cursor(), Status: gen.NewOptMessageStatus(gen.MessageStatusQuarantined),
+		Limit: limit(), Cursor: p.cursor(), Status: gen.NewOptMessageStatus(gen.MessageStatusQuarantined),
 	})
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (p *page) decide(path, field, when, done string, do func(value string) erro
 		return p.failed(path, "Select the "+field+"s "+when+".")
 	}
 	n, kept, why := 0, 0, ""
-	for _, value := range values[:min(len(values), listed)] {
+	for _, value := range values[:min(len(values), listSize)] {
 		err := do(value)
 		pr, known := refusal(err)
 		switch {

@@ -15,7 +15,7 @@ type threadView struct {
 	Subject  string
 	Messages []mailView // oldest first
 	Earlier  string     // URL of the earlier messages; empty if there are none
-	Found    *found
+	Found    *gen.Extracted
 	Live     string
 	ThreadID string
 }
@@ -29,36 +29,12 @@ type mailView struct {
 	Open bool
 }
 
-// found is the verification code or link of a message.
-type found struct {
-	Code   string   // verification code
-	Others []string // other possible codes
-	Link   string   // verification link
-	Links  []string
-	From   string // id of the message
-}
-
-// foundIn returns the codes and link of the latest received message that has any,
+// foundIn returns what was found in the latest received message that has codes or links,
 // or nil.
-func foundIn(mails []mailView) *found {
+func foundIn(mails []mailView) *gen.Extracted {
 	for _, m := range slices.Backward(mails) {
-		if m.Direction != "in" || m.Extracted.Null {
-			continue
-		}
-		x := m.Extracted.Value
-		f := &found{Code: x.Otp.Or(""), Link: x.ActionLink.Or(""), From: m.ID}
-		for _, c := range x.Codes {
-			if c != f.Code {
-				f.Others = append(f.Others, c)
-			}
-		}
-		for _, l := range x.Links {
-			if l != f.Link {
-				f.Links = append(f.Links, l)
-			}
-		}
-		if f.Code != "" || f.Link != "" || len(f.Others) > 0 || len(f.Links) > 0 {
-			return f
+		if x := m.Extracted.Value; m.Direction == "in" && len(x.Codes)+len(x.Links) > 0 {
+			return &x
 		}
 	}
 	return nil
@@ -113,7 +89,7 @@ func (d *Dashboard) mailView(p *page, id string) (mailView, error) {
 type messageView struct {
 	Mail  mailView
 	Inbox *gen.Inbox
-	Found *found
+	Found *gen.Extracted
 	source
 	delivery // of a sent message
 	Live     string

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/passhash"
 	"github.com/postroom/postroom/store"
 )
 
@@ -24,7 +25,6 @@ type page struct {
 	r         *http.Request
 	requestID string
 	user      store.User // the signed-in user; without an id if there is none
-	usage     *gen.Usage // of a page that reads it anyway
 	form      url.Values // of a POST request, without the URL's query
 	problem   problem    // of the request, which the page shows
 }
@@ -45,6 +45,7 @@ var (
 	errFailed      = &failure{http.StatusInternalServerError, "Something went wrong", "The server had an error. The log has the details under the request ID."}
 	errNoPage      = &failure{http.StatusNotFound, "Page not found", "It may have been deleted."}
 	errRole        = &failure{http.StatusForbidden, "Not allowed", "Your role does not include this. Ask an admin of the account."}
+	errBusy        = &failure{http.StatusServiceUnavailable, "Too many sign-ins right now", "Try again in a moment."}
 	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
 
@@ -73,7 +74,9 @@ func (p *page) show(name string, data any) error {
 		return fmt.Errorf("read the template %s: %w", name, err)
 	}
 	v := view{User: p.user.Name, Role: p.user.Role, Theme: p.theme(), Path: p.r.URL.Path, Data: data}
-	v.Pending, v.Stopped = p.pending()
+	if p.user.ID != "" {
+		v.Pending, v.Stopped, _ = p.d.store.Waiting(p.ctx(), p.user.AccountID) // the page is still shown
+	}
 	status := cmp.Or(p.problem.status, http.StatusOK)
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
@@ -138,23 +141,6 @@ type list[Row any] struct {
 	Form form
 }
 
-// pending returns how many drafts wait for approval by the signed-in user, and
-// whether sending is stopped. It returns 0 on errors, so that the page is still
-// shown.
-func (p *page) pending() (drafts int, stopped bool) {
-	if p.user.ID == "" {
-		return 0, false
-	}
-	if u := p.usage; u != nil {
-		return u.PendingDrafts, u.Stopped
-	}
-	drafts, stopped, err := p.d.store.Waiting(p.ctx(), p.user.AccountID)
-	if err != nil {
-		return 0, false
-	}
-	return drafts, stopped
-}
-
 // done redirects to another page after a successful form, and shows the notice
 // there.
 func (p *page) done(to, text string) error {
@@ -216,6 +202,8 @@ func (p *page) failureOf(err error) *failure {
 		return errNoPage
 	case refused:
 		return &failure{pr.status, "Request refused", pr.Message}
+	case errors.Is(err, passhash.ErrBusy):
+		return errBusy
 	case errors.Is(err, store.ErrCursor):
 		return &failure{http.StatusBadRequest, "Request refused", "The link is not of a page of this list."}
 	}

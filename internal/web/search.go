@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -45,7 +46,7 @@ func (d *Dashboard) allMessages(p *page) error {
 		return err
 	}
 	params := gen.ListMessagesParams{
-		Limit: gen.NewOptInt(listed), Cursor: p.cursor(), Q: p.asked("q"), From: p.asked("from"), InboxID: p.asked("inbox"),
+		Limit: limit(), Cursor: p.cursor(), Q: p.asked("q"), From: p.asked("from"), InboxID: p.asked("inbox"),
 		Direction: gen.OptDirection{Value: gen.Direction(q.Get("direction")), Set: q.Get("direction") != ""},
 	}
 	l, err := d.api.ListMessages(p.ctx(), params)
@@ -105,13 +106,10 @@ func chipsOf(q url.Values, addresses map[string]string) []chip {
 			"q": "“" + value + "”", "from": "From " + value, "inbox": "In " + cmp.Or(addresses[value], value),
 			"direction": map[string]string{"in": "Received", "out": "Sent"}[value],
 		}[name]
-		without := url.Values{}
-		for _, other := range []string{"q", "from", "inbox", "direction"} {
-			if kept := q.Get(other); other != name && kept != "" {
-				without.Set(other, kept)
-			}
-		}
-		all = append(all, chip{label, (&url.URL{Path: "/messages", RawQuery: without.Encode()}).String()})
+		rest := maps.Clone(q)
+		rest.Del(name)
+		rest.Del("cursor")
+		all = append(all, chip{label, (&url.URL{Path: "/messages", RawQuery: rest.Encode()}).String()})
 	}
 	return all
 }

@@ -86,7 +86,7 @@ func TestTimelineOutlivesItsEvents(t *testing.T) {
 			t.Fatal("no event was deleted")
 		}
 		s.user, s.session = s.newUser(t, "later@example.com") // the first session has ended
-		s.visitAsUser(t).get("/emails/"+id).want(t, http.StatusOK).has(t, "<strong>Bounced</strong>", "550 5.1.1")
+		s.visitAsUser(t).get("/emails/"+id).want(t, http.StatusOK).has(t, `<span class="badge bad">bounced</span>`, "550 5.1.1")
 	})
 }
 
@@ -103,7 +103,7 @@ func TestSentLogCountsByStatus(t *testing.T) {
 		v := s.visitAsUser(t)
 		v.get("/emails").want(t, http.StatusOK).has(t,
 			`href="/emails?status=sending">sending <span class="badge ">1</span>`, `>queued <span class="badge ">1</span>`, `>scheduled <span class="badge warn">1</span>`,
-			`>bounced <span class="badge bad">3</span>`, `>clicked <span class="badge good">1</span>`, "deferred", "next attempt")
+			`>bounced <span class="badge bad">3</span>`, `>clicked <span class="badge good">1</span>`, "deferred", "Retry now")
 		v.get("/emails?status=scheduled").want(t, http.StatusOK).has(t, "Later", `aria-current="true">scheduled`)
 		v.get("/emails?tag=flow%3Areceipt").want(t, http.StatusOK).has(t, "Your order has shipped")
 		if page := v.get("/emails?tag=flow%3Aother").want(t, http.StatusOK).has(t, "No matches"); strings.Contains(page.body, "has shipped") {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -60,14 +59,9 @@ type ownSettings struct {
 	Theme    string
 	Shortest int
 	Form     form // of the password
-	Sessions []sessionRow
+	Sessions []store.Session
+	Own      string // the hash of this session
 	Usage    *gen.Usage
-}
-
-// sessionRow is a session. This marks that of the request.
-type sessionRow struct {
-	store.Session
-	This bool
 }
 
 // settingsTabs returns the pages of settings that the user may open.
@@ -88,17 +82,13 @@ func (p *page) settingsTabs() ([]messageTab, error) {
 const sessionsShown = 20
 
 func (d *Dashboard) showSettings(p *page) error {
-	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword, Form: p.formOf(nil)}
+	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword, Form: p.formOf(nil), Own: string(p.session())}
 	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
 		return err
 	}
-	sessions, err := d.store.Sessions(p.ctx(), p.user.Seq, sessionsShown)
-	if err != nil {
+	if v.Sessions, err = d.store.Sessions(p.ctx(), p.user.Seq, sessionsShown); err != nil {
 		return err
-	}
-	for _, s := range sessions {
-		v.Sessions = append(v.Sessions, sessionRow{s, bytes.Equal(s.Hash, p.session())})
 	}
 	if v.Usage, err = d.api.GetUsage(p.ctx()); err != nil {
 		return err
@@ -128,7 +118,7 @@ func (d *Dashboard) changedPassword(p *page) (string, error) {
 	if err := d.countSignIn(p, p.user.Name); err != nil {
 		return "", err
 	}
-	ok, err := d.isPassword(p.ctx(), p.user, p.form.Get("current"))
+	ok, err := d.passwords.Matches(p.ctx(), p.user.Password, p.form.Get("current"))
 	if err != nil {
 		return "", err
 	}
@@ -162,13 +152,6 @@ type healthView struct {
 	System *System
 	Store  store.Inspection
 	Report *doctor.Report // nil before the first checks
-	Counts []statusCount
-}
-
-// statusCount is how many checks have a status.
-type statusCount struct {
-	Status, Tone string
-	Count        int
 }
 
 // checkTones are the colours of the results of checks.
@@ -176,6 +159,11 @@ var checkTones = map[doctor.Status]string{doctor.OK: "good", doctor.Warn: "warn"
 
 // Tone returns the colour of a status.
 func (healthView) Tone(s doctor.Status) string { return checkTones[s] }
+
+// Statuses are the results of checks, the worst one first.
+func (healthView) Statuses() []doctor.Status {
+	return []doctor.Status{doctor.Fail, doctor.Warn, doctor.OK, doctor.Skipped}
+}
 
 // Retention is how long the content of emails is kept.
 func (v healthView) Retention() string { return lasting(v.System.EmailRetention) }
@@ -193,20 +181,13 @@ func (d *Dashboard) showHealth(p *page) error {
 	if err := p.operator(); err != nil {
 		return err
 	}
-	v := healthView{Tab: "health", System: d.cfg.System}
+	v := healthView{Tab: "health", System: d.cfg.System, Report: d.checkup.last.Load()}
 	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
 		return err
 	}
 	if v.Store, err = d.store.Inspect(p.ctx()); err != nil {
 		return err
-	}
-	if v.Report = d.checkup.last.Load(); v.Report != nil {
-		for _, s := range []doctor.Status{doctor.Fail, doctor.Warn, doctor.OK, doctor.Skipped} {
-			if n := v.Report.Count(s); n > 0 {
-				v.Counts = append(v.Counts, statusCount{string(s), checkTones[s], n})
-			}
-		}
 	}
 	return p.show("health", v)
 }

@@ -94,16 +94,11 @@ func (d *Dashboard) setPassword(p *page) error {
 // firstKeyPath is the page with the first API key, after the first start.
 const firstKeyPath = "/setup/first-key"
 
-// showFirstKey shows the first key once more, and what to do next.
+// showFirstKey shows the first key once more.
 func (d *Dashboard) showFirstKey(p *page) error {
-	value, ok, err := p.takeSecret("/")
-	if err != nil || !ok {
-		return err
-	}
-	return p.show("first-key", firstKeyView{value, d.cfg.BaseURL})
-}
-
-type firstKeyView struct {
-	Value  string
-	Server *url.URL
+	return p.showOnce(secret{
+		Title: "Welcome", What: "Your first API key", Back: "/", BackTitle: "Get started",
+		Use:     "It has full access. Copy it now: Postroom stores only its hash and does not show it again. Or connect an agent, which gets a key of its own:",
+		Command: "postroom login " + d.cfg.BaseURL.String() + " && postroom agent setup claude-code",
+	})
 }

@@ -90,7 +90,7 @@ func (d *Dashboard) findUser(p *page, name, password string) (store.User, bool, 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return u, false, err
 	}
-	ok, err := d.isPassword(p.ctx(), u, password)
+	ok, err := d.passwords.Matches(p.ctx(), u.Password, password)
 	return u, ok, err
 }
 

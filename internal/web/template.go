@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-faster/jx"
-
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/template"
 )
@@ -165,13 +163,9 @@ func (d *Dashboard) savedPreview(p *page) error {
 // sendTemplate saves a template and sends it, with the data of the form.
 func (d *Dashboard) sendTemplate(p *page) error {
 	data := gen.FreeObject{}
-	var members map[string]json.RawMessage
 	err := d.updateTemplate(p)
-	if err == nil && json.Unmarshal([]byte(p.form.Get("data")), &members) != nil {
+	if err == nil && json.Unmarshal([]byte(p.form.Get("data")), &data) != nil {
 		err = fieldProblem("data", `Write a JSON object, as {"name": "Ana"}.`)
-	}
-	for name, value := range members {
-		data[name] = jx.Raw(value)
 	}
 	var response gen.SendEmailRes
 	if err == nil {

@@ -26,12 +26,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/oauth"
+	"github.com/postroom/postroom/internal/passhash"
 	"github.com/postroom/postroom/store"
 )
 
@@ -86,9 +85,9 @@ type Dashboard struct {
 	log       *slog.Logger
 	mux       *http.ServeMux
 	pages     map[string]func() (*template.Template, error)
-	assets    assets
+	version   string // of the assets
 	crossSite *http.CrossOriginProtection
-	hashing   *semaphore.Weighted // limits concurrent hashing by memory
+	passwords *passhash.Hasher
 	checkup   checkup
 	firstKey  atomic.Pointer[string]
 }
@@ -100,7 +99,7 @@ func New(cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), hashing: semaphore.NewWeighted(maxHashing),
+		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), passwords: passhash.New(),
 	}
 	if cfg.FirstKey != "" {
 		d.firstKey.Store(&cfg.FirstKey)
@@ -113,7 +112,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := d.crossSite.AddTrustedOrigin(cfg.BaseURL.Scheme + "://" + cfg.BaseURL.Host); err != nil {
 		return nil, err
 	}
-	if d.assets, err = readAssets(); err != nil {
+	if d.version, err = assetVersion(); err != nil {
 		return nil, err
 	}
 	if d.pages, err = d.readPages(); err != nil {
@@ -125,7 +124,7 @@ func New(cfg Config) (*Dashboard, error) {
 
 // routes registers every page.
 func (d *Dashboard) routes() {
-	d.mux.Handle("GET /assets/{file}", http.HandlerFunc(d.assets.serve))
+	d.mux.Handle("GET /assets/{file}", http.HandlerFunc(d.asset))
 
 	d.open("GET /sign-in", d.askSignIn)
 	d.open("POST /sign-in", d.signIn)
@@ -143,8 +142,7 @@ func (d *Dashboard) routes() {
 	d.get("/inboxes", d.inboxes)
 	d.post("/inboxes", d.createInbox)
 	d.get("/inboxes/{id}", d.inbox)
-	d.getFor(store.RoleAdmin, "/inboxes/{id}/settings", d.inboxSettings)
-	d.post("/inboxes/{id}/settings", d.updateInbox)
+	d.form("/inboxes/{id}/settings", d.inboxSettings, d.updateInbox)
 	d.post("/inboxes/{id}/delete", d.deleteInbox)
 	d.post("/inboxes/{id}/simulate", d.simulate)
 
@@ -155,12 +153,9 @@ func (d *Dashboard) routes() {
 	d.get("/messages/{id}/attachments/{attachment}", d.downloadAttachment)
 	d.get("/messages/{id}/attachments/{attachment}/text", d.showText)
 	d.post("/messages/{id}/delete", d.deleteMessage)
-	d.getFor(store.RoleAdmin, "/write", d.writeForm)
-	d.post("/write", d.write)
-	d.getFor(store.RoleAdmin, "/messages/{id}/reply", d.replyForm)
-	d.post("/messages/{id}/reply", d.reply)
-	d.getFor(store.RoleAdmin, "/messages/{id}/forward", d.forwardForm)
-	d.post("/messages/{id}/forward", d.forward)
+	d.form("/write", d.writeForm, d.write)
+	d.form("/messages/{id}/reply", d.replyForm, d.reply)
+	d.form("/messages/{id}/forward", d.forwardForm, d.forward)
 	d.open("GET /mail-images/{token}", d.mailImage)
 	d.get("/live", d.live)
 
@@ -200,11 +195,9 @@ func (d *Dashboard) routes() {
 	d.post("/domains/{id}/verify", d.verifyDomain)
 	d.post("/domains/{id}/delete", d.deleteDomain)
 
-	d.getFor(store.RoleAdmin, "/webhooks", d.listWebhooks)
-	d.post("/webhooks", d.createWebhook)
+	d.form("/webhooks", d.listWebhooks, d.createWebhook)
 	d.getFor(store.RoleAdmin, "/webhooks/{id}", d.showWebhook)
 	d.getFor(store.RoleAdmin, "/webhooks/{id}/secret", d.showWebhookSecret)
-	d.getFor(store.RoleAdmin, "/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
 	d.post("/webhooks/{id}/edit", d.editWebhook)
@@ -240,8 +233,7 @@ func (d *Dashboard) routes() {
 	d.post("/quarantine/drop", d.dropMessages)
 
 	d.get("/templates", d.listTemplates)
-	d.getFor(store.RoleAdmin, "/templates/new", d.newTemplate)
-	d.post("/templates/new", d.createTemplate)
+	d.form("/templates/new", d.newTemplate, d.createTemplate)
 	d.get("/templates/{id}", d.showTemplate)
 	d.post("/templates/{id}", d.saveTemplate)
 	d.get("/templates/{id}/view", d.savedPreview)
@@ -250,8 +242,7 @@ func (d *Dashboard) routes() {
 	d.post("/templates/{id}/delete", d.deleteTemplate)
 
 	d.get("/contacts", d.listContacts)
-	d.getFor(store.RoleAdmin, "/contacts/new", d.newContact)
-	d.post("/contacts/new", d.createContact)
+	d.form("/contacts/new", d.newContact, d.createContact)
 	d.get("/contacts/{id}", d.showContact)
 	d.post("/contacts/{id}", d.saveContact)
 	d.post("/contacts/{id}/delete", d.deleteContact)
@@ -264,11 +255,9 @@ func (d *Dashboard) routes() {
 	d.postFor(store.RoleViewer, "/settings/theme", d.setTheme)
 	d.postFor(store.RoleViewer, "/settings/password", d.changePassword)
 	d.postFor(store.RoleViewer, "/settings/sessions", d.endSessions)
-	d.getFor(store.RoleAdmin, "/settings/health", d.showHealth)
-	d.post("/settings/health", d.checkHealth)
+	d.form("/settings/health", d.showHealth, d.checkHealth)
 
-	d.getFor(store.RoleAdmin, "/settings/people", d.listPeople)
-	d.post("/settings/people", d.invite)
+	d.form("/settings/people", d.listPeople, d.invite)
 	d.getFor(store.RoleAdmin, "/settings/people/link", d.showInvite)
 	d.post("/settings/people/{id}/role", d.setRole)
 	d.post("/settings/people/{id}/reset", d.resetPassword)
@@ -299,6 +288,12 @@ func (d *Dashboard) getFor(least store.Role, path string, f func(*page) error) {
 
 // post registers f for a form, for admins.
 func (d *Dashboard) post(path string, f func(*page) error) { d.postFor(store.RoleAdmin, path, f) }
+
+// form registers the page of a form and the form, for admins.
+func (d *Dashboard) form(path string, show, submit func(*page) error) {
+	d.getFor(store.RoleAdmin, path, show)
+	d.post(path, submit)
+}
 
 // postFor is post for users whose role includes least.
 func (d *Dashboard) postFor(least store.Role, path string, f func(*page) error) {

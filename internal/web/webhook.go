@@ -126,21 +126,12 @@ func (p *page) chosenEvents() (events gen.OptNilWebhookEvents) {
 	return events
 }
 
-// showWebhookSecret shows the signing secret of a new webhook.
+// showWebhookSecret shows the signing secret of a new webhook, or the new one of a webhook.
 func (d *Dashboard) showWebhookSecret(p *page) error {
-	return p.showSigningSecret("Webhook created",
-		"Your program uses it to verify that a delivery comes from here. It is shown once. You can replace it later.")
-}
-
-// showNewWebhookSecret shows a rotated signing secret.
-func (d *Dashboard) showNewWebhookSecret(p *page) error {
-	return p.showSigningSecret("New signing secret",
-		"It is shown once. For the next 24 hours, deliveries are also signed with the previous secret.")
-}
-
-func (p *page) showSigningSecret(title, use string) error {
-	back := webhookPath(p.id())
-	return p.showOnce(secret{Title: title, What: "Signing secret", Use: use, Back: back, BackTitle: "Back to the webhook"})
+	return p.showOnce(secret{
+		Title: "Signing secret", What: "Signing secret", Back: webhookPath(p.id()), BackTitle: "Back to the webhook",
+		Use: "Your program uses it to verify that a delivery comes from here. It is shown once. You can replace it later: for 24 hours, deliveries are signed with the previous secret, too.",
+	})
 }
 
 // webhookPage is the page of one webhook with its deliveries.
@@ -256,7 +247,7 @@ func (d *Dashboard) rotateWebhook(p *page) error {
 	if err != nil {
 		return p.refused(webhookPath(id), err)
 	}
-	return p.leaveSecret(webhookPath(id)+"/new-secret", nil, w.Secret)
+	return p.leaveSecret(webhookPath(id)+"/secret", nil, w.Secret)
 }
 
 func (d *Dashboard) deleteWebhook(p *page) error {
@@ -265,35 +256,24 @@ func (d *Dashboard) deleteWebhook(p *page) error {
 	return p.result(err, webhookPath(id), "/webhooks", "Webhook deleted.")
 }
 
-// mostRetried is how many deliveries one click retries.
-const mostRetried = 200
-
 // retryFailed retries the newest failed deliveries.
 func (d *Dashboard) retryFailed(p *page) error {
-	id := p.id()
-	params := gen.ListWebhookDeliveriesParams{
-		WebhookID: id, Limit: gen.NewOptInt(100), Status: gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatusFailed),
+	l, err := d.api.ListWebhookDeliveries(p.ctx(), gen.ListWebhookDeliveriesParams{
+		WebhookID: p.id(), Limit: gen.NewOptInt(100), Status: gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatusFailed),
+	})
+	if err != nil {
+		return p.refused(webhookPath(p.id()), err)
 	}
-	retried, more := 0, true
-	for retried < mostRetried && more {
-		l, err := d.api.ListWebhookDeliveries(p.ctx(), params)
-		if err != nil {
-			return p.refused(webhookPath(id), err)
+	for _, f := range l.Data {
+		if _, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: p.id(), DeliveryID: f.ID}); err != nil {
+			return p.refused(webhookPath(p.id()), err)
 		}
-		for _, f := range l.Data {
-			if _, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: id, DeliveryID: f.ID}); err != nil {
-				return p.refused(webhookPath(id), err)
-			}
-			retried++
-		}
-		more = l.HasMore
-		params.Cursor = optional(l.Cursor.Value)
 	}
-	text := plural(retried, "failed delivery is queued for retry.", "failed deliveries are queued for retry.")
-	if more {
+	text := plural(len(l.Data), "failed delivery is queued for retry.", "failed deliveries are queued for retry.")
+	if l.HasMore {
 		text += " There are more: retry again for the next ones."
 	}
-	return p.done(webhookPath(id), text)
+	return p.done(webhookPath(p.id()), text)
 }
 
 // deliveryPage is the page of one delivery.

@@ -48,21 +48,39 @@ func (d *Dashboard) writeForm(p *page) error {
 	return p.show("write", v)
 }
 
+// write sends a new message, and reply and forward the answers to one.
 func (d *Dashboard) write(p *page) error {
+	return d.send(p, d.writeForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
+		return d.api.SendMessage(p.ctx(), &gen.MessageSend{
+			To: p.recipients("to"), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Subject: p.field("subject"), Text: text, Attachments: files,
+		}, gen.SendMessageParams{InboxID: p.form.Get("inbox"), IdempotencyKey: p.once()})
+	})
+}
+
+func (d *Dashboard) reply(p *page) error {
+	return d.send(p, d.replyForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
+			ReplyAll: gen.NewOptBool(p.form.Has("reply_all")), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Text: text, Attachments: files,
+		}, gen.ReplyToMessageParams{MessageID: p.id(), IdempotencyKey: p.once()})
+	})
+}
+
+func (d *Dashboard) forward(p *page) error {
+	return d.send(p, d.forwardForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ForwardMessage(p.ctx(), &gen.MessageForward{
+			To: p.recipients("to"), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Text: text, Attachments: files,
+		}, gen.ForwardMessageParams{MessageID: p.id(), IdempotencyKey: p.once()})
+	})
+}
+
+// send sends the text and the files of the form, and redirects to the new message: to its
+// thread, or to the approval queue. If the API refuses it, show shows the form again.
+func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error)) error {
 	files, err := p.files()
 	if err != nil {
 		return err
 	}
-	response, err := d.api.SendMessage(p.ctx(), &gen.MessageSend{
-		To: p.recipients("to"), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"),
-		Subject: p.field("subject"), Text: p.text(), Attachments: files,
-	}, gen.SendMessageParams{InboxID: p.form.Get("inbox"), IdempotencyKey: p.once()})
-	return d.wrote(p, response, err, d.writeForm)
-}
-
-// wrote redirects to the new message: to its thread, or to the approval queue. If the API
-// refused it, show shows the form again.
-func (d *Dashboard) wrote(p *page, response any, err error, show func(*page) error) error {
+	response, err := call(nameOf(unixLines(p.form.Get("text"))), files)
 	if err != nil {
 		return p.again(err, show)
 	}
@@ -108,32 +126,6 @@ func repliedTo(m *gen.Message, policy string) []gen.MailAddress {
 	}
 	return []gen.MailAddress{m.From.Value}
 }
-
-func (d *Dashboard) reply(p *page) error {
-	files, err := p.files()
-	if err != nil {
-		return err
-	}
-	response, err := d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
-		ReplyAll: gen.NewOptBool(p.form.Has("reply_all")), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"),
-		Text: p.text(), Attachments: files,
-	}, gen.ReplyToMessageParams{MessageID: p.id(), IdempotencyKey: p.once()})
-	return d.wrote(p, response, err, d.replyForm)
-}
-
-func (d *Dashboard) forward(p *page) error {
-	files, err := p.files()
-	if err != nil {
-		return err
-	}
-	response, err := d.api.ForwardMessage(p.ctx(), &gen.MessageForward{
-		To: p.recipients("to"), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Text: p.text(), Attachments: files,
-	}, gen.ForwardMessageParams{MessageID: p.id(), IdempotencyKey: p.once()})
-	return d.wrote(p, response, err, d.forwardForm)
-}
-
-// text returns the text of the form, null if it is empty.
-func (p *page) text() gen.OptNilString { return nameOf(unixLines(p.form.Get("text"))) }
 
 // files returns the files that the form attaches.
 func (p *page) files() (all gen.MessageAttachmentInputs, err error) {
