@@ -33,7 +33,7 @@ var (
 	everything = []string{
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/report", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp", "internal/oauth",
-		"internal/web", "internal/approval", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
+		"internal/web", "internal/approval", "internal/passhash", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
 		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/cpubudget", "internal/work", "internal/journal", "internal/linkscan", "internal/spool",
 	}
 	// forTests is for the tests of every package, and for no program.
@@ -118,13 +118,14 @@ var layers = []layer{
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
-		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/web/chart", "internal/work"},
+		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/passhash", "internal/template", "internal/web/chart"},
 		tests: []string{"handlers", "internal/mail", "internal/mailauth", "smtp", "smtp/inbound", "smtp/outbound", "smtp/queue", "internal/domains", "internal/feedback", "internal/netguard", "internal/stream", "internal/webhook"},
 	},
 	{
 		pkg: "internal/oauth", imports: []string{"store", "internal/apikey", "internal/httpapi", "internal/mail/plaintext", "internal/netguard"},
 		tests: []string{"handlers", "internal/maintenance", "internal/mcp", "internal/netguard", "internal/stream", "internal/web", "smtp/inbound"},
 	},
+	{pkg: "internal/passhash", imports: nothing},
 	{pkg: "internal/web/chart", imports: nothing},
 	{pkg: "client", imports: []string{"gen"}},
 	{pkg: "internal/cli", imports: []string{"client", "gen", "internal/nearname"}},

@@ -424,27 +424,6 @@ func (s *Store) CountStatuses(ctx context.Context, accountID int64, messages boo
 	return counts, read < countedEmails, nil
 }
 
-// NextAttempts returns when the next attempt is due of those emails or messages
-// whose delivery was deferred, by ID.
-func (s *Store) NextAttempts(ctx context.Context, accountID int64, ids []string) (map[string]Time, error) {
-	w := conditions("m.account_id = ?", accountID)
-	w.in("m.id", ids)
-	q := `SELECT m.id, MIN(r.next_attempt_at) AS at FROM messages m JOIN recipients r ON r.message_seq = m.seq
-		AND r.status = 'queued' AND r.attempts > 0 AND r.next_attempt_at IS NOT NULL` + w.sql() + ` GROUP BY m.id`
-	var rows []struct {
-		ID string `db:"id"`
-		At Time   `db:"at"`
-	}
-	if err := s.read.SelectContext(ctx, &rows, q, w.args...); err != nil {
-		return nil, s.wrap(err, "next attempts")
-	}
-	next := make(map[string]Time, len(rows))
-	for _, r := range rows {
-		next[r.ID] = r.At
-	}
-	return next, nil
-}
-
 // stream are the emails that the filter may let pass, in the order of an index.
 func (f *EmailFilter) stream(w *where, before int64) string {
 	w.add("account_id = ?", f.AccountID)

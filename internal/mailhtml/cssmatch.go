@@ -43,7 +43,7 @@ const maxMatching = 3_000_000
 // indexRules parses a cleaned style sheet.
 func indexRules(sheet string) *ruleIndex {
 	x := &ruleIndex{by: map[string][]int{}, work: maxMatching}
-	x.read(&cssTokens{s: sheet}, 0)
+	readSheet(&cssTokens{s: sheet}, x, 0)
 	for i, r := range x.rules {
 		last, key := r.parts[0], "*"
 		switch {
@@ -59,34 +59,14 @@ func indexRules(sheet string) *ruleIndex {
 	return x
 }
 
-func (x *ruleIndex) read(r *cssTokens, media int) {
-	for {
-		t := r.peek()
-		switch {
-		case t.kind == cssEnd:
-			return
-		case t.is("}"):
-			r.next()
-			if media > 0 {
-				return
-			}
-		case t.kind == cssSpace, t.is(";"):
-			r.next()
-		case t.kind == cssAt:
-			if _, block := prelude(r); block && media < maxMedia {
-				x.read(r, media+1)
-			}
-		default:
-			selector, block := prelude(r)
-			if !block {
-				continue
-			}
-			set := declarations(r)
-			r.next()
-			for part := range splitTokens(selector, ",") {
-				x.add(part, set, media > 0)
-			}
-		}
+func (x *ruleIndex) at(_ []cssToken, block bool, depth int) bool { return block && depth < maxMedia }
+
+func (x *ruleIndex) end([]cssToken) {}
+
+func (x *ruleIndex) rule(selector []cssToken, r *cssTokens, depth int) {
+	set := declarations(r)
+	for part := range splitTokens(selector, ",") {
+		x.add(part, set, depth > 0)
 	}
 }
 
@@ -109,19 +89,7 @@ func splitTokens(tokens []cssToken, mark string) func(func([]cssToken) bool) {
 // declarations reads to the end of a block.
 func declarations(r *cssTokens) []declaredStyle {
 	var out []declaredStyle
-	for {
-		t := r.peek()
-		switch {
-		case t.kind == cssEnd, t.is("}"):
-			return out
-		case t.kind == cssSpace, t.is(";"):
-			r.next()
-			continue
-		}
-		name, value := declared(r)
-		if name == "" {
-			continue
-		}
+	eachDeclaration(r, func(name string, value []cssToken) {
 		d := declaredStyle{name: name}
 		for _, v := range value {
 			if v.is("!") {
@@ -135,10 +103,11 @@ func declarations(r *cssTokens) []declaredStyle {
 		for len(d.value) > 0 && d.value[len(d.value)-1].kind == cssSpace {
 			d.value = d.value[:len(d.value)-1]
 		}
-		if len(d.value) > 0 {
+		if name != "" && len(d.value) > 0 {
 			out = append(out, d)
 		}
-	}
+	})
+	return out
 }
 
 // whileUsed are the states that an element has only for a moment.

@@ -8,30 +8,58 @@ const maxMedia = 4
 // styleSheet returns the allowed rules of a style sheet: those for elements, also inside of
 // media queries.
 func (c *cleaner) styleSheet(s string) string {
-	s = strings.NewReplacer("<!--", " ", "-->", " ").Replace(s)
-	var out strings.Builder
-	c.rules(&cssTokens{s: s}, &out, 0)
-	return out.String()
+	w := &sheetWriter{c, []*strings.Builder{{}}}
+	readSheet(&cssTokens{s: strings.NewReplacer("<!--", " ", "-->", " ").Replace(s)}, w, 0)
+	return w.open[0].String()
 }
 
-// rules reads to the end of a block or, at depth 0, of the input.
-func (c *cleaner) rules(r *cssTokens, out *strings.Builder, depth int) {
+// sheetReader is told of the rules of a style sheet. at returns whether the rules in the block
+// of an at-rule are read, and end is called after them. rule reads the block of a rule.
+type sheetReader interface {
+	at(prelude []cssToken, block bool, depth int) (inside bool)
+	end(prelude []cssToken)
+	rule(selector []cssToken, r *cssTokens, depth int)
+}
+
+// readSheet reads to the end of a block or, at depth 0, of the input.
+func readSheet(r *cssTokens, to sheetReader, depth int) {
 	for {
 		t := r.peek()
 		switch {
-		case t.kind == cssEnd:
+		case t.kind == cssEnd, t.is("}") && depth > 0:
 			return
-		case t.is("}"):
-			if depth > 0 {
-				return
-			}
-			r.next()
-		case t.kind == cssSpace, t.is(";"):
+		case t.kind == cssSpace, t.is(";"), t.is("}"):
 			r.next()
 		case t.kind == cssAt:
-			c.atRule(r, out, depth)
+			tokens, block := prelude(r)
+			switch {
+			case to.at(tokens, block, depth):
+				readSheet(r, to, depth+1)
+				r.next() // the bracket
+				to.end(tokens)
+			case block:
+				skipBlock(r)
+			}
 		default:
-			c.rule(r, out)
+			if tokens, block := prelude(r); block {
+				to.rule(tokens, r, depth)
+				r.next() // the bracket
+			}
+		}
+	}
+}
+
+// eachDeclaration reads to the end of a block or of the input.
+func eachDeclaration(r *cssTokens, do func(name string, value []cssToken)) {
+	for {
+		t := r.peek()
+		switch {
+		case t.kind == cssEnd, t.is("}"):
+			return
+		case t.kind == cssSpace, t.is(";"):
+			r.next()
+		default:
+			do(declared(r))
 		}
 	}
 }
@@ -54,44 +82,46 @@ func prelude(r *cssTokens) ([]cssToken, bool) {
 	}
 }
 
-// atRule keeps @media and skips the others: they load remote content, or a message does not
+// sheetWriter writes the allowed rules of a style sheet: to the last of the open blocks, of
+// which the first is the sheet itself.
+type sheetWriter struct {
+	c    *cleaner
+	open []*strings.Builder
+}
+
+// at keeps @media and skips the others: they load remote content, or a message does not
 // need them.
-func (c *cleaner) atRule(r *cssTokens, out *strings.Builder, depth int) {
-	tokens, block := prelude(r)
+func (w *sheetWriter) at(tokens []cssToken, block bool, depth int) bool {
 	if !strings.EqualFold(tokens[0].text, "media") || depth >= maxMedia || !block {
-		c.countTokens(tokens)
-		c.sending.remove("style @"+nameOf(tokens[0].text), "")
-		if block {
-			c.skipBlock(r)
-		}
-		return
+		w.c.sending.remove("style @"+nameOf(tokens[0].text), "")
+		return false
 	}
-	query, ok := written(tokens[1:], mediaMarks)
-	var inner strings.Builder
-	c.rules(r, &inner, depth+1)
-	r.next() // the bracket
-	if !ok {
-		c.sending.remove("style @media that cannot be read", "")
+	w.open = append(w.open, &strings.Builder{})
+	return true
+}
+
+func (w *sheetWriter) end(tokens []cssToken) {
+	inner := w.open[len(w.open)-1].String()
+	w.open = w.open[:len(w.open)-1]
+	query, ok := mediaForm.write(tokens[1:])
+	if ok = ok && strings.TrimSpace(query) != ""; !ok {
+		w.c.sending.remove("style @media that cannot be read", "")
 	}
-	if ok && inner.Len() > 0 && !c.options.Reveal {
-		out.WriteString("@media " + strings.TrimSpace(query) + "{" + inner.String() + "}\n")
+	if ok && inner != "" && !w.c.options.Reveal {
+		w.add("@media " + strings.TrimSpace(query) + "{" + inner + "}\n")
 	}
 }
 
-func (c *cleaner) rule(r *cssTokens, out *strings.Builder) {
-	tokens, block := prelude(r)
-	if !block {
-		c.countTokens(tokens)
-		return
-	}
-	body := c.declarations(r, subject(tokens))
-	r.next() // the bracket
-	selector, ok := written(tokens, selectorMarks)
-	if ok = ok && !strings.Contains(selector, "postroom-"); !ok {
-		c.sending.remove("style rule with a selector that is not allowed", "")
+func (w *sheetWriter) add(s string) { w.open[len(w.open)-1].WriteString(s) }
+
+func (w *sheetWriter) rule(tokens []cssToken, r *cssTokens, _ int) {
+	body := w.c.declarations(r, subject(tokens))
+	selector, ok := selectorForm.write(tokens)
+	if ok = ok && strings.TrimSpace(selector) != "" && !strings.Contains(selector, "postroom-"); !ok {
+		w.c.sending.remove("style rule with a selector that is not allowed", "")
 	}
 	if ok && body != "" {
-		out.WriteString(strings.TrimSpace(selector) + "{" + body + "}\n")
+		w.add(strings.TrimSpace(selector) + "{" + body + "}\n")
 	}
 }
 
@@ -115,7 +145,7 @@ func subject(selector []cssToken) string {
 }
 
 // skipBlock skips a block and its content.
-func (c *cleaner) skipBlock(r *cssTokens) {
+func skipBlock(r *cssTokens) {
 	for depth := 1; depth > 0; {
 		t := r.next()
 		switch {
@@ -126,57 +156,61 @@ func (c *cleaner) skipBlock(r *cssTokens) {
 		case t.is("}"):
 			depth--
 		}
-		c.countTokens([]cssToken{t})
 	}
 }
-
-// What selectors and media queries may contain, besides names and numbers.
-const (
-	selectorMarks = ".,>+~*[]=:^$|"
-	mediaMarks    = ":,()/"
-)
 
 // pseudo are the allowed states in selectors. They do not include pseudo-elements, which add
 // boxes of their own.
 var pseudo = setOf(`active first-child focus hover last-child link nth-child only-child visited root`)
 
-// written rewrites a selector or media query. It returns false if it is not allowed.
-func written(tokens []cssToken, marks string) (string, bool) {
+// cssForm is how a part of a style sheet may be written.
+type cssForm struct {
+	marks     string          // besides names and numbers
+	states    map[string]bool // nil: any name may follow a colon
+	functions map[string]bool
+	images    func(address string) string // what url() is written with, or empty; nil: no url()
+}
+
+var (
+	selectorForm = cssForm{marks: ".,>+~*[]=:^$|", states: pseudo}
+	mediaForm    = cssForm{marks: ":,()/"}
+)
+
+// maxNested is how deep brackets may be nested.
+const maxNested = 8
+
+// write rewrites a part of a style sheet. It returns false if it is not allowed.
+func (f cssForm) write(tokens []cssToken) (string, bool) {
 	var out strings.Builder
 	var open brackets
-	for i, t := range tokens {
-		if !open.take(t) {
+	before := cssToken{}
+	for _, t := range tokens {
+		if !open.take(t) || len(open) > maxNested {
 			return "", false
 		}
-		if t.kind == cssSpace && i > 0 && tokens[i-1].kind == cssSpace {
+		switch last := before; {
+		case t.kind == cssSpace && last.kind == cssSpace:
 			continue
-		}
-		switch t.kind {
-		case cssIdent:
-			if marks == selectorMarks && i > 0 && tokens[i-1].is(":") && !pseudo[strings.ToLower(t.text)] {
-				return "", false
-			}
+		case t.kind == cssIdent && (f.states == nil || !last.is(":") || f.states[strings.ToLower(t.text)]), t.kind == cssNumber, t.kind == cssSpace:
 			out.WriteString(t.text)
-		case cssNumber, cssSpace:
-			out.WriteString(t.text)
-		case cssHash:
+		case t.kind == cssHash:
 			out.WriteString("#" + t.text)
-		case cssString:
-			if !plainString.MatchString(t.text) {
-				return "", false
-			}
+		case t.kind == cssString && len(t.text) <= maxValue && plainString.MatchString(t.text):
 			out.WriteString(`"` + t.text + `"`)
-		case cssMark:
-			if !strings.Contains(marks, t.text) {
-				return "", false
+		case t.kind == cssURL && f.images != nil:
+			if u := f.images(t.text); u != "" {
+				out.WriteString(`url("` + cssEscape(u) + `")`)
 			}
+		case t.kind == cssFunction && f.functions[t.text]:
+			out.WriteString(t.text + "(")
+		case t.kind == cssMark && strings.Contains(f.marks, t.text):
 			out.WriteString(t.text)
-		default: // including functions
+		default:
 			return "", false
 		}
+		before = t
 	}
-	s := out.String()
-	return s, strings.TrimSpace(s) != "" && len(open) == 0
+	return out.String(), len(open) == 0
 }
 
 // brackets are the closing characters of the open brackets.

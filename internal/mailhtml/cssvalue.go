@@ -1,6 +1,7 @@
 package mailhtml
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -29,11 +30,8 @@ var showsImage = setOf(`background background-image list-style list-style-image`
 var functions = setOf(`rgb rgba hsl hsla calc min max clamp linear-gradient radial-gradient repeating-linear-gradient
 	repeating-radial-gradient`)
 
-// maxNested is how deep functions may be nested.
-const maxNested = 8
-
 // plainString matches what may be in quotes: the name of a font.
-var plainString = words{" ._-", 100}
+var plainString = regexp.MustCompile(`^[\pL\pN ._-]+$`)
 
 // styleAttribute returns the allowed declarations of the style attribute of an element.
 func (c *cleaner) styleAttribute(element, s string) string {
@@ -47,27 +45,19 @@ func (c *cleaner) styleAttribute(element, s string) string {
 // declarations. element is the element that they apply to, or empty if it is unknown.
 func (c *cleaner) declarations(r *cssTokens, element string) string {
 	var out strings.Builder
-	for {
-		t := r.peek()
-		switch {
-		case t.kind == cssEnd, t.is("}"):
-			return out.String()
-		case t.kind == cssSpace, t.is(";"):
-			r.next()
-			continue
-		}
-		if d := c.declaration(r, element); d != "" {
+	eachDeclaration(r, func(name string, value []cssToken) {
+		if d := c.declaration(name, value, element); d != "" {
 			if out.Len() > 0 {
 				out.WriteByte(';')
 			}
 			out.WriteString(d)
 		}
-	}
+	})
+	return out.String()
 }
 
-// declaration reads one declaration and returns its allowed form, or an empty string.
-func (c *cleaner) declaration(r *cssTokens, element string) string {
-	name, value := declared(r)
+// declaration returns the allowed form of a declaration, or an empty string.
+func (c *cleaner) declaration(name string, value []cssToken, element string) string {
 	given := name
 	if name != "" && properties[name] && c.sending == nil {
 		name, value = legible(name, value, element)
@@ -76,13 +66,15 @@ func (c *cleaner) declaration(r *cssTokens, element string) string {
 		}
 	}
 	if name == "" || !properties[name] {
-		c.countTokens(value)
 		c.sending.removeStyle(given)
 		return ""
 	}
-	text, ok := c.value(name, value)
+	form := cssForm{marks: ",/)!*+-", functions: functions}
+	if showsImage[name] {
+		form.images = c.imageURL
+	}
+	text, ok := form.write(value)
 	if !ok {
-		c.countTokens(value)
 		c.sending.removeStyle(given)
 		return ""
 	}
@@ -118,72 +110,8 @@ func declared(r *cssTokens) (name string, value []cssToken) {
 	}
 }
 
-// value rewrites a value. It returns false if the value is not allowed.
-func (c *cleaner) value(name string, tokens []cssToken) (string, bool) {
-	var out strings.Builder
-	depth := 0
-	for i, t := range tokens {
-		if t.kind == cssSpace && i > 0 && tokens[i-1].kind == cssSpace {
-			continue
-		}
-		switch t.kind {
-		case cssIdent, cssNumber, cssSpace:
-			out.WriteString(t.text)
-		case cssHash:
-			out.WriteString("#" + t.text)
-		case cssString:
-			if !plainString.MatchString(t.text) {
-				return "", false
-			}
-			out.WriteString(`"` + t.text + `"`)
-		case cssURL:
-			if !showsImage[name] {
-				return "", false
-			}
-			if u := c.imageURL(t.text); u != "" {
-				out.WriteString(`url("` + cssEscape(u) + `")`)
-			}
-		case cssFunction:
-			if depth++; !functions[t.text] || depth > maxNested {
-				return "", false
-			}
-			out.WriteString(t.text + "(")
-		case cssMark:
-			if t.is(")") {
-				depth--
-			}
-			if depth < 0 || !strings.Contains(",/)!*+-", t.text) {
-				return "", false
-			}
-			out.WriteString(t.text)
-		default:
-			return "", false
-		}
-	}
-	return out.String(), depth == 0
-}
-
 // cssEscape escapes a URL so that it cannot end a string. A URL needs none of these characters
 // unescaped.
 func cssEscape(u string) string {
 	return strings.NewReplacer(`"`, "%22", `\`, "%5C", "<", "%3C", "\n", "%0A", "\r", "%0D", "\f", "%0C").Replace(u)
-}
-
-// countCSS counts what a removed style would have loaded.
-func (c *cleaner) countCSS(s string) {
-	if len(s) > maxStyle {
-		return
-	}
-	r := &cssTokens{s: s}
-	for t := r.next(); t.kind != cssEnd; t = r.next() {
-		c.countTokens([]cssToken{t})
-	}
-}
-
-func (c *cleaner) countTokens(tokens []cssToken) {
-	for _, t := range tokens {
-		if t.kind == cssURL || t.kind == cssString {
-			c.refuse(t.text)
-		}
-	}
 }

@@ -3,7 +3,6 @@ package mailhtml
 import (
 	"regexp"
 	"strings"
-	"unicode"
 
 	"golang.org/x/net/html"
 )
@@ -50,31 +49,15 @@ var (
 	measure = regexp.MustCompile(`^[0-9]{1,5}(\.[0-9]{1,3})?(px|%)?$`)
 	word    = regexp.MustCompile(`^[A-Za-z0-9_ -]{1,80}$`)
 	colour  = regexp.MustCompile(`^#?[A-Za-z0-9]{1,30}$`)
-	names   = words{"_ :.-", 500}
-	faces   = words{" ,'_-", 200}
+	names   = regexp.MustCompile(`^[\pL\pN_ :.-]+$`)
+	faces   = regexp.MustCompile(`^[\pL\pN ,'_-]+$`)
 )
 
-// words matches letters and digits of any script and some signs, up to a number of
-// characters. A regular expression that counts them would take all of Unicode for each
-// character: 12 MB.
-type words struct {
-	signs string
-	most  int
-}
-
-// MatchString reports whether s is not empty and consists of these characters only.
-func (w words) MatchString(s string) bool {
-	n := 0
-	for _, r := range s {
-		if n++; n > w.most || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune(w.signs, r) {
-			return false
-		}
-	}
-	return n > 0
-}
+// maxValue is the longest value of these attributes, in bytes.
+const maxValue = 1000
 
 // attributes are the attributes allowed on every element, with their allowed values.
-var attributes = map[string]interface{ MatchString(s string) bool }{
+var attributes = map[string]*regexp.Regexp{
 	"align": word, "valign": word, "dir": word, "lang": word, "class": names, "id": names, "role": word, "type": word,
 	"bgcolor": colour, "color": colour, "face": faces, "size": word, "clear": word,
 	"width": measure, "height": measure, "border": measure, "cellpadding": measure, "cellspacing": measure,
@@ -107,7 +90,7 @@ func (c *cleaner) attribute(element string, at html.Attribute) {
 	default:
 		allowed := attributes[at.Key]
 		switch {
-		case allowed != nil && allowed.MatchString(value):
+		case allowed != nil && len(value) <= maxValue && allowed.MatchString(value):
 			c.set(at.Key, value)
 		case !harmless[at.Key] && value != "":
 			c.sending.remove("attribute "+nameOf(at.Key), value)

@@ -65,35 +65,41 @@ type look struct {
 	lengths     map[string]float64 // of its box, in pixels, by style property
 }
 
-// hiddenTexts returns why texts of a cleaned message are hidden, by the number of the text. It
-// returns false if the styles take too much work.
-func hiddenTexts(source string) (why map[int]string, ok bool) {
+// newFinder returns a finder for a cleaned message.
+func newFinder(source string) *finder {
 	var sheet strings.Builder
 	each(source, func(z *html.Tokenizer, inStyle bool, _ html.Token) {
 		if inStyle {
 			sheet.Write(z.Text())
 		}
 	})
-	f := &finder{rules: indexRules(sheet.String()), why: map[int]string{}}
-	f.open = []*look{{letters: black, ground: white, size: 16, opacity: 1, outerOpacity: 1}}
-	n := 0
-	each(source, func(z *html.Tokenizer, inStyle bool, t html.Token) {
-		switch t.Type {
-		case html.TextToken:
-			if n++; inStyle {
+	return &finder{indexRules(sheet.String()), []*look{{letters: black, ground: white, size: 16, opacity: 1, outerOpacity: 1}}}
+}
+
+// findHidden returns the hidden texts of a cleaned message in their order. It returns false
+// if its styles take too much work.
+func findHidden(source string) (out []Hidden, ok bool) {
+	f := newFinder(source)
+	each(source, func(_ *html.Tokenizer, inStyle bool, t html.Token) {
+		switch {
+		case t.Type == html.StartTagToken, t.Type == html.SelfClosingTagToken:
+			f.start(t)
+		case t.Type == html.EndTagToken:
+			f.end(t.Data)
+		case t.Type == html.TextToken && !inStyle && len(out) <= maxFindings:
+			why := f.whyHidden(t.Data)
+			if why == "" {
 				return
 			}
-			if why := f.open[len(f.open)-1].whyHidden(); why != "" && visible(t.Data) {
-				f.why[n] = why
+			text := excerpt(t.Data)
+			if i := len(out) - 1; i >= 0 && out[i].Why == why && len(out[i].Text)+len(text) < maxExcerpt {
+				out[i].Text += " " + text
+				return
 			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			f.start(t)
-		case html.EndTagToken:
-			f.end(t.Data)
-		case html.ErrorToken, html.CommentToken, html.DoctypeToken:
+			out = append(out, Hidden{text, why})
 		}
 	})
-	return f.why, f.rules.work >= 0
+	return out[:min(len(out), maxFindings)], f.rules.work >= 0
 }
 
 // each calls do for each token of a message, except for the text of a style sheet.
@@ -126,7 +132,14 @@ func visible(s string) bool {
 type finder struct {
 	rules *ruleIndex
 	open  []*look
-	why   map[int]string
+}
+
+// whyHidden returns why a text in the innermost open element is hidden, or an empty string.
+func (f *finder) whyHidden(text string) string {
+	if why := f.open[len(f.open)-1].whyHidden(); why != "" && visible(text) {
+		return why
+	}
+	return ""
 }
 
 func (f *finder) start(t html.Token) {
@@ -336,7 +349,7 @@ func (l *look) set(d declaredStyle, parent float64) {
 		l.cuts = oneOf(v, "hidden", "clip", "scroll", "auto")
 	case "height", "max-height", "width", "max-width":
 		if v[0].kind == cssNumber {
-			l.setLength(d.name, l.length(v[0]))
+			l.setLength(d.name, length(v[0], l.size, percentOfBox))
 		} else {
 			delete(l.lengths, d.name)
 		}
@@ -397,34 +410,10 @@ func (l *look) setSize(t cssToken, parent float64) {
 			l.size = parent * 1.2
 		}
 	case cssNumber:
-		n, unit := measured(t)
-		switch unit {
-		case "%":
-			l.size = parent * n / 100
-		case "em":
-			l.size = parent * n
-		case "ex", "ch":
-			l.size = parent * n / 2
-		default:
-			l.size = pixels(n, unit)
-		}
+		l.size = length(t, parent, parent/100)
 	case cssFunction: // a computed value is unknown
 		l.size = 0
 	}
-}
-
-// length returns a length in pixels.
-func (l *look) length(t cssToken) float64 {
-	n, unit := measured(t)
-	switch unit {
-	case "em":
-		return n * l.size
-	case "ex", "ch":
-		return n * l.size / 2
-	case "%":
-		return n * 6
-	}
-	return pixels(n, unit)
 }
 
 // most returns the length that is furthest from 0, in pixels.
@@ -434,31 +423,38 @@ func (l *look) most(v []cssToken) float64 {
 		if t.kind != cssNumber {
 			continue
 		}
-		if n := l.length(t); math.Abs(n) > math.Abs(most) {
+		if n := length(t, l.size, percentOfBox); math.Abs(n) > math.Abs(most) {
 			most = n
 		}
 	}
 	return most
 }
 
-// pixels converts a length. A number without a unit counts as pixels, as it does in
-// mail without a doctype.
-func pixels(n float64, unit string) float64 {
+// percentOfBox is how many pixels one percent of a box has, as 600 pixels are wide.
+const percentOfBox = 6
+
+// units are the sizes of absolute units, in pixels. A number without a unit counts as pixels,
+// as it does in mail without a doctype. A window is taken to be 600 pixels wide and high.
+var units = map[string]float64{
+	"": 1, "px": 1, "pt": 4. / 3, "pc": 16, "rem": 16, "in": 96, "cm": 37.8, "mm": 3.78, "q": 3.78, "vw": 6, "vh": 6, "vmin": 6, "vmax": 6,
+}
+
+// length returns a length in pixels, with the sizes of its relative units. An unknown unit
+// counts as pixels, and what is not a length as 0.
+func length(t cssToken, em, percent float64) float64 {
+	n, unit := measured(t)
 	switch unit {
-	case "pt":
-		return n * 4 / 3
-	case "pc", "em", "rem":
-		return n * 16
-	case "in":
-		return n * 96
-	case "cm":
-		return n * 37.8
-	case "mm", "q":
-		return n * 3.78
-	case "vw", "vh", "vmin", "vmax":
-		return n * 6
+	case "em":
+		return n * em
+	case "ex", "ch":
+		return n * em / 2
+	case "%":
+		return n * percent
 	case "?":
 		return 0
+	}
+	if size, known := units[unit]; known {
+		return n * size
 	}
 	return n
 }

@@ -3,7 +3,6 @@ package mailhtml
 import (
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -46,7 +45,6 @@ func (c *cleaner) imageURL(raw string) string {
 	}
 	u := webURL(raw)
 	if u == nil {
-		c.refuse(raw)
 		return ""
 	}
 	address := u.String()
@@ -86,39 +84,4 @@ func (c *cleaner) inline(id string) string {
 		c.shown++
 	}
 	return address
-}
-
-// refuse counts an address that is never loaded.
-func (c *cleaner) refuse(raw string) {
-	if looksRemote(raw) && len(c.remote) < maxRemote && !c.remote[raw] {
-		c.remote[raw] = true
-		c.page.Refused++
-	}
-}
-
-// looksRemote reports whether a browser may take raw for an address to load.
-func looksRemote(raw string) bool {
-	raw = strings.ToLower(webTrim(raw))
-	return slices.ContainsFunc([]string{"http:", "https:", "//", `\\`, `/\`, `\/`, "ftp:", "ws:", "wss:"}, func(prefix string) bool {
-		return strings.HasPrefix(raw, prefix)
-	})
-}
-
-// countRemote counts what a removed element would have loaded.
-func (c *cleaner) countRemote(t html.Token) {
-	for _, at := range t.Attr {
-		switch at.Key {
-		case "src", "data", "poster", "background", "code", "archive", "manifest":
-			c.refuse(at.Val)
-		case "href":
-			if t.Data != "a" && t.Data != "area" && t.Data != "base" {
-				c.refuse(at.Val)
-			}
-		case "srcset", "imagesrcset":
-			first, _, _ := strings.Cut(strings.TrimSpace(at.Val), " ")
-			c.refuse(first)
-		case "style":
-			c.countCSS(at.Val)
-		}
-	}
 }

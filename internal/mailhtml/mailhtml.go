@@ -59,9 +59,6 @@ type Page struct {
 	Body, Style string
 	// Blocked is how many remote images are not shown because Options.Remote is nil.
 	Blocked int
-	// Refused is how many other resources the message refers to, which are never loaded: style
-	// sheets, fonts, frames, videos.
-	Refused int
 	// Text is how many bytes of text it shows, and Images how many images.
 	Text, Images int
 	// Cut reports that the message was longer than MaxInput.
@@ -73,7 +70,7 @@ type Page struct {
 func Clean(source string, o Options) Page {
 	c := &cleaner{options: o, body: &strings.Builder{}, remote: map[string]bool{}, parts: map[string]string{}}
 	if o.Reveal {
-		c.hidden, _ = hiddenTexts(source[:min(len(source), MaxInput)])
+		c.hidden = newFinder(source[:min(len(source), MaxInput)])
 	}
 	return c.clean(source)
 }
@@ -91,14 +88,20 @@ func (c *cleaner) clean(source string) Page {
 			}
 			return c.end()
 		case html.TextToken:
-			c.texts++
 			c.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
 			t := z.Token()
 			c.start(t)
+			if c.hidden != nil {
+				c.hidden.start(t)
+			}
 		case html.EndTagToken:
-			name, _ := z.TagName()
-			c.close(string(name))
+			tag, _ := z.TagName()
+			name := string(tag)
+			c.close(name)
+			if c.hidden != nil {
+				c.hidden.end(name)
+			}
 		case html.CommentToken:
 			c.comment(string(z.Text()))
 		case html.DoctypeToken:
@@ -119,8 +122,7 @@ type cleaner struct {
 	parts   map[string]string // addresses of the message's own images, by Content-ID
 	shown   int               // how often one of those was shown
 	link    *link             // the open link
-	texts   int               // number of texts so far
-	hidden  map[int]string    // why a text is hidden, by its number
+	hidden  *finder           // nil unless hidden text is revealed
 	sending *sending          // nil for a message that is only shown
 }
 
@@ -129,7 +131,6 @@ func (c *cleaner) start(t html.Token) {
 		if t.Data == c.within && t.Type == html.StartTagToken {
 			c.nested++
 		}
-		c.countRemote(t)
 		if c.within != "style" {
 			c.sending.addText("<"+c.within+">", saidBy(t))
 		}
@@ -138,7 +139,6 @@ func (c *cleaner) start(t html.Token) {
 	e, known := elements[t.Data]
 	switch {
 	case t.Data == "style" || leftOut[t.Data]:
-		c.countRemote(t)
 		if t.Data != "style" {
 			c.sending.removeTag(t)
 		}
@@ -147,7 +147,6 @@ func (c *cleaner) start(t html.Token) {
 		}
 		return
 	case !known:
-		c.countRemote(t)
 		c.sending.removeTag(t)
 		return
 	case t.Data == "a":
@@ -253,7 +252,10 @@ func (c *cleaner) text(s string) {
 	if c.link != nil {
 		c.link.said(s)
 	}
-	why := c.hidden[c.texts]
+	why := ""
+	if c.hidden != nil {
+		why = c.hidden.whyHidden(s)
+	}
 	switch {
 	case c.sending != nil:
 		_, _ = textEscaper.WriteString(c.body, s) // a builder never fails
@@ -274,14 +276,11 @@ const (
 
 // comment records a comment that contains HTML, which some programs show.
 func (c *cleaner) comment(s string) {
-	if c.sending == nil {
-		return
+	what := "<!-- -->"
+	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(s, "- \t\r\n")), "[if") {
+		what = "<!--[if]>"
 	}
-	if conditional(s) {
-		c.sending.remove("<!--[if]>", s)
-	} else {
-		c.sending.remove("<!-- -->", s)
-	}
+	c.sending.remove(what, s)
 }
 
 func (c *cleaner) end() Page {

@@ -57,14 +57,13 @@ func Sanitize(source string) Sanitized {
 		again := sanitize(out.HTML[:MaxInput-tooLongBy], false)
 		out.HTML = again.HTML
 	}
-	why, ok := hiddenTexts(out.HTML)
-	if !ok {
+	var ok bool
+	if out.Hidden, ok = findHidden(out.HTML); !ok {
 		rest = append(rest, Removed{What: "<style>, which is too complex", Count: 1})
 		out.HTML = sanitize(out.HTML, true).HTML
-		why, _ = hiddenTexts(out.HTML)
+		out.Hidden, _ = findHidden(out.HTML)
 	}
 	out.Removed = append(rest, out.Removed...)
-	out.Hidden = quoteHidden(out.HTML, why)
 	return out
 }
 
@@ -80,32 +79,6 @@ func sanitize(source string, withoutSheet bool) Sanitized {
 		out.HTML = "<style>\n" + page.Style + "</style>" + out.HTML
 	}
 	return out
-}
-
-// quoteHidden collects the hidden texts in their order.
-func quoteHidden(source string, why map[int]string) []Hidden {
-	if len(why) == 0 {
-		return nil
-	}
-	var out []Hidden
-	n := 0
-	each(source, func(_ *html.Tokenizer, _ bool, t html.Token) {
-		if t.Type != html.TextToken {
-			return
-		}
-		n++
-		reason := why[n]
-		if reason == "" || len(out) > maxFindings {
-			return
-		}
-		text := excerpt(t.Data)
-		if i := len(out) - 1; i >= 0 && out[i].Why == reason && len(out[i].Text)+len(text) < maxExcerpt {
-			out[i].Text += " " + text
-			return
-		}
-		out = append(out, Hidden{text, reason})
-	})
-	return out[:min(len(out), maxFindings)]
 }
 
 // AllText returns the text of HTML from Sanitize, hidden or not, with each piece on its own
@@ -234,12 +207,6 @@ func saidBy(t html.Token) string {
 
 // nameOf returns the name of an element or attribute, shortened for display.
 func nameOf(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
-
-// conditional reports whether a comment contains HTML that some programs show.
-func conditional(comment string) bool {
-	comment = strings.TrimLeft(comment, "- \t\r\n")
-	return len(comment) > 3 && strings.EqualFold(comment[:3], "[if")
-}
 
 // textEscaper escapes only what must be escaped in text: sanitizing again must not make the
 // text longer.

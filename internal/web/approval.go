@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"net/http"
@@ -23,27 +22,23 @@ import (
 var draftEvents = []gen.EventType{gen.EventTypeDraftPending, gen.EventTypeDraftSent, gen.EventTypeDraftRejected}
 
 type approvalsView struct {
-	Drafts    []gen.Draft
+	list[gen.Draft]
 	Undo      undoable
 	Status    string // pending, sent or rejected
 	Addresses map[string]string
-	paging
-	Live string
+	Live      string
 }
 
 func (d *Dashboard) approvals(p *page) error {
-	v := approvalsView{Status: p.r.URL.Query().Get("status"), Addresses: map[string]string{}}
-	if v.Status == "" {
-		v.Status = string(gen.DraftStatusPending)
-	}
-	list, err := d.api.ListDrafts(p.ctx(), gen.ListDraftsParams{
-		Status: gen.NewOptDraftStatus(gen.DraftStatus(v.Status)), Limit: gen.NewOptInt(listed), Cursor: p.cursor(),
+	v := approvalsView{Status: cmp.Or(p.r.URL.Query().Get("status"), string(gen.DraftStatusPending)), Addresses: map[string]string{}}
+	l, err := d.api.ListDrafts(p.ctx(), gen.ListDraftsParams{
+		Status: gen.NewOptDraftStatus(gen.DraftStatus(v.Status)), Limit: limit(), Cursor: p.cursor(),
 	})
 	if err != nil {
 		return err
 	}
-	v.Drafts, v.paging = list.Data, p.paging(list.Cursor)
-	if err := p.addInboxes(v.Addresses, textsOf(v.Drafts, func(dr gen.Draft) string { return dr.InboxID })...); err != nil {
+	v.Rows, v.paging = l.Data, p.paging(l.Cursor)
+	if err := p.addInboxes(v.Addresses, textsOf(v.Rows, func(dr gen.Draft) string { return dr.InboxID })...); err != nil {
 		return err
 	}
 	if v.Undo, err = d.undoable(p); err != nil {
@@ -91,8 +86,7 @@ type approvalView struct {
 	Conflict, Saved bool
 	Changes         []change
 	Undo            undoable // the draft that was decided before this one
-	Reason          string   // as submitted
-	Problem         problem
+	Form            form
 	You             string
 	// AllText is the text of the HTML, including text that its styles hide.
 	AllText string
@@ -131,7 +125,7 @@ func (d *Dashboard) viewOf(p *page, dr *gen.Draft, remote bool) (approvalView, e
 	source := draftSource(dr)
 	v := approvalView{Draft: dr, Inbox: in, Frame: p.frameOf(source, remote), Here: "/approvals/" + dr.ID}
 	if v.Frame != nil {
-		v.Frame.Height, v.AllText = p.wholeHeight(source), mailhtml.AllText(source.HTML)
+		v.AllText = mailhtml.AllText(source.HTML)
 	}
 	if id, ok := dr.SourceMessageID.Get(); ok {
 		if v.Source, err = d.getMessage(p, id); isMissing(err) {
@@ -141,26 +135,34 @@ func (d *Dashboard) viewOf(p *page, dr *gen.Draft, remote bool) (approvalView, e
 	return v, err
 }
 
-func (d *Dashboard) approvalView(p *page) (approvalView, error) {
+// showApproval shows a draft with the buttons that decide about it. After a form it shows what
+// the form changed, or why it failed.
+func (d *Dashboard) showApproval(p *page) error {
 	dr, err := d.draft(p)
 	if err != nil {
-		return approvalView{}, err
+		return err
 	}
 	v, err := d.viewOf(p, dr, p.asksRemote(draftSource(dr)))
 	if err != nil {
-		return v, err
+		return err
 	}
-	v.You = p.user.ID
+	v.You, v.Form = p.user.ID, p.formOf(nil)
+	v.Saved, v.Conflict = p.form != nil && p.problem.status == 0, p.problem.code == gen.ErrorCodeDraftChanged
+	if v.Saved || v.Conflict {
+		v.Changes = changesSince(p.form, dr)
+	}
 	if v.Undo, err = d.undoable(p); err != nil {
-		return v, err
+		return err
 	}
 	if v.Pending() {
 		if v.Previous, v.Next, err = d.neighbours(p, dr.ID); err != nil {
-			return approvalView{}, err
+			return err
 		}
 	}
-	v.Names, err = d.callers(p)
-	return v, err
+	if v.Names, err = d.callers(p); err != nil {
+		return err
+	}
+	return p.show("approval", v)
 }
 
 // neighbours returns the pending drafts before and after a draft among the newest
@@ -185,36 +187,29 @@ func (d *Dashboard) neighbours(p *page, id string) (previous, next string, err e
 // approveMany sends the selected drafts, each only in the version that the list
 // showed. The values of the form are the id and the version.
 func (d *Dashboard) approveMany(p *page) error {
-	approved, refused := 0, []string{}
-	for _, selected := range p.form["draft"] {
+	return p.decide(approvalsPath, "draft", "to approve", "approved", func(selected string) error {
 		id, text, _ := strings.Cut(selected, ":")
 		version, err := strconv.Atoi(text)
 		if err != nil {
 			return errForm
 		}
-		_, err = d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}), gen.SendDraftParams{DraftID: id})
-		pr, known := refusal(err)
-		switch {
-		case err == nil:
-			approved++
-		case known:
-			refused = append(refused, pr.Message)
-		default:
-			return err
-		}
-	}
-	switch {
-	case len(p.form["draft"]) == 0:
-		return p.failed("/approvals", "Select at least one draft.")
-	case len(refused) > 0:
-		return p.failed("/approvals", fmt.Sprintf("%d approved, %d not: %s", approved, len(refused), refused[0]))
-	}
-	return p.done("/approvals", fmt.Sprintf("%d approved and queued for delivery.", approved))
+		_, err = d.sendDraft(p, id, version)
+		return err
+	})
+}
+
+func (d *Dashboard) sendDraft(p *page, id string, version int) (*gen.Message, error) {
+	return d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}), gen.SendDraftParams{DraftID: id})
+}
+
+func (d *Dashboard) rejectDraft(p *page, id string) (*gen.Draft, error) {
+	why := gen.DraftReject{Reason: optional(p.field("reason"))}
+	return d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(why), gen.RejectDraftParams{DraftID: id})
 }
 
 // draft returns the draft whose id is in the path.
 func (d *Dashboard) draft(p *page) (*gen.Draft, error) {
-	return d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: p.r.PathValue("mail")})
+	return d.api.GetDraft(p.ctx(), gen.GetDraftParams{DraftID: p.id()})
 }
 
 func (d *Dashboard) draftFrame(p *page) error {
@@ -236,16 +231,15 @@ func (d *Dashboard) approve(p *page) error {
 
 // approveVersion sends this version of the draft and goes on to the next one.
 func (d *Dashboard) approveVersion(p *page, version int) error {
-	id := p.r.PathValue("mail")
-	next, err := d.afterwards(p, id)
+	next, err := d.afterwards(p, p.id())
 	if err != nil {
 		return err
 	}
-	m, err := d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(version)}), gen.SendDraftParams{DraftID: id})
+	m, err := d.sendDraft(p, p.id(), version)
 	if err != nil {
-		return again(err, func(pr problem) error { return d.undecided(p, pr, "") })
+		return p.again(err, d.showApproval)
 	}
-	return p.done(next+"?undo="+url.QueryEscape(id), "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
+	return p.done(next+"?undo="+url.QueryEscape(p.id()), "Approved: “"+shortened(m.Subject, 60)+"” is queued for delivery.")
 }
 
 // afterwards returns the page that follows a decision about a draft: that of the next
@@ -260,107 +254,78 @@ func (d *Dashboard) afterwards(p *page, id string) (string, error) {
 
 // undo makes an approved draft pending again.
 func (d *Dashboard) undo(p *page) error {
-	path := "/approvals/" + url.PathEscape(p.r.PathValue("mail"))
-	_, err := d.api.UndoDraft(p.ctx(), gen.UndoDraftParams{DraftID: p.r.PathValue("mail")})
+	path := "/approvals/" + url.PathEscape(p.id())
+	_, err := d.api.UndoDraft(p.ctx(), gen.UndoDraftParams{DraftID: p.id()})
 	return p.result(err, path, path, "Approval undone. Nothing was sent.")
 }
 
 func (d *Dashboard) reject(p *page) error {
-	reason, id := p.field("reason"), p.r.PathValue("mail")
-	next, err := d.afterwards(p, id)
+	next, err := d.afterwards(p, p.id())
 	if err != nil {
 		return err
 	}
-	dr, err := d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(reason)}), gen.RejectDraftParams{DraftID: id})
+	dr, err := d.rejectDraft(p, p.id())
 	if err != nil {
-		return again(err, func(pr problem) error { return d.undecided(p, pr, reason) })
+		return p.again(err, d.showApproval)
 	}
 	return p.done(next, "Rejected: “"+shortened(dr.Subject, 60)+"” will not be sent.")
 }
 
-// undecided shows the draft's current version with the reason why the decision
-// failed.
-func (d *Dashboard) undecided(p *page, pr problem, reason string) error {
-	v, err := d.approvalView(p)
-	if err != nil {
-		return err
-	}
-	v.Problem, v.Reason = pr, reason
-	if v.Conflict = pr.code == string(gen.ErrorCodeDraftChanged); v.Conflict {
-		v.Changes = changesSince(p.form, v.Draft)
-	}
-	return p.showStatus(pr.status, "approval", v)
-}
-
-// editView is the page on which a user edits a draft.
+// editView is the page on which a user edits a draft. The field "undecided" of the form is
+// one of the values of endings, or "" to keep what happens if nobody decides.
 type editView struct {
-	Draft               *gen.Draft
-	Subject, Text, HTML string
-	Version             int
-	// Undecided is one of the values of endings, or "" to keep what happens if nobody
-	// decides.
-	Undecided string
-	Changes   []change
-	Problem   problem
+	Draft   *gen.Draft
+	Form    form
+	Changes []change // by another user
 }
 
+// editDraftForm shows both versions if another user has changed the draft in the meantime.
 func (d *Dashboard) editDraftForm(p *page) error {
 	dr, err := d.draft(p)
 	if err != nil {
 		return err
 	}
-	return p.show("draft-edit", editView{Draft: dr, Subject: dr.Subject, Text: dr.Text.Or(""), HTML: dr.HTML.Or(""), Version: dr.Version})
+	v := editView{Draft: dr, Form: p.formOf(url.Values{"subject": {dr.Subject}, "text": {dr.Text.Or("")}, "html": {dr.HTML.Or("")}})}
+	if v.Form.code == gen.ErrorCodeDraftChanged {
+		v.Form.Message = "Another user edited this draft. Review their changes, then save again to keep yours."
+		v.Changes = changesSince(p.form, dr)
+	}
+	return p.show("draft-edit", v)
 }
 
-// editDraft saves an edited draft. If another user has changed it in the
-// meantime, the page shows both versions.
 func (d *Dashboard) editDraft(p *page) error {
 	dr, err := d.draft(p)
 	if err != nil {
 		return err
 	}
-	v := editView{
-		Draft: dr, Subject: p.field("subject"), Text: unixLines(p.form.Get("text")), HTML: unixLines(p.form.Get("html")),
-		Version: dr.Version, Undecided: p.form.Get("undecided"),
+	version, err := strconv.Atoi(p.form.Get("version"))
+	if err != nil {
+		return errForm
 	}
-	if p.form.Get("version") != strconv.Itoa(dr.Version) {
-		v.Problem = problem{Message: "Another user edited this draft. Review their changes, then save again to keep yours."}
-		v.Changes = changesSince(p.form, dr)
-		return p.showStatus(http.StatusConflict, "draft-edit", v)
+	req := gen.DraftUpdate{Subject: gen.NewOptString(p.field("subject")), Version: gen.NewOptInt(version)}
+	changed := func(field, now string) gen.OptNilString {
+		value := unixLines(p.form.Get(field))
+		return gen.OptNilString{Value: value, Set: value != unixLines(now), Null: value == ""}
 	}
-	req := gen.DraftUpdate{Subject: gen.NewOptString(v.Subject), Version: gen.NewOptInt(dr.Version)}
-	if v.Text != unixLines(dr.Text.Or("")) {
-		req.Text = gen.OptNilString{Value: v.Text, Set: true, Null: v.Text == ""}
-	}
-	if v.HTML != unixLines(dr.HTML.Or("")) {
-		req.HTML = gen.OptNilString{Value: v.HTML, Set: true, Null: v.HTML == ""}
-	}
-	if err := v.end(&req); err != nil {
+	req.Text, req.HTML = changed("text", dr.Text.Or("")), changed("html", dr.HTML.Or(""))
+	if err := endWaiting(&req, p.form.Get("undecided")); err != nil {
 		return err
 	}
 	saved, err := d.api.UpdateDraft(p.ctx(), &req, gen.UpdateDraftParams{DraftID: dr.ID})
 	if err != nil {
-		return again(err, func(pr problem) error {
-			v.Problem = pr
-			return p.showStatus(pr.status, "draft-edit", v)
-		})
+		return p.again(err, d.editDraftForm)
 	}
 	if p.form.Get("approve") != "" {
 		return d.approveVersion(p, saved.Version)
 	}
-	shown, err := d.approvalView(p)
-	if err != nil {
-		return err
-	}
-	shown.Saved, shown.Changes = true, changesSince(p.form, saved)
-	return p.show("approval", shown)
+	return d.showApproval(p)
 }
 
-// end adds to a request when the draft stops waiting, and what happens then.
-func (v editView) end(req *gen.DraftUpdate) error {
-	then, in, timed := strings.Cut(v.Undecided, " ")
+// endWaiting adds to a request when the draft stops waiting, and what happens then.
+func endWaiting(req *gen.DraftUpdate, ending string) error {
+	then, in, timed := strings.Cut(ending, " ")
 	switch {
-	case v.Undecided == "":
+	case ending == "":
 	case timed:
 		seconds, err := strconv.Atoi(in)
 		if err != nil {
@@ -397,7 +362,6 @@ type linkView struct {
 	approvalView
 	// Outdated means that the link is for an earlier version of the draft.
 	Outdated bool
-	Done     string // what the approver just did: approved or rejected
 }
 
 // Open reports whether the page has buttons.
@@ -429,7 +393,7 @@ func (d *Dashboard) linked(p *page) (linkView, approval.Link, error) {
 	}
 	v := linkView{Outdated: dr.Version != link.Version}
 	v.approvalView, err = d.viewOf(p, dr, false)
-	v.Here = approval.LinkPath + token
+	v.Here, v.Form = approval.LinkPath+token, p.formOf(nil)
 	if v.Frame != nil {
 		_, query, _ := strings.Cut(v.Frame.Src, "?")
 		v.Frame.Src, v.Frame.Ask = v.Here+"/view?"+query, ""
@@ -462,31 +426,19 @@ func (d *Dashboard) decideLinked(p *page) error {
 	if err != nil {
 		return err
 	}
-	done := ""
 	switch {
 	case v.Outdated:
-		return p.showStatus(http.StatusConflict, "approve-link", v)
+		p.problem = problem{status: http.StatusConflict}
+		return p.show("approve-link", v)
 	case p.form.Get("decision") == "approve":
-		done = "approved"
-		_, err = d.api.SendDraft(p.ctx(), gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(link.Version)}), gen.SendDraftParams{DraftID: link.DraftID})
+		_, err = d.sendDraft(p, link.DraftID, link.Version)
 	case p.form.Get("decision") == "reject":
-		done = "rejected"
-		_, err = d.api.RejectDraft(p.ctx(), gen.NewOptDraftReject(gen.DraftReject{Reason: optional(p.field("reason"))}),
-			gen.RejectDraftParams{DraftID: link.DraftID})
+		_, err = d.rejectDraft(p, link.DraftID)
 	default:
 		return errForm
 	}
-	pr, known := refusal(err)
-	if err != nil && !known {
-		return err
+	if err != nil {
+		return p.again(err, d.linkedDraft)
 	}
-	if v, _, err = d.linked(p); err != nil {
-		return err
-	}
-	if pr.status != 0 {
-		v.Problem = pr
-		return p.showStatus(pr.status, "approve-link", v)
-	}
-	v.Done = done
-	return p.show("approve-link", v)
+	return p.goTo(v.Here)
 }

@@ -170,10 +170,10 @@ func TestLinkApprovesItsVersionOnce(t *testing.T) {
 		if got := status(d); got != "pending" {
 			t.Fatalf("the draft is %s", got)
 		}
-		v.post(at, []string{"decision", "approve"}).want(t, 200).has(t, "Approved.")
+		v.post(at, []string{"decision", "approve"}).want(t, 303)
 		v.post(at, []string{"decision", "approve"}).want(t, 409).has(t, "already")
 		v.post(at, []string{"decision", "reject"}).want(t, 409)
-		v.get(at).want(t, 200).has(t, "already approved")
+		v.get(at).want(t, 200).has(t, "Approved.")
 		if got := status(d); got != "sent" || s.sentFrom(t, in) != 1 {
 			t.Errorf("the draft is %s, %d messages were sent", got, s.sentFrom(t, in))
 		}
@@ -194,7 +194,8 @@ func TestLinkApprovesItsVersionOnce(t *testing.T) {
 		if got := status(second); got != "pending" {
 			t.Errorf("after an outdated link the draft is %s", got)
 		}
-		v.post(link(edited), []string{"decision", "reject", "reason", "too few"}).want(t, 200).has(t, "Rejected.")
+		v.post(link(edited), []string{"decision", "reject", "reason", "too few"}).want(t, 303)
+		v.get(link(edited)).want(t, 200).has(t, "Rejected")
 
 		third := s.hold(t, in, mailTo("cy@far.example", "Order", "Chairs."))
 		late := link(third)

@@ -4,56 +4,36 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"mime"
+	"io/fs"
 	"net/http"
-	"path"
 )
 
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the style sheet, script and images, by file name.
-type assets map[string]asset
-
-type asset struct {
-	body        []byte
-	version     string // changes with the body
-	contentType string
-}
-
-func readAssets() (assets, error) {
-	entries, err := assetFiles.ReadDir("assets")
-	if err != nil {
-		return nil, err
-	}
-	all := assets{}
-	for _, e := range entries {
-		body, err := assetFiles.ReadFile(path.Join("assets", e.Name()))
-		if err != nil {
-			return nil, err
+// assetVersion returns a text that changes with the style sheets, scripts and images.
+func assetVersion() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(assetFiles, "assets", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
 		}
-		sum := sha256.Sum256(body)
-		all[e.Name()] = asset{body, hex.EncodeToString(sum[:6]), mime.TypeByExtension(path.Ext(e.Name()))}
-	}
-	return all, nil
+		body, err := assetFiles.ReadFile(path)
+		_, _ = sum.Write(body) // a hash never returns an error
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:6]), err
 }
 
-// link returns the URL of a file. Browsers may cache it without expiry, because
+// assetLink returns the URL of a file. Browsers may cache it without expiry, because
 // the URL changes with the content.
-func (a assets) link(name string) string { return "/assets/" + name + "?v=" + a[name].version }
+func (d *Dashboard) assetLink(name string) string { return "/assets/" + name + "?v=" + d.version }
 
-// serve handles /assets/{file}.
-func (a assets) serve(w http.ResponseWriter, r *http.Request) {
-	f, ok := a[r.PathValue("file")]
-	h := w.Header()
-	secure(h)
-	if !ok {
-		http.NotFound(w, r)
-		return
+// asset serves /assets/{file}.
+func (d *Dashboard) asset(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	if r.URL.Query().Get("v") == d.version {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if r.URL.Query().Get("v") == f.version {
-		h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
-	h.Set("Content-Type", f.contentType)
-	_, _ = w.Write(f.body) // the client may have disconnected
+	http.ServeFileFS(w, r, assetFiles, "assets/"+r.PathValue("file"))
 }

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// maxForm is the maximum size of a form in bytes.
-	maxForm = 4 << 20
+	// maxForm is the maximum size of a form in bytes, maxUpload that of a signed-in user's,
+	// which may attach files.
+	maxForm, maxUpload = 64 << 10, 16 << 20
 	// formTimeout bounds reading a form, responseTimeout writing a page.
 	formTimeout     = 30 * time.Second
 	responseTimeout = time.Minute
@@ -36,7 +37,6 @@ func (d *Dashboard) chain(f func(*page) error) http.Handler {
 		rc := http.NewResponseController(w)
 		_ = rc.SetReadDeadline(time.Now().Add(formTimeout))      // socket deadline, so wall clock; test writers do not support it
 		_ = rc.SetWriteDeadline(time.Now().Add(responseTimeout)) // as above
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		defer p.recovered()
 		if err := d.crossSite.Check(r); err != nil {
 			p.fail(errForeignForm)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -13,9 +12,6 @@ import (
 // maxSeen is how many bytes of a draft's text a form keeps for comparison. For a
 // longer text it keeps a hash.
 const maxSeen = 8 << 10
-
-// maxCompared is the maximum number of lines to compare.
-const maxCompared = 300
 
 // seen returns what a form keeps of a text that the user saw.
 func seen(s string) string {
@@ -64,40 +60,26 @@ func changesSince(form url.Values, dr *gen.Draft) []change {
 	return out
 }
 
-// compareLines compares two texts by their longest common subsequence of lines.
-// It returns nil if they are too long.
+// compareLines compares two texts: it returns the lines from the first to the last one that
+// differs, with a line before and after them.
 func compareLines(before, now string) []lineChange {
 	a, b := strings.Split(before, "\n"), strings.Split(now, "\n")
-	if len(a) > maxCompared || len(b) > maxCompared {
-		return nil
+	same, ends := 0, 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
 	}
-	common := make([][]int, len(a)+1) // of a[i:] and b[j:]
-	for i := range common {
-		common[i] = make([]int, len(b)+1)
-	}
-	for i, v := range slices.Backward(a) {
-		for j := len(b) - 1; j >= 0; j-- {
-			if v == b[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			} else {
-				common[i][j] = max(common[i+1][j], common[i][j+1])
-			}
-		}
+	for ends < min(len(a), len(b))-same && a[len(a)-1-ends] == b[len(b)-1-ends] {
+		ends++
 	}
 	var out []lineChange
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			out = append(out, lineChange{" ", a[i]})
-			i, j = i+1, j+1
-		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
-			out = append(out, lineChange{"−", a[i]})
-			i++
-		default:
-			out = append(out, lineChange{"+", b[j]})
-			j++
+	add := func(mark string, lines []string) {
+		for _, line := range lines {
+			out = append(out, lineChange{mark, line})
 		}
 	}
+	add(" ", a[max(0, same-1):same])
+	add("−", a[same:len(a)-ends])
+	add("+", b[same:len(b)-ends])
+	add(" ", a[len(a)-ends:min(len(a), len(a)-ends+1)])
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/store"
 )
@@ -16,10 +15,8 @@ import (
 // connect.
 type consentView struct {
 	oauth.Request
-	Inboxes     []gen.Inbox
-	MoreInboxes bool
-	Form        keyForm
-	Problem     problem
+	inboxPicker
+	Form form
 }
 
 // consentDays are the choices for the lifetime of a connection, in days.
@@ -28,11 +25,20 @@ var consentDays = []string{"1", "7", "30", "90", "365"}
 // askConsent shows the request of an application. A person has to choose more than
 // the least that it can get.
 func (d *Dashboard) askConsent(p *page) error {
-	req, err := d.authorization(p, p.r.URL.Query())
+	asked := p.r.URL.Query()
+	if p.form != nil {
+		asked = p.form
+	}
+	req, err := d.authorization(p, asked)
 	if err != nil {
 		return err
 	}
-	return d.showConsent(p, http.StatusOK, consentView{Request: req, Form: keyForm{Preset: "read", Expires: "30"}})
+	in, err := d.inboxPicker(p)
+	if err != nil {
+		return err
+	}
+	p.w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+req.FormAction(), 1))
+	return p.show("consent", consentView{req, in, p.formOf(url.Values{"preset": {"read"}, "expires": {"30"}})})
 }
 
 // authorization returns the request of an application, or the page that says what is
@@ -45,16 +51,6 @@ func (d *Dashboard) authorization(p *page, q url.Values) (oauth.Request, error) 
 	return req, err
 }
 
-func (d *Dashboard) showConsent(p *page, status int, v consentView) error {
-	in, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit()})
-	if err != nil {
-		return err
-	}
-	v.Inboxes, v.MoreInboxes = in.Data, in.HasMore
-	p.w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+v.FormAction(), 1))
-	return p.showStatus(status, "consent", v)
-}
-
 // consent acts on the decision. The form has the parameters of the request, which are
 // checked again.
 func (d *Dashboard) consent(p *page) error {
@@ -65,15 +61,9 @@ func (d *Dashboard) consent(p *page) error {
 	if p.form.Get("decision") != "approve" {
 		return p.goTo(d.cfg.OAuth.Deny(req))
 	}
-	form := keyForm{
-		Preset: p.form.Get("preset"), Expires: p.form.Get("expires"), Inboxes: p.form["inbox_ids"],
-		OtherInboxes: p.form.Get("other_inboxes"), AllInboxes: p.form.Get("inboxes") == "all",
-	}
-	rights, err := d.consentRights(p, req, form)
+	rights, err := d.consentRights(p, req)
 	if err != nil {
-		return again(err, func(pr problem) error {
-			return d.showConsent(p, pr.status, consentView{Request: req, Form: form, Problem: pr})
-		})
+		return p.again(err, d.askConsent)
 	}
 	to, err := d.cfg.OAuth.Approve(p.ctx(), req, p.user.AccountID, rights)
 	if err != nil {
@@ -84,13 +74,13 @@ func (d *Dashboard) consent(p *page) error {
 }
 
 // consentRights returns what the person chose, or the problem of a field.
-func (d *Dashboard) consentRights(p *page, req oauth.Request, form keyForm) (store.Rights, error) {
+func (d *Dashboard) consentRights(p *page, req oauth.Request) (store.Rights, error) {
 	rights := store.Rights{Name: req.Client.Name, Scopes: []string{"read"}}
-	if form.Preset == "agent" && req.AsksSend {
+	if p.form.Get("preset") == "agent" && req.AsksSend {
 		rights.Scopes = []string{"read", "send"}
 	}
-	if !form.AllInboxes {
-		ids, err := d.inboxIDs(p, form)
+	if p.form.Get("inboxes") != "all" {
+		ids, err := d.chosenInboxes(p)
 		if err != nil {
 			return rights, err
 		}
@@ -106,10 +96,10 @@ func (d *Dashboard) consentRights(p *page, req oauth.Request, form keyForm) (sto
 		}
 		rights.InboxIDs = ids
 	}
-	if form.Expires != "" && !slices.Contains(consentDays, form.Expires) {
+	if after := p.form.Get("expires"); after != "" && !slices.Contains(consentDays, after) {
 		return rights, fieldProblem("expires", "Select when the connection expires.")
 	}
-	if at, ok := form.expiry(d.now()); ok {
+	if at, ok := p.expiry(); ok {
 		rights.ExpiresAt = &at
 	}
 	return rights, nil

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -20,51 +21,39 @@ func (d *Dashboard) listContacts(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("contacts", struct {
-		Contacts []gen.Contact
-		paging
-		Email string
-	}{l.Data, p.paging(l.Cursor), email})
+	return p.show("contacts", list[gen.Contact]{l.Data, p.paging(l.Cursor), form{Values: url.Values{"email": {email}}}})
 }
 
-// contactForm is the page of one contact. Contact is nil for a new one. Tags has a line
-// for each tag, and Metadata is JSON.
-type contactForm struct {
-	Contact                                  *gen.Contact
-	Email, First, Last, Tags, Metadata, Once string
-	Problem                                  problem
+// contactView is the page of a contact. Contact is nil for a new one. The field "tags" of
+// the form has a line for each tag, and "metadata" is JSON.
+type contactView struct {
+	Contact *gen.Contact
+	Form    form
 }
 
 func (d *Dashboard) newContact(p *page) error {
-	return p.show("contact", contactForm{Email: strings.TrimSpace(p.r.URL.Query().Get("email")), Once: d.newOnce()})
+	return p.show("contact", contactView{nil, p.newForm(url.Values{"email": {p.r.URL.Query().Get("email")}})})
 }
 
 func (d *Dashboard) showContact(p *page) error {
-	c, err := d.api.GetContact(p.ctx(), gen.GetContactParams{ID: p.r.PathValue("id")})
+	c, err := d.api.GetContact(p.ctx(), gen.GetContactParams{ID: p.id()})
 	if err != nil {
 		return err
 	}
-	f := contactForm{Contact: c, Email: c.Email, First: c.FirstName.Value, Last: c.LastName.Value}
+	tags, metadata := "", ""
 	for _, name := range slices.Sorted(maps.Keys(c.Tags)) {
-		f.Tags += name + ": " + tagText(c.Tags[name]) + "\n"
+		tags += name + ": " + tagText(c.Tags[name]) + "\n"
 	}
 	if len(c.Metadata) > 0 {
-		text, err := json.MarshalIndent(rawMembers(c.Metadata), "", "  ")
+		text, err := json.MarshalIndent(c.Metadata, "", "  ")
 		if err != nil {
 			return err
 		}
-		f.Metadata = string(text)
+		metadata = string(text)
 	}
-	return p.show("contact", f)
-}
-
-// rawMembers lets encoding/json write the members of an object unchanged.
-func rawMembers(o gen.FreeObject) map[string]json.RawMessage {
-	out := make(map[string]json.RawMessage, len(o))
-	for name, value := range o {
-		out[name] = json.RawMessage(value)
-	}
-	return out
+	return p.show("contact", contactView{c, p.formOf(url.Values{
+		"email": {c.Email}, "first_name": {c.FirstName.Value}, "last_name": {c.LastName.Value}, "tags": {tags}, "metadata": {metadata},
+	})})
 }
 
 // tagText returns the value of a tag as a form shows it: a string without its quotes,
@@ -90,14 +79,10 @@ func tagValue(text string) jx.Raw {
 	return jx.Raw(quoted)
 }
 
-// contactForm reads the form of a contact. Its Problem is what cannot be read.
-func (p *page) contactForm() (f contactForm, tags gen.Tags, metadata gen.FreeObject) {
-	f = contactForm{
-		Email: p.field("email"), First: p.field("first_name"), Last: p.field("last_name"),
-		Tags: unixLines(p.form.Get("tags")), Metadata: unixLines(p.form.Get("metadata")), Once: p.form.Get("once"),
-	}
-	tags, metadata = gen.Tags{}, gen.FreeObject{}
-	for line := range strings.Lines(f.Tags) {
+// contactRequest returns the contact of a form. The error may be the problem of a field.
+func (p *page) contactRequest() (*gen.ContactCreate, error) {
+	tags, metadata := gen.Tags{}, gen.FreeObject{}
+	for line := range strings.Lines(p.form.Get("tags")) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
@@ -106,64 +91,41 @@ func (p *page) contactForm() (f contactForm, tags gen.Tags, metadata gen.FreeObj
 			name, value, ok = strings.Cut(line, ":")
 		}
 		if !ok {
-			f.Problem = fieldProblem("tags", "Write each tag on its own line, as name: value.")
+			return nil, fieldProblem("tags", "Write each tag on its own line, as name: value.")
 		}
 		tags[strings.TrimSpace(name)] = tagValue(strings.TrimSpace(value))
 	}
-	members := map[string]json.RawMessage{}
-	if strings.TrimSpace(f.Metadata) != "" && json.Unmarshal([]byte(f.Metadata), &members) != nil {
-		f.Problem = fieldProblem("metadata", `Write a JSON object, as {"plan": "pro"}.`)
+	if text := p.field("metadata"); text != "" && json.Unmarshal([]byte(text), &metadata) != nil {
+		return nil, fieldProblem("metadata", `Write a JSON object, as {"plan": "pro"}.`)
 	}
-	for name, value := range members {
-		metadata[name] = jx.Raw(value)
-	}
-	return f, tags, metadata
+	return &gen.ContactCreate{
+		Email: gen.EmailAddress(p.field("email")), FirstName: nameOf(p.field("first_name")), LastName: nameOf(p.field("last_name")),
+		Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
+	}, nil
 }
 
 func (d *Dashboard) createContact(p *page) error {
-	f, tags, metadata := p.contactForm()
-	if f.Problem.Message != "" {
-		return d.contactFault(p, f, f.Problem)
+	req, err := p.contactRequest()
+	if err == nil {
+		_, err = d.api.CreateContact(p.ctx(), req, gen.CreateContactParams{IdempotencyKey: p.once()})
 	}
-	c, err := d.api.CreateContact(p.ctx(), &gen.ContactCreate{
-		Email: gen.EmailAddress(f.Email), FirstName: nameOf(f.First), LastName: nameOf(f.Last),
-		Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
-	}, gen.CreateContactParams{IdempotencyKey: optional(f.Once)})
 	if err != nil {
-		return d.contactFault(p, f, err)
+		return p.again(err, d.newContact)
 	}
-	return p.done("/contacts", c.Email+" added.")
+	return p.done("/contacts", string(req.Email)+" added.")
 }
 
 func (d *Dashboard) saveContact(p *page) error {
-	f, tags, metadata := p.contactForm()
-	id := p.r.PathValue("id")
-	var err error
-	if f.Contact, err = d.api.GetContact(p.ctx(), gen.GetContactParams{ID: id}); err != nil {
-		return err
+	req, err := p.contactRequest()
+	if err == nil {
+		_, err = d.api.UpdateContact(p.ctx(), &gen.ContactUpdate{
+			Email: gen.NewOptEmailAddress(req.Email), FirstName: req.FirstName, LastName: req.LastName, Tags: req.Tags, Metadata: req.Metadata,
+		}, gen.UpdateContactParams{ID: p.id()})
 	}
-	if f.Problem.Message != "" {
-		return d.contactFault(p, f, f.Problem)
-	}
-	_, err = d.api.UpdateContact(p.ctx(), &gen.ContactUpdate{
-		Email: gen.NewOptEmailAddress(gen.EmailAddress(f.Email)), FirstName: nameOf(f.First), LastName: nameOf(f.Last),
-		Tags: gen.NewOptTags(tags), Metadata: gen.NewOptFreeObject(metadata),
-	}, gen.UpdateContactParams{ID: id})
 	if err != nil {
-		return d.contactFault(p, f, err)
+		return p.again(err, d.showContact)
 	}
-	return p.done("/contacts/"+id, "Contact saved.")
-}
-
-// contactFault shows the form of a contact again, with the problem.
-func (d *Dashboard) contactFault(p *page, f contactForm, err error) error {
-	return again(err, func(pr problem) error {
-		if pr.code == gen.ErrorCodeContactExists {
-			pr.fields = map[string]string{"email": pr.Message}
-		}
-		f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
-		return p.showStatus(pr.status, "contact", f)
-	})
+	return p.done("/contacts/"+p.id(), "Contact saved.")
 }
 
 // nameOf returns a name, or null if it is empty.
@@ -175,6 +137,6 @@ func nameOf(s string) gen.OptNilString {
 }
 
 func (d *Dashboard) deleteContact(p *page) error {
-	_, err := d.api.DeleteContact(p.ctx(), gen.DeleteContactParams{ID: p.r.PathValue("id")})
+	_, err := d.api.DeleteContact(p.ctx(), gen.DeleteContactParams{ID: p.id()})
 	return p.result(err, "/contacts", "/contacts", "Contact deleted.")
 }

@@ -9,20 +9,12 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// domainList is the page of the account's domains, with the form for a new one.
-type domainList struct {
-	Domains []gen.Domain
-	paging
-	Name    string // as submitted
-	Problem problem
-}
-
-func (d *Dashboard) listDomains(p *page) (domainList, error) {
+func (d *Dashboard) listDomains(p *page) error {
 	l, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
-		return domainList{}, err
+		return err
 	}
-	return domainList{Domains: l.Data, paging: p.paging(l.Cursor)}, nil
+	return p.show("domains", list[gen.Domain]{l.Data, p.paging(l.Cursor), p.formOf(nil)})
 }
 
 func (d *Dashboard) createDomain(p *page) error {
@@ -31,13 +23,13 @@ func (d *Dashboard) createDomain(p *page) error {
 	name, _, _ = strings.Cut(name, "/")
 	made, err := d.api.CreateDomain(p.ctx(), &gen.DomainCreate{Domain: name}, gen.CreateDomainParams{})
 	if err != nil {
-		return showFault(p, "domains", err, d.listDomains, func(v *domainList, pr problem) { v.Name, v.Problem = name, pr })
+		return p.again(err, d.listDomains)
 	}
 	return p.done("/domains/"+made.ID, made.Domain+" added. Publish its DNS records, then verify it.")
 }
 
 func (d *Dashboard) showDomain(p *page) error {
-	v, err := d.api.GetDomain(p.ctx(), gen.GetDomainParams{ID: p.r.PathValue("id")})
+	v, err := d.api.GetDomain(p.ctx(), gen.GetDomainParams{ID: p.id()})
 	if err != nil {
 		return err
 	}
@@ -88,8 +80,8 @@ func missing(records []gen.DnsRecord) []string {
 }
 
 func (d *Dashboard) verifyDomain(p *page) error {
-	at := "/domains/" + p.r.PathValue("id")
-	v, err := d.api.VerifyDomain(p.ctx(), gen.VerifyDomainParams{ID: p.r.PathValue("id")})
+	at := "/domains/" + p.id()
+	v, err := d.api.VerifyDomain(p.ctx(), gen.VerifyDomainParams{ID: p.id()})
 	if err != nil {
 		return p.refused(at, err)
 	}
@@ -100,7 +92,7 @@ func (d *Dashboard) verifyDomain(p *page) error {
 }
 
 func (d *Dashboard) deleteDomain(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	_, err := d.api.DeleteDomain(p.ctx(), gen.DeleteDomainParams{ID: id})
 	return p.result(err, "/domains/"+id, "/domains", "Domain deleted.")
 }

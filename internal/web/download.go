@@ -34,7 +34,7 @@ func (d *Dashboard) attachment(ctx context.Context, mail, attachment string) (at
 
 // downloadAttachment redirects to the download link of an attachment.
 func (d *Dashboard) downloadAttachment(p *page) error {
-	at, err := d.attachment(p.ctx(), p.r.PathValue("mail"), p.r.PathValue("attachment"))
+	at, err := d.attachment(p.ctx(), p.id(), p.r.PathValue("attachment"))
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ type filePage struct {
 // showText shows the text of an attachment: never what it would do elsewhere, but
 // the text that it holds.
 func (d *Dashboard) showText(p *page) error {
-	mail := p.r.PathValue("mail")
+	mail := p.id()
 	at, err := d.attachment(p.ctx(), mail, p.r.PathValue("attachment"))
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (d *Dashboard) fileText(ctx context.Context, link url.URL) (string, error) 
 
 // downloadRaw redirects to the raw message.
 func (d *Dashboard) downloadRaw(p *page) error {
-	raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: p.r.PathValue("mail")})
+	raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: p.id()})
 	if err != nil {
 		return err
 	}

@@ -39,24 +39,22 @@ func (d *Dashboard) noPage(p *page) error {
 }
 
 // replacing passes a response through, unless drops reports true for its status. It drops
-// that with its body, and writes the status instead, if that is not 0.
+// that with its body.
 type replacing struct {
 	http.ResponseWriter
 	drops   func(status int) bool
-	instead int
 	dropped bool
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *replacing) WriteHeader(status int) {
 	if w.drops(status) {
-		w.dropped, status = true, w.instead
+		w.dropped = true
 		w.Header().Del("Content-Type")
 		w.Header().Del("Content-Length")
+		return
 	}
-	if status != 0 {
-		w.ResponseWriter.WriteHeader(status)
-	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,31 +12,25 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// sentRow is a row of the log of sent emails and messages.
+// sentRow is an email or a message of an inbox in the list of sent mail.
 type sentRow struct {
 	ID, Path, Subject, Status string
 	To                        []string
 	Words                     string // reply of the remote server for a failed recipient
 	TestMode                  bool
 	CreatedAt                 time.Time
-	Next                      time.Time // the next attempt of a deferred delivery; zero if there is none
+	Deferred                  bool // an attempt failed, and another one follows
 }
 
-// sentLog is the log of sent emails, or of sent inbox messages.
+// sentLog is the page of sent mail. The fields of its form are filters.
 type sentLog struct {
-	Messages    bool
-	Status, Tag string
-	Q           string // words of messages
-	To          string // recipient
-	From, Until string // the first and the last day
-	Statuses    []statusChip
+	list[sentRow]
+	Status   string
+	Statuses []statusChip
 	// Latest reports whether the counts leave out older mail.
 	Latest bool
-	Rows   []sentRow
 	Live   string
-	paging
-	All     string // the log with every status
-	Problem problem
+	All    string // the page with every status
 }
 
 // statusMeanings explain the statuses of sent mail.
@@ -55,25 +48,19 @@ type statusChip struct {
 }
 
 // Filtered reports whether the list is filtered.
-func (v *sentLog) Filtered() bool { return v.Status != "" || v.Searched() }
+func (v sentLog) Filtered() bool { return v.Status != "" || v.Searched() }
 
-// Searched reports whether it is filtered by more than the status. The counts by status
-// do not know about that.
-func (v *sentLog) Searched() bool { return v.Tag+v.Q+v.To+v.From+v.Until != "" }
+// Searched reports whether it is filtered by more than the status and where the mail is
+// from. The counts by status do not know about that.
+func (v sentLog) Searched() bool {
+	return slices.ContainsFunc([]string{"tag", "q", "to", "from", "until"}, func(name string) bool { return v.Form.Get(name) != "" })
+}
 
-// sentFilters returns a log with the filters of the request, and the time range of its
-// days, which are UTC. It ignores dates that are malformed.
-func (p *page) sentFilters() (v sentLog, since, until gen.OptDateTime) {
-	q := p.r.URL.Query()
-	field := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	v = sentLog{Status: q.Get("status"), Tag: field("tag"), Q: field("q"), To: field("to")}
-	if at, err := time.Parse(time.DateOnly, field("from")); err == nil {
-		v.From, since = field("from"), gen.NewOptDateTime(at)
-	}
-	if at, err := time.Parse(time.DateOnly, field("until")); err == nil {
-		v.Until, until = field("until"), gen.NewOptDateTime(at.AddDate(0, 0, 1))
-	}
-	return v, since, until
+// day returns a day of the filters, which is UTC, moved by some days. It ignores one that is
+// malformed.
+func (p *page) day(name string, later int) gen.OptDateTime {
+	at, err := time.Parse(time.DateOnly, p.asked(name).Value)
+	return gen.OptDateTime{Value: at.AddDate(0, 0, later), Set: err == nil}
 }
 
 // changesOfEmails are the events that change a list of sent emails.
@@ -88,64 +75,102 @@ var changesOfMessages = []gen.EventType{
 	gen.EventTypeMessageComplained, gen.EventTypeMessageFailed,
 }
 
-func (d *Dashboard) listEmails(p *page) error {
-	v, since, until := p.sentFilters()
-	params := gen.ListEmailsParams{Limit: limit(), Cursor: p.cursor(), Tag: optional(v.Tag), To: optional(v.To), Since: since, Until: until}
-	if v.Status != "" {
-		params.Status = gen.NewOptEmailStatus(gen.EmailStatus(v.Status))
-	}
-	l, err := d.api.ListEmails(p.ctx(), params)
-	if err != nil {
-		return d.sentFault(p, v, changesOfEmails, err)
-	}
-	for _, e := range l.Data {
-		v.Rows = append(v.Rows, sentRow{
-			ID: e.ID, Path: "/emails/" + e.ID, Subject: e.Subject, Status: e.Status, To: e.To, Words: worst(e.Recipients), TestMode: e.TestMode, CreatedAt: e.CreatedAt,
-		})
-	}
-	v.paging = p.paging(l.Cursor)
-	return d.showSent(p, v, changesOfEmails)
-}
-
-func (d *Dashboard) listSentMessages(p *page) error {
-	v, since, until := p.sentFilters()
-	v.Messages = true
-	params := gen.ListMessagesParams{
-		Limit: limit(), Cursor: p.cursor(), Direction: gen.NewOptDirection(gen.DirectionOut), Q: optional(v.Q), To: optional(v.To), Since: since, Until: until,
-	}
-	if v.Status != "" {
-		params.Status = gen.NewOptMessageStatus(gen.MessageStatus(v.Status))
-	}
-	l, err := d.api.ListMessages(p.ctx(), params)
-	if err != nil {
-		return d.sentFault(p, v, changesOfMessages, err)
-	}
-	for _, m := range l.Data {
-		v.Rows = append(v.Rows, sentRow{
-			ID: m.ID, Path: "/emails/messages/" + m.ID, Subject: m.Subject, Status: m.Status, To: addresses(m.To), Words: worst(m.Recipients), TestMode: m.TestMode, CreatedAt: m.CreatedAt,
-		})
-	}
-	v.paging = p.paging(l.Cursor)
-	return d.showSent(p, v, changesOfMessages)
-}
-
-// sentFault shows an empty log with the problem of a filter. It returns other errors.
-func (d *Dashboard) sentFault(p *page, v sentLog, changes []gen.EventType, err error) error {
-	var ok bool
-	if v.Problem, ok = problemOf(err); !ok || v.Problem.Rest("tag", "to") != "" {
-		return err
-	}
-	return d.showSent(p, v, changes)
-}
-
-// showSent completes a log with its filters and the next attempts, and shows it.
-func (d *Dashboard) showSent(p *page, v sentLog, changes []gen.EventType) error {
-	counts, all, err := d.store.CountStatuses(p.ctx(), p.user.AccountID, v.Messages)
-	if err != nil {
-		return err
-	}
-	v.Latest = !all
+// listSent merges the emails of programs and the messages that inboxes sent, newest first.
+func (d *Dashboard) listSent(p *page) error {
 	q := p.r.URL.Query()
+	v := sentLog{Status: q.Get("status")}
+	v.Form.Values = q
+	rows, next, err := d.sentPage(p, q, listSize, listSize)
+	if pr, ok := refusal(err); ok && pr.Rest("tag", "to") == "" {
+		p.problem, v.Form.problem = pr, pr
+	} else if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b sentRow) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	if len(rows) > listSize { // the next page follows the last row of each kind
+		rows, emails := rows[:listSize], 0
+		for _, r := range rows {
+			if r.isEmail() {
+				emails++
+			}
+		}
+		if _, next, err = d.sentPage(p, q, emails, listSize-emails); err != nil {
+			return err
+		}
+	}
+	v.Rows, v.paging = rows[:min(len(rows), listSize)], p.pagingOf(next)
+	if err := d.countSent(p, &v); err != nil {
+		return err
+	}
+	v.Live = v.live("", slices.Concat(changesOfEmails, changesOfMessages)...)
+	return p.show("emails", v)
+}
+
+func (r sentRow) isEmail() bool { return strings.HasPrefix(r.ID, "em_") }
+
+// allShown is the cursor of a kind of mail that the earlier pages have shown completely.
+const allShown = "-"
+
+// sentPage returns the next emails and messages that match the filters, at most so many of
+// each kind, and the cursor of the page that follows them: one for each kind.
+func (d *Dashboard) sentPage(p *page, q url.Values, emails, messages int) (rows []sentRow, next string, err error) {
+	ofEmails, ofMessages, _ := strings.Cut(q.Get("cursor"), "~")
+	if q.Get("kind") == "messages" || q.Get("q") != "" {
+		ofEmails = allShown
+	}
+	status := gen.MessageStatus(q.Get("status"))
+	if q.Get("kind") == "emails" || q.Get("tag") != "" || status != "" && status.Validate() != nil {
+		ofMessages = allShown
+	}
+	if ofEmails != allShown && emails > 0 {
+		l, err := d.api.ListEmails(p.ctx(), gen.ListEmailsParams{
+			Limit: gen.NewOptInt(emails), Cursor: optional(ofEmails), Tag: p.asked("tag"), To: p.asked("to"), Since: p.day("from", 0), Until: p.day("until", 1),
+			Status: gen.OptEmailStatus{Value: gen.EmailStatus(status), Set: status != ""},
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range l.Data {
+			rows = append(rows, sentRow{e.ID, "/emails/" + e.ID, e.Subject, e.Status, e.To, worst(e.Recipients), e.TestMode, e.CreatedAt, deferred(e.Recipients)})
+		}
+		ofEmails = cmp.Or(l.Cursor.Value, allShown)
+	}
+	if ofMessages != allShown && messages > 0 {
+		l, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{
+			Limit: gen.NewOptInt(messages), Cursor: optional(ofMessages), Q: p.asked("q"), To: p.asked("to"), Since: p.day("from", 0), Until: p.day("until", 1),
+			Status: gen.OptMessageStatus{Value: status, Set: status != ""}, Direction: gen.NewOptDirection(gen.DirectionOut),
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		for _, m := range l.Data {
+			rows = append(rows, sentRow{m.ID, "/messages/" + m.ID, m.Subject, m.Status, addresses(m.To), worst(m.Recipients), m.TestMode, m.CreatedAt, deferred(m.Recipients)})
+		}
+		ofMessages = cmp.Or(l.Cursor.Value, allShown)
+	}
+	if ofEmails == allShown && ofMessages == allShown {
+		return rows, "", nil
+	}
+	return rows, ofEmails + "~" + ofMessages, nil
+}
+
+// countSent adds how much of the sent mail has each status, with links to filter by it.
+func (d *Dashboard) countSent(p *page, v *sentLog) error {
+	q := p.r.URL.Query()
+	counts := map[store.MessageStatus]int{}
+	for _, kind := range []string{"emails", "messages"} {
+		if only := q.Get("kind"); only != "" && only != kind {
+			continue
+		}
+		some, all, err := d.store.CountStatuses(p.ctx(), p.user.AccountID, kind == "messages")
+		if err != nil {
+			return err
+		}
+		for status, n := range some {
+			counts[status] += n
+		}
+		v.Latest = v.Latest || !all
+	}
 	q.Del("cursor")
 	q.Del("status")
 	at := func() string { return (&url.URL{Path: p.r.URL.Path, RawQuery: q.Encode()}).String() }
@@ -158,23 +183,12 @@ func (d *Dashboard) showSent(p *page, v sentLog, changes []gen.EventType) error 
 		q.Set("status", string(s))
 		v.Statuses = append(v.Statuses, statusChip{string(s), at(), n})
 	}
-	var waiting []string
-	for _, r := range v.Rows {
-		if r.Status == "queued" || r.Status == "sending" || len(r.To) > 1 {
-			waiting = append(waiting, r.ID)
-		}
-	}
-	if len(waiting) > 0 {
-		next, err := d.store.NextAttempts(p.ctx(), p.user.AccountID, waiting)
-		if err != nil {
-			return err
-		}
-		for i := range v.Rows {
-			v.Rows[i].Next = next[v.Rows[i].ID].Time
-		}
-	}
-	v.Live = v.live("", changes...)
-	return p.showStatus(cmp.Or(v.Problem.status, http.StatusOK), "emails", &v)
+	return nil
+}
+
+// deferred reports whether an attempt for a recipient failed, and another one follows.
+func deferred(rs []gen.Recipient) bool {
+	return slices.ContainsFunc(rs, func(r gen.Recipient) bool { return r.Attempts > 0 && (r.Status == "queued" || r.Status == "sending") })
 }
 
 // worst returns the remote server's reply for a recipient whose delivery failed.
@@ -191,96 +205,70 @@ func addresses(as []gen.MailAddress) []string {
 	return textsOf(as, func(a gen.MailAddress) string { return a.Email })
 }
 
-// sentMail is the page of one sent email or message.
-type sentMail struct {
-	ID, From, Subject, Status string
-	Messages                  bool // it is an inbox message
-	TestMode, Expired         bool
-	CanCancel, Deferred       bool
-	To, Cc, Bcc, ReplyTo      []string
-	Tags                      gen.TagsResponse
-	Metadata                  gen.FreeObject
-	Category, Batch           string
-	CreatedAt                 time.Time
-	ScheduledAt               gen.NilDateTime
-	Recipients                []gen.Recipient
-	Attachments               []gen.Attachment
-	Steps                     []step
-	// Frame shows the email; nil: the page shows Text.
-	Frame      *frame
-	Text, HTML string
-	Tabs       []messageTab
-	Tab        string
-	Content    string // of the tab
-	Cut        bool
-	Here, Live string
+// emailView is the page of an email.
+type emailView struct {
+	*gen.Email
+	CanCancel bool
+	delivery
+	Attachments []gen.Attachment
+	// Frame shows the email; nil: the page shows its text.
+	Frame *frame
+	source
+	Live string
+}
+
+// delivery is what happened to sent mail. Deferred means that an attempt failed and another
+// one follows.
+type delivery struct {
+	Steps    []step
+	Deferred bool
 }
 
 func (d *Dashboard) showEmail(p *page) error {
-	id := p.r.PathValue("id")
-	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: id})
+	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: p.id()})
 	if err != nil {
 		return err
 	}
-	kept, err := d.store.Email(p.ctx(), p.user.AccountID, nil, id)
+	kept, err := d.store.Email(p.ctx(), p.user.AccountID, nil, e.ID)
 	if err != nil {
 		return err
 	}
-	v := sentMail{
-		ID: e.ID, From: e.From, Subject: e.Subject, Status: e.Status, TestMode: e.TestMode, Expired: e.Expired,
-		CanCancel: e.Status == string(gen.EmailStatusScheduled), To: e.To, Cc: e.Cc, Bcc: e.Bcc,
-		Tags: e.Tags, Metadata: e.Metadata, Category: e.Category, Batch: e.BatchID.Or(""),
-		Recipients: e.Recipients, CreatedAt: e.CreatedAt, ScheduledAt: e.ScheduledAt, Text: e.Text.Or(""), HTML: e.HTML.Or(""),
-		Live: livePath("", changesOfEmails...),
-	}
-	if to := e.ReplyTo.Or(""); to != "" {
-		v.ReplyTo = []string{to}
+	v := emailView{Email: e, CanCancel: e.Status == string(gen.EmailStatusScheduled), Live: livePath("", changesOfEmails...)}
+	if v.delivery, err = d.delivery(p, kept.Message, kept.ScheduledAt); err != nil {
+		return err
 	}
 	if kept.Content != nil {
 		for _, at := range kept.Content.Attachments.V {
 			v.Attachments = append(v.Attachments, gen.Attachment{Filename: at.Filename, ContentType: at.ContentType, Size: at.Size})
 		}
 	}
-	return d.showSentMail(p, v, emailSource(e), kept.Message, kept.ScheduledAt)
-}
-
-func (d *Dashboard) showSentMessage(p *page) error {
-	m, err := d.getMessage(p, p.r.PathValue("id"))
-	if err != nil {
-		return err
+	if !e.Expired {
+		v.source = p.sourceOf(bodyTabs(e.Text.Or(""), e.HTML.Or("")))
+		v.cut(map[string]string{"text": e.Text.Or(""), "html": e.HTML.Or("")}[v.Tab])
+		v.Frame = p.frameOf(emailSource(e), p.asksRemote(emailSource(e)))
 	}
-	if m.Direction != string(gen.DirectionOut) {
-		return errNoPage
-	}
-	kept, err := d.store.Message(p.ctx(), p.user.AccountID, m.ID)
-	if err != nil {
-		return err
-	}
-	v := sentMail{
-		ID: m.ID, From: mailbox(m.From.Value), Subject: m.Subject, Status: m.Status, Messages: true, TestMode: m.TestMode, Expired: m.Expired,
-		To: addresses(m.To), Cc: addresses(m.Cc), Bcc: addresses(m.Bcc), ReplyTo: addresses(m.ReplyTo), Recipients: m.Recipients,
-		Attachments: m.Attachments, CreatedAt: m.CreatedAt, ScheduledAt: gen.NilDateTime{Null: true}, Text: m.Text.Or(""), HTML: m.HTML.Or(""),
-		Live: livePath(m.InboxID, changesOfMessages...),
-	}
-	return d.showSentMail(p, v, messageSource(m), kept, nil)
-}
-
-// showSentMail completes the page of a sent email or message, and shows it.
-func (d *Dashboard) showSentMail(p *page, v sentMail, source mailSource, kept store.Message, scheduled *store.Time) (err error) {
-	if v.Steps, err = d.timeline(p, kept, scheduled); err != nil {
-		return err
-	}
-	v.Here = p.r.URL.Path
-	v.Deferred = slices.ContainsFunc(v.Steps, func(s step) bool { return s.Next && s.Tone == "warn" && s.At.After(d.now()) })
-	if v.Expired {
-		return p.show("email", v)
-	}
-	v.Tabs = bodyTabs(v.Text, v.HTML)
-	v.Tab = p.chosen(v.Tabs)
-	v.Content, v.Cut = cutSource(map[string]string{"text": v.Text, "html": v.HTML}[v.Tab])
-	v.Frame = p.frameOf(source, p.asksRemote(source))
 	return p.show("email", v)
 }
+
+// source is the tabs of a message, and the text that the chosen one shows.
+type source struct {
+	Here    string // URL path of the page
+	Tabs    []messageTab
+	Tab     string
+	Content string
+	Cut     bool // only the beginning is shown
+}
+
+// sourceOf returns the tabs with the one that the request asks for, or the first one.
+func (p *page) sourceOf(tabs []messageTab) source {
+	s, tab := source{Here: p.r.URL.Path, Tabs: tabs}, p.asked("tab").Value
+	if slices.ContainsFunc(tabs, func(t messageTab) bool { return t.Name == tab }) {
+		s.Tab = tab
+	}
+	return s
+}
+
+func (s *source) cut(text string) { s.Content, s.Cut = cutSource(text) }
 
 // cutSource truncates a source that is too long for a page.
 func cutSource(s string) (text string, cut bool) {
@@ -291,7 +279,7 @@ func cutSource(s string) (text string, cut bool) {
 }
 
 func (d *Dashboard) emailFrame(p *page) error {
-	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: p.r.PathValue("id")})
+	e, err := d.api.GetEmail(p.ctx(), gen.GetEmailParams{ID: p.id()})
 	if err != nil {
 		return err
 	}
@@ -299,19 +287,18 @@ func (d *Dashboard) emailFrame(p *page) error {
 }
 
 func (d *Dashboard) cancelEmail(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	_, err := d.api.CancelEmail(p.ctx(), gen.CancelEmailParams{ID: id})
 	return p.result(err, "/emails/"+id, "/emails/"+id, "Email cancelled. It will not be sent.")
 }
 
 // retrySent makes the deferred deliveries of an email or a sent message due now.
 func (d *Dashboard) retrySent(p *page) error {
-	id := p.r.PathValue("id")
-	back := "/emails/" + id
-	if strings.HasPrefix(id, "msg_") {
-		back = "/emails/messages/" + id
+	back := "/emails/" + p.id()
+	if strings.HasPrefix(p.id(), "msg_") {
+		back = "/messages/" + p.id()
 	}
-	err := d.store.RetryDeferred(p.ctx(), p.user.AccountID, id)
+	err := d.store.RetryDeferred(p.ctx(), p.user.AccountID, p.id())
 	if errors.Is(err, store.ErrState) {
 		return p.failed(back, "No delivery is deferred. It may be under way already.")
 	}

@@ -43,8 +43,9 @@ const (
 
 // mailSource is the content of a document: a message or a draft.
 type mailSource struct {
-	ID          string // msg_, drf_, em_ or tmpl_
+	ID          string // msg_, drf_ or em_; empty for the preview of a template
 	Title       string
+	Lead        string // lines above the content
 	Text, HTML  string
 	Attachments []gen.Attachment
 	// Draft marks a draft, which is shown in full, with the text that its styles
@@ -58,9 +59,6 @@ func (m mailSource) path() string {
 	}
 	if strings.HasPrefix(m.ID, "em_") {
 		return "/emails/content/" + m.ID
-	}
-	if strings.HasPrefix(m.ID, "tmpl_") {
-		return "/templates/" + m.ID
 	}
 	return "/messages/" + m.ID
 }
@@ -114,15 +112,26 @@ func (p *page) remoteAsk(mail string) string { return p.d.sign(p.remoteMark(mail
 
 func (p *page) remoteMark(mail string) string { return fmt.Sprintf("remote %x %s", p.session(), mail) }
 
-// showFrame writes the document that a frame shows.
+// showFrame writes the document of a message that a frame shows.
 func (p *page) showFrame(m mailSource) error {
-	var body, style string
-	remote := p.asksRemote(m)
-	if m.HTML != "" && p.r.URL.Query().Get("part") != "text" {
+	if p.r.URL.Query().Get("part") == "text" {
+		m.HTML = ""
+	}
+	return p.showDocument(m, p.asksRemote(m))
+}
+
+// showText writes a document with only a text.
+func (p *page) showText(text string) error { return p.showDocument(mailSource{Text: text}, false) }
+
+// showDocument writes the document that a frame shows. With remote it has remote images.
+func (p *page) showDocument(m mailSource, remote bool) error {
+	body, style := pre(m.Text), ""
+	if m.HTML != "" {
 		c := p.clean(m, remote)
 		body, style = c.Body, c.Style
-	} else {
-		body = "<pre>" + html.EscapeString(m.Text) + "</pre>"
+	}
+	if m.Lead != "" {
+		body = pre(m.Lead) + "<hr>" + body
 	}
 	h := p.w.Header()
 	policy := fmt.Sprintf(framePolicy, ownImages)
@@ -142,14 +151,15 @@ func (p *page) showFrame(m mailSource) error {
 	return nil
 }
 
+func pre(text string) string { return "<pre>" + html.EscapeString(text) + "</pre>" }
+
 // frame describes the iframe that shows a message.
 type frame struct {
 	Src, Title string
-	// Size is the initial height: small, medium or large. The page cannot measure
-	// the document.
-	Size string
-	// Height is the height in pixels; 0 means to use Size.
+	// Height is an estimate in pixels: the page cannot measure the document. Whole means
+	// that the frame is as high as that, because nothing of the message may be hidden.
 	Height int
+	Whole  bool
 	// Blocked is the number of remote images that are not shown. Ask is the value
 	// that requests them.
 	Blocked int
@@ -167,16 +177,21 @@ const longText = 16 << 10
 // frameOf returns the frame of a message, or nil when its text fits into the
 // page.
 func (p *page) frameOf(m mailSource, remote bool) *frame {
-	f := &frame{Src: m.path() + "/view", Title: "Message “" + m.Title + "”"}
+	f := &frame{Src: m.path() + "/view", Title: "Message “" + m.Title + "”", Whole: m.Draft}
 	if m.HTML == "" {
 		if len(m.Text) <= longText {
 			return nil
 		}
-		f.Src, f.Size = f.Src+"?part=text", "large"
+		f.Src += "?part=text"
+		f.Height = heightOf(len(m.Text), strings.Count(m.Text, "\n"), 0)
 		return f
 	}
 	c := p.clean(m, false)
-	f.Size, f.Blocked, f.Cut = sizeOf(c), c.Blocked, c.Cut
+	breaks := 0
+	for _, tag := range lineEnds {
+		breaks += strings.Count(c.Body, tag)
+	}
+	f.Height, f.Blocked, f.Cut = heightOf(c.Text, breaks, c.Images), c.Blocked, c.Cut
 	if c.Blocked > 0 {
 		f.Ask = p.remoteAsk(m.ID)
 		if remote {
@@ -186,36 +201,12 @@ func (p *page) frameOf(m mailSource, remote bool) *frame {
 	return f
 }
 
-// sizeOf estimates the height of a message.
-func sizeOf(c mailhtml.Page) string {
-	switch weight := c.Text + 150*c.Images; {
-	case weight < 400:
-		return "small"
-	case weight < 1500:
-		return "medium"
-	}
-	return "large"
-}
-
-// lowestFrame and highestFrame bound the height, in pixels, of a frame that shows
-// a whole message.
-const lowestFrame, highestFrame = 300, 20_000
-
 // lineEnds are the elements that start a new line.
 var lineEnds = []string{"<br", "<p", "<div", "<tr", "<li", "<h"}
 
-// wholeHeight estimates the full height of a message generously. The page cannot
-// measure the document, which runs no scripts, and a message may hide its end on
-// purpose, so the page also warns that there may be more.
-func (p *page) wholeHeight(m mailSource) int {
-	const line, perLine, picture, margin = 21, 60, 200, 120
-	text, breaks, images := len(m.Text), strings.Count(m.Text, "\n"), 0
-	if m.HTML != "" {
-		c := p.clean(m, false)
-		text, breaks, images = c.Text, 0, c.Images
-		for _, tag := range lineEnds {
-			breaks += strings.Count(c.Body, tag)
-		}
-	}
-	return min(max(margin+line*(text/perLine+breaks)+picture*images, lowestFrame), highestFrame)
+// heightOf estimates the height of a message generously, in pixels, between bounds. A
+// message may hide its end on purpose, so the page also warns that there may be more.
+func heightOf(text, breaks, images int) int {
+	const line, perLine, picture, margin, lowest, highest = 21, 60, 200, 120, 180, 20_000
+	return min(max(margin+line*(text/perLine+breaks)+picture*images, lowest), highest)
 }

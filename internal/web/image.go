@@ -91,7 +91,11 @@ func (d *Dashboard) mailImage(p *page) error {
 	ctx := httpapi.AsPerson(p.ctx(), d.person(p.r, u, ref.Session))
 	body, err := d.readImage(ctx, ref)
 	if err != nil {
-		return d.imageFault(ctx, err)
+		d.log.DebugContext(ctx, "read image of a message failed", "error", err)
+		if errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		return errNoImage
 	}
 	kind := http.DetectContentType(body)
 	if !rasterImages[kind] {
@@ -109,18 +113,6 @@ var rasterImages = map[string]bool{"image/png": true, "image/jpeg": true, "image
 // errNoImage is the response for every image that cannot be shown. It does not
 // reveal the reason.
 var errNoImage = &failure{http.StatusNotFound, "Image not found", "The image is no longer available or cannot be shown."}
-
-// imageFault separates our own faults and API errors from failures that a message
-// or its sender can cause.
-func (d *Dashboard) imageFault(ctx context.Context, err error) error {
-	if _, refused := problemOf(err); refused || errors.Is(err, store.ErrUnavailable) {
-		return err
-	}
-	if !errors.Is(err, errNoImage) {
-		d.log.DebugContext(ctx, "read image of a message failed", "error", err)
-	}
-	return errNoImage
-}
 
 // readImage reads an image that is attached to the message.
 func (d *Dashboard) readImage(ctx context.Context, ref imageRef) ([]byte, error) {

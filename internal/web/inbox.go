@@ -1,7 +1,7 @@
 package web
 
 import (
-	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,43 +9,28 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// listed is the number of rows on a page.
-const listed = 25
-
-// inboxForm holds the submitted values of a new inbox or of an inbox's settings.
-type inboxForm struct {
-	Name, Domain, DisplayName, SendPolicy, RetentionDays, Aliases string
-	CatchAll                                                      bool
-	Limits                                                        limitsForm
-	Problem                                                       problem
-}
-
 type inboxesView struct {
-	Inboxes []gen.Inbox
+	list[gen.Inbox]
 	Unread  map[string]int // messages, by the ID of the inbox
-	paging
 	Domains []string
-	Form    inboxForm
 	Live    string
 }
 
-func (d *Dashboard) inboxes(p *page) error { return d.showInboxes(p, http.StatusOK, inboxForm{}) }
-
-func (d *Dashboard) showInboxes(p *page, status int, form inboxForm) error {
-	list, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(listed), Cursor: p.cursor()})
+func (d *Dashboard) inboxes(p *page) error {
+	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return err
 	}
-	v := inboxesView{Inboxes: list.Data, paging: p.paging(list.Cursor), Form: form}
+	v := inboxesView{list: list[gen.Inbox]{l.Data, p.paging(l.Cursor), p.formOf(nil)}}
 	if v.Domains, err = d.ownDomains(p); err != nil {
 		return err
 	}
-	ids := textsOf(v.Inboxes, func(in gen.Inbox) string { return in.ID })
+	ids := textsOf(v.Rows, func(in gen.Inbox) string { return in.ID })
 	if v.Unread, err = d.store.UnreadInInboxes(p.ctx(), p.user.Seq, ids); err != nil {
 		return err
 	}
 	v.Live = v.live("", gen.EventTypeMessageReceived)
-	return p.showStatus(status, "inboxes", v)
+	return p.show("inboxes", v)
 }
 
 // ownDomains returns the verified domains of the account, without the default
@@ -64,21 +49,14 @@ func (d *Dashboard) ownDomains(p *page) ([]string, error) {
 	return names, nil
 }
 
-func (d *Dashboard) createInbox(p *page) (err error) {
-	f := p.inboxForm()
-	req := gen.InboxCreate{Name: optional(f.Name), Domain: optional(f.Domain), SendPolicy: f.policy()}
-	if f.DisplayName != "" {
-		req.DisplayName = gen.NewOptNilString(f.DisplayName)
-	}
-	if req.RetentionDays, err = f.retention(); err != nil {
-		return err
+func (d *Dashboard) createInbox(p *page) error {
+	req := gen.InboxCreate{Name: optional(p.field("name")), Domain: optional(p.form.Get("domain")), SendPolicy: p.sendPolicy()}
+	if name := p.field("display_name"); name != "" {
+		req.DisplayName = gen.NewOptNilString(name)
 	}
 	in, err := d.api.CreateInbox(p.ctx(), gen.NewOptInboxCreate(req), gen.CreateInboxParams{})
 	if err != nil {
-		return again(err, func(pr problem) error {
-			f.Problem = pr
-			return d.showInboxes(p, pr.status, f)
-		})
+		return p.again(err, d.inboxes)
 	}
 	to := "/inboxes/" + in.ID
 	if p.form.Get("start") == "1" {
@@ -87,36 +65,9 @@ func (d *Dashboard) createInbox(p *page) (err error) {
 	return p.done(to, "Inbox created: "+in.Address)
 }
 
-func (p *page) inboxForm() inboxForm {
-	return inboxForm{
-		Name: p.field("name"), Domain: p.form.Get("domain"), DisplayName: p.field("display_name"),
-		SendPolicy: p.form.Get("send_policy"), RetentionDays: p.form.Get("retention_days"),
-		Aliases: p.field("aliases"), CatchAll: p.form.Get("catch_all") != "", Limits: limitsFrom(p.form),
-	}
-}
-
-func (f inboxForm) policy() gen.OptSendPolicy {
-	return gen.OptSendPolicy{Value: gen.SendPolicy(f.SendPolicy), Set: f.SendPolicy != ""}
-}
-
-// aliases returns the local parts, which commas or spaces separate.
-func (f inboxForm) aliases() []gen.LocalPart {
-	list := []gen.LocalPart{}
-	for _, name := range listOf(f.Aliases) {
-		list = append(list, gen.LocalPart(name))
-	}
-	return list
-}
-
-func (f inboxForm) retention() (gen.OptInt, error) {
-	if f.RetentionDays == "" {
-		return gen.OptInt{}, nil
-	}
-	n, err := strconv.Atoi(f.RetentionDays)
-	if err != nil {
-		return gen.OptInt{}, errForm
-	}
-	return gen.NewOptInt(n), nil
+func (p *page) sendPolicy() gen.OptSendPolicy {
+	policy := p.form.Get("send_policy")
+	return gen.OptSendPolicy{Value: gen.SendPolicy(policy), Set: policy != ""}
 }
 
 // inboxView is an inbox with its threads. The page of all messages searches it.
@@ -132,7 +83,7 @@ type inboxView struct {
 }
 
 func (d *Dashboard) inbox(p *page) error {
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.id()})
 	if err != nil {
 		return err
 	}
@@ -146,7 +97,7 @@ func (d *Dashboard) inbox(p *page) error {
 }
 
 func (d *Dashboard) listThreads(p *page, v *inboxView) error {
-	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: gen.NewOptInt(listed), Cursor: p.cursor()})
+	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
 		return err
 	}
@@ -156,11 +107,11 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 		return err
 	}
 	if len(v.Threads) == 0 {
-		v.Snippets = d.snippets(v.Inbox)
+		v.Snippets = d.snippets(*v.Inbox)
 		return nil
 	}
 	newest, err := d.api.ListInboxMessages(p.ctx(), gen.ListInboxMessagesParams{
-		InboxID: v.Inbox.ID, Direction: gen.NewOptDirection(gen.DirectionIn), Limit: gen.NewOptInt(2 * listed),
+		InboxID: v.Inbox.ID, Direction: gen.NewOptDirection(gen.DirectionIn), Limit: gen.NewOptInt(100),
 	})
 	if err != nil {
 		return err
@@ -176,56 +127,52 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 
 type settingsView struct {
 	Inbox *gen.Inbox
-	Form  inboxForm
+	Form  form
 }
 
 func (d *Dashboard) inboxSettings(p *page) error {
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.id()})
 	if err != nil {
 		return err
 	}
-	form := inboxForm{
-		DisplayName: in.DisplayName.Or(""), SendPolicy: in.SendPolicy, RetentionDays: strconv.Itoa(in.RetentionDays),
-		Aliases: strings.Join(in.Aliases, ", "), CatchAll: in.CatchAll,
+	values := url.Values{
+		"display_name": {in.DisplayName.Or("")}, "send_policy": {in.SendPolicy}, "retention_days": {strconv.Itoa(in.RetentionDays)},
+		"aliases": {strings.Join(in.Aliases, ", ")},
+	}
+	if in.CatchAll {
+		values.Set("catch_all", "1")
 	}
 	if active, ok := in.Limits.Get(); ok {
-		if form.Limits, err = limitsOf(&active); err != nil {
+		if err := addLimits(values, &active); err != nil {
 			return err
 		}
 	}
-	return p.show("inbox-settings", settingsView{in, form})
+	return p.show("inbox-settings", settingsView{in, p.formOf(values)})
 }
 
 func (d *Dashboard) updateInbox(p *page) error {
-	f := p.inboxForm()
-	id := p.r.PathValue("inbox")
-	req := gen.InboxUpdate{
-		DisplayName: nameOf(f.DisplayName), Aliases: f.aliases(), CatchAll: gen.NewOptBool(f.CatchAll), SendPolicy: f.policy(),
-	}
-	var err error
-	if req.RetentionDays, err = f.retention(); err != nil {
-		return err
-	}
-	if req.Limits, err = f.Limits.request(); err == nil {
-		_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: id})
-	}
-	if err == nil {
-		return p.done("/inboxes/"+id, "Settings saved.")
-	}
-	pr, ok := problemOf(err)
-	if !ok || pr.status != http.StatusBadRequest && pr.status != http.StatusConflict {
-		return err
-	}
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
+	days, err := strconv.Atoi(p.field("retention_days"))
 	if err != nil {
-		return err
+		return errForm
 	}
-	f.Problem = pr
-	return p.showStatus(pr.status, "inbox-settings", settingsView{in, f})
+	req := gen.InboxUpdate{
+		DisplayName: nameOf(p.field("display_name")), CatchAll: gen.NewOptBool(p.form.Has("catch_all")), SendPolicy: p.sendPolicy(),
+		RetentionDays: gen.NewOptInt(days), Aliases: []gen.LocalPart{},
+	}
+	for _, name := range listOf(p.form.Get("aliases")) {
+		req.Aliases = append(req.Aliases, gen.LocalPart(name))
+	}
+	if req.Limits, err = limitsIn(p.form); err == nil {
+		_, err = d.api.UpdateInbox(p.ctx(), &req, gen.UpdateInboxParams{InboxID: p.id()})
+	}
+	if err != nil {
+		return p.again(err, d.inboxSettings)
+	}
+	return p.done("/inboxes/"+p.id(), "Settings saved.")
 }
 
 func (d *Dashboard) deleteInbox(p *page) error {
-	id := p.r.PathValue("inbox")
+	id := p.id()
 	gone, err := d.api.DeleteInbox(p.ctx(), gen.DeleteInboxParams{InboxID: id})
 	if err != nil {
 		return p.refused("/inboxes/"+id+"/settings", err)

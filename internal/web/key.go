@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,52 +17,49 @@ import (
 
 // keyList is the page of API keys, and of connected applications on its first page.
 type keyList struct {
+	list[gen.ApiKey]
 	Applications []store.Application
-	Keys         []gen.ApiKey
-	paging
 }
 
-func (d *Dashboard) listKeys(p *page) (keyList, error) {
+func (d *Dashboard) listKeys(p *page) error {
 	l, err := d.api.ListApiKeys(p.ctx(), gen.ListApiKeysParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
-		return keyList{}, err
+		return err
 	}
-	v := keyList{Keys: l.Data, paging: p.paging(l.Cursor)}
+	v := keyList{list: list[gen.ApiKey]{Rows: l.Data, paging: p.paging(l.Cursor)}}
 	apps, err := d.store.Applications(p.ctx(), p.user.AccountID)
 	if err != nil {
-		return v, err
+		return err
 	}
-	v.Keys = slices.DeleteFunc(v.Keys, func(k gen.ApiKey) bool {
+	v.Rows = slices.DeleteFunc(v.Rows, func(k gen.ApiKey) bool {
 		return slices.ContainsFunc(apps, func(a store.Application) bool { return a.ID == k.ID })
 	})
 	if v.First == "" {
 		v.Applications = apps
 	}
-	return v, nil
+	return p.show("keys", v)
 }
 
 // keyView is the page with the form for a new key.
 type keyView struct {
 	Presets []preset
 	Scopes  []scope
-	// Inboxes are the newest inboxes, to choose from; MoreInboxes reports whether
-	// there are others.
-	Inboxes     []gen.Inbox
-	MoreInboxes bool
-	Form        keyForm
-	Problem     problem
+	inboxPicker
+	Form form
 }
 
-// keyForm holds the submitted values.
-type keyForm struct {
-	Name, Preset, AllowedIPs string
-	Test                     bool
-	Expires, ExpiresOn       string // number of days, "date" or empty for never; and the date
-	Scopes                   []string
-	Inboxes                  []string // selected
-	OtherInboxes             string   // typed addresses and IDs
-	AllInboxes               bool     // on the consent page
-	Limits                   limitsForm
+// inboxPicker offers the newest inboxes. MoreInboxes reports whether there are others.
+type inboxPicker struct {
+	Inboxes     []gen.Inbox
+	MoreInboxes bool
+}
+
+func (d *Dashboard) inboxPicker(p *page) (inboxPicker, error) {
+	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit()})
+	if err != nil {
+		return inboxPicker{}, err
+	}
+	return inboxPicker{l.Data, l.HasMore}, nil
 }
 
 // preset is a choice of permissions. A key with no scopes has all permissions.
@@ -100,51 +99,44 @@ var scopes = []scope{
 	{"*", "all permissions"},
 }
 
-func (d *Dashboard) newKey(p *page) (keyView, error) {
-	in, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: limit()})
+func (d *Dashboard) newKey(p *page) error {
+	in, err := d.inboxPicker(p)
 	if err != nil {
-		return keyView{}, err
+		return err
 	}
-	v := keyView{Presets: presets, Scopes: scopes, Inboxes: in.Data, MoreInboxes: in.HasMore, Form: keyForm{Preset: presets[0].Name}}
-	if id := p.r.URL.Query().Get("inbox"); id != "" {
-		v.Form.Inboxes = []string{id}
-	}
-	return v, nil
+	first := url.Values{"preset": {presets[0].Name}, "inbox_ids": p.r.URL.Query()["inbox"]}
+	return p.show("key-new", keyView{presets, scopes, in, p.formOf(first)})
 }
 
 func (d *Dashboard) createKey(p *page) error {
-	form := keyForm{
-		Name: p.field("name"), Preset: p.form.Get("preset"), Test: p.form.Get("test") != "", Scopes: p.form["scopes"],
-		AllowedIPs: p.form.Get("allowed_ips"), Expires: p.form.Get("expires"), ExpiresOn: p.form.Get("expires_at"),
-		Inboxes: p.form["inbox_ids"], OtherInboxes: p.form.Get("other_inboxes"), Limits: limitsFrom(p.form),
-	}
-	req, err := d.keyRequest(p, form)
+	req, err := d.keyRequest(p)
 	var made *gen.ApiKeyCreated
 	if err == nil {
 		made, err = d.api.CreateApiKey(p.ctx(), req)
 	}
 	if err != nil {
-		return showFault(p, "key-new", err, d.newKey, func(v *keyView, pr problem) { v.Form, v.Problem = form, pr })
+		return p.again(err, d.newKey)
 	}
 	if p.form.Get("start") == "1" {
 		return p.leaveSecret("/", nil, made.Key)
 	}
-	q := url.Values{"preset": {form.Preset}}
+	q := url.Values{"preset": {p.form.Get("preset")}}
 	if len(made.InboxIds) > 0 {
 		q.Set("inbox", made.InboxIds[0])
 	}
 	return p.leaveSecret("/keys/"+url.PathEscape(made.ID)+"/secret", q, made.Key)
 }
 
-// keyRequest returns the API request, without the empty fields. The error may be the
+// keyRequest returns the key of the form, without the empty fields. The error may be the
 // problem of a field that the API does not know.
-func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, error) {
-	req := &gen.ApiKeyCreate{Name: f.Name, AllowedIps: listOf(f.AllowedIPs), Mode: gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeRestricted)}
-	if i := slices.IndexFunc(presets, func(c preset) bool { return c.Name == f.Preset }); i >= 0 {
+func (d *Dashboard) keyRequest(p *page) (*gen.ApiKeyCreate, error) {
+	req := &gen.ApiKeyCreate{Name: p.field("name"), AllowedIps: listOf(p.form.Get("allowed_ips")), Mode: gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeRestricted)}
+	chosen := p.form.Get("preset")
+	if i := slices.IndexFunc(presets, func(c preset) bool { return c.Name == chosen }); i >= 0 {
 		req.Scopes = presets[i].scopes
 	}
-	if f.Preset == custom {
-		for _, s := range f.Scopes {
+	if chosen == custom {
+		for _, s := range p.form["scopes"] {
 			req.Scopes = append(req.Scopes, gen.ApiKeyScope(s))
 		}
 		if len(req.Scopes) == 0 {
@@ -152,30 +144,30 @@ func (d *Dashboard) keyRequest(p *page, f keyForm) (*gen.ApiKeyCreate, error) {
 		}
 	}
 	switch {
-	case f.Test:
+	case p.form.Get("test") != "":
 		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeTest)
-	case f.Preset == "full":
+	case chosen == "full":
 		req.Mode = gen.NewOptApiKeyCreateMode(gen.ApiKeyCreateModeLive)
 	}
-	ids, err := d.inboxIDs(p, f)
+	ids, err := d.chosenInboxes(p)
 	if err != nil {
 		return nil, err
 	}
 	if len(ids) > 0 {
 		req.InboxIds = gen.NewOptNilStringArray(ids)
 	}
-	if at, ok := f.expiry(d.now()); ok {
+	if at, ok := p.expiry(); ok {
 		req.ExpiresAt = gen.NewOptNilDateTime(at)
 	}
-	req.Limits, err = f.Limits.request()
+	req.Limits, err = limitsIn(p.form)
 	return req, err
 }
 
-// inboxIDs returns the IDs of the selected and the typed inboxes. The error may be the
-// problem of an address that is not an inbox of the account.
-func (d *Dashboard) inboxIDs(p *page, f keyForm) ([]string, error) {
-	ids := slices.Clone(f.Inboxes)
-	for _, name := range listOf(f.OtherInboxes) {
+// chosenInboxes returns the IDs of the selected and the typed inboxes. The error may be
+// the problem of an address that is not an inbox of the account.
+func (d *Dashboard) chosenInboxes(p *page) ([]string, error) {
+	ids := slices.Clone(p.form["inbox_ids"])
+	for _, name := range listOf(p.form.Get("other_inboxes")) {
 		id, err := d.inboxNamed(p, "inbox_ids", name)
 		if err != nil {
 			return nil, err
@@ -187,71 +179,50 @@ func (d *Dashboard) inboxIDs(p *page, f keyForm) ([]string, error) {
 	return ids, nil
 }
 
-// expiry returns when the key expires; ok is false for never. A date means the end
-// of that day.
-func (f keyForm) expiry(now time.Time) (at time.Time, ok bool) {
-	if days, err := strconv.Atoi(f.Expires); err == nil && days > 0 && days <= 3650 {
-		return now.AddDate(0, 0, days), true
+// expiry returns when a key or a connection expires; ok is false for never. A date means
+// the end of that day.
+func (p *page) expiry() (at time.Time, ok bool) {
+	after := p.form.Get("expires")
+	if days, err := strconv.Atoi(after); err == nil && days > 0 && days <= 3650 {
+		return p.d.now().AddDate(0, 0, days), true
 	}
-	if day, err := time.Parse(time.DateOnly, f.ExpiresOn); err == nil && f.Expires == "date" {
+	if day, err := time.Parse(time.DateOnly, p.form.Get("expires_at")); err == nil && after == "date" {
 		return day.AddDate(0, 0, 1), true
 	}
 	return time.Time{}, false
 }
 
-// keySecret is the page that shows a new key once, with examples that use it.
-type keySecret struct {
-	Value    string
-	Snippets []snippet
-}
-
-// showSecret shows a key that was just created.
+// showSecret shows a key that was just created, with examples that use it: with its first
+// inbox, or the newest one of the account.
 func (d *Dashboard) showSecret(p *page) error {
 	value, ok, err := p.takeSecret("/keys")
 	if err != nil || !ok {
 		return err
 	}
-	v := keySecret{Value: value}
-	if v.Snippets, err = d.keySnippets(p); err != nil {
-		return err
-	}
-	for i := range v.Snippets {
-		code := v.Snippets[i].Code
-		if _, wait, ok := strings.Cut(code, waitExample); ok && slices.Contains([]string{"read", custom}, p.r.URL.Query().Get("preset")) {
-			code = waitExample + wait // the key may not be able to simulate a message
-		}
-		v.Snippets[i].Code = code
-	}
-	v.Snippets = withKey(v.Snippets, value)
-	return p.show("key-secret", v)
-}
-
-// keySnippets returns the examples for a new key: they use its first inbox, or the
-// newest one of the account.
-func (d *Dashboard) keySnippets(p *page) ([]snippet, error) {
 	q := p.r.URL.Query()
+	var examples []snippet
 	if q.Get("preset") == "send" {
 		domains, err := d.ownDomains(p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return d.sendSnippets(append(domains, "example.com")[0]), nil
-	}
-	if id := q.Get("inbox"); id != "" {
-		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id})
-		if isMissing(err) {
-			return d.snippets(nil), nil
+		examples = d.filled(sendExamples, "{domain}", append(domains, "example.com")[0])
+	} else {
+		l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(1), IDPrefix: optional(q.Get("inbox"))})
+		if err != nil {
+			return err
 		}
-		return d.snippets(in), err
+		examples = d.snippets(append(l.Data, gen.Inbox{})[0])
 	}
-	l, err := d.api.ListInboxes(p.ctx(), gen.ListInboxesParams{Limit: gen.NewOptInt(1)})
-	if err != nil {
-		return nil, err
+	for i, s := range examples {
+		if _, wait, ok := strings.Cut(s.Code, waitExample); ok && slices.Contains([]string{"read", custom}, q.Get("preset")) {
+			examples[i].Code = waitExample + wait // the key may not be able to simulate a message
+		}
 	}
-	if len(l.Data) == 0 {
-		return d.snippets(nil), nil
-	}
-	return d.snippets(&l.Data[0]), nil
+	return p.show("key-secret", struct {
+		Value    string
+		Snippets []snippet
+	}{value, withKey(examples, value)})
 }
 
 // keyPage is the page of one key.
@@ -259,52 +230,47 @@ type keyPage struct {
 	store.Key
 	Inboxes []string // addresses, or IDs of deleted inboxes; nil: all
 	LastIP  string   // client address of the last recorded request, or empty
-	Limits  limitsForm
-	Problem problem
+	Form    form     // of the limits
 }
 
-func (d *Dashboard) showKey(p *page) (keyPage, error) {
-	k, err := d.store.Key(p.ctx(), p.user.AccountID, p.r.PathValue("id"))
+func (d *Dashboard) showKey(p *page) error {
+	k, err := d.store.Key(p.ctx(), p.user.AccountID, p.id())
 	if err != nil {
-		return keyPage{}, err
+		return err
 	}
 	v := keyPage{Key: k}
 	last, err := d.store.APIRequests(p.ctx(), p.user.AccountID, store.APIRequestFilter{Caller: k.ID}, store.Page{Limit: 1})
 	if err != nil {
-		return keyPage{}, err
+		return err
 	}
 	if len(last.Rows) > 0 {
 		v.LastIP = last.Rows[0].IP
 	}
-	if v.Limits, err = limitsOf(k.Bounds()); err != nil || k.InboxIDs == nil {
-		return v, err
+	limits := url.Values{}
+	if err := addLimits(limits, k.Bounds()); err != nil {
+		return err
 	}
-	for _, id := range k.InboxIDs.V {
-		in, err := d.store.Inbox(p.ctx(), p.user.AccountID, id)
-		switch {
-		case err == nil:
-			v.Inboxes = append(v.Inboxes, in.Address)
-		case errors.Is(err, store.ErrNotFound):
-			v.Inboxes = append(v.Inboxes, id)
-		default:
-			return keyPage{}, err
+	v.Form = p.formOf(limits)
+	if k.InboxIDs != nil {
+		addresses := map[string]string{}
+		if err := p.addInboxes(addresses, k.InboxIDs.V...); err != nil {
+			return err
 		}
+		v.Inboxes = textsOf(k.InboxIDs.V, func(id string) string { return cmp.Or(addresses[id], id) })
 	}
-	return v, nil
+	return p.show("key", v)
 }
 
 // limitKey replaces the limits of a key.
 func (d *Dashboard) limitKey(p *page) error {
-	form := limitsFrom(p.form)
-	id := p.r.PathValue("id")
-	limits, err := form.request()
+	limits, err := limitsIn(p.form)
 	if err == nil {
-		_, err = d.api.UpdateApiKey(p.ctx(), &gen.ApiKeyUpdate{Limits: limits}, gen.UpdateApiKeyParams{APIKeyID: id})
+		_, err = d.api.UpdateApiKey(p.ctx(), &gen.ApiKeyUpdate{Limits: limits}, gen.UpdateApiKeyParams{APIKeyID: p.id()})
 	}
 	if err != nil {
-		return showFault(p, "key", err, d.showKey, func(v *keyPage, pr problem) { v.Limits, v.Problem = form, pr })
+		return p.again(err, d.showKey)
 	}
-	return p.done("/keys/"+url.PathEscape(id), "Limits saved.")
+	return p.done("/keys/"+url.PathEscape(p.id()), "Limits saved.")
 }
 
 func (d *Dashboard) revokeKey(p *page) error {
@@ -312,19 +278,13 @@ func (d *Dashboard) revokeKey(p *page) error {
 	if p.form.Has("application") {
 		text = "Application disconnected."
 	}
-	_, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.r.PathValue("id")})
+	_, err := d.api.RevokeApiKey(p.ctx(), gen.RevokeApiKeyParams{APIKeyID: p.id()})
 	return p.result(err, "/keys", "/keys", text)
 }
 
 // listOf splits a field that holds several values.
 func listOf(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r <= ' ' })
-}
-
-// limitsForm holds the limits of a key or an inbox, as a form shows them.
-type limitsForm struct {
-	Values  map[string]string
-	OnLimit string
 }
 
 // limitField is a limit, with its label.
@@ -340,75 +300,47 @@ var limitFields = []limitField{
 	{"similar_per_hour", "Recipients of the same text per hour"},
 }
 
-// limitsFrom returns the submitted limits.
-func limitsFrom(sent url.Values) limitsForm {
-	f := limitsForm{Values: map[string]string{}, OnLimit: sent.Get("on_limit")}
-	for _, l := range limitFields {
-		if v := strings.TrimSpace(sent.Get(l.Name)); v != "" {
-			f.Values[l.Name] = v
-		}
-	}
-	return f
-}
-
-// limitsOf returns limits of the API or the store for a form. Both have the same
-// JSON.
-func limitsOf(limits any) (limitsForm, error) {
-	f := limitsForm{Values: map[string]string{}}
+// addLimits adds limits of the API or the store to the values of a form. Both have the
+// same JSON.
+func addLimits(values url.Values, limits any) error {
 	b, err := json.Marshal(limits)
 	if err != nil {
-		return f, err
+		return err
 	}
 	var all map[string]any
-	if err := json.Unmarshal(b, &all); err != nil {
-		return f, err
+	read := json.NewDecoder(bytes.NewReader(b))
+	read.UseNumber()
+	if err := read.Decode(&all); err != nil {
+		return err
 	}
 	for name, v := range all {
-		switch v := v.(type) {
-		case float64:
-			f.Values[name] = strconv.FormatFloat(v, 'f', -1, 64)
-		case string:
-			f.OnLimit = v
-		}
+		values.Set(name, fmt.Sprint(v))
 	}
-	return f, nil
+	return nil
 }
 
-// request returns the limits for the API, null if the form has none. The error may be a
-// problem of the form.
-func (f limitsForm) request() (out gen.OptNilSendLimits, err error) {
+// limitsIn returns the limits of a form, null if it has none. The error may be a problem of
+// the form.
+func limitsIn(form url.Values) (out gen.OptNilSendLimits, err error) {
 	out.SetToNull()
-	if len(f.Values) == 0 {
+	all := map[string]any{}
+	for _, l := range limitFields {
+		if v := strings.TrimSpace(form.Get(l.Name)); v != "" {
+			all[l.Name] = json.Number(v)
+		}
+	}
+	if len(all) == 0 {
 		return out, nil
 	}
-	all := map[string]any{}
-	for name, v := range f.Values {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n < 0 {
-			return out, fieldProblem("limits", "Limits are whole numbers, or empty for no limit.")
-		}
-		all[name] = n
-	}
-	if f.OnLimit == string(gen.SendLimitsOnLimitApproval) {
-		all["on_limit"] = f.OnLimit
+	if over := form.Get("on_limit"); over == string(gen.SendLimitsOnLimitApproval) {
+		all["on_limit"] = over
 	}
 	b, err := json.Marshal(all)
 	if err == nil {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		return out, fieldProblem("limits", "A limit is too large.")
+		return out, fieldProblem("limits", "Limits are whole numbers, or empty for no limit.")
 	}
 	return out, nil
-}
-
-// Set returns the limits that are set, in words.
-func (f limitsForm) Set() []string {
-	var all []string
-	for _, l := range limitFields {
-		if v := f.Values[l.Name]; v != "" {
-			all = append(all, strings.ToLower(l.Label)+": "+v)
-		}
-	}
-	return all
 }

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -10,16 +13,10 @@ import (
 
 // listsPage is the page of the entries of lists, with the form for a new one.
 type listsPage struct {
-	Entries   []gen.ListEntry
+	list[gen.ListEntry]
 	Addresses map[string]string // of the inboxes, by ID
 	Inboxes   []gen.Inbox       // to choose from
-	paging
-	Form    entryForm
-	Problem problem
 }
-
-// entryForm holds the submitted values.
-type entryForm struct{ Direction, Action, Pattern, Inbox string }
 
 // entryWords says what an entry does, by its direction and action.
 var entryWords = map[string]string{
@@ -30,18 +27,19 @@ var entryWords = map[string]string{
 // entryChoices are the keys of entryWords, in the order of the form.
 var entryChoices = []string{"outbound block", "outbound approve", "outbound allow", "inbound block", "inbound approve", "inbound allow"}
 
-func (d *Dashboard) showLists(p *page) (listsPage, error) {
+func (d *Dashboard) showLists(p *page) error {
 	l, err := d.api.ListListEntries(p.ctx(), gen.ListListEntriesParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
-		return listsPage{}, err
+		return err
 	}
-	v := listsPage{
-		Entries: l.Data, Addresses: map[string]string{}, paging: p.paging(l.Cursor), Form: entryForm{Direction: "outbound", Action: "block"},
-	}
+	v := listsPage{list[gen.ListEntry]{l.Data, p.paging(l.Cursor), p.formOf(url.Values{"rule": {entryChoices[0]}})}, map[string]string{}, nil}
 	if v.Inboxes, err = d.inboxChoices(p, v.Addresses); err != nil {
-		return listsPage{}, err
+		return err
 	}
-	return v, p.addInboxes(v.Addresses, textsOf(l.Data, func(e gen.ListEntry) string { return e.InboxID.Or("") })...)
+	if err := p.addInboxes(v.Addresses, textsOf(l.Data, func(e gen.ListEntry) string { return e.InboxID.Or("") })...); err != nil {
+		return err
+	}
+	return p.show("lists", v)
 }
 
 // addInboxes adds the addresses of inboxes to a map by ID. That of a deleted one is empty.
@@ -59,26 +57,22 @@ func (p *page) addInboxes(to map[string]string, ids ...string) error {
 	return nil
 }
 
-func (d *Dashboard) addEntry(p *page) error {
-	f := entryForm{Pattern: p.field("pattern"), Inbox: p.field("inbox")}
-	f.Direction, f.Action, _ = strings.Cut(p.form.Get("rule"), " ")
-	made, err := d.createEntry(p, f)
+func (d *Dashboard) addEntry(p *page) (err error) {
+	rule := p.form.Get("rule")
+	direction, action, _ := strings.Cut(rule, " ")
+	req := &gen.ListEntryCreate{Direction: gen.ListDirection(direction), Action: gen.ListAction(action), Pattern: p.field("pattern")}
+	if name := p.field("inbox"); name != "" {
+		req.InboxID.Set = true
+		req.InboxID.Value, err = d.inboxNamed(p, "inbox_id", name)
+	}
+	var made *gen.ListEntry
+	if err == nil {
+		made, err = d.api.CreateListEntry(p.ctx(), req, gen.CreateListEntryParams{})
+	}
 	if err != nil {
-		return showFault(p, "lists", err, d.showLists, func(v *listsPage, pr problem) { v.Form, v.Problem = f, pr })
+		return p.again(err, d.showLists)
 	}
-	return p.done("/lists", entryWords[made.Direction+" "+made.Action]+" "+made.Pattern+": added.")
-}
-
-func (d *Dashboard) createEntry(p *page, f entryForm) (*gen.ListEntry, error) {
-	req := &gen.ListEntryCreate{Direction: gen.ListDirection(f.Direction), Action: gen.ListAction(f.Action), Pattern: f.Pattern}
-	if f.Inbox != "" {
-		id, err := d.inboxNamed(p, "inbox_id", f.Inbox)
-		if err != nil {
-			return nil, err
-		}
-		req.InboxID = gen.NewOptNilString(id)
-	}
-	return d.api.CreateListEntry(p.ctx(), req, gen.CreateListEntryParams{})
+	return p.done("/lists", entryWords[rule]+" "+made.Pattern+": added.")
 }
 
 // inboxNamed returns the ID of the account's inbox with an address, or a problem of the
@@ -100,26 +94,18 @@ func noInbox(field, name string) problem {
 }
 
 func (d *Dashboard) deleteEntry(p *page) error {
-	_, err := d.api.DeleteListEntry(p.ctx(), gen.DeleteListEntryParams{ListID: p.r.PathValue("id")})
+	_, err := d.api.DeleteListEntry(p.ctx(), gen.DeleteListEntryParams{ListID: p.id()})
 	return p.result(err, "/lists", "/lists", "Entry deleted.")
-}
-
-// quarantinePage lists the messages in quarantine.
-type quarantinePage struct {
-	Messages  []gen.Message
-	Addresses map[string]string // of the inboxes, by ID
-	paging
-	Live string
 }
 
 func (d *Dashboard) quarantine(p *page) error {
 	l, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{
-		Limit: gen.NewOptInt(listed), Cursor: p.cursor(), Status: gen.NewOptMessageStatus(gen.MessageStatusQuarantined),
+		Limit: limit(), Cursor: p.cursor(), Status: gen.NewOptMessageStatus(gen.MessageStatusQuarantined),
 	})
 	if err != nil {
 		return err
 	}
-	v := quarantinePage{Messages: l.Data, paging: p.paging(l.Cursor), Addresses: map[string]string{}}
+	v := allView{list: list[gen.Message]{Rows: l.Data, paging: p.paging(l.Cursor)}, Addresses: map[string]string{}}
 	if err := p.addInboxes(v.Addresses, textsOf(l.Data, func(m gen.Message) string { return m.InboxID })...); err != nil {
 		return err
 	}
@@ -128,36 +114,44 @@ func (d *Dashboard) quarantine(p *page) error {
 }
 
 func (d *Dashboard) releaseMessages(p *page) error {
-	return p.decide("/quarantine", "first", "released", func(id string) error {
+	return p.decide("/quarantine", "message", "first", "released", func(id string) error {
 		_, err := d.api.ReleaseMessage(p.ctx(), gen.ReleaseMessageParams{MessageID: id})
 		return err
 	})
 }
 
 func (d *Dashboard) dropMessages(p *page) error {
-	return p.decide("/quarantine", "first", "dropped", func(id string) error {
+	return p.decide("/quarantine", "message", "first", "dropped", func(id string) error {
 		_, err := d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})
 		return err
 	})
 }
 
-// decide does something with the selected messages of the list at a path. when ends the
-// request to select some, and done is the word for what was done.
-func (p *page) decide(path, when, done string, do func(id string) error) error {
-	ids := p.form["message"]
-	if len(ids) == 0 {
-		return p.failed(path, "Select the messages "+when+".")
+// decide does something with the selected messages or drafts of the list at a path: with the
+// values of a field of the form. when ends the request to select some, and done is the word
+// for what was done.
+func (p *page) decide(path, field, when, done string, do func(value string) error) error {
+	values := p.form[field]
+	if len(values) == 0 {
+		return p.failed(path, "Select the "+field+"s "+when+".")
 	}
-	n := 0
-	for _, id := range ids[:min(len(ids), listed)] {
-		err := do(id)
-		if isMissing(err) {
-			continue // decided in the meantime
+	n, kept, why := 0, 0, ""
+	for _, value := range values[:min(len(values), listSize)] {
+		err := do(value)
+		pr, known := refusal(err)
+		switch {
+		case err == nil:
+			n++
+		case isMissing(err): // decided in the meantime
+		case known:
+			kept, why = kept+1, cmp.Or(why, pr.Message)
+		default:
+			return err
 		}
-		if err != nil {
-			return p.refused(path, err)
-		}
-		n++
 	}
-	return p.done(path, plural(n, "message ", "messages ")+done+".")
+	text := plural(n, field+" ", field+"s ") + done
+	if kept > 0 {
+		return p.failed(path, fmt.Sprintf("%s, %d not: %s", text, kept, why))
+	}
+	return p.done(path, text+".")
 }

@@ -21,9 +21,9 @@ type logView struct {
 	Tabs []messageTab
 	Tab  string
 
-	Requests []requestRow
-	Caller   string // the filter, an ID
-	Name     string // of Caller
+	Requests []store.APIRequest
+	Names    map[string]string // of callers, by ID
+	Caller   string            // the filter, an ID
 	Failed   bool
 
 	Events []eventRow
@@ -32,12 +32,6 @@ type logView struct {
 
 	Refusals []store.SMTPRefusal
 	paging
-}
-
-// requestRow is an API request with the name of its caller.
-type requestRow struct {
-	store.APIRequest
-	Name string
 }
 
 // eventRow is an event, with what it is about and the page of that, if there is one.
@@ -78,14 +72,10 @@ func (d *Dashboard) showRequests(p *page) error {
 	if err != nil {
 		return err
 	}
-	names, err := d.callers(p)
-	if err != nil {
+	if v.Names, err = d.callers(p); err != nil {
 		return err
 	}
-	v.Name = names[v.Caller]
-	for _, r := range l.Rows {
-		v.Requests = append(v.Requests, requestRow{r, names[r.Caller]})
-	}
+	v.Requests = l.Rows
 	v.paging = p.pagingOf(l.Cursor)
 	return p.show("logs", v)
 }
@@ -149,23 +139,19 @@ func newEventRow(e store.Event) eventRow {
 	_, step, _ := strings.Cut(string(e.Type), ".")
 	step, _, _ = strings.Cut(step, ".")
 	row := eventRow{Type: string(e.Type), Tone: tone(step), Words: data.Response, Event: e}
-	inbox := ""
-	if e.InboxID != nil {
-		inbox = "/inboxes/" + *e.InboxID
-	}
-	switch kind, _, _ := strings.Cut(string(e.Type), "."); {
+	kind, _, _ := strings.Cut(string(e.Type), ".")
+	switch row.About = data.Recipient; {
 	case e.Type == store.EventMessageBlocked:
-		row.About, row.Path, row.Tone = data.From, inbox, "warn"
+		row.About, row.Tone = data.From, "warn"
+		if e.InboxID != nil {
+			row.Path = "/inboxes/" + *e.InboxID
+		}
 	case e.Type == store.EventDomainDegraded:
 		row.About, row.Path, row.Tone = data.Domain, "/domains", "warn"
 	case kind == "draft":
 		row.About, row.Path = data.DraftID, "/approvals/"+url.PathEscape(data.DraftID)
-	case e.MessageID == nil:
-		row.About = data.Recipient
-	case kind == "email":
-		row.About, row.Path = data.Recipient, "/emails/"+*e.MessageID
-	default:
-		row.About, row.Path = data.Recipient, "/messages/"+*e.MessageID
+	case e.MessageID != nil:
+		row.Path = map[bool]string{true: "/emails/", false: "/messages/"}[kind == "email"] + *e.MessageID
 	}
 	if row.About == "" && e.MessageID != nil {
 		row.About = *e.MessageID

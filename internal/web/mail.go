@@ -15,7 +15,7 @@ type threadView struct {
 	Subject  string
 	Messages []mailView // oldest first
 	Earlier  string     // URL of the earlier messages; empty if there are none
-	Found    *found
+	Found    *gen.Extracted
 	Live     string
 	ThreadID string
 }
@@ -29,36 +29,12 @@ type mailView struct {
 	Open bool
 }
 
-// found is the verification code or link of a message.
-type found struct {
-	Code   string   // verification code
-	Others []string // other possible codes
-	Link   string   // verification link
-	Links  []string
-	From   string // id of the message
-}
-
-// foundIn returns the codes and link of the latest received message that has any,
+// foundIn returns what was found in the latest received message that has codes or links,
 // or nil.
-func foundIn(mails []mailView) *found {
+func foundIn(mails []mailView) *gen.Extracted {
 	for _, m := range slices.Backward(mails) {
-		if m.Direction != "in" || m.Extracted.Null {
-			continue
-		}
-		x := m.Extracted.Value
-		f := &found{Code: x.Otp.Or(""), Link: x.ActionLink.Or(""), From: m.ID}
-		for _, c := range x.Codes {
-			if c != f.Code {
-				f.Others = append(f.Others, c)
-			}
-		}
-		for _, l := range x.Links {
-			if l != f.Link {
-				f.Links = append(f.Links, l)
-			}
-		}
-		if f.Code != "" || f.Link != "" || len(f.Others) > 0 || len(f.Links) > 0 {
-			return f
+		if x := m.Extracted.Value; m.Direction == "in" && len(x.Codes)+len(x.Links) > 0 {
+			return &x
 		}
 	}
 	return nil
@@ -66,7 +42,7 @@ func foundIn(mails []mailView) *found {
 
 // thread shows the latest messages of a thread as a conversation.
 func (d *Dashboard) thread(p *page) error {
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.id()})
 	if err != nil {
 		return err
 	}
@@ -113,12 +89,10 @@ func (d *Dashboard) mailView(p *page, id string) (mailView, error) {
 type messageView struct {
 	Mail  mailView
 	Inbox *gen.Inbox
-	Found *found
-	Tabs  []messageTab
-	Tab   string
-	// Content is the text of the tab; Cut reports whether it was truncated.
-	Content string
-	Cut     bool
+	Found *gen.Extracted
+	source
+	delivery // of a sent message
+	Live     string
 	// Previews are the attached images.
 	Previews []preview
 }
@@ -151,15 +125,6 @@ func bodyTabs(text, html string) []messageTab {
 		tabs = append(tabs, messageTab{"html", "HTML source"})
 	}
 	return tabs
-}
-
-// chosen returns the tab that the request asks for, or the first one.
-func (p *page) chosen(tabs []messageTab) string {
-	tab := p.r.URL.Query().Get("tab")
-	if slices.ContainsFunc(tabs, func(t messageTab) bool { return t.Name == tab }) {
-		return tab
-	}
-	return ""
 }
 
 // tabsOf returns the tabs of a message.
@@ -209,7 +174,7 @@ func (p *page) previewsOf(m *gen.Message) []preview {
 
 // message shows one message with all its details.
 func (d *Dashboard) message(p *page) error {
-	m, err := d.mailView(p, p.r.PathValue("mail"))
+	m, err := d.mailView(p, p.id())
 	if err != nil {
 		return err
 	}
@@ -220,18 +185,27 @@ func (d *Dashboard) message(p *page) error {
 	if err := p.markRead(m.ID); err != nil {
 		return err
 	}
-	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), Tabs: tabsOf(m.Message), Previews: p.previewsOf(m.Message)}
-	v.Tab = p.chosen(v.Tabs)
+	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), source: p.sourceOf(tabsOf(m.Message)), Previews: p.previewsOf(m.Message)}
 	content, err := d.contentOf(p, m.Message, v.Tab)
 	if err != nil {
 		return err
 	}
-	v.Content, v.Cut = cutSource(content)
+	v.cut(content)
+	if m.Direction == string(gen.DirectionOut) {
+		kept, err := d.store.Message(p.ctx(), p.user.AccountID, m.ID)
+		if err != nil {
+			return err
+		}
+		if v.delivery, err = d.delivery(p, kept, nil); err != nil {
+			return err
+		}
+		v.Live = livePath(m.InboxID, changesOfMessages...)
+	}
 	return p.show("message", v)
 }
 
 func (d *Dashboard) messageFrame(p *page) error {
-	m, err := d.getMessage(p, p.r.PathValue("mail"))
+	m, err := d.getMessage(p, p.id())
 	if err != nil {
 		return err
 	}
@@ -239,7 +213,7 @@ func (d *Dashboard) messageFrame(p *page) error {
 }
 
 func (d *Dashboard) deleteMessage(p *page) error {
-	id := p.r.PathValue("mail")
+	id := p.id()
 	m, err := d.getMessage(p, id)
 	if err == nil {
 		_, err = d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})

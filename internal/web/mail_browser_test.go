@@ -80,7 +80,7 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.shoot("reply")
 		b.click("form.card button")
 		b.shows("Message queued for delivery.", "Thank you.")
-		b.open("/inboxes/" + in.ID + "/write")
+		b.open("/write?inbox=" + in.ID)
 		b.fill("[name=to]", "not an address")
 		b.fill("[name=subject]", "Order")
 		b.do(chromedp.SendKeys(chromedp.CSS("[name=text]"), "Please."))

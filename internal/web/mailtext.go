@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // mailFunctions are the template functions for messages.
 var mailFunctions = template.FuncMap{
 	"sender":      senderOf,
-	"result":      resultText,
+	"result":      func(result string) string { return cmp.Or(results[result], result) },
 	"mailbox":     mailbox,
 	"initial":     initial,
 	"fileSize":    fileSize,
@@ -21,7 +22,7 @@ var mailFunctions = template.FuncMap{
 	"authSummary": authSummary,
 	"seen":        seen,
 	"subject":     subject,
-	"policy":      policyText,
+	"policy":      func(policy string) string { return policies[policy] },
 	"shorten":     shortened,
 	"files":       files,
 	"days":        func(n int) string { return plural(n, "day", "days") },
@@ -73,17 +74,9 @@ func fileSize(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
-// policyText returns the display name of a send policy.
-func policyText(policy string) string {
-	switch gen.SendPolicy(policy) {
-	case gen.SendPolicyOpen:
-		return "Open"
-	case gen.SendPolicyReplyOnly:
-		return "Replies only"
-	case gen.SendPolicyApproval:
-		return "Needs approval"
-	}
-	return policy
+// policies are the display names of send policies.
+var policies = map[string]string{
+	string(gen.SendPolicyOpen): "Open", string(gen.SendPolicyReplyOnly): "Replies only", string(gen.SendPolicyApproval): "Needs approval",
 }
 
 // fileIcon returns the name of the icon for files of a media type.

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -33,7 +31,7 @@ func (p *page) leaveNotice(n notice) {
 		mark = "-"
 	}
 	body := base64.RawURLEncoding.EncodeToString([]byte(mark + string(text[:min(len(text), maxNotice/4)])))
-	p.setCookie(noticeCookie, body+"."+p.d.signNotice(body), 60)
+	p.setCookie(noticeCookie, body+"."+p.d.sign("notice "+body), 60)
 }
 
 // takeNotice returns the stored notice, if any, and deletes it. The notice is for
@@ -47,16 +45,10 @@ func (p *page) takeNotice() notice {
 	p.setCookie(noticeCookie, "", -1)
 	body, mac, _ := strings.Cut(c.Value, ".")
 	text, err := base64.RawURLEncoding.DecodeString(body)
-	if err != nil || len(text) == 0 || !hmac.Equal([]byte(mac), []byte(p.d.signNotice(body))) {
+	if err != nil || len(text) == 0 || !p.signedAs(mac, "notice "+body) {
 		return notice{}
 	}
 	return notice{Text: string(text[1:]), Bad: text[0] == '-'}
-}
-
-func (d *Dashboard) signNotice(body string) string {
-	m := hmac.New(sha256.New, d.cfg.NoticeKey)
-	m.Write([]byte(body))
-	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
 // setCookie sets a cookie for the dashboard; a negative maxAge deletes it.
@@ -70,7 +62,7 @@ func (p *page) setCookie(name, value string, maxAge int) {
 func (d *Dashboard) overHTTPS() bool { return d.cfg.BaseURL.Scheme == "https" }
 
 // secret is a page that shows a new secret once.
-type secret struct{ Title, What, Value, Use, Back, BackTitle string }
+type secret struct{ Title, What, Value, Use, Command, Back, BackTitle string }
 
 // leaveSecret stores a new secret for the page at path, which shows it once, and
 // redirects there with a query. Reloading that page does not submit the form again.

@@ -184,8 +184,8 @@ func chartsOf(all []gen.StatsDay, days int) []figure {
 			series("bounced or failed", func(d gen.StatsDay) int { return d.Bounced + d.Failed }),
 			series("complaints", func(d gen.StatsDay) int { return d.Complained }))},
 		{"Delivery rate, 30 days", []figureKey{{0, deliveredNow, "delivered"}}, chart.Rate(dates, delivered, 0)},
-		{"Bounce rate, 30 days", []figureKey{{1, bouncedNow, "bounced"}, {-1, fmt.Sprintf("%g %%", mostBounced), "limit"}}, chart.Rate(dates, bounced, mostBounced)},
-		{"Complaint rate, 30 days", []figureKey{{2, complainedNow, "complaints"}, {-1, fmt.Sprintf("%g %%", mostComplained), "limit"}}, chart.Rate(dates, complained, mostComplained)},
+		{"Bounce rate, 30 days", []figureKey{{0, bouncedNow, "bounced"}, {-1, fmt.Sprintf("%g %%", mostBounced), "limit"}}, chart.Rate(dates, bounced, mostBounced)},
+		{"Complaint rate, 30 days", []figureKey{{0, complainedNow, "complaints"}, {-1, fmt.Sprintf("%g %%", mostComplained), "limit"}}, chart.Rate(dates, complained, mostComplained)},
 	}
 }
 
@@ -235,11 +235,18 @@ func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]a
 			all = append(all, attention{"Webhook " + w.URL + " has been failing for " + lasting(d.now().Sub(w.FailingSince.Time)), at, "Open webhook", "zap", true})
 		}
 	}
-	if bounced := percent(month.Bounced, sentOf(month)); sentOf(month) >= manyRecipients && bounced >= mostBounced/2 {
-		all = append(all, attention{fmt.Sprintf("%.1f %% of the mail of 30 days bounced. Sending can pause above %g %%.", bounced, mostBounced), "/emails?status=bounced", "See bounces", "send", bounced >= mostBounced})
-	}
-	if complained := percent(month.Complained, sentOf(month)); sentOf(month) >= manyRecipients && complained >= mostComplained/2 {
-		all = append(all, attention{fmt.Sprintf("%.2f %% of the mail of 30 days was reported as spam. Sending can pause above %g %%.", complained, mostComplained), "/emails?status=complained", "See complaints", "send", complained >= mostComplained})
+	for _, r := range []struct {
+		n       int
+		most    float64
+		text    string
+		to, see string
+	}{
+		{month.Bounced, mostBounced, "bounced", "/emails?status=bounced", "See bounces"},
+		{month.Complained, mostComplained, "was reported as spam", "/emails?status=complained", "See complaints"},
+	} {
+		if rate := percent(r.n, sentOf(month)); sentOf(month) >= manyRecipients && rate >= r.most/2 {
+			all = append(all, attention{fmt.Sprintf("%.2f %% of the mail of 30 days %s. Sending can pause above %g %%.", rate, r.text, r.most), r.to, r.see, "send", rate >= r.most})
+		}
 	}
 	domains, err := d.api.ListDomains(p.ctx(), gen.ListDomainsParams{Limit: gen.NewOptInt(100)})
 	if err != nil {
@@ -315,7 +322,6 @@ func (d *Dashboard) overview(p *page) error {
 	if err != nil {
 		return err
 	}
-	p.usage = u
 	kept, err := d.api.GetStats(p.ctx(), gen.GetStatsParams{Days: gen.NewOptInt(store.MaxStatsDays)})
 	if err != nil {
 		return err
@@ -360,24 +366,24 @@ func (d *Dashboard) overview(p *page) error {
 }
 
 func newTile(name string, used int, limit gen.NilInt) usageTile {
-	t := usageTile{Name: name, Value: count(used), Means: meanings[name]}
-	if !limit.Null && limit.Value > 0 {
-		t.Limit, t.Percent = count(limit.Value), min(100, used*100/limit.Value)
+	if limit.Null || limit.Value <= 0 {
+		return usageTile{Name: name, Value: count(used), Means: meanings[name]}
 	}
-	return t.toned()
+	return limitedTile(name, count(used), count(limit.Value), used*100/limit.Value)
 }
 
 // rateTile shows a rate beside the one at which sending pauses.
 func rateTile(name string, rate, most float64) usageTile {
-	return usageTile{Name: name, Value: fmt.Sprintf("%.1f %%", rate), Limit: fmt.Sprintf("%g %%", most), Percent: min(100, int(rate*100/most)), Means: meanings[name]}.toned()
+	return limitedTile(name, fmt.Sprintf("%.1f %%", rate), fmt.Sprintf("%g %%", most), int(rate*100/most))
 }
 
-// toned colours a tile whose limit is reached, or nearly.
-func (t usageTile) toned() usageTile {
+// limitedTile has a colour if its limit is reached, or nearly.
+func limitedTile(name, value, limit string, percent int) usageTile {
+	t := usageTile{Name: name, Value: value, Limit: limit, Percent: min(100, percent), Means: meanings[name]}
 	switch {
-	case t.Percent >= 100:
+	case percent >= 100:
 		t.Tone = "bad"
-	case t.Percent >= budgetNearEnd:
+	case percent >= budgetNearEnd:
 		t.Tone = "warn"
 	}
 	return t

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/passhash"
 	"github.com/postroom/postroom/store"
 )
 
@@ -23,8 +25,8 @@ type page struct {
 	r         *http.Request
 	requestID string
 	user      store.User // the signed-in user; without an id if there is none
-	usage     *gen.Usage // of a page that reads it anyway
 	form      url.Values // of a POST request, without the URL's query
+	problem   problem    // of the request, which the page shows
 }
 
 // ctx returns the context for the page's calls. API calls run as the user.
@@ -43,6 +45,7 @@ var (
 	errFailed      = &failure{http.StatusInternalServerError, "Something went wrong", "The server had an error. The log has the details under the request ID."}
 	errNoPage      = &failure{http.StatusNotFound, "Page not found", "It may have been deleted."}
 	errRole        = &failure{http.StatusForbidden, "Not allowed", "Your role does not include this. Ask an admin of the account."}
+	errBusy        = &failure{http.StatusServiceUnavailable, "Too many sign-ins right now", "Try again in a moment."}
 	errForm        = &failure{http.StatusBadRequest, "Invalid form", "The form is too large or malformed. Nothing was changed."}
 )
 
@@ -61,10 +64,7 @@ type view struct {
 }
 
 // show renders the named page with data.
-func (p *page) show(name string, data any) error { return p.showStatus(http.StatusOK, name, data) }
-
-// showStatus is like show, with a status other than 200.
-func (p *page) showStatus(status int, name string, data any) error {
+func (p *page) show(name string, data any) error {
 	of := p.d.pages[name]
 	if of == nil {
 		return fmt.Errorf("no template %q", name)
@@ -74,7 +74,10 @@ func (p *page) showStatus(status int, name string, data any) error {
 		return fmt.Errorf("read the template %s: %w", name, err)
 	}
 	v := view{User: p.user.Name, Role: p.user.Role, Theme: p.theme(), Path: p.r.URL.Path, Data: data}
-	v.Pending, v.Stopped = p.pending()
+	if p.user.ID != "" {
+		v.Pending, v.Stopped, _ = p.d.store.Waiting(p.ctx(), p.user.AccountID) // the page is still shown
+	}
+	status := cmp.Or(p.problem.status, http.StatusOK)
 	if status == http.StatusOK {
 		v.Notice = p.takeNotice()
 	}
@@ -88,57 +91,54 @@ func (p *page) showStatus(status int, name string, data any) error {
 	return nil
 }
 
-// pageOf returns the handler of a page that shows the result of of.
-func pageOf[View any](name string, of func(*page) (View, error)) func(*page) error {
-	return func(p *page) error {
-		v, err := of(p)
-		if err != nil {
-			return err
-		}
-		return p.show(name, v)
-	}
+// form is what a page shows in its form: the values, and what is wrong with them.
+type form struct {
+	url.Values
+	problem
 }
 
-// again is showFault for a form that show shows. It returns also the error that the
-// object of the form is missing.
-func again(err error, show func(problem) error) error {
+// formOf returns the form of a page with its first values. After a problem it has the
+// submitted values instead.
+func (p *page) formOf(first url.Values) form {
+	if p.problem.status == 0 {
+		return form{Values: first}
+	}
+	return form{p.form, p.problem}
+}
+
+// newForm is formOf for a form that creates something. Its field "once" is an
+// idempotency key. It stays the same after a problem, because an earlier click may still
+// be in progress, unless another request has used it.
+func (p *page) newForm(first url.Values) form {
+	f := p.formOf(first)
+	if f.Values == nil {
+		f.Values = url.Values{}
+	}
+	if f.Get("once") == "" || f.code == gen.ErrorCodeIdempotencyKeyReused {
+		f.Set("once", store.NewID("form_", p.d.now()))
+	}
+	return f
+}
+
+// once is the idempotency key of the submitted form.
+func (p *page) once() gen.OptString { return optional(p.form.Get("once")) }
+
+// again shows the page of a form once more, with what is wrong with the form. It returns
+// other errors, and the one that the object of the form is missing.
+func (p *page) again(err error, show func(*page) error) error {
 	pr, ok := refusal(err)
 	if !ok || pr.status == http.StatusNotFound {
 		return err
 	}
-	return show(pr)
+	p.problem = pr
+	return show(p)
 }
 
-// showFault handles the error of a form: if the API refused it, showFault shows
-// the page of the form again, which fill completes. It returns other errors.
-func showFault[View any](p *page, name string, err error, of func(*page) (View, error), fill func(*View, problem)) error {
-	pr, ok := problemOf(err)
-	if !ok {
-		return err
-	}
-	v, err := of(p)
-	if err != nil {
-		return err
-	}
-	fill(&v, pr)
-	return p.showStatus(pr.status, name, v)
-}
-
-// pending returns how many drafts wait for approval by the signed-in user, and
-// whether sending is stopped. It returns 0 on errors, so that the page is still
-// shown.
-func (p *page) pending() (drafts int, stopped bool) {
-	if p.user.ID == "" {
-		return 0, false
-	}
-	if u := p.usage; u != nil {
-		return u.PendingDrafts, u.Stopped
-	}
-	drafts, stopped, err := p.d.store.Waiting(p.ctx(), p.user.AccountID)
-	if err != nil {
-		return 0, false
-	}
-	return drafts, stopped
+// list is a page of a list, with the form of its filters or of a new entry.
+type list[Row any] struct {
+	Rows []Row
+	paging
+	Form form
 }
 
 // done redirects to another page after a successful form, and shows the notice
@@ -181,11 +181,12 @@ func (p *page) goTo(to string) error {
 // fail writes an error page.
 func (p *page) fail(err error) {
 	f := p.failureOf(err)
+	p.problem = problem{status: f.status}
 	data := struct {
 		Status                   int
 		Title, Detail, RequestID string
 	}{f.status, f.title, f.detail, p.requestID}
-	if err := p.showStatus(f.status, "error", data); err != nil {
+	if err := p.show("error", data); err != nil {
 		p.d.log.ErrorContext(p.ctx(), "show error page", "error", err, "request_id", p.requestID)
 		http.Error(p.w, f.title, f.status)
 	}
@@ -201,6 +202,8 @@ func (p *page) failureOf(err error) *failure {
 		return errNoPage
 	case refused:
 		return &failure{pr.status, "Request refused", pr.Message}
+	case errors.Is(err, passhash.ErrBusy):
+		return errBusy
 	case errors.Is(err, store.ErrCursor):
 		return &failure{http.StatusBadRequest, "Request refused", "The link is not of a page of this list."}
 	}
@@ -213,11 +216,12 @@ func (p *page) failureOf(err error) *failure {
 	return errFailed
 }
 
-// withForm returns f for a page whose form is parsed.
-func withForm(f func(*page) error) func(*page) error {
+// withForm returns f for a page whose form is parsed, if it has at most so many bytes.
+func withForm(most int64, f func(*page) error) func(*page) error {
 	return func(p *page) error {
 		if p.r.Method == http.MethodPost {
-			if err := p.r.ParseForm(); err != nil {
+			p.r.Body = http.MaxBytesReader(p.w, p.r.Body, most)
+			if err := p.r.ParseMultipartForm(most); err != nil && !errors.Is(err, http.ErrNotMultipart) {
 				return errForm
 			}
 			p.form = p.r.PostForm
@@ -225,6 +229,9 @@ func withForm(f func(*page) error) func(*page) error {
 		return f(p)
 	}
 }
+
+// id returns the ID in the path of the page.
+func (p *page) id() string { return p.r.PathValue("id") }
 
 // field returns the value of a field of the form without the space around it.
 func (p *page) field(name string) string { return strings.TrimSpace(p.form.Get(name)) }
@@ -304,41 +311,22 @@ func (p problem) Of(field string) string { return p.fields[field] }
 
 // items are the names that pages use for the list entries of a request.
 var items = map[string]string{
-	"to": "recipient", "cc": "Cc recipient", "bcc": "Bcc recipient", "allowed_ips": "address",
-	"inbox_ids": "inbox", "scopes": "scope", "events": "event",
+	"to": "Recipient", "cc": "Cc recipient", "bcc": "Bcc recipient", "allowed_ips": "Address",
+	"inbox_ids": "Inbox", "scopes": "Scope", "events": "Event",
 }
 
 // itemPlace matches the list entry at the start of an API error.
 var itemPlace = regexp.MustCompile(`^([a-z_]+)\[(\d{1,3})\](?:\.email)? `)
 
-// plainFault rewrites an API error for users who do not see the request: "The 2nd
-// recipient" for "to[1]".
+// plainFault rewrites an API error for users who do not see the request: "Recipient 2" for
+// "to[1]".
 func plainFault(text string) string {
 	m := itemPlace.FindStringSubmatch(text)
 	if m == nil || items[m[1]] == "" {
 		return text
 	}
-	n, err := strconv.Atoi(m[2])
-	if err != nil {
-		return text
-	}
-	return fmt.Sprintf("The %s %s %s", ordinal(n+1), items[m[1]], text[len(m[0]):])
-}
-
-// ordinal returns "1st" for 1.
-func ordinal(n int) string {
-	end := "th"
-	if n%100/10 != 1 {
-		switch n % 10 {
-		case 1:
-			end = "st"
-		case 2:
-			end = "nd"
-		case 3:
-			end = "rd"
-		}
-	}
-	return strconv.Itoa(n) + end
+	n, _ := strconv.Atoi(m[2]) // the pattern has only digits
+	return fmt.Sprintf("%s %d %s", items[m[1]], n+1, text[len(m[0]):])
 }
 
 // listSize is the number of rows on a list page.
@@ -354,7 +342,12 @@ type paging struct {
 func limit() gen.OptInt { return gen.NewOptInt(listSize) }
 
 // cursor is the cursor of the current page.
-func (p *page) cursor() gen.OptString { return optional(p.r.URL.Query().Get("cursor")) }
+func (p *page) cursor() gen.OptString { return p.asked("cursor") }
+
+// asked returns a parameter of the page's URL, such as a filter.
+func (p *page) asked(name string) gen.OptString {
+	return optional(strings.TrimSpace(p.r.URL.Query().Get(name)))
+}
 
 // paging returns the links to the other pages, with the same filters.
 func (p *page) paging(next gen.NilString) paging {

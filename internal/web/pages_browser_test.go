@@ -214,7 +214,7 @@ func TestKeyPresetsAndLimits(t *testing.T) {
 			t.Errorf("the key is for %v with the limits %+v", k.InboxIds, l)
 		}
 		v.get("/keys/"+k.ID).want(t, http.StatusOK).has(t, in.Address, `value="5"`, `<option value="approval" selected>`)
-		v.post("/keys/"+k.ID+"/limits", []string{"sends_per_day", "-1"}).want(t, http.StatusBadRequest).has(t, "Limits are whole numbers")
+		v.post("/keys/"+k.ID+"/limits", []string{"sends_per_day", "-1"}).want(t, http.StatusBadRequest).has(t, "limits-fault")
 		v.post("/keys/"+k.ID+"/limits", nil).want(t, http.StatusSeeOther)
 		if k = newest(); !k.Limits.Null {
 			t.Errorf("the limits are still %+v", k.Limits.Value)
@@ -258,34 +258,38 @@ func TestTemplatePages(t *testing.T) {
 		}
 		at := v.post("/templates/new", whole()).want(t, http.StatusSeeOther).header.Get("Location")
 		id := strings.TrimPrefix(at, "/templates/")
-		v.get(at).want(t, http.StatusOK).has(t, "Template created.", `name="v.a.b"`, `name="v.c"`, "1 remote image blocked", "Show images", `<code class="badge warn">a.b</code>`)
-		page := v.get(at+"?v.a.b=one&v.c=%3Cb%3Etwo").want(t, http.StatusOK).has(t, "Hi one &lt;b&gt;two", `value="one"`, `src="/templates/`+id+`/view?v.a.b=one&amp;v.c=%3Cb%3Etwo"`)
-		if strings.Contains(page.body, "Without a value") || !strings.Contains(page.body, `<a href="/templates" aria-current="page">`) {
-			t.Error("a variable is still missing, or the menu does not show the page")
+		v.get(at).want(t, http.StatusOK).has(t, "Template created.", `src="`+at+`/view"`, "&#34;b&#34;: &#34;a.b&#34;", `<a href="/templates" aria-current="page">`)
+		v.get(at+"/view").want(t, http.StatusOK).has(t, "Subject: Hi a.b c", "<p>c</p>", `src="https://pixel.example/1.gif"`)
+		preview := func(data string) response {
+			return v.post("/templates/preview", whole("data", data)).want(t, http.StatusOK)
 		}
-		v.get(at+"/view?v.c=%3Cb%3Etwo").want(t, http.StatusOK).has(t, "&lt;b&gt;two")
-		v.get(at+"?tab=text").want(t, http.StatusOK).has(t, "The template has no text")
-		v.get(at+"?tab=source&v.c=x").want(t, http.StatusOK).has(t, "&lt;p&gt;x&lt;/p&gt;")
-		v.get(at+"?v.c=a%0Ab").want(t, http.StatusOK).has(t, "notice bad")
-		v.post(at+"/test", []string{"from", "bob", "to", "ann@out.example", "v.c", "kept"}).want(t, http.StatusBadRequest).has(t, "from-fault", `value="kept"`, `value="ann@out.example"`)
-		sent := v.post(at+"/test", []string{"from", "shop@" + storetest.Domain, "to", "ann@out.example", "v.a.b", "one", "v.c", ""}).want(t, http.StatusSeeOther).header.Get("Location")
-		v.get(sent).want(t, http.StatusOK).has(t, "Hi one ", "Test email queued.")
+		if page := preview(`{"a": {"b": "one"}, "c": "<b>two"}`).has(t, "Hi one &lt;b&gt;two"); strings.Contains(page.body, "Without a value") {
+			t.Error("a variable is still missing")
+		}
+		preview(`{"c": "x"}`).has(t, "Without a value: a.b", "<p>x</p>")
+		preview(`{"c": "a\nb"}`).has(t, "<pre>variable c in subject")
+		preview("[]").has(t, "not a JSON object")
+		v.post("/templates/preview", []string{"subject", "{{", "data", "{}"}).want(t, http.StatusOK).has(t, "<pre>subject")
+		v.post(at+"/send", whole("from", "bob", "to", "ann@out.example", "data", `{"c": "kept"}`)).want(t, http.StatusBadRequest).has(t, "from-fault", "kept&#34;", `value="ann@out.example"`)
+		v.post(at+"/send", whole("from", "shop@"+storetest.Domain, "to", "ann@out.example", "data", "x")).want(t, http.StatusBadRequest).has(t, "data-fault")
+		sent := v.post(at+"/send", whole("from", "shop@"+storetest.Domain, "to", "ann@out.example", "data", `{"a": {"b": "one"}, "c": ""}`)).want(t, http.StatusSeeOther).header.Get("Location")
+		v.get(sent).want(t, http.StatusOK).has(t, "Hi one ", "Email queued.")
 		v.get("/templates/new?from="+id).want(t, http.StatusOK).has(t, `value="Copy of n"`, "Hi {{a.b}} {{c}}")
-		v.post(at+"/edit", []string{"name", "renamed", "subject", "", "html", "<p>x</p>"}).want(t, http.StatusBadRequest).has(t, "subject-fault", `value="renamed"`)
-		v.post(at+"/edit", []string{"name", "renamed", "subject", "S", "html", "<p>x</p>", "text", "T"}).want(t, http.StatusSeeOther)
+		v.get("/templates?to=ann@out.example").want(t, http.StatusOK).has(t, `href="`+at+`?to=ann%40out.example"`)
+		v.post(at, []string{"name", "renamed", "subject", "", "html", "<p>x</p>"}).want(t, http.StatusBadRequest).has(t, "subject-fault", `value="renamed"`)
+		v.post(at, []string{"name", "renamed", "subject", "S", "html", "<p>x</p>", "text", "T"}).want(t, http.StatusSeeOther)
 		got, err := s.api.GetTemplate(ctx, gen.GetTemplateParams{ID: id})
 		must(t, err)
 		if got.Name != "renamed" || got.Subject != "S" || got.Text.Value != "T" {
 			t.Errorf("the template is %+v", got)
 		}
-		v.get(at+"/edit").want(t, http.StatusOK).has(t, `value="renamed"`)
-		v.get(at).want(t, http.StatusOK).has(t, "The template has no variables")
+		v.get(at).want(t, http.StatusOK).has(t, `value="renamed"`)
 		s.otherAccount(t)
 		s.visitAsUser(t).get(at).want(t, http.StatusNotFound)
 		s.visitAsUser(t).get(at+"/view").want(t, http.StatusNotFound)
 		v.post(at+"/delete", nil).want(t, http.StatusSeeOther)
 		v.get("/templates").want(t, http.StatusOK).has(t, "No templates yet")
-		v.post(at+"/edit", whole()).want(t, http.StatusNotFound)
+		v.post(at, whole()).want(t, http.StatusNotFound)
 	})
 }
 
@@ -375,7 +379,7 @@ func TestBrowserOpensEveryPage(t *testing.T) {
 		must(t, err)
 		b := s.browse(t)
 		for _, path := range append(web.NavigationPaths(),
-			"/inboxes/"+inbox, "/inboxes/"+inbox+"/settings", "/emails/messages", "/emails/"+emails.Data[0].ID, "/domains/"+domains.Data[0].ID,
+			"/inboxes/"+inbox, "/inboxes/"+inbox+"/settings", "/emails/"+emails.Data[0].ID, "/domains/"+domains.Data[0].ID,
 			"/templates/"+templates.Data[0].ID, "/contacts/"+contacts.Data[0].ID, "/contacts/new", "/quarantine", "/settings/people", "/settings/health",
 			"/logs/events", "/logs/smtp") {
 			b.open(path)

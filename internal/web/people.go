@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,14 +14,10 @@ import (
 
 // peopleView is the page of the users of the account.
 type peopleView struct {
-	Tabs  []messageTab
-	Tab   string
-	Users []store.User
-	Own   string // ID of the signed-in user
-	paging
-	Name    string // as submitted
-	Role    store.Role
-	Problem problem
+	list[store.User]
+	Tabs []messageTab
+	Tab  string
+	Own  string // ID of the signed-in user
 }
 
 // roleWords say what a role may do.
@@ -31,15 +28,17 @@ var roleWords = map[store.Role]string{
 // Words says what a role may do.
 func (peopleView) Words(r store.Role) string { return roleWords[r] }
 
-func (d *Dashboard) listPeople(p *page) (peopleView, error) {
-	v := peopleView{Tab: "people", Own: p.user.ID, Role: store.RoleApprover}
-	var err error
-	if v.Tabs, err = p.settingsTabs(); err != nil {
-		return v, err
-	}
+func (d *Dashboard) listPeople(p *page) error {
 	l, err := d.store.ListUsers(p.ctx(), p.user.AccountID, p.logPage())
-	v.Users, v.paging = l.Rows, p.pagingOf(l.Cursor)
-	return v, err
+	if err != nil {
+		return err
+	}
+	v := peopleView{Tab: "people", Own: p.user.ID}
+	v.list = list[store.User]{l.Rows, p.pagingOf(l.Cursor), p.formOf(url.Values{"role": {string(store.RoleApprover)}})}
+	if v.Tabs, err = p.settingsTabs(); err != nil {
+		return err
+	}
+	return p.show("people", v)
 }
 
 const (
@@ -50,31 +49,22 @@ const (
 // invite creates a user, who sets a password with a link that is shown once.
 func (d *Dashboard) invite(p *page) error {
 	name, role := p.field("name"), store.Role(p.form.Get("role"))
-	fault := ""
-	switch {
-	case name == "" || utf8.RuneCountInString(name) > longestName || strings.ContainsFunc(name, unicode.IsControl):
-		fault = "Use 1 to 100 characters."
-	case !slices.Contains(store.Roles, role):
+	if !slices.Contains(store.Roles, role) {
 		return errForm
 	}
-	if fault == "" {
-		link, token := NewLink(d.now())
-		u, err := d.store.CreateUser(p.ctx(), p.user.AccountID, name, role, link)
-		if err == nil {
-			d.log.InfoContext(p.ctx(), "user created", "user_id", u.ID, "role", u.Role, "by", p.user.ID)
-			return p.leaveSecret(invitePath, nil, SetupURL(d.cfg.BaseURL, token))
-		}
-		if !errors.Is(err, store.ErrNameTaken) {
-			return err
-		}
-		fault = "Another user has this name."
+	if name == "" || utf8.RuneCountInString(name) > longestName || strings.ContainsFunc(name, unicode.IsControl) {
+		return p.again(fieldProblem("name", "Use 1 to 100 characters."), d.listPeople)
 	}
-	v, err := d.listPeople(p)
+	link, token := NewLink(d.now())
+	u, err := d.store.CreateUser(p.ctx(), p.user.AccountID, name, role, link)
+	if errors.Is(err, store.ErrNameTaken) {
+		return p.again(fieldProblem("name", "Another user has this name."), d.listPeople)
+	}
 	if err != nil {
 		return err
 	}
-	v.Name, v.Role, v.Problem = name, role, fieldProblem("name", fault)
-	return p.showStatus(http.StatusBadRequest, "people", v)
+	d.log.InfoContext(p.ctx(), "user created", "user_id", u.ID, "role", u.Role, "by", p.user.ID)
+	return p.leaveSecret(invitePath, nil, SetupURL(d.cfg.BaseURL, token))
 }
 
 // showInvite shows a one-time link that was just created.
@@ -88,7 +78,7 @@ func (d *Dashboard) showInvite(p *page) error {
 // other returns the user that a form is about. Users cannot change their own role or
 // remove themselves, so that an admin remains.
 func (d *Dashboard) other(p *page) (store.User, error) {
-	id := p.r.PathValue("id")
+	id := p.id()
 	if id == p.user.ID {
 		return store.User{}, &failure{http.StatusConflict, "Not changed", "You cannot change your own role, reset or remove yourself. Ask another admin."}
 	}

@@ -18,9 +18,9 @@ import (
 // ofViewers and ofApprovers are the forms that these roles may send. Sign-in and
 // one-time links are for everybody.
 var (
-	ofViewers   = []string{"POST /messages/read", "POST /messages/{mail}/unread", "POST /settings/theme", "POST /settings/password", "POST /settings/sessions"}
+	ofViewers   = []string{"POST /messages/read", "POST /messages/{id}/unread", "POST /settings/theme", "POST /settings/password", "POST /settings/sessions", "POST /templates/preview"}
 	ofApprovers = []string{
-		"POST /approvals/{mail}/edit", "POST /approvals/{mail}/approve", "POST /approvals/approve", "POST /approvals/{mail}/reject", "POST /approvals/{mail}/undo",
+		"POST /approvals/{id}/edit", "POST /approvals/{id}/approve", "POST /approvals/approve", "POST /approvals/{id}/reject", "POST /approvals/{id}/undo",
 	}
 	ofEverybody = []string{"POST /sign-in", "POST /sign-out", "POST /setup/{token}"}
 )
@@ -118,7 +118,7 @@ func TestViewersRead(t *testing.T) {
 				}
 			}
 		}
-		for _, path := range []string{"/keys", "/keys/new", "/webhooks", "/quarantine", "/settings/people", "/settings/health", oauth.AuthorizePath, "/inboxes/" + in.ID + "/write", "/inboxes/" + in.ID + "/settings"} {
+		for _, path := range []string{"/keys", "/keys/new", "/webhooks", "/quarantine", "/settings/people", "/settings/health", oauth.AuthorizePath, "/write?inbox=" + in.ID, "/inboxes/" + in.ID + "/settings"} {
 			v.get(path).want(t, http.StatusForbidden).has(t, "Your role does not include this")
 		}
 		v.post(oauth.AuthorizePath, nil).want(t, http.StatusForbidden)
@@ -191,22 +191,22 @@ func TestOwnSettings(t *testing.T) {
 		change := func(current, password, again string) response {
 			return v.post("/settings/password", []string{"current", current, "password", password, "again", again})
 		}
-		change("wrong", next, next).want(t, http.StatusUnprocessableEntity).has(t, `id="current-fault"`, "Wrong password")
-		change(old, "short", "short").want(t, http.StatusUnprocessableEntity).has(t, `id="password-fault"`)
-		change(old, next, "different").want(t, http.StatusUnprocessableEntity).has(t, `id="again-fault"`)
+		change("wrong", next, next).want(t, http.StatusBadRequest).has(t, `id="current-fault"`, "Wrong password")
+		change(old, "short", "short").want(t, http.StatusBadRequest).has(t, `id="password-fault"`)
+		change(old, next, "different").want(t, http.StatusBadRequest).has(t, `id="again-fault"`)
 		elsewhere.get("/settings").want(t, http.StatusOK)
 		change(old, next, next).want(t, http.StatusSeeOther)
 		elsewhere.get("/settings").want(t, http.StatusSeeOther)
 		v.get("/settings").want(t, http.StatusOK)
 		s.clock.Add(61e9)
-		elsewhere.post("/sign-in", []string{"name", s.user.Name, "password", old}).want(t, http.StatusUnprocessableEntity)
+		elsewhere.post("/sign-in", []string{"name", s.user.Name, "password", old}).want(t, http.StatusBadRequest)
 		elsewhere.post("/sign-in", []string{"name", s.user.Name, "password", next}).want(t, http.StatusSeeOther)
 		v.post("/settings/sessions", nil).want(t, http.StatusSeeOther)
 		v.get("/settings").has(t, "1 other session is signed out")
 		elsewhere.get("/settings").want(t, http.StatusSeeOther)
 		s.clock.Add(61e9)
 		for range 5 {
-			change("wrong", next, next).want(t, http.StatusUnprocessableEntity)
+			change("wrong", next, next).want(t, http.StatusBadRequest)
 		}
 		change(next, old, old).want(t, http.StatusTooManyRequests)
 		v.post("/settings/theme", []string{"theme", "dark"}).want(t, http.StatusSeeOther)

@@ -43,7 +43,7 @@ func (d *Dashboard) readPages() (map[string]func() (*template.Template, error), 
 // functions are the template functions.
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":        d.assets.link,
+		"asset":        d.assetLink,
 		"nav":          navigationOf,
 		"shortcuts":    func() []shortcut { return shortcuts },
 		"on":           onPage,
@@ -64,13 +64,16 @@ func (d *Dashboard) functions() template.FuncMap {
 		"date":         func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"dict":         dict,
 		"list":         func(all ...string) []string { return all },
-		"has":          func(all []string, one string) bool { return slices.Contains(all, one) },
-		"tone":         tone,
-		"meaning":      func(status string) string { return statusMeanings[status] },
-		"label":        label,
-		"icon":         icon,
-		"roles":        func() []store.Role { return store.Roles },
-		"undo":         func() float64 { return d.cfg.Undo.Seconds() },
+		"without": func(all []string, one string) []string {
+			return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
+		},
+		"has":     func(all []string, one string) bool { return slices.Contains(all, one) },
+		"tone":    tone,
+		"meaning": func(status string) string { return statusMeanings[status] },
+		"label":   label,
+		"icon":    icon,
+		"roles":   func() []store.Role { return store.Roles },
+		"undo":    func() float64 { return d.cfg.Undo.Seconds() },
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,20 +11,14 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// search holds the search parameters of a list of messages.
-type search struct{ Q, From, Direction string }
-
 // allView is the page of the messages of all inboxes, with a search.
 type allView struct {
-	Messages  []gen.Message
+	list[gen.Message]
 	Unread    map[string]bool // by ID
 	Inboxes   []gen.Inbox
 	Addresses map[string]string // of the inboxes, by ID
-	Search    search
-	Inbox     string
 	Chips     []chip
-	paging
-	Live string
+	Live      string
 }
 
 // chip is a filter that is set, with the URL of the page without it.
@@ -44,23 +39,22 @@ func (d *Dashboard) inboxChoices(p *page, addresses map[string]string) ([]gen.In
 
 func (d *Dashboard) allMessages(p *page) error {
 	q := p.r.URL.Query()
-	v := allView{Search: search{Q: strings.TrimSpace(q.Get("q")), From: strings.TrimSpace(q.Get("from")), Direction: q.Get("direction")}, Inbox: q.Get("inbox"), Addresses: map[string]string{}}
+	v := allView{Addresses: map[string]string{}}
+	v.Form.Values = q
 	var err error
 	if v.Inboxes, err = d.inboxChoices(p, v.Addresses); err != nil {
 		return err
 	}
 	params := gen.ListMessagesParams{
-		Limit: gen.NewOptInt(listed), Cursor: p.cursor(), Q: optional(v.Search.Q), From: optional(v.Search.From), InboxID: optional(v.Inbox),
+		Limit: limit(), Cursor: p.cursor(), Q: p.asked("q"), From: p.asked("from"), InboxID: p.asked("inbox"),
+		Direction: gen.OptDirection{Value: gen.Direction(q.Get("direction")), Set: q.Get("direction") != ""},
 	}
-	if v.Search.Direction != "" {
-		params.Direction = gen.NewOptDirection(gen.Direction(v.Search.Direction))
-	}
-	list, err := d.api.ListMessages(p.ctx(), params)
+	l, err := d.api.ListMessages(p.ctx(), params)
 	if err != nil {
 		return err
 	}
-	v.Messages, v.paging = list.Data, p.paging(list.Cursor)
-	if v.Unread, err = p.unread(v.Messages); err != nil {
+	v.Rows, v.paging = l.Data, p.paging(l.Cursor)
+	if v.Unread, err = p.unread(v.Rows); err != nil {
 		return err
 	}
 	v.Chips = chipsOf(q, v.Addresses)
@@ -90,7 +84,7 @@ func (d *Dashboard) markAllRead(p *page) error {
 
 // markUnread returns to the inbox, because the page of the message would read it again.
 func (d *Dashboard) markUnread(p *page) error {
-	m, err := d.getMessage(p, p.r.PathValue("mail"))
+	m, err := d.getMessage(p, p.id())
 	if err == nil {
 		err = d.store.MarkUnread(p.ctx(), p.user.Seq, m.ID)
 	}
@@ -112,13 +106,10 @@ func chipsOf(q url.Values, addresses map[string]string) []chip {
 			"q": "“" + value + "”", "from": "From " + value, "inbox": "In " + cmp.Or(addresses[value], value),
 			"direction": map[string]string{"in": "Received", "out": "Sent"}[value],
 		}[name]
-		without := url.Values{}
-		for _, other := range []string{"q", "from", "inbox", "direction"} {
-			if kept := q.Get(other); other != name && kept != "" {
-				without.Set(other, kept)
-			}
-		}
-		all = append(all, chip{label, (&url.URL{Path: "/messages", RawQuery: without.Encode()}).String()})
+		rest := maps.Clone(q)
+		rest.Del(name)
+		rest.Del("cursor")
+		all = append(all, chip{label, (&url.URL{Path: "/messages", RawQuery: rest.Encode()}).String()})
 	}
 	return all
 }
@@ -129,7 +120,7 @@ func (d *Dashboard) deleteMessages(p *page) error {
 	if in := p.form.Get("inbox"); in != "" {
 		to += "?inbox=" + url.QueryEscape(in)
 	}
-	return p.decide(to, "to delete", "deleted", func(id string) error {
+	return p.decide(to, "message", "to delete", "deleted", func(id string) error {
 		_, err := d.api.DeleteMessage(p.ctx(), gen.DeleteMessageParams{MessageID: id})
 		return err
 	})
@@ -151,7 +142,7 @@ type goView struct {
 type place struct{ Path, Title, Icon, Kind string }
 
 // places finds the pages of the menu and the inboxes that contain the text q.
-func (d *Dashboard) places(p *page) (goView, error) {
+func (d *Dashboard) places(p *page) error {
 	v := goView{Q: shortened(p.r.URL.Query().Get("q"), 200)}
 	fold := strings.ToLower(v.Q)
 	for _, g := range navigationOf(p.user.Role) {
@@ -170,18 +161,18 @@ func (d *Dashboard) places(p *page) (goView, error) {
 	}
 	inboxes, err := d.store.InboxesLike(p.ctx(), p.user.AccountID, v.Q, placesShown)
 	if err != nil {
-		return goView{}, err
+		return err
 	}
 	for _, in := range inboxes {
 		v.Places = append(v.Places, place{"/inboxes/" + in.ID, in.Address, "inbox", "Inbox"})
 		if fold != "" && p.user.Role == store.RoleAdmin {
-			v.Places = append(v.Places, place{"/inboxes/" + in.ID + "/write", in.Address, "send", "New message"})
+			v.Places = append(v.Places, place{"/write?inbox=" + in.ID, in.Address, "send", "New message"})
 		}
 	}
 	if v.Q != "" {
 		found, err := d.api.ListMessages(p.ctx(), gen.ListMessagesParams{Limit: gen.NewOptInt(messagesFound), Q: gen.NewOptString(v.Q)})
 		if _, refused := problemOf(err); err != nil && !refused { // such as a text without words
-			return goView{}, err
+			return err
 		}
 		if found != nil {
 			for _, m := range found.Data {
@@ -191,5 +182,5 @@ func (d *Dashboard) places(p *page) (goView, error) {
 		to := url.URL{Path: "/messages", RawQuery: url.Values{"q": {v.Q}}.Encode()}
 		v.Places = append(v.Places, place{to.String(), "Search messages for “" + v.Q + "”", "search", ""})
 	}
-	return v, nil
+	return p.show("go", v)
 }

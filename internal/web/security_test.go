@@ -155,7 +155,7 @@ func TestPasswordGuessesAreLimited(t *testing.T) {
 			return sites[i%2].visit(t).post("/sign-in", signInAs(name, pass), "X-Forwarded-For", ip)
 		}
 		for i := range 5 {
-			try(i, "192.0.2.1", "BOB", "a guess").want(t, http.StatusUnprocessableEntity)
+			try(i, "192.0.2.1", "BOB", "a guess").want(t, http.StatusBadRequest)
 		}
 		if a := try(1, "192.0.2.1", "bob", password).want(t, http.StatusTooManyRequests); a.header.Get("Retry-After") == "" {
 			t.Errorf("no Retry-After: %v", a.header)
@@ -163,7 +163,7 @@ func TestPasswordGuessesAreLimited(t *testing.T) {
 		try(0, "198.51.100.9", "bob", password).want(t, http.StatusSeeOther) // from another network
 		try(0, "192.0.2.1", "cy", password).want(t, http.StatusSeeOther)     // another user of the same network
 		for i := range 20 {
-			try(i, "203.0.113.1", fmt.Sprint("user", i), password).want(t, http.StatusUnprocessableEntity)
+			try(i, "203.0.113.1", fmt.Sprint("user", i), password).want(t, http.StatusBadRequest)
 		}
 		try(1, "203.0.113.1", "cy", password).want(t, http.StatusTooManyRequests)
 		s.clock.Add(store.RateWindow)
@@ -176,8 +176,8 @@ func TestSignInHidesWhetherAUserExists(t *testing.T) {
 	t.Parallel()
 	oneEngine(t, func(t *testing.T, s *site) {
 		s.withPassword(t, "bob")
-		one := s.visit(t).post("/sign-in", signInAs("bob", "wrong")).want(t, http.StatusUnprocessableEntity)
-		two := s.visit(t).post("/sign-in", signInAs("eve", "wrong")).want(t, http.StatusUnprocessableEntity)
+		one := s.visit(t).post("/sign-in", signInAs("bob", "wrong")).want(t, http.StatusBadRequest)
+		two := s.visit(t).post("/sign-in", signInAs("eve", "wrong")).want(t, http.StatusBadRequest)
 		if strings.ReplaceAll(one.body, "bob", "eve") != two.body {
 			t.Errorf("the responses differ:\n%s\n%s", one.body, two.body)
 		}

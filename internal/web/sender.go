@@ -76,17 +76,7 @@ func (s sender) Initial() string {
 	return initial(s.Name)
 }
 
-// resultText describes an authentication result of RFC 8601.
-func resultText(result string) string {
-	switch result {
-	case "none":
-		return "not set up"
-	case "policy":
-		return "valid but too weak"
-	case "temperror":
-		return "not checked: DNS lookup failed"
-	case "permerror":
-		return "invalid setup"
-	}
-	return result
+// results describe the authentication results of RFC 8601 that need words.
+var results = map[string]string{
+	"none": "not set up", "policy": "valid but too weak", "temperror": "not checked: DNS lookup failed", "permerror": "invalid setup",
 }

@@ -1,11 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,21 +52,16 @@ func (d *Dashboard) setTheme(p *page) error {
 
 // ownSettings is the page of the own settings.
 type ownSettings struct {
-	Tabs         []messageTab
-	Tab          string
-	Name         string
-	Role         store.Role
-	Theme        string
-	Field, Fault string // the invalid field of the password form and its error
-	Shortest     int
-	Sessions     []sessionRow
-	Usage        *gen.Usage
-}
-
-// sessionRow is a session. This marks that of the request.
-type sessionRow struct {
-	store.Session
-	This bool
+	Tabs     []messageTab
+	Tab      string
+	Name     string
+	Role     store.Role
+	Theme    string
+	Shortest int
+	Form     form // of the password
+	Sessions []store.Session
+	Own      string // the hash of this session
+	Usage    *gen.Usage
 }
 
 // settingsTabs returns the pages of settings that the user may open.
@@ -89,55 +81,27 @@ func (p *page) settingsTabs() ([]messageTab, error) {
 // sessionsShown is how many sessions the page lists.
 const sessionsShown = 20
 
-func (d *Dashboard) showSettings(p *page) (ownSettings, error) {
-	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword}
+func (d *Dashboard) showSettings(p *page) error {
+	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword, Form: p.formOf(nil), Own: string(p.session())}
 	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
-		return v, err
+		return err
 	}
-	sessions, err := d.store.Sessions(p.ctx(), p.user.Seq, sessionsShown)
-	if err != nil {
-		return v, err
+	if v.Sessions, err = d.store.Sessions(p.ctx(), p.user.Seq, sessionsShown); err != nil {
+		return err
 	}
-	for _, s := range sessions {
-		v.Sessions = append(v.Sessions, sessionRow{s, bytes.Equal(s.Hash, p.session())})
+	if v.Usage, err = d.api.GetUsage(p.ctx()); err != nil {
+		return err
 	}
-	v.Usage, err = d.api.GetUsage(p.ctx())
-	return v, err
+	return p.show("settings", v)
 }
 
 // changePassword asks for the current password, because a session may be someone
 // else's by now. Its attempts count as sign-ins.
 func (d *Dashboard) changePassword(p *page) error {
-	refuse := func(status int, field, fault string) error {
-		v, err := d.showSettings(p)
-		if err != nil {
-			return err
-		}
-		v.Field, v.Fault = field, fault
-		return p.showStatus(status, "settings", v)
-	}
-	wait, err := d.countSignIn(p, p.user.Name)
+	hash, err := d.changedPassword(p)
 	if err != nil {
-		return err
-	}
-	if wait > 0 {
-		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
-		return refuse(http.StatusTooManyRequests, "current", "Too many attempts. Wait a minute, then try again.")
-	}
-	ok, err := d.isPassword(p.ctx(), p.user, p.form.Get("current"))
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return refuse(http.StatusUnprocessableEntity, "current", "Wrong password.")
-	}
-	if field, fault := checkPassword(p.form.Get("password"), p.form.Get("again")); fault != "" {
-		return refuse(http.StatusUnprocessableEntity, field, fault)
-	}
-	hash, err := d.hashPassword(p.ctx(), p.form.Get("password"))
-	if err != nil {
-		return err
+		return p.again(err, d.showSettings)
 	}
 	if err := d.store.ChangePassword(p.ctx(), p.user, hash, p.session()); err != nil {
 		if errors.Is(err, store.ErrNotFound) { // changed in the meantime
@@ -147,6 +111,21 @@ func (d *Dashboard) changePassword(p *page) error {
 	}
 	d.log.InfoContext(p.ctx(), "password changed", "user_id", p.user.ID, "client", p.client())
 	return p.done("/settings", "Password changed. Your other sessions are signed out.")
+}
+
+// changedPassword checks the current password and returns the hash of the new one.
+func (d *Dashboard) changedPassword(p *page) (string, error) {
+	if err := d.countSignIn(p, p.user.Name); err != nil {
+		return "", err
+	}
+	ok, err := d.passwords.Matches(p.ctx(), p.user.Password, p.form.Get("current"))
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", fieldProblem("current", "Wrong password.")
+	}
+	return p.newPassword()
 }
 
 func (d *Dashboard) endSessions(p *page) error {
@@ -173,13 +152,6 @@ type healthView struct {
 	System *System
 	Store  store.Inspection
 	Report *doctor.Report // nil before the first checks
-	Counts []statusCount
-}
-
-// statusCount is how many checks have a status.
-type statusCount struct {
-	Status, Tone string
-	Count        int
 }
 
 // checkTones are the colours of the results of checks.
@@ -187,6 +159,11 @@ var checkTones = map[doctor.Status]string{doctor.OK: "good", doctor.Warn: "warn"
 
 // Tone returns the colour of a status.
 func (healthView) Tone(s doctor.Status) string { return checkTones[s] }
+
+// Statuses are the results of checks, the worst one first.
+func (healthView) Statuses() []doctor.Status {
+	return []doctor.Status{doctor.Fail, doctor.Warn, doctor.OK, doctor.Skipped}
+}
 
 // Retention is how long the content of emails is kept.
 func (v healthView) Retention() string { return lasting(v.System.EmailRetention) }
@@ -204,20 +181,13 @@ func (d *Dashboard) showHealth(p *page) error {
 	if err := p.operator(); err != nil {
 		return err
 	}
-	v := healthView{Tab: "health", System: d.cfg.System}
+	v := healthView{Tab: "health", System: d.cfg.System, Report: d.checkup.last.Load()}
 	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
 		return err
 	}
 	if v.Store, err = d.store.Inspect(p.ctx()); err != nil {
 		return err
-	}
-	if v.Report = d.checkup.last.Load(); v.Report != nil {
-		for _, s := range []doctor.Status{doctor.Fail, doctor.Warn, doctor.OK, doctor.Skipped} {
-			if n := v.Report.Count(s); n > 0 {
-				v.Counts = append(v.Counts, statusCount{string(s), checkTones[s], n})
-			}
-		}
 	}
 	return p.show("health", v)
 }

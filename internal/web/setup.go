@@ -9,11 +9,11 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// setupForm is the page of a one-time link.
-type setupForm struct {
-	Token, Name  string
-	Field, Fault string // the invalid field and its error
-	Shortest     int
+// setupView is the page of a one-time link.
+type setupView struct {
+	Token, Name string
+	Shortest    int
+	Form        form
 }
 
 // errLink is the response for links that are used, expired or unknown.
@@ -35,33 +35,36 @@ func NewLink(now time.Time) (store.UserLink, string) {
 // SetupURL returns the URL of the one-time link with this token.
 func SetupURL(base *url.URL, token string) string { return base.JoinPath("setup", token).String() }
 
-// linkOf returns the form. It does not use up the link, because some programs prefetch
-// links.
-func (d *Dashboard) linkOf(p *page) (setupForm, error) {
-	token := p.r.PathValue("token")
-	u, err := d.store.LinkUser(p.ctx(), hashToken(token))
-	if errors.Is(err, store.ErrNotFound) {
-		return setupForm{}, errLink
+// showSetup does not use up the link, because some programs prefetch links.
+func (d *Dashboard) showSetup(p *page) error {
+	u, err := d.linkUser(p)
+	if err != nil {
+		return err
 	}
-	return setupForm{Token: token, Name: u.Name, Shortest: shortestPassword}, err
+	return p.show("setup", setupView{p.r.PathValue("token"), u.Name, shortestPassword, p.formOf(nil)})
+}
+
+// linkUser returns the user of the link in the path.
+func (d *Dashboard) linkUser(p *page) (store.User, error) {
+	u, err := d.store.LinkUser(p.ctx(), hashToken(p.r.PathValue("token")))
+	if errors.Is(err, store.ErrNotFound) {
+		return u, errLink
+	}
+	return u, err
 }
 
 // setPassword checks the link before it hashes the password, so that strangers
 // cannot make the server spend memory.
 func (d *Dashboard) setPassword(p *page) error {
-	form, err := d.linkOf(p)
-	if err != nil {
+	if _, err := d.linkUser(p); err != nil {
 		return err
 	}
-	if form.Field, form.Fault = checkPassword(p.form.Get("password"), p.form.Get("again")); form.Fault != "" {
-		return p.showStatus(http.StatusUnprocessableEntity, "setup", form)
-	}
-	hash, err := d.hashPassword(p.ctx(), p.form.Get("password"))
+	hash, err := p.newPassword()
 	if err != nil {
-		return err
+		return p.again(err, d.showSetup)
 	}
 	token, session := newToken()
-	u, err := d.store.UseLink(p.ctx(), hashToken(form.Token), hash, session)
+	u, err := d.store.UseLink(p.ctx(), hashToken(p.r.PathValue("token")), hash, session)
 	if errors.Is(err, store.ErrNotFound) {
 		return errLink
 	}
@@ -91,16 +94,11 @@ func (d *Dashboard) setPassword(p *page) error {
 // firstKeyPath is the page with the first API key, after the first start.
 const firstKeyPath = "/setup/first-key"
 
-// showFirstKey shows the first key once more, and what to do next.
+// showFirstKey shows the first key once more.
 func (d *Dashboard) showFirstKey(p *page) error {
-	value, ok, err := p.takeSecret("/")
-	if err != nil || !ok {
-		return err
-	}
-	return p.show("first-key", firstKeyView{value, d.cfg.BaseURL})
-}
-
-type firstKeyView struct {
-	Value  string
-	Server *url.URL
+	return p.showOnce(secret{
+		Title: "Welcome", What: "Your first API key", Back: "/", BackTitle: "Get started",
+		Use:     "It has full access. Copy it now: Postroom stores only its hash and does not show it again. Or connect an agent, which gets a key of its own:",
+		Command: "postroom login " + d.cfg.BaseURL.String() + " && postroom agent setup claude-code",
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -22,30 +23,23 @@ const (
 	longestName = 100
 )
 
-// signInForm is the sign-in page.
-type signInForm struct {
-	Name, Next, Fault string
-}
-
 func (d *Dashboard) askSignIn(p *page) error {
-	return p.show("sign-in", signInForm{Next: ownPath(p.r.URL.Query().Get("next"))})
+	return p.show("sign-in", p.formOf(url.Values{"next": {ownPath(p.r.URL.Query().Get("next"))}}))
 }
 
 // signIn checks the rate limits before the password. The error does not reveal
 // whether the name or the password was wrong.
 func (d *Dashboard) signIn(p *page) error {
-	again := signInForm{Name: p.field("name"), Next: ownPath(p.form.Get("next"))}
-	wait, err := d.countSignIn(p, again.Name)
+	name := p.field("name")
+	err := d.countSignIn(p, name)
+	if pr, ok := refusal(err); ok {
+		d.log.WarnContext(p.ctx(), "too many sign-in attempts", "client", p.client())
+		return p.again(pr, d.askSignIn)
+	}
 	if err != nil {
 		return err
 	}
-	if wait > 0 {
-		d.log.WarnContext(p.ctx(), "too many sign-in attempts", "client", p.client())
-		p.w.Header().Set("Retry-After", strconv.Itoa(wait))
-		again.Fault = "Too many attempts. Wait a minute, then try again."
-		return p.showStatus(http.StatusTooManyRequests, "sign-in", again)
-	}
-	u, ok, err := d.findUser(p, again.Name, p.form.Get("password"))
+	u, ok, err := d.findUser(p, name, p.form.Get("password"))
 	if err != nil {
 		return err
 	}
@@ -55,8 +49,7 @@ func (d *Dashboard) signIn(p *page) error {
 	}
 	if !ok || errors.Is(err, store.ErrNotFound) {
 		d.log.InfoContext(p.ctx(), "sign-in refused", "client", p.client())
-		again.Fault = "Wrong name or password."
-		return p.showStatus(http.StatusUnprocessableEntity, "sign-in", again)
+		return p.again(problem{Message: "Wrong name or password.", status: http.StatusBadRequest}, d.askSignIn)
 	}
 	if err != nil {
 		return err
@@ -68,21 +61,23 @@ func (d *Dashboard) signIn(p *page) error {
 	if err := p.keepSession(token); err != nil {
 		return err
 	}
-	return p.goTo(again.Next)
+	return p.goTo(ownPath(p.form.Get("next")))
 }
 
-// countSignIn counts an attempt against the limit of the network and against that
-// of the network and the name. It returns how many seconds to wait if the attempt
-// is over a limit, else 0.
-func (d *Dashboard) countSignIn(p *page, name string) (wait int, err error) {
+// countSignIn counts an attempt against the limit of the network and against that of the
+// network and the name. The error may be the problem that the attempt is over a limit.
+func (d *Dashboard) countSignIn(p *page, name string) error {
 	rate, err := d.store.TakeRate(p.ctx(), store.RateSignIn, p.client(), maxNetworkSignIns)
 	if err == nil && !rate.Refused && utf8.RuneCountInString(name) <= longestName {
 		rate, err = d.store.TakeRate(p.ctx(), store.RateName, p.client()+" "+strings.ToLower(name), maxSignIns)
 	}
 	if err != nil || !rate.Refused {
-		return 0, err
+		return err
 	}
-	return max(1, int(math.Ceil(rate.Ends.Sub(d.now()).Seconds()))), nil
+	p.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(rate.Ends.Sub(d.now()).Seconds())))))
+	pr := fieldProblem("current", "Too many attempts. Wait a minute, then try again.")
+	pr.status = http.StatusTooManyRequests
+	return pr
 }
 
 // findUser returns the user with this name. ok is false if the name or the
@@ -95,7 +90,7 @@ func (d *Dashboard) findUser(p *page, name, password string) (store.User, bool, 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return u, false, err
 	}
-	ok, err := d.isPassword(p.ctx(), u, password)
+	ok, err := d.passwords.Matches(p.ctx(), u.Password, password)
 	return u, ok, err
 }
 

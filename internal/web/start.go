@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	_ "embed" // the examples
 	"errors"
 	"slices"
@@ -67,7 +68,7 @@ func (d *Dashboard) started(p *page) (*started, error) {
 		return nil, err
 	}
 	s.Domain = len(domains.Data) > 0
-	s.Snippets = d.snippets(s.Inbox)
+	s.Snippets = d.snippets(append(inboxes.Data, gen.Inbox{})[0])
 	s.Secret, err = d.store.TakeNote(p.ctx(), p.session(), "/")
 	if errors.Is(err, store.ErrNotFound) {
 		return s, nil
@@ -84,12 +85,8 @@ type snippet struct{ Name, Title, Code string }
 
 // snippets are examples that wait for a code in an inbox, for this installation.
 // Without an inbox they have a placeholder for it.
-func (d *Dashboard) snippets(in *gen.Inbox) []snippet {
-	id, address := "ibx_…", "you@example.com"
-	if in != nil {
-		id, address = in.ID, in.Address
-	}
-	return d.filled(examples, "{id}", id, "{address}", address)
+func (d *Dashboard) snippets(in gen.Inbox) []snippet {
+	return d.filled(examples, "{id}", cmp.Or(in.ID, "ibx_…"), "{address}", cmp.Or(in.Address, "you@example.com"))
 }
 
 // filled returns examples for this installation, with values for their placeholders.
@@ -133,14 +130,9 @@ func examplesOf(use string) (all []snippet) {
 	return all
 }
 
-// sendSnippets are examples that send an email, for this installation.
-func (d *Dashboard) sendSnippets(domain string) []snippet {
-	return d.filled(sendExamples, "{domain}", domain)
-}
-
 // simulate puts a message with a code into an inbox, as a server would send it.
 func (d *Dashboard) simulate(p *page) error {
-	id := p.r.PathValue("inbox")
+	id := p.id()
 	to := "/inboxes/" + id
 	if p.form.Get("start") == "1" {
 		to = "/"

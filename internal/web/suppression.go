@@ -2,32 +2,21 @@ package web
 
 import "github.com/postroom/postroom/gen"
 
-// suppressionList is the page of suppressed addresses.
-type suppressionList struct {
-	Suppressions []gen.Suppression
-	paging
-	Email, Category string // as submitted
-	Problem         problem
-}
-
-func (d *Dashboard) listSuppressions(p *page) (suppressionList, error) {
+func (d *Dashboard) listSuppressions(p *page) error {
 	l, err := d.api.ListSuppressions(p.ctx(), gen.ListSuppressionsParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
-		return suppressionList{}, err
+		return err
 	}
-	return suppressionList{Suppressions: l.Data, paging: p.paging(l.Cursor)}, nil
+	return p.show("suppressions", list[gen.Suppression]{l.Data, p.paging(l.Cursor), p.formOf(nil)})
 }
 
 func (d *Dashboard) addSuppression(p *page) error {
 	req := &gen.SuppressionCreate{Email: gen.EmailAddress(p.field("email"))}
-	category := p.form.Get("category")
-	if category != "" {
+	if category := p.form.Get("category"); category != "" {
 		req.Category = gen.NewOptSuppressionCreateCategory(gen.SuppressionCreateCategory(category))
 	}
 	if _, err := d.api.CreateSuppression(p.ctx(), req, gen.CreateSuppressionParams{}); err != nil {
-		return showFault(p, "suppressions", err, d.listSuppressions, func(v *suppressionList, pr problem) {
-			v.Email, v.Category, v.Problem = string(req.Email), category, pr
-		})
+		return p.again(err, d.listSuppressions)
 	}
 	return p.done("/suppressions", string(req.Email)+" is suppressed.")
 }

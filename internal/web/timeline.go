@@ -30,32 +30,27 @@ var stepTitles = map[string]string{
 	"bounced": "Bounced", "complained": "Reported as spam", "failed": "Failed", "cancelled": "Cancelled",
 }
 
-// timeline returns what happened to an email or a sent message, and what comes
-// next. Of events that were deleted, the recipients keep the last ones.
-func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([]step, error) {
+// delivery returns what happened to an email or a sent message, and what comes
+// next. Events are deleted after a time; the recipients keep how it ended.
+func (d *Dashboard) delivery(p *page, m store.Message, scheduled *store.Time) (v delivery, err error) {
 	events, err := d.store.MessageEvents(p.ctx(), m.AccountID, m.Seq, mostSteps)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	steps := []step{{At: m.CreatedAt.Time, Title: "Accepted by Postroom"}}
-	named := map[string]bool{} // recipients that an event names
 	for _, e := range events {
-		s, recipient, err := stepOf(e)
+		s, err := stepOf(e)
 		if err != nil {
-			return nil, err
+			return v, err
 		}
-		named[recipient] = true
 		if s.Title != "" {
 			steps = append(steps, s)
 		}
 	}
 	var next []step
 	for _, r := range m.Recipients {
-		if !named[r.Email] {
-			steps = append(steps, stepsOf(r)...)
-		}
 		if n, ok := nextStep(r); ok {
-			next = append(next, n)
+			next, v.Deferred = append(next, n), v.Deferred || n.Tone == "warn" && n.At.After(d.now())
 		}
 	}
 	if m.Status == store.EmailScheduled && scheduled != nil {
@@ -64,15 +59,15 @@ func (d *Dashboard) timeline(p *page, m store.Message, scheduled *store.Time) ([
 	byTime := func(a, b step) int { return a.At.Compare(b.At) }
 	slices.SortStableFunc(steps, byTime)
 	slices.SortStableFunc(next, byTime)
-	return append(steps, next...), nil
+	v.Steps = append(steps, next...)
+	return v, nil
 }
 
-// stepOf returns the step of an event, without a title if the timeline leaves it
-// out, and the recipient that it is about.
-func stepOf(e store.Event) (step, string, error) {
+// stepOf returns the step of an event, without a title if the timeline leaves it out.
+func stepOf(e store.Event) (step, error) {
 	var data store.EventData
 	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
-		return step{}, "", fmt.Errorf("data of event %s: %w", e.ID, err)
+		return step{}, fmt.Errorf("data of event %s: %w", e.ID, err)
 	}
 	_, kind, _ := strings.Cut(string(e.Type), ".")
 	s := step{At: e.CreatedAt.Time, Title: stepTitles[kind], Tone: tone(kind), Who: data.Recipient, Reply: data.Response, Link: data.Link}
@@ -86,28 +81,7 @@ func stepOf(e store.Event) (step, string, error) {
 	if data.Reason != "" {
 		s.Reply = data.Reason
 	}
-	return s, data.Recipient, nil
-}
-
-// stepsOf returns what a recipient itself records.
-func stepsOf(r store.Recipient) []step {
-	var all []step
-	add := func(at *store.Time, kind, reply string) {
-		if at != nil {
-			all = append(all, step{At: at.Time, Title: stepTitles[kind], Tone: tone(kind), Who: r.Email, Reply: reply})
-		}
-	}
-	reply := ""
-	if r.LastResponse != nil {
-		reply = *r.LastResponse
-	}
-	add(r.SentAt, "sent", "")
-	add(r.DeliveredAt, "delivered", reply)
-	add(r.BouncedAt, "bounced", reply)
-	if r.Status == store.RecipientSuppressed {
-		all = append(all, step{At: r.CreatedAt.Time, Title: "Not sent: the address is suppressed", Tone: "warn", Who: r.Email, Reply: reply})
-	}
-	return all
+	return s, nil
 }
 
 // nextStep returns the next attempt for a recipient, if there is one.

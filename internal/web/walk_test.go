@@ -171,7 +171,7 @@ func last(route string) int {
 		return -20
 	}
 	for class, suffixes := range [][]string{
-		{"/sign-in"}, {"/sign-out"}, {"/inboxes/{inbox}/delete"}, {"/delete", "/revoke", "/cancel", "/remove"}, {"/approve", "/reject", "/active"},
+		{"/sign-in"}, {"/sign-out"}, {"/inboxes/{id}/delete"}, {"/delete", "/revoke", "/cancel", "/remove"}, {"/approve", "/reject", "/active"},
 	} {
 		if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(route, s) }) {
 			return -class
@@ -213,6 +213,13 @@ func (w *walk) submit(form *html.Node, f foundForm) {
 	if method == http.MethodGet {
 		w.links = append(w.links, foundAt{to + "?" + values.Encode(), "a form of " + f.page})
 		return
+	}
+	for n := range form.Descendants() { // buttons that send the form elsewhere
+		if other := attr(n, "formaction"); other != "" {
+			if a, _ := w.fetch(http.MethodPost, other, values); a.status >= http.StatusBadRequest {
+				w.t.Errorf("POST %s of %s: status %d\n%s", other, f.page, a.status, a.body)
+			}
+		}
 	}
 	a, at := w.fetch(http.MethodPost, to, values)
 	if a.status >= http.StatusBadRequest {
@@ -358,7 +365,7 @@ var filling = map[string]string{
 	"text": "A text", "email": "new@out.example", "domain": "new.example", "name": "walker@example.com",
 	"current":      "correct horse battery staple",
 	"display_name": "The walk", "pattern": "*@walk.example", "reason": "Not now", "q": "order",
-	"html": "<p>Hello {{name}}</p>", "v.name": "Ann",
+	"html": "<p>Hello {{name}}</p>", "data": `{"name": "Ann"}`,
 }
 
 // leftEmpty are fields that may be empty.
@@ -390,7 +397,7 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 	}
 	for n := range form.Descendants() {
 		name := attr(n, "name")
-		if name == "" {
+		if name == "" || attr(n, "type") == "file" {
 			continue
 		}
 		switch {
@@ -402,7 +409,7 @@ func (w *walk) fill(form *html.Node, page string) url.Values {
 			if has(n, "checked") {
 				values.Add(name, cmp.Or(attr(n, "value"), "on"))
 			}
-		case n.Data == "input" && attr(n, "type") == "hidden", n.Data == "button":
+		case n.Data == "input" && attr(n, "type") == "hidden", n.Data == "button" && !has(n, "formaction"):
 			values.Add(name, attr(n, "value"))
 		case n.Data == "input":
 			add(name, attr(n, "value"))

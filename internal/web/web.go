@@ -26,12 +26,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/approval"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/oauth"
+	"github.com/postroom/postroom/internal/passhash"
 	"github.com/postroom/postroom/store"
 )
 
@@ -86,9 +85,9 @@ type Dashboard struct {
 	log       *slog.Logger
 	mux       *http.ServeMux
 	pages     map[string]func() (*template.Template, error)
-	assets    assets
+	version   string // of the assets
 	crossSite *http.CrossOriginProtection
-	hashing   *semaphore.Weighted // limits concurrent hashing by memory
+	passwords *passhash.Hasher
 	checkup   checkup
 	firstKey  atomic.Pointer[string]
 }
@@ -100,7 +99,7 @@ func New(cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
-		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), hashing: semaphore.NewWeighted(maxHashing),
+		mux: http.NewServeMux(), crossSite: http.NewCrossOriginProtection(), passwords: passhash.New(),
 	}
 	if cfg.FirstKey != "" {
 		d.firstKey.Store(&cfg.FirstKey)
@@ -113,7 +112,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := d.crossSite.AddTrustedOrigin(cfg.BaseURL.Scheme + "://" + cfg.BaseURL.Host); err != nil {
 		return nil, err
 	}
-	if d.assets, err = readAssets(); err != nil {
+	if d.version, err = assetVersion(); err != nil {
 		return nil, err
 	}
 	if d.pages, err = d.readPages(); err != nil {
@@ -125,13 +124,13 @@ func New(cfg Config) (*Dashboard, error) {
 
 // routes registers every page.
 func (d *Dashboard) routes() {
-	d.mux.Handle("GET /assets/{file}", http.HandlerFunc(d.assets.serve))
+	d.mux.Handle("GET /assets/{file}", http.HandlerFunc(d.asset))
 
 	d.open("GET /sign-in", d.askSignIn)
 	d.open("POST /sign-in", d.signIn)
 	d.open("POST /sign-out", d.signOut)
 
-	d.open("GET /setup/{token}", pageOf("setup", d.linkOf))
+	d.open("GET /setup/{token}", d.showSetup)
 	d.open("POST /setup/{token}", d.setPassword)
 	d.getFor(store.RoleAdmin, firstKeyPath, d.showFirstKey)
 
@@ -142,43 +141,41 @@ func (d *Dashboard) routes() {
 
 	d.get("/inboxes", d.inboxes)
 	d.post("/inboxes", d.createInbox)
-	d.get("/inboxes/{inbox}", d.inbox)
-	d.getFor(store.RoleAdmin, "/inboxes/{inbox}/settings", d.inboxSettings)
-	d.post("/inboxes/{inbox}/settings", d.updateInbox)
-	d.post("/inboxes/{inbox}/delete", d.deleteInbox)
-	d.post("/inboxes/{inbox}/simulate", d.simulate)
+	d.get("/inboxes/{id}", d.inbox)
+	d.form("/inboxes/{id}/settings", d.inboxSettings, d.updateInbox)
+	d.post("/inboxes/{id}/delete", d.deleteInbox)
+	d.post("/inboxes/{id}/simulate", d.simulate)
 
-	d.get("/inboxes/{inbox}/threads/{thread}", d.thread)
-	d.get("/messages/{mail}", d.message)
-	d.get("/messages/{mail}/view", d.messageFrame)
-	d.get("/messages/{mail}/raw", d.downloadRaw)
-	d.get("/messages/{mail}/attachments/{attachment}", d.downloadAttachment)
-	d.get("/messages/{mail}/attachments/{attachment}/text", d.showText)
-	d.post("/messages/{mail}/delete", d.deleteMessage)
-	d.getFor(store.RoleAdmin, "/messages/{mail}/reply", d.replyForm)
-	d.post("/messages/{mail}/reply", d.reply)
-	d.getFor(store.RoleAdmin, "/inboxes/{inbox}/write", d.writeForm)
-	d.post("/inboxes/{inbox}/write", d.write)
+	d.get("/inboxes/{id}/threads/{thread}", d.thread)
+	d.get("/messages/{id}", d.message)
+	d.get("/messages/{id}/view", d.messageFrame)
+	d.get("/messages/{id}/raw", d.downloadRaw)
+	d.get("/messages/{id}/attachments/{attachment}", d.downloadAttachment)
+	d.get("/messages/{id}/attachments/{attachment}/text", d.showText)
+	d.post("/messages/{id}/delete", d.deleteMessage)
+	d.form("/write", d.writeForm, d.write)
+	d.form("/messages/{id}/reply", d.replyForm, d.reply)
+	d.form("/messages/{id}/forward", d.forwardForm, d.forward)
 	d.open("GET /mail-images/{token}", d.mailImage)
 	d.get("/live", d.live)
 
 	d.get("/messages", d.allMessages)
-	d.get("/go", pageOf("go", d.places))
+	d.get("/go", d.places)
 	d.post("/messages/delete", d.deleteMessages)
 	d.postFor(store.RoleViewer, "/messages/read", d.markAllRead)
-	d.postFor(store.RoleViewer, "/messages/{mail}/unread", d.markUnread)
+	d.postFor(store.RoleViewer, "/messages/{id}/unread", d.markUnread)
 
 	d.get("/approvals", d.approvals)
-	d.get("/approvals/{mail}", pageOf("approval", d.approvalView))
-	d.get("/approvals/{mail}/view", d.draftFrame)
-	d.get("/approvals/{mail}/attachments/{attachment}", d.downloadAttachment)
-	d.get("/approvals/{mail}/attachments/{attachment}/text", d.showText)
-	d.getFor(store.RoleApprover, "/approvals/{mail}/edit", d.editDraftForm)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/edit", d.editDraft)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/approve", d.approve)
+	d.get("/approvals/{id}", d.showApproval)
+	d.get("/approvals/{id}/view", d.draftFrame)
+	d.get("/approvals/{id}/attachments/{attachment}", d.downloadAttachment)
+	d.get("/approvals/{id}/attachments/{attachment}/text", d.showText)
+	d.getFor(store.RoleApprover, "/approvals/{id}/edit", d.editDraftForm)
+	d.postFor(store.RoleApprover, "/approvals/{id}/edit", d.editDraft)
+	d.postFor(store.RoleApprover, "/approvals/{id}/approve", d.approve)
 	d.postFor(store.RoleApprover, "/approvals/approve", d.approveMany)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/reject", d.reject)
-	d.postFor(store.RoleApprover, "/approvals/{mail}/undo", d.undo)
+	d.postFor(store.RoleApprover, "/approvals/{id}/reject", d.reject)
+	d.postFor(store.RoleApprover, "/approvals/{id}/undo", d.undo)
 
 	// The token is the credential, so no one needs to sign in. Mail scanners follow
 	// links: only a form decides.
@@ -186,25 +183,21 @@ func (d *Dashboard) routes() {
 	d.open("GET "+approval.LinkPath+"{token}/view", d.linkedFrame)
 	d.open("POST "+approval.LinkPath+"{token}", d.decideLinked)
 
-	d.get("/emails", d.listEmails)
+	d.get("/emails", d.listSent)
 	d.get("/emails/{id}", d.showEmail)
 	d.get("/emails/content/{id}/view", d.emailFrame)
 	d.post("/emails/{id}/cancel", d.cancelEmail)
 	d.post("/emails/{id}/retry", d.retrySent)
-	d.get("/emails/messages", d.listSentMessages)
-	d.get("/emails/messages/{id}", d.showSentMessage)
 
-	d.get("/domains", pageOf("domains", d.listDomains))
+	d.get("/domains", d.listDomains)
 	d.post("/domains", d.createDomain)
 	d.get("/domains/{id}", d.showDomain)
 	d.post("/domains/{id}/verify", d.verifyDomain)
 	d.post("/domains/{id}/delete", d.deleteDomain)
 
-	d.getFor(store.RoleAdmin, "/webhooks", pageOf("webhooks", d.listWebhooks))
-	d.post("/webhooks", d.createWebhook)
+	d.form("/webhooks", d.listWebhooks, d.createWebhook)
 	d.getFor(store.RoleAdmin, "/webhooks/{id}", d.showWebhook)
 	d.getFor(store.RoleAdmin, "/webhooks/{id}/secret", d.showWebhookSecret)
-	d.getFor(store.RoleAdmin, "/webhooks/{id}/new-secret", d.showNewWebhookSecret)
 	d.post("/webhooks/{id}/test", d.testWebhook)
 	d.post("/webhooks/{id}/active", d.switchWebhook)
 	d.post("/webhooks/{id}/edit", d.editWebhook)
@@ -215,10 +208,10 @@ func (d *Dashboard) routes() {
 	d.getFor(store.RoleAdmin, "/webhooks/{id}/deliveries/{delivery}", d.showDelivery)
 	d.post("/webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery)
 
-	d.getFor(store.RoleAdmin, "/keys", pageOf("keys", d.listKeys))
-	d.getFor(store.RoleAdmin, "/keys/new", pageOf("key-new", d.newKey))
+	d.getFor(store.RoleAdmin, "/keys", d.listKeys)
+	d.getFor(store.RoleAdmin, "/keys/new", d.newKey)
 	d.post("/keys", d.createKey)
-	d.getFor(store.RoleAdmin, "/keys/{id}", pageOf("key", d.showKey))
+	d.getFor(store.RoleAdmin, "/keys/{id}", d.showKey)
 	d.getFor(store.RoleAdmin, "/keys/{id}/secret", d.showSecret)
 	d.post("/keys/{id}/limits", d.limitKey)
 	d.post("/keys/{id}/revoke", d.revokeKey)
@@ -228,11 +221,11 @@ func (d *Dashboard) routes() {
 		d.post(oauth.AuthorizePath, d.consent)
 	}
 
-	d.get("/suppressions", pageOf("suppressions", d.listSuppressions))
+	d.get("/suppressions", d.listSuppressions)
 	d.post("/suppressions", d.addSuppression)
 	d.post("/suppressions/remove", d.removeSuppression)
 
-	d.get("/lists", pageOf("lists", d.showLists))
+	d.get("/lists", d.showLists)
 	d.post("/lists", d.addEntry)
 	d.post("/lists/{id}/delete", d.deleteEntry)
 	d.getFor(store.RoleAdmin, "/quarantine", d.quarantine)
@@ -240,18 +233,16 @@ func (d *Dashboard) routes() {
 	d.post("/quarantine/drop", d.dropMessages)
 
 	d.get("/templates", d.listTemplates)
-	d.getFor(store.RoleAdmin, "/templates/new", d.newTemplate)
-	d.post("/templates/new", d.createTemplate)
+	d.form("/templates/new", d.newTemplate, d.createTemplate)
 	d.get("/templates/{id}", d.showTemplate)
-	d.get("/templates/{id}/view", d.templateFrame)
-	d.getFor(store.RoleAdmin, "/templates/{id}/edit", d.editTemplate)
-	d.post("/templates/{id}/edit", d.saveTemplate)
-	d.post("/templates/{id}/test", d.testTemplate)
+	d.post("/templates/{id}", d.saveTemplate)
+	d.get("/templates/{id}/view", d.savedPreview)
+	d.postFor(store.RoleViewer, "/templates/preview", d.previewTemplate)
+	d.post("/templates/{id}/send", d.sendTemplate)
 	d.post("/templates/{id}/delete", d.deleteTemplate)
 
 	d.get("/contacts", d.listContacts)
-	d.getFor(store.RoleAdmin, "/contacts/new", d.newContact)
-	d.post("/contacts/new", d.createContact)
+	d.form("/contacts/new", d.newContact, d.createContact)
 	d.get("/contacts/{id}", d.showContact)
 	d.post("/contacts/{id}", d.saveContact)
 	d.post("/contacts/{id}/delete", d.deleteContact)
@@ -260,15 +251,13 @@ func (d *Dashboard) routes() {
 	d.get("/logs/events", d.showEvents)
 	d.get("/logs/smtp", d.showRefusals)
 
-	d.get("/settings", pageOf("settings", d.showSettings))
+	d.get("/settings", d.showSettings)
 	d.postFor(store.RoleViewer, "/settings/theme", d.setTheme)
 	d.postFor(store.RoleViewer, "/settings/password", d.changePassword)
 	d.postFor(store.RoleViewer, "/settings/sessions", d.endSessions)
-	d.getFor(store.RoleAdmin, "/settings/health", d.showHealth)
-	d.post("/settings/health", d.checkHealth)
+	d.form("/settings/health", d.showHealth, d.checkHealth)
 
-	d.getFor(store.RoleAdmin, "/settings/people", pageOf("people", d.listPeople))
-	d.post("/settings/people", d.invite)
+	d.form("/settings/people", d.listPeople, d.invite)
 	d.getFor(store.RoleAdmin, "/settings/people/link", d.showInvite)
 	d.post("/settings/people/{id}/role", d.setRole)
 	d.post("/settings/people/{id}/reset", d.resetPassword)
@@ -300,12 +289,18 @@ func (d *Dashboard) getFor(least store.Role, path string, f func(*page) error) {
 // post registers f for a form, for admins.
 func (d *Dashboard) post(path string, f func(*page) error) { d.postFor(store.RoleAdmin, path, f) }
 
+// form registers the page of a form and the form, for admins.
+func (d *Dashboard) form(path string, show, submit func(*page) error) {
+	d.getFor(store.RoleAdmin, path, show)
+	d.post(path, submit)
+}
+
 // postFor is post for users whose role includes least.
 func (d *Dashboard) postFor(least store.Role, path string, f func(*page) error) {
-	d.mux.Handle("POST "+path, d.chain(d.signedIn(least, withForm(f))))
+	d.mux.Handle("POST "+path, d.chain(d.signedIn(least, withForm(maxUpload, f))))
 }
 
 // open registers f for a pattern such as "GET /sign-in", without sign-in.
 func (d *Dashboard) open(pattern string, f func(*page) error) {
-	d.mux.Handle(pattern, d.chain(withForm(f)))
+	d.mux.Handle(pattern, d.chain(withForm(maxForm, f)))
 }

@@ -17,13 +17,8 @@ import (
 
 // webhookList is the page of webhooks, with the form for a new one.
 type webhookList struct {
-	Webhooks []webhookRow
-	paging
-	Events  []eventGroup
-	URL     string   // as submitted
-	Inboxes string   // as submitted
-	Chosen  []string // selected event types
-	Problem problem
+	list[webhookRow]
+	Events []eventGroup
 }
 
 // webhookRow is a webhook with how its deliveries went.
@@ -86,23 +81,23 @@ func eventGroups() []eventGroup {
 	return groups
 }
 
-func (d *Dashboard) listWebhooks(p *page) (webhookList, error) {
+func (d *Dashboard) listWebhooks(p *page) error {
 	l, err := d.api.ListWebhooks(p.ctx(), gen.ListWebhooksParams{Limit: limit(), Cursor: p.cursor()})
 	if err != nil {
-		return webhookList{}, err
+		return err
 	}
-	v := webhookList{paging: p.paging(l.Cursor), Events: eventGroups()}
+	v := webhookList{list[webhookRow]{paging: p.paging(l.Cursor), Form: p.formOf(nil)}, eventGroups()}
 	for _, w := range l.Data {
 		h, err := d.webhookHealth(p, w.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // deleted in the meantime
 		}
 		if err != nil {
-			return webhookList{}, err
+			return err
 		}
-		v.Webhooks = append(v.Webhooks, webhookRow{w, h})
+		v.Rows = append(v.Rows, webhookRow{w, h})
 	}
-	return v, nil
+	return p.show("webhooks", v)
 }
 
 func (d *Dashboard) createWebhook(p *page) error {
@@ -112,9 +107,7 @@ func (d *Dashboard) createWebhook(p *page) error {
 	}
 	made, err := d.api.CreateWebhook(p.ctx(), req)
 	if err != nil {
-		return showFault(p, "webhooks", err, d.listWebhooks, func(v *webhookList, pr problem) {
-			v.URL, v.Chosen, v.Inboxes, v.Problem = string(req.URL), p.form["events"], p.form.Get("inbox_ids"), pr
-		})
+		return p.again(err, d.listWebhooks)
 	}
 	return p.leaveSecret(webhookPath(made.ID)+"/secret", nil, made.Secret)
 }
@@ -133,21 +126,12 @@ func (p *page) chosenEvents() (events gen.OptNilWebhookEvents) {
 	return events
 }
 
-// showWebhookSecret shows the signing secret of a new webhook.
+// showWebhookSecret shows the signing secret of a new webhook, or the new one of a webhook.
 func (d *Dashboard) showWebhookSecret(p *page) error {
-	return p.showSigningSecret("Webhook created",
-		"Your program uses it to verify that a delivery comes from here. It is shown once. You can replace it later.")
-}
-
-// showNewWebhookSecret shows a rotated signing secret.
-func (d *Dashboard) showNewWebhookSecret(p *page) error {
-	return p.showSigningSecret("New signing secret",
-		"It is shown once. For the next 24 hours, deliveries are also signed with the previous secret.")
-}
-
-func (p *page) showSigningSecret(title, use string) error {
-	back := webhookPath(p.r.PathValue("id"))
-	return p.showOnce(secret{Title: title, What: "Signing secret", Use: use, Back: back, BackTitle: "Back to the webhook"})
+	return p.showOnce(secret{
+		Title: "Signing secret", What: "Signing secret", Back: webhookPath(p.id()), BackTitle: "Back to the webhook",
+		Use: "Your program uses it to verify that a delivery comes from here. It is shown once. You can replace it later: for 24 hours, deliveries are signed with the previous secret, too.",
+	})
 }
 
 // webhookPage is the page of one webhook with its deliveries.
@@ -164,7 +148,7 @@ type webhookPage struct {
 }
 
 func (d *Dashboard) showWebhook(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	w, err := d.api.GetWebhook(p.ctx(), gen.GetWebhookParams{WebhookID: id})
 	if err != nil {
 		return err
@@ -200,7 +184,7 @@ func (d *Dashboard) showWebhook(p *page) error {
 func webhookPath(id string) string { return "/webhooks/" + url.PathEscape(id) }
 
 func (d *Dashboard) testWebhook(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	res, err := d.api.TestWebhook(p.ctx(), gen.TestWebhookParams{WebhookID: id})
 	if err != nil {
 		return p.refused(webhookPath(id), err)
@@ -233,14 +217,14 @@ func (d *Dashboard) editWebhook(p *page) error {
 }
 
 func (d *Dashboard) changeWebhook(p *page, req *gen.WebhookUpdate, done string) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	_, err := d.api.UpdateWebhook(p.ctx(), req, gen.UpdateWebhookParams{WebhookID: id})
 	return p.result(err, webhookPath(id), webhookPath(id), done)
 }
 
 // replayWebhook sends the events of the last hours again.
 func (d *Dashboard) replayWebhook(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	hours, err := strconv.Atoi(p.form.Get("hours"))
 	if err != nil || hours < 1 || hours > 720 {
 		return p.failed(webhookPath(id), "Enter a number of hours from 1 to 720.")
@@ -258,49 +242,38 @@ func (d *Dashboard) replayWebhook(p *page) error {
 }
 
 func (d *Dashboard) rotateWebhook(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	w, err := d.api.RotateWebhookSecret(p.ctx(), gen.RotateWebhookSecretParams{WebhookID: id})
 	if err != nil {
 		return p.refused(webhookPath(id), err)
 	}
-	return p.leaveSecret(webhookPath(id)+"/new-secret", nil, w.Secret)
+	return p.leaveSecret(webhookPath(id)+"/secret", nil, w.Secret)
 }
 
 func (d *Dashboard) deleteWebhook(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	_, err := d.api.DeleteWebhook(p.ctx(), gen.DeleteWebhookParams{WebhookID: id})
 	return p.result(err, webhookPath(id), "/webhooks", "Webhook deleted.")
 }
 
-// mostRetried is how many deliveries one click retries.
-const mostRetried = 200
-
 // retryFailed retries the newest failed deliveries.
 func (d *Dashboard) retryFailed(p *page) error {
-	id := p.r.PathValue("id")
-	params := gen.ListWebhookDeliveriesParams{
-		WebhookID: id, Limit: gen.NewOptInt(100), Status: gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatusFailed),
+	l, err := d.api.ListWebhookDeliveries(p.ctx(), gen.ListWebhookDeliveriesParams{
+		WebhookID: p.id(), Limit: gen.NewOptInt(100), Status: gen.NewOptWebhookDeliveryStatus(gen.WebhookDeliveryStatusFailed),
+	})
+	if err != nil {
+		return p.refused(webhookPath(p.id()), err)
 	}
-	retried, more := 0, true
-	for retried < mostRetried && more {
-		l, err := d.api.ListWebhookDeliveries(p.ctx(), params)
-		if err != nil {
-			return p.refused(webhookPath(id), err)
+	for _, f := range l.Data {
+		if _, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: p.id(), DeliveryID: f.ID}); err != nil {
+			return p.refused(webhookPath(p.id()), err)
 		}
-		for _, f := range l.Data {
-			if _, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: id, DeliveryID: f.ID}); err != nil {
-				return p.refused(webhookPath(id), err)
-			}
-			retried++
-		}
-		more = l.HasMore
-		params.Cursor = optional(l.Cursor.Value)
 	}
-	text := plural(retried, "failed delivery is queued for retry.", "failed deliveries are queued for retry.")
-	if more {
+	text := plural(len(l.Data), "failed delivery is queued for retry.", "failed deliveries are queued for retry.")
+	if l.HasMore {
 		text += " There are more: retry again for the next ones."
 	}
-	return p.done(webhookPath(id), text)
+	return p.done(webhookPath(p.id()), text)
 }
 
 // deliveryPage is the page of one delivery.
@@ -314,7 +287,7 @@ type deliveryPage struct {
 
 // showDelivery shows what the endpoint was sent and how it responded.
 func (d *Dashboard) showDelivery(p *page) error {
-	w, err := d.api.GetWebhook(p.ctx(), gen.GetWebhookParams{WebhookID: p.r.PathValue("id")})
+	w, err := d.api.GetWebhook(p.ctx(), gen.GetWebhookParams{WebhookID: p.id()})
 	if err != nil {
 		return err
 	}
@@ -348,7 +321,7 @@ func (d *Dashboard) showDelivery(p *page) error {
 }
 
 func (d *Dashboard) retryDelivery(p *page) error {
-	id := p.r.PathValue("id")
+	id := p.id()
 	_, err := d.api.RetryWebhookDelivery(p.ctx(), gen.RetryWebhookDeliveryParams{WebhookID: id, DeliveryID: p.r.PathValue("delivery")})
 	return p.result(err, webhookPath(id), webhookPath(id), "The delivery is queued for retry.")
 }

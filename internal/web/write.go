@@ -1,80 +1,88 @@
 package web
 
 import (
-	"net/http"
+	"errors"
+	"io"
 	"net/mail"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/store"
 )
 
 // writeView is the page on which a user writes a message.
 type writeView struct {
+	Kind    string // new, reply or forward
 	Inbox   *gen.Inbox
-	To      *gen.Message // the message being replied to, or nil
-	Form    mailForm
+	Inboxes []gen.Inbox  // to choose from, for a new message
+	To      *gen.Message // the message that is answered or forwarded; nil for a new one
+	Form    form
 	Action  string
 	Back    string
 	Replied []gen.MailAddress // recipients of a reply
 }
 
-// mailForm holds the submitted values. Once is the idempotency key of the form,
-// so that submitting it twice sends one message.
-type mailForm struct {
-	To, Cc, Bcc, Subject, Text, Once string
-	All                              bool
-	Problem                          problem
-}
-
-func (p *page) mailForm() mailForm {
-	return mailForm{
-		To: p.form.Get("to"), Cc: p.form.Get("cc"), Bcc: p.form.Get("bcc"), Subject: p.field("subject"),
-		Text: unixLines(p.form.Get("text")), Once: p.form.Get("once"), All: p.form.Get("reply_all") != "",
-	}
-}
-
+// writeForm shows the form of a new message, from the inbox that the request names or the
+// newest one.
 func (d *Dashboard) writeForm(p *page) error {
-	return d.showWrite(p, http.StatusOK, mailForm{To: p.r.URL.Query().Get("to"), Once: d.newOnce()})
-}
-
-func (d *Dashboard) newOnce() string { return store.NewID("form_", d.now()) }
-
-// onceAfter returns the idempotency key for a form that is shown again. It stays
-// the same, because an earlier click may still be in progress, unless another
-// message has used the key.
-func (d *Dashboard) onceAfter(pr problem, once string) string {
-	if pr.code == gen.ErrorCodeIdempotencyKeyReused {
-		return d.newOnce()
+	q := p.r.URL.Query()
+	v := writeView{Kind: "new", Action: "/write", Back: "/inboxes", Form: p.newForm(url.Values{"to": {q.Get("to")}, "inbox": {q.Get("inbox")}})}
+	var err error
+	if v.Inboxes, err = d.inboxChoices(p, map[string]string{}); err != nil {
+		return err
 	}
-	return once
+	id := v.Form.Get("inbox")
+	if id == "" && len(v.Inboxes) > 0 {
+		id = v.Inboxes[0].ID
+	}
+	if id == "" {
+		return p.failed("/inboxes", "Create an inbox first.")
+	}
+	if v.Inbox, err = d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id}); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(v.Inboxes, func(in gen.Inbox) bool { return in.ID == id }) {
+		v.Inboxes = append(v.Inboxes, *v.Inbox)
+	}
+	return p.show("write", v)
 }
 
-func (d *Dashboard) showWrite(p *page, status int, f mailForm) error {
-	in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: p.r.PathValue("inbox")})
+// write sends a new message, and reply and forward the answers to one.
+func (d *Dashboard) write(p *page) error {
+	return d.send(p, d.writeForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
+		return d.api.SendMessage(p.ctx(), &gen.MessageSend{
+			To: p.recipients("to"), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Subject: p.field("subject"), Text: text, Attachments: files,
+		}, gen.SendMessageParams{InboxID: p.form.Get("inbox"), IdempotencyKey: p.once()})
+	})
+}
+
+func (d *Dashboard) reply(p *page) error {
+	return d.send(p, d.replyForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
+			ReplyAll: gen.NewOptBool(p.form.Has("reply_all")), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Text: text, Attachments: files,
+		}, gen.ReplyToMessageParams{MessageID: p.id(), IdempotencyKey: p.once()})
+	})
+}
+
+func (d *Dashboard) forward(p *page) error {
+	return d.send(p, d.forwardForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ForwardMessage(p.ctx(), &gen.MessageForward{
+			To: p.recipients("to"), Cc: p.optionalAddresses("cc"), Bcc: p.optionalAddresses("bcc"), Text: text, Attachments: files,
+		}, gen.ForwardMessageParams{MessageID: p.id(), IdempotencyKey: p.once()})
+	})
+}
+
+// send sends the text and the files of the form, and redirects to the new message: to its
+// thread, or to the approval queue. If the API refuses it, show shows the form again.
+func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error)) error {
+	files, err := p.files()
 	if err != nil {
 		return err
 	}
-	return p.showStatus(status, "write", writeView{Inbox: in, Form: f, Action: "/inboxes/" + in.ID + "/write", Back: "/inboxes/" + in.ID})
-}
-
-func (d *Dashboard) write(p *page) error {
-	f := p.mailForm()
-	response, err := d.api.SendMessage(p.ctx(), &gen.MessageSend{
-		To: gen.NewAddressArrayRecipients(addressesOf(f.To)), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc),
-		Subject: f.Subject, Text: gen.NewOptNilString(f.Text),
-	}, gen.SendMessageParams{InboxID: p.r.PathValue("inbox"), IdempotencyKey: optional(f.Once)})
-	return d.wrote(p, f, response, err, d.showWrite)
-}
-
-// wrote redirects to the new message: to its thread, or to the approval queue. If the API
-// refused it, show shows the form again.
-func (d *Dashboard) wrote(p *page, f mailForm, response any, err error, show func(*page, int, mailForm) error) error {
+	response, err := call(nameOf(unixLines(p.form.Get("text"))), files)
 	if err != nil {
-		return again(err, func(pr problem) error {
-			f.Problem, f.Once = pr, d.onceAfter(pr, f.Once)
-			return show(p, pr.status, f)
-		})
+		return p.again(err, show)
 	}
 	if dr, held := response.(*gen.Draft); held {
 		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
@@ -86,12 +94,13 @@ func (d *Dashboard) wrote(p *page, f mailForm, response any, err error, show fun
 	return p.done("/inboxes/"+m.InboxID+"/threads/"+m.ThreadID+"#"+m.ID, "Message queued for delivery.")
 }
 
-func (d *Dashboard) replyForm(p *page) error {
-	return d.showReply(p, http.StatusOK, mailForm{Once: d.newOnce()})
-}
+func (d *Dashboard) replyForm(p *page) error { return d.answerForm(p, "reply") }
 
-func (d *Dashboard) showReply(p *page, status int, f mailForm) error {
-	m, err := d.getMessage(p, p.r.PathValue("mail"))
+func (d *Dashboard) forwardForm(p *page) error { return d.answerForm(p, "forward") }
+
+// answerForm shows the form of a reply to a message, or of its forward.
+func (d *Dashboard) answerForm(p *page, kind string) error {
+	m, err := d.getMessage(p, p.id())
 	if err != nil {
 		return err
 	}
@@ -99,9 +108,9 @@ func (d *Dashboard) showReply(p *page, status int, f mailForm) error {
 	if err != nil {
 		return err
 	}
-	return p.showStatus(status, "write", writeView{
-		Inbox: in, To: m, Form: f, Action: "/messages/" + m.ID + "/reply", Back: "/inboxes/" + in.ID + "/threads/" + m.ThreadID,
-		Replied: repliedTo(m, in.SendPolicy),
+	return p.show("write", writeView{
+		Kind: kind, Inbox: in, To: m, Form: p.newForm(p.r.URL.Query()), Replied: repliedTo(m, in.SendPolicy),
+		Action: "/messages/" + m.ID + "/" + kind, Back: "/inboxes/" + in.ID + "/threads/" + m.ThreadID,
 	})
 }
 
@@ -118,12 +127,27 @@ func repliedTo(m *gen.Message, policy string) []gen.MailAddress {
 	return []gen.MailAddress{m.From.Value}
 }
 
-func (d *Dashboard) reply(p *page) error {
-	f := p.mailForm()
-	response, err := d.api.ReplyToMessage(p.ctx(), &gen.MessageReply{
-		ReplyAll: gen.NewOptBool(f.All), Cc: optionalAddresses(f.Cc), Bcc: optionalAddresses(f.Bcc), Text: gen.NewOptNilString(f.Text),
-	}, gen.ReplyToMessageParams{MessageID: p.r.PathValue("mail"), IdempotencyKey: optional(f.Once)})
-	return d.wrote(p, f, response, err, d.showReply)
+// files returns the files that the form attaches.
+func (p *page) files() (all gen.MessageAttachmentInputs, err error) {
+	if p.r.MultipartForm == nil {
+		return nil, nil
+	}
+	for _, head := range p.r.MultipartForm.File["files"] {
+		f, err := head.Open()
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		all = append(all, gen.MessageAttachmentInput{Filename: head.Filename, Content: content})
+	}
+	return all, nil
+}
+
+func (p *page) recipients(field string) gen.Recipients {
+	return gen.NewAddressArrayRecipients(addressesOf(p.form.Get(field)))
 }
 
 // addressesOf parses an address field. It passes text that it cannot parse to the
@@ -149,8 +173,9 @@ func addressesOf(s string) gen.AddressArray {
 	return out
 }
 
-func optionalAddresses(s string) gen.OptOptionalRecipients {
-	list := addressesOf(s)
+// optionalAddresses returns the addresses of a field that may be empty.
+func (p *page) optionalAddresses(field string) gen.OptOptionalRecipients {
+	list := addressesOf(p.form.Get(field))
 	if len(list) == 0 {
 		return gen.OptOptionalRecipients{}
 	}

@@ -43,11 +43,10 @@ func TestFormThatIsSentAgainSendsOneMail(t *testing.T) {
 	oneEngine(t, func(t *testing.T, s *site) {
 		in := s.newInbox(t, "desk", gen.SendPolicyOpen)
 		v := s.visitAsUser(t)
-		path := "/inboxes/" + in.ID + "/write"
 		send := func(once, text string) response {
-			return v.post(path, []string{"to", "bob@out.example", "subject", "Hi", "text", text, "once", once})
+			return v.post("/write", []string{"inbox", in.ID, "to", "bob@out.example", "subject", "Hi", "text", text, "once", once})
 		}
-		first := v.get(path).want(t, http.StatusOK).once(t)
+		first := v.get("/write?inbox="+in.ID).want(t, http.StatusOK).once(t)
 		send(first, "Hello").want(t, http.StatusSeeOther)
 		busy.Store(true)
 		again := send(first, "Hello").want(t, http.StatusConflict).once(t)

@@ -77,23 +77,17 @@ const widths = new ResizeObserver((entries) => {
   }
 });
 
-// The preview of a template follows the form of its variables.
-const values = document.querySelector('form[data-preview]');
-let typed, asked = 0;
-values?.addEventListener('input', () => {
+// The preview of a template follows its form. A new frame each time leaves no history.
+const editor = document.querySelector('form[data-preview]');
+let typed;
+editor?.addEventListener('input', () => {
   clearTimeout(typed);
-  typed = setTimeout(async () => {
-    const to = `${values.action}?${new URLSearchParams(new FormData(values))}`, mine = ++asked;
-    const response = await fetch(to, { headers: { Accept: 'text/html' } }).catch(() => ({}));
-    if (!response.ok || response.redirected || mine !== asked) return;
-    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-    for (const part of document.querySelectorAll('[data-preview-part]')) {
-      const now = document.adoptNode(fresh.querySelector(`[data-preview-part="${part.dataset.previewPart}"]`));
-      part.replaceWith(now);
-      enhance(now);
-    }
-    history.replaceState(null, '', to);
-  }, 300);
+  typed = setTimeout(() => {
+    const old = editor.querySelector('iframe'), frame = old.cloneNode();
+    frame.removeAttribute('src');
+    old.replaceWith(frame);
+    editor.requestSubmit(editor.querySelector('[formtarget]'));
+  }, 400);
 });
 
 // Times are shown in the user's time zone, and the exact time on hover or tap.
@@ -185,7 +179,7 @@ document.addEventListener('click', async (event) => { // the next page must not 
 addEventListener('submit', (event) => {
   if (event.defaultPrevented) return;
   const button = event.submitter ?? event.target.querySelector('button:not([type=button])');
-  if (event.target.method !== 'post' || !button) return;
+  if (event.target.method !== 'post' || !button || button.formTarget) return;
   setTimeout(() => { // after the browser has read the form
     button.setAttribute('aria-busy', 'true');
     button.disabled = true;
