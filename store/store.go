@@ -199,7 +199,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
 	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
 	if s.engine.Alone() {
-		s.committer = newCommitter(s.write, s.prepared, &s.running)
+		s.committer = newCommitter(s.write, s.prepared)
 	}
 	s.index = index.New(s.engine, s.read)
 	return s, nil
@@ -210,13 +210,13 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
-		if s.committer != nil {
-			s.committer.close()
-		}
 		if s.results != nil {
 			s.results.Close()
 		}
 		s.running.Wait()
+		if s.committer != nil {
+			s.committer.close()
+		}
 		s.wake.close()
 		var errs []error
 		if s.rates != nil {
