@@ -91,7 +91,6 @@ type Store struct {
 	log     *slog.Logger
 	wake    *hub
 	commits []*batch.Committer[hotWrite]
-	results *batch.Committer[*DeliveryResult]
 	newest  atomic.Int64 // microseconds; of all messages, where engine.Alone
 	stored  atomic.Int64 // messages, by this process
 	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
@@ -167,9 +166,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			Alone: itemAtFault, Apart: func(w hotWrite) bool { return w.probe }, Weigh: hotWrite.weight,
 		}))
 	}
-	s.results = batch.NewCommitter(&s.running, batch.Config[*DeliveryResult]{
-		Work: s.commitResults, Alone: itemAtFault, Weigh: func(*DeliveryResult) int { return 1 },
-	})
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
@@ -217,9 +213,6 @@ func (s *Store) Close() error {
 		s.stop()
 		for _, c := range s.commits {
 			c.Close()
-		}
-		if s.results != nil {
-			s.results.Close()
 		}
 		s.running.Wait()
 		s.wake.close()
@@ -352,7 +345,6 @@ func (s *Store) busySince() (oldest time.Time) {
 	for _, c := range s.commits {
 		note(c.BusySince())
 	}
-	note(s.results.BusySince())
 	return oldest
 }
 

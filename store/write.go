@@ -64,13 +64,11 @@ func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
+	threads, references, messages, contents, recipients, emails, emailTags, events, deliveries, sends, responses batch.Insert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
+	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, webhooksOf batch.Rows
 
-	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
-
-	ahead, version, reserve, updateThread, reported, updateReported, relayedAs, openEmail, accepted, watched, pause, approveDraft, keepLabels, cacheResponse *sql.Stmt
+	ahead, version, reserve, updateThread, accepted, approveDraft, keepLabels, cacheResponse *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -93,46 +91,31 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		emailTags: st.Insert(ctx, "email_tags", "account_id, name, value, message_seq", ""),
 		events: st.Insert(ctx, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at", ""),
-		suppressions: st.Insert(ctx, "suppressions", suppressionWritten, widen),
-		responses:    responses(ctx, st),
+		responses: responses(ctx, st),
 		deliveries: st.Insert(ctx, "webhook_deliveries",
 			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at", ""),
 		sends: st.Insert(ctx, "send_counts", "account_id, day, kind, shard, n",
 			" ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n"),
 
-		lockInboxes:    st.Lookup(ctx, 1, lockInboxes+d.LockRow()),
-		newest:         st.Lookup(ctx, 1, newestOfInboxes),
-		bySeq:          st.Lookup(ctx, 1, threadsBySeq),
-		byHeader:       st.Lookup(ctx, 2, threadsByHeader(d)),
-		byExpected:     st.Lookup(ctx, 2, threadsByExpected(d)),
-		expectIn:       st.Lookup(ctx, 1, expectIn),
-		bySubject:      st.Lookup(ctx, 2, threadsBySubject(d)),
-		recentSends:    st.Lookup(ctx, 1, recentSends),
-		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
-		lockRecipients: st.Lookup(ctx, 1, lockRecipients+d.LockRow()),
-		statuses:       st.Lookup(ctx, 1, recipientStatuses),
-		webhooksOf:     st.Lookup(ctx, 1, webhooksOf),
-		accounts:       st.Lookup(ctx, 1, senders),
-		lockAccounts:   st.Lookup(ctx, 1, senders+d.LockRow()),
+		lockInboxes:  st.Lookup(ctx, 1, lockInboxes+d.LockRow()),
+		newest:       st.Lookup(ctx, 1, newestOfInboxes),
+		bySeq:        st.Lookup(ctx, 1, threadsBySeq),
+		byHeader:     st.Lookup(ctx, 2, threadsByHeader(d)),
+		byExpected:   st.Lookup(ctx, 2, threadsByExpected(d)),
+		expectIn:     st.Lookup(ctx, 1, expectIn),
+		bySubject:    st.Lookup(ctx, 2, threadsBySubject(d)),
+		recentSends:  st.Lookup(ctx, 1, recentSends),
+		webhooksOf:   st.Lookup(ctx, 1, webhooksOf),
+		accounts:     st.Lookup(ctx, 1, senders),
+		lockAccounts: st.Lookup(ctx, 1, senders+d.LockRow()),
 
-		updateRecipients: st.Update(ctx, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
-		keepSignatures:   st.Update(ctx, keepSignatures, "bigint", "text"),
-		moveMessages:     st.Update(ctx, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
-		updateDeliveries: st.Update(ctx, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
-
-		version:        st.Add(ctx, d.Version()),
-		reserve:        st.Add(ctx, d.Reserve()),
-		updateThread:   st.Add(ctx, updateThread),
-		reported:       st.Add(ctx, reportedRecipient),
-		updateReported: st.Add(ctx, updateReported),
-		relayedAs:      st.Add(ctx, relayedAs),
-		openEmail:      st.Add(ctx, openEmail),
-		accepted:       st.Add(ctx, acceptedSince),
-		watched:        st.Add(ctx, watchedSince),
-		pause:          st.Add(ctx, pauseSender),
-		approveDraft:   st.Add(ctx, approveDraft),
-		keepLabels:     st.Add(ctx, keepLabels),
-		cacheResponse:  st.Add(ctx, insertResponse),
+		version:       st.Add(ctx, d.Version()),
+		reserve:       st.Add(ctx, d.Reserve()),
+		updateThread:  st.Add(ctx, updateThread),
+		accepted:      st.Add(ctx, acceptedSince),
+		approveDraft:  st.Add(ctx, approveDraft),
+		keepLabels:    st.Add(ctx, keepLabels),
+		cacheResponse: st.Add(ctx, insertResponse),
 	}
 	if q := d.Ahead(); q != "" {
 		s.hot.ahead = st.Add(ctx, q)
@@ -156,7 +139,7 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 		}
 		b = hotBatch{
 			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic][]arrival{},
-			counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{},
+			counts: map[countKey]int64{},
 		}
 		// The transaction's own watch over ctx is enough: another for each
 		// statement would cost a goroutine each.
@@ -183,7 +166,9 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	s.wake.wakeWith(b.topics)
 	s.engine.Wrote(len(writes) + b.large)
 	s.totals.add(&b)
-	b.logPauses(ctx)
+	if b.recording != nil {
+		b.recording.done(ctx)
+	}
 	return b.refused, nil
 }
 
@@ -267,36 +252,30 @@ type hotBatch struct {
 	notices  []notice           // the same, for webhook endpoints
 	received int64              // messages outside of test mode
 	counts   map[countKey]int64 // of sends
-	tries    map[RecipientStatus]int64
 	budgets  map[string]*budget // by scope, locked
 	listed   map[int64]bool     // accounts with outbound lists
 	lists    map[listKey]*mail.List
 	// listEntries are those that lists are made of.
 	listEntries map[listKey][]ListEntry
-	paused      []pause             // accounts that stop sending
+	recording   *recording          // of the results that come with messages; nil if there are none
 	topics      map[topic][]arrival // see hub.wakeWith
 }
 
 func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	b.writes, b.refused = writes, make([]error, len(writes))
-	var attempts []*Attempt
-	var reports []*Report
 	for i := range writes {
 		b.messages = append(b.messages, writes[i].messages...)
 		b.emails = append(b.emails, writes[i].emails...)
-		attempts = append(attempts, writes[i].attempts...)
-		reports = append(reports, writes[i].reports...)
 	}
 	for i := range writes {
 		if err := checkBlobs(b.now.Time, writes[i].blobs()...); err != nil {
 			return batch.OfItem(i, err)
 		}
 	}
-	if err := b.recordAttempts(ctx, attempts, reports); err != nil {
-		return err
-	}
-	if len(attempts) > 0 {
-		crashpoint.Reach(crashpoint.Mark)
+	for i := range writes {
+		if err := b.recordResults(ctx, &writes[i]); err != nil {
+			return itemState(i, err)
+		}
 	}
 	if err := b.addMessages(ctx); err != nil {
 		return err
@@ -324,13 +303,27 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.rows.Insert(ctx, &b.store.hot.deliveries, deliveries); err != nil {
 		return errIn("insert deliveries", err)
 	}
-	if err := b.rows.Flush(ctx); err != nil {
-		return errIn("insert rows", err)
+	return errIn("insert rows", b.rows.Flush(ctx))
+}
+
+// recordResults records the results that come with the messages of a write.
+func (b *hotBatch) recordResults(ctx context.Context, w *hotWrite) error {
+	if len(w.attempts)+len(w.reports) == 0 {
+		return nil
 	}
-	if len(attempts) > 0 {
-		crashpoint.Reach(crashpoint.Event)
+	if b.recording == nil {
+		b.recording = b.store.newRecording(b.tx)
 	}
-	return nil
+	lost, err := b.recording.attempts(ctx, w.attempts)
+	if err == nil && len(lost) > 0 {
+		err = lost[0].lost()
+	}
+	for _, r := range w.reports {
+		if err == nil {
+			err = b.recording.report(ctx, r)
+		}
+	}
+	return err
 }
 
 // itemOf makes err the error of the write that is meant.
