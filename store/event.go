@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -149,22 +147,11 @@ type newEvent struct {
 
 // insertEvents writes events, and their deliveries to webhook endpoints.
 func (s *Store) insertEvents(ctx context.Context, tx *sqlx.Tx, events []newEvent) error {
-	now := NewTime(s.now())
-	rows := make([]any, 0, len(events)*s.hot.events.Columns)
-	notices := make([]notice, len(events))
-	for i, e := range events {
-		data, err := json.Marshal(e.data)
-		if err != nil {
-			return fmt.Errorf("write event: %w", err)
-		}
-		e.id = NewLongID("evt_", now.Time)
-		notices[i] = e.notice
-		rows = append(rows, e.account, zeroNull(e.inbox), e.id, string(e.typ), zeroNull(e.message), e.testMode, string(data), now.UnixMicro())
+	rows, err := s.eventRows(ctx, tx, NewTime(s.now()), events...)
+	if err != nil {
+		return err
 	}
-	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
-		return errIn("insert events", err)
-	}
-	return s.notifyWebhooks(ctx, tx, notices, now)
+	return s.insert(ctx, tx, rows...)
 }
 
 // SweepEvents deletes some of the events that are older than EventTTL and were counted,

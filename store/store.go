@@ -114,13 +114,15 @@ type Store struct {
 	resuming    resuming
 	claims      atomic.Uint64 // calls of ClaimRecipients
 
-	rates  rateCounter
-	stmts  *batch.Statements
-	hot    hotStatements
-	known  knownRows
-	used   usedKeys
-	totals totals
-	held   *quota.Counter
+	rates rateCounter
+	stmts *batch.Statements
+	// prepared runs the statements of transactions.
+	prepared *engine.Prepared
+	hot      hotStatements
+	known    knownRows
+	used     usedKeys
+	totals   totals
+	held     *quota.Counter
 
 	closeOnce sync.Once
 	closeErr  error
@@ -202,6 +204,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
+	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
 	s.index = index.New(s.engine, s.read)
 	return s, nil
 }
@@ -220,6 +223,7 @@ func (s *Store) Close() error {
 		if s.rates != nil {
 			errs = append(errs, s.rates.close())
 		}
+		errs = append(errs, s.prepared.Close())
 		errs = append(errs, s.stmts.Close()...)
 		errs = append(errs, s.engine.Close(), s.write.Close())
 		errs = append(errs, s.read.Close()...)
@@ -261,6 +265,9 @@ func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) 
 // inTxKeepCache is inTx for the writes of messages, which keep Store.known right themselves.
 func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
 	attempt := func() error {
+		if err := s.prepared.Prepare(ctx); err != nil {
+			return err
+		}
 		tx, err := s.write.BeginTxx(ctx, nil)
 		if err != nil {
 			return err

@@ -264,16 +264,6 @@ type notice struct {
 
 const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoints WHERE account_id IN ({rows}) AND active ORDER BY seq`
 
-// notifyWebhooks makes, in the transaction that wrote these events, a delivery of
-// each for each endpoint that wants it.
-func (s *Store) notifyWebhooks(ctx context.Context, tx *sqlx.Tx, events []notice, now Time) error {
-	rows, err := s.deliveriesOf(ctx, tx, events, nil, now)
-	if err != nil {
-		return err
-	}
-	return errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
-}
-
 // deliveriesOf returns the rows of the deliveries of events. a may be nil.
 func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, a *ahead, now Time) (rows []any, err error) {
 	endpoints, err := s.webhooksOf(ctx, tx, events, a)
