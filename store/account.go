@@ -529,9 +529,8 @@ type pause struct {
 }
 
 // pauseSender pauses an account whose bounce or complaint rate exceeds the limit, and
-// returns what is to be logged of it, or nil. marked reports that the transaction has
-// counted a complaint.
-func (s *Store) pauseSender(ctx context.Context, tx *sqlx.Tx, account int64, marked bool, now Time) (*pause, error) {
+// returns what is to be logged of it, or nil.
+func (s *Store) pauseSender(ctx context.Context, tx *sqlx.Tx, account int64, now Time) (*pause, error) {
 	const (
 		counted = `SELECT kind, cast(sum(n) AS bigint) AS n FROM send_counts
 			WHERE account_id = $1 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
@@ -550,7 +549,7 @@ func (s *Store) pauseSender(ctx context.Context, tx *sqlx.Tx, account int64, mar
 	}
 	p := &pause{account, w.over(), w.tried, w.marked}
 	if p.reason == "" {
-		if marked && w.near() {
+		if w.near() {
 			return p, nil
 		}
 		return nil, nil

@@ -207,12 +207,12 @@ func (r *recording) message(ctx context.Context, seq int64) (*sentMessage, error
 	lock := `SELECT seq, account_id, coalesce(inbox_seq, 0) AS inbox_seq, id, test_mode, status FROM messages WHERE seq = $1` + r.store.engine.LockRow()
 	const rcpts = `SELECT seq, email, status, attempts, engagements FROM recipients WHERE message_seq = $1 ORDER BY seq`
 	var m sentMessage
-	if err := r.tx.GetContext(ctx, &m.Message, lock, seq); errors.Is(err, sql.ErrNoRows) {
+	if err := r.store.prepared.Get(ctx, r.tx, &m.Message, lock, seq); errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // there is none
 	} else if err != nil {
 		return nil, errIn("lock the message", err)
 	}
-	return &m, errIn("read recipients", r.tx.SelectContext(ctx, &m.rcpts, rcpts, seq))
+	return &m, errIn("read recipients", r.store.prepared.Select(ctx, r.tx, &m.rcpts, rcpts, seq))
 }
 
 // rcpt returns a recipient of the message, or nil.
@@ -282,7 +282,7 @@ func (r *recording) attempt(ctx context.Context, m *sentMessage, a *Attempt) (ou
 	}
 	response := storable(a.Response[:min(len(a.Response), maxResponse)])
 	end := leaseEnd{a.RecipientSeq, a.Fence, string(a.Status), a.Next, a.Untried}
-	ours, err := workRecipients.end(ctx, r.tx, end, own, response, sent, delivered, bounced)
+	ours, err := r.store.endLease(ctx, r.tx, workRecipients, end, own, response, sent, delivered, bounced)
 	if err != nil || !ours {
 		return outcome{}, errIn("update the recipient", err)
 	}
@@ -322,12 +322,33 @@ func (r *recording) settle(ctx context.Context, m *sentMessage, outcomes []outco
 		return errIn("update the message", err)
 	}
 	crashpoint.Reach(crashpoint.Mark)
-	if err := r.store.insertEvents(ctx, r.tx, events); err != nil {
+	rows, err := r.store.eventRows(ctx, r.tx, r.now, events...)
+	if err != nil {
+		return err
+	}
+	r.wake(topic{kind: topicEvents})
+	if len(rows) > len(events) {
+		r.wake(topic{kind: topicWebhooks})
+	}
+	counts, watch := r.counts(m, outcomes)
+	if err := r.store.insert(ctx, r.tx, append(rows, counts...)...); err != nil {
 		return err
 	}
 	crashpoint.Reach(crashpoint.Event)
-	r.topics = append(r.topics, topic{kind: topicEvents}, topic{kind: topicWebhooks})
-	return errIn("count", r.count(ctx, m, outcomes))
+	if !watch {
+		return nil
+	}
+	p, err := r.store.pauseSender(ctx, r.tx, m.AccountID, r.now)
+	if p != nil {
+		r.paused = append(r.paused, *p)
+	}
+	return err
+}
+
+func (r *recording) wake(t topic) {
+	if !slices.Contains(r.topics, t) {
+		r.topics = append(r.topics, t)
+	}
 }
 
 // keep writes what an outcome says about its message and its address beside the status.
@@ -359,7 +380,12 @@ func (r *recording) keep(ctx context.Context, m *sentMessage, o *outcome) error 
 		all = append(all, statement{suppress, []any{m.AccountID, NewID("sup_", r.now.Time), o.rcpt.Email, storable(o.EmailFold), o.Suppress,
 			cmp.Or(o.SuppressFor, SuppressAll), m.ID, r.now}})
 	}
-	return execAll(ctx, r.tx, all)
+	for _, st := range all {
+		if _, err := r.store.prepared.Exec(ctx, r.tx, st.q, st.args...); err != nil {
+			return errIn("keep what an attempt says", err)
+		}
+	}
+	return nil
 }
 
 // eventsOf returns the events of the outcomes, and brings the recipients of m up to
@@ -406,26 +432,27 @@ func (r *recording) move(ctx context.Context, m *sentMessage) error {
 		settled = &r.now
 	}
 	if m.InboxSeq != 0 {
-		r.topics = append(r.topics, topic{topicInbox, m.InboxSeq})
+		r.wake(topic{topicInbox, m.InboxSeq})
 	}
-	_, err := r.tx.ExecContext(ctx, q, m.Seq, status, sent, delivered, settled)
+	_, err := r.store.prepared.Exec(ctx, r.tx, q, m.Seq, status, sent, delivered, settled)
 	return err
 }
 
-// count counts the outcomes for the watch over the account, which pauses it if too
-// many bounce or complain. Nothing counts in test mode.
-func (r *recording) count(ctx context.Context, m *sentMessage, outcomes []outcome) error {
-	const add = `INSERT INTO send_counts (account_id, day, kind, shard, n) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`
+// counts are the rows of what the outcomes count for the watch over the account. watch
+// says that they may pause it. Nothing counts in test mode.
+func (r *recording) counts(m *sentMessage, outcomes []outcome) (rows []newRow, watch bool) {
+	const (
+		into = `send_counts (account_id, day, kind, shard, n)`
+		add  = ` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`
+	)
 	if m.TestMode {
-		return nil
+		return nil, false
 	}
 	counts := map[countKind]int64{}
-	bad, marked := false, false
 	for _, o := range outcomes {
 		for _, kind := range o.counts() {
 			counts[kind]++
-			bad, marked = bad || kind != countTried, marked || strings.HasPrefix(string(kind), markedBy)
+			watch = watch || kind != countTried
 		}
 	}
 	shard := int64(0)
@@ -433,18 +460,9 @@ func (r *recording) count(ctx context.Context, m *sentMessage, outcomes []outcom
 		shard = rand.Int64N(maxShards) //nolint:gosec // no secret
 	}
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		if _, err := r.tx.ExecContext(ctx, add, m.AccountID, dayOf(r.now.Time), kind, shard, counts[kind]); err != nil {
-			return err
-		}
+		rows = append(rows, newRow{into, []any{m.AccountID, dayOf(r.now.Time), string(kind), shard, counts[kind]}, add})
 	}
-	if !bad || !r.store.watch {
-		return nil
-	}
-	p, err := r.store.pauseSender(ctx, r.tx, m.AccountID, marked, r.now)
-	if p != nil {
-		r.paused = append(r.paused, *p)
-	}
-	return err
+	return rows, watch && r.store.watch
 }
 
 // counts returns as what an outcome counts for the watch over the account. A server

@@ -29,15 +29,15 @@ type leaseEnd struct {
 	untried    bool  // there was no attempt
 }
 
-// end records the result of an attempt, and reports whether the claim lasted until
+// endLease records the result of an attempt, and reports whether the claim lasted until
 // then. own sets more columns; its parameters begin with $6.
-func (t workTable) end(ctx context.Context, tx *sqlx.Tx, e leaseEnd, own string, args ...any) (bool, error) {
+func (s *Store) endLease(ctx context.Context, tx *sqlx.Tx, t workTable, e leaseEnd, own string, args ...any) (bool, error) {
 	q := `UPDATE ` + string(t) + ` SET leased = false, status = $3, next_attempt_at = $4, attempts = attempts - $5` + own + `
 		WHERE seq = $1 AND fence = $2 AND next_attempt_at IS NOT NULL`
 	untried := 0
 	if e.untried {
 		untried = 1
 	}
-	n, err := affected(tx.ExecContext(ctx, q, append([]any{e.seq, e.fence, e.status, e.next, untried}, args...)...))
+	n, err := affected(s.prepared.Exec(ctx, tx, q, append([]any{e.seq, e.fence, e.status, e.next, untried}, args...)...))
 	return n == 1, err
 }

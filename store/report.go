@@ -86,7 +86,7 @@ func (r *recording) report(ctx context.Context, report *Report) error {
 	if report.Status == RecipientBounced {
 		bounced = &r.now
 	}
-	if _, err := r.tx.ExecContext(ctx, q, rcpt.Seq, status, said, sent, delivered, bounced, engaged); err != nil {
+	if _, err := r.store.prepared.Exec(ctx, r.tx, q, rcpt.Seq, status, said, sent, delivered, bounced, engaged); err != nil {
 		return errIn("update recipient", err)
 	}
 	a := &Attempt{Status: status, Response: response, Suppress: report.Suppress, SuppressFor: report.SuppressFor, EmailFold: report.EmailFold}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -78,34 +79,36 @@ func (s *Store) insert(ctx context.Context, tx *sqlx.Tx, rows ...newRow) error {
 
 func (r newRow) table() string { return r.into[:strings.IndexByte(r.into, ' ')] }
 
-// insertText is a statement that inserts rows.
+// insertText is a statement that inserts rows. Rows of one table that follow each other
+// get their numbers in this order.
 func insertText(rows ...newRow) string {
-	var sb strings.Builder
+	var inserts []string
 	param := 0
 	for i, r := range rows {
-		last := i == len(rows)-1
-		switch {
-		case len(rows) > 1 && i == 0:
-			sb.WriteString("WITH r0 AS (")
-		case i > 0 && !last:
-			fmt.Fprintf(&sb, ", r%d AS (", i)
-		case i > 0:
-			sb.WriteString(" ")
-		}
-		sb.WriteString("INSERT INTO " + r.into + " VALUES (")
-		for col := range r.values {
-			if col > 0 {
-				sb.WriteString(", ")
-			}
+		params := make([]string, len(r.values))
+		for col := range params {
 			param++
-			fmt.Fprintf(&sb, "$%d", param)
+			params[col] = "$" + strconv.Itoa(param)
 		}
-		sb.WriteString(")" + r.then)
-		if !last {
-			sb.WriteString(")")
+		values := "(" + strings.Join(params, ", ") + ")"
+		if i > 0 && rows[i-1].into == r.into && rows[i-1].then == r.then {
+			inserts[len(inserts)-1] += ", " + values
+			continue
 		}
+		if i > 0 {
+			inserts[len(inserts)-1] += rows[i-1].then
+		}
+		inserts = append(inserts, "INSERT INTO "+r.into+" VALUES "+values)
 	}
-	return sb.String()
+	last := len(inserts) - 1
+	inserts[last] += rows[len(rows)-1].then
+	if last == 0 {
+		return inserts[0]
+	}
+	for i := range inserts[:last] {
+		inserts[i] = fmt.Sprintf("r%d AS (%s)", i, inserts[i])
+	}
+	return "WITH " + strings.Join(inserts[:last], ", ") + " " + inserts[last]
 }
 
 // numbers returns a number for a new message and one for a new thread, and the name

@@ -198,17 +198,19 @@ func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time
 			return fmt.Errorf("endpoint %s is off: %w", w.ID, ErrState)
 		}
 		now := NewTime(s.now())
-		var rows []any
+		var rows []newRow
 		out.Queued = 0
 		for _, e := range events {
 			if !f.matches(e) || !at.wantsOf(e.Type, e.InboxID) || e.MessageID == nil && namesMail(e.Type) {
 				continue
 			}
-			rows = append(rows, w.AccountID, w.Seq, orNull(e.MessageSeq), NewLongID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
-				int64(0), now.UnixMicro(), now.UnixMicro(), now.UnixMicro())
+			rows = append(rows, newRow{into: intoDeliveries, values: []any{
+				w.AccountID, w.Seq, orNull(e.MessageSeq), NewLongID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
+				int64(0), now.UnixMicro(), now.UnixMicro(), now.UnixMicro(),
+			}})
 			out.Queued++
 		}
-		return errIn("insert deliveries", s.hot.deliveries.Exec(ctx, tx, rows))
+		return s.insert(ctx, tx, rows...)
 	})
 	if err != nil {
 		return Replayed{}, err
@@ -565,7 +567,7 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	}
 	var off []turnedOff
 	err := s.inTx(ctx, "record delivery", func(tx *sqlx.Tx) (err error) {
-		off, err = r.record(ctx, tx, NewTime(s.now()))
+		off, err = s.recordDelivery(ctx, tx, &r, NewTime(s.now()))
 		crashpoint.Reach(crashpoint.WebhookMark)
 		return err
 	})
@@ -578,9 +580,9 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	return nil
 }
 
-// record records the result of one attempt, and returns its endpoint if that turned it
+// recordDelivery records the result of one attempt, and returns its endpoint if that turned it
 // off.
-func (r *DeliveryResult) record(ctx context.Context, tx *sqlx.Tx, now Time) ([]turnedOff, error) {
+func (s *Store) recordDelivery(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) ([]turnedOff, error) {
 	const (
 		own = `, last_status_code = $6, last_error = $7, last_body = $8, last_duration_ms = $9, updated_at = $10`
 		// What was put off behind a delivery that has ended is due now. What was not is
@@ -595,7 +597,7 @@ func (r *DeliveryResult) record(ctx context.Context, tx *sqlx.Tx, now Time) ([]t
 	if r.Untried {
 		end.status, end.next, set, args = string(DeliveryPending), &now, "", nil
 	}
-	ours, err := workDeliveries.end(ctx, tx, end, set, args...)
+	ours, err := s.endLease(ctx, tx, workDeliveries, end, set, args...)
 	if err == nil && !ours {
 		err = fmt.Errorf("delivery %d at fence %d: %w", r.Seq, r.Fence, ErrState)
 	}
@@ -603,14 +605,14 @@ func (r *DeliveryResult) record(ctx context.Context, tx *sqlx.Tx, now Time) ([]t
 		return nil, err
 	}
 	if r.Status != DeliveryPending {
-		if _, err := tx.ExecContext(ctx, moveOn, r.Seq, now); err != nil {
+		if _, err := s.prepared.Exec(ctx, tx, moveOn, r.Seq, now); err != nil {
 			return nil, errIn("move the queue on", err)
 		}
 	}
 	if !r.Counts {
 		return nil, nil
 	}
-	return recordEndpoint(ctx, tx, r, now)
+	return s.recordEndpoint(ctx, tx, r, now)
 }
 
 // turnedOff is an endpoint that the service has turned off, and why.
@@ -621,7 +623,7 @@ type turnedOff struct {
 
 // recordEndpoint records on the endpoint how a delivery went, and returns the endpoint if
 // that turned it off.
-func recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
+func (s *Store) recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
 	const (
 		well   = `UPDATE webhook_endpoints SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL`
 		badly  = `UPDATE webhook_endpoints SET failing_since = $2 WHERE seq = $1 AND failing_since IS NULL`
@@ -635,15 +637,15 @@ func recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Tim
 	)
 	switch {
 	case r.Gone != "":
-		err = tx.SelectContext(ctx, &off, gone, r.EndpointSeq, r.Gone)
+		err = s.prepared.Select(ctx, tx, &off, gone, r.EndpointSeq, r.Gone)
 		return off, err
 	case r.Status == DeliverySucceeded:
-		_, err = tx.ExecContext(ctx, well, r.EndpointSeq)
+		_, err = s.prepared.Exec(ctx, tx, well, r.EndpointSeq)
 		return nil, err
 	}
-	if _, err = tx.ExecContext(ctx, badly, r.EndpointSeq, now); err != nil {
+	if _, err = s.prepared.Exec(ctx, tx, badly, r.EndpointSeq, now); err != nil {
 		return nil, err
 	}
-	err = tx.SelectContext(ctx, &off, giveUp, r.EndpointSeq, NewTime(now.Add(-FailingEndpointTTL)), failedLong)
+	err = s.prepared.Select(ctx, tx, &off, giveUp, r.EndpointSeq, NewTime(now.Add(-FailingEndpointTTL)), failedLong)
 	return off, err
 }
