@@ -90,7 +90,6 @@ type Store struct {
 	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
-	results *batch.Committer[*DeliveryResult]
 	stored  atomic.Int64 // messages, by this process
 	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
 
@@ -158,9 +157,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.results = batch.NewCommitter(&s.running, batch.Config[*DeliveryResult]{
-		Work: s.commitResults, Alone: itemAtFault, Weigh: func(*DeliveryResult) int { return 1 },
-	})
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
@@ -210,9 +206,6 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
-		if s.results != nil {
-			s.results.Close()
-		}
 		s.running.Wait()
 		if s.committer != nil {
 			s.committer.close()
@@ -354,7 +347,6 @@ func (s *Store) busySince() (oldest time.Time) {
 	if s.committer != nil {
 		note(s.committer.busySince())
 	}
-	note(s.results.BusySince())
 	return oldest
 }
 

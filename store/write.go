@@ -23,59 +23,29 @@ import (
 type hotWrite struct {
 	messages []*hotMessage
 	emails   []*hotEmail
-	batchID  string // of the emails; empty for one that is sent alone
-	attempts []*Attempt
-	reports  []*Report
+	batchID  string    // of the emails; empty for one that is sent alone
 	approval *Approval // of the draft that messages[0] comes from
 	once     *Once
 }
 
-// itemAtFault reports whether one item of a batch may be why the batch failed.
-func itemAtFault(err error) bool {
-	if errors.Is(err, errLocked) || errors.Is(err, errConflict) || errors.Is(err, errStaleBlob) {
-		return true
-	}
-	return !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrFull)
-}
-
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	suppressions batch.Insert
+	accounts, lockAccounts batch.Rows
 
-	accounts, lockAccounts, lockMessages, lockRecipients, statuses batch.Rows
-
-	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
-
-	reported, updateReported, relayedAs, openEmail, accepted, watched, pause, approveDraft, keepLabels, cacheResponse *sql.Stmt
+	accepted, approveDraft, keepLabels, cacheResponse *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
 func (s *Store) prepareHot(ctx context.Context) error {
 	st, d := s.stmts, s.engine
 	s.hot = hotStatements{
-		suppressions: st.Insert(ctx, "suppressions", suppressionWritten, widen),
+		accounts:     st.Lookup(ctx, 1, senders),
+		lockAccounts: st.Lookup(ctx, 1, senders+d.LockRow()),
 
-		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
-		lockRecipients: st.Lookup(ctx, 1, lockRecipients+d.LockRow()),
-		statuses:       st.Lookup(ctx, 1, recipientStatuses),
-		accounts:       st.Lookup(ctx, 1, senders),
-		lockAccounts:   st.Lookup(ctx, 1, senders+d.LockRow()),
-
-		updateRecipients: st.Update(ctx, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
-		keepSignatures:   st.Update(ctx, keepSignatures, "bigint", "text"),
-		moveMessages:     st.Update(ctx, moveMessages, "bigint", "text", "bigint", "bigint", "bigint"),
-		updateDeliveries: st.Update(ctx, updateDeliveries, "bigint", "bigint", "text", "bigint", "bigint", "text", "text", "bigint", "bigint"),
-
-		reported:       st.Add(ctx, reportedRecipient),
-		updateReported: st.Add(ctx, updateReported),
-		relayedAs:      st.Add(ctx, relayedAs),
-		openEmail:      st.Add(ctx, openEmail),
-		accepted:       st.Add(ctx, acceptedSince),
-		watched:        st.Add(ctx, watchedSince),
-		pause:          st.Add(ctx, pauseSender),
-		approveDraft:   st.Add(ctx, approveDraft),
-		keepLabels:     st.Add(ctx, keepLabels),
-		cacheResponse:  st.Add(ctx, insertResponse),
+		accepted:      st.Add(ctx, acceptedSince),
+		approveDraft:  st.Add(ctx, approveDraft),
+		keepLabels:    st.Add(ctx, keepLabels),
+		cacheResponse: st.Add(ctx, insertResponse),
 	}
 	return s.wrap(st.Err, "open")
 }
@@ -94,7 +64,6 @@ func (s *Store) do(ctx context.Context, _ int64, w hotWrite) error {
 		return err
 	}
 	s.totals.add(b)
-	b.logPauses(ctx)
 	if w.once != nil {
 		crashpoint.Reach(crashpoint.Queue)
 	}
@@ -102,7 +71,7 @@ func (s *Store) do(ctx context.Context, _ int64, w hotWrite) error {
 }
 
 func (s *Store) newHotBatch(tx *sqlx.Tx, w *written) *hotBatch {
-	return &hotBatch{store: s, tx: tx, now: NewTime(s.now()), written: w, counts: map[countKey]int64{}, tries: map[RecipientStatus]int64{}}
+	return &hotBatch{store: s, tx: tx, now: NewTime(s.now()), written: w, counts: map[countKey]int64{}}
 }
 
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
@@ -121,38 +90,23 @@ type hotBatch struct {
 	inboxes  map[int64]*hotInbox
 	news     []newEvent         // to be inserted
 	counts   map[countKey]int64 // of sends
-	tries    map[RecipientStatus]int64
 	budgets  map[string]*budget // by scope, locked
 	listed   map[int64]bool     // accounts with outbound lists
 	lists    map[listKey]*mail.List
 	// listEntries are those that lists are made of.
 	listEntries map[listKey][]ListEntry
-	paused      []pause // accounts that stop sending
 }
 
 func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	b.writes, b.refused = writes, make([]error, len(writes))
-	var attempts []*Attempt
-	var reports []*Report
 	for i := range writes {
 		b.messages = append(b.messages, writes[i].messages...)
 		b.emails = append(b.emails, writes[i].emails...)
-		attempts = append(attempts, writes[i].attempts...)
-		reports = append(reports, writes[i].reports...)
 	}
 	for i := range writes {
 		if err := checkBlobs(b.now.Time, writes[i].blobs()...); err != nil {
 			return batch.OfItem(i, err)
 		}
-	}
-	if err := b.recordAttempts(ctx, attempts, reports); err != nil {
-		return err
-	}
-	if len(attempts) > 0 {
-		crashpoint.Reach(crashpoint.Mark)
-	}
-	if err := b.insertNews(ctx); err != nil { // before those of the messages
-		return err
 	}
 	if err := b.addMessages(ctx); err != nil {
 		return err
@@ -163,13 +117,7 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.finish(ctx); err != nil {
 		return err
 	}
-	if err := b.insertNews(ctx); err != nil {
-		return err
-	}
-	if len(attempts) > 0 {
-		crashpoint.Reach(crashpoint.Event)
-	}
-	return nil
+	return b.insertNews(ctx)
 }
 
 // insertNews inserts the events that were noted.
