@@ -557,18 +557,12 @@ var (
 	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
-	// ErrPolicyChanged means that the send policy of an inbox is not the one that
-	// a message was checked against.
-	ErrPolicyChanged = errors.New("send policy changed")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or
 	// account.
 	ErrCursor = errors.New("not a cursor of this list")
 	// ErrIdempotencyRaced means that another call with the same idempotency
 	// key committed first: its response can be read now.
 	ErrIdempotencyRaced = errors.New("idempotency key used by a call that committed first")
-	// ErrThreadLimit means that a thread has had so many messages from us lately that
-	// two programs may be replying to each other.
-	ErrThreadLimit = errors.New("too many sends in one thread")
 	// ErrUnavailable means that the database or the blob storage does not respond,
 	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = engine.ErrUnavailable

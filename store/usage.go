@@ -28,24 +28,16 @@ type Usage struct {
 
 // Usage returns what the account has used.
 func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
-	const (
-		account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
-		counts  = `SELECT cast(coalesce(sum(n), 0) AS bigint) AS month,
-				cast(coalesce(sum(CASE WHEN day = $3 THEN n END), 0) AS bigint) AS today
-			FROM send_counts WHERE account_id = $1 AND day >= $2 AND kind = 'accepted'`
-	)
+	const account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
 	var u Usage
 	if err := s.read.GetContext(ctx, &u.Account, account, accountID); err != nil {
 		return u, s.wrap(err, "account")
 	}
 	now := s.now()
 	today := dayOf(now)
-	first, next := monthOf(now)
-	var row struct {
-		Month int64 `db:"month"`
-		Today int64 `db:"today"`
-	}
-	if err := s.read.GetContext(ctx, &row, counts, accountID, first, today); err != nil {
+	_, next := monthOf(now)
+	row, err := readAccepted(ctx, s.read, accountID, now)
+	if err != nil {
 		return u, s.wrap(err, "usage")
 	}
 	u.Plan, u.Today, u.Month = s.Plan(u.Account), row.Today, row.Month
@@ -482,14 +474,16 @@ func (t *totals) add(b *hotBatch) {
 		t.tries = map[RecipientStatus]int64{}
 	}
 	t.received += b.received
-	for k, n := range b.counts {
-		if k.kind == countAccepted {
-			t.accepted += n
-		}
-	}
 	for status, n := range b.tries {
 		t.tries[status] += n
 	}
+}
+
+// accept notes recipients that were accepted.
+func (t *totals) accept(n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.accepted += n
 }
 
 // Totals returns what this process has committed so far.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -23,12 +22,9 @@ import (
 // or are accepted for sending, and what came of attempts to deliver.
 type hotWrite struct {
 	messages []*hotMessage
-	emails   []*hotEmail
-	batchID  string // of the emails; empty for one that is sent alone
 	attempts []*Attempt
 	reports  []*Report
-	approval *Approval // of the draft that messages[0] comes from
-	release  int64     // the number of the message in quarantine that messages[0] was
+	release  int64 // the number of the message in quarantine that messages[0] was
 	once     *Once
 	// probe says that one of the inboxes was locked by another transaction a while
 	// ago.
@@ -60,17 +56,17 @@ func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
 }
 
 // weight is how many writes it stands for.
-func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
+func (w hotWrite) weight() int { return max(1, len(w.messages)) }
 
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, emails, emailTags, events, deliveries, sends, suppressions, responses batch.Insert
+	threads, references, messages, contents, recipients, events, deliveries, sends, suppressions, responses batch.Insert
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
+	lockInboxes, newest, bySeq, byHeader, byExpected, expectIn, bySubject, lockMessages, lockRecipients, statuses, webhooksOf batch.Rows
 
 	updateRecipients, keepSignatures, moveMessages, updateDeliveries batch.Rows
 
-	ahead, version, reserve, updateThread, reported, updateReported, relayedAs, openEmail, accepted, watched, pause, approveDraft, keepLabels, cacheResponse *sql.Stmt
+	ahead, version, reserve, updateThread, reported, updateReported, relayedAs, openEmail, watched, pause, cacheResponse *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
@@ -88,9 +84,6 @@ func (s *Store) prepareHot(ctx context.Context) error {
 			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
 		recipients: st.Insert(ctx, "recipients",
 			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at", ""),
-		emails: st.Insert(ctx, "emails",
-			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by", ""),
-		emailTags: st.Insert(ctx, "email_tags", "account_id, name, value, message_seq", ""),
 		events: st.Insert(ctx, "events",
 			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at", ""),
 		suppressions: st.Insert(ctx, "suppressions", suppressionWritten, widen),
@@ -107,13 +100,10 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		byExpected:     st.Lookup(ctx, 2, threadsByExpected(d)),
 		expectIn:       st.Lookup(ctx, 1, expectIn),
 		bySubject:      st.Lookup(ctx, 2, threadsBySubject(d)),
-		recentSends:    st.Lookup(ctx, 1, recentSends),
 		lockMessages:   st.Lookup(ctx, 1, lockMessages+d.LockRow()),
 		lockRecipients: st.Lookup(ctx, 1, lockRecipients+d.LockRow()),
 		statuses:       st.Lookup(ctx, 1, recipientStatuses),
 		webhooksOf:     st.Lookup(ctx, 1, webhooksOf),
-		accounts:       st.Lookup(ctx, 1, senders),
-		lockAccounts:   st.Lookup(ctx, 1, senders+d.LockRow()),
 
 		updateRecipients: st.Update(ctx, updateRecipients, "bigint", "bigint", "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint"),
 		keepSignatures:   st.Update(ctx, keepSignatures, "bigint", "text"),
@@ -127,11 +117,8 @@ func (s *Store) prepareHot(ctx context.Context) error {
 		updateReported: st.Add(ctx, updateReported),
 		relayedAs:      st.Add(ctx, relayedAs),
 		openEmail:      st.Add(ctx, openEmail),
-		accepted:       st.Add(ctx, acceptedSince),
 		watched:        st.Add(ctx, watchedSince),
 		pause:          st.Add(ctx, pauseSender),
-		approveDraft:   st.Add(ctx, approveDraft),
-		keepLabels:     st.Add(ctx, keepLabels),
 		cacheResponse:  st.Add(ctx, insertResponse),
 	}
 	if q := d.Ahead(); q != "" {
@@ -176,10 +163,10 @@ func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, a
 	if len(writes) == 1 {
 		s.noteLocked(&writes[0], err)
 	}
-	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages)+len(b.emails), b.isStored)) {
+	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages), b.isStored)) {
 		return nil, err
 	}
-	s.stored.Add(int64(len(b.messages) + len(b.emails)))
+	s.stored.Add(int64(len(b.messages)))
 	s.wake.wakeWith(b.topics)
 	s.engine.Wrote(len(writes) + b.large)
 	s.totals.add(&b)
@@ -258,7 +245,6 @@ type hotBatch struct {
 	now      Time
 	messages []*hotMessage // of inboxes
 	large    int           // by how many writes the raw messages count more
-	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
 	threads  []int64            // sequence numbers for new ones
 	txName   string             // to engine.Committed
@@ -268,8 +254,6 @@ type hotBatch struct {
 	received int64              // messages outside of test mode
 	counts   map[countKey]int64 // of sends
 	tries    map[RecipientStatus]int64
-	budgets  map[string]*budget // by scope, locked
-	listed   map[int64]bool     // accounts with outbound lists
 	lists    map[listKey]*mail.List
 	// listEntries are those that lists are made of.
 	listEntries map[listKey][]ListEntry
@@ -283,7 +267,6 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	var reports []*Report
 	for i := range writes {
 		b.messages = append(b.messages, writes[i].messages...)
-		b.emails = append(b.emails, writes[i].emails...)
 		attempts = append(attempts, writes[i].attempts...)
 		reports = append(reports, writes[i].reports...)
 	}
@@ -346,8 +329,7 @@ func (b *hotBatch) itemOf(err error, is func(*hotWrite) bool) error {
 // ofMessage makes err the error of the write that h is part of.
 func (b *hotBatch) ofMessage(h *hotMessage, err error) error {
 	return b.itemOf(err, func(w *hotWrite) bool {
-		return slices.Contains(w.messages, h) ||
-			slices.ContainsFunc(w.emails, func(e *hotEmail) bool { return e.hotMessage == h })
+		return slices.Contains(w.messages, h)
 	})
 }
 
@@ -356,10 +338,7 @@ func (b *hotBatch) ofMessage(h *hotMessage, err error) error {
 // Two batches that write the same ones do so in the same order, and neither
 // waits for the other in a circle.
 func (b *hotBatch) finish(ctx context.Context) error {
-	if err := b.insertHeld(ctx); err != nil {
-		return err
-	}
-	var responses, approvals []int
+	var responses []int
 	for i := range b.writes {
 		w := &b.writes[i]
 		if b.refused[i] != nil {
@@ -368,24 +347,15 @@ func (b *hotBatch) finish(ctx context.Context) error {
 		if w.once != nil {
 			responses = append(responses, i)
 		}
-		if w.approval != nil {
-			approvals = append(approvals, i)
-		}
 	}
-	if len(responses)+len(approvals) > 0 {
+	if len(responses) > 0 {
 		if err := b.rows.Flush(ctx); err != nil {
 			return errIn("insert rows", err)
 		}
 	}
 	slices.SortStableFunc(responses, func(i, j int) int { return b.writes[i].once.compare(b.writes[j].once) })
-	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(b.writes[i].approval.DraftSeq, b.writes[j].approval.DraftSeq) })
 	if err := b.cacheResponses(ctx, responses); err != nil {
 		return err
-	}
-	for _, i := range approvals {
-		if err := b.approve(ctx, b.writes[i].approval, &b.writes[i].messages[0].msg); err != nil {
-			return itemState(i, err)
-		}
 	}
 	return nil
 }
@@ -406,21 +376,11 @@ func (w *hotWrite) blobs() (keys []*string) {
 			keys = append(keys, h.msg.Content.BlobKey)
 		}
 	}
-	for _, h := range w.emails {
-		keys = append(keys, h.msg.Content.BlobKey)
-	}
 	return keys
 }
 
 // stored is the row that the response shows, with its id.
 func (w *hotWrite) stored() (id string, row any) {
-	switch {
-	case w.batchID != "":
-		return w.batchID, batchOf(w.batchID, w.emails)
-	case len(w.emails) > 0:
-		e := emailsOf(w.emails)[0]
-		return e.ID, e
-	}
 	return w.messages[0].msg.ID, w.messages[0].msg
 }
 
@@ -487,11 +447,6 @@ func (b *hotBatch) isStored(ctx context.Context) (bool, error) {
 	var ids []string
 	for _, m := range b.messages {
 		ids = append(ids, m.msg.ID)
-	}
-	for _, e := range b.emails {
-		if e.refused == nil && e.draft == nil {
-			ids = append(ids, e.msg.ID)
-		}
 	}
 	if len(ids) == 0 {
 		return true, nil
@@ -566,11 +521,6 @@ func (w *hotWrite) inboxes() []int64 {
 	var seqs []int64
 	for _, m := range w.messages {
 		seqs = append(seqs, m.msg.InboxSeq)
-	}
-	for _, e := range w.emails {
-		if e.policy != "" {
-			seqs = append(seqs, *e.email.FromInbox)
-		}
 	}
 	return seqs
 }

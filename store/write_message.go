@@ -38,13 +38,16 @@ type NewMessage struct {
 	JoinThread int64
 	// NewThread means that the message does not join an existing thread.
 	NewThread bool
-	// Policy is the policy that an outbound message was checked against, or
-	// empty.
-	Policy SendPolicy
+	// VerifiedDomain is the domain that the account must have verified to send the
+	// message; empty for one that every account sends from.
+	VerifiedDomain string
+	// AutoReply says that an outbound message replies automatically to automated mail.
+	AutoReply bool
+	// Category is that of the email that an approved draft was, or empty.
+	Category Category
 	// Delay is how long the message waits before it may leave.
 	Delay time.Duration
-	// Senders are the key or person who sends an outbound message; of a draft, also
-	// the one who made it.
+	// Senders are the key or person who sends an outbound message.
 	Senders []Sender
 	// Text is the plain text of an outbound message. Limits compare it.
 	Text string
@@ -87,15 +90,6 @@ func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Me
 	return s.addOne(ctx, "add simulated mail", m, hotWrite{once: once})
 }
 
-// Enqueue accepts an outbound message: it is stored with its recipients, which
-// are due at once unless they are suppressed, and returned. With once, the
-// response is cached too. It returns ErrNotFound if the inbox is deleted,
-// ErrPolicyChanged when its policy is not that of m any more, ErrThreadLimit when
-// its thread has had too many messages from us.
-func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
-	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
-}
-
 // addOne stores m as the message that w is about.
 func (s *Store) addOne(ctx context.Context, what string, m *NewMessage, w hotWrite) (Message, error) {
 	h, err := newHotMessage(m, s.now())
@@ -118,7 +112,8 @@ type hotMessage struct {
 	fold        string
 	joinThread  int64
 	newThread   bool
-	policy      SendPolicy
+	domain      string // that must be verified for the account
+	autoReply   bool
 	delay       time.Duration
 	senders     []Sender
 	text        string
@@ -134,9 +129,10 @@ type hotMessage struct {
 	eventID                      string
 	suppressed                   []string // event data of suppressed recipients
 
-	inbox   *hotInbox
-	thread  *hotThread
-	expects []string // of refersTo, those that are not there
+	inbox        *hotInbox
+	thread       *hotThread
+	newThreadSeq int64    // of the thread that it begins, if it joins none
+	expects      []string // of refersTo, those that are not there
 }
 
 func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
@@ -144,7 +140,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		return nil, errors.New("the message has no content")
 	}
 	h := &hotMessage{
-		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy, delay: m.Delay,
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply, delay: m.Delay,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewLongID("evt_", now),
 	}
@@ -170,10 +166,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		r := &msg.Recipients[i]
 		r.Email, r.Domain = storable(r.Email), storable(r.Domain)
 	}
-	if msg.Status == MessageQueued && len(msg.Recipients) > 0 && msg.toSend() == 0 {
-		msg.Status = MessageFailed
-	}
-	return h, h.encode()
+	return h, errors.Join(h.noteSuppressed(), h.encode())
 }
 
 // encode makes the JSON columns.
@@ -209,13 +202,29 @@ func (h *hotMessage) encode() error {
 		h.checksum = checksum.New(raw, h.body, c.Snippet, h.extracted, h.auth, h.attachments,
 			h.msg.FromEmail, h.addresses, h.msg.Subject, h.msg.HeaderID, h.refs)
 	}
+	return errIn("write JSON columns", err)
+}
+
+// noteSuppressed makes the data of the events about suppressed recipients. A message
+// without any other recipient has failed.
+func (h *hotMessage) noteSuppressed() error {
+	h.suppressed = nil
+	if h.msg.Status == MessageQueued && len(h.msg.Recipients) > 0 && h.msg.toSend() == 0 {
+		h.msg.Status = MessageFailed
+	}
 	states := initialStates(h.msg.Recipients)
 	for i := range h.msg.Recipients {
-		if r := &h.msg.Recipients[i]; r.Status == RecipientSuppressed {
-			h.suppressed = append(h.suppressed, text(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse}))
+		r := &h.msg.Recipients[i]
+		if r.Status != RecipientSuppressed {
+			continue
 		}
+		text, err := json.Marshal(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse})
+		if err != nil {
+			return errIn("write an event", err)
+		}
+		h.suppressed = append(h.suppressed, string(text))
 	}
-	return errIn("write JSON columns", err)
+	return nil
 }
 
 // suppressedResponse replaces the remote server's reply in an event.
@@ -263,25 +272,16 @@ const (
 )
 
 func (b *hotBatch) addMessages(ctx context.Context) error {
-	if len(b.messages)+len(b.emails) == 0 {
+	if len(b.messages) == 0 {
 		return nil
 	}
 	if err := b.readInboxes(ctx); err != nil {
 		return err
 	}
-	if err := b.admit(ctx); err != nil {
-		return err
-	}
-	if len(b.messages)+len(b.emails) == 0 {
-		return nil
-	}
 	if err := b.reserve(ctx); err != nil {
 		return errIn("reserve sequence numbers", err)
 	}
 	if err := b.joinThreads(ctx); err != nil {
-		return err
-	}
-	if err := b.limitThreads(ctx); err != nil {
 		return err
 	}
 	if err := b.takeReleased(ctx); err != nil {
@@ -334,11 +334,7 @@ func (b *hotBatch) reserve(ctx context.Context) error {
 
 // all are the new messages, those of inboxes and emails.
 func (b *hotBatch) all() []*hotMessage {
-	all := append(make([]*hotMessage, 0, len(b.messages)+len(b.emails)), b.messages...)
-	for _, e := range b.emails {
-		all = append(all, e.hotMessage)
-	}
-	return all
+	return b.messages
 }
 
 // readInboxes holds the inboxes of the batch until the commit, so that none is
@@ -348,11 +344,6 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 	list := make([][2]int64, len(b.messages))
 	for i, h := range b.messages {
 		list[i][0] = h.msg.InboxSeq
-	}
-	for _, h := range b.emails {
-		if h.policy != "" {
-			list = append(list, [2]int64{*h.email.FromInbox})
-		}
 	}
 	list = batch.Sorted(list)
 	if err := b.lockInboxes(ctx, list); err != nil {
@@ -372,25 +363,10 @@ func (b *hotBatch) readInboxes(ctx context.Context) error {
 		if in == nil || !in.takes(h.msg.Direction, b.now) {
 			return b.ofMessage(h, fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound))
 		}
-		if err := h.holds(in); err != nil {
-			return b.ofMessage(h, err)
-		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
 	}
 	if err := b.checkSenders(ctx); err != nil {
 		return err
-	}
-	for _, h := range b.emails {
-		if h.policy == "" {
-			continue
-		}
-		in := b.inboxes[*h.email.FromInbox]
-		if in == nil || in.status == InboxDeleted {
-			return b.ofMessage(h.hotMessage, fmt.Errorf("inbox %d is deleted: %w", *h.email.FromInbox, ErrNotFound))
-		}
-		if err := h.holds(in); err != nil {
-			return b.ofMessage(h.hotMessage, err)
-		}
 	}
 	return nil
 }
@@ -411,9 +387,6 @@ func (b *hotBatch) readAhead(ctx context.Context) error {
 	for _, in := range b.inboxes {
 		a.hooked[in.accountID] = false
 	}
-	for _, h := range b.emails {
-		a.hooked[h.msg.AccountID] = false
-	}
 	inboxes, hashes := make([]int64, len(b.messages)), make([]int64, len(b.messages))
 	for i, h := range b.messages {
 		inboxes[i], hashes[i] = h.msg.InboxSeq, hash64(h.msg.HeaderID)
@@ -421,7 +394,7 @@ func (b *hotBatch) readAhead(ctx context.Context) error {
 	e := b.store.engine
 	b.ahead = a
 	accounts := slices.Collect(maps.Keys(a.hooked))
-	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages) + len(b.emails)), e.List(accounts)}
+	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages)), e.List(accounts)}
 	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.ahead), args, func(rows *sql.Rows) error {
 		var kind, x, y int64
 		var tx string
@@ -442,15 +415,6 @@ func (b *hotBatch) readAhead(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// holds reports whether the inbox has the policy that the message was checked
-// against.
-func (h *hotMessage) holds(in *hotInbox) error {
-	if h.policy != "" && h.policy != in.policy {
-		return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
-	}
-	return nil
 }
 
 // takes reports whether a message may be put into the inbox. Of outbound ones
