@@ -12,7 +12,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // Enqueue accepts an outbound message: it is stored with its recipients, which
@@ -35,39 +34,24 @@ func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a
 	if err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
-	snd := &sending{hotMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
-	err = s.acceptTx(ctx, what, []*hotMessage{h}, once, func(tx *sqlx.Tx, now Time) error {
-		if err := s.addMaker(ctx, tx, snd, m.Senders); err != nil {
+	send := &sending{hotMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
+	err = s.accept(ctx, what, []*hotMessage{h}, once, func(tx *sqlx.Tx, now Time, w *written) error {
+		if err := s.addMaker(ctx, tx, send, m.Senders); err != nil {
 			return err
 		}
-		if err := s.decide(ctx, tx, []*sending{snd}); err != nil {
+		h.msg.Seq = 0 // it is counted when it has a number
+		if err := s.decide(ctx, tx, []*sending{send}); err != nil {
 			return err
 		}
-		h.msg.InboxID, h.msg.AccountID = snd.inbox.ID, snd.inbox.AccountID
-		if err := s.joinThread(ctx, tx, h, now); err != nil {
+		if err := s.addToInbox(ctx, tx, h, now, w); err != nil {
 			return err
 		}
-		if refused, err := s.limitThread(ctx, tx, h, now); err != nil || refused != nil {
-			return refusedAt(0, refused, err)
-		}
-		rows := messageRows(h, now, h.msg.InboxSeq, h.msg.ThreadSeq, now.Add(h.delay).UnixMicro())
-		about := notice{account: h.msg.AccountID, inbox: h.msg.InboxSeq, message: h.msg.Seq}
-		events := h.acceptEvents(about, EventMessageQueued, EventMessageFailed, EventData{Status: MessageQueued})
-		if a != nil {
-			about.typ = EventDraftSent
-			events = append(events, newEvent{about, h.msg.TestMode, DraftEventData{DraftID: a.DraftID, Status: DraftSent}})
-		}
-		if rows, err = s.withEvents(ctx, tx, now, rows, events); err != nil {
+		if err := send.record(ctx, tx); err != nil {
 			return err
 		}
-		if err := s.insert(ctx, tx, rows...); err != nil {
+		w.accepted = send.liveRecipients()
+		if err := s.cacheResponse(ctx, tx, once, h.msg.ID, h.msg); err != nil || a == nil {
 			return err
-		}
-		if err := s.cacheResponse(ctx, tx, once, h.msg.ID, h.msg); err != nil {
-			return err
-		}
-		if a == nil {
-			return nil
 		}
 		// It comes after the cached response, so that the second of two equal calls learns
 		// that it is one.
@@ -90,136 +74,30 @@ func (s *Store) addMaker(ctx context.Context, tx *sqlx.Tx, m *sending, by []Send
 	return err
 }
 
-// acceptTx runs the transaction that accepts messages. They have numbers when do runs.
-func (s *Store) acceptTx(ctx context.Context, what string, hs []*hotMessage, once *Once, do func(tx *sqlx.Tx, now Time) error) error {
-	var name string
-	complete := false
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
-		complete = false
+// accept runs the transaction that accepts messages.
+func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once *Once, do func(*sqlx.Tx, Time, *written) error) error {
+	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
 		now := NewTime(s.now())
-		var err error
 		for _, h := range hs {
 			if err := checkBlobs(now.Time, h.msg.Content.BlobKey); err != nil {
 				return err
 			}
 		}
-		if name, err = s.number(ctx, tx, hs); err != nil {
-			return err
-		}
-		if err := do(tx, now); err != nil {
+		if err := do(tx, now, w); err != nil {
 			return err
 		}
 		if once != nil {
 			crashpoint.Reach(crashpoint.Accept)
 		}
-		complete = true
 		return nil
 	})
-	if err != nil && (!complete || !s.wasCommitted(ctx, name, err, outcomeTimeout, len(hs), func(ctx context.Context) (bool, error) {
-		return s.isStored(ctx, hs)
-	})) {
+	if err != nil {
 		return err
 	}
-	large, accepted := 0, int64(0)
-	topics := map[topic][]arrival{{kind: topicEvents}: nil, {kind: topicWebhooks}: nil, {kind: topicQueue}: nil}
-	for _, h := range hs {
-		large += len(h.msg.Content.Raw) / largeWrite
-		if !h.msg.TestMode {
-			accepted += h.msg.toSend()
-		}
-		if t := (topic{topicInbox, h.msg.InboxSeq}); h.msg.InboxSeq != 0 {
-			topics[t] = append(topics[t], arrivalOf(&h.msg, h.fold))
-		}
-	}
-	s.stored.Add(int64(len(hs)))
-	s.totals.accept(accepted)
-	s.wake.wakeWith(topics)
-	s.engine.Wrote(len(hs) + large)
 	if once != nil {
 		crashpoint.Reach(crashpoint.Queue)
 	}
 	return nil
-}
-
-// number gives the messages their numbers, and those of threads that they may need.
-func (s *Store) number(ctx context.Context, tx *sqlx.Tx, hs []*hotMessage) (name string, err error) {
-	rows, err := s.prepared.Query(ctx, tx, s.engine.Reserve(), int64(len(hs)))
-	if err != nil {
-		return "", errIn("reserve numbers", err)
-	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	for i := 0; rows.Next(); i++ {
-		if err := rows.Scan(&hs[i].msg.Seq, &hs[i].newThreadSeq, &name); err != nil {
-			return "", errIn("reserve numbers", err)
-		}
-	}
-	return name, errIn("reserve numbers", rows.Err())
-}
-
-// isStored reports whether the transaction that accepts these messages was stored: one of
-// them is.
-func (s *Store) isStored(ctx context.Context, hs []*hotMessage) (bool, error) {
-	var found []string
-	err := selectIn(ctx, s.read, &found, `SELECT id FROM messages WHERE id IN (?)`, each(hs, func(h *hotMessage) string { return h.msg.ID }))
-	return len(found) > 0, err
-}
-
-// acceptEvents are the events of an accepted message: that it is queued or scheduled, and
-// one for each suppressed recipient.
-func (h *hotMessage) acceptEvents(about notice, queued, failed EventType, data any) (all []newEvent) {
-	if h.msg.Status != MessageFailed || about.inbox != 0 {
-		about.typ = queued
-		all = append(all, newEvent{about, h.msg.TestMode, data})
-	}
-	for _, text := range h.suppressed {
-		about.typ = failed
-		all = append(all, newEvent{about, h.msg.TestMode, json.RawMessage(text)})
-	}
-	return all
-}
-
-// withEvents adds the rows of events to those of what they are about.
-func (s *Store) withEvents(ctx context.Context, tx *sqlx.Tx, now Time, rows []newRow, events []newEvent) ([]newRow, error) {
-	more, err := s.eventRows(ctx, tx, now, events...)
-	return append(rows, more...), err
-}
-
-// joinThread sets the thread of a message that an inbox sends, and its time, which is not
-// before that of the newest message in the inbox.
-func (s *Store) joinThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, now Time) error {
-	b := hotBatch{store: s, tx: tx, rows: batch.NewWriter(tx), now: now, messages: []*hotMessage{h}, threads: []int64{h.newThreadSeq}}
-	in := [][2]int64{{h.msg.InboxSeq}}
-	if err := b.lockInboxes(ctx, in); err != nil {
-		return errIn("lock the inbox", err)
-	}
-	if err := b.newestIn(ctx, in); err != nil {
-		return errIn("newest message", err)
-	}
-	b.keepNewest()
-	h.inbox = b.inboxes[h.msg.InboxSeq]
-	h.msg.CreatedAt = h.inbox.at
-	if err := b.joinThreads(ctx); err != nil {
-		return err
-	}
-	return errIn("join a thread", b.rows.Flush(ctx))
-}
-
-// limitThread refuses a message that would exceed the limit of sent messages in its
-// thread, so that two programs cannot reply to each other for ever. The inbox is
-// locked, so that nothing is added meanwhile.
-func (s *Store) limitThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, now Time) (*Refused, error) {
-	const q = `SELECT count(*) FROM messages WHERE thread_seq = $1 AND direction = 'out' AND created_at > $2`
-	if h.thread.isNew {
-		return nil, nil
-	}
-	var n int
-	if err := s.prepared.Get(ctx, tx, &n, q, h.thread.seq, now.Add(-ThreadSendsWindow).UnixMicro()); err != nil {
-		return nil, errIn("count the sends of the thread", err)
-	}
-	if n < MaxThreadSends {
-		return nil, nil
-	}
-	return refuse(RuleThread, "", "this inbox has sent %d messages to this thread within an hour", MaxThreadSends), nil
 }
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
@@ -265,7 +143,13 @@ func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, b
 		ms[i] = hs[i].hotMessage
 	}
 	for {
-		err := s.acceptTx(ctx, what, ms, once, func(tx *sqlx.Tx, now Time) error { return s.insertEmails(ctx, tx, now, hs, batchID, once) })
+		err := s.accept(ctx, what, ms, once, func(tx *sqlx.Tx, now Time, w *written) error {
+			var err error
+			if w.name, err = s.number(ctx, tx, ms); err != nil {
+				return err
+			}
+			return s.insertEmails(ctx, tx, now, hs, batchID, once, w)
+		})
 		if !errors.Is(err, errNeedsDrafts) {
 			return hs, err
 		}
@@ -288,7 +172,7 @@ func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, b
 
 // insertEmails decides about the emails of one call and stores those that may leave, and
 // the drafts that others become.
-func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*hotEmail, batchID string, once *Once) error {
+func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*hotEmail, batchID string, once *Once, w *written) error {
 	sends := each(hs, func(h *hotEmail) *sending { return h.sending })
 	if err := s.decide(ctx, tx, sends); err != nil {
 		return err
@@ -302,11 +186,14 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*h
 			h.msg.CreatedAt = now
 			rows = append(rows, h.rows(now)...)
 			events = append(events, h.events()...)
+			w.ids = append(w.ids, h.msg.ID)
+			w.accepted += h.liveRecipients()
+			w.large += len(h.msg.Content.Raw) / largeWrite
 		case h.refused.Hold && h.draft == nil:
 			return errNeedsDrafts
 		case h.refused.Hold:
 			d := h.draft.row(now)
-			d.AccountID, d.InboxSeq, d.InboxID = h.inbox.AccountID, h.inbox.Seq, h.inbox.ID
+			d.AccountID, d.InboxSeq, d.InboxID = h.inbox.accountID, h.inbox.seq, h.inbox.id
 			h.held = &d
 			if err := checkBlobs(now.Time, d.Content.BlobKey); err != nil {
 				return err
@@ -319,11 +206,14 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*h
 			}
 		}
 	}
-	rows, err := s.withEvents(ctx, tx, now, rows, events)
+	more, err := s.eventRows(ctx, tx, now, events...)
 	if err != nil {
 		return err
 	}
-	if err := s.insert(ctx, tx, rows...); err != nil {
+	for _, kind := range []topicKind{topicEvents, topicWebhooks, topicQueue} {
+		w.wake(topic{kind: kind})
+	}
+	if err := s.insert(ctx, tx, append(rows, more...)...); err != nil {
 		return err
 	}
 	if batchID != "" {
@@ -332,11 +222,6 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*h
 	e := emailsOf(hs)[0]
 	return s.cacheResponse(ctx, tx, once, e.ID, e)
 }
-
-const (
-	intoEmails    = `emails (message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by)`
-	intoEmailTags = `email_tags (account_id, name, value, message_seq)`
-)
 
 // rows are the rows of an email. The recipients of one that is scheduled are due when it
 // is queued.
@@ -358,12 +243,47 @@ func (h *hotEmail) rows(now Time) []newRow {
 	return rows
 }
 
-func (h *hotEmail) events() []newEvent {
-	about := notice{account: h.msg.AccountID, message: h.msg.Seq}
-	if h.msg.Status == EmailScheduled {
-		return h.acceptEvents(about, EventEmailScheduled, EventEmailFailed, json.RawMessage(scheduledEvent(h.email.ScheduledAt)))
+// events are the events of an accepted email: that it is queued or scheduled, and one for
+// each suppressed recipient.
+func (h *hotEmail) events() (all []newEvent) {
+	event := func(typ EventType, data string) {
+		about := notice{account: h.msg.AccountID, message: h.msg.Seq, typ: typ}
+		all = append(all, newEvent{about, h.msg.TestMode, json.RawMessage(data)})
 	}
-	return h.acceptEvents(about, EventEmailQueued, EventEmailFailed, EventData{Status: MessageQueued})
+	switch h.msg.Status {
+	case EmailScheduled:
+		event(EventEmailScheduled, scheduledEvent(h.email.ScheduledAt))
+	case MessageQueued:
+		event(EventEmailQueued, queuedData)
+	default: // all recipients are suppressed
+	}
+	for _, data := range h.suppressed {
+		event(EventEmailFailed, data)
+	}
+	return all
+}
+
+// number gives emails their numbers and returns the name of the transaction.
+func (s *Store) number(ctx context.Context, tx *sqlx.Tx, hs []*hotMessage) (name string, err error) {
+	if s.engine.Alone() { // the numbers that follow are free
+		first, _, name, err := s.numbers(ctx, tx)
+		for i, h := range hs {
+			h.msg.Seq = first + int64(i)
+		}
+		return name, err
+	}
+	q := `SELECT ` + s.engine.NextNumber("messages") + `, ` + s.engine.TxName() + ` FROM generate_series(1, cast($1 AS bigint))`
+	rows, err := s.prepared.Query(ctx, tx, q, len(hs))
+	if err != nil {
+		return "", errIn("next numbers", err)
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for i := 0; rows.Next(); i++ {
+		if err := rows.Scan(&hs[i].msg.Seq, &name); err != nil {
+			return "", errIn("next numbers", err)
+		}
+	}
+	return name, errIn("next numbers", rows.Err())
 }
 
 // keyRevoked is why a revoked key does not send what it scheduled.

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -109,25 +108,13 @@ const SenderNotices = "notices"
 type sending struct {
 	*hotMessage
 	isEmail  bool
-	category Category // empty for a message of an inbox
-	inboxSeq int64    // 0: from an address that is not an inbox
-	inbox    *sendingInbox
+	category Category  // empty for a message of an inbox
+	inboxSeq int64     // 0: from an address that is not an inbox
 	approval *Approval // of the draft that it comes from
 	isDue    bool      // it was accepted before, to be sent now
-	counted  counted
 	refused  *Refused
-}
-
-// sendingInbox is the inbox that a message is sent from. Its row is locked until the
-// commit.
-type sendingInbox struct {
-	Seq        int64         `db:"seq"`
-	AccountID  int64         `db:"account_id"`
-	ID         string        `db:"id"`
-	Status     InboxStatus   `db:"status"`
-	SendPolicy SendPolicy    `db:"send_policy"`
-	ExpiresAt  *Time         `db:"expires_at"`
-	Limits     *JSON[Limits] `db:"limits"`
+	counted  counted
+	scopes   []*sendScope // to count it in
 }
 
 // sendingAccount is the state of an account that decides about what it sends.
@@ -149,7 +136,7 @@ type decision struct {
 	is      sendingAccount
 	plan    Plan
 	lists   []ListEntry
-	inboxes map[int64]*sendingInbox
+	inboxes map[int64]*hotInbox
 	scopes  map[string]*sendScope
 }
 
@@ -208,6 +195,14 @@ func refusedAt(email int, refused *Refused, err error) error {
 
 func (m *sending) isLive() bool { return !m.msg.TestMode }
 
+// liveRecipients is how many recipients the message leaves for.
+func (m *sending) liveRecipients() int64 {
+	if m.refused != nil || !m.isLive() {
+		return 0
+	}
+	return m.msg.toSend()
+}
+
 // read locks and reads what the rules need to know.
 func (d *decision) read(ctx context.Context, all []*sending) error {
 	const (
@@ -216,7 +211,6 @@ func (d *decision) read(ctx context.Context, all []*sending) error {
 			EXISTS (SELECT 1 FROM lists WHERE lists.account_id = accounts.seq AND direction = 'outbound') AS listed,
 			EXISTS (SELECT 1 FROM suppressions WHERE suppressions.account_id = accounts.seq) AS suppresses
 			FROM accounts WHERE seq = $1`
-		inbox   = `SELECT seq, account_id, id, status, send_policy, expires_at, limits FROM inboxes WHERE seq = $1`
 		limited = `SELECT limits IS NOT NULL FROM inboxes WHERE seq = $1`
 	)
 	p, lock := d.s.prepared, d.s.engine.LockRow()
@@ -247,16 +241,21 @@ func (d *decision) read(ctx context.Context, all []*sending) error {
 		}
 		d.plan = d.s.plans.of(d.is.Plan)
 	}
-	d.inboxes = make(map[int64]*sendingInbox, len(seqs))
+	d.inboxes = make(map[int64]*hotInbox, len(seqs))
 	for _, seq := range seqs {
-		in := &sendingInbox{}
-		if err := p.Get(ctx, d.tx, in, inbox+lock, seq); err != nil {
-			return d.s.wrap(err, "lock the inbox")
+		in, err := d.s.lockForMessage(ctx, d.tx, seq, d.now)
+		if err != nil {
+			return err
+		}
+		if in == nil {
+			return fmt.Errorf("inbox %d: %w", seq, ErrNotFound)
 		}
 		d.inboxes[seq] = in
 	}
 	for _, m := range all {
-		m.inbox = d.inboxes[m.inboxSeq]
+		if m.inbox = d.inboxes[m.inboxSeq]; m.inbox != nil && !m.isEmail {
+			m.msg.InboxID, m.msg.AccountID = m.inbox.id, m.inbox.accountID
+		}
 	}
 	if !d.is.Listed {
 		return nil
@@ -274,26 +273,26 @@ func (d *decision) sender(ctx context.Context, m *sending) (*Refused, error) {
 	}
 	switch {
 	case in == nil:
-	case in.AccountID != d.account:
+	case in.accountID != d.account:
 		return refuse(RuleDomain, "from", "the sender address belongs to another account"), nil
-	case in.Status == InboxDeleted && !m.isDue:
-		return nil, fmt.Errorf("inbox %s is deleted: %w", in.ID, ErrNotFound)
-	case in.Status == InboxDeleted:
+	case in.status == InboxDeleted && !m.isDue:
+		return nil, fmt.Errorf("inbox %s is deleted: %w", in.id, ErrNotFound)
+	case in.status == InboxDeleted:
 		return refuse(RuleSuspended, "", "the inbox was deleted"), nil
 	}
 	if in != nil {
-		if refused := inboxWorks(in.Status, in.ExpiresAt, d.now); refused != nil {
+		if refused := inboxWorks(in.status, in.expiresAt, d.now); refused != nil {
 			return refused, nil
 		}
 	}
 	if m.autoReply {
 		return refuse(RuleLoop, "", "this is an automatic reply to automated mail"), nil
 	}
-	if in == nil || in.SendPolicy != PolicyReplyOnly {
+	if in == nil || in.policy != PolicyReplyOnly {
 		return nil, nil
 	}
 	folded := each(m.msg.Recipients, func(r Recipient) string { return mail.FoldAddress(r.Email) })
-	q, args := haveWritten(in.Seq, folded, m.msg.TestMode)
+	q, args := haveWritten(in.seq, folded, m.msg.TestMode)
 	var written []string
 	if err := d.tx.SelectContext(ctx, &written, q, args...); err != nil {
 		return nil, errIn("who has written to the inbox", err)
@@ -318,7 +317,9 @@ func inboxWorks(status InboxStatus, expires *Time, now Time) *Refused {
 }
 
 // Works returns a *Refused if the inbox is suspended or has expired.
-func (in Inbox) Works(now Time) error { return refusedAt(0, inboxWorks(in.Status, in.ExpiresAt, now), nil) }
+func (in Inbox) Works(now Time) error {
+	return refusedAt(0, inboxWorks(in.Status, in.ExpiresAt, now), nil)
+}
 
 // places names recipients by their places, such as "to[0]".
 func places(to []Recipient) []string {
@@ -463,7 +464,7 @@ func (d *decision) sending(ctx context.Context, all []*sending) (*Refused, error
 func (m *sending) stoppedBy(stopped []stop) *stop {
 	from := ""
 	if m.inbox != nil {
-		from = m.inbox.ID
+		from = m.inbox.id
 	}
 	for _, by := range append([]Sender{{}}, m.senders...) {
 		for i := range stopped {
@@ -481,8 +482,8 @@ func (d *decision) message(ctx context.Context, m *sending) (*Refused, error) {
 	if refused := d.listed(m); refused != nil {
 		return refused, nil
 	}
-	if m.approval == nil && m.inbox != nil && m.inbox.SendPolicy == PolicyApproval {
-		refused := refuse(RuleApproval, "", "the inbox %s sends only what was approved", m.inbox.ID)
+	if m.approval == nil && m.inbox != nil && m.inbox.policy == PolicyApproval {
+		refused := refuse(RuleApproval, "", "the inbox %s sends only what was approved", m.inbox.id)
 		refused.Hold = true
 		return refused, nil
 	}
@@ -537,7 +538,7 @@ func (d *decision) limits(ctx context.Context, m *sending) (*Refused, error) {
 		return nil, err
 	}
 	c := &m.counted
-	*c = counted{message: m.msg.Seq}
+	*c, m.scopes = counted{}, nil
 	for i := range m.msg.Recipients {
 		if r := &m.msg.Recipients[i]; r.Status != RecipientSuppressed {
 			c.to = append(c.to, hashAddress(r.Email))
@@ -572,12 +573,23 @@ func (d *decision) limits(ctx context.Context, m *sending) (*Refused, error) {
 		worst.Hold = mayHold && a == nil && !m.isDue
 		return worst, nil
 	}
-	for _, u := range scopes {
-		if err := u.record(ctx, d.tx, c); err != nil {
-			return nil, err
+	m.scopes = scopes
+	if m.msg.Seq == 0 {
+		return nil, nil
+	}
+	return nil, m.record(ctx, d.tx)
+}
+
+// record counts a message that may leave. It has a number.
+func (m *sending) record(ctx context.Context, tx *sqlx.Tx) error {
+	m.counted.message = m.msg.Seq
+	for _, u := range m.scopes {
+		if err := u.record(ctx, tx, &m.counted); err != nil {
+			return err
 		}
 	}
-	return nil, nil
+	m.scopes = nil
+	return nil
 }
 
 // scopesOf returns the scopes that a message counts in, in the order of their names.
@@ -601,7 +613,7 @@ func (d *decision) scopesOf(ctx context.Context, m *sending) (all []*sendScope, 
 		add(by.ID, by.Limits)
 	}
 	if m.inbox != nil {
-		add(m.inbox.ID, bounds(m.inbox.Limits))
+		add(m.inbox.id, m.inbox.limits)
 	}
 	add(AccountScope, d.s.agentLimits)
 	slices.SortFunc(all, func(a, b *sendScope) int { return strings.Compare(a.name, b.name) })
@@ -614,17 +626,11 @@ func (d *decision) countAccepted(ctx context.Context, all []*sending) error {
 		ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`
 	n := int64(0)
 	for _, m := range all {
-		if m.refused == nil && m.isLive() && !m.isDue {
-			n += m.msg.toSend()
-		}
+		n += m.liveRecipients()
 	}
-	if n == 0 {
+	if n == 0 || all[0].isDue {
 		return nil
 	}
-	shard := int64(0)
-	if !d.s.engine.Alone() { // so that transactions rarely wait for each other's counts
-		shard = rand.Int64N(maxShards) //nolint:gosec // no secret
-	}
-	_, err := d.s.prepared.Exec(ctx, d.tx, count, d.account, dayOf(d.now.Time), string(countAccepted), shard, n)
+	_, err := d.s.prepared.Exec(ctx, d.tx, count, d.account, dayOf(d.now.Time), string(countAccepted), d.s.shard(), n)
 	return errIn("count a send", err)
 }

@@ -733,8 +733,11 @@ func (s *Store) approve(ctx context.Context, tx *sqlx.Tx, a *Approval, m *Messag
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, keepLabels, a.DraftSeq, m.Seq)
-	return errIn("keep the labels of the email", err)
+	if _, err := tx.ExecContext(ctx, keepLabels, a.DraftSeq, m.Seq); err != nil {
+		return errIn("keep the labels of the email", err)
+	}
+	about := notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: EventDraftSent}
+	return s.insertEvents(ctx, tx, []newEvent{{about, m.TestMode, DraftEventData{DraftID: a.DraftID, Status: DraftSent}}})
 }
 
 // Notices of an account within a minute: so many drafts get one each, then one notice

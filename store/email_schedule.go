@@ -228,7 +228,7 @@ type dueEmail struct {
 	CreatedBy *string              `db:"created_by"`
 	Category  Category             `db:"category"`
 	Body      *JSON[Body]          `db:"body"`
-	inbox     *sendingInbox
+	inbox     *hotInbox
 	to        []Recipient
 }
 
@@ -390,7 +390,7 @@ func (s *Store) draftDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, p *prepa
 	}
 	d := p.row(now)
 	d.Kind, d.OnExpiry, d.ContentAt = DraftNew, ExpiryRejects, now
-	d.AccountID, d.InboxSeq, d.InboxID, d.TestMode = e.AccountID, e.inbox.Seq, e.inbox.ID, e.TestMode
+	d.AccountID, d.InboxSeq, d.InboxID, d.TestMode = e.AccountID, e.inbox.seq, e.inbox.id, e.TestMode
 	d.EmailSeq, d.CreatedBy = &e.Seq, cmp.Or(deref(e.CreatedBy), "unknown")
 	if err := insertDraft(ctx, tx, &d, p.files.row); err != nil {
 		return errIn("insert the draft of an email", err)

@@ -68,7 +68,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	// reply is checked.
 	var claimed []Claimed
 	var name string
-	err := s.inTxKeepCache(ctx, "claim recipients", func(tx *sqlx.Tx) error {
+	err := s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
 		var rows []Recipient
 		claimed = nil
 		err := tx.SelectContext(ctx, &rows, s.engine.Text(q), w.args...)
@@ -229,7 +229,7 @@ func (s *Store) RenewLeases(ctx context.Context, claims []Lease, lease time.Dura
 	for i, c := range claims {
 		seqs[i] = c.RecipientSeq
 	}
-	err = s.inTxKeepCache(ctx, "renew leases", func(tx *sqlx.Tx) error {
+	err = s.inTx(ctx, "renew leases", func(tx *sqlx.Tx) error {
 		lost = nil
 		var rows []Recipient
 		if err := tx.SelectContext(ctx, &rows, find, s.engine.List(seqs)); err != nil {
