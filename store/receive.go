@@ -86,6 +86,7 @@ type written struct {
 	ids      []string // of the new messages
 	large    int      // by how many writes the raw messages count more
 	received int64    // messages outside of test mode
+	accepted int64    // recipients outside of test mode
 	topics   map[topic][]arrival
 }
 
@@ -110,7 +111,7 @@ func (s *Store) add(ctx context.Context, what string, do func(*sqlx.Tx, *written
 	s.stored.Add(int64(len(w.ids)))
 	s.wake.wakeWith(w.topics)
 	s.engine.Wrote(1 + w.large)
-	s.totals.receive(w.received)
+	s.totals.receive(w.received, w.accepted)
 	return nil
 }
 
@@ -163,17 +164,13 @@ func (s *Store) lockInboxesOf(ctx context.Context, tx *sqlx.Tx, ms []*hotMessage
 		if in == nil || !in.takes(h.msg.Direction, now) {
 			return fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound)
 		}
-		if err := h.holds(in); err != nil {
-			return err
-		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
 	}
 	return nil
 }
 
-// lockForMessage holds an inbox until the commit, so that it is not deleted meanwhile, does
-// not get another policy than its mail was checked against, and its messages get
-// times in the order of the commits. It returns nil if the inbox does not exist.
+// lockForMessage holds an inbox until the commit, so that it is not deleted or changed
+// meanwhile, and its messages get times in the order of the commits. It returns nil if the inbox does not exist.
 func (s *Store) lockForMessage(ctx context.Context, tx *sqlx.Tx, seq int64, now Time) (*hotInbox, error) {
 	const q = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits,
 		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = inboxes.account_id AND direction = 'inbound') FROM inboxes WHERE seq = $1`
