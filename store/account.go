@@ -5,12 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
-
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // Account owns inboxes, keys and messages. Accounts cannot see each other's data.
@@ -269,10 +268,7 @@ func (p Plan) check(u acceptedSends, n int64, now time.Time) *Refused {
 }
 
 const (
-	// The watch reads the days of watchDays; resuming forgets what it counted.
-	watchedSince = `SELECT kind, cast(sum(n) AS bigint) FROM send_counts
-		WHERE account_id = $1 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
-	pauseSender = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
+// The watch reads the days of watchDays; resuming forgets what it counted.
 )
 
 // toSend returns the number of recipients to send to.
@@ -340,73 +336,44 @@ type pause struct {
 	tried, marked int64
 }
 
-// pauseSenders pauses accounts whose bounce or complaint rate exceeds the limit
-// with this batch. It runs before the counts are written, because writing locks
-// them.
-func (b *hotBatch) pauseSenders(ctx context.Context) error {
-	if !b.store.watch {
-		return nil
+// pauseSender pauses an account whose bounce or complaint rate exceeds the limit, and
+// returns what is to be logged of it, or nil.
+func (s *Store) pauseSender(ctx context.Context, tx *sqlx.Tx, account int64, now Time) (*pause, error) {
+	const (
+		counted = `SELECT kind, cast(sum(n) AS bigint) AS n FROM send_counts
+			WHERE account_id = $1 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
+		stop = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
+	)
+	var counts []struct {
+		Kind countKind `db:"kind"`
+		N    int64     `db:"n"`
 	}
-	var accounts [][2]int64
-	for k := range b.counts {
-		if k.kind == countHard || strings.HasPrefix(string(k.kind), markedBy) {
-			accounts = append(accounts, [2]int64{k.account})
-		}
+	if err := tx.SelectContext(ctx, &counts, counted, account, dayOf(now.Time)-watchDays); err != nil {
+		return nil, errIn("watch over senders", err)
 	}
-	for _, key := range batch.Sorted(accounts) {
-		if err := b.pauseSender(ctx, key[0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
-	today := dayOf(b.now.Time)
 	w := watched{markedBy: map[countKind]bool{}}
-	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.watched), []any{account, today - watchDays}, func(rows *sql.Rows) error {
-		var kind countKind
-		var sum int64
-		err := rows.Scan(&kind, &sum)
-		w.add(kind, sum)
-		return err
-	})
-	if err != nil {
-		return err
+	for _, c := range counts {
+		w.add(c.Kind, c.N)
 	}
-	before := w.marked
-	for k, n := range b.counts {
-		if k.account == account && k.day == today {
-			w.add(k.kind, n)
-		}
-	}
-	p := pause{account, w.over(), w.tried, w.marked}
+	p := &pause{account, w.over(), w.tried, w.marked}
 	if p.reason == "" {
-		if w.marked > before && w.near() {
-			b.paused = append(b.paused, p)
+		if w.near() {
+			return p, nil
 		}
-		return nil
+		return nil, nil
 	}
-	res, err := b.tx.StmtContext(ctx, b.store.hot.pause).ExecContext(ctx, account, b.now.UnixMicro(), p.reason)
-	if err != nil {
-		return err
+	stopped, err := affected(tx.ExecContext(ctx, stop, account, now, p.reason))
+	if err != nil || stopped == 0 {
+		return nil, errIn("pause the sender", err)
 	}
-	if stopped, err := res.RowsAffected(); err != nil || stopped == 0 {
-		return err
-	}
-	b.paused = append(b.paused, p)
-	return nil
+	return p, nil
 }
 
-// logPauses logs, after the commit, which accounts were paused or are near the
-// limit.
-func (b *hotBatch) logPauses(ctx context.Context) {
-	for _, p := range b.paused {
-		if p.reason == "" {
-			b.store.log.WarnContext(ctx, "complaints come near to where sending is paused", "account", p.account,
-				"complaints", p.marked, "recipients", p.tried)
-			continue
-		}
-		b.store.log.WarnContext(ctx, "sending is paused", "account", p.account, "reason", p.reason)
+// log logs that the account was paused or is near the limit.
+func (p pause) log(ctx context.Context, log *slog.Logger) {
+	if p.reason == "" {
+		log.WarnContext(ctx, "complaints come near to where sending is paused", "account", p.account, "complaints", p.marked, "recipients", p.tried)
+		return
 	}
+	log.WarnContext(ctx, "sending is paused", "account", p.account, "reason", p.reason)
 }

@@ -34,6 +34,7 @@ type committer struct {
 	db       *sqlx.DB
 	prepared *engine.Prepared
 	queue    chan *part
+	ended    chan struct{}
 
 	mu     sync.RWMutex // held for reading while sending to queue
 	closed bool
@@ -58,10 +59,10 @@ const (
 	partLeft
 )
 
-// newCommitter starts the goroutine that commits. It ends after close.
-func newCommitter(db *sqlx.DB, prepared *engine.Prepared, running *sync.WaitGroup) *committer {
-	c := &committer{db: db, prepared: prepared, queue: make(chan *part, maxShared)}
-	running.Go(c.run)
+// newCommitter starts the goroutine that commits. close ends it.
+func newCommitter(db *sqlx.DB, prepared *engine.Prepared) *committer {
+	c := &committer{db: db, prepared: prepared, queue: make(chan *part, maxShared), ended: make(chan struct{})}
+	go c.run()
 	return c
 }
 
@@ -117,11 +118,12 @@ func (c *committer) enqueue(p *part, late <-chan time.Time) error {
 // close writes what waits and ends the goroutine.
 func (c *committer) close() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
 		close(c.queue)
 	}
+	c.mu.Unlock()
+	<-c.ended
 }
 
 // busySince returns when the transaction under way began.
@@ -131,6 +133,7 @@ func (c *committer) busySince() (since time.Time, busy bool) {
 }
 
 func (c *committer) run() {
+	defer close(c.ended)
 	for first := range c.queue {
 		c.began.Store(time.Now().UnixNano())
 		for parts := c.gather(first); len(parts) > 0; {

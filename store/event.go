@@ -204,64 +204,9 @@ type RecipientState struct {
 	Attempts int             `json:"attempts,omitempty"`
 }
 
-// numberedState is the state of a recipient with the recipient's number.
-type numberedState struct {
-	seq int64
-	RecipientState
-}
-
-// moments replays what a batch makes of the recipients of messages, so that each
-// event keeps the state at its moment, not that at the end of the batch.
-type moments map[int64][]numberedState // by message
-
 // stepEvents are the events of the steps of progress.
 var stepEvents = map[RecipientStatus]EventType{
 	RecipientSent: EventMessageSent, RecipientDelivered: EventMessageDelivered, RecipientOpened: EventEmailOpened, RecipientClicked: EventEmailClicked,
-}
-
-// newMoments returns the states before the outcomes, given those after them.
-func newMoments(after map[int64][]numberedState, outcomes []outcome) moments {
-	m := moments(after)
-	for _, o := range slices.Backward(outcomes) { // the first of a recipient's outcomes wins
-		if s := m.find(&o); s != nil {
-			s.Status = o.old
-		}
-	}
-	return m
-}
-
-func (m moments) find(o *outcome) *numberedState {
-	states := m[o.messageSeq]
-	i := slices.IndexFunc(states, func(s numberedState) bool { return s.seq == o.recipientSeq })
-	if i < 0 {
-		return nil
-	}
-	return &states[i]
-}
-
-// step moves the recipient of an outcome to where one of the outcome's events,
-// the last or another, says that it is.
-func (m moments) step(o *outcome, typ EventType, last bool) {
-	s := m.find(o)
-	if s == nil {
-		return
-	}
-	if last {
-		s.Status = o.Status
-		return
-	}
-	if i := slices.IndexFunc(progress, func(r RecipientStatus) bool { return stepEvents[r] == typ }); i > slices.Index(progress, s.Status) {
-		s.Status = progress[i]
-	}
-}
-
-// of returns the status of a message and the states of its recipients.
-func (m moments) of(messageSeq int64) (status MessageStatus, states []RecipientState) {
-	statuses := make([]RecipientStatus, 0, len(m[messageSeq]))
-	for _, s := range m[messageSeq] {
-		statuses, states = append(statuses, s.Status), append(states, s.RecipientState)
-	}
-	return statusOf(statuses), states
 }
 
 func initialStates(rs []Recipient) []RecipientState {

@@ -95,7 +95,7 @@ func (s *Store) cacheResponse(ctx context.Context, tx *sqlx.Tx, once *Once, reso
 	if err != nil {
 		return err
 	}
-	res, err := tx.StmtContext(ctx, s.hot.cacheResponse).ExecContext(ctx, append(args, once.oldest(now))...)
+	res, err := s.prepared.Exec(ctx, tx, insertResponse, append(args, once.oldest(now))...)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -37,14 +36,19 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
+	var r *recording
 	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
-		if err := s.recordWith(ctx, tx, attempts, reports, w); err != nil {
+		r = s.newRecording(tx)
+		if err := r.record(ctx, attempts, reports); err != nil {
 			return err
 		}
 		return s.receive(ctx, tx, all, w)
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(attempts)+len(reports) > 0 {
+		r.done(ctx)
 	}
 	s.noteHeld(all)
 	return each(all, func(h *hotMessage) Message { return h.msg }), nil
@@ -341,11 +345,16 @@ func (s *Store) releaseMessage(ctx context.Context, tx *sqlx.Tx, h *hotMessage, 
 	return s.unindex(ctx, tx, []int64{from})
 }
 
-// recordWith records attempts and reports in a transaction that adds messages.
-func (s *Store) recordWith(ctx context.Context, tx *sqlx.Tx, attempts []*Attempt, reports []*Report, w *written) error {
-	if len(attempts)+len(reports) == 0 {
-		return nil
+// record records attempts and reports that come with a received mail.
+func (r *recording) record(ctx context.Context, attempts []*Attempt, reports []*Report) error {
+	lost, err := r.attempts(ctx, attempts)
+	if err == nil && len(lost) > 0 {
+		err = lost[0].lost()
 	}
-	b := s.newHotBatch(tx, w)
-	return b.write(ctx, []hotWrite{{attempts: slices.Clone(attempts), reports: reports}})
+	for _, report := range reports {
+		if err == nil {
+			err = r.report(ctx, report)
+		}
+	}
+	return err
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/internal/work"
-	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
 	"github.com/postroom/postroom/store/internal/quota"
@@ -90,7 +89,6 @@ type Store struct {
 	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
-	results *batch.Committer[*DeliveryResult]
 	stored  atomic.Int64 // messages, by this process
 	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
 
@@ -114,11 +112,9 @@ type Store struct {
 	claims      atomic.Uint64 // calls of ClaimRecipients
 
 	rates rateCounter
-	stmts *batch.Statements
 	// prepared runs the statements of transactions.
 	prepared  *engine.Prepared
 	committer *committer // of SQLite, else nil
-	hot       hotStatements
 	used      usedKeys
 	totals    totals
 	held      *quota.Counter
@@ -146,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx)); err != nil {
+	if err := errors.Join(s.openRates(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if _, err := s.serverClock(ctx, s.read); err != nil {
@@ -158,9 +154,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.results = batch.NewCommitter(&s.running, batch.Config[*DeliveryResult]{
-		Work: s.commitResults, Alone: itemAtFault, Weigh: func(*DeliveryResult) int { return 1 },
-	})
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
@@ -196,10 +189,10 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, err
 	}
-	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
+	s.read = engine.NewReads(reads, s.engine.Text)
 	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
 	if s.engine.Alone() {
-		s.committer = newCommitter(s.write, s.prepared, &s.running)
+		s.committer = newCommitter(s.write, s.prepared)
 	}
 	s.index = index.New(s.engine, s.read)
 	return s, nil
@@ -210,20 +203,16 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
+		s.running.Wait()
 		if s.committer != nil {
 			s.committer.close()
 		}
-		if s.results != nil {
-			s.results.Close()
-		}
-		s.running.Wait()
 		s.wake.close()
 		var errs []error
 		if s.rates != nil {
 			errs = append(errs, s.rates.close())
 		}
 		errs = append(errs, s.prepared.Close())
-		errs = append(errs, s.stmts.Close()...)
 		errs = append(errs, s.engine.Close(), s.write.Close())
 		errs = append(errs, s.read.Close()...)
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
@@ -354,7 +343,6 @@ func (s *Store) busySince() (oldest time.Time) {
 	if s.committer != nil {
 		note(s.committer.busySince())
 	}
-	note(s.results.BusySince())
 	return oldest
 }
 

@@ -392,63 +392,6 @@ func (s *Store) shard() int64 {
 	return rand.Int64N(maxShards) //nolint:gosec // no secret
 }
 
-// countSend notes one more of kind, unless m is in test mode.
-func (b *hotBatch) countSend(kind countKind, m *Message) {
-	if !m.TestMode {
-		b.counts[countKey{m.AccountID, dayOf(b.now.Time), kind}]++
-	}
-}
-
-// countOutcome counts, for the watch over an account, a recipient that is not
-// tried again. A server that refuses permanently, by a code that begins with 5,
-// says that the mailbox does not exist or that it wants no mail from us. Our own
-// refusals say nothing about the account.
-func (b *hotBatch) countOutcome(o *outcome, m *Message) {
-	a := o.Attempt
-	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken
-		switch {
-		case r.Status == RecipientBounced && !r.Soft:
-			b.countSend(countHard, m)
-		case r.Status == RecipientComplained && r.ComplaintOf != "":
-			b.countSend(countKind(markedBy+storable(r.ComplaintOf)), m)
-		}
-		return
-	}
-	switch a.Status {
-	case RecipientQueued, RecipientSuppressed:
-		return
-	case RecipientBounced:
-		if a.Own {
-			return
-		}
-		if strings.HasPrefix(a.Response, "5") {
-			b.countSend(countHard, m)
-		}
-	}
-	b.countSend(countTried, m)
-}
-
-// countSends writes what limits sending, in the order in which everybody holds those
-// rows.
-func (b *hotBatch) countSends(ctx context.Context) error {
-	if len(b.counts) == 0 {
-		return nil
-	}
-	if err := b.pauseSenders(ctx); err != nil {
-		return errIn("watch over senders", err)
-	}
-	keys := slices.SortedFunc(maps.Keys(b.counts), countKey.compare)
-	rows := make([]newRow, len(keys))
-	shard := b.store.shard()
-	for i, k := range keys {
-		rows[i] = newRow{
-			`send_counts (account_id, day, kind, shard, n)`, []any{k.account, k.day, string(k.kind), shard, b.counts[k]},
-			` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`,
-		}
-	}
-	return errIn("count", b.store.insert(ctx, b.tx, rows...))
-}
-
 // Totals returns what this process has committed since it started, without test
 // mode.
 type Totals struct {
@@ -472,15 +415,15 @@ func (t *totals) receive(n, accepted int64) {
 	t.accepted += accepted
 }
 
-// add notes what a batch has committed.
-func (t *totals) add(b *hotBatch) {
+// tried notes what the recipients were after attempts.
+func (t *totals) tried(all []RecipientStatus) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tries == nil {
 		t.tries = map[RecipientStatus]int64{}
 	}
-	for status, n := range b.tries {
-		t.tries[status] += n
+	for _, status := range all {
+		t.tries[status]++
 	}
 }
 

@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // DeliveryStatus is the state of a delivery.
@@ -505,53 +502,54 @@ func (s *Store) RecordDelivery(ctx context.Context, r DeliveryResult) error {
 	if (r.Status == DeliveryPending) != (r.Next != nil) && !r.Untried {
 		return fmt.Errorf("a delivery that is %s and its next attempt do not agree", r.Status)
 	}
-	return errIn("record delivery", s.results.Do(ctx, &r))
-}
-
-func (s *Store) commitResults(ctx context.Context, all []*DeliveryResult, _ bool) ([]error, error) {
-	results := slices.Clone(all)
-	slices.SortFunc(results, func(a, b *DeliveryResult) int { return cmp.Compare(a.Seq, b.Seq) })
-	now := NewTime(s.now())
 	var off []turnedOff
-	err := s.inTx(ctx, "record deliveries", func(tx *sqlx.Tx) error {
-		off = nil
-		if err := s.recordResults(ctx, tx, results, now); err != nil {
-			return err
-		}
-		for _, r := range endpointResults(results) {
-			turned, err := recordEndpoint(ctx, tx, r, now)
-			if err != nil {
-				return errIn("record the result on the endpoint", err)
-			}
-			off = append(off, turned...)
-		}
+	err := s.inTx(ctx, "record delivery", func(tx *sqlx.Tx) (err error) {
+		off, err = s.recordDelivery(ctx, tx, &r, NewTime(s.now()))
 		crashpoint.Reach(crashpoint.WebhookMark)
-		return nil
+		return err
 	})
-	if bad, ok := errors.AsType[*resultError](err); ok {
-		return nil, batch.OfItem(slices.Index(all, bad.result), err)
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, w := range off {
 		s.log.WarnContext(ctx, "webhook endpoint turned off", "webhook_id", w.ID, "reason", w.Reason)
 	}
-	return nil, nil
+	return nil
 }
 
-// resultError is an error that one of the results causes.
-type resultError struct {
-	result *DeliveryResult
-	err    error
-}
-
-func (e *resultError) Error() string { return e.err.Error() }
-func (e *resultError) Unwrap() error { return e.err }
-
-// lostClaim is the error of a result whose claim has ended.
-func lostClaim(r *DeliveryResult) error {
-	return &resultError{r, fmt.Errorf("delivery %d at fence %d: %w", r.Seq, r.Fence, ErrState)}
+// recordDelivery records the result of one attempt, and returns its endpoint if that turned it
+// off.
+func (s *Store) recordDelivery(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) ([]turnedOff, error) {
+	const (
+		own = `, last_status_code = $6, last_error = $7, last_body = $8, last_duration_ms = $9, updated_at = $10`
+		// What was put off behind a delivery that has ended is due now. What was not is
+		// written too: then a claim that is putting it off at this moment comes first.
+		moveOn = `
+		UPDATE webhook_deliveries SET next_attempt_at = CASE WHEN next_attempt_at > $2 THEN $2 ELSE next_attempt_at END
+		 WHERE NOT leased AND next_attempt_at IS NOT NULL AND seq =
+			(SELECT min(f.seq) FROM webhook_deliveries d JOIN webhook_deliveries f ON f.endpoint_seq = d.endpoint_seq AND f.message_seq = d.message_seq
+			  WHERE d.seq = $1 AND f.next_attempt_at IS NOT NULL AND f.seq > d.seq)`
+	)
+	end, set, args := leaseEnd{r.Seq, r.Fence, string(r.Status), r.Next, r.Untried}, own, []any{r.StatusCode, r.Error, r.Body, r.DurationMs, now}
+	if r.Untried {
+		end.status, end.next, set, args = string(DeliveryPending), &now, "", nil
+	}
+	ours, err := s.endLease(ctx, tx, workDeliveries, end, set, args...)
+	if err == nil && !ours {
+		err = fmt.Errorf("delivery %d at fence %d: %w", r.Seq, r.Fence, ErrState)
+	}
+	if err != nil || r.Untried {
+		return nil, err
+	}
+	if r.Status != DeliveryPending {
+		if _, err := s.prepared.Exec(ctx, tx, moveOn, r.Seq, now); err != nil {
+			return nil, errIn("move the queue on", err)
+		}
+	}
+	if !r.Counts {
+		return nil, nil
+	}
+	return s.recordEndpoint(ctx, tx, r, now)
 }
 
 // turnedOff is an endpoint that the service has turned off, and why.
@@ -560,89 +558,9 @@ type turnedOff struct {
 	Reason string `db:"disabled_reason"`
 }
 
-const (
-	updateDeliveries = `
-	WITH r (seq, fence, status, next_at, code, fault, body, duration, at) AS (VALUES {rows})
-	UPDATE webhook_deliveries
-	   SET leased = false, status = r.status, next_attempt_at = r.next_at, last_status_code = r.code, last_error = r.fault,
-	       last_body = r.body, last_duration_ms = r.duration, updated_at = r.at
-	  FROM r
-	 WHERE webhook_deliveries.seq = r.seq AND webhook_deliveries.fence = r.fence AND webhook_deliveries.status = 'pending'
-	RETURNING webhook_deliveries.seq`
-	returnDelivery = `
-	UPDATE webhook_deliveries SET leased = false, attempts = attempts - 1, next_attempt_at = $3
-	 WHERE seq = $1 AND fence = $2 AND status = 'pending'`
-	// What was put off behind a delivery that has ended is due now. What was not is
-	// written too: then a claim that is putting it off at this moment comes first.
-	moveQueuesOn = `
-	UPDATE webhook_deliveries SET next_attempt_at = CASE WHEN next_attempt_at > ? THEN ? ELSE next_attempt_at END
-	 WHERE NOT leased AND next_attempt_at IS NOT NULL AND seq IN (
-		SELECT (SELECT min(f.seq) FROM webhook_deliveries f
-		         WHERE f.endpoint_seq = d.endpoint_seq AND f.message_seq = d.message_seq AND f.next_attempt_at IS NOT NULL AND f.seq > d.seq)
-		  FROM webhook_deliveries d WHERE d.seq IN (?))`
-)
-
-// recordResults writes results. It returns ErrState if one of them is of a claim
-// that has ended; then nothing of the batch may stay.
-func (s *Store) recordResults(ctx context.Context, tx *sqlx.Tx, results []*DeliveryResult, now Time) error {
-	var args []any
-	left := make(map[int64]struct{}, len(results)) // deliveries that are to be written
-	for _, r := range results {
-		if r.Untried {
-			res, err := tx.ExecContext(ctx, returnDelivery, r.Seq, r.Fence, now)
-			if err == nil && one(res, "", ErrState) != nil {
-				err = lostClaim(r)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if _, twice := left[r.Seq]; twice {
-			return lostClaim(r)
-		}
-		left[r.Seq] = struct{}{}
-		args = append(args, r.Seq, r.Fence, string(r.Status), r.Next, r.StatusCode, r.Error, r.Body, r.DurationMs, now)
-	}
-	err := s.hot.updateDeliveries.Each(ctx, tx, args, func(rows *sql.Rows) error {
-		var seq int64
-		err := rows.Scan(&seq)
-		delete(left, seq)
-		return err
-	})
-	if err != nil {
-		return errIn("update deliveries", err)
-	}
-	for _, r := range results {
-		if _, is := left[r.Seq]; is {
-			return lostClaim(r)
-		}
-	}
-	var ended []int64
-	for _, r := range results {
-		if !r.Untried && r.Status != DeliveryPending {
-			ended = append(ended, r.Seq)
-		}
-	}
-	if len(ended) == 0 {
-		return nil
-	}
-	return errIn("move queues on", execIn(ctx, tx, moveQueuesOn, now, now, ended))
-}
-
-// endpointResults are the results that say something about their endpoints, by endpoint
-// and without those that say what the one before has said.
-func endpointResults(results []*DeliveryResult) []*DeliveryResult {
-	said := slices.DeleteFunc(slices.Clone(results), func(r *DeliveryResult) bool { return r.Untried || !r.Counts })
-	slices.SortStableFunc(said, func(a, b *DeliveryResult) int { return cmp.Compare(a.EndpointSeq, b.EndpointSeq) })
-	return slices.CompactFunc(said, func(a, b *DeliveryResult) bool {
-		return a.EndpointSeq == b.EndpointSeq && a.Gone == b.Gone && (a.Status == DeliverySucceeded) == (b.Status == DeliverySucceeded)
-	})
-}
-
 // recordEndpoint records on the endpoint how a delivery went, and returns the endpoint if
 // that turned it off.
-func recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
+func (s *Store) recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Time) (off []turnedOff, err error) {
 	const (
 		well   = `UPDATE webhook_endpoints SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL`
 		badly  = `UPDATE webhook_endpoints SET failing_since = $2 WHERE seq = $1 AND failing_since IS NULL`
@@ -656,15 +574,15 @@ func recordEndpoint(ctx context.Context, tx *sqlx.Tx, r *DeliveryResult, now Tim
 	)
 	switch {
 	case r.Gone != "":
-		err = tx.SelectContext(ctx, &off, gone, r.EndpointSeq, r.Gone)
+		err = s.prepared.Select(ctx, tx, &off, gone, r.EndpointSeq, r.Gone)
 		return off, err
 	case r.Status == DeliverySucceeded:
-		_, err = tx.ExecContext(ctx, well, r.EndpointSeq)
+		_, err = s.prepared.Exec(ctx, tx, well, r.EndpointSeq)
 		return nil, err
 	}
-	if _, err = tx.ExecContext(ctx, badly, r.EndpointSeq, now); err != nil {
+	if _, err = s.prepared.Exec(ctx, tx, badly, r.EndpointSeq, now); err != nil {
 		return nil, err
 	}
-	err = tx.SelectContext(ctx, &off, giveUp, r.EndpointSeq, NewTime(now.Add(-FailingEndpointTTL)), failedLong)
+	err = s.prepared.Select(ctx, tx, &off, giveUp, r.EndpointSeq, NewTime(now.Add(-FailingEndpointTTL)), failedLong)
 	return off, err
 }
