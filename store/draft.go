@@ -455,9 +455,9 @@ func (b *hotBatch) insertHeld(ctx context.Context) error {
 				return fmt.Errorf("write event: %w", err)
 			}
 			for _, typ := range []EventType{EventDraftCreated, EventDraftPending} {
-				id := NewLongID("evt_", b.now.Time)
-				b.notices = append(b.notices, notice{account: h.held.AccountID, inbox: h.held.InboxSeq, id: id, typ: typ})
-				b.events = append(b.events, h.held.AccountID, h.held.InboxSeq, id, string(typ), nil, h.held.TestMode, string(data), b.now.UnixMicro())
+				b.news = append(b.news, newEvent{
+					notice{account: h.held.AccountID, inbox: h.held.InboxSeq, typ: typ}, h.held.TestMode, json.RawMessage(data),
+				})
 			}
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // The states that an email can be in and a message of an inbox cannot. Sending
@@ -581,47 +579,16 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 	return es, nil
 }
 
-// insertRows are the rows of new messages, for each table.
-type insertRows struct {
-	messages, contents, recipients, emails, tags []any
-}
-
-func (b *hotBatch) insertMessages(ctx context.Context) error {
-	var r insertRows
-	for _, h := range b.messages {
-		h.msg.CreatedAt = h.inbox.at
-		b.large += len(h.msg.Content.Raw) / largeWrite
-		due := b.now.Add(h.delay).UnixMicro()
-		r.add(h, b.now, h.msg.InboxSeq, h.msg.ThreadSeq, due)
-		b.announce(h)
-	}
-	for _, h := range b.emails {
-		b.insertEmail(&r, h)
-	}
-	hot := &b.store.hot
-	for _, t := range []struct {
-		name  string
-		table *batch.Insert
-		rows  []any
-	}{
-		{"messages", &hot.messages, r.messages},
-		{"contents", &hot.contents, r.contents},
-		{"recipients", &hot.recipients, r.recipients},
-		{"emails", &hot.emails, r.emails},
-		{"tags of emails", &hot.emailTags, r.tags},
-	} {
-		if err := b.rows.Insert(ctx, t.table, t.rows); err != nil {
-			return fmt.Errorf("insert %s: %w", t.name, err)
-		}
-	}
-	return nil
-}
-
-// insertEmail adds the rows of an email. The recipients of one that is scheduled
-// are due when it is queued.
-func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
+// insertEmail inserts an email. The recipients of one that is scheduled are due when it
+// is queued.
+func (b *hotBatch) insertEmail(ctx context.Context, h *hotEmail) error {
 	e := &h.email
+	var err error
+	if h.msg.Seq, _, b.name, err = b.store.numbers(ctx, b.tx); err != nil {
+		return err
+	}
 	h.msg.CreatedAt = b.now
+	b.ids = append(b.ids, h.msg.ID)
 	b.large += len(h.msg.Content.Raw) / largeWrite
 	var scheduled, due any
 	if e.ScheduledAt != nil {
@@ -629,11 +596,12 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 	} else {
 		due = b.now.UnixMicro()
 	}
-	r.add(h.hotMessage, b.now, nil, nil, due)
-	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
-		scheduled, scheduled, zeroNull(h.senders[0].ID))
+	rows := append(messageRows(h.hotMessage, b.now, nil, nil, due), newRow{into: intoEmails, values: []any{
+		h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
+		scheduled, scheduled, zeroNull(h.senders[0].ID),
+	}})
 	for name, value := range e.Tags.V {
-		r.tags = append(r.tags, h.msg.AccountID, name, labelText(value), h.msg.Seq)
+		rows = append(rows, newRow{into: intoEmailTags, values: []any{h.msg.AccountID, name, labelText(value), h.msg.Seq}})
 	}
 	switch h.msg.Status {
 	case EmailScheduled:
@@ -643,44 +611,8 @@ func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
 		b.wake(topic{kind: topicQueue})
 	default: // all recipients are suppressed
 	}
-	b.addSuppressedEvents(h.hotMessage, EventEmailFailed)
-}
-
-// addSuppressedEvents notes an event for each recipient that is left out of a new
-// message.
-func (b *hotBatch) addSuppressedEvents(h *hotMessage, typ EventType) {
 	for _, data := range h.suppressed {
-		b.event(NewLongID("evt_", b.now.Time), typ, &h.msg, data)
+		b.event(NewLongID("evt_", b.now.Time), EventEmailFailed, &h.msg, data)
 	}
-}
-
-// add adds the rows of a message. inbox, thread and due may be nil.
-func (r *insertRows) add(h *hotMessage, now Time, inbox, thread, due any) {
-	m := &h.msg
-	status, from := m.Status, m.FromEmail
-	if h.quarantined() {
-		status, from = MessageReceived, quarantineMark+from
-	}
-	r.messages = append(r.messages, m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(status), m.TestMode,
-		from, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
-		m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy), h.quarantined(),
-		orNull(m.DeliveredTo))
-	c := m.Content
-	c.MessageSeq = m.Seq
-	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments, h.checksum)
-	for i := range m.Recipients {
-		rc := &m.Recipients[i]
-		rc.AccountID, rc.MessageSeq, rc.CreatedAt, rc.NextAttemptAt = m.AccountID, m.Seq, now, nil
-		dueAt := due
-		if rc.Status == RecipientSuppressed {
-			dueAt = nil
-		} else {
-			rc.Status = RecipientQueued
-		}
-		if dueAt != nil {
-			rc.NextAttemptAt = &now
-		}
-		r.recipients = append(r.recipients, rc.AccountID, rc.MessageSeq, rc.Email, rc.Domain, rc.Kind, string(rc.Status), int64(0), int64(0),
-			dueAt, now.UnixMicro())
-	}
+	return b.store.insert(ctx, b.tx, rows...)
 }

@@ -148,24 +148,20 @@ func (s *Store) LookAtSchema(ctx context.Context) { s.lookAtSchema(ctx) }
 // SetMono replaces the monotonic clock of the guard of deletions.
 func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
 
-// Queued is how many hot writes to an inbox, or to others of its committer, wait
-// for a transaction.
-func (s *Store) Queued(inboxSeq int64) int {
-	return s.commits[uint64(inboxSeq)%uint64(len(s.commits))].Queued() //nolint:gosec // sequence numbers are positive
-}
-
-// CommitBatch stores received messages in one transaction, as a committer does.
+// CommitBatch stores received messages in one transaction.
 func (s *Store) CommitBatch(ctx context.Context, batch []*NewMessage) error {
-	writes := make([]hotWrite, len(batch))
-	for i, m := range batch {
-		h, err := newHotMessage(m, s.now())
-		if err != nil {
-			return err
+	return s.add(ctx, "write", func(tx *sqlx.Tx, w *written) error {
+		for _, m := range batch {
+			h, err := newHotMessage(m, s.now())
+			if err == nil {
+				err = s.receive(ctx, tx, []*hotMessage{h}, w)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		writes[i].messages = []*hotMessage{h}
-	}
-	_, err := s.commitHot(ctx, 0, writes, false)
-	return err
+		return nil
+	})
 }
 
 // TableNames lists the tables of the database, without those of migrations and parts of

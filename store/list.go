@@ -310,57 +310,6 @@ func (h *hotMessage) mayBeAuthentic() bool {
 	return a != nil && a.V.DMARC == "temperror" // RFC 8601
 }
 
-// checkSenders decides by lists about the received messages: they are refused, or put
-// into quarantine, as are the blocked copies of a message that other inboxes take.
-func (b *hotBatch) checkSenders(ctx context.Context) error {
-	for i := range b.writes {
-		w := &b.writes[i]
-		if w.release != 0 {
-			continue
-		}
-		var blocked []*hotMessage
-		var why *ListError
-		received := 0
-		for _, h := range w.messages {
-			if h.msg.Direction != DirectionIn {
-				continue
-			}
-			received++
-			h.msg.Status = MessageReceived
-			if !h.inbox.listed {
-				continue
-			}
-			l, err := b.listOf(ctx, h.msg.AccountID, h.inbox.seq, ListInbound)
-			if err != nil {
-				return err
-			}
-			switch action, by := l.Of(h.msg.FromEmail, h.authenticated()); action {
-			case mail.ListBlock:
-				blocked = append(blocked, h)
-				if why == nil {
-					why = &ListError{Entry: by.ID, InboxID: h.inbox.id}
-				}
-				if trusted, _ := l.Of(h.msg.FromEmail, true); trusted != mail.ListBlock && h.mayBeAuthentic() {
-					why.Temporary = true
-				}
-				why.blocked = append(why.blocked, newEvent{
-					notice{account: h.msg.AccountID, inbox: h.inbox.seq, typ: EventMessageBlocked}, h.msg.TestMode,
-					BlockedEventData{From: h.msg.FromEmail, ListID: by.ID},
-				})
-			case mail.ListApprove:
-				h.msg.Status = MessageQuarantined
-			}
-		}
-		if why != nil && len(blocked) == received {
-			return b.ofMessage(blocked[0], why)
-		}
-		for _, h := range blocked {
-			h.msg.Status = MessageQuarantined
-		}
-	}
-	return nil
-}
-
 // CountQuarantined returns how many messages of the account are in quarantine, at most
 // limit.
 func (s *Store) CountQuarantined(ctx context.Context, accountID int64, limit int) (int, error) {
@@ -394,55 +343,9 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 		return Message{}, err
 	}
 	h.msg.ID = m.ID
-	if err := s.do(ctx, m.InboxSeq, hotWrite{messages: []*hotMessage{h}, release: m.Seq}); err != nil {
-		return Message{}, fmt.Errorf("release message: %w", err)
+	err = s.add(ctx, "release message", func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
+	if err != nil {
+		return Message{}, err
 	}
 	return h.msg, nil
-}
-
-// takeReleased frees the ids of the messages that leave quarantine.
-func (b *hotBatch) takeReleased(ctx context.Context) error {
-	const q = `UPDATE messages SET id = id || '.released' WHERE seq = $1 AND quarantined AND expired_at IS NULL`
-	for i := range b.writes {
-		w := &b.writes[i]
-		if w.release == 0 {
-			continue
-		}
-		if err := oneRow("message "+w.messages[0].msg.ID, ErrState)(b.tx.ExecContext(ctx, q, w.release)); err != nil {
-			return itemState(i, err)
-		}
-	}
-	return nil
-}
-
-// endReleases deletes what the messages that left quarantine were there. Their events
-// are now about the messages as received.
-func (b *hotBatch) endReleases(ctx context.Context) error {
-	for i := range b.writes {
-		w := &b.writes[i]
-		if w.release == 0 {
-			continue
-		}
-		if err := b.rows.Flush(ctx); err != nil {
-			return errIn("insert rows", err)
-		}
-		var thread int64
-		if err := b.tx.GetContext(ctx, &thread, `SELECT thread_seq FROM messages WHERE seq = $1`, w.release); err != nil {
-			return errIn("release", err)
-		}
-		err := execAll(ctx, b.tx, []statement{
-			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1 AND type NOT IN ('message.received', 'message.queued')`, []any{w.release, w.messages[0].msg.Seq}},
-			{`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
-			{`DELETE FROM contents WHERE message_seq = $1`, []any{w.release}},
-			{`DELETE FROM messages WHERE seq = $1`, []any{w.release}},
-			{`DELETE FROM threads WHERE seq = $1`, []any{thread}},
-		})
-		if err != nil {
-			return errIn("release", err)
-		}
-		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

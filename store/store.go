@@ -90,8 +90,6 @@ type Store struct {
 	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
-	commits []*batch.Committer[hotWrite]
-	newest  atomic.Int64 // microseconds; of all messages, where engine.Alone
 	stored  atomic.Int64 // messages, by this process
 	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
 
@@ -116,19 +114,18 @@ type Store struct {
 	rates rateCounter
 	stmts *batch.Statements
 	// prepared runs the statements of transactions.
-	prepared *engine.Prepared
-	hot      hotStatements
-	known    knownRows
-	used     usedKeys
-	totals   totals
-	held     *quota.Counter
+	prepared  *engine.Prepared
+	committer *committer // of SQLite, else nil
+	hot       hotStatements
+	used      usedKeys
+	totals    totals
+	held      *quota.Counter
 
 	closeOnce sync.Once
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	index     index.Index
-	locked    lockedInboxes
 	schema    int64 // the version of this program's
 	// schemaNewer says that a newer program has changed the schema.
 	schemaNewer atomic.Bool
@@ -147,7 +144,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
+	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if _, err := s.serverClock(ctx, s.read); err != nil {
@@ -159,14 +156,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	for _, shard := range s.shards() {
-		s.commits = append(s.commits, batch.NewCommitter(&s.running, batch.Config[hotWrite]{
-			Work: func(ctx context.Context, writes []hotWrite, again bool) ([]error, error) {
-				return s.commitHot(ctx, shard, writes, again)
-			},
-			Alone: itemAtFault, Apart: func(w hotWrite) bool { return w.probe }, Weigh: hotWrite.weight,
-		}))
-	}
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
@@ -205,6 +194,9 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
 	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
+	if s.engine.Alone() {
+		s.committer = newCommitter(s.write, s.prepared)
+	}
 	s.index = index.New(s.engine, s.read)
 	return s, nil
 }
@@ -214,10 +206,10 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
-		for _, c := range s.commits {
-			c.Close()
-		}
 		s.running.Wait()
+		if s.committer != nil {
+			s.committer.close()
+		}
 		s.wake.close()
 		var errs []error
 		if s.rates != nil {
@@ -250,20 +242,14 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
 }
 
-// inTx runs do in one transaction and commits it when do returns nil. It may
-// run do again, in a new transaction, when the database says so.
+// inTx runs do in a transaction and returns when what it wrote is on the disk. When do
+// fails, nothing is written. do may run again: PostgreSQL asks for it after a conflict,
+// and on SQLite others share the transaction (see committer). So do sets all that it
+// returns anew, and reads through tx alone.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	return s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
-		if s.engine.Alone() {
-			s.known.forget()
-			defer s.known.forget() // what do itself has read
-		}
-		return do(tx)
-	})
-}
-
-// inTxKeepCache is inTx for the writes of messages, which keep Store.known right themselves.
-func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	if s.committer != nil {
+		return s.wrap(s.committer.write(ctx, do), what)
+	}
 	attempt := func() error {
 		if err := s.prepared.Prepare(ctx); err != nil {
 			return err
@@ -276,7 +262,10 @@ func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx
 		if err := do(tx); err != nil {
 			return err
 		}
-		return tx.Commit()
+		if err := tx.Commit(); err != nil {
+			return &commitError{err}
+		}
+		return nil
 	}
 	err := attempt()
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
@@ -285,6 +274,12 @@ func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx
 	}
 	return s.wrap(err, what)
 }
+
+// commitError is the error of a commit: the transaction may have been committed.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
 
 const (
 	// stuckAfter is how long a batch may be written before the node counts as
@@ -349,8 +344,8 @@ func (s *Store) busySince() (oldest time.Time) {
 			oldest = since
 		}
 	}
-	for _, c := range s.commits {
-		note(c.BusySince())
+	if s.committer != nil {
+		note(s.committer.busySince())
 	}
 	return oldest
 }

@@ -318,7 +318,7 @@ func (s *Store) CountEvents(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var next struct{ Seq, N int64 } // the last event to count, and how many they are
-	err = s.inTxKeepCache(ctx, "count events", func(tx *sqlx.Tx) error {
+	err = s.inTx(ctx, "count events", func(tx *sqlx.Tx) error {
 		var counted int64
 		if err := tx.GetContext(ctx, &counted, from); err != nil {
 			return err
@@ -391,19 +391,13 @@ func monthOf(t time.Time) (first, next int64) {
 // maxShards bounds into how many rows a count of an account is split.
 const maxShards = 16
 
-// shards gives each committer a shard: those of one node, and mostly those of
-// several, do not wait for each other's counts of an account.
-func (s *Store) shards() []int64 {
-	n := s.engine.Committers()
-	all := make([]int64, n)
+// shard is the row into which a transaction counts, by chance, so that few of them wait
+// for each other's counts of an account.
+func (s *Store) shard() int64 {
 	if s.engine.Alone() {
-		return all
+		return 0
 	}
-	first := rand.IntN(maxShards/n) * n //nolint:gosec // no secret
-	for i := range all {
-		all[i] = int64(first + i)
-	}
-	return all
+	return rand.Int64N(maxShards) //nolint:gosec // no secret
 }
 
 // countSends writes what limits sending, in the order in which everybody holds those
@@ -413,11 +407,15 @@ func (b *hotBatch) countSends(ctx context.Context) error {
 		return nil
 	}
 	keys := slices.SortedFunc(maps.Keys(b.counts), countKey.compare)
-	rows := make([]any, 0, len(keys)*b.store.hot.sends.Columns)
-	for _, k := range keys {
-		rows = append(rows, k.account, k.day, string(k.kind), b.shard, b.counts[k])
+	rows := make([]newRow, len(keys))
+	shard := b.store.shard()
+	for i, k := range keys {
+		rows[i] = newRow{
+			`send_counts (account_id, day, kind, shard, n)`, []any{k.account, k.day, string(k.kind), shard, b.counts[k]},
+			` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`,
+		}
 	}
-	return errIn("count", b.rows.Insert(ctx, &b.store.hot.sends, rows))
+	return errIn("count", b.store.insert(ctx, b.tx, rows...))
 }
 
 // Totals returns what this process has committed since it started, without test
@@ -433,6 +431,13 @@ type totals struct {
 	mu                 sync.Mutex
 	received, accepted int64
 	tries              map[RecipientStatus]int64
+}
+
+// receive notes received messages.
+func (t *totals) receive(n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.received += n
 }
 
 // add notes what a batch has committed.

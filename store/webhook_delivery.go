@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/postroom/postroom/internal/crashpoint"
 	"github.com/postroom/postroom/internal/work"
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // DeliveryStatus is the state of a delivery.
@@ -205,10 +203,7 @@ func (s *Store) ReplayDeliveries(ctx context.Context, w Webhook, since time.Time
 			if !f.matches(e) || !at.wantsOf(e.Type, e.InboxID) || e.MessageID == nil && namesMail(e.Type) {
 				continue
 			}
-			rows = append(rows, newRow{into: intoDeliveries, values: []any{
-				w.AccountID, w.Seq, orNull(e.MessageSeq), NewLongID("dlv_", now.Time), e.ID, string(e.Type), string(DeliveryPending),
-				int64(0), now.UnixMicro(), now.UnixMicro(), now.UnixMicro(),
-			}})
+			rows = append(rows, at.delivery(e.ID, e.Type, orNull(e.MessageSeq), now))
 			out.Queued++
 		}
 		return s.insert(ctx, tx, rows...)
@@ -263,64 +258,6 @@ type notice struct {
 	message        int64 // the email or message; 0: about none
 	id             string
 	typ            EventType
-}
-
-const webhooksOf = `SELECT seq, account_id, events, inboxes FROM webhook_endpoints WHERE account_id IN ({rows}) AND active ORDER BY seq`
-
-// deliveriesOf returns the rows of the deliveries of events. a may be nil.
-func (s *Store) deliveriesOf(ctx context.Context, tx *sqlx.Tx, events []notice, a *ahead, now Time) (rows []any, err error) {
-	endpoints, err := s.webhooksOf(ctx, tx, events, a)
-	if err != nil || len(endpoints) == 0 {
-		return nil, errIn("endpoints of events", err)
-	}
-	for _, e := range events {
-		for i := range endpoints[e.account] {
-			w := &endpoints[e.account][i]
-			if !w.Wants(e.typ, e.inbox) {
-				continue
-			}
-			at := now.UnixMicro()
-			rows = append(rows, e.account, w.Seq, zeroNull(e.message), NewLongID("dlv_", now.Time), e.id, string(e.typ), string(DeliveryPending), int64(0), at, at, at)
-		}
-	}
-	return rows, nil
-}
-
-// webhooksOf returns the active endpoints of the accounts of the events.
-func (s *Store) webhooksOf(ctx context.Context, tx *sqlx.Tx, events []notice, a *ahead) (map[int64][]Webhook, error) {
-	alone := s.engine.Alone()
-	accounts := make([][2]int64, 0, 4)
-	endpoints := map[int64][]Webhook{} // by account
-	for _, e := range events {
-		key := [2]int64{e.account}
-		if slices.Contains(accounts, key) || endpoints[e.account] != nil {
-			continue
-		}
-		if a != nil {
-			if some, known := a.hooked[e.account]; known && !some {
-				continue
-			}
-		}
-		if ws, known := s.known.webhooks[e.account]; !alone || !known {
-			accounts = append(accounts, key)
-		} else if len(ws) > 0 {
-			endpoints[e.account] = ws
-		}
-	}
-	err := s.hot.webhooksOf.Find(ctx, tx, batch.Sorted(accounts), func(rows *sql.Rows) error {
-		var w Webhook
-		if err := rows.Scan(&w.Seq, &w.AccountID, &w.Events, &w.Inboxes); err != nil {
-			return err
-		}
-		endpoints[w.AccountID] = append(endpoints[w.AccountID], w)
-		return nil
-	})
-	for _, key := range accounts {
-		if alone && err == nil {
-			note(&s.known.webhooks, key[0], endpoints[key[0]])
-		}
-	}
-	return endpoints, err
 }
 
 // ClaimedDelivery is a delivery that this process alone attempts until the lease

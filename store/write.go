@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -19,20 +18,13 @@ import (
 	"github.com/postroom/postroom/store/internal/batch"
 )
 
-// hotWrite is one of the changes that share transactions: messages that arrive
-// or are accepted for sending, and what came of attempts to deliver.
+// hotWrite is messages that are accepted for sending.
 type hotWrite struct {
 	messages []*hotMessage
 	emails   []*hotEmail
-	batchID  string // of the emails; empty for one that is sent alone
-	attempts []*Attempt
-	reports  []*Report
+	batchID  string    // of the emails; empty for one that is sent alone
 	approval *Approval // of the draft that messages[0] comes from
-	release  int64     // the number of the message in quarantine that messages[0] was
 	once     *Once
-	// probe says that one of the inboxes was locked by another transaction a while
-	// ago.
-	probe bool
 }
 
 // itemAtFault reports whether one item of a batch may be why the batch failed.
@@ -43,222 +35,72 @@ func itemAtFault(err error) bool {
 	return !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrFull)
 }
 
-// do hands w to the committer. Everything about one inbox, and everything about
-// one recipient, goes through the same one, in order.
-func (s *Store) do(ctx context.Context, shard int64, w hotWrite) error {
-	var err error
-	if w.probe, err = s.locked.check(w.inboxes(), time.Now()); err != nil {
-		return err
-	}
-	if err := s.commits[uint64(shard)%uint64(len(s.commits))].Do(ctx, w); err != nil { //nolint:gosec // sequence numbers are positive
-		return err
-	}
-	if w.once != nil {
-		crashpoint.Reach(crashpoint.Queue)
-	}
-	return nil
-}
-
-// weight is how many writes it stands for.
-func (w hotWrite) weight() int { return max(1, len(w.messages)+len(w.emails)) }
-
 // hotStatements are the statements of the hot writes.
 type hotStatements struct {
-	threads, references, messages, contents, recipients, emails, emailTags, events, deliveries, sends, responses batch.Insert
+	accounts, lockAccounts batch.Rows
 
-	lockInboxes, accounts, lockAccounts, newest, bySeq, byHeader, byExpected, expectIn, bySubject, recentSends, webhooksOf batch.Rows
-
-	ahead, version, reserve, updateThread, accepted, approveDraft, keepLabels, cacheResponse *sql.Stmt
+	accepted, approveDraft, keepLabels, cacheResponse *sql.Stmt
 }
 
 // prepareHot prepares the statements of the hot writes.
 func (s *Store) prepareHot(ctx context.Context) error {
 	st, d := s.stmts, s.engine
 	s.hot = hotStatements{
-		threads: st.Insert(ctx, "threads",
-			"seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at", ""),
-		references: st.Insert(ctx, "thread_references", "inbox_seq, header_hash, header_id, thread_seq", " ON CONFLICT DO NOTHING"),
-		messages: st.Insert(ctx, "messages",
-			"seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold, "+
-				"header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, "+
-				"delivered_to", ""),
-		contents: st.Insert(ctx, "contents",
-			"message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum", ""),
-		recipients: st.Insert(ctx, "recipients",
-			"account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at", ""),
-		emails: st.Insert(ctx, "emails",
-			"message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by", ""),
-		emailTags: st.Insert(ctx, "email_tags", "account_id, name, value, message_seq", ""),
-		events: st.Insert(ctx, "events",
-			"account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at", ""),
-		responses: responses(ctx, st),
-		deliveries: st.Insert(ctx, "webhook_deliveries",
-			"account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at", ""),
-		sends: st.Insert(ctx, "send_counts", "account_id, day, kind, shard, n",
-			" ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n"),
-
-		lockInboxes:  st.Lookup(ctx, 1, lockInboxes+d.LockRow()),
-		newest:       st.Lookup(ctx, 1, newestOfInboxes),
-		bySeq:        st.Lookup(ctx, 1, threadsBySeq),
-		byHeader:     st.Lookup(ctx, 2, threadsByHeader(d)),
-		byExpected:   st.Lookup(ctx, 2, threadsByExpected(d)),
-		expectIn:     st.Lookup(ctx, 1, expectIn),
-		bySubject:    st.Lookup(ctx, 2, threadsBySubject(d)),
-		recentSends:  st.Lookup(ctx, 1, recentSends),
-		webhooksOf:   st.Lookup(ctx, 1, webhooksOf),
 		accounts:     st.Lookup(ctx, 1, senders),
 		lockAccounts: st.Lookup(ctx, 1, senders+d.LockRow()),
 
-		version:       st.Add(ctx, d.Version()),
-		reserve:       st.Add(ctx, d.Reserve()),
-		updateThread:  st.Add(ctx, updateThread),
 		accepted:      st.Add(ctx, acceptedSince),
 		approveDraft:  st.Add(ctx, approveDraft),
 		keepLabels:    st.Add(ctx, keepLabels),
 		cacheResponse: st.Add(ctx, insertResponse),
 	}
-	if q := d.Ahead(); q != "" {
-		s.hot.ahead = st.Add(ctx, q)
-	}
 	return s.wrap(st.Err, "open")
 }
 
-// commitHot writes all of the writes, or nothing, in one transaction and wakes the
-// waiters. refused has an error for each write that was left out because it must
-// not be sent.
-func (s *Store) commitHot(ctx context.Context, shard int64, writes []hotWrite, again bool) (refused []error, err error) {
-	if err := s.stmts.Prepare(ctx); err != nil { // then they go on unprepared
-		s.log.DebugContext(ctx, "a statement of the writer was not prepared", "error", err)
-	}
-	var b hotBatch
-	err = s.inTxKeepCache(ctx, "write", func(tx *sqlx.Tx) error {
-		if short := s.engine.ShortLocks(); again && short != "" {
-			if _, err := tx.ExecContext(ctx, short); err != nil {
-				return err
-			}
+// do writes w in a transaction.
+func (s *Store) do(ctx context.Context, _ int64, w hotWrite) error {
+	var b *hotBatch
+	err := s.add(ctx, "write", func(tx *sqlx.Tx, done *written) error {
+		b = s.newHotBatch(tx, done)
+		if err := b.write(context.WithoutCancel(ctx), []hotWrite{w}); err != nil {
+			return err
 		}
-		b = hotBatch{
-			store: s, tx: tx, rows: batch.NewWriter(tx), shard: shard, now: NewTime(s.now()), topics: map[topic][]arrival{},
-			counts: map[countKey]int64{},
-		}
-		// The transaction's own watch over ctx is enough: another for each
-		// statement would cost a goroutine each.
-		err := b.checkKnown(context.WithoutCancel(ctx))
-		if err == nil {
-			err = b.write(context.WithoutCancel(ctx), writes)
-		}
-		b.complete = err == nil
-		return err
+		return b.refused[0]
 	})
-	if err != nil && s.engine.Alone() {
-		s.known.failed.Store(true)
+	if err != nil {
+		return err
 	}
-	if err != nil && ctx.Err() != nil { // batch.Timeout has passed
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	s.totals.add(b)
+	if w.once != nil {
+		crashpoint.Reach(crashpoint.Queue)
 	}
-	if len(writes) == 1 {
-		s.noteLocked(&writes[0], err)
-	}
-	if err != nil && (!b.complete || !s.wasCommitted(ctx, b.txName, err, outcomeTimeout, len(b.messages)+len(b.emails), b.isStored)) {
-		return nil, err
-	}
-	s.stored.Add(int64(len(b.messages) + len(b.emails)))
-	s.wake.wakeWith(b.topics)
-	s.engine.Wrote(len(writes) + b.large)
-	s.totals.add(&b)
-	if b.recording != nil {
-		b.recording.done(ctx)
-	}
-	return b.refused, nil
+	return nil
 }
 
-// knownRows are rows that one hot write read and the next ones need. They are kept
-// only where one process writes, with one connection: whoever has that connection
-// may use them. Any other transaction of this process forgets them, and so do a
-// hot write that failed and a change by another process.
-type knownRows struct {
-	inboxes  map[int64]hotInbox
-	webhooks map[int64][]Webhook // active ones, by account
-	expected map[int64]bool      // whether threads of the inbox expect mail
-
-	numbered        bool
-	message, thread int64 // the last numbers
-
-	version int64       // of the database, as others changed it
-	failed  atomic.Bool // a hot write has
-}
-
-// maxKnown is the most rows of a kind that are kept.
-const maxKnown = 10000
-
-// note keeps a row of a kind.
-func note[T any](rows *map[int64]T, key int64, row T) {
-	if *rows == nil || len(*rows) >= maxKnown {
-		*rows = map[int64]T{}
-	}
-	(*rows)[key] = row
-}
-
-func (k *knownRows) forget() {
-	k.inboxes, k.webhooks, k.expected, k.numbered = nil, nil, nil, false
-}
-
-// checkKnown forgets the rows that may have changed.
-func (b *hotBatch) checkKnown(ctx context.Context) error {
-	if !b.store.engine.Alone() {
-		return nil
-	}
-	k := &b.store.known
-	was := k.version
-	err := b.tx.StmtContext(ctx, b.store.hot.version).QueryRowContext(ctx).Scan(&k.version)
-	if err != nil || k.version != was || k.failed.Swap(false) {
-		k.forget()
-	}
-	return errIn("version of the database", err)
-}
-
-// noteLocked notes whether another transaction holds the inboxes of a write that
-// failed on a lock, or passed, alone.
-func (s *Store) noteLocked(w *hotWrite, err error) {
-	switch inboxes := w.inboxes(); {
-	case errors.Is(err, errLocked):
-		s.locked.note(inboxes, time.Now())
-	case w.probe && err == nil:
-		s.locked.free(inboxes)
-	}
+func (s *Store) newHotBatch(tx *sqlx.Tx, w *written) *hotBatch {
+	return &hotBatch{store: s, tx: tx, now: NewTime(s.now()), written: w, counts: map[countKey]int64{}}
 }
 
 // hotBatch is one transaction of hot writes. On PostgreSQL it holds rows in
 // this order, so that two of them never wait for each other in a ring: the
-// messages of the attempts, their recipients, the inboxes, the accounts, the
-// counts, cached responses, drafts; each kind by its key.
+// inboxes, the accounts, the counts, cached responses, drafts; each kind by its key.
 type hotBatch struct {
+	*written
 	store    *Store
 	writes   []hotWrite
 	refused  []error // for each of writes: why it is left out, or nil
 	tx       *sqlx.Tx
-	rows     *batch.Writer
-	ahead    *ahead // nil: it was not read
-	shard    int64  // of the counts of sends
 	now      Time
 	messages []*hotMessage // of inboxes
-	large    int           // by how many writes the raw messages count more
 	emails   []*hotEmail
 	inboxes  map[int64]*hotInbox
-	threads  []int64            // sequence numbers for new ones
-	txName   string             // to engine.Committed
-	complete bool               // all is written but the commit
-	events   []any              // rows
-	notices  []notice           // the same, for webhook endpoints
-	received int64              // messages outside of test mode
+	news     []newEvent         // to be inserted
 	counts   map[countKey]int64 // of sends
 	budgets  map[string]*budget // by scope, locked
 	listed   map[int64]bool     // accounts with outbound lists
 	lists    map[listKey]*mail.List
 	// listEntries are those that lists are made of.
 	listEntries map[listKey][]ListEntry
-	recording   *recording          // of the results that come with messages; nil if there are none
-	topics      map[topic][]arrival // see hub.wakeWith
 }
 
 func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
@@ -272,11 +114,6 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 			return batch.OfItem(i, err)
 		}
 	}
-	for i := range writes {
-		if err := b.recordResults(ctx, &writes[i]); err != nil {
-			return itemState(i, err)
-		}
-	}
 	if err := b.addMessages(ctx); err != nil {
 		return err
 	}
@@ -286,44 +123,24 @@ func (b *hotBatch) write(ctx context.Context, writes []hotWrite) error {
 	if err := b.finish(ctx); err != nil {
 		return err
 	}
-	if len(b.events) == 0 {
-		return errIn("insert rows", b.rows.Flush(ctx))
+	return b.insertNews(ctx)
+}
+
+// insertNews inserts the events that were noted.
+func (b *hotBatch) insertNews(ctx context.Context) error {
+	if len(b.news) == 0 {
+		return nil
 	}
-	b.wake(topic{kind: topicEvents})
-	if err := b.rows.Insert(ctx, &b.store.hot.events, b.events); err != nil {
-		return errIn("insert events", err)
-	}
-	deliveries, err := b.store.deliveriesOf(ctx, b.tx, b.notices, b.ahead, b.now)
+	rows, err := b.store.eventRows(ctx, b.tx, b.now, b.news...)
 	if err != nil {
 		return err
 	}
-	if len(deliveries) > 0 {
+	b.wake(topic{kind: topicEvents})
+	if len(rows) > len(b.news) {
 		b.wake(topic{kind: topicWebhooks})
 	}
-	if err := b.rows.Insert(ctx, &b.store.hot.deliveries, deliveries); err != nil {
-		return errIn("insert deliveries", err)
-	}
-	return errIn("insert rows", b.rows.Flush(ctx))
-}
-
-// recordResults records the results that come with the messages of a write.
-func (b *hotBatch) recordResults(ctx context.Context, w *hotWrite) error {
-	if len(w.attempts)+len(w.reports) == 0 {
-		return nil
-	}
-	if b.recording == nil {
-		b.recording = b.store.newRecording(b.tx)
-	}
-	lost, err := b.recording.attempts(ctx, w.attempts)
-	if err == nil && len(lost) > 0 {
-		err = lost[0].lost()
-	}
-	for _, r := range w.reports {
-		if err == nil {
-			err = b.recording.report(ctx, r)
-		}
-	}
-	return err
+	b.news = nil
+	return b.store.insert(ctx, b.tx, rows...)
 }
 
 // itemOf makes err the error of the write that is meant.
@@ -365,11 +182,6 @@ func (b *hotBatch) finish(ctx context.Context) error {
 			approvals = append(approvals, i)
 		}
 	}
-	if len(responses)+len(approvals) > 0 {
-		if err := b.rows.Flush(ctx); err != nil {
-			return errIn("insert rows", err)
-		}
-	}
 	slices.SortStableFunc(responses, func(i, j int) int { return b.writes[i].once.compare(b.writes[j].once) })
 	slices.SortStableFunc(approvals, func(i, j int) int { return cmp.Compare(b.writes[i].approval.DraftSeq, b.writes[j].approval.DraftSeq) })
 	if err := b.cacheResponses(ctx, responses); err != nil {
@@ -395,9 +207,7 @@ func itemState(i int, err error) error {
 // blobs are the keys of the blobs that the messages name.
 func (w *hotWrite) blobs() (keys []*string) {
 	for _, h := range w.messages {
-		if w.release == 0 { // else the message in quarantine keeps the blob
-			keys = append(keys, h.msg.Content.BlobKey)
-		}
+		keys = append(keys, h.msg.Content.BlobKey)
 	}
 	for _, h := range w.emails {
 		keys = append(keys, h.msg.Content.BlobKey)
@@ -417,24 +227,9 @@ func (w *hotWrite) stored() (id string, row any) {
 	return w.messages[0].msg.ID, w.messages[0].msg
 }
 
-// event notes an event about a message.
-func (b *hotBatch) event(id string, typ EventType, m *Message, data any) {
-	if typ == EventMessageReceived && !m.TestMode {
-		b.received++
-	}
-	b.notices = append(b.notices, notice{m.AccountID, m.InboxSeq, m.Seq, id, typ})
-	var inbox any
-	if m.InboxSeq != 0 {
-		inbox = m.InboxSeq
-	}
-	b.events = append(b.events, m.AccountID, inbox, id, string(typ), m.Seq, m.TestMode, data, b.now.UnixMicro())
-}
-
-// wake notes whom to wake after the commit.
-func (b *hotBatch) wake(t topic) {
-	if _, noted := b.topics[t]; !noted {
-		b.topics[t] = nil
-	}
+// event notes an event about a message. data is JSON.
+func (b *hotBatch) event(id string, typ EventType, m *Message, data string) {
+	b.news = append(b.news, newEvent{notice{m.AccountID, m.InboxSeq, m.Seq, id, typ}, m.TestMode, json.RawMessage(data)})
 }
 
 func errIn(what string, err error) error {
@@ -474,26 +269,6 @@ func (s *Store) wasCommitted(
 	}
 }
 
-// isStored reports whether the batch is stored: one of its messages is. A batch of emails
-// that all became drafts, or are left out, has none to look for.
-func (b *hotBatch) isStored(ctx context.Context) (bool, error) {
-	var ids []string
-	for _, m := range b.messages {
-		ids = append(ids, m.msg.ID)
-	}
-	for _, e := range b.emails {
-		if e.refused == nil && e.draft == nil {
-			ids = append(ids, e.msg.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return true, nil
-	}
-	var found []string
-	err := selectIn(ctx, b.store.read, &found, `SELECT id FROM messages WHERE id IN (?)`, ids)
-	return len(found) > 0, err
-}
-
 // Why a transaction was rolled back. Both come with ErrUnavailable.
 var (
 	// errLocked means that another transaction holds a row for longer than lock_timeout.
@@ -501,69 +276,3 @@ var (
 	// errConflict means that each of maxTries attempts conflicted with other transactions.
 	errConflict = errors.New("other transactions conflict with this one")
 )
-
-// lockedInboxes are inboxes whose row another transaction locks, for example one
-// of a node that stopped in the middle. Their messages are refused at once, so
-// that they do not delay messages to other inboxes.
-type lockedInboxes struct {
-	mu    sync.Mutex
-	until map[int64]time.Time
-}
-
-// check returns an error when one of the inboxes is locked. After lockedInboxTTL it lets
-// one write pass: probe says that it may fail.
-func (h *lockedInboxes) check(inboxes []int64, now time.Time) (probe bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.until) == 0 {
-		return false, nil
-	}
-	for _, seq := range inboxes {
-		until, locked := h.until[seq]
-		if locked && now.Before(until) {
-			return false, fmt.Errorf("%w: inbox %d: %w", ErrUnavailable, seq, errLocked)
-		}
-		probe = probe || locked
-	}
-	for _, seq := range inboxes {
-		if probe {
-			h.until[seq] = now.Add(lockedInboxTTL)
-		}
-	}
-	return probe, nil
-}
-
-// note notes that a write to the inboxes failed on a lock.
-func (h *lockedInboxes) note(inboxes []int64, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.until == nil || len(h.until) >= maxLockedInboxes {
-		h.until = map[int64]time.Time{}
-	}
-	for _, seq := range inboxes {
-		h.until[seq] = now.Add(lockedInboxTTL)
-	}
-}
-
-// free notes that a write to the inboxes passed.
-func (h *lockedInboxes) free(inboxes []int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, seq := range inboxes {
-		delete(h.until, seq)
-	}
-}
-
-// inboxes are the sequence numbers of the inboxes that w locks.
-func (w *hotWrite) inboxes() []int64 {
-	var seqs []int64
-	for _, m := range w.messages {
-		seqs = append(seqs, m.msg.InboxSeq)
-	}
-	for _, e := range w.emails {
-		if e.policy != "" {
-			seqs = append(seqs, *e.email.FromInbox)
-		}
-	}
-	return seqs
-}

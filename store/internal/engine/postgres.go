@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -127,28 +126,10 @@ func (*postgresEngine) Clock(param string) string {
 	return `coalesce(cast(` + param + ` AS bigint), cast(floor(extract(epoch FROM statement_timestamp()) * 1000) AS bigint) * 1000)`
 }
 
-func (*postgresEngine) Committers() int { return 2 }
-
 func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
 
-func (d *postgresEngine) Ahead() string {
-	return `WITH k (inbox, hash) AS
-			(SELECT * FROM unnest(cast(cast($1 AS text) AS bigint[]), cast(cast($2 AS text) AS bigint[]))),
-			i (seq) AS (SELECT DISTINCT inbox FROM k)
-		SELECT 0, i.seq, coalesce((SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = i.seq), 0), '' FROM i
-		UNION ALL SELECT 1, n.message, n.thread, n.tx FROM (` + strings.Replace(d.Reserve(), "$1", "$3", 1) + `) n (message, thread, tx)
-		UNION ALL SELECT 2, k.inbox, k.hash, '' FROM k CROSS JOIN LATERAL
-			(SELECT 1 FROM thread_references r WHERE r.inbox_seq = k.inbox AND r.header_hash = k.hash LIMIT 1) x
-		UNION ALL SELECT 3, a.seq, 0, '' FROM unnest(cast(cast($4 AS text) AS bigint[])) a (seq) CROSS JOIN LATERAL
-			(SELECT 1 FROM webhook_endpoints w WHERE w.account_id = a.seq AND w.active LIMIT 1) x`
-}
-
-func (*postgresEngine) Version() string { return "SELECT 0" }
-
-func (d *postgresEngine) Reserve() string {
-	return `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
-			` + d.TxName() + `
-		FROM generate_series(1, cast($1 AS bigint))`
+func (*postgresEngine) NextNumber(table string) string {
+	return `nextval(pg_get_serial_sequence('` + table + `', 'seq'))`
 }
 
 // Committed asks the server for the state of a transaction: one that a crash
@@ -192,6 +173,10 @@ func (*postgresEngine) Reusable() string { return "" }
 
 func (*postgresEngine) OneOf(column, param string) string {
 	return column + ` = ANY (cast(cast(` + param + ` AS text) AS bigint[]))`
+}
+
+func (*postgresEngine) Each(param string) string {
+	return `SELECT unnest(cast(cast(` + param + ` AS text) AS bigint[]))`
 }
 
 func (*postgresEngine) List(seqs []int64) string { return "{" + Numbers(seqs) + "}" }

@@ -97,6 +97,16 @@ func (p *Prepared) Query(ctx context.Context, tx *sqlx.Tx, query string, args ..
 	return tx.QueryxContext(ctx, p.text(query), args...)
 }
 
+// Row reads one row into dest, without reflection. The error is sql.ErrNoRows if there
+// is none.
+func (p *Prepared) Row(ctx context.Context, tx *sqlx.Tx, query string, args []any, dest ...any) error {
+	ctx = context.WithoutCancel(ctx)
+	if st := p.of(ctx, tx, query); st != nil { //nolint:sqlclosecheck // the transaction closes it
+		return st.Stmt.QueryRowContext(ctx, args...).Scan(dest...)
+	}
+	return tx.QueryRowContext(ctx, p.text(query), args...).Scan(dest...)
+}
+
 // Get reads one row. The error is sql.ErrNoRows if there is none.
 func (p *Prepared) Get(ctx context.Context, tx *sqlx.Tx, dest any, query string, args ...any) error {
 	ctx = context.WithoutCancel(ctx)
