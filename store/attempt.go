@@ -180,9 +180,6 @@ func (s *Store) newRecording(tx *sqlx.Tx) *recording {
 
 // done wakes the waiters, and counts and logs what the transaction has committed.
 func (r *recording) done(ctx context.Context) {
-	if len(r.topics)+len(r.tried) == 0 {
-		return
-	}
 	r.store.changed(r.topics, max(1, len(r.tried)))
 	r.store.totals.tried(r.tried)
 	for _, p := range r.paused {
@@ -232,21 +229,6 @@ func (m *sentMessage) rcpt(seq int64) *sentRecipient {
 func (m *sentMessage) state() (MessageStatus, []RecipientState) {
 	statuses := each(m.rcpts, func(r sentRecipient) RecipientStatus { return r.Status })
 	return statusOf(statuses), each(m.rcpts, func(r sentRecipient) RecipientState { return RecipientState{r.Status, r.Attempts} })
-}
-
-// all records the results that come with a received message. It returns ErrState if the
-// claim of an attempt has ended.
-func (r *recording) all(ctx context.Context, attempts []*Attempt, reports []*Report) error {
-	lost, err := r.attempts(ctx, attempts)
-	if err == nil && len(lost) > 0 {
-		err = lost[0].lost()
-	}
-	for _, report := range reports {
-		if err == nil {
-			err = r.report(ctx, report)
-		}
-	}
-	return err
 }
 
 // outcome is what an attempt or a report says about a recipient.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,29 +65,14 @@ func labelText(v json.RawMessage) string {
 // store sets all other fields in the copy that it returns.
 type NewEmail struct {
 	Email
-	// Policy is the policy of FromInbox that the email was checked against, or empty
-	// if it was not checked.
-	Policy SendPolicy
+	// VerifiedDomain is that of NewMessage.
+	VerifiedDomain string
 	// CreatedBy is the key or person who sends it.
 	CreatedBy Sender
 	// Text is the plain text. Limits compare it.
 	Text string
-	// Draft is what an email of a batch becomes when it needs approval. It is nil until
-	// DraftsError asks for it.
-	Draft *NewDraft
-}
-
-// EnqueueEmail accepts an email: it is stored with its recipients, which are due
-// at once or when it is scheduled, and returned. With once, whose row is the
-// Email, the response is cached too. It returns ErrNotFound if the inbox that it
-// is from is deleted, ErrPolicyChanged when that has another policy than n, and an
-// error with NeedsApproval when the email must become a draft instead.
-func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Email, error) {
-	all, err := s.enqueueEmails(ctx, "enqueue email", []*NewEmail{n}, hotWrite{once: once})
-	if err != nil {
-		return Email{}, err
-	}
-	return emailsOf(all)[0], nil
+	// Draft makes what an email of a batch becomes when it needs approval.
+	Draft func(context.Context) (NewDraft, error)
 }
 
 // Batch is the emails of one API call.
@@ -111,78 +95,27 @@ type HeldEmail struct {
 	DraftID string
 }
 
-// EnqueueBatch is EnqueueEmail for many emails at once, all or none, except for
-// those that are over a limit or need approval. The row of once is the Batch. It returns a DraftsError if it
-// needs drafts of some of them.
-func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (Batch, error) {
-	const what = "enqueue batch"
-	if len(ns) == 0 {
-		return Batch{}, errors.New(what + ": no email")
-	}
-	id := NewID("batch_", s.now())
-	for _, n := range ns {
-		n.BatchID = &id
-	}
-	all, err := s.enqueueEmails(ctx, what, ns, hotWrite{once: once, batchID: id})
-	if err != nil {
-		return Batch{}, err
-	}
-	return batchOf(id, all), nil
-}
-
-func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, w hotWrite) ([]*hotEmail, error) {
-	for _, n := range ns {
-		h, err := newHotEmail(n, s.now())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		if n.Draft != nil {
-			files, err := s.keepDraftFiles(ctx, n.Draft.Files)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", what, err)
-			}
-			h.draft = &preparedDraft{NewDraft: *n.Draft, files: files}
-		}
-		w.emails = append(w.emails, h)
-	}
-	// Nothing else is held for them, so any committer may write them.
-	if err := s.do(ctx, hash64(w.emails[0].msg.ID)&(1<<62-1), w); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return w.emails, nil
-}
-
 // hotEmail is a new email on its way into the database.
 type hotEmail struct {
-	*hotMessage
+	*sending
 	email          Email // without its Message
 	tags, metadata string
 
-	// Of an email that is not sent: why it is left out, or the draft that it becomes.
-	refused error
-	draft   *preparedDraft
-	held    *Draft
+	draft *preparedDraft
+	held  *Draft // the draft that it became
 }
-
-// accepted returns the emails that are not left out.
-func accepted(hs []*hotEmail) []*hotEmail {
-	if !slices.ContainsFunc(hs, (*hotEmail).leftOut) {
-		return hs
-	}
-	return slices.DeleteFunc(slices.Clone(hs), (*hotEmail).leftOut)
-}
-
-func (h *hotEmail) leftOut() bool { return h.refused != nil || h.held != nil }
 
 // batchOf returns a batch as stored.
 func batchOf(id string, hs []*hotEmail) Batch {
-	b := Batch{ID: id, Emails: emailsOf(accepted(hs))}
+	b := Batch{ID: id}
 	for i, h := range hs {
 		switch {
-		case h.refused != nil:
-			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
 		case h.held != nil:
 			b.Held = append(b.Held, HeldEmail{i, h.held.ID})
+		case h.refused != nil:
+			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
+		default:
+			b.Emails = append(b.Emails, emailsOf([]*hotEmail{h})...)
 		}
 	}
 	return b
@@ -194,18 +127,17 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if n.ScheduledAt != nil {
 		m.Status = EmailScheduled
 	}
-	held := n.Policy
-	if n.FromInbox == nil {
-		held = ""
-	}
-	h, err := newHotMessage(&NewMessage{Message: m, Policy: held, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
+	h, err := newHotMessage(&NewMessage{Message: m, VerifiedDomain: n.VerifiedDomain, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
 	if err != nil {
 		return nil, err
 	}
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{hotMessage: h, email: n.Email, tags: "{}", metadata: "{}"}
+	e := &hotEmail{sending: &sending{hotMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
+	if n.FromInbox != nil {
+		e.inboxSeq = *n.FromInbox
+	}
 	if e.email.Tags.V == nil {
 		e.email.Tags.V = Labels{}
 	}
@@ -577,42 +509,4 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 	}
 	slices.SortFunc(es, func(a, b Email) int { return cmp.Compare(b.Seq, a.Seq) })
 	return es, nil
-}
-
-// insertEmail inserts an email. The recipients of one that is scheduled are due when it
-// is queued.
-func (b *hotBatch) insertEmail(ctx context.Context, h *hotEmail) error {
-	e := &h.email
-	var err error
-	if h.msg.Seq, _, b.name, err = b.store.numbers(ctx, b.tx); err != nil {
-		return err
-	}
-	h.msg.CreatedAt = b.now
-	b.ids = append(b.ids, h.msg.ID)
-	b.large += len(h.msg.Content.Raw) / largeWrite
-	var scheduled, due any
-	if e.ScheduledAt != nil {
-		scheduled = e.ScheduledAt.UnixMicro()
-	} else {
-		due = b.now.UnixMicro()
-	}
-	rows := append(messageRows(h.hotMessage, b.now, nil, nil, due), newRow{into: intoEmails, values: []any{
-		h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
-		scheduled, scheduled, zeroNull(h.senders[0].ID),
-	}})
-	for name, value := range e.Tags.V {
-		rows = append(rows, newRow{into: intoEmailTags, values: []any{h.msg.AccountID, name, labelText(value), h.msg.Seq}})
-	}
-	switch h.msg.Status {
-	case EmailScheduled:
-		b.event(h.eventID, EventEmailScheduled, &h.msg, scheduledEvent(e.ScheduledAt))
-	case MessageQueued:
-		b.event(h.eventID, EventEmailQueued, &h.msg, queuedData)
-		b.wake(topic{kind: topicQueue})
-	default: // all recipients are suppressed
-	}
-	for _, data := range h.suppressed {
-		b.event(NewLongID("evt_", b.now.Time), EventEmailFailed, &h.msg, data)
-	}
-	return b.store.insert(ctx, b.tx, rows...)
 }

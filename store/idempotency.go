@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-
-	"github.com/postroom/postroom/internal/crashpoint"
 )
 
 // Once makes a call happen once: its response is cached, under the caller's
@@ -97,24 +95,11 @@ func (s *Store) cacheResponse(ctx context.Context, tx *sqlx.Tx, once *Once, reso
 	if err != nil {
 		return err
 	}
-	res, err := tx.StmtContext(ctx, s.hot.cacheResponse).ExecContext(ctx, append(args, once.oldest(now))...)
+	res, err := s.prepared.Exec(ctx, tx, insertResponse, append(args, once.oldest(now))...)
 	if err != nil {
 		return err
 	}
 	return one(res, "idempotency key", ErrIdempotencyRaced)
-}
-
-// cacheResponses caches the responses to these writes, which are in the order of
-// their keys. If it cannot cache one, the error is that write's.
-func (b *hotBatch) cacheResponses(ctx context.Context, writes []int) error {
-	for _, i := range writes {
-		id, shown := b.writes[i].stored()
-		if err := b.store.cacheResponse(ctx, b.tx, b.writes[i].once, id, shown); err != nil {
-			return itemState(i, err)
-		}
-		crashpoint.Reach(crashpoint.Accept)
-	}
-	return nil
 }
 
 // isCached reports whether a valid response to once is cached.

@@ -39,7 +39,7 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	var r *recording
 	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
 		r = s.newRecording(tx)
-		if err := r.all(ctx, attempts, reports); err != nil {
+		if err := r.record(ctx, attempts, reports); err != nil {
 			return err
 		}
 		return s.receive(ctx, tx, all, w)
@@ -47,7 +47,9 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	if err != nil {
 		return nil, err
 	}
-	r.done(ctx)
+	if len(attempts)+len(reports) > 0 {
+		r.done(ctx)
+	}
 	s.noteHeld(all)
 	return each(all, func(h *hotMessage) Message { return h.msg }), nil
 }
@@ -84,6 +86,7 @@ type written struct {
 	ids      []string // of the new messages
 	large    int      // by how many writes the raw messages count more
 	received int64    // messages outside of test mode
+	accepted int64    // recipients outside of test mode
 	topics   map[topic][]arrival
 }
 
@@ -108,7 +111,7 @@ func (s *Store) add(ctx context.Context, what string, do func(*sqlx.Tx, *written
 	s.stored.Add(int64(len(w.ids)))
 	s.wake.wakeWith(w.topics)
 	s.engine.Wrote(1 + w.large)
-	s.totals.receive(w.received)
+	s.totals.receive(w.received, w.accepted)
 	return nil
 }
 
@@ -161,17 +164,13 @@ func (s *Store) lockInboxesOf(ctx context.Context, tx *sqlx.Tx, ms []*hotMessage
 		if in == nil || !in.takes(h.msg.Direction, now) {
 			return fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound)
 		}
-		if err := h.holds(in); err != nil {
-			return err
-		}
 		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
 	}
 	return nil
 }
 
-// lockForMessage holds an inbox until the commit, so that it is not deleted meanwhile, does
-// not get another policy than its mail was checked against, and its messages get
-// times in the order of the commits. It returns nil if the inbox does not exist.
+// lockForMessage holds an inbox until the commit, so that it is not deleted or changed
+// meanwhile, and its messages get times in the order of the commits. It returns nil if the inbox does not exist.
 func (s *Store) lockForMessage(ctx context.Context, tx *sqlx.Tx, seq int64, now Time) (*hotInbox, error) {
 	const q = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits,
 		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = inboxes.account_id AND direction = 'inbound') FROM inboxes WHERE seq = $1`
@@ -344,4 +343,18 @@ func (s *Store) releaseMessage(ctx context.Context, tx *sqlx.Tx, h *hotMessage, 
 		return errIn("release", err)
 	}
 	return s.unindex(ctx, tx, []int64{from})
+}
+
+// record records attempts and reports that come with a received mail.
+func (r *recording) record(ctx context.Context, attempts []*Attempt, reports []*Report) error {
+	lost, err := r.attempts(ctx, attempts)
+	if err == nil && len(lost) > 0 {
+		err = lost[0].lost()
+	}
+	for _, report := range reports {
+		if err == nil {
+			err = r.report(ctx, report)
+		}
+	}
+	return err
 }

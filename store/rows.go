@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -65,7 +64,7 @@ func (s *Store) insert(ctx context.Context, tx *sqlx.Tx, rows ...newRow) error {
 		if n > maxPreparedRows {
 			exec = unprepared
 		}
-		q, args := insertStatement(rows[:n], params)
+		q, args := s.insertStatement(rows[:n])
 		if _, err := exec(ctx, tx, q, args...); err != nil {
 			return fmt.Errorf("insert %s: %w", rows[0].table(), err)
 		}
@@ -77,8 +76,7 @@ func (s *Store) insert(ctx context.Context, tx *sqlx.Tx, rows ...newRow) error {
 func (r newRow) table() string { return r.into[:strings.IndexByte(r.into, ' ')] }
 
 // insertStatement is a statement that inserts rows.
-func insertStatement(rows []newRow, params int) (q string, args []any) {
-	args = make([]any, 0, params)
+func (s *Store) insertStatement(rows []newRow) (q string, args []any) {
 	var inserts []string
 	var tables []newRow
 	for _, r := range rows {
@@ -95,7 +93,7 @@ func insertStatement(rows []newRow, params int) (q string, args []any) {
 			}
 			for _, v := range r.values {
 				args = append(args, v)
-				sb.WriteString(sep + "$" + strconv.Itoa(len(args)))
+				sb.WriteString(sep + s.engine.Placeholder(len(args)))
 				sep = ", "
 			}
 			sep = "), ("

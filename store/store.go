@@ -30,7 +30,6 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/internal/work"
-	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
 	"github.com/postroom/postroom/store/internal/quota"
@@ -112,11 +111,9 @@ type Store struct {
 	claims      atomic.Uint64 // calls of ClaimRecipients
 
 	rates rateCounter
-	stmts *batch.Statements
 	// prepared runs the statements of transactions.
 	prepared  *engine.Prepared
 	committer *committer // of SQLite, else nil
-	hot       hotStatements
 	used      usedKeys
 	totals    totals
 	held      *quota.Counter
@@ -144,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx)); err != nil {
+	if err := errors.Join(s.openRates(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if _, err := s.serverClock(ctx, s.read); err != nil {
@@ -192,7 +189,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, err
 	}
-	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
+	s.read = engine.NewReads(reads, s.engine.Text)
 	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
 	if s.engine.Alone() {
 		s.committer = newCommitter(s.write, s.prepared)
@@ -216,7 +213,6 @@ func (s *Store) Close() error {
 			errs = append(errs, s.rates.close())
 		}
 		errs = append(errs, s.prepared.Close())
-		errs = append(errs, s.stmts.Close()...)
 		errs = append(errs, s.engine.Close(), s.write.Close())
 		errs = append(errs, s.read.Close()...)
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
@@ -544,18 +540,12 @@ var (
 	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
-	// ErrPolicyChanged means that the send policy of an inbox is not the one that
-	// a message was checked against.
-	ErrPolicyChanged = errors.New("send policy changed")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or
 	// account.
 	ErrCursor = errors.New("not a cursor of this list")
 	// ErrIdempotencyRaced means that another call with the same idempotency
 	// key committed first: its response can be read now.
 	ErrIdempotencyRaced = errors.New("idempotency key used by a call that committed first")
-	// ErrThreadLimit means that a thread has had so many messages from us lately that
-	// two programs may be replying to each other.
-	ErrThreadLimit = errors.New("too many sends in one thread")
 	// ErrUnavailable means that the database or the blob storage does not respond,
 	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = engine.ErrUnavailable

@@ -238,7 +238,7 @@ func (s *Store) limitThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, t *
 		return errIn("count the sends of a thread", err)
 	}
 	if sent >= MaxThreadSends {
-		return fmt.Errorf("thread %s: %w", t.ID, ErrThreadLimit)
+		return refuse(RuleThread, "", "this inbox has sent %d messages to this thread within an hour", MaxThreadSends)
 	}
 	return nil
 }

@@ -28,24 +28,16 @@ type Usage struct {
 
 // Usage returns what the account has used.
 func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
-	const (
-		account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
-		counts  = `SELECT cast(coalesce(sum(n), 0) AS bigint) AS month,
-				cast(coalesce(sum(CASE WHEN day = $3 THEN n END), 0) AS bigint) AS today
-			FROM send_counts WHERE account_id = $1 AND day >= $2 AND kind = 'accepted'`
-	)
+	const account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
 	var u Usage
 	if err := s.read.GetContext(ctx, &u.Account, account, accountID); err != nil {
 		return u, s.wrap(err, "account")
 	}
 	now := s.now()
 	today := dayOf(now)
-	first, next := monthOf(now)
-	var row struct {
-		Month int64 `db:"month"`
-		Today int64 `db:"today"`
-	}
-	if err := s.read.GetContext(ctx, &row, counts, accountID, first, today); err != nil {
+	_, next := monthOf(now)
+	row, err := readAccepted(ctx, s.read, accountID, now)
+	if err != nil {
 		return u, s.wrap(err, "usage")
 	}
 	u.Plan, u.Today, u.Month = s.Plan(u.Account), row.Today, row.Month
@@ -400,24 +392,6 @@ func (s *Store) shard() int64 {
 	return rand.Int64N(maxShards) //nolint:gosec // no secret
 }
 
-// countSends writes what limits sending, in the order in which everybody holds those
-// rows.
-func (b *hotBatch) countSends(ctx context.Context) error {
-	if len(b.counts) == 0 {
-		return nil
-	}
-	keys := slices.SortedFunc(maps.Keys(b.counts), countKey.compare)
-	rows := make([]newRow, len(keys))
-	shard := b.store.shard()
-	for i, k := range keys {
-		rows[i] = newRow{
-			`send_counts (account_id, day, kind, shard, n)`, []any{k.account, k.day, string(k.kind), shard, b.counts[k]},
-			` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`,
-		}
-	}
-	return errIn("count", b.store.insert(ctx, b.tx, rows...))
-}
-
 // Totals returns what this process has committed since it started, without test
 // mode.
 type Totals struct {
@@ -433,23 +407,12 @@ type totals struct {
 	tries              map[RecipientStatus]int64
 }
 
-// receive notes received messages.
-func (t *totals) receive(n int64) {
+// receive notes received messages, and recipients of accepted ones.
+func (t *totals) receive(n, accepted int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.received += n
-}
-
-// add notes what a batch has committed.
-func (t *totals) add(b *hotBatch) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.received += b.received
-	for k, n := range b.counts {
-		if k.kind == countAccepted {
-			t.accepted += n
-		}
-	}
+	t.accepted += accepted
 }
 
 // tried notes what the recipients were after attempts.

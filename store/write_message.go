@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,39 +33,19 @@ type NewMessage struct {
 	JoinThread int64
 	// NewThread means that the message does not join an existing thread.
 	NewThread bool
-	// Policy is the policy that an outbound message was checked against, or
-	// empty.
-	Policy SendPolicy
+	// VerifiedDomain is the domain that the account must have verified to send the
+	// message; empty for one that every account sends from.
+	VerifiedDomain string
+	// AutoReply says that an outbound message replies automatically to automated mail.
+	AutoReply bool
+	// Category is that of the email that an approved draft was, or empty.
+	Category Category
 	// Delay is how long the message waits before it may leave.
 	Delay time.Duration
-	// Senders are the key or person who sends an outbound message; of a draft, also
-	// the one who made it.
+	// Senders are the key or person who sends an outbound message.
 	Senders []Sender
 	// Text is the plain text of an outbound message. Limits compare it.
 	Text string
-}
-
-// Enqueue accepts an outbound message: it is stored with its recipients, which
-// are due at once unless they are suppressed, and returned. With once, the
-// response is cached too. It returns ErrNotFound if the inbox is deleted,
-// ErrPolicyChanged when its policy is not that of m any more, ErrThreadLimit when
-// its thread has had too many messages from us.
-func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
-	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
-}
-
-// addOne stores m as the message that w is about.
-func (s *Store) addOne(ctx context.Context, what string, m *NewMessage, w hotWrite) (Message, error) {
-	h, err := newHotMessage(m, s.now())
-	if err != nil {
-		return Message{}, fmt.Errorf("%s: %w", what, err)
-	}
-	w.messages = []*hotMessage{h}
-	if err := s.do(ctx, m.InboxSeq, w); err != nil {
-		return Message{}, fmt.Errorf("%s: %w", what, err)
-	}
-	s.noteHeld(w.messages)
-	return h.msg, nil
 }
 
 // hotMessage is a new message on its way into the database. What can be made
@@ -77,7 +56,8 @@ type hotMessage struct {
 	fold        string
 	joinThread  int64
 	newThread   bool
-	policy      SendPolicy
+	domain      string // that must be verified for the account
+	autoReply   bool
 	delay       time.Duration
 	senders     []Sender
 	text        string
@@ -101,7 +81,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		return nil, errors.New("the message has no content")
 	}
 	h := &hotMessage{
-		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy, delay: m.Delay,
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply, delay: m.Delay,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewLongID("evt_", now),
 	}
@@ -127,10 +107,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		r := &msg.Recipients[i]
 		r.Email, r.Domain = storable(r.Email), storable(r.Domain)
 	}
-	if msg.Status == MessageQueued && len(msg.Recipients) > 0 && msg.toSend() == 0 {
-		msg.Status = MessageFailed
-	}
-	return h, h.encode()
+	return h, errors.Join(h.noteSuppressed(), h.encode())
 }
 
 // encode makes the JSON columns.
@@ -166,13 +143,29 @@ func (h *hotMessage) encode() error {
 		h.checksum = checksum.New(raw, h.body, c.Snippet, h.extracted, h.auth, h.attachments,
 			h.msg.FromEmail, h.addresses, h.msg.Subject, h.msg.HeaderID, h.refs)
 	}
+	return errIn("write JSON columns", err)
+}
+
+// noteSuppressed makes the data of the events about suppressed recipients. A message
+// without any other recipient has failed.
+func (h *hotMessage) noteSuppressed() error {
+	h.suppressed = nil
+	if h.msg.Status == MessageQueued && len(h.msg.Recipients) > 0 && h.msg.toSend() == 0 {
+		h.msg.Status = MessageFailed
+	}
 	states := initialStates(h.msg.Recipients)
 	for i := range h.msg.Recipients {
-		if r := &h.msg.Recipients[i]; r.Status == RecipientSuppressed {
-			h.suppressed = append(h.suppressed, text(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse}))
+		r := &h.msg.Recipients[i]
+		if r.Status != RecipientSuppressed {
+			continue
 		}
+		text, err := json.Marshal(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse})
+		if err != nil {
+			return errIn("write an event", err)
+		}
+		h.suppressed = append(h.suppressed, string(text))
 	}
-	return errIn("write JSON columns", err)
+	return nil
 }
 
 // suppressedResponse replaces the remote server's reply in an event.
@@ -206,87 +199,6 @@ type hotInbox struct {
 	expiresAt *Time
 	listed    bool // the account has inbound lists
 	at        Time // when what the batch puts into it is created
-}
-
-func (b *hotBatch) addMessages(ctx context.Context) error {
-	if len(b.messages)+len(b.emails) == 0 {
-		return nil
-	}
-	if err := b.readInboxes(ctx); err != nil {
-		return err
-	}
-	if err := b.admit(ctx); err != nil {
-		return err
-	}
-	if len(b.messages)+len(b.emails) == 0 {
-		return nil
-	}
-	for _, h := range b.messages {
-		if err := b.store.addToInbox(ctx, b.tx, h, b.now, b.written); err != nil {
-			return b.ofMessage(h, err)
-		}
-	}
-	for _, h := range b.emails {
-		if err := b.insertEmail(ctx, h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// all are the new messages, those of inboxes and emails.
-func (b *hotBatch) all() []*hotMessage {
-	all := append(make([]*hotMessage, 0, len(b.messages)+len(b.emails)), b.messages...)
-	for _, e := range b.emails {
-		all = append(all, e.hotMessage)
-	}
-	return all
-}
-
-// readInboxes holds the inboxes of the batch until the commit.
-func (b *hotBatch) readInboxes(ctx context.Context) error {
-	b.inboxes = map[int64]*hotInbox{}
-	if err := b.store.lockInboxesOf(ctx, b.tx, b.messages, b.now); err != nil {
-		return err
-	}
-	for _, h := range b.messages {
-		b.inboxes[h.inbox.seq] = h.inbox
-	}
-	var from []int64
-	for _, h := range b.emails {
-		if h.policy != "" {
-			from = append(from, *h.email.FromInbox)
-		}
-	}
-	for _, seq := range rising(from, func(seq int64) int64 { return seq }) {
-		in, err := b.store.lockForMessage(ctx, b.tx, seq, b.now)
-		if err != nil {
-			return err
-		}
-		b.inboxes[seq] = in
-	}
-	for _, h := range b.emails {
-		if h.policy == "" {
-			continue
-		}
-		in := b.inboxes[*h.email.FromInbox]
-		if in == nil || in.status == InboxDeleted {
-			return b.ofMessage(h.hotMessage, fmt.Errorf("inbox %d is deleted: %w", *h.email.FromInbox, ErrNotFound))
-		}
-		if err := h.holds(in); err != nil {
-			return b.ofMessage(h.hotMessage, err)
-		}
-	}
-	return nil
-}
-
-// holds reports whether the inbox has the policy that the message was checked
-// against.
-func (h *hotMessage) holds(in *hotInbox) error {
-	if h.policy != "" && h.policy != in.policy {
-		return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
-	}
-	return nil
 }
 
 // takes reports whether a message may be put into the inbox. Of outbound ones

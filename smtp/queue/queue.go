@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/smtp/outbound"
 	"github.com/postroom/postroom/store"
@@ -74,7 +73,7 @@ func New(cfg Config) (*Queue, error) {
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain, allLocal: cfg.AllLocal,
-		due:       store.DueRules{MailDomain: cfg.Domain, Fold: mail.FoldAddress, Draft: cfg.DraftOf},
+		due:       store.DueRules{MailDomain: cfg.Domain, Draft: cfg.DraftOf},
 		relay:     cfg.Relay,
 		mxPort:    cfg.MXPort,
 		lease:     cfg.Lease,
