@@ -136,14 +136,9 @@ func StandStill(ctx context.Context, s *Store, ended func()) error {
 func (s *Store) FirstDue(all bool) (query string, args []any) {
 	from := Time{time.UnixMicro(0)}
 	if !all {
-		from = s.due.at(s.now())
+		from = s.due[WorkRecipients].at(s.now())
 	}
-	return firstDue(from, nil, nil)
-}
-
-// DueEndpointsQuery is the query that DueEndpoints runs now.
-func (s *Store) DueEndpointsQuery() (query string, args []any, all bool) {
-	return s.dueEndpoints(s.now())
+	return firstDue(WorkRecipients, from, nil)
 }
 
 // LookAtSchema notes whether the schema is newer than this program's, as a node

@@ -98,10 +98,9 @@ type Store struct {
 	unmerged    atomic.Bool  // there may be parts of the full-text index to merge
 	rewriteFrom atomic.Int64 // microseconds; when a large full-text index may be rewritten
 
-	due       dueFrom // of the queue
-	endpoints endpointsFrom
-	sweeping  sweepPlaces
-	turns     turns
+	due      map[Work]*dueFrom
+	sweeping sweepPlaces
+	turns    turns
 
 	plans plans
 	watch bool // Config.AutoPause
@@ -164,7 +163,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
+	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits,
+		due: map[Work]*dueFrom{WorkRecipients: {}, WorkDeliveries: {}}}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}
