@@ -3,8 +3,6 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -69,20 +67,6 @@ func checkLimitsChange(by store.Key, before, after *store.Limits) error {
 func senderOf(ctx context.Context) store.Sender {
 	k := httpapi.Caller(ctx)
 	return store.Sender{ID: k.ID, Limits: k.Bounds()}
-}
-
-// sendersOf returns who sends a message: the caller and, of a draft, the key that
-// made it.
-func (a *API) sendersOf(ctx context.Context, s submission) ([]store.Sender, error) {
-	all := []store.Sender{senderOf(ctx)}
-	if s.approved == nil || !strings.HasPrefix(s.approved.CreatedBy, "key_") || s.approved.CreatedBy == all[0].ID {
-		return all, nil
-	}
-	k, err := a.store.Key(ctx, s.account, s.approved.CreatedBy)
-	if errors.Is(err, store.ErrNotFound) { // it is revoked
-		return all, nil
-	}
-	return append(all, store.Sender{ID: k.ID, Limits: k.Bounds()}), err
 }
 
 // draftOfSubmission returns the draft that an email becomes if it needs approval.

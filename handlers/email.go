@@ -142,7 +142,7 @@ func (a *API) batchToAPI(ctx context.Context, b store.Batch) *gen.EmailBatch {
 		Drafts: []gen.DraftInBatch{},
 	}
 	for _, r := range b.Refused {
-		e := a.Classify(ctx, listedInBatch(r.Err))
+		e := a.Classify(ctx, refusedInBatch(r.Err))
 		refused := gen.RefusedInBatch{Index: r.Index, Code: e.Code, Message: e.Message, Param: emptyIsNull(e.Param), RetryAfter: gen.NilInt{Null: true}}
 		if e.RetryAfter > 0 {
 			refused.RetryAfter = gen.NewNilInt(e.RetryAfter)
@@ -173,7 +173,7 @@ func senderToAPI(as mail.Addresses) string {
 // it is due. mailDomain is the mail domain of the installation.
 func DueRules(s *store.Store, mailDomain string) store.DueRules {
 	a := &API{store: s}
-	return store.DueRules{MailDomain: mailDomain, Fold: mail.FoldAddress, Draft: a.draftOfEmail}
+	return store.DueRules{MailDomain: mailDomain, Draft: a.draftOfEmail}
 }
 
 // draftOfEmail returns the draft that replaces a scheduled email if its inbox

@@ -16,10 +16,6 @@ import (
 
 // SendEmailBatch implements POST /v1/emails/batch.
 func (a *API) SendEmailBatch(ctx context.Context, req *gen.EmailBatchSend, _ gen.SendEmailBatchParams) (*gen.EmailBatch, error) {
-	return whilePolicyChanges(func() (*gen.EmailBatch, error) { return a.sendEmailBatch(ctx, req) })
-}
-
-func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen.EmailBatch, error) {
 	room := batchRoom{of: a.batches}
 	defer room.leave()
 	all, err := a.batchFromAPI(ctx, req, &room)
@@ -31,29 +27,25 @@ func (a *API) sendEmailBatch(ctx context.Context, req *gen.EmailBatchSend) (*gen
 		return nil, err
 	}
 	once := httpapi.Once(ctx, http.StatusCreated, "EmailBatch", func(b store.Batch) (any, error) { return a.batchToAPI(ctx, b), nil })
-	for {
-		b, err := a.store.EnqueueBatch(ctx, ns, once)
-		need, ok := errors.AsType[*store.DraftsError](err)
-		if err != nil && !ok {
-			return nil, listedInBatch(err)
-		}
-		if err == nil {
-			return a.batchToAPI(ctx, b), nil
-		}
-		for _, i := range need.Indexes {
-			n, err := a.draftOfSubmission(ctx, all[i])
-			if err != nil {
-				return nil, err
-			}
-			ns[i].Draft = &n
-		}
+	b, err := a.store.EnqueueBatch(ctx, ns, once)
+	if err != nil {
+		return nil, refusedInBatch(err)
 	}
+	return a.batchToAPI(ctx, b), nil
 }
 
-// listedInBatch names the recipient of the batch that a list blocks.
-func listedInBatch(err error) error {
-	if listed, ok := errors.AsType[*store.ListError](err); ok {
-		return listed.In(fieldPath("recipients", listed.Email, ""))
+// refusedInBatch names the recipient of the batch that a rule refuses.
+func refusedInBatch(err error) error {
+	refused, ok := errors.AsType[*store.Refused](err)
+	switch {
+	case !ok:
+		return err
+	case refused.Rule == store.RuleSuppression: // it is about all
+		at := *refused
+		at.Param = "recipients"
+		return &at
+	case refused.Rule == store.RuleList || refused.Rule == store.RuleReplyOnly:
+		return refused.In(fieldPath("recipients", refused.Email, ""))
 	}
 	return err
 }

@@ -33,20 +33,6 @@ type emailSubmission struct {
 
 // SendEmail implements POST /v1/emails.
 func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmailParams) (gen.SendEmailRes, error) {
-	return whilePolicyChanges(func() (gen.SendEmailRes, error) { return a.sendEmail(ctx, req) })
-}
-
-// whilePolicyChanges calls send again if the policy of the sending inbox
-// changed meanwhile, because the new policy applies.
-func whilePolicyChanges[Response any](send func() (Response, error)) (Response, error) {
-	for {
-		if response, err := send(); !errors.Is(err, store.ErrPolicyChanged) {
-			return response, err
-		}
-	}
-}
-
-func (a *API) sendEmail(ctx context.Context, req *gen.EmailSend) (gen.SendEmailRes, error) {
 	s, err := a.emailFromAPI(ctx, req)
 	if err != nil {
 		return nil, err
@@ -161,16 +147,11 @@ func (a *API) checkSchedule(at time.Time) error {
 // newEmails prepares emails of one caller for the store.
 func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.NewEmail, error) {
 	messages := make([]*composed, len(all))
-	subs := make([]*submission, len(all))
 	for i, s := range all {
 		var err error
 		if messages[i], err = a.prepare(ctx, &s.submission); err != nil {
 			return nil, s.atPlace(err)
 		}
-		subs[i] = &s.submission
-	}
-	if err := a.skipSuppressed(ctx, all[0].category, subs...); err != nil {
-		return nil, all[0].ofAll(err)
 	}
 	ns := make([]*store.NewEmail, len(all))
 	for i, s := range all {
@@ -199,9 +180,10 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 		},
 		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
 		ScheduledAt: s.scheduledAt,
-	}, CreatedBy: senderOf(ctx), Text: raw.out.Text}
+	}, CreatedBy: senderOf(ctx), Text: raw.out.Text, VerifiedDomain: a.toVerify(domainOf(s.from.Email))}
 	if s.inbox.Seq != 0 {
-		n.FromInbox, n.Policy = &s.inbox.Seq, s.inbox.SendPolicy
+		n.FromInbox = &s.inbox.Seq
+		n.Draft = func(ctx context.Context) (store.NewDraft, error) { return a.draftOfSubmission(ctx, s) }
 	}
 	return n, nil
 }
@@ -232,26 +214,6 @@ func (s *emailSubmission) atPlace(err error) error {
 	return &at
 }
 
-// ofAll names the field that holds all recipients of a batch.
-func (s *emailSubmission) ofAll(err error) error {
-	if e, ok := errors.AsType[*httpapi.Error](err); ok && s.place != "" {
-		at := *e
-		at.Param = "recipients"
-		return &at
-	}
-	return err
-}
-
-// checkSendingDomain refuses the domain of from, in lower case, that the caller's account
-// may not send from.
-func (a *API) checkSendingDomain(ctx context.Context, from, domain string) error {
-	ours, err := a.mayUse(ctx, httpapi.Caller(ctx).AccountID, domain)
-	if err == nil && !ours {
-		return errSender(from, "must be on the mail domain of the installation or on a verified domain of this account")
-	}
-	return err
-}
-
 // sender checks that the caller may send an email from an address and returns
 // the inbox with that address, if any. The restrictions of the inbox also apply
 // to emails from its address: its policy holds, and a key with inbox_ids sends
@@ -260,9 +222,6 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	k := httpapi.Caller(ctx)
 	local, domain := cutAddress(from.Email)
 	none := store.Inbox{}
-	if err := a.checkSendingDomain(ctx, from.Email, domain); err != nil {
-		return none, err
-	}
 	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
 		return none, httpapi.Invalid("from", "must not have a quoted local part")
 	}
@@ -329,6 +288,11 @@ func (a *API) isFirstAccount(ctx context.Context, accountID int64) (bool, error)
 func cutAddress(email string) (local, domain string) {
 	at := strings.LastIndexByte(email, '@')
 	return email[:at], strings.ToLower(email[at+1:])
+}
+
+func domainOf(email string) string {
+	_, domain := cutAddress(email)
+	return domain
 }
 
 // errSender returns the error that the caller may not send from an address.

@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,38 +14,13 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// inboxWorks returns an error if the inbox is suspended or has expired.
-func (a *API) inboxWorks(in store.Inbox) error {
-	switch {
-	case in.Status == store.InboxSuspended:
-		return httpapi.Forbidden(gen.ErrorCodeSendingPaused, "this inbox is suspended")
-	case in.Expired(store.NewTime(a.now())):
-		return httpapi.Forbidden(gen.ErrorCodeInboxExpired, "this inbox has expired")
-	}
-	return nil
-}
-
-// checkSender refuses messages from an inbox whose domain no longer belongs to
-// the account.
-func (a *API) checkSender(ctx context.Context, in store.Inbox) error {
-	ours, err := a.mayUse(ctx, in.AccountID, in.Domain)
-	if err == nil && !ours {
-		return fmt.Errorf("domain %s: %w", in.Domain, store.ErrDomainNotVerified)
-	}
-	return err
-}
-
-// mayUse reports whether an account may send from a domain, in lower case: the
-// mail domain of the installation or a verified domain of the account.
-func (a *API) mayUse(ctx context.Context, accountID int64, domain string) (bool, error) {
+// toVerify returns the domain that an account must have verified to send from it, in
+// lower case; empty for the mail domain of the installation.
+func (a *API) toVerify(domain string) string {
 	if domain == a.cfg.MailDomain || a.cfg.AnySender {
-		return true, nil
+		return ""
 	}
-	owner, err := a.store.DomainOwner(ctx, domain)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && owner == accountID, err
+	return domain
 }
 
 // errSimulated returns the error for a live message that answers a simulated one.
@@ -86,18 +60,6 @@ func (a *API) checkSource(ctx context.Context, s *submission) error {
 	return err
 }
 
-// checkPolicy refuses a message that the inbox may not send, even if it was
-// approved.
-func (a *API) checkPolicy(ctx context.Context, s submission) error {
-	if repliesToMachine(s) {
-		return httpapi.Forbidden(gen.ErrorCodeLoopDetected, "this is an automatic reply to automated mail")
-	}
-	if s.inbox.SendPolicy == store.PolicyReplyOnly {
-		return a.checkWritten(ctx, s)
-	}
-	return nil
-}
-
 // repliesToMachine reports whether the header marks a message as an automatic
 // reply to automated mail. Two such programs would reply to each other without
 // end (RFC 3834 section 2).
@@ -117,28 +79,6 @@ func repliesToMachine(s submission) bool {
 		}
 	}
 	return m.Automated(false)
-}
-
-// checkWritten refuses recipients who have never written to the inbox.
-func (a *API) checkWritten(ctx context.Context, s submission) error {
-	written, err := a.haveWritten(ctx, s.inbox, s.testMode, s.source, slices.Concat(s.to, s.cc, s.bcc))
-	if err != nil {
-		return err
-	}
-	for field, list := range s.recipients() {
-		for i, to := range list {
-			if !written(to.Email) {
-				// Use the position: an address may contain any text, and agents
-				// read errors.
-				place := fmt.Sprintf("%s[%d]", field, i)
-				return &httpapi.Error{
-					Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientNotAllowed, Param: place,
-					Message: place + " has not written to this inbox",
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // haveWritten returns a function that reports whether an address has written to

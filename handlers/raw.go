@@ -103,7 +103,7 @@ func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted,
 			s.fromRaw(m)
 			return a.submit(ctx, s)
 		}
-		return whilePolicyChanges(func() (any, error) { return a.sendRawEmail(ctx, m, raw, o) })
+		return a.sendRawEmail(ctx, m, raw, o)
 	}
 	var v any
 	var repeated bool

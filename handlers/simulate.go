@@ -30,7 +30,7 @@ func (a *API) SimulateMessage(ctx context.Context, req *gen.MessageSimulate, p g
 	if err != nil {
 		return nil, err
 	}
-	if err := a.inboxWorks(in); err != nil {
+	if err := in.Works(store.NewTime(a.now())); err != nil {
 		return nil, err
 	}
 	raw, err := a.simulated(in, req)

@@ -34,29 +34,15 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	raw         *rawMail        // if the client composed it
-	approved    *store.Draft    // the draft that it comes from
-	expiry      expiry          // of the draft that it may become
-	suppressed  map[string]bool // folded addresses of the recipients to skip
+	raw         *rawMail     // if the client composed it
+	approved    *store.Draft // the draft that it comes from
+	expiry      expiry       // of the draft that it may become
 }
 
 // submit queues a message of an inbox and caches the response of an idempotent
 // call. The result is a *gen.Message or, if the message needs approval, a
-// *gen.Draft. If the policy of the inbox changes meanwhile, the new policy
-// applies.
+// *gen.Draft.
 func (a *API) submit(ctx context.Context, s submission) (any, error) {
-	for {
-		response, err := a.submitOnce(ctx, s)
-		if !errors.Is(err, store.ErrPolicyChanged) {
-			return response, err
-		}
-		if s.inbox, err = a.store.Inbox(ctx, s.inbox.AccountID, s.inbox.ID); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	s.account, s.from = s.inbox.AccountID, mail.Address{Email: s.inbox.Address}
 	switch {
 	case s.raw != nil:
@@ -70,24 +56,8 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	case s.inbox.DisplayName != nil:
 		s.from.Name = *s.inbox.DisplayName
 	}
-	if err := a.checkSender(ctx, s.inbox); err != nil {
-		return nil, err
-	}
 	mail, err := a.prepare(ctx, &s)
 	if err != nil {
-		return nil, err
-	}
-	if s.inbox.SendPolicy == store.PolicyApproval && s.approved == nil {
-		if err := a.store.CheckRecipients(ctx, s.account, s.inbox.Seq, recipientsOf(s)); err != nil {
-			return nil, err
-		}
-		return a.hold(ctx, s)
-	}
-	var category store.Category
-	if s.approved != nil && s.approved.Category != nil {
-		category = *s.approved.Category
-	}
-	if err := a.skipSuppressed(ctx, category, &s); err != nil {
 		return nil, err
 	}
 	m, err := a.enqueue(ctx, s, mail)
@@ -97,13 +67,9 @@ func (a *API) submitOnce(ctx context.Context, s submission) (any, error) {
 	return m, err
 }
 
-// prepare applies the policy of the inbox and composes the message. All
-// messages and emails pass it. Those that are not held for approval then pass
-// skipSuppressed.
+// prepare checks what only the request shows and composes the message. All messages
+// and emails pass it. Whether they may leave is for the store to decide.
 func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
-	if err := a.inboxWorks(s.inbox); err != nil {
-		return nil, err
-	}
 	if err := a.checkNotNotices(s.from.Email); err != nil {
 		return nil, err
 	}
@@ -115,9 +81,6 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	}
 	s.testMode = s.testMode || httpapi.Caller(ctx).Mode == store.KeyTest
 	if err := a.checkSource(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := a.checkPolicy(ctx, *s); err != nil {
 		return nil, err
 	}
 	return a.compose(*s)
@@ -190,11 +153,7 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 	if err != nil {
 		return nil, err
 	}
-	senders, err := a.sendersOf(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return &store.NewMessage{
+	m := &store.NewMessage{
 		Message: store.Message{
 			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
 			Status: store.MessageQueued, TestMode: s.testMode, FromEmail: s.inbox.Address,
@@ -206,10 +165,16 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 		ThreadSubject: foldSubject(reply.NormalizeSubject(s.subject)),
 		JoinThread:    s.threadSeq,
 		NewThread:     s.threadSeq == 0 && len(s.refs.InReplyTo)+len(s.refs.References) == 0,
-		Policy:        s.inbox.SendPolicy,
-		Senders:       senders,
+		Senders:       []store.Sender{senderOf(ctx)},
 		Text:          out.out.Text,
-	}, nil
+
+		VerifiedDomain: a.toVerify(s.inbox.Domain),
+		AutoReply:      repliesToMachine(s),
+	}
+	if s.approved != nil && s.approved.Category != nil {
+		m.Category = *s.approved.Category
+	}
+	return m, nil
 }
 
 // addresses returns the addresses of the message. from may be nil.
@@ -244,11 +209,7 @@ func recipientsOf(s submission) []store.Recipient {
 	for kind, list := range s.recipients() {
 		for _, a := range list {
 			_, domain := cutAddress(a.Email)
-			r := store.Recipient{Email: a.Email, Domain: domain, Kind: kind}
-			if s.suppressed[mail.FoldAddress(a.Email)] {
-				r.Status = store.RecipientSuppressed
-			}
-			out = append(out, r)
+			out = append(out, store.Recipient{Email: a.Email, Domain: domain, Kind: kind})
 		}
 	}
 	return out

@@ -2,10 +2,7 @@ package handlers
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -44,74 +41,6 @@ func (a *API) DeleteSuppression(ctx context.Context, p gen.DeleteSuppressionPara
 	a.log.InfoContext(ctx, "suppression removed", "suppression_id", sup.ID, "reason", sup.Reason,
 		"by", httpapi.Caller(ctx).ID, "request_id", httpapi.RequestID(ctx))
 	return &gen.DeletedSuppression{Object: "suppression", ID: sup.ID, Email: sup.Email, Deleted: true}, nil
-}
-
-// skipSuppressed marks the recipients of one account that are suppressed for
-// the category, which is empty for messages of inboxes. It returns an error if
-// every recipient of all the messages is suppressed.
-func (a *API) skipSuppressed(ctx context.Context, category store.Category, messages ...*submission) error {
-	spellings := map[string][]string{} // of each folded address
-	var all []string
-	for _, s := range messages {
-		for _, to := range slices.Concat(s.to, s.cc, s.bcc) {
-			if email := mail.FoldAddress(to.Email); spellings[email] == nil {
-				spellings[email] = mail.AddressSpellings(email)
-				all = append(all, spellings[email]...)
-			}
-		}
-	}
-	found, err := a.store.Suppressed(ctx, messages[0].account, all, category)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	listed := make(map[string]bool, len(found))
-	for _, email := range found {
-		listed[email] = true
-	}
-	suppressed := map[string]bool{}
-	for email, all := range spellings {
-		if slices.ContainsFunc(all, func(s string) bool { return listed[s] }) {
-			suppressed[email] = true
-		}
-	}
-	if len(suppressed) == len(spellings) {
-		return errSuppressed(messages)
-	}
-	for _, s := range messages {
-		s.suppressed = suppressed
-	}
-	return nil
-}
-
-// errSuppressed reports that every recipient is suppressed, names them, and
-// says what to do. There must be at least one.
-func errSuppressed(messages []*submission) error {
-	e := &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeRecipientSuppressed}
-	seen := map[string]bool{}
-	var names []string
-	for _, s := range messages {
-		for param, list := range s.recipients() {
-			for _, to := range list {
-				email := mail.FoldAddress(to.Email)
-				if seen[email] {
-					continue
-				}
-				seen[email] = true
-				names = append(names, email)
-				if len(e.Details) < httpapi.MaxFaults {
-					e.Details = append(e.Details, gen.ErrorDetail{Param: param, Message: email + " is suppressed"})
-				}
-			}
-		}
-	}
-	e.Param = e.Details[0].Param
-	const shown = 3
-	who := strings.Join(names[:min(len(names), shown)], ", ")
-	if more := len(names) - shown; more > 0 {
-		who += fmt.Sprintf(" and %d more", more)
-	}
-	e.Message = "every recipient is suppressed: " + who + ". To send to an address again, call DELETE /v1/suppressions/{email}"
-	return e
 }
 
 func suppressionToAPI(sup store.Suppression) *gen.Suppression {

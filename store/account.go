@@ -5,12 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
-
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // Account owns inboxes, keys and messages. Accounts cannot see each other's data.
@@ -252,109 +251,25 @@ func (s *Store) HasPlan(name string) bool {
 	return ok
 }
 
-// Period is the period of a limit.
-type Period string
-
-// The periods of limits.
-const (
-	PerInboxes Period = "inboxes" // at a time
-	PerDay     Period = "day"
-	PerMonth   Period = "month"
-)
-
-// LimitError means that a plan allows no more.
-type LimitError struct {
-	Period Period
-	Limit  int64
-	Plan   string
-	// Resets is when the limit resets; zero for inboxes.
-	Resets time.Time
-}
-
-func (e *LimitError) Error() string {
-	if e.Period == PerInboxes {
-		return fmt.Sprintf("the plan %s has %d inboxes", e.Plan, e.Limit)
+// check refuses n more recipients that exceed the plan.
+func (p Plan) check(u acceptedSends, n int64, now time.Time) *Refused {
+	period, most := RuleMonth, p.Monthly
+	_, next := monthOf(now)
+	ends := dayTime(next)
+	if p.Monthly == 0 || u.Month+n <= p.Monthly {
+		period, most, ends = RuleDay, p.Daily, dayTime(dayOf(now)+1)
+		if p.Daily == 0 || u.Today+n <= p.Daily {
+			return nil
+		}
 	}
-	return fmt.Sprintf("the plan %s has %d recipients a %s", e.Plan, e.Limit, e.Period)
-}
-
-// PausedError means that the account may not send until its operator resumes it.
-type PausedError struct{ Reason string }
-
-func (e *PausedError) Error() string { return "sending is paused: " + e.Reason }
-
-// check returns an error when n more recipients exceed the plan, after today and month.
-func (p Plan) check(today, month, n int64, now time.Time) error {
-	switch {
-	case p.Monthly > 0 && month+n > p.Monthly:
-		_, next := monthOf(now)
-		return &LimitError{PerMonth, p.Monthly, p.Name, dayTime(next)}
-	case p.Daily > 0 && today+n > p.Daily:
-		return &LimitError{PerDay, p.Daily, p.Name, dayTime(dayOf(now) + 1)}
-	}
-	return nil
+	refused := refuse(period, "", "the plan %s has %d recipients a %s", p.Name, most, period)
+	refused.Retry = ends
+	return refused
 }
 
 const (
-	senders = `SELECT seq, plan, paused_at, coalesce(pause_reason, ''),
-		EXISTS (SELECT 1 FROM stops WHERE stops.account_id = accounts.seq),
-		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = accounts.seq AND direction = 'outbound') FROM accounts WHERE seq IN ({rows}) ORDER BY seq`
-
-	acceptedSince = `SELECT day, cast(sum(n) AS bigint) FROM send_counts
-		WHERE account_id = $1 AND day >= $2 AND kind = 'accepted' GROUP BY day`
-
-	// The watch reads the days of watchDays; resuming forgets what it counted.
-	watchedSince = `SELECT kind, cast(sum(n) AS bigint) FROM send_counts
-		WHERE account_id = $1 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
-	pauseSender = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
+// The watch reads the days of watchDays; resuming forgets what it counted.
 )
-
-// sender is the state of an account that decides about new outbound messages.
-type sender struct {
-	plan         Plan
-	paused       error
-	stops        []stop
-	today, month int64 // recipients accepted, where the plan has limits
-}
-
-// admit counts the recipients that the batch is to send to, and leaves out what
-// an account may not send: it is paused, or its plan allows no more. The row of
-// an account with these limits is locked until the commit, so that they are
-// exact.
-func (b *hotBatch) admit(ctx context.Context) error {
-	var accounts [][2]int64
-	for _, h := range b.all() {
-		if h.msg.Direction == DirectionOut {
-			accounts = append(accounts, [2]int64{h.msg.AccountID})
-		}
-	}
-	if len(accounts) == 0 {
-		return nil
-	}
-	all, err := b.readSenders(ctx, batch.Sorted(accounts))
-	if err != nil {
-		return errIn("read the sending accounts", err)
-	}
-	if err := b.lockBudgets(ctx); err != nil {
-		return err
-	}
-	b.messages, b.emails = b.messages[:0], b.emails[:0]
-	for i := range b.writes {
-		w := &b.writes[i]
-		if b.refused[i], err = b.admitOne(ctx, w, all); err != nil {
-			return err
-		}
-		if b.refused[i] == nil {
-			b.messages = append(b.messages, w.messages...)
-			b.emails = append(b.emails, accepted(w.emails)...)
-		}
-	}
-	return nil
-}
-
-func (h *hotMessage) sendsForReal() bool {
-	return h.msg.Direction == DirectionOut && !h.msg.TestMode
-}
 
 // toSend returns the number of recipients to send to.
 func (m *Message) toSend() (n int64) {
@@ -364,115 +279,6 @@ func (m *Message) toSend() (n int64) {
 		}
 	}
 	return n
-}
-
-// admitOne counts the recipients of one write, or returns why it must not be
-// sent.
-func (b *hotBatch) admitOne(ctx context.Context, w *hotWrite, all map[int64]*sender) (refused, err error) {
-	for account, n := range b.toSend(w.messages, w.emails) {
-		a := all[account]
-		if a == nil {
-			return fmt.Errorf("account %d: %w", account, ErrNotFound), nil
-		}
-		if a.paused != nil {
-			return a.paused, nil
-		}
-		if err := a.plan.check(a.today, a.month, n, b.now.Time); err != nil {
-			return err, nil
-		}
-	}
-	if refused = b.refuseStopped(w, all); refused != nil {
-		return refused, nil
-	}
-	if refused, err = b.spend(ctx, w); refused != nil || err != nil {
-		return refused, err
-	}
-	for account, n := range b.toSend(w.messages, accepted(w.emails)) {
-		all[account].today += n
-		all[account].month += n
-		b.counts[countKey{account, dayOf(b.now.Time), countAccepted}] += n
-	}
-	return nil, nil
-}
-
-// toSend returns how many recipients each account sends these messages and emails to.
-func (b *hotBatch) toSend(ms []*hotMessage, es []*hotEmail) map[int64]int64 {
-	n := map[int64]int64{}
-	for h := range b.sends(ms, es) {
-		n[h.msg.AccountID] += h.msg.toSend()
-	}
-	return n
-}
-
-func (b *hotBatch) readSenders(ctx context.Context, list [][2]int64) (map[int64]*sender, error) {
-	all := make(map[int64]*sender, len(list))
-	b.listed = map[int64]bool{}
-	var stopped []int64
-	read := func(rows *sql.Rows) error {
-		var (
-			seq    int64
-			plan   *string
-			at     *Time
-			reason string
-			some   bool
-			lists  bool
-			a      sender
-		)
-		if err := rows.Scan(&seq, &plan, &at, &reason, &some, &lists); err != nil {
-			return err
-		}
-		if lists {
-			b.listed[seq] = true
-		}
-		if some {
-			stopped = append(stopped, seq)
-		}
-		a.plan = b.store.plans.of(plan)
-		if at != nil {
-			a.paused = &PausedError{reason}
-		}
-		all[seq] = &a
-		return nil
-	}
-	if err := b.store.hot.accounts.Find(ctx, b.tx, list, read); err != nil {
-		return nil, err
-	}
-	var limited [][2]int64
-	for _, key := range list {
-		if a := all[key[0]]; a != nil && (a.plan.Daily > 0 || a.plan.Monthly > 0) {
-			limited = append(limited, key)
-		}
-	}
-	if err := b.store.hot.lockAccounts.Find(ctx, b.tx, limited, read); err != nil {
-		return nil, err
-	}
-	for _, seq := range stopped {
-		if err := b.tx.SelectContext(ctx, &all[seq].stops, stopsWhere("account_id = $1"), seq); err != nil {
-			return nil, err
-		}
-	}
-	for _, key := range limited {
-		if err := b.readAccepted(ctx, key[0], all[key[0]]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-func (b *hotBatch) readAccepted(ctx context.Context, account int64, a *sender) error {
-	first, _ := monthOf(b.now.Time)
-	today := dayOf(b.now.Time)
-	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.accepted), []any{account, first}, func(rows *sql.Rows) error {
-		var day, n int64
-		if err := rows.Scan(&day, &n); err != nil {
-			return err
-		}
-		a.month += n
-		if day == today {
-			a.today += n
-		}
-		return nil
-	})
 }
 
 // Sending stops when, of the recipients of the last watchDays, at least watchFrom,
@@ -530,73 +336,44 @@ type pause struct {
 	tried, marked int64
 }
 
-// pauseSenders pauses accounts whose bounce or complaint rate exceeds the limit
-// with this batch. It runs before the counts are written, because writing locks
-// them.
-func (b *hotBatch) pauseSenders(ctx context.Context) error {
-	if !b.store.watch {
-		return nil
+// pauseSender pauses an account whose bounce or complaint rate exceeds the limit, and
+// returns what is to be logged of it, or nil.
+func (s *Store) pauseSender(ctx context.Context, tx *sqlx.Tx, account int64, now Time) (*pause, error) {
+	const (
+		counted = `SELECT kind, cast(sum(n) AS bigint) AS n FROM send_counts
+			WHERE account_id = $1 AND day > $2 AND (kind IN ('tried', 'hard') OR kind LIKE 'marked by %') GROUP BY kind`
+		stop = `UPDATE accounts SET paused_at = $2, pause_reason = $3 WHERE seq = $1 AND paused_at IS NULL`
+	)
+	var counts []struct {
+		Kind countKind `db:"kind"`
+		N    int64     `db:"n"`
 	}
-	var accounts [][2]int64
-	for k := range b.counts {
-		if k.kind == countHard || strings.HasPrefix(string(k.kind), markedBy) {
-			accounts = append(accounts, [2]int64{k.account})
-		}
+	if err := tx.SelectContext(ctx, &counts, counted, account, dayOf(now.Time)-watchDays); err != nil {
+		return nil, errIn("watch over senders", err)
 	}
-	for _, key := range batch.Sorted(accounts) {
-		if err := b.pauseSender(ctx, key[0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *hotBatch) pauseSender(ctx context.Context, account int64) error {
-	today := dayOf(b.now.Time)
 	w := watched{markedBy: map[countKind]bool{}}
-	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.watched), []any{account, today - watchDays}, func(rows *sql.Rows) error {
-		var kind countKind
-		var sum int64
-		err := rows.Scan(&kind, &sum)
-		w.add(kind, sum)
-		return err
-	})
-	if err != nil {
-		return err
+	for _, c := range counts {
+		w.add(c.Kind, c.N)
 	}
-	before := w.marked
-	for k, n := range b.counts {
-		if k.account == account && k.day == today {
-			w.add(k.kind, n)
-		}
-	}
-	p := pause{account, w.over(), w.tried, w.marked}
+	p := &pause{account, w.over(), w.tried, w.marked}
 	if p.reason == "" {
-		if w.marked > before && w.near() {
-			b.paused = append(b.paused, p)
+		if w.near() {
+			return p, nil
 		}
-		return nil
+		return nil, nil
 	}
-	res, err := b.tx.StmtContext(ctx, b.store.hot.pause).ExecContext(ctx, account, b.now.UnixMicro(), p.reason)
-	if err != nil {
-		return err
+	stopped, err := affected(tx.ExecContext(ctx, stop, account, now, p.reason))
+	if err != nil || stopped == 0 {
+		return nil, errIn("pause the sender", err)
 	}
-	if stopped, err := res.RowsAffected(); err != nil || stopped == 0 {
-		return err
-	}
-	b.paused = append(b.paused, p)
-	return nil
+	return p, nil
 }
 
-// logPauses logs, after the commit, which accounts were paused or are near the
-// limit.
-func (b *hotBatch) logPauses(ctx context.Context) {
-	for _, p := range b.paused {
-		if p.reason == "" {
-			b.store.log.WarnContext(ctx, "complaints come near to where sending is paused", "account", p.account,
-				"complaints", p.marked, "recipients", p.tried)
-			continue
-		}
-		b.store.log.WarnContext(ctx, "sending is paused", "account", p.account, "reason", p.reason)
+// log logs that the account was paused or is near the limit.
+func (p pause) log(ctx context.Context, log *slog.Logger) {
+	if p.reason == "" {
+		log.WarnContext(ctx, "complaints come near to where sending is paused", "account", p.account, "complaints", p.marked, "recipients", p.tried)
+		return
 	}
+	log.WarnContext(ctx, "sending is paused", "account", p.account, "reason", p.reason)
 }

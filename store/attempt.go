@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/crashpoint"
 	"github.com/postroom/postroom/internal/work"
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // Persist writes a result that must not be lost. It retries write until it
@@ -74,18 +77,39 @@ type Attempt struct {
 	EmailFold   string
 }
 
-// RecordAttempt stores what came of an attempt, moves the message's status and
+// RecordAttempt stores the result of an attempt, updates the message's status and
 // writes the events. It returns ErrState if another claim has taken the recipient
 // since.
 func (s *Store) RecordAttempt(ctx context.Context, a Attempt) error {
-	err := a.check()
-	if err == nil {
-		err = s.do(ctx, a.MessageSeq, hotWrite{attempts: []*Attempt{&a}})
+	lost, err := s.RecordAttempts(ctx, &a)
+	if err == nil && len(lost) > 0 {
+		err = a.lost()
 	}
-	return errIn("record attempt", err)
+	return err
 }
 
-// check refuses what would lose the recipient or try it for ever.
+// RecordAttempts records the results of attempts to deliver one message, in one
+// transaction. It leaves out and returns those whose recipient another claim has
+// taken since.
+func (s *Store) RecordAttempts(ctx context.Context, attempts ...*Attempt) (lost []*Attempt, err error) {
+	for _, a := range attempts {
+		if err := a.check(); err != nil {
+			return nil, errIn("record attempts", err)
+		}
+	}
+	var r *recording
+	err = s.inTx(ctx, "record attempts", func(tx *sqlx.Tx) (err error) {
+		r = s.newRecording(tx)
+		lost, err = r.attempts(ctx, attempts)
+		return err
+	})
+	if err == nil {
+		r.done(ctx)
+	}
+	return lost, err
+}
+
+// check refuses a result that would lose the recipient or retry it for ever.
 func (a *Attempt) check() error {
 	switch {
 	case a.Status == RecipientQueued && a.Next == nil:
@@ -96,44 +120,8 @@ func (a *Attempt) check() error {
 	return nil
 }
 
-// attemptEvents adds the events of the outcomes. Each keeps the message's state
-// at its moment: if an email is sent and delivered at once, email.sent has the
-// status sent.
-func (b *hotBatch) attemptEvents(outcomes []outcome, moved map[int64]Message, at moments) error {
-	for _, o := range outcomes {
-		m := moved[o.messageSeq]
-		b.countOutcome(&o, &m)
-		types := o.events()
-		for i, typ := range types {
-			at.step(&o, typ, i == len(types)-1)
-			data, err := json.Marshal(o.eventData(at.of(o.messageSeq)))
-			if err != nil {
-				return fmt.Errorf("write event: %w", err)
-			}
-			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
-				typ = email
-			}
-			b.event(NewLongID("evt_", b.now.Time), typ, &m, string(data))
-		}
-	}
-	return nil
-}
-
-func (o *outcome) eventData(status MessageStatus, recipients []RecipientState) EventData {
-	data := EventData{Status: status, Recipients: recipients, Recipient: o.email, Response: o.Response[:min(len(o.Response), maxResponse)]}
-	if r := o.report; r != nil {
-		data.Soft, data.Code, data.Enhanced, data.Reason, data.Bot, data.Link = r.Soft, r.Code, r.Enhanced, r.Reason, r.Bot, r.Link
-		return data
-	}
-	data.Soft = o.Status == RecipientBounced && (o.Soft || strings.HasPrefix(o.Response, "4"))
-	return data
-}
-
-func (o *outcome) events() []EventType {
-	if o.report != nil {
-		return o.told
-	}
-	return attemptEvents[o.Status]
+func (a *Attempt) lost() error {
+	return fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
 }
 
 // attemptEvents maps a recipient's new status to events. A server that delivers a
@@ -175,260 +163,327 @@ func statusOf(rs []RecipientStatus) MessageStatus {
 	return MessageFailed
 }
 
-// The names of v are those of no column.
-const (
-	lockMessages     = `SELECT seq FROM messages WHERE seq IN ({rows}) ORDER BY seq`
-	lockRecipients   = `SELECT seq FROM recipients WHERE seq IN ({rows}) ORDER BY seq`
-	updateRecipients = `
-	WITH v (rcpt, claim, became, untried, again_at, said, sent, delivered, bounced) AS (VALUES {rows})
-	UPDATE recipients
-	   SET leased = false, status = became, attempts = attempts - untried, next_attempt_at = again_at, last_response = said,
-	       sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered), bounced_at = coalesce(bounced_at, bounced)
-	  FROM v
-	 WHERE seq = rcpt AND fence = claim AND next_attempt_at IS NOT NULL
-	RETURNING seq, message_seq, email`
-	keepSignatures = `
-	WITH v (msg, line) AS (VALUES {rows})
-	UPDATE contents SET signature = line FROM v WHERE message_seq = msg AND signature IS NULL`
-	recipientStatuses = `SELECT message_seq, seq, status, attempts FROM recipients WHERE message_seq IN ({rows}) ORDER BY seq`
-	moveMessages      = `
-	WITH v (msg, became, sent, delivered, settled) AS (VALUES {rows})
-	UPDATE messages
-	   SET status = became, sent_at = coalesce(sent_at, sent), delivered_at = coalesce(delivered_at, delivered),
-	       settled_at = coalesce(settled_at, settled)
-	  FROM v
-	 WHERE seq = msg
-	RETURNING seq, account_id, coalesce(inbox_seq, 0), id, test_mode, status`
-	relayedAs = `
-	INSERT INTO thread_references (inbox_seq, header_hash, header_id, thread_seq)
-	SELECT inbox_seq, $2, $3, thread_seq FROM messages WHERE seq = $1 AND thread_seq IS NOT NULL
-	ON CONFLICT DO NOTHING`
-	openEmail = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
-)
+// recording is a transaction that records results of deliveries: attempts and
+// reports. It locks a message before its recipients, and writes the counts last.
+type recording struct {
+	store  *Store
+	tx     *sqlx.Tx
+	now    Time
+	topics []topic // to wake after the commit
+	tried  []RecipientStatus
+	paused []pause
+}
 
-// outcome is an attempt that was recorded.
+func (s *Store) newRecording(tx *sqlx.Tx) *recording {
+	return &recording{store: s, tx: tx, now: NewTime(s.now())}
+}
+
+// done wakes the waiters, and counts and logs what the transaction has committed.
+func (r *recording) done(ctx context.Context) {
+	r.store.changed(r.topics, max(1, len(r.tried)))
+	r.store.totals.tried(r.tried)
+	for _, p := range r.paused {
+		p.log(ctx, r.store.log)
+	}
+}
+
+// sentMessage is a message with the states of its recipients.
+type sentMessage struct {
+	Message
+	rcpts []sentRecipient
+}
+
+type sentRecipient struct {
+	Seq         int64           `db:"seq"`
+	Email       string          `db:"email"`
+	Status      RecipientStatus `db:"status"`
+	Attempts    int             `db:"attempts"`
+	Engagements int             `db:"engagements"`
+}
+
+// message locks a message and reads its recipients. It returns nil if there is no
+// such message.
+func (r *recording) message(ctx context.Context, seq int64) (*sentMessage, error) {
+	lock := `SELECT seq, account_id, coalesce(inbox_seq, 0) AS inbox_seq, id, test_mode, status FROM messages WHERE seq = $1` + r.store.engine.LockRow()
+	const rcpts = `SELECT seq, email, status, attempts, engagements FROM recipients WHERE message_seq = $1 ORDER BY seq`
+	var m sentMessage
+	if err := r.store.prepared.Get(ctx, r.tx, &m.Message, lock, seq); errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is none
+	} else if err != nil {
+		return nil, errIn("lock the message", err)
+	}
+	return &m, errIn("read recipients", r.store.prepared.Select(ctx, r.tx, &m.rcpts, rcpts, seq))
+}
+
+// rcpt returns a recipient of the message, or nil.
+func (m *sentMessage) rcpt(seq int64) *sentRecipient {
+	for i := range m.rcpts {
+		if m.rcpts[i].Seq == seq {
+			return &m.rcpts[i]
+		}
+	}
+	return nil
+}
+
+// state returns the status of the message and the states of its recipients.
+func (m *sentMessage) state() (MessageStatus, []RecipientState) {
+	statuses := each(m.rcpts, func(r sentRecipient) RecipientStatus { return r.Status })
+	return statusOf(statuses), each(m.rcpts, func(r sentRecipient) RecipientState { return RecipientState{r.Status, r.Attempts} })
+}
+
+// outcome is what an attempt or a report says about a recipient.
 type outcome struct {
 	*Attempt
-	messageSeq   int64
-	recipientSeq int64
-	old          RecipientStatus // of the recipient
-	email        string
-	report       *Report     // that it comes from; nil for an attempt
-	told         []EventType // by the report
+	rcpt   *sentRecipient
+	events []EventType
+	report *Report // nil for an attempt
 }
 
-// recordAttempts writes the attempts and reports of a batch and then updates
-// their messages.
-func (b *hotBatch) recordAttempts(ctx context.Context, attempts []*Attempt, reports []*Report) error {
-	if len(attempts)+len(reports) == 0 {
-		return nil
+// attempts records the results of attempts to deliver one message, and returns
+// those whose claim has ended.
+func (r *recording) attempts(ctx context.Context, attempts []*Attempt) (lost []*Attempt, err error) {
+	if len(attempts) == 0 {
+		return nil, nil
 	}
-	if err := b.lockAttempted(ctx, attempts, reports); err != nil {
-		return err
-	}
-	outcomes, err := b.updateRecipients(ctx, attempts)
+	m, err := r.message(ctx, attempts[0].MessageSeq)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := b.keepSignatures(ctx, outcomes); err != nil {
-		return errIn("keep signatures", err)
-	}
-	reported, err := b.recordReports(ctx, reports)
-	if err != nil {
-		return err
-	}
-	outcomes = append(outcomes, reported...)
-	moved, states, err := b.moveMessages(ctx, outcomes)
-	if err != nil {
-		return errIn("move messages", err)
-	}
-	if err := b.noteRelayed(ctx, outcomes); err != nil {
-		return errIn("note the identifiers of a relay", err)
-	}
-	if err := b.noteOpened(ctx, outcomes); err != nil {
-		return errIn("note opens", err)
-	}
-	if err := b.suppress(ctx, outcomes, moved); err != nil {
-		return errIn("suppress", err)
-	}
-	return b.attemptEvents(outcomes, moved, newMoments(states, outcomes))
-}
-
-// lockAttempted puts the attempts into the order of their recipients, and holds
-// the messages and then the recipients, those of the reports too, where others
-// could be in the way.
-func (b *hotBatch) lockAttempted(ctx context.Context, attempts []*Attempt, reports []*Report) error {
-	slices.SortStableFunc(attempts, func(x, y *Attempt) int { return cmp.Compare(x.RecipientSeq, y.RecipientSeq) })
-	if b.store.engine.LockRow() == "" {
-		return nil
-	}
-	var messages, recipients [][2]int64
+	var outcomes []outcome
 	for _, a := range attempts {
-		messages, recipients = append(messages, [2]int64{a.MessageSeq}), append(recipients, [2]int64{a.RecipientSeq})
-	}
-	for _, r := range reports {
-		messages, recipients = append(messages, [2]int64{r.MessageSeq}), append(recipients, [2]int64{r.RecipientSeq})
-	}
-	none := func(*sql.Rows) error { return nil }
-	if err := b.store.hot.lockMessages.Find(ctx, b.tx, batch.Sorted(messages), none); err != nil {
-		return errIn("lock messages", err)
-	}
-	return errIn("lock recipients", b.store.hot.lockRecipients.Find(ctx, b.tx, batch.Sorted(recipients), none))
-}
-
-// updateRecipients writes the attempts. It returns ErrState if the claim of one
-// has ended; then the whole batch must be rolled back.
-func (b *hotBatch) updateRecipients(ctx context.Context, attempts []*Attempt) ([]outcome, error) {
-	args := make([]any, 0, len(attempts)*b.store.hot.updateRecipients.Columns)
-	written := make(map[int64]outcome, len(attempts))
-	for _, a := range attempts {
-		args = append(args, b.attemptRow(a)...)
-	}
-	err := b.store.hot.updateRecipients.Each(ctx, b.tx, args, func(rows *sql.Rows) error {
-		var seq int64
-		var o outcome
-		err := rows.Scan(&seq, &o.messageSeq, &o.email)
-		written[seq] = o
-		return err
-	})
-	if err != nil {
-		return nil, errIn("update recipients", err)
-	}
-	outcomes := make([]outcome, 0, len(attempts))
-	for _, a := range attempts {
-		o, ok := written[a.RecipientSeq]
-		if !ok {
-			err := fmt.Errorf("recipient %d at fence %d: %w", a.RecipientSeq, a.Fence, ErrState)
-			return nil, b.itemOf(err, func(w *hotWrite) bool { return slices.Contains(w.attempts, a) })
+		o, err := r.attempt(ctx, m, a)
+		if err != nil {
+			return nil, err
 		}
-		delete(written, a.RecipientSeq) // of two attempts for it, one did not write
-		o.Attempt, o.recipientSeq, o.old = a, a.RecipientSeq, RecipientQueued
+		if o.rcpt == nil {
+			lost = append(lost, a)
+			continue
+		}
 		outcomes = append(outcomes, o)
-		b.tries[a.Status]++
 	}
-	return outcomes, nil
+	return lost, r.settle(ctx, m, outcomes)
 }
 
-func (b *hotBatch) attemptRow(a *Attempt) []any {
-	var again, sent, delivered, bounced any
-	now := b.now.UnixMicro()
-	switch a.Status {
-	case RecipientDelivered, RecipientOpened, RecipientClicked, RecipientComplained:
-		sent, delivered = now, now
-	case RecipientSent:
-		sent = now
-	case RecipientBounced:
-		bounced = now
-	case RecipientQueued:
-		again = a.Next.UnixMicro()
+// attempt writes the result of one attempt. The outcome has no recipient if the
+// claim has ended.
+func (r *recording) attempt(ctx context.Context, m *sentMessage, a *Attempt) (outcome, error) {
+	const own = `, last_response = $6, sent_at = coalesce(sent_at, $7), delivered_at = coalesce(delivered_at, $8), bounced_at = coalesce(bounced_at, $9)`
+	var rcpt *sentRecipient
+	if m != nil {
+		rcpt = m.rcpt(a.RecipientSeq)
+	}
+	if rcpt == nil {
+		return outcome{}, nil
+	}
+	sent, delivered := r.reached(a.Status)
+	var bounced *Time
+	if a.Status == RecipientBounced {
+		bounced = &r.now
 	}
 	response := storable(a.Response[:min(len(a.Response), maxResponse)])
-	untried := int64(0)
+	end := leaseEnd{a.RecipientSeq, a.Fence, string(a.Status), a.Next, a.Untried}
+	ours, err := r.store.endLease(ctx, r.tx, WorkRecipients, end, own, response, sent, delivered, bounced)
+	if err != nil || !ours {
+		return outcome{}, errIn("update the recipient", err)
+	}
 	if a.Untried {
-		untried = 1
+		rcpt.Attempts--
 	}
-	return []any{a.RecipientSeq, a.Fence, string(a.Status), untried, again, response, sent, delivered, bounced}
+	r.tried = append(r.tried, a.Status)
+	return outcome{Attempt: a, rcpt: rcpt, events: attemptEvents[a.Status]}, nil
 }
 
-// keepSignatures stores what the messages were signed with, unless that is known.
-func (b *hotBatch) keepSignatures(ctx context.Context, outcomes []outcome) error {
-	var args []any
-	kept := map[int64]bool{}
-	for _, o := range outcomes {
-		if o.Signature != "" && !kept[o.messageSeq] {
-			args = append(args, o.messageSeq, o.Signature)
-			kept[o.messageSeq] = true
-		}
+// reached returns when a recipient or message with this status was sent and
+// delivered, if it was not before: now or never.
+func (r *recording) reached(status RecipientStatus) (sent, delivered *Time) {
+	switch status {
+	case RecipientDelivered, RecipientOpened, RecipientClicked, RecipientComplained:
+		return &r.now, &r.now
+	case RecipientSent:
+		return &r.now, nil
 	}
-	return b.store.hot.keepSignatures.Each(ctx, b.tx, args, func(*sql.Rows) error { return nil })
+	return nil, nil
 }
 
-// moveMessages brings the status of messages up to their recipients', and
-// returns those of the outcomes that are final, with the states of their
-// recipients.
-func (b *hotBatch) moveMessages(ctx context.Context, outcomes []outcome) (map[int64]Message, map[int64][]numberedState, error) {
-	var list [][2]int64
+// settle writes what follows from the outcomes of a message: its status and what
+// else is kept of it, suppressions, events and counts.
+func (r *recording) settle(ctx context.Context, m *sentMessage, outcomes []outcome) error {
 	for _, o := range outcomes {
-		if o.Status != RecipientQueued {
-			list = append(list, [2]int64{o.messageSeq})
-		}
-	}
-	list = batch.Sorted(list)
-	states := make(map[int64][]numberedState, len(list))
-	err := b.store.hot.statuses.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
-		var seq int64
-		var state numberedState
-		err := rows.Scan(&seq, &state.seq, &state.Status, &state.Attempts)
-		states[seq] = append(states[seq], state)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	args := make([]any, 0, len(list)*b.store.hot.moveMessages.Columns)
-	for _, key := range list {
-		status, _ := moments(states).of(key[0])
-		var sent, delivered, settled any
-		if !slices.ContainsFunc(states[key[0]], func(s numberedState) bool { return s.Status == RecipientQueued }) {
-			settled = b.now.UnixMicro()
-		}
-		switch status {
-		case MessageDelivered, EmailOpened, EmailClicked, MessageComplained:
-			sent, delivered = b.now.UnixMicro(), b.now.UnixMicro()
-		case MessageSent:
-			sent = b.now.UnixMicro()
-		}
-		args = append(args, key[0], string(status), sent, delivered, settled)
-	}
-	moved := make(map[int64]Message, len(list))
-	err = b.store.hot.moveMessages.Each(ctx, b.tx, args, func(rows *sql.Rows) error {
-		var m Message
-		err := rows.Scan(&m.Seq, &m.AccountID, &m.InboxSeq, &m.ID, &m.TestMode, &m.Status)
-		moved[m.Seq] = m
-		return err
-	})
-	if err == nil && len(moved) != len(list) {
-		err = fmt.Errorf("%d of %d are there", len(moved), len(list))
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, m := range moved {
-		if m.InboxSeq != 0 {
-			b.wake(topic{topicInbox, m.InboxSeq})
-		}
-	}
-	return moved, states, nil
-}
-
-// noteRelayed lets replies find the thread of a message to which a relay gave another
-// Message-ID.
-func (b *hotBatch) noteRelayed(ctx context.Context, outcomes []outcome) error {
-	for _, o := range outcomes {
-		if o.RelayedID == "" {
-			continue
-		}
-		if _, err := b.tx.StmtContext(ctx, b.store.hot.relayedAs).ExecContext(ctx, o.messageSeq, hash64(o.RelayedID), o.RelayedID); err != nil {
+		if err := r.keep(ctx, m, &o); err != nil {
 			return err
+		}
+	}
+	outcomes = slices.DeleteFunc(outcomes, func(o outcome) bool { return o.Status == RecipientQueued })
+	if len(outcomes) == 0 {
+		return nil
+	}
+	events := r.eventsOf(m, outcomes)
+	if err := r.move(ctx, m); err != nil {
+		return errIn("update the message", err)
+	}
+	crashpoint.Reach(crashpoint.Mark)
+	rows, err := r.store.eventRows(ctx, r.tx, r.now, events...)
+	if err != nil {
+		return err
+	}
+	r.wake(topic{kind: topicEvents})
+	if len(rows) > len(events) {
+		r.wake(topic{kind: topicWebhooks})
+	}
+	counts, watch := r.counts(m, outcomes)
+	if err := r.store.insert(ctx, r.tx, append(rows, counts...)...); err != nil {
+		return err
+	}
+	crashpoint.Reach(crashpoint.Event)
+	if !watch {
+		return nil
+	}
+	p, err := r.store.pauseSender(ctx, r.tx, m.AccountID, r.now)
+	if p != nil {
+		r.paused = append(r.paused, *p)
+	}
+	return err
+}
+
+func (r *recording) wake(t topic) {
+	if !slices.Contains(r.topics, t) {
+		r.topics = append(r.topics, t)
+	}
+}
+
+// keep writes what an outcome says about its message and its address beside the status.
+func (r *recording) keep(ctx context.Context, m *sentMessage, o *outcome) error {
+	const (
+		signature = `UPDATE contents SET signature = $2 WHERE message_seq = $1 AND signature IS NULL`
+		relayed   = `
+		INSERT INTO thread_references (inbox_seq, header_hash, header_id, thread_seq)
+		SELECT inbox_seq, $2, $3, thread_seq FROM messages WHERE seq = $1 AND thread_seq IS NOT NULL
+		ON CONFLICT DO NOTHING`
+		open     = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
+		suppress = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen
+	)
+	var all []statement
+	if o.Signature != "" {
+		all = append(all, statement{signature, []any{m.Seq, o.Signature}})
+	}
+	if o.RelayedID != "" {
+		all = append(all, statement{relayed, []any{m.Seq, hash64(o.RelayedID), o.RelayedID}})
+	}
+	opened := o.Status == RecipientOpened || o.Status == RecipientClicked
+	if o.report != nil {
+		opened = o.report.engages() && !o.report.Bot
+	}
+	if opened { // also of an email with a complaint, which keeps its status
+		all = append(all, statement{open, []any{m.Seq, r.now}})
+	}
+	if o.Suppress != "" && o.Status != RecipientQueued {
+		all = append(all, statement{suppress, []any{m.AccountID, NewID("sup_", r.now.Time), o.rcpt.Email, storable(o.EmailFold), o.Suppress,
+			cmp.Or(o.SuppressFor, SuppressAll), m.ID, r.now}})
+	}
+	for _, st := range all {
+		if _, err := r.store.prepared.Exec(ctx, r.tx, st.q, st.args...); err != nil {
+			return errIn("keep what an attempt says", err)
 		}
 	}
 	return nil
 }
 
-// noteOpened notes when emails were first opened. An email with a complaint keeps its
-// status, but gets the time.
-func (b *hotBatch) noteOpened(ctx context.Context, outcomes []outcome) error {
+// eventsOf returns the events of the outcomes, and brings the recipients of m up to
+// them. Each event keeps the state at its moment: if an email is sent and delivered
+// at once, email.sent has the status sent.
+func (r *recording) eventsOf(m *sentMessage, outcomes []outcome) (events []newEvent) {
 	for _, o := range outcomes {
-		opened := o.Status == RecipientOpened || o.Status == RecipientClicked
-		if o.report != nil {
-			opened = o.report.engages() && !o.report.Bot
-		}
-		if !opened {
-			continue
-		}
-		if _, err := b.tx.StmtContext(ctx, b.store.hot.openEmail).ExecContext(ctx, o.messageSeq, b.now.UnixMicro()); err != nil {
-			return err
+		for i, typ := range o.events {
+			step := slices.IndexFunc(progress, func(s RecipientStatus) bool { return stepEvents[s] == typ })
+			switch {
+			case i == len(o.events)-1:
+				o.rcpt.Status = o.Status
+			case step > slices.Index(progress, o.rcpt.Status):
+				o.rcpt.Status = progress[step]
+			}
+			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
+				typ = email
+			}
+			n := notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: typ}
+			events = append(events, newEvent{notice: n, testMode: m.TestMode, data: o.eventData(m.state())})
 		}
 	}
-	return nil
+	return events
+}
+
+func (o *outcome) eventData(status MessageStatus, rcpts []RecipientState) EventData {
+	data := EventData{Status: status, Recipients: rcpts, Recipient: o.rcpt.Email, Response: o.Response[:min(len(o.Response), maxResponse)]}
+	if r := o.report; r != nil {
+		data.Soft, data.Code, data.Enhanced, data.Reason, data.Bot, data.Link = r.Soft, r.Code, r.Enhanced, r.Reason, r.Bot, r.Link
+		return data
+	}
+	data.Soft = o.Status == RecipientBounced && (o.Soft || strings.HasPrefix(o.Response, "4"))
+	return data
+}
+
+// move brings the status of the message up to its recipients'.
+func (r *recording) move(ctx context.Context, m *sentMessage) error {
+	const q = `UPDATE messages SET status = $2, sent_at = coalesce(sent_at, $3), delivered_at = coalesce(delivered_at, $4),
+		settled_at = coalesce(settled_at, $5) WHERE seq = $1`
+	status, _ := m.state()
+	sent, delivered := r.reached(RecipientStatus(status))
+	var settled *Time
+	if !slices.ContainsFunc(m.rcpts, func(r sentRecipient) bool { return r.Status == RecipientQueued }) {
+		settled = &r.now
+	}
+	if m.InboxSeq != 0 {
+		r.wake(topic{topicInbox, m.InboxSeq})
+	}
+	_, err := r.store.prepared.Exec(ctx, r.tx, q, m.Seq, status, sent, delivered, settled)
+	return err
+}
+
+// counts are the rows of what the outcomes count for the watch over the account. watch
+// says that they may pause it. Nothing counts in test mode.
+func (r *recording) counts(m *sentMessage, outcomes []outcome) (rows []newRow, watch bool) {
+	const (
+		into = `send_counts (account_id, day, kind, shard, n)`
+		add  = ` ON CONFLICT (account_id, day, kind, shard) DO UPDATE SET n = send_counts.n + excluded.n`
+	)
+	if m.TestMode {
+		return nil, false
+	}
+	counts := map[countKind]int64{}
+	for _, o := range outcomes {
+		for _, kind := range o.counts() {
+			counts[kind]++
+			watch = watch || kind != countTried
+		}
+	}
+	shard := int64(0)
+	if !r.store.engine.Alone() { // or all results of an account would wait for one row
+		shard = rand.Int64N(maxShards) //nolint:gosec // no secret
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		rows = append(rows, newRow{into, []any{m.AccountID, dayOf(r.now.Time), string(kind), shard, counts[kind]}, add})
+	}
+	return rows, watch && r.store.watch
+}
+
+// counts returns as what an outcome counts for the watch over the account. A server
+// that refuses permanently, by a code that begins with 5, says that the mailbox does
+// not exist or that it wants no mail from us. Our own refusals say nothing about the
+// account.
+func (o *outcome) counts() []countKind {
+	if r := o.report; r != nil { // the recipient was counted when the mail was taken
+		switch {
+		case r.Status == RecipientBounced && !r.Soft:
+			return []countKind{countHard}
+		case r.Status == RecipientComplained && r.ComplaintOf != "":
+			return []countKind{countKind(markedBy + storable(r.ComplaintOf))}
+		}
+		return nil
+	}
+	switch {
+	case o.Status == RecipientQueued, o.Status == RecipientSuppressed, o.Status == RecipientBounced && o.Own:
+		return nil
+	case o.Status == RecipientBounced && strings.HasPrefix(o.Response, "5"):
+		return []countKind{countHard, countTried}
+	}
+	return []countKind{countTried}
 }

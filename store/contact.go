@@ -9,7 +9,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 )
 
@@ -178,20 +177,19 @@ func lastOfEach(in []ContactInput) []ContactInput {
 // insertContacts makes those contacts whose addresses no one has, and adds them
 // to made.
 func (s *Store) insertContacts(ctx context.Context, tx *sqlx.Tx, accountID int64, in []ContactInput, made map[string]bool) error {
-	const width = 10 // columns in contactWritten
 	now := s.now()
-	args := make([]any, 0, len(in)*width)
-	for _, i := range in {
+	rows := make([]newRow, len(in))
+	for n, i := range in {
 		c := Contact{
 			Metadata: JSON[json.RawMessage]{V: json.RawMessage(`{}`)}, Tags: JSON[Labels]{V: Labels{}},
 		}
 		i.Edit(&c)
-		args = append(args, accountID, NewID("con_", now), i.Email, i.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags,
-			NewTime(now), NewTime(now))
+		rows[n] = newRow{`contacts (` + contactWritten + `)`, []any{
+			accountID, NewID("con_", now), i.Email, i.EmailFold, c.FirstName, c.LastName, c.Metadata, c.Tags, NewTime(now), NewTime(now),
+		}, ` ON CONFLICT (account_id, email_fold) DO NOTHING RETURNING email_fold`}
 	}
 	var folds []string
-	q := `INSERT INTO contacts (` + contactWritten + `) VALUES ` + batch.Values(s.engine, len(in), make([]string, width)) + `
-		ON CONFLICT (account_id, email_fold) DO NOTHING RETURNING email_fold`
+	q, args := s.insertStatement(rows)
 	if err := tx.SelectContext(ctx, &folds, q, args...); err != nil {
 		return err
 	}

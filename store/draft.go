@@ -14,7 +14,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // DraftStatus is the state of a draft.
@@ -430,40 +429,6 @@ func (p *preparedDraft) row(now Time) Draft {
 	return d
 }
 
-// hold makes an email of a batch a draft of the inbox that it is sent from.
-func (h *hotEmail) hold(in *hotInbox, now Time) {
-	d := h.draft.row(now)
-	d.AccountID, d.InboxSeq, d.InboxID = in.accountID, in.seq, in.id
-	h.held = &d
-}
-
-// insertHeld writes the drafts that emails of batches became.
-func (b *hotBatch) insertHeld(ctx context.Context) error {
-	for i := range b.writes {
-		for _, h := range b.writes[i].emails {
-			if b.refused[i] != nil || h.held == nil {
-				continue
-			}
-			if err := checkBlobs(b.now.Time, h.held.Content.BlobKey); err != nil {
-				return batch.OfItem(i, err)
-			}
-			if err := insertDraft(ctx, b.tx, h.held, h.draft.files.row); err != nil {
-				return errIn("insert a draft", err)
-			}
-			data, err := json.Marshal(DraftEventData{DraftID: h.held.ID, Status: h.held.Status})
-			if err != nil {
-				return fmt.Errorf("write event: %w", err)
-			}
-			for _, typ := range []EventType{EventDraftCreated, EventDraftPending} {
-				id := NewLongID("evt_", b.now.Time)
-				b.notices = append(b.notices, notice{account: h.held.AccountID, inbox: h.held.InboxSeq, id: id, typ: typ})
-				b.events = append(b.events, h.held.AccountID, h.held.InboxSeq, id, string(typ), nil, h.held.TestMode, string(data), b.now.UnixMicro())
-			}
-		}
-	}
-	return nil
-}
-
 // insertDraft writes a draft, which gets its number, with its content and the
 // files that lie in the row.
 func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error {
@@ -645,10 +610,6 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 		if err != nil {
 			return err
 		}
-		counted, err := s.lockApproved(ctx, tx, d.Seq)
-		if err != nil {
-			return err
-		}
 		// A retry of the approval gets its response, and does not approve again.
 		if _, err := tx.ExecContext(ctx, keep, m.ID, d.ID); err != nil {
 			return errIn("keep the cached response", err)
@@ -660,7 +621,7 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 		if blobs, err = s.deleteMessage(ctx, tx, m); err != nil {
 			return err
 		}
-		if err := s.returnBudgets(ctx, tx, d.Seq, counted); err != nil {
+		if err := uncount(ctx, tx, m.Seq); err != nil {
 			return err
 		}
 		d.Status = DraftPending
@@ -681,10 +642,15 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 // ErrState if one has, or if the message is deleted.
 func (s *Store) lockApprovedMessage(ctx context.Context, tx *sqlx.Tx, d Draft) (Message, error) {
 	const (
+		account    = `SELECT seq FROM accounts WHERE seq = $1` // as decide does, so that limits are exact
 		message    = `SELECT seq, inbox_seq FROM messages WHERE account_id = $1 AND id = $2`
 		recipients = `SELECT fence FROM recipients WHERE message_seq = $1 ORDER BY seq`
 	)
 	m := Message{AccountID: d.AccountID, ID: *d.MessageID, InboxID: d.InboxID}
+	var seq int64
+	if err := tx.GetContext(ctx, &seq, account+s.engine.LockRow(), d.AccountID); err != nil {
+		return m, errIn("lock the account", err)
+	}
 	err := tx.GetContext(ctx, &m, message+s.engine.LockRow(), d.AccountID, m.ID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, fmt.Errorf("message %s is deleted: %w", m.ID, ErrState)
@@ -729,13 +695,11 @@ func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int
 }
 
 func (s *Store) draftEvents(ctx context.Context, tx *sqlx.Tx, d Draft, types ...EventType) error {
-	var events []newEvent
-	for _, typ := range types {
-		events = append(events, newEvent{
-			notice{account: d.AccountID, inbox: d.InboxSeq, typ: typ}, d.TestMode, DraftEventData{DraftID: d.ID, Status: d.Status},
-		})
-	}
-	return s.insertEvents(ctx, tx, events)
+	return s.insertEvents(ctx, tx, each(types, func(typ EventType) newEvent { return draftEvent(d, typ) }))
+}
+
+func draftEvent(d Draft, typ EventType) newEvent {
+	return newEvent{notice{account: d.AccountID, inbox: d.InboxSeq, typ: typ}, d.TestMode, DraftEventData{DraftID: d.ID, Status: d.Status}}
 }
 
 // Approval is the decision to send a draft.
@@ -763,30 +727,17 @@ const approveDraft = `
 	   SET status = 'sent', message_id = $3, thread_seq = $4, thread_id = $5, decided_by = $6, decided_at = $7, updated_at = $7
 	 WHERE seq = $1 AND version = $2 AND status = 'pending' AND expired_at IS NULL`
 
-// SendDraft is Enqueue for the mail that an approved draft makes: the draft is
-// sent by the same transaction. It returns ErrState if it has been decided,
-// edited or deleted since it was read; then nothing is sent.
-func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *Once) (Message, error) {
-	return s.addOne(ctx, "send draft", m, hotWrite{approval: &a, once: once})
-}
-
-// approve notes that a draft has become the message m. It comes after the
-// cached responses, so that the second of two equal calls learns that it is
-// one.
-func (b *hotBatch) approve(ctx context.Context, a *Approval, m *Message) error {
-	if err := oneRow("draft "+a.DraftID, ErrState)(b.tx.StmtContext(ctx, b.store.hot.approveDraft).
-		ExecContext(ctx, a.DraftSeq, int64(a.Version), m.ID, m.ThreadSeq, m.ThreadID, a.By, b.now.UnixMicro())); err != nil {
+// approve notes that a draft has become the message m.
+func (s *Store) approve(ctx context.Context, tx *sqlx.Tx, a *Approval, m *Message, now Time) error {
+	err := oneRow("draft "+a.DraftID, ErrState)(tx.ExecContext(ctx, approveDraft, a.DraftSeq, a.Version, m.ID, m.ThreadSeq, m.ThreadID, a.By, now))
+	if err != nil {
 		return err
 	}
-	if _, err := b.tx.StmtContext(ctx, b.store.hot.keepLabels).ExecContext(ctx, a.DraftSeq, m.Seq); err != nil {
+	if _, err := tx.ExecContext(ctx, keepLabels, a.DraftSeq, m.Seq); err != nil {
 		return errIn("keep the labels of the email", err)
 	}
-	data, err := json.Marshal(DraftEventData{DraftID: a.DraftID, Status: DraftSent})
-	if err != nil {
-		return fmt.Errorf("write event: %w", err)
-	}
-	b.event(NewLongID("evt_", b.now.Time), EventDraftSent, m, string(data))
-	return nil
+	about := notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: EventDraftSent}
+	return s.insertEvents(ctx, tx, []newEvent{{about, m.TestMode, DraftEventData{DraftID: a.DraftID, Status: DraftSent}}})
 }
 
 // Notices of an account within a minute: so many drafts get one each, then one notice

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // The states that an email can be in and a message of an inbox cannot. Sending
@@ -68,29 +65,14 @@ func labelText(v json.RawMessage) string {
 // store sets all other fields in the copy that it returns.
 type NewEmail struct {
 	Email
-	// Policy is the policy of FromInbox that the email was checked against, or empty
-	// if it was not checked.
-	Policy SendPolicy
+	// VerifiedDomain is that of NewMessage.
+	VerifiedDomain string
 	// CreatedBy is the key or person who sends it.
 	CreatedBy Sender
 	// Text is the plain text. Limits compare it.
 	Text string
-	// Draft is what an email of a batch becomes when it needs approval. It is nil until
-	// DraftsError asks for it.
-	Draft *NewDraft
-}
-
-// EnqueueEmail accepts an email: it is stored with its recipients, which are due
-// at once or when it is scheduled, and returned. With once, whose row is the
-// Email, the response is cached too. It returns ErrNotFound if the inbox that it
-// is from is deleted, ErrPolicyChanged when that has another policy than n, and an
-// error with NeedsApproval when the email must become a draft instead.
-func (s *Store) EnqueueEmail(ctx context.Context, n *NewEmail, once *Once) (Email, error) {
-	all, err := s.enqueueEmails(ctx, "enqueue email", []*NewEmail{n}, hotWrite{once: once})
-	if err != nil {
-		return Email{}, err
-	}
-	return emailsOf(all)[0], nil
+	// Draft makes what an email of a batch becomes when it needs approval.
+	Draft func(context.Context) (NewDraft, error)
 }
 
 // Batch is the emails of one API call.
@@ -113,78 +95,27 @@ type HeldEmail struct {
 	DraftID string
 }
 
-// EnqueueBatch is EnqueueEmail for many emails at once, all or none, except for
-// those that are over a limit or need approval. The row of once is the Batch. It returns a DraftsError if it
-// needs drafts of some of them.
-func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (Batch, error) {
-	const what = "enqueue batch"
-	if len(ns) == 0 {
-		return Batch{}, errors.New(what + ": no email")
-	}
-	id := NewID("batch_", s.now())
-	for _, n := range ns {
-		n.BatchID = &id
-	}
-	all, err := s.enqueueEmails(ctx, what, ns, hotWrite{once: once, batchID: id})
-	if err != nil {
-		return Batch{}, err
-	}
-	return batchOf(id, all), nil
-}
-
-func (s *Store) enqueueEmails(ctx context.Context, what string, ns []*NewEmail, w hotWrite) ([]*hotEmail, error) {
-	for _, n := range ns {
-		h, err := newHotEmail(n, s.now())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		if n.Draft != nil {
-			files, err := s.keepDraftFiles(ctx, n.Draft.Files)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", what, err)
-			}
-			h.draft = &preparedDraft{NewDraft: *n.Draft, files: files}
-		}
-		w.emails = append(w.emails, h)
-	}
-	// Nothing else is held for them, so any committer may write them.
-	if err := s.do(ctx, hash64(w.emails[0].msg.ID)&(1<<62-1), w); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return w.emails, nil
-}
-
 // hotEmail is a new email on its way into the database.
 type hotEmail struct {
-	*hotMessage
+	*sending
 	email          Email // without its Message
 	tags, metadata string
 
-	// Of an email that is not sent: why it is left out, or the draft that it becomes.
-	refused error
-	draft   *preparedDraft
-	held    *Draft
+	draft *preparedDraft
+	held  *Draft // the draft that it became
 }
-
-// accepted returns the emails that are not left out.
-func accepted(hs []*hotEmail) []*hotEmail {
-	if !slices.ContainsFunc(hs, (*hotEmail).leftOut) {
-		return hs
-	}
-	return slices.DeleteFunc(slices.Clone(hs), (*hotEmail).leftOut)
-}
-
-func (h *hotEmail) leftOut() bool { return h.refused != nil || h.held != nil }
 
 // batchOf returns a batch as stored.
 func batchOf(id string, hs []*hotEmail) Batch {
-	b := Batch{ID: id, Emails: emailsOf(accepted(hs))}
+	b := Batch{ID: id}
 	for i, h := range hs {
 		switch {
-		case h.refused != nil:
-			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
 		case h.held != nil:
 			b.Held = append(b.Held, HeldEmail{i, h.held.ID})
+		case h.refused != nil:
+			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
+		default:
+			b.Emails = append(b.Emails, emailsOf([]*hotEmail{h})...)
 		}
 	}
 	return b
@@ -196,18 +127,17 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if n.ScheduledAt != nil {
 		m.Status = EmailScheduled
 	}
-	held := n.Policy
-	if n.FromInbox == nil {
-		held = ""
-	}
-	h, err := newHotMessage(&NewMessage{Message: m, Policy: held, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
+	h, err := newHotMessage(&NewMessage{Message: m, VerifiedDomain: n.VerifiedDomain, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
 	if err != nil {
 		return nil, err
 	}
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{hotMessage: h, email: n.Email, tags: "{}", metadata: "{}"}
+	e := &hotEmail{sending: &sending{hotMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
+	if n.FromInbox != nil {
+		e.inboxSeq = *n.FromInbox
+	}
 	if e.email.Tags.V == nil {
 		e.email.Tags.V = Labels{}
 	}
@@ -558,108 +488,4 @@ func (s *Store) emailsBySeq(ctx context.Context, seqs []int64) ([]Email, error) 
 	}
 	slices.SortFunc(es, func(a, b Email) int { return cmp.Compare(b.Seq, a.Seq) })
 	return es, nil
-}
-
-// insertRows are the rows of new messages, for each table.
-type insertRows struct {
-	messages, contents, recipients, emails, tags []any
-}
-
-func (b *hotBatch) insertMessages(ctx context.Context) error {
-	var r insertRows
-	for _, h := range b.messages {
-		h.msg.CreatedAt = h.inbox.at
-		b.large += len(h.msg.Content.Raw) / largeWrite
-		due := b.now.Add(h.delay).UnixMicro()
-		r.add(h, b.now, h.msg.InboxSeq, h.msg.ThreadSeq, due)
-		b.announce(h)
-	}
-	for _, h := range b.emails {
-		b.insertEmail(&r, h)
-	}
-	hot := &b.store.hot
-	for _, t := range []struct {
-		name  string
-		table *batch.Insert
-		rows  []any
-	}{
-		{"messages", &hot.messages, r.messages},
-		{"contents", &hot.contents, r.contents},
-		{"recipients", &hot.recipients, r.recipients},
-		{"emails", &hot.emails, r.emails},
-		{"tags of emails", &hot.emailTags, r.tags},
-	} {
-		if err := b.rows.Insert(ctx, t.table, t.rows); err != nil {
-			return fmt.Errorf("insert %s: %w", t.name, err)
-		}
-	}
-	return nil
-}
-
-// insertEmail adds the rows of an email. The recipients of one that is scheduled
-// are due when it is queued.
-func (b *hotBatch) insertEmail(r *insertRows, h *hotEmail) {
-	e := &h.email
-	h.msg.CreatedAt = b.now
-	b.large += len(h.msg.Content.Raw) / largeWrite
-	var scheduled, due any
-	if e.ScheduledAt != nil {
-		scheduled = e.ScheduledAt.UnixMicro()
-	} else {
-		due = b.now.UnixMicro()
-	}
-	r.add(h.hotMessage, b.now, nil, nil, due)
-	r.emails = append(r.emails, h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
-		scheduled, scheduled, zeroNull(h.senders[0].ID))
-	for name, value := range e.Tags.V {
-		r.tags = append(r.tags, h.msg.AccountID, name, labelText(value), h.msg.Seq)
-	}
-	switch h.msg.Status {
-	case EmailScheduled:
-		b.event(h.eventID, EventEmailScheduled, &h.msg, scheduledEvent(e.ScheduledAt))
-	case MessageQueued:
-		b.event(h.eventID, EventEmailQueued, &h.msg, queuedData)
-		b.wake(topic{kind: topicQueue})
-	default: // all recipients are suppressed
-	}
-	b.addSuppressedEvents(h.hotMessage, EventEmailFailed)
-}
-
-// addSuppressedEvents notes an event for each recipient that is left out of a new
-// message.
-func (b *hotBatch) addSuppressedEvents(h *hotMessage, typ EventType) {
-	for _, data := range h.suppressed {
-		b.event(NewLongID("evt_", b.now.Time), typ, &h.msg, data)
-	}
-}
-
-// add adds the rows of a message. inbox, thread and due may be nil.
-func (r *insertRows) add(h *hotMessage, now Time, inbox, thread, due any) {
-	m := &h.msg
-	status, from := m.Status, m.FromEmail
-	if h.quarantined() {
-		status, from = MessageReceived, quarantineMark+from
-	}
-	r.messages = append(r.messages, m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(status), m.TestMode,
-		from, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
-		m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy), h.quarantined(),
-		orNull(m.DeliveredTo))
-	c := m.Content
-	c.MessageSeq = m.Seq
-	r.contents = append(r.contents, m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments, h.checksum)
-	for i := range m.Recipients {
-		rc := &m.Recipients[i]
-		rc.AccountID, rc.MessageSeq, rc.CreatedAt, rc.NextAttemptAt = m.AccountID, m.Seq, now, nil
-		dueAt := due
-		if rc.Status == RecipientSuppressed {
-			dueAt = nil
-		} else {
-			rc.Status = RecipientQueued
-		}
-		if dueAt != nil {
-			rc.NextAttemptAt = &now
-		}
-		r.recipients = append(r.recipients, rc.AccountID, rc.MessageSeq, rc.Email, rc.Domain, rc.Kind, string(rc.Status), int64(0), int64(0),
-			dueAt, now.UnixMicro())
-	}
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -149,22 +147,11 @@ type newEvent struct {
 
 // insertEvents writes events, and their deliveries to webhook endpoints.
 func (s *Store) insertEvents(ctx context.Context, tx *sqlx.Tx, events []newEvent) error {
-	now := NewTime(s.now())
-	rows := make([]any, 0, len(events)*s.hot.events.Columns)
-	notices := make([]notice, len(events))
-	for i, e := range events {
-		data, err := json.Marshal(e.data)
-		if err != nil {
-			return fmt.Errorf("write event: %w", err)
-		}
-		e.id = NewLongID("evt_", now.Time)
-		notices[i] = e.notice
-		rows = append(rows, e.account, zeroNull(e.inbox), e.id, string(e.typ), zeroNull(e.message), e.testMode, string(data), now.UnixMicro())
+	rows, err := s.eventRows(ctx, tx, NewTime(s.now()), events...)
+	if err != nil {
+		return err
 	}
-	if err := s.hot.events.Exec(ctx, tx, rows); err != nil {
-		return errIn("insert events", err)
-	}
-	return s.notifyWebhooks(ctx, tx, notices, now)
+	return s.insert(ctx, tx, rows...)
 }
 
 // SweepEvents deletes some of the events that are older than EventTTL and were counted,
@@ -217,64 +204,9 @@ type RecipientState struct {
 	Attempts int             `json:"attempts,omitempty"`
 }
 
-// numberedState is the state of a recipient with the recipient's number.
-type numberedState struct {
-	seq int64
-	RecipientState
-}
-
-// moments replays what a batch makes of the recipients of messages, so that each
-// event keeps the state at its moment, not that at the end of the batch.
-type moments map[int64][]numberedState // by message
-
 // stepEvents are the events of the steps of progress.
 var stepEvents = map[RecipientStatus]EventType{
 	RecipientSent: EventMessageSent, RecipientDelivered: EventMessageDelivered, RecipientOpened: EventEmailOpened, RecipientClicked: EventEmailClicked,
-}
-
-// newMoments returns the states before the outcomes, given those after them.
-func newMoments(after map[int64][]numberedState, outcomes []outcome) moments {
-	m := moments(after)
-	for _, o := range slices.Backward(outcomes) { // the first of a recipient's outcomes wins
-		if s := m.find(&o); s != nil {
-			s.Status = o.old
-		}
-	}
-	return m
-}
-
-func (m moments) find(o *outcome) *numberedState {
-	states := m[o.messageSeq]
-	i := slices.IndexFunc(states, func(s numberedState) bool { return s.seq == o.recipientSeq })
-	if i < 0 {
-		return nil
-	}
-	return &states[i]
-}
-
-// step moves the recipient of an outcome to where one of the outcome's events,
-// the last or another, says that it is.
-func (m moments) step(o *outcome, typ EventType, last bool) {
-	s := m.find(o)
-	if s == nil {
-		return
-	}
-	if last {
-		s.Status = o.Status
-		return
-	}
-	if i := slices.IndexFunc(progress, func(r RecipientStatus) bool { return stepEvents[r] == typ }); i > slices.Index(progress, s.Status) {
-		s.Status = progress[i]
-	}
-}
-
-// of returns the status of a message and the states of its recipients.
-func (m moments) of(messageSeq int64) (status MessageStatus, states []RecipientState) {
-	statuses := make([]RecipientStatus, 0, len(m[messageSeq]))
-	for _, s := range m[messageSeq] {
-		statuses, states = append(statuses, s.Status), append(states, s.RecipientState)
-	}
-	return statusOf(statuses), states
 }
 
 func initialStates(rs []Recipient) []RecipientState {

@@ -136,14 +136,9 @@ func StandStill(ctx context.Context, s *Store, ended func()) error {
 func (s *Store) FirstDue(all bool) (query string, args []any) {
 	from := Time{time.UnixMicro(0)}
 	if !all {
-		from = s.due.at(s.now())
+		from = s.due[WorkRecipients].at(s.now())
 	}
-	return firstDue(from, nil, nil)
-}
-
-// DueEndpointsQuery is the query that DueEndpoints runs now.
-func (s *Store) DueEndpointsQuery() (query string, args []any, all bool) {
-	return s.dueEndpoints(s.now())
+	return firstDue(WorkRecipients, from, nil)
 }
 
 // LookAtSchema notes whether the schema is newer than this program's, as a node
@@ -153,24 +148,20 @@ func (s *Store) LookAtSchema(ctx context.Context) { s.lookAtSchema(ctx) }
 // SetMono replaces the monotonic clock of the guard of deletions.
 func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
 
-// Queued is how many hot writes to an inbox, or to others of its committer, wait
-// for a transaction.
-func (s *Store) Queued(inboxSeq int64) int {
-	return s.commits[uint64(inboxSeq)%uint64(len(s.commits))].Queued() //nolint:gosec // sequence numbers are positive
-}
-
-// CommitBatch stores received messages in one transaction, as a committer does.
+// CommitBatch stores received messages in one transaction.
 func (s *Store) CommitBatch(ctx context.Context, batch []*NewMessage) error {
-	writes := make([]hotWrite, len(batch))
-	for i, m := range batch {
-		h, err := newHotMessage(m, s.now())
-		if err != nil {
-			return err
+	return s.add(ctx, "write", func(tx *sqlx.Tx, w *written) error {
+		for _, m := range batch {
+			h, err := newHotMessage(m, s.now())
+			if err == nil {
+				err = s.receive(ctx, tx, []*hotMessage{h}, w)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		writes[i].messages = []*hotMessage{h}
-	}
-	_, err := s.commitHot(ctx, 0, writes, false)
-	return err
+		return nil
+	})
 }
 
 // TableNames lists the tables of the database, without those of migrations and parts of
@@ -182,4 +173,9 @@ func TableNames(ctx context.Context, s *Store) (names []string, err error) {
 			AND name NOT LIKE 'search\_index\_%' ESCAPE '\'`
 	}
 	return names, s.read.SelectContext(ctx, &names, q)
+}
+
+// Write runs do in a transaction.
+func (s *Store) Write(ctx context.Context, do func(*sqlx.Tx) error) error {
+	return s.inTx(ctx, "write", do)
 }

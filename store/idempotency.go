@@ -3,14 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
-
-	"github.com/postroom/postroom/internal/crashpoint"
-	"github.com/postroom/postroom/store/internal/batch"
 )
 
 // Once makes a call happen once: its response is cached, under the caller's
@@ -78,11 +74,6 @@ const (
 	insertResponse = `INSERT INTO idempotency (` + responseColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)` + replaceResponse + `$10`
 )
 
-// responses prepares the insert of responses that are cached for CachedResponseTTL.
-func responses(ctx context.Context, st *batch.Statements) batch.Insert {
-	return st.Insert(ctx, "idempotency", responseColumns, fmt.Sprintf("%sexcluded.created_at - %d", replaceResponse, CachedResponseTTL.Microseconds()))
-}
-
 // responseRow is the row of the response to once.
 func (once *Once) responseRow(resourceID string, row any, now time.Time) ([]any, error) {
 	r, err := once.Render(row)
@@ -104,67 +95,11 @@ func (s *Store) cacheResponse(ctx context.Context, tx *sqlx.Tx, once *Once, reso
 	if err != nil {
 		return err
 	}
-	res, err := tx.StmtContext(ctx, s.hot.cacheResponse).ExecContext(ctx, append(args, once.oldest(now))...)
+	res, err := s.prepared.Exec(ctx, tx, insertResponse, append(args, once.oldest(now))...)
 	if err != nil {
 		return err
 	}
 	return one(res, "idempotency key", ErrIdempotencyRaced)
-}
-
-// cacheResponses caches the responses to these writes, which are in the order of
-// their keys. If it cannot cache one, the error is that write's.
-func (b *hotBatch) cacheResponses(ctx context.Context, writes []int) error {
-	var rows []any
-	now, inserted := b.store.now(), 0
-	for n, i := range writes {
-		once := b.writes[i].once
-		if n > 0 && once.compare(b.writes[writes[n-1]].once) == 0 {
-			return itemState(i, fmt.Errorf("idempotency key: %w", ErrIdempotencyRaced))
-		}
-		id, shown := b.writes[i].stored()
-		if once.TTL != 0 {
-			if err := b.store.cacheResponse(ctx, b.tx, once, id, shown); err != nil {
-				return itemState(i, err)
-			}
-			crashpoint.Reach(crashpoint.Accept)
-			continue
-		}
-		row, err := once.responseRow(id, shown, now)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, row...)
-		inserted++
-	}
-	if inserted == 0 {
-		return nil
-	}
-	changed, err := b.store.hot.responses.Count(ctx, b.tx, rows)
-	if err != nil {
-		return errIn("insert responses", err)
-	}
-	crashpoint.Reach(crashpoint.Accept)
-	if changed == int64(inserted) {
-		return nil
-	}
-	return b.findRaced(ctx, writes)
-}
-
-// findRaced returns the error of the first write whose response is not the cached
-// one.
-func (b *hotBatch) findRaced(ctx context.Context, writes []int) error {
-	const q = `SELECT resource_id FROM idempotency WHERE account_id = $1 AND operation = $2 AND key = $3`
-	for _, i := range writes {
-		var cached string
-		once := b.writes[i].once
-		if err := b.tx.GetContext(ctx, &cached, q, once.AccountID, once.Operation, once.Key); err != nil {
-			return errIn("cached response", err)
-		}
-		if id, _ := b.writes[i].stored(); id != cached {
-			return itemState(i, fmt.Errorf("idempotency key: %w", ErrIdempotencyRaced))
-		}
-	}
-	return errIn("cached response", errors.New("a response was not cached"))
 }
 
 // isCached reports whether a valid response to once is cached.

@@ -74,7 +74,7 @@ const inboxColumns = inboxStored + `,
 
 // CreateInbox stores in and returns the stored row. It returns ErrAddressTaken if
 // an address is or was in use, ErrDomainNotVerified if the account has not
-// verified the domain, and a LimitError if the plan allows no more inboxes.
+// verified the domain, and a Refused if the plan allows no more inboxes.
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
@@ -132,7 +132,7 @@ func (s *Store) countInbox(ctx context.Context, tx *sqlx.Tx, accountID int64) er
 		return fmt.Errorf("count inbox: %w", err)
 	}
 	if p := s.Plan(a); p.Inboxes > 0 && a.Inboxes > p.Inboxes {
-		return &LimitError{Period: PerInboxes, Limit: p.Inboxes, Plan: p.Name}
+		return refuse(RuleInboxes, "", "the plan %s has %d inboxes", p.Name, p.Inboxes)
 	}
 	return nil
 }

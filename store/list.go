@@ -152,19 +152,13 @@ func (s *Store) DeleteListEntry(ctx context.Context, accountID int64, inboxIDs [
 	})
 }
 
-// ListError means that a list does not let a message pass.
+// ListError means that a list does not let a received message pass.
 type ListError struct {
-	Param string // the recipient by its place, such as "to[0]"; empty for a received message
 	Entry string // the id of the entry that decides; empty if none allows
-	Email int    // the index of the email in its batch
 	// InboxID is the inbox that does not receive the message.
 	InboxID string
 	// blocked are the events of a received message, one for each inbox that blocks it.
 	blocked []newEvent
-	// Approval reports that the send is to become a draft.
-	Approval bool
-	// NeedsOther reports that someone else has to approve the message.
-	NeedsOther bool
 	// Temporary reports that the sender may be allowed: only a failed DNS lookup keeps it
 	// from being authenticated.
 	Temporary bool
@@ -180,111 +174,10 @@ func (s *Store) RecordBlocked(ctx context.Context, refused *ListError) error {
 }
 
 func (e *ListError) Error() string {
-	who := e.Param
-	if who == "" {
-		who = "the sender"
+	if e.Entry == "" {
+		return "the sender is not on the allow list"
 	}
-	switch {
-	case e.Approval || e.NeedsOther:
-		return who + " needs the approval of a person or of another key (list entry " + e.Entry + ")"
-	case e.Entry == "":
-		return who + " is not on the allow list"
-	}
-	return who + " is blocked by list entry " + e.Entry
-}
-
-// In returns the error with the recipient as a field of place.
-func (e *ListError) In(place string) *ListError {
-	at := *e
-	at.Param = place + e.Param
-	return &at
-}
-
-// CheckRecipients returns a ListError if a list blocks a recipient of a message from
-// the inbox, or from none if inboxSeq is 0.
-func (s *Store) CheckRecipients(ctx context.Context, accountID, inboxSeq int64, to []Recipient) error {
-	all, err := readLists(ctx, s.read, []int64{accountID}, ListOutbound)
-	if err != nil || len(all) == 0 {
-		return s.wrap(err, "lists")
-	}
-	if refused := outboundListed(listFor(all, inboxSeq), to); refused != nil && !refused.Approval {
-		return refused
-	}
-	return nil
-}
-
-// outboundListed returns the error for the recipient that the list is strictest
-// about, or nil if all may be written to.
-func outboundListed(l *mail.List, to []Recipient) (worst *ListError) {
-	var strictest mail.ListAction
-	places := map[string]int{}
-	for i := range to {
-		r := &to[i]
-		place := places[r.Kind]
-		places[r.Kind]++
-		action, by := l.Of(r.Email, true)
-		if action.Stricter(strictest) {
-			strictest = action
-			worst = &ListError{Param: fmt.Sprintf("%s[%d]", r.Kind, place), Entry: by.ID, Approval: action == mail.ListApprove}
-		}
-	}
-	return worst
-}
-
-// listKey is what a list is for.
-type listKey struct {
-	account, inbox int64
-	direction      ListDirection
-}
-
-// listOf returns the list of an inbox of an account, as it is in the transaction.
-func (b *hotBatch) listOf(ctx context.Context, account, inbox int64, d ListDirection) (*mail.List, error) {
-	key := listKey{account, inbox, d}
-	if l, ok := b.lists[key]; ok {
-		return l, nil
-	}
-	whole := listKey{account, -1, d}
-	all, ok := b.listEntries[whole]
-	if !ok {
-		var err error
-		if all, err = readLists(ctx, b.tx, []int64{account}, d); err != nil {
-			return nil, err
-		}
-		if b.listEntries == nil {
-			b.listEntries, b.lists = map[listKey][]ListEntry{}, map[listKey]*mail.List{}
-		}
-		b.listEntries[whole] = all
-	}
-	l := listFor(all, inbox)
-	b.lists[key] = l
-	return l, nil
-}
-
-// checkRecipients returns why a message must not go to one of its recipients, or nil.
-// A person, or another key than the one that made it, may approve a draft.
-func (b *hotBatch) checkRecipients(ctx context.Context, h *hotMessage, inbox *hotInbox, a *Approval) (refused, err error) {
-	if h.msg.Direction != DirectionOut || !b.listed[h.msg.AccountID] {
-		return nil, nil
-	}
-	var seq int64
-	if inbox != nil {
-		seq = inbox.seq
-	}
-	l, err := b.listOf(ctx, h.msg.AccountID, seq, ListOutbound)
-	if err != nil {
-		return nil, err
-	}
-	worst := outboundListed(l, h.msg.Recipients)
-	switch {
-	case worst == nil:
-		return nil, nil
-	case !worst.Approval || a == nil:
-		return worst, nil
-	case a.By != a.CreatedBy || strings.HasPrefix(a.By, "usr_"):
-		return nil, nil
-	}
-	worst.Approval, worst.NeedsOther = false, true
-	return worst, nil
+	return "the sender is blocked by list entry " + e.Entry
 }
 
 // quarantineMark stands before the from_email of a message in quarantine.
@@ -308,57 +201,6 @@ func (h *hotMessage) authenticated() bool {
 func (h *hotMessage) mayBeAuthentic() bool {
 	a := h.msg.Content.Auth
 	return a != nil && a.V.DMARC == "temperror" // RFC 8601
-}
-
-// checkSenders decides by lists about the received messages: they are refused, or put
-// into quarantine, as are the blocked copies of a message that other inboxes take.
-func (b *hotBatch) checkSenders(ctx context.Context) error {
-	for i := range b.writes {
-		w := &b.writes[i]
-		if w.release != 0 {
-			continue
-		}
-		var blocked []*hotMessage
-		var why *ListError
-		received := 0
-		for _, h := range w.messages {
-			if h.msg.Direction != DirectionIn {
-				continue
-			}
-			received++
-			h.msg.Status = MessageReceived
-			if !h.inbox.listed {
-				continue
-			}
-			l, err := b.listOf(ctx, h.msg.AccountID, h.inbox.seq, ListInbound)
-			if err != nil {
-				return err
-			}
-			switch action, by := l.Of(h.msg.FromEmail, h.authenticated()); action {
-			case mail.ListBlock:
-				blocked = append(blocked, h)
-				if why == nil {
-					why = &ListError{Entry: by.ID, InboxID: h.inbox.id}
-				}
-				if trusted, _ := l.Of(h.msg.FromEmail, true); trusted != mail.ListBlock && h.mayBeAuthentic() {
-					why.Temporary = true
-				}
-				why.blocked = append(why.blocked, newEvent{
-					notice{account: h.msg.AccountID, inbox: h.inbox.seq, typ: EventMessageBlocked}, h.msg.TestMode,
-					BlockedEventData{From: h.msg.FromEmail, ListID: by.ID},
-				})
-			case mail.ListApprove:
-				h.msg.Status = MessageQuarantined
-			}
-		}
-		if why != nil && len(blocked) == received {
-			return b.ofMessage(blocked[0], why)
-		}
-		for _, h := range blocked {
-			h.msg.Status = MessageQuarantined
-		}
-	}
-	return nil
 }
 
 // CountQuarantined returns how many messages of the account are in quarantine, at most
@@ -394,55 +236,9 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 		return Message{}, err
 	}
 	h.msg.ID = m.ID
-	if err := s.do(ctx, m.InboxSeq, hotWrite{messages: []*hotMessage{h}, release: m.Seq}); err != nil {
-		return Message{}, fmt.Errorf("release message: %w", err)
+	err = s.add(ctx, "release message", func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
+	if err != nil {
+		return Message{}, err
 	}
 	return h.msg, nil
-}
-
-// takeReleased frees the ids of the messages that leave quarantine.
-func (b *hotBatch) takeReleased(ctx context.Context) error {
-	const q = `UPDATE messages SET id = id || '.released' WHERE seq = $1 AND quarantined AND expired_at IS NULL`
-	for i := range b.writes {
-		w := &b.writes[i]
-		if w.release == 0 {
-			continue
-		}
-		if err := oneRow("message "+w.messages[0].msg.ID, ErrState)(b.tx.ExecContext(ctx, q, w.release)); err != nil {
-			return itemState(i, err)
-		}
-	}
-	return nil
-}
-
-// endReleases deletes what the messages that left quarantine were there. Their events
-// are now about the messages as received.
-func (b *hotBatch) endReleases(ctx context.Context) error {
-	for i := range b.writes {
-		w := &b.writes[i]
-		if w.release == 0 {
-			continue
-		}
-		if err := b.rows.Flush(ctx); err != nil {
-			return errIn("insert rows", err)
-		}
-		var thread int64
-		if err := b.tx.GetContext(ctx, &thread, `SELECT thread_seq FROM messages WHERE seq = $1`, w.release); err != nil {
-			return errIn("release", err)
-		}
-		err := execAll(ctx, b.tx, []statement{
-			{`UPDATE events SET message_seq = $2 WHERE message_seq = $1 AND type NOT IN ('message.received', 'message.queued')`, []any{w.release, w.messages[0].msg.Seq}},
-			{`UPDATE webhook_deliveries SET message_seq = $2 WHERE message_seq = $1`, []any{w.release, w.messages[0].msg.Seq}},
-			{`DELETE FROM contents WHERE message_seq = $1`, []any{w.release}},
-			{`DELETE FROM messages WHERE seq = $1`, []any{w.release}},
-			{`DELETE FROM threads WHERE seq = $1`, []any{thread}},
-		})
-		if err != nil {
-			return errIn("release", err)
-		}
-		if err := b.store.unindex(ctx, b.tx, []int64{w.release}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

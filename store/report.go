@@ -2,9 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
@@ -41,77 +38,59 @@ type Report struct {
 	Link string
 }
 
-const (
-	reportedRecipient = `SELECT status, email, engagements FROM recipients WHERE seq = $1 AND message_seq = $2`
-	updateReported    = `
-	UPDATE recipients
-	   SET leased = false, next_attempt_at = NULL, held_due = NULL, stopped_due = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
-	       sent_at = coalesce(sent_at, cast($4 AS bigint)), delivered_at = coalesce(delivered_at, cast($5 AS bigint)),
-	       bounced_at = coalesce(bounced_at, cast($6 AS bigint)), engagements = engagements + $7
-	 WHERE seq = $1`
-)
-
 // RecordReport stores a report, updates the status of the message and writes the
 // events. A report that adds nothing, or whose recipient does not exist, changes
 // nothing.
-func (s *Store) RecordReport(ctx context.Context, r Report) error {
-	return errIn("record report", s.do(ctx, r.MessageSeq, hotWrite{reports: []*Report{&r}}))
+func (s *Store) RecordReport(ctx context.Context, report Report) error {
+	var r *recording
+	err := s.inTx(ctx, "record report", func(tx *sqlx.Tx) error {
+		r = s.newRecording(tx)
+		return r.report(ctx, &report)
+	})
+	if err == nil {
+		r.done(ctx)
+	}
+	return err
 }
 
-// recordReports writes the reports of a batch and returns the outcomes of those
-// that say something new.
-func (b *hotBatch) recordReports(ctx context.Context, reports []*Report) ([]outcome, error) {
-	var outcomes []outcome
-	for _, r := range reports {
-		o, ok, err := b.recordReport(ctx, r)
-		if err != nil {
-			return nil, errIn("record report", err)
-		}
-		if ok {
-			outcomes = append(outcomes, o)
-		}
+// report records a report, if it adds something.
+func (r *recording) report(ctx context.Context, report *Report) error {
+	const q = `
+		UPDATE recipients
+		   SET leased = false, next_attempt_at = NULL, held_due = NULL, stopped_due = NULL, status = $2, last_response = coalesce(cast($3 AS text), last_response),
+		       sent_at = coalesce(sent_at, cast($4 AS bigint)), delivered_at = coalesce(delivered_at, cast($5 AS bigint)),
+		       bounced_at = coalesce(bounced_at, cast($6 AS bigint)), engagements = engagements + $7
+		 WHERE seq = $1`
+	m, err := r.message(ctx, report.MessageSeq)
+	if m == nil || err != nil {
+		return err
 	}
-	return outcomes, nil
-}
-
-// recordReport returns the outcome of a report, and whether there is one.
-func (b *hotBatch) recordReport(ctx context.Context, r *Report) (o outcome, ok bool, err error) {
-	var old RecipientStatus
-	var email string
-	var engagements int
-	row := b.tx.StmtContext(ctx, b.store.hot.reported).QueryRowContext(ctx, r.RecipientSeq, r.MessageSeq)
-	if err := row.Scan(&old, &email, &engagements); errors.Is(err, sql.ErrNoRows) {
-		return o, false, nil
-	} else if err != nil {
-		return o, false, fmt.Errorf("read recipient: %w", err)
+	rcpt := m.rcpt(report.RecipientSeq)
+	if rcpt == nil {
+		return nil
 	}
-	status, told := r.after(old)
-	if len(told) == 0 || r.engages() && engagements >= MaxEngagements {
-		return o, false, nil
+	status, events := report.after(rcpt.Status)
+	if len(events) == 0 || report.engages() && rcpt.Engagements >= MaxEngagements {
+		return nil
 	}
-	o = outcome{
-		Attempt:    &Attempt{Status: status, Response: storable(r.Response[:min(len(r.Response), maxResponse)]), Suppress: r.Suppress, SuppressFor: r.SuppressFor, EmailFold: r.EmailFold},
-		messageSeq: r.MessageSeq, recipientSeq: r.RecipientSeq, old: old, email: email, report: r, told: told,
-	}
-	var response, sent, delivered, bounced any
-	if !r.engages() {
-		response = o.Response
-	}
-	now := b.now.UnixMicro()
-	switch r.Status {
-	case RecipientBounced:
-		bounced = now
-	case RecipientFailed:
-	default: // an open or complaint implies delivery
-		sent, delivered = now, now
-	}
+	response := storable(report.Response[:min(len(report.Response), maxResponse)])
+	sent, delivered := r.reached(report.Status) // an open or a complaint implies delivery
+	var said *string
+	var bounced *Time
 	engaged := 0
-	if r.engages() {
+	if report.engages() {
 		engaged = 1
+	} else {
+		said = &response
 	}
-	_, err = b.tx.StmtContext(ctx, b.store.hot.updateReported).
-		ExecContext(ctx, r.RecipientSeq, string(status), response, sent, delivered, bounced, engaged)
-	return o, err == nil, errIn("update recipient", err)
+	if report.Status == RecipientBounced {
+		bounced = &r.now
+	}
+	if _, err := r.store.prepared.Exec(ctx, r.tx, q, rcpt.Seq, status, said, sent, delivered, bounced, engaged); err != nil {
+		return errIn("update recipient", err)
+	}
+	a := &Attempt{Status: status, Response: response, Suppress: report.Suppress, SuppressFor: report.SuppressFor, EmailFold: report.EmailFold}
+	return r.settle(ctx, m, []outcome{{Attempt: a, rcpt: rcpt, events: events, report: report}})
 }
 
 func (r *Report) engages() bool { return r.Status == RecipientOpened || r.Status == RecipientClicked }

@@ -351,7 +351,7 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	if err != nil {
 		return 0, err
 	}
-	err = s.inTxKeepCache(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, next, words) })
+	err = s.inTx(ctx, "index messages", func(tx *sqlx.Tx) error { return s.writeIndex(ctx, tx, holder, next, words) })
 	if err != nil {
 		return 0, err
 	}
@@ -539,7 +539,7 @@ func (s *Store) MergeIndex(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	more := false
-	err := s.inTxKeepCache(ctx, "merge the index", func(tx *sqlx.Tx) (err error) {
+	err := s.inTx(ctx, "merge the index", func(tx *sqlx.Tx) (err error) {
 		more, err = s.index.Merge(ctx, tx, mergePages)
 		return err
 	})
@@ -581,7 +581,7 @@ func (s *Store) RewriteIndex(ctx context.Context) error {
 		return nil
 	}
 	s.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())
-	err = s.inTxKeepCache(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.index.Rewrite(ctx, tx, mergePages) })
+	err = s.inTx(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.index.Rewrite(ctx, tx, mergePages) })
 	s.unmerged.Store(true)
 	return err
 }

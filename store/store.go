@@ -30,7 +30,6 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/postroom/postroom/internal/work"
-	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
 	"github.com/postroom/postroom/store/internal/quota"
@@ -90,9 +89,6 @@ type Store struct {
 	pauses  pauseLog
 	log     *slog.Logger
 	wake    *hub
-	commits []*batch.Committer[hotWrite]
-	results *batch.Committer[*DeliveryResult]
-	newest  atomic.Int64 // microseconds; of all messages, where engine.Alone
 	stored  atomic.Int64 // messages, by this process
 	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
 
@@ -102,10 +98,9 @@ type Store struct {
 	unmerged    atomic.Bool  // there may be parts of the full-text index to merge
 	rewriteFrom atomic.Int64 // microseconds; when a large full-text index may be rewritten
 
-	due       dueFrom // of the queue
-	endpoints endpointsFrom
-	sweeping  sweepPlaces
-	turns     turns
+	due      map[Work]*dueFrom
+	sweeping sweepPlaces
+	turns    turns
 
 	plans plans
 	watch bool // Config.AutoPause
@@ -115,20 +110,19 @@ type Store struct {
 	resuming    resuming
 	claims      atomic.Uint64 // calls of ClaimRecipients
 
-	rates  rateCounter
-	stmts  *batch.Statements
-	hot    hotStatements
-	known  knownRows
-	used   usedKeys
-	totals totals
-	held   *quota.Counter
+	rates rateCounter
+	// prepared runs the statements of transactions.
+	prepared  *engine.Prepared
+	committer *committer // of SQLite, else nil
+	used      usedKeys
+	totals    totals
+	held      *quota.Counter
 
 	closeOnce sync.Once
 	closeErr  error
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	index     index.Index
-	locked    lockedInboxes
 	schema    int64 // the version of this program's
 	// schemaNewer says that a newer program has changed the schema.
 	schemaNewer atomic.Bool
@@ -147,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.prepareHot(ctx), s.openRates(ctx), s.readNewest(ctx)); err != nil {
+	if err := errors.Join(s.openRates(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if _, err := s.serverClock(ctx, s.read); err != nil {
@@ -159,17 +153,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	for _, shard := range s.shards() {
-		s.commits = append(s.commits, batch.NewCommitter(&s.running, batch.Config[hotWrite]{
-			Work: func(ctx context.Context, writes []hotWrite, again bool) ([]error, error) {
-				return s.commitHot(ctx, shard, writes, again)
-			},
-			Alone: itemAtFault, Apart: func(w hotWrite) bool { return w.probe }, Weigh: hotWrite.weight,
-		}))
-	}
-	s.results = batch.NewCommitter(&s.running, batch.Config[*DeliveryResult]{
-		Work: s.commitResults, Alone: itemAtFault, Weigh: func(*DeliveryResult) int { return 1 },
-	})
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
 	s.running.Go(func() { s.watchServer(background) })
 	s.running.Go(func() { s.sweepRates(background) })
@@ -180,7 +163,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
+	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits,
+		due: map[Work]*dueFrom{WorkRecipients: {}, WorkDeliveries: {}}}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}
@@ -205,7 +189,11 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, err
 	}
-	s.stmts, s.read = batch.NewStatements(s.write, s.engine), engine.NewReads(reads, s.engine.Text)
+	s.read = engine.NewReads(reads, s.engine.Text)
+	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
+	if s.engine.Alone() {
+		s.committer = newCommitter(s.write, s.prepared)
+	}
 	s.index = index.New(s.engine, s.read)
 	return s, nil
 }
@@ -215,19 +203,16 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
-		for _, c := range s.commits {
-			c.Close()
-		}
-		if s.results != nil {
-			s.results.Close()
-		}
 		s.running.Wait()
+		if s.committer != nil {
+			s.committer.close()
+		}
 		s.wake.close()
 		var errs []error
 		if s.rates != nil {
 			errs = append(errs, s.rates.close())
 		}
-		errs = append(errs, s.stmts.Close()...)
+		errs = append(errs, s.prepared.Close())
 		errs = append(errs, s.engine.Close(), s.write.Close())
 		errs = append(errs, s.read.Close()...)
 		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
@@ -253,21 +238,18 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
 }
 
-// inTx runs do in one transaction and commits it when do returns nil. It may
-// run do again, in a new transaction, when the database says so.
+// inTx runs do in a transaction and returns when what it wrote is on the disk. When do
+// fails, nothing is written. do may run again: PostgreSQL asks for it after a conflict,
+// and on SQLite others share the transaction (see committer). So do sets all that it
+// returns anew, and reads through tx alone.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	return s.inTxKeepCache(ctx, what, func(tx *sqlx.Tx) error {
-		if s.engine.Alone() {
-			s.known.forget()
-			defer s.known.forget() // what do itself has read
-		}
-		return do(tx)
-	})
-}
-
-// inTxKeepCache is inTx for the writes of messages, which keep Store.known right themselves.
-func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	if s.committer != nil {
+		return s.wrap(s.committer.write(ctx, do), what)
+	}
 	attempt := func() error {
+		if err := s.prepared.Prepare(ctx); err != nil {
+			return err
+		}
 		tx, err := s.write.BeginTxx(ctx, nil)
 		if err != nil {
 			return err
@@ -276,7 +258,10 @@ func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx
 		if err := do(tx); err != nil {
 			return err
 		}
-		return tx.Commit()
+		if err := tx.Commit(); err != nil {
+			return &commitError{err}
+		}
+		return nil
 	}
 	err := attempt()
 	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
@@ -285,6 +270,12 @@ func (s *Store) inTxKeepCache(ctx context.Context, what string, do func(*sqlx.Tx
 	}
 	return s.wrap(err, what)
 }
+
+// commitError is the error of a commit: the transaction may have been committed.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
 
 const (
 	// stuckAfter is how long a batch may be written before the node counts as
@@ -349,10 +340,9 @@ func (s *Store) busySince() (oldest time.Time) {
 			oldest = since
 		}
 	}
-	for _, c := range s.commits {
-		note(c.BusySince())
+	if s.committer != nil {
+		note(s.committer.busySince())
 	}
-	note(s.results.BusySince())
 	return oldest
 }
 
@@ -550,18 +540,12 @@ var (
 	ErrDomainNotVerified = errors.New("domain is not verified for the account")
 	// ErrState means that a row is not in the state that the change needs.
 	ErrState = errors.New("not in the right state")
-	// ErrPolicyChanged means that the send policy of an inbox is not the one that
-	// a message was checked against.
-	ErrPolicyChanged = errors.New("send policy changed")
 	// ErrCursor means that a cursor is not ours, or of another list, filter or
 	// account.
 	ErrCursor = errors.New("not a cursor of this list")
 	// ErrIdempotencyRaced means that another call with the same idempotency
 	// key committed first: its response can be read now.
 	ErrIdempotencyRaced = errors.New("idempotency key used by a call that committed first")
-	// ErrThreadLimit means that a thread has had so many messages from us lately that
-	// two programs may be replying to each other.
-	ErrThreadLimit = errors.New("too many sends in one thread")
 	// ErrUnavailable means that the database or the blob storage does not respond,
 	// or that the store is closed. Trying again later may help.
 	ErrUnavailable = engine.ErrUnavailable

@@ -1,11 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -92,36 +90,6 @@ func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Supp
 		return s.cacheResponse(ctx, tx, once, out.ID, out)
 	})
 	return out, err
-}
-
-// suppress puts those on the lists whose attempts say so. moved are the messages
-// of the outcomes.
-func (b *hotBatch) suppress(ctx context.Context, outcomes []outcome, moved map[int64]Message) error {
-	type place struct {
-		account int64
-		fold    string
-	}
-	found := map[place]outcome{}
-	for _, o := range outcomes {
-		if o.Suppress == "" || o.Status == RecipientQueued {
-			continue
-		}
-		at := place{moved[o.messageSeq].AccountID, o.EmailFold}
-		if other, ok := found[at]; !ok || other.SuppressFor == SuppressEmails { // all mail wins
-			found[at] = o
-		}
-	}
-	// In one order, so that two transactions never wait for each other.
-	places := slices.SortedFunc(maps.Keys(found), func(x, y place) int {
-		return cmp.Or(cmp.Compare(x.account, y.account), cmp.Compare(x.fold, y.fold))
-	})
-	rows := make([]any, 0, len(places)*b.store.hot.suppressions.Columns)
-	for _, p := range places {
-		o := found[p]
-		rows = append(rows, p.account, NewID("sup_", b.now.Time), o.email, storable(p.fold), string(o.Suppress), string(cmp.Or(o.SuppressFor, SuppressAll)),
-			moved[o.messageSeq].ID, b.now.UnixMicro())
-	}
-	return b.store.hot.suppressions.Exec(ctx, b.tx, rows)
 }
 
 // Suppressed returns those of the addresses, in any of their spellings, that the account does not

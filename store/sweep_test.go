@@ -3,7 +3,6 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -169,75 +168,6 @@ func TestDeletingADomainSuspendsItsInboxesInSteps(t *testing.T) {
 	if _, err := s.Domain(t.Context(), first.AccountID, d.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the domain is there: %v", err)
 	}
-}
-
-// Two batches that write the same cached responses write them in the same
-// order: one waits for the other, and not each for the other.
-func TestCachedResponsesAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
-	t.Parallel()
-	cfg := storetest.Config(t, storetest.PostgreSQL)
-	s := storetest.OpenConfig(t, cfg)
-	in := storetest.Inbox(t, s)
-	db := openRaw(t, cfg)
-	const cached = `INSERT INTO idempotency (account_id, operation, key, body_hash, status, kind, body, resource_id, created_at)
-		VALUES ($1, 'POST /', $2, '', 201, '', '{}', '', 0)`
-
-	// The first message makes the others wait until they share a transaction.
-	first := db.MustBegin()
-	defer func() { _ = first.Rollback() }() // it was only read
-	first.MustExec(`SELECT 1 FROM inboxes WHERE seq = $1 FOR UPDATE`, in.Seq)
-	var sending sync.WaitGroup
-	send := func(key string) {
-		sending.Go(func() {
-			var once *store.Once
-			if key != "" {
-				once = &store.Once{AccountID: in.AccountID, Operation: "POST /", Key: key, BodyHash: []byte("h"), Render: func(any) (store.CachedResponse, error) {
-					return store.CachedResponse{Status: 201, Body: []byte(`{}`)}, nil
-				}}
-			}
-			if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"ann@out.example"}), once); err != nil {
-				t.Errorf("send with key %q: %v", key, err)
-			}
-		})
-	}
-	send("")
-	blocked(t, db)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for i, key := range []string{"c", "b", "a"} {
-		send(key)
-		for s.Queued(in.Seq) <= i {
-			<-tick.C
-		}
-	}
-	second := db.MustBegin()
-	defer func() { _ = second.Rollback() }() // it is rolled back below
-	second.MustExec(cached, in.AccountID, "b")
-	if err := first.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	for waiting := ""; waiting == ""; <-tick.C { // for b
-		err := db.Get(&waiting, `SELECT coalesce(max(query), '') FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INSERT INTO idempotency%'`)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	free := func(key string) bool {
-		t.Helper()
-		tx := db.MustBegin()
-		defer func() { _ = tx.Rollback() }() // nothing is to stay
-		tx.MustExec(`SET LOCAL lock_timeout = '100ms'`)
-		_, err := tx.Exec(cached, in.AccountID, key)
-		return err == nil
-	}
-	if a, c := free("a"), free("c"); a || !c {
-		t.Errorf("while the batch waits for b: a can be written: %v, c can be written: %v; want only c", a, c)
-	}
-	if err := second.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	sending.Wait()
 }
 
 // Mail that refers to two large threads does not make them one: moving the

@@ -12,114 +12,243 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/store/internal/batch"
-	"github.com/postroom/postroom/store/internal/engine"
 )
 
-const (
-	threadColumns = `t.seq, t.inbox_seq, t.id, t.subject, t.subject_hash, t.participants, t.message_count`
-
-	expectIn     = `SELECT i.seq FROM inboxes i WHERE i.seq IN ({rows}) AND EXISTS (SELECT 1 FROM thread_references r WHERE r.inbox_seq = i.seq)`
-	threadsBySeq = `SELECT ` + threadColumns + `, '' FROM threads t WHERE t.seq IN ({rows})`
-	// Of the messages of an inbox with the same Message-ID the oldest few are
-	// checked. Of the latest 1000 threads those with the same subject are checked for
-	// a shared participant, at most 50. So no one can make a lookup slow by sending more.
-	headerMatch  = `inbox_seq = k.a AND header_hash = k.b AND NOT quarantined ORDER BY seq LIMIT 5`
-	subjectMatch = `seq IN (SELECT seq FROM
-		(SELECT seq, subject_hash FROM threads WHERE inbox_seq = k.a AND last_message_at >= {n} ORDER BY last_message_at DESC, seq DESC LIMIT 1000) l
-		WHERE subject_hash = k.b LIMIT 50)`
-
-	updateThread = `
-	UPDATE threads SET message_count = message_count + $2, last_message_at = $3, participants = $4 WHERE seq = $1`
-)
-
-// threadsByHeader finds threads by pairs of inbox and hash of a Message-ID,
-// threadsBySubject by pairs of inbox and hash of a subject.
-func threadsByHeader(d engine.Engine) string {
-	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, m.header_id
-		FROM k ` + d.Lateral("messages", "m", headerMatch) + ` JOIN threads t ON t.seq = m.thread_seq ORDER BY m.seq DESC`
+// thread is a thread that a message joins or begins.
+type thread struct {
+	Seq          int64          `db:"seq"`
+	ID           string         `db:"id"`
+	Participants JSON[[]string] `db:"participants"`
+	MessageCount int64          `db:"message_count"`
+	// HeaderID is the Message-ID by which the thread was found. Message is the number
+	// of the message that has it, 0 if others refer to it and it has not come.
+	HeaderID string `db:"header_id"`
+	Message  int64  `db:"message"`
 }
 
-func threadsBySubject(d engine.Engine) string {
-	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, ''
-		FROM k ` + d.Lateral("threads", "t", subjectMatch) + ` ORDER BY t.last_message_at DESC, t.seq DESC`
-}
+const threadColumns = `t.seq, t.id, t.participants, t.message_count`
 
-// hotThread is a thread that messages of a batch join or begin.
-type hotThread struct {
-	seq         int64
-	inbox       *hotInbox
-	id          string
-	subject     string
-	subjectHash int64
-	people      []string
-	isNew       bool
-	had         int64      // messages before this batch
-	joined      int64      // messages of this batch
-	into        *hotThread // the thread that it became part of
-	listed      bool       // in the batch's threadWrite
-}
-
-// threadIndex finds threads for the messages of a batch.
-type threadIndex struct {
-	byHeader  map[headerKey]*hotThread    // of mail that is there
-	expected  map[headerKey]*hotThread    // of mail that is not
-	bySubject map[subjectKey][]*hotThread // newest first, those of this batch last
-	bySeq     map[int64]*hotThread
-}
-
-type headerKey struct {
-	inbox  int64
-	header string
-}
-
-type subjectKey struct {
-	inbox, hash int64
-}
-
-// joinThreads sets the thread of each message, by the first rule that finds one: the
-// thread that the caller set; that of the newest message that this one refers to;
-// that of messages that refer to this one; a thread with the same subject and a
-// shared participant, if the subject of this one has a reply mark, it refers to no
-// message, and no program sent it; a new thread. A message that connects two threads
-// merges them. Threads never span inboxes. A message in quarantine has a thread to itself,
-// which no list shows.
-func (b *hotBatch) joinThreads(ctx context.Context) error {
-	ix := newThreadIndex()
-	if err := b.readThreads(ctx, ix); err != nil {
-		return err
+// joinThread sets the thread of a message, whose inbox is locked, by the first rule
+// that finds one: the thread that the caller set; that of the newest message that this
+// one refers to; that of messages that refer to this one; a thread with the same subject
+// and a shared participant, if the subject of this one has a reply mark, it refers to no
+// message, and no program sent it; a new thread, whose number is seq. A message that
+// connects two threads merges them. Threads never span inboxes. A message in quarantine
+// has a thread to itself, which no list shows.
+//
+// awaited reports that threads of the inbox refer to the message. joinThread returns the
+// rows that are yet to be inserted.
+func (s *Store) joinThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, seq int64, awaited bool) ([]newRow, error) {
+	if h.quarantined() {
+		return h.beginThread(seq, "", hash64(h.msg.ID), nil)
 	}
-	var w threadWrite
-	for _, h := range b.messages {
-		if h.quarantined() {
-			h.thread = &hotThread{
-				inbox: h.inbox, id: NewID("thr_", b.now.Time), subjectHash: hash64(h.msg.ID), isNew: true, joined: 1,
+	known, err := s.threadsByID(ctx, tx, h, awaited && h.mayBeExpected())
+	if err != nil {
+		return nil, errIn("threads by reference", err)
+	}
+	t, err := s.threadFor(ctx, tx, h, known)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		rows, err := h.beginThread(seq, h.msg.Subject, h.subjectHash, h.people)
+		return append(rows, h.references(known)...), err
+	}
+	if t, err = s.mergeThreads(ctx, tx, h, t, known.waitingFor(h)); err != nil {
+		return nil, errIn("put threads together", err)
+	}
+	if err := s.limitThread(ctx, tx, h, t); err != nil {
+		return nil, err
+	}
+	h.msg.ThreadSeq, h.msg.ThreadID = t.Seq, t.ID
+	t.meet(h.people)
+	const update = `UPDATE threads SET message_count = $2, last_message_at = $3, participants = $4 WHERE seq = $1`
+	if _, err := s.prepared.Exec(ctx, tx, update, t.Seq, t.MessageCount+1, h.inbox.at.UnixMicro(), t.Participants); err != nil {
+		return nil, errIn("update thread", err)
+	}
+	return h.references(known), nil
+}
+
+// beginThread returns the row of a new thread for the message.
+func (h *hotMessage) beginThread(seq int64, subject string, subjectHash int64, people []string) ([]newRow, error) {
+	at := h.inbox.at.UnixMicro()
+	h.msg.ThreadSeq, h.msg.ThreadID = seq, NewID("thr_", h.inbox.at.Time)
+	var t thread
+	t.meet(people)
+	all, err := json.Marshal(t.Participants.V)
+	return []newRow{{into: intoThreads, values: []any{
+		seq, h.msg.AccountID, h.inbox.seq, h.msg.ThreadID, subject, subjectHash, string(all), int64(1), at, at,
+	}}}, errIn("write participants", err)
+}
+
+// knownThreads are threads by the Message-IDs by which they were found.
+type knownThreads struct {
+	here     map[string]*thread // of mail that is there
+	expected map[string]*thread // of mail that is not
+}
+
+// threadsByID returns the threads of the messages that this one refers to and, if it is
+// awaited, those that refer to it. Of the messages of an inbox with the same Message-ID
+// the oldest few are checked, so that no one can make a lookup slow by sending more.
+func (s *Store) threadsByID(ctx context.Context, tx *sqlx.Tx, h *hotMessage, awaited bool) (known knownThreads, err error) {
+	var ids []int64
+	if !h.newThread {
+		ids = each(h.refersTo, hash64)
+	}
+	if len(ids) == 0 && !awaited {
+		return known, nil
+	}
+	awaits := ids
+	if awaited {
+		awaits = append(slices.Clone(ids), hash64(h.msg.HeaderID))
+	}
+	e := s.engine
+	q := `WITH k (hash) AS (` + e.Each("$2") + `) SELECT ` + threadColumns + `, m.header_id, m.seq AS message
+		FROM k ` + e.Lateral("messages", "m", `inbox_seq = $1 AND header_hash = k.hash AND NOT quarantined ORDER BY seq LIMIT 5`) + `
+		JOIN threads t ON t.seq = m.thread_seq
+		UNION ALL SELECT ` + threadColumns + `, r.header_id, 0 FROM thread_references r JOIN threads t ON t.seq = r.thread_seq
+		WHERE r.inbox_seq = $1 AND ` + e.OneOf("r.header_hash", "$3")
+	var found []thread
+	if err := s.prepared.Select(ctx, tx, &found, q, h.inbox.seq, e.List(ids), e.List(awaits)); err != nil {
+		return known, err
+	}
+	known = knownThreads{map[string]*thread{}, map[string]*thread{}}
+	for i := range found {
+		t := &found[i]
+		other := known.here[t.HeaderID]
+		switch {
+		case t.HeaderID == "":
+		case t.Message == 0:
+			known.expected[t.HeaderID] = t
+		case other == nil || t.Message < other.Message:
+			known.here[t.HeaderID] = t
+		}
+	}
+	return known, nil
+}
+
+// waitingFor returns the thread whose mail refers to the message, nil for none.
+func (k *knownThreads) waitingFor(h *hotMessage) *thread {
+	if !h.mayBeExpected() {
+		return nil
+	}
+	return k.expected[h.msg.HeaderID]
+}
+
+// threadFor returns the thread that the message joins, nil for none.
+func (s *Store) threadFor(ctx context.Context, tx *sqlx.Tx, h *hotMessage, known knownThreads) (*thread, error) {
+	// Of the latest 1000 threads those with the same subject are checked for a shared
+	// participant, at most 50.
+	const (
+		named     = `SELECT ` + threadColumns + ` FROM threads t WHERE t.seq = $1 AND t.inbox_seq = $2`
+		bySubject = `SELECT ` + threadColumns + ` FROM threads t WHERE t.seq IN (SELECT seq FROM (
+				SELECT seq, subject_hash FROM threads WHERE inbox_seq = $1 AND last_message_at >= $3
+				 ORDER BY last_message_at DESC, seq DESC LIMIT 1000) l
+			 WHERE subject_hash = $2 LIMIT 50)
+			ORDER BY t.last_message_at DESC, t.seq DESC`
+	)
+	if h.newThread {
+		return nil, nil //nolint:nilnil // none
+	}
+	var found []thread
+	if h.joinThread != 0 {
+		err := s.prepared.Select(ctx, tx, &found, named, h.joinThread, h.inbox.seq)
+		if err != nil || len(found) > 0 { // else it has become part of another since it was asked for
+			return first(found), errIn("thread", err)
+		}
+	}
+	for _, threads := range []map[string]*thread{known.here, known.expected} { // mail that is there counts more
+		for _, id := range h.refersTo {
+			if t := threads[id]; t != nil {
+				return t, nil
 			}
-			w.list(h.thread)
-			h.expects = nil
+		}
+	}
+	if t := known.waitingFor(h); t != nil || !h.mayBySubj {
+		return t, nil
+	}
+	since := NewTime(s.now().Add(-subjectWindow))
+	if err := s.prepared.Select(ctx, tx, &found, bySubject, h.inbox.seq, h.subjectHash, since); err != nil {
+		return nil, errIn("threads by subject", err)
+	}
+	for i := range found {
+		t := &found[i]
+		shared := func(p string) bool { return p != h.inbox.address && slices.Contains(t.Participants.V, p) }
+		if slices.ContainsFunc(h.people, shared) {
+			return t, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // none
+}
+
+// mergeThreads makes one of the thread that a message joins and the one that waits for
+// it, which may be none. The smaller becomes part of the larger, so that the cost of a
+// message stays small on average; of two alike the older one stays. Two that both have
+// more than maxMerged messages stay two.
+func (s *Store) mergeThreads(ctx context.Context, tx *sqlx.Tx, h *hotMessage, t, other *thread) (*thread, error) {
+	if other == nil || other.Seq == t.Seq {
+		return t, nil
+	}
+	stays, goes := t, other
+	if goes.MessageCount > stays.MessageCount || goes.MessageCount == stays.MessageCount && goes.Seq < stays.Seq {
+		stays, goes = goes, stays
+	}
+	if goes.MessageCount > maxMerged {
+		return t, nil
+	}
+	stays.MessageCount += goes.MessageCount
+	stays.meet(goes.Participants.V)
+	return stays, execAll(ctx, tx, []statement{
+		{`UPDATE messages SET thread_seq = $1 WHERE thread_seq = $2`, []any{stays.Seq, goes.Seq}},
+		{`UPDATE thread_references SET thread_seq = $1 WHERE thread_seq = $2`, []any{stays.Seq, goes.Seq}},
+		{`UPDATE drafts SET thread_seq = $1, thread_id = $2 WHERE inbox_seq = $3 AND thread_seq = $4`, []any{stays.Seq, stays.ID, h.inbox.seq, goes.Seq}},
+		{`DELETE FROM threads WHERE seq = $1`, []any{goes.Seq}},
+	})
+}
+
+// references are the rows of the mail that the message refers to and that is not there.
+func (h *hotMessage) references(known knownThreads) (rows []newRow) {
+	if h.newThread {
+		return nil
+	}
+	expected := map[string]bool{h.msg.HeaderID: true}
+	for _, id := range h.refersTo {
+		if id == "" || mail.IsSESMessageID(id) || expected[id] || known.here[id] != nil || known.expected[id] != nil {
 			continue
 		}
-		t := ix.find(h)
-		if t == nil {
-			t = &hotThread{
-				inbox: h.inbox, id: NewID("thr_", b.now.Time), subject: h.msg.Subject, subjectHash: h.subjectHash, isNew: true,
-			}
-			ix.add(t)
+		expected[id] = true
+		rows = append(rows, newRow{intoReferences, []any{h.inbox.seq, hash64(id), id, h.msg.ThreadSeq}, " ON CONFLICT DO NOTHING"})
+		if len(rows) == maxExpected {
+			break
 		}
-		t = w.merge(t, ix.waitingFor(h))
-		w.list(t)
-		t.join(h)
-		h.thread = t
-		ix.note(h)
 	}
-	if err := b.writeThreads(ctx, &w); err != nil {
-		return err
+	return rows
+}
+
+// limitThread refuses a message that would exceed the limit of sent messages in its
+// thread, so that two programs cannot reply to each other for ever. The inbox is locked,
+// so that nothing is added meanwhile.
+func (s *Store) limitThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, t *thread) error {
+	const q = `SELECT count(*) FROM messages WHERE thread_seq = $1 AND direction = 'out' AND created_at > $2`
+	if h.msg.Direction != DirectionOut {
+		return nil
 	}
-	for _, h := range b.messages {
-		h.thread = h.thread.whole()
-		h.msg.ThreadSeq, h.msg.ThreadID = h.thread.seq, h.thread.id
+	var sent int
+	if err := s.prepared.Get(ctx, tx, &sent, q, t.Seq, NewTime(s.now().Add(-ThreadSendsWindow))); err != nil {
+		return errIn("count the sends of a thread", err)
 	}
-	return b.expect(ctx)
+	if sent >= MaxThreadSends {
+		return refuse(RuleThread, "", "this inbox has sent %d messages to this thread within an hour", MaxThreadSends)
+	}
+	return nil
+}
+
+func (t *thread) meet(people []string) {
+	for _, p := range people {
+		if len(t.Participants.V) < maxParticipants && !slices.Contains(t.Participants.V, p) {
+			t.Participants.V = append(t.Participants.V, p)
+		}
+	}
 }
 
 // earlier returns the Message-IDs that a message refers to, the likeliest
@@ -141,147 +270,6 @@ func earlier(r References) []string {
 	return ids
 }
 
-// readThreads fills ix with every thread that the batch may join.
-func (b *hotBatch) readThreads(ctx context.Context, ix *threadIndex) error {
-	var seqs, headers, expected, subjects [][2]int64
-	for _, h := range b.messages {
-		if h.quarantined() {
-			continue
-		}
-		if h.mayBeExpected() {
-			expected = append(expected, [2]int64{h.inbox.seq, hash64(h.msg.HeaderID)})
-		}
-		if h.newThread {
-			continue
-		}
-		if h.joinThread != 0 {
-			seqs = append(seqs, [2]int64{h.joinThread})
-		}
-		for _, id := range h.refersTo {
-			headers = append(headers, [2]int64{h.inbox.seq, hash64(id)})
-		}
-		if h.mayBySubj {
-			subjects = append(subjects, [2]int64{h.inbox.seq, h.subjectHash})
-		}
-	}
-	hot := &b.store.hot
-	add := func(rows *sql.Rows) error { return b.addThread(ix, ix.byHeader, rows) }
-	if err := hot.bySeq.Find(ctx, b.tx, batch.Sorted(seqs), add); err != nil {
-		return errIn("threads", err)
-	}
-	if err := hot.byHeader.Find(ctx, b.tx, batch.Sorted(headers), add); err != nil {
-		return errIn("threads by reference", err)
-	}
-	await := func(rows *sql.Rows) error { return b.addThread(ix, ix.expected, rows) }
-	expected, err := b.mayExpect(ctx, expected)
-	if err != nil {
-		return err
-	}
-	if err := hot.byExpected.Find(ctx, b.tx, batch.Sorted(append(expected, headers...)), await); err != nil {
-		return errIn("threads by expected mail", err)
-	}
-	since := b.now.Add(-subjectWindow).UnixMicro()
-	return errIn("threads by subject", hot.bySubject.Find(ctx, b.tx, batch.Sorted(subjects), add, since))
-}
-
-// mayExpect leaves out the keys of inboxes in which no thread expects mail, where
-// that is known.
-func (b *hotBatch) mayExpect(ctx context.Context, keys [][2]int64) ([][2]int64, error) {
-	if b.ahead != nil {
-		return slices.DeleteFunc(keys, func(key [2]int64) bool { return !b.ahead.expected[key] }), nil
-	}
-	if !b.store.engine.Alone() {
-		return keys, nil
-	}
-	k := &b.store.known
-	var ask [][2]int64
-	for _, key := range keys {
-		if _, known := k.expected[key[0]]; !known {
-			ask = append(ask, [2]int64{key[0]})
-		}
-	}
-	ask = batch.Sorted(ask)
-	for _, key := range ask {
-		note(&k.expected, key[0], false)
-	}
-	err := b.store.hot.expectIn.Find(ctx, b.tx, ask, func(rows *sql.Rows) error {
-		var inbox int64
-		err := rows.Scan(&inbox)
-		note(&k.expected, inbox, true)
-		return err
-	})
-	return slices.DeleteFunc(keys, func(key [2]int64) bool {
-		expects, known := k.expected[key[0]]
-		return known && !expects
-	}), errIn("inboxes that expect mail", err)
-}
-
-// addThread adds a thread that was found to ix, and to known by the Message-ID
-// by which it was found.
-func (b *hotBatch) addThread(ix *threadIndex, known map[headerKey]*hotThread, row *sql.Rows) error {
-	var t hotThread
-	var inbox int64
-	var people JSON[[]string]
-	var header string
-	if err := row.Scan(&t.seq, &inbox, &t.id, &t.subject, &t.subjectHash, &people, &t.had, &header); err != nil {
-		return err
-	}
-	t.people = people.V
-	if t.inbox = b.inboxes[inbox]; t.inbox == nil {
-		return nil // asked for by its number, but of another inbox
-	}
-	found := ix.add(&t)
-	if header != "" {
-		known[headerKey{inbox, header}] = found
-	}
-	return nil
-}
-
-// add puts t into the index, or returns the one that is there already.
-func (ix *threadIndex) add(t *hotThread) *hotThread {
-	if !t.isNew {
-		if known := ix.bySeq[t.seq]; known != nil {
-			return known
-		}
-		ix.bySeq[t.seq] = t
-	}
-	k := subjectKey{t.inbox.seq, t.subjectHash}
-	ix.bySubject[k] = append(ix.bySubject[k], t)
-	return t
-}
-
-func (ix *threadIndex) find(h *hotMessage) *hotThread {
-	if h.newThread {
-		return nil
-	}
-	if h.joinThread != 0 {
-		if t := ix.bySeq[h.joinThread]; t != nil && t.inbox == h.inbox {
-			return t.whole()
-		}
-		// It has become part of another since it was asked for.
-	}
-	for _, known := range []map[headerKey]*hotThread{ix.byHeader, ix.expected} { // mail that is there counts more
-		for _, id := range h.refersTo {
-			if t := known[headerKey{h.inbox.seq, id}]; t != nil {
-				return t.whole()
-			}
-		}
-	}
-	if t := ix.waitingFor(h); t != nil {
-		return t
-	}
-	if !h.mayBySubj {
-		return nil
-	}
-	for _, t := range ix.bySubject[subjectKey{h.inbox.seq, h.subjectHash}] {
-		shared := func(p string) bool { return p != h.inbox.address && slices.Contains(t.people, p) }
-		if slices.ContainsFunc(h.people, shared) {
-			return t.whole()
-		}
-	}
-	return nil
-}
-
 // participants are the addresses in a header, Bcc left out, lower case.
 func participants(a mail.Addresses) []string {
 	ps := make([]string, 0, 2)
@@ -296,58 +284,10 @@ func participants(a mail.Addresses) []string {
 	return ps
 }
 
-func (t *hotThread) join(h *hotMessage) {
-	t.joined++
-	t.meet(h.people)
-}
-
-// threadWrite is what the messages of a batch do to threads.
-type threadWrite struct {
-	threads []*hotThread    // that messages joined or began
-	merges  [][2]*hotThread // each first one into the second
-}
-
-// writeThreads inserts the new threads, which get their numbers here, updates
-// the others and puts those together that were tied.
-func (b *hotBatch) writeThreads(ctx context.Context, w *threadWrite) error {
-	gone := func(t *hotThread) bool { return t.into != nil }
-	isNew := func(t *hotThread) bool { return t.isNew }
-	all := slices.DeleteFunc(w.threads, gone)
-	if err := b.updateThreads(ctx, slices.DeleteFunc(slices.Clone(all), isNew)); err != nil {
-		return errIn("update thread", err)
-	}
-	fresh := slices.DeleteFunc(all, func(t *hotThread) bool { return !t.isNew })
-	rows := make([]any, 0, len(fresh)*b.store.hot.threads.Columns)
-	for i, t := range fresh {
-		t.seq = b.threads[i]
-		people, err := json.Marshal(t.people)
-		if err != nil {
-			return fmt.Errorf("write participants: %w", err)
-		}
-		at := t.inbox.at.UnixMicro()
-		rows = append(rows, t.seq, t.inbox.accountID, t.inbox.seq, t.id, t.subject, t.subjectHash, string(people), t.joined, at, at)
-	}
-	if err := b.rows.Insert(ctx, &b.store.hot.threads, rows); err != nil {
-		return errIn("insert threads", err)
-	}
-	return errIn("put threads together", b.mergeThreads(ctx, w.merges))
-}
-
-func (b *hotBatch) updateThreads(ctx context.Context, joined []*hotThread) error {
-	if len(joined) == 0 {
-		return nil
-	}
-	update := b.tx.StmtContext(ctx, b.store.hot.updateThread)
-	for _, t := range joined {
-		people, err := json.Marshal(t.people)
-		if err != nil {
-			return err
-		}
-		if _, err := update.ExecContext(ctx, t.seq, t.joined, t.inbox.at.UnixMicro(), string(people)); err != nil {
-			return err
-		}
-	}
-	return nil
+// mayBeExpected reports whether mail that came before may refer to the message.
+// To what we send no one can.
+func (h *hotMessage) mayBeExpected() bool {
+	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
 }
 
 // Thread is messages of an inbox that belong together.
@@ -503,174 +443,4 @@ func nowhereIn(ctx context.Context, tx *sqlx.Tx, threadSeq int64, people []strin
 		people = slices.DeleteFunc(people, func(p string) bool { return slices.Contains(there, p) })
 	}
 	return people, errors.Join(rows.Err(), rows.Close())
-}
-
-// threadsByExpected finds threads by pairs of inbox and hash of the Message-ID
-// of mail that their mail refers to and that has not come.
-func threadsByExpected(d engine.Engine) string {
-	return `WITH k (a, b) AS (VALUES {rows}) SELECT ` + threadColumns + `, r.header_id
-		FROM k CROSS JOIN thread_references r JOIN threads t ON t.seq = r.thread_seq WHERE r.inbox_seq = k.a AND r.header_hash = k.b`
-}
-
-func newThreadIndex() *threadIndex {
-	return &threadIndex{map[headerKey]*hotThread{}, map[headerKey]*hotThread{}, map[subjectKey][]*hotThread{}, map[int64]*hotThread{}}
-}
-
-// mayBeExpected reports whether mail that came before may refer to the message.
-// To what we send no one can.
-func (h *hotMessage) mayBeExpected() bool {
-	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
-}
-
-// waitingFor returns the thread whose mail refers to the message, nil for none.
-func (ix *threadIndex) waitingFor(h *hotMessage) *hotThread {
-	if !h.mayBeExpected() {
-		return nil
-	}
-	return ix.expected[headerKey{h.inbox.seq, h.msg.HeaderID}].whole()
-}
-
-// note lets the next messages of the batch find the thread of this one.
-func (ix *threadIndex) note(h *hotMessage) {
-	if h.msg.HeaderID != "" {
-		ix.byHeader[headerKey{h.inbox.seq, h.msg.HeaderID}] = h.thread
-	}
-	h.expects = nil
-	for _, id := range h.refersTo {
-		k := headerKey{h.inbox.seq, id}
-		if id == "" || mail.IsSESMessageID(id) || h.newThread || ix.byHeader[k] != nil || ix.expected[k] != nil || len(h.expects) == maxExpected {
-			continue
-		}
-		ix.expected[k] = h.thread
-		h.expects = append(h.expects, id)
-	}
-}
-
-// whole returns the thread that t became part of, or t.
-func (t *hotThread) whole() *hotThread {
-	for t != nil && t.into != nil {
-		t = t.into
-	}
-	return t
-}
-
-// merge makes one of the thread that a message joins and the one that waits for
-// it, which may be none. The smaller becomes part of the larger, so that the
-// cost of a message stays small on average; of two alike the older one stays.
-// Two that both have more than maxMerged messages stay two.
-func (w *threadWrite) merge(t, other *hotThread) *hotThread {
-	if other == nil || other == t {
-		return t
-	}
-	stays, goes := t, other
-	if a, b := t.had+t.joined, other.had+other.joined; t.isNew && !other.isNew || t.isNew == other.isNew && (b > a || b == a && other.seq < t.seq) {
-		stays, goes = other, t
-	}
-	if goes.had > maxMerged {
-		return t
-	}
-	goes.into = stays
-	if !goes.isNew {
-		w.merges = append(w.merges, [2]*hotThread{goes, stays})
-	}
-	w.list(stays)
-	stays.joined += goes.joined
-	if !goes.isNew {
-		stays.joined += goes.had
-	}
-	stays.meet(goes.people)
-	return stays
-}
-
-// list notes a thread that the batch changes.
-func (w *threadWrite) list(t *hotThread) {
-	if !t.listed {
-		t.listed = true
-		w.threads = append(w.threads, t)
-	}
-}
-
-func (t *hotThread) meet(people []string) {
-	for _, p := range people {
-		if len(t.people) < maxParticipants && !slices.Contains(t.people, p) {
-			t.people = append(t.people, p)
-		}
-	}
-}
-
-// mergeThreads moves the messages and drafts of threads that became part of
-// others. The inboxes are locked, so that nothing is added meanwhile.
-func (b *hotBatch) mergeThreads(ctx context.Context, merges [][2]*hotThread) error {
-	for _, m := range merges {
-		from, to := m[0], m[1].whole()
-		for _, q := range []string{
-			`UPDATE messages SET thread_seq = $1 WHERE thread_seq = $2`,
-			`UPDATE thread_references SET thread_seq = $1 WHERE thread_seq = $2`,
-		} {
-			if _, err := b.tx.ExecContext(ctx, q, to.seq, from.seq); err != nil {
-				return err
-			}
-		}
-		const drafts = `UPDATE drafts SET thread_seq = $1, thread_id = $2 WHERE inbox_seq = $3 AND thread_seq = $4`
-		if _, err := b.tx.ExecContext(ctx, drafts, to.seq, to.id, from.inbox.seq, from.seq); err != nil {
-			return err
-		}
-		if _, err := b.tx.ExecContext(ctx, `DELETE FROM threads WHERE seq = $1`, from.seq); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// expect writes down what mail the messages of the batch refer to that is not
-// there.
-func (b *hotBatch) expect(ctx context.Context) error {
-	var rows []any
-	for _, h := range b.messages {
-		if len(h.expects) > 0 {
-			delete(b.store.known.expected, h.inbox.seq)
-		}
-		for _, id := range h.expects {
-			rows = append(rows, h.inbox.seq, hash64(id), id, h.msg.ThreadSeq)
-		}
-	}
-	return errIn("expect mail", b.rows.Insert(ctx, &b.store.hot.references, rows))
-}
-
-const recentSends = `SELECT thread_seq, count(*) FROM messages
-	WHERE thread_seq IN ({rows}) AND direction = 'out' AND created_at > {n} GROUP BY thread_seq`
-
-// limitThreads refuses a message that would exceed the limit of sent messages in
-// its thread, so that two programs cannot reply to each other for ever. The
-// inboxes are locked, so that nothing is added meanwhile.
-func (b *hotBatch) limitThreads(ctx context.Context) error {
-	var known [][2]int64
-	for _, h := range b.messages {
-		if h.msg.Direction == DirectionOut && !h.thread.isNew {
-			known = append(known, [2]int64{h.thread.seq})
-		}
-	}
-	if len(known) == 0 {
-		return nil
-	}
-	sends := map[int64]int{}
-	err := b.store.hot.recentSends.Find(ctx, b.tx, batch.Sorted(known), func(rows *sql.Rows) error {
-		var thread int64
-		var n int
-		err := rows.Scan(&thread, &n)
-		sends[thread] = n
-		return err
-	}, b.now.Add(-ThreadSendsWindow).UnixMicro())
-	if err != nil {
-		return errIn("count the sends of threads", err)
-	}
-	for _, h := range b.messages {
-		if h.msg.Direction != DirectionOut || h.thread.isNew {
-			continue
-		}
-		if sends[h.thread.seq]++; sends[h.thread.seq] > MaxThreadSends {
-			return b.ofMessage(h, fmt.Errorf("thread %s: %w", h.thread.id, ErrThreadLimit))
-		}
-	}
-	return nil
 }

@@ -28,24 +28,16 @@ type Usage struct {
 
 // Usage returns what the account has used.
 func (s *Store) Usage(ctx context.Context, accountID int64) (Usage, error) {
-	const (
-		account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
-		counts  = `SELECT cast(coalesce(sum(n), 0) AS bigint) AS month,
-				cast(coalesce(sum(CASE WHEN day = $3 THEN n END), 0) AS bigint) AS today
-			FROM send_counts WHERE account_id = $1 AND day >= $2 AND kind = 'accepted'`
-	)
+	const account = `SELECT ` + accountColumns + ` FROM accounts WHERE seq = $1`
 	var u Usage
 	if err := s.read.GetContext(ctx, &u.Account, account, accountID); err != nil {
 		return u, s.wrap(err, "account")
 	}
 	now := s.now()
 	today := dayOf(now)
-	first, next := monthOf(now)
-	var row struct {
-		Month int64 `db:"month"`
-		Today int64 `db:"today"`
-	}
-	if err := s.read.GetContext(ctx, &row, counts, accountID, first, today); err != nil {
+	_, next := monthOf(now)
+	row, err := readAccepted(ctx, s.read, accountID, now)
+	if err != nil {
 		return u, s.wrap(err, "usage")
 	}
 	u.Plan, u.Today, u.Month = s.Plan(u.Account), row.Today, row.Month
@@ -318,7 +310,7 @@ func (s *Store) CountEvents(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var next struct{ Seq, N int64 } // the last event to count, and how many they are
-	err = s.inTxKeepCache(ctx, "count events", func(tx *sqlx.Tx) error {
+	err = s.inTx(ctx, "count events", func(tx *sqlx.Tx) error {
 		var counted int64
 		if err := tx.GetContext(ctx, &counted, from); err != nil {
 			return err
@@ -391,72 +383,13 @@ func monthOf(t time.Time) (first, next int64) {
 // maxShards bounds into how many rows a count of an account is split.
 const maxShards = 16
 
-// shards gives each committer a shard: those of one node, and mostly those of
-// several, do not wait for each other's counts of an account.
-func (s *Store) shards() []int64 {
-	n := s.engine.Committers()
-	all := make([]int64, n)
+// shard is the row into which a transaction counts, by chance, so that few of them wait
+// for each other's counts of an account.
+func (s *Store) shard() int64 {
 	if s.engine.Alone() {
-		return all
+		return 0
 	}
-	first := rand.IntN(maxShards/n) * n //nolint:gosec // no secret
-	for i := range all {
-		all[i] = int64(first + i)
-	}
-	return all
-}
-
-// countSend notes one more of kind, unless m is in test mode.
-func (b *hotBatch) countSend(kind countKind, m *Message) {
-	if !m.TestMode {
-		b.counts[countKey{m.AccountID, dayOf(b.now.Time), kind}]++
-	}
-}
-
-// countOutcome counts, for the watch over an account, a recipient that is not
-// tried again. A server that refuses permanently, by a code that begins with 5,
-// says that the mailbox does not exist or that it wants no mail from us. Our own
-// refusals say nothing about the account.
-func (b *hotBatch) countOutcome(o *outcome, m *Message) {
-	a := o.Attempt
-	if r := o.report; r != nil { // of a recipient who was counted when the mail was taken
-		switch {
-		case r.Status == RecipientBounced && !r.Soft:
-			b.countSend(countHard, m)
-		case r.Status == RecipientComplained && r.ComplaintOf != "":
-			b.countSend(countKind(markedBy+storable(r.ComplaintOf)), m)
-		}
-		return
-	}
-	switch a.Status {
-	case RecipientQueued, RecipientSuppressed:
-		return
-	case RecipientBounced:
-		if a.Own {
-			return
-		}
-		if strings.HasPrefix(a.Response, "5") {
-			b.countSend(countHard, m)
-		}
-	}
-	b.countSend(countTried, m)
-}
-
-// countSends writes what limits sending, in the order in which everybody holds those
-// rows.
-func (b *hotBatch) countSends(ctx context.Context) error {
-	if len(b.counts) == 0 {
-		return nil
-	}
-	if err := b.pauseSenders(ctx); err != nil {
-		return errIn("watch over senders", err)
-	}
-	keys := slices.SortedFunc(maps.Keys(b.counts), countKey.compare)
-	rows := make([]any, 0, len(keys)*b.store.hot.sends.Columns)
-	for _, k := range keys {
-		rows = append(rows, k.account, k.day, string(k.kind), b.shard, b.counts[k])
-	}
-	return errIn("count", b.rows.Insert(ctx, &b.store.hot.sends, rows))
+	return rand.Int64N(maxShards) //nolint:gosec // no secret
 }
 
 // Totals returns what this process has committed since it started, without test
@@ -474,21 +407,23 @@ type totals struct {
 	tries              map[RecipientStatus]int64
 }
 
-// add notes what a batch has committed.
-func (t *totals) add(b *hotBatch) {
+// receive notes received messages, and recipients of accepted ones.
+func (t *totals) receive(n, accepted int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.received += n
+	t.accepted += accepted
+}
+
+// tried notes what the recipients were after attempts.
+func (t *totals) tried(all []RecipientStatus) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tries == nil {
 		t.tries = map[RecipientStatus]int64{}
 	}
-	t.received += b.received
-	for k, n := range b.counts {
-		if k.kind == countAccepted {
-			t.accepted += n
-		}
-	}
-	for status, n := range b.tries {
-		t.tries[status] += n
+	for _, status := range all {
+		t.tries[status]++
 	}
 }
 

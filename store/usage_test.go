@@ -63,11 +63,11 @@ func TestLimitsOfAPlanAreExact(t *testing.T) {
 			calls.Go(func() {
 				for range each {
 					_, err := nodes[i%len(nodes)].Enqueue(t.Context(), storetest.NewSent(in, []string{"a@out.example", "b@out.example"}), nil)
-					var limit *store.LimitError
+					var limit *store.Refused
 					switch {
 					case err == nil:
 						accepted.Add(2)
-					case errors.As(err, &limit) && limit.Period == store.PerDay:
+					case errors.As(err, &limit) && limit.Rule == store.RuleDay:
 						refused.Add(1)
 					default:
 						t.Errorf("send: %v", err)
@@ -97,11 +97,11 @@ func TestInboxesOfAPlan(t *testing.T) {
 		for range 12 {
 			calls.Go(func() {
 				_, err := s.CreateInbox(t.Context(), storetest.NewInbox(func(in *store.Inbox) { in.AccountID = a.Seq }), nil)
-				limit, _ := errors.AsType[*store.LimitError](err)
+				limit, _ := errors.AsType[*store.Refused](err)
 				switch {
 				case err == nil:
 					made.Add(1)
-				case limit != nil && limit.Period == store.PerInboxes:
+				case limit != nil && limit.Rule == store.RuleInboxes:
 					refused.Add(1)
 				default:
 					t.Errorf("create an inbox: %v", err)

@@ -1,21 +1,16 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/postroom/postroom/store/internal/batch"
 	"github.com/postroom/postroom/store/internal/checksum"
-	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // NewMessage is a message to be stored. The store sets its id, time and thread.
@@ -38,76 +33,19 @@ type NewMessage struct {
 	JoinThread int64
 	// NewThread means that the message does not join an existing thread.
 	NewThread bool
-	// Policy is the policy that an outbound message was checked against, or
-	// empty.
-	Policy SendPolicy
+	// VerifiedDomain is the domain that the account must have verified to send the
+	// message; empty for one that every account sends from.
+	VerifiedDomain string
+	// AutoReply says that an outbound message replies automatically to automated mail.
+	AutoReply bool
+	// Category is that of the email that an approved draft was, or empty.
+	Category Category
 	// Delay is how long the message waits before it may leave.
 	Delay time.Duration
-	// Senders are the key or person who sends an outbound message; of a draft, also
-	// the one who made it.
+	// Senders are the key or person who sends an outbound message.
 	Senders []Sender
 	// Text is the plain text of an outbound message. Limits compare it.
 	Text string
-}
-
-// AddReceived stores the copies of one received mail, one for each inbox that it
-// is for, all or none, and returns them as stored. When the mail came from our
-// own queue, attempts are recorded in the same transaction, so that the mail
-// cannot arrive twice. When it is a report about mail of ours, what it says is
-// recorded with it. It returns ErrNotFound if an inbox takes no mail any more.
-func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts []*Attempt, reports ...*Report) ([]Message, error) {
-	const what = "add received mail"
-	if len(copies) == 0 {
-		return nil, errors.New(what + ": no inbox")
-	}
-	w := hotWrite{attempts: attempts, reports: reports}
-	for _, m := range copies {
-		h, err := newHotMessage(m, s.now())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		w.messages = append(w.messages, h)
-	}
-	for _, a := range attempts {
-		if err := a.check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-	}
-	if err := s.do(ctx, copies[0].InboxSeq, w); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	s.noteHeld(w.messages)
-	return each(w.messages, func(h *hotMessage) Message { return h.msg }), nil
-}
-
-// AddSimulated stores a message that no one sent, as if it had been received, and
-// returns it as stored. With once, the response is cached too. It returns
-// ErrNotFound if the inbox takes no mail.
-func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
-	return s.addOne(ctx, "add simulated mail", m, hotWrite{once: once})
-}
-
-// Enqueue accepts an outbound message: it is stored with its recipients, which
-// are due at once unless they are suppressed, and returned. With once, the
-// response is cached too. It returns ErrNotFound if the inbox is deleted,
-// ErrPolicyChanged when its policy is not that of m any more, ErrThreadLimit when
-// its thread has had too many messages from us.
-func (s *Store) Enqueue(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
-	return s.addOne(ctx, "enqueue", m, hotWrite{once: once})
-}
-
-// addOne stores m as the message that w is about.
-func (s *Store) addOne(ctx context.Context, what string, m *NewMessage, w hotWrite) (Message, error) {
-	h, err := newHotMessage(m, s.now())
-	if err != nil {
-		return Message{}, fmt.Errorf("%s: %w", what, err)
-	}
-	w.messages = []*hotMessage{h}
-	if err := s.do(ctx, m.InboxSeq, w); err != nil {
-		return Message{}, fmt.Errorf("%s: %w", what, err)
-	}
-	s.noteHeld(w.messages)
-	return h.msg, nil
 }
 
 // hotMessage is a new message on its way into the database. What can be made
@@ -118,7 +56,8 @@ type hotMessage struct {
 	fold        string
 	joinThread  int64
 	newThread   bool
-	policy      SendPolicy
+	domain      string // that must be verified for the account
+	autoReply   bool
 	delay       time.Duration
 	senders     []Sender
 	text        string
@@ -134,9 +73,7 @@ type hotMessage struct {
 	eventID                      string
 	suppressed                   []string // event data of suppressed recipients
 
-	inbox   *hotInbox
-	thread  *hotThread
-	expects []string // of refersTo, those that are not there
+	inbox *hotInbox
 }
 
 func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
@@ -144,7 +81,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		return nil, errors.New("the message has no content")
 	}
 	h := &hotMessage{
-		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, policy: m.Policy, delay: m.Delay,
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply, delay: m.Delay,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewLongID("evt_", now),
 	}
@@ -170,10 +107,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 		r := &msg.Recipients[i]
 		r.Email, r.Domain = storable(r.Email), storable(r.Domain)
 	}
-	if msg.Status == MessageQueued && len(msg.Recipients) > 0 && msg.toSend() == 0 {
-		msg.Status = MessageFailed
-	}
-	return h, h.encode()
+	return h, errors.Join(h.noteSuppressed(), h.encode())
 }
 
 // encode makes the JSON columns.
@@ -209,13 +143,29 @@ func (h *hotMessage) encode() error {
 		h.checksum = checksum.New(raw, h.body, c.Snippet, h.extracted, h.auth, h.attachments,
 			h.msg.FromEmail, h.addresses, h.msg.Subject, h.msg.HeaderID, h.refs)
 	}
+	return errIn("write JSON columns", err)
+}
+
+// noteSuppressed makes the data of the events about suppressed recipients. A message
+// without any other recipient has failed.
+func (h *hotMessage) noteSuppressed() error {
+	h.suppressed = nil
+	if h.msg.Status == MessageQueued && len(h.msg.Recipients) > 0 && h.msg.toSend() == 0 {
+		h.msg.Status = MessageFailed
+	}
 	states := initialStates(h.msg.Recipients)
 	for i := range h.msg.Recipients {
-		if r := &h.msg.Recipients[i]; r.Status == RecipientSuppressed {
-			h.suppressed = append(h.suppressed, text(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse}))
+		r := &h.msg.Recipients[i]
+		if r.Status != RecipientSuppressed {
+			continue
 		}
+		text, err := json.Marshal(EventData{Status: h.msg.Status, Recipients: states, Recipient: r.Email, Response: suppressedResponse})
+		if err != nil {
+			return errIn("write an event", err)
+		}
+		h.suppressed = append(h.suppressed, string(text))
 	}
-	return errIn("write JSON columns", err)
+	return nil
 }
 
 // suppressedResponse replaces the remote server's reply in an event.
@@ -251,208 +201,6 @@ type hotInbox struct {
 	at        Time // when what the batch puts into it is created
 }
 
-const (
-	lockInboxes = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits,
-		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = inboxes.account_id AND direction = 'inbound') FROM inboxes
-		WHERE seq IN ({rows}) ORDER BY seq`
-	newestOfAll = `SELECT coalesce(max(newest), 0) FROM
-		(SELECT (SELECT max(created_at) FROM messages WHERE account_id = accounts.seq AND inbox_seq IS NOT NULL) AS newest
-			FROM accounts) a`
-	newestOfInboxes = `SELECT seq, (SELECT max(created_at) FROM messages WHERE inbox_seq = inboxes.seq) FROM inboxes
-		WHERE seq IN ({rows})`
-)
-
-func (b *hotBatch) addMessages(ctx context.Context) error {
-	if len(b.messages)+len(b.emails) == 0 {
-		return nil
-	}
-	if err := b.readInboxes(ctx); err != nil {
-		return err
-	}
-	if err := b.admit(ctx); err != nil {
-		return err
-	}
-	if len(b.messages)+len(b.emails) == 0 {
-		return nil
-	}
-	if err := b.reserve(ctx); err != nil {
-		return errIn("reserve sequence numbers", err)
-	}
-	if err := b.joinThreads(ctx); err != nil {
-		return err
-	}
-	if err := b.limitThreads(ctx); err != nil {
-		return err
-	}
-	if err := b.takeReleased(ctx); err != nil {
-		return err
-	}
-	if err := b.insertMessages(ctx); err != nil {
-		return err
-	}
-	return b.endReleases(ctx)
-}
-
-// reserve takes numbers for the messages, and for a thread each, should they
-// need it.
-func (b *hotBatch) reserve(ctx context.Context) error {
-	all := b.all()
-	b.threads = make([]int64, 0, len(all))
-	if b.ahead != nil {
-		for i, h := range all {
-			h.msg.Seq, b.threads = b.ahead.numbers[i][0], append(b.threads, b.ahead.numbers[i][1])
-		}
-		return nil
-	}
-	alone, k := b.store.engine.Alone(), &b.store.known
-	if alone && k.numbered {
-		for _, h := range all {
-			k.message++
-			k.thread++
-			h.msg.Seq, b.threads = k.message, append(b.threads, k.thread)
-		}
-		return nil
-	}
-	n := 0
-	err := batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.reserve), []any{int64(len(all))}, func(rows *sql.Rows) error {
-		var message, thread int64
-		if err := rows.Scan(&message, &thread, &b.txName); err != nil {
-			return err
-		}
-		all[n].msg.Seq, b.threads = message, append(b.threads, thread)
-		n++
-		return nil
-	})
-	if err == nil && n != len(all) {
-		err = fmt.Errorf("got %d of %d", n, len(all))
-	}
-	if err == nil && alone {
-		k.numbered, k.message, k.thread = true, all[n-1].msg.Seq, b.threads[n-1]
-	}
-	return err
-}
-
-// all are the new messages, those of inboxes and emails.
-func (b *hotBatch) all() []*hotMessage {
-	all := append(make([]*hotMessage, 0, len(b.messages)+len(b.emails)), b.messages...)
-	for _, e := range b.emails {
-		all = append(all, e.hotMessage)
-	}
-	return all
-}
-
-// readInboxes holds the inboxes of the batch until the commit, so that none is
-// deleted meanwhile, none gets another policy than their mail was held against,
-// and their messages get times in the order of the commits.
-func (b *hotBatch) readInboxes(ctx context.Context) error {
-	list := make([][2]int64, len(b.messages))
-	for i, h := range b.messages {
-		list[i][0] = h.msg.InboxSeq
-	}
-	for _, h := range b.emails {
-		if h.policy != "" {
-			list = append(list, [2]int64{*h.email.FromInbox})
-		}
-	}
-	list = batch.Sorted(list)
-	if err := b.lockInboxes(ctx, list); err != nil {
-		return errIn("lock inboxes", err)
-	}
-	if err := b.readAhead(ctx); err != nil {
-		return errIn("read ahead", err)
-	}
-	if b.ahead == nil {
-		if err := b.newestIn(ctx, list); err != nil {
-			return errIn("newest messages", err)
-		}
-	}
-	b.keepNewest()
-	for _, h := range b.messages {
-		in := b.inboxes[h.msg.InboxSeq]
-		if in == nil || !in.takes(h.msg.Direction, b.now) {
-			return b.ofMessage(h, fmt.Errorf("inbox %d takes no mail: %w", h.msg.InboxSeq, ErrNotFound))
-		}
-		if err := h.holds(in); err != nil {
-			return b.ofMessage(h, err)
-		}
-		h.inbox, h.msg.InboxID, h.msg.AccountID = in, in.id, in.accountID
-	}
-	if err := b.checkSenders(ctx); err != nil {
-		return err
-	}
-	for _, h := range b.emails {
-		if h.policy == "" {
-			continue
-		}
-		in := b.inboxes[*h.email.FromInbox]
-		if in == nil || in.status == InboxDeleted {
-			return b.ofMessage(h.hotMessage, fmt.Errorf("inbox %d is deleted: %w", *h.email.FromInbox, ErrNotFound))
-		}
-		if err := h.holds(in); err != nil {
-			return b.ofMessage(h.hotMessage, err)
-		}
-	}
-	return nil
-}
-
-// ahead is what Dialect.Ahead has read for a batch.
-type ahead struct {
-	numbers  [][2]int64 // for messages and threads
-	expected map[[2]int64]bool
-	hooked   map[int64]bool // accounts: whether they have active webhooks
-}
-
-// readAhead reads what new messages need, if it saves round trips.
-func (b *hotBatch) readAhead(ctx context.Context) error {
-	if b.store.hot.ahead == nil {
-		return nil
-	}
-	a := &ahead{expected: map[[2]int64]bool{}, hooked: map[int64]bool{}}
-	for _, in := range b.inboxes {
-		a.hooked[in.accountID] = false
-	}
-	for _, h := range b.emails {
-		a.hooked[h.msg.AccountID] = false
-	}
-	inboxes, hashes := make([]int64, len(b.messages)), make([]int64, len(b.messages))
-	for i, h := range b.messages {
-		inboxes[i], hashes[i] = h.msg.InboxSeq, hash64(h.msg.HeaderID)
-	}
-	e := b.store.engine
-	b.ahead = a
-	accounts := slices.Collect(maps.Keys(a.hooked))
-	args := []any{e.List(inboxes), e.List(hashes), int64(len(b.messages) + len(b.emails)), e.List(accounts)}
-	return batch.Scan(ctx, b.tx.StmtContext(ctx, b.store.hot.ahead), args, func(rows *sql.Rows) error {
-		var kind, x, y int64
-		var tx string
-		if err := rows.Scan(&kind, &x, &y, &tx); err != nil {
-			return err
-		}
-		switch kind {
-		case engine.AheadNewest:
-			if in := b.inboxes[x]; in != nil && y > in.at.UnixMicro() {
-				in.at = Time{time.UnixMicro(y)}
-			}
-		case engine.AheadNumber:
-			a.numbers, b.txName = append(a.numbers, [2]int64{x, y}), tx
-		case engine.AheadExpected:
-			a.expected[[2]int64{x, y}] = true
-		case engine.AheadWebhooks:
-			a.hooked[x] = true
-		}
-		return nil
-	})
-}
-
-// holds reports whether the inbox has the policy that the message was checked
-// against.
-func (h *hotMessage) holds(in *hotInbox) error {
-	if h.policy != "" && h.policy != in.policy {
-		return fmt.Errorf("inbox %s is %s, not %s: %w", in.id, in.policy, h.policy, ErrPolicyChanged)
-	}
-	return nil
-}
-
 // takes reports whether a message may be put into the inbox. Of outbound ones
 // only those of a deleted inbox are refused here: whether it may send was decided
 // when the send was accepted.
@@ -463,104 +211,12 @@ func (in *hotInbox) takes(d Direction, now Time) bool {
 	return in.status == InboxActive && (in.expiresAt == nil || in.expiresAt.After(now.Time))
 }
 
-func (b *hotBatch) lockInboxes(ctx context.Context, list [][2]int64) error {
-	b.inboxes = make(map[int64]*hotInbox, len(list))
-	alone, k := b.store.engine.Alone(), &b.store.known
-	if alone {
-		list = slices.DeleteFunc(slices.Clone(list), func(key [2]int64) bool {
-			in, known := k.inboxes[key[0]]
-			if known {
-				in.at = b.now
-				b.inboxes[in.seq] = &in
-			}
-			return known
-		})
-	}
-	return b.store.hot.lockInboxes.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
-		in := hotInbox{at: b.now}
-		var limits *JSON[Limits]
-		if err := rows.Scan(&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits, &in.listed); err != nil {
-			return err
-		}
-		if limits != nil {
-			in.limits = &limits.V
-		}
-		b.inboxes[in.seq] = &in
-		if alone {
-			note(&k.inboxes, in.seq, in)
-		}
-		return nil
-	})
-}
-
-// newestIn moves the time of an inbox past its newest message: the clock may
-// have gone back, or another node's may be ahead. It looks only after the
-// inboxes are locked, and not at all when this process alone assigns times and
-// its clock has moved on.
-func (b *hotBatch) newestIn(ctx context.Context, list [][2]int64) error {
-	if b.store.engine.Alone() && b.now.UnixMicro() >= b.store.newest.Load() {
-		return nil
-	}
-	return b.store.hot.newest.Find(ctx, b.tx, list, func(rows *sql.Rows) error {
-		var seq int64
-		var newest *Time
-		if err := rows.Scan(&seq, &newest); err != nil {
-			return err
-		}
-		if in := b.inboxes[seq]; in != nil && newest != nil && newest.After(in.at.Time) {
-			in.at = *newest
-		}
-		return nil
-	})
-}
-
-// readNewest begins to keep the time of the newest message, where one process
-// owns the database.
-func (s *Store) readNewest(ctx context.Context) error {
-	if !s.engine.Alone() {
-		return nil
-	}
-	var newest int64
-	if err := s.read.GetContext(ctx, &newest, newestOfAll); err != nil {
-		return s.wrap(err, "newest message")
-	}
-	s.newest.Store(newest)
-	return nil
-}
-
-// keepNewest notes the times of the messages before the commit, so that no later
-// one can come before them.
-func (b *hotBatch) keepNewest() {
-	newest := b.store.newest.Load()
-	for _, in := range b.inboxes {
-		newest = max(newest, in.at.UnixMicro())
-	}
-	b.store.newest.Store(newest) // where it is read, there is one committer
-}
-
 // The data of the events of new messages.
 var (
 	receivedData    = fmt.Sprintf(`{"status":%q}`, MessageReceived)
 	quarantinedData = fmt.Sprintf(`{"status":%q}`, MessageQuarantined)
 	queuedData      = fmt.Sprintf(`{"status":%q}`, MessageQueued)
 )
-
-// announce notes the event of a new message and whom it wakes.
-func (b *hotBatch) announce(h *hotMessage) {
-	if h.quarantined() {
-		b.event(h.eventID, EventMessageQuarantined, &h.msg, quarantinedData)
-		return
-	}
-	t := topic{topicInbox, h.msg.InboxSeq}
-	b.topics[t] = append(b.topics[t], arrivalOf(&h.msg, h.fold))
-	if h.msg.Direction == DirectionIn {
-		b.event(h.eventID, EventMessageReceived, &h.msg, receivedData)
-		return
-	}
-	b.event(h.eventID, EventMessageQueued, &h.msg, queuedData)
-	b.addSuppressedEvents(h, EventMessageFailed)
-	b.wake(topic{kind: topicQueue})
-}
 
 // orNull is s as a parameter: database/sql would need reflection for a pointer.
 func orNull[T any](p *T) any {

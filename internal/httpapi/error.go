@@ -29,6 +29,7 @@ type Error struct {
 	Code       string
 	Message    string
 	Param      string
+	Rule       string // about sending, that refused
 	Details    []gen.ErrorDetail
 	RetryAfter int // whole seconds; 0: no header
 }
@@ -65,11 +66,7 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		known    *Error
 		tooLarge *http.MaxBytesError
 		taken    *store.TakenError
-		listed   *store.ListError
-		limit    *store.LimitError
-		paused   *store.PausedError
-		stopped  *store.StoppedError
-		over     *store.BudgetError
+		refused  *store.Refused
 	)
 	switch {
 	case errors.As(err, &known):
@@ -78,19 +75,8 @@ func (c *Chain) Classify(ctx context.Context, err error) *Error {
 		return errTooLarge(tooLarge.Limit)
 	case errors.As(err, &taken):
 		return conflict(gen.ErrorCodeAddressTaken, taken.Param, taken.Error())
-	case errors.As(err, &listed):
-		return &Error{Status: http.StatusForbidden, Code: gen.ErrorCodeRecipientBlocked, Param: listed.Param, Message: listed.Error()}
-	case errors.As(err, &limit):
-		return c.limitError(limit)
-	case errors.As(err, &paused):
-		return Forbidden(gen.ErrorCodeSendingPaused, paused.Error())
-	case errors.As(err, &stopped):
-		return Forbidden(gen.ErrorCodeSendingStopped, stopped.Error())
-	case errors.As(err, &over):
-		return &Error{
-			Status: http.StatusTooManyRequests, Code: gen.ErrorCodeBudgetExceeded, Param: "limits." + over.Limit, Message: over.Error(),
-			RetryAfter: secondsUntil(over.Resets, c.now()),
-		}
+	case errors.As(err, &refused):
+		return c.refusal(ctx, refused)
 	case errors.Is(err, store.ErrDamaged):
 		c.log.ErrorContext(ctx, "damaged content: run postroom verify", "error", err, "request_id", RequestID(ctx))
 	}
@@ -139,7 +125,6 @@ var sentinels = []struct {
 		Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "domain",
 		Message: "domain: use the mail domain of the installation or a verified domain of this account",
 	}, ""},
-	{store.ErrThreadLimit, Forbidden(gen.ErrorCodeLoopDetected, fmt.Sprintf("this inbox has sent %d messages to this thread within an hour", store.MaxThreadSends)), ""},
 }
 
 func conflict(code, param, message string) *Error {
@@ -193,22 +178,52 @@ func mistaken(ctx context.Context, e *Error) *Error {
 	return e
 }
 
-// limitError converts an error about a limit of the plan.
-func (c *Chain) limitError(l *store.LimitError) *Error {
-	code := gen.ErrorCodeDailyLimitReached
-	switch l.Period {
-	case store.PerInboxes:
-		return Forbidden(gen.ErrorCodePlanLimitReached, l.Error())
-	case store.PerMonth:
-		code = gen.ErrorCodeMonthlyLimitReached
+// refusals are the status and code of what each rule about sending refuses.
+var refusals = map[store.Rule]struct {
+	status int
+	code   string
+}{
+	store.RuleDomain:      {http.StatusForbidden, gen.ErrorCodeDomainNotVerified},
+	store.RuleSuspended:   {http.StatusForbidden, gen.ErrorCodeSendingPaused},
+	store.RuleExpired:     {http.StatusForbidden, gen.ErrorCodeInboxExpired},
+	store.RuleLoop:        {http.StatusForbidden, gen.ErrorCodeLoopDetected},
+	store.RuleReplyOnly:   {http.StatusForbidden, gen.ErrorCodeRecipientNotAllowed},
+	store.RuleSuppression: {http.StatusUnprocessableEntity, gen.ErrorCodeRecipientSuppressed},
+	store.RulePause:       {http.StatusForbidden, gen.ErrorCodeSendingPaused},
+	store.RuleMonth:       {http.StatusTooManyRequests, gen.ErrorCodeMonthlyLimitReached},
+	store.RuleDay:         {http.StatusTooManyRequests, gen.ErrorCodeDailyLimitReached},
+	store.RuleInboxes:     {http.StatusForbidden, gen.ErrorCodePlanLimitReached},
+	store.RuleStop:        {http.StatusForbidden, gen.ErrorCodeSendingStopped},
+	store.RuleList:        {http.StatusForbidden, gen.ErrorCodeRecipientBlocked},
+	store.RuleLimit:       {http.StatusTooManyRequests, gen.ErrorCodeBudgetExceeded},
+	store.RuleThread:      {http.StatusForbidden, gen.ErrorCodeLoopDetected},
+}
+
+// refusal converts the answer of a rule about sending, and logs the rule.
+func (c *Chain) refusal(ctx context.Context, r *store.Refused) *Error {
+	at, known := refusals[r.Rule]
+	if !known {
+		c.log.ErrorContext(ctx, "request failed", "error", r, "rule", r.Rule, "request_id", RequestID(ctx))
+		return ErrInternal
 	}
-	return &Error{Status: http.StatusTooManyRequests, Code: code, Message: l.Error(), RetryAfter: secondsUntil(l.Resets, c.now())}
+	c.log.InfoContext(ctx, "send refused", "rule", r.Rule, "param", r.Param, "of", r.Of, "request_id", RequestID(ctx))
+	e := &Error{Status: at.status, Code: at.code, Param: r.Param, Message: r.Text, Rule: string(r.Rule)}
+	if !r.Retry.IsZero() {
+		e.RetryAfter = secondsUntil(r.Retry, c.now())
+	}
+	for _, to := range r.Recipients[:min(len(r.Recipients), MaxFaults)] {
+		e.Details = append(e.Details, gen.ErrorDetail{Param: to.Kind, Message: to.Email + " is suppressed"})
+	}
+	return e
 }
 
 func errorBody(e *Error, requestID string) gen.Error {
 	b := gen.ErrorBody{Code: e.Code, Message: cut(e.Message), RequestID: requestID, Details: e.Details}
 	if e.Param != "" {
 		b.Param = gen.NewOptString(e.Param)
+	}
+	if e.Rule != "" {
+		b.Rule = gen.NewOptString(e.Rule)
 	}
 	return gen.Error{Error: b}
 }

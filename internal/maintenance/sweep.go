@@ -63,7 +63,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
 		{"deleted_messages", inSteps(st.SweepDeleted)},
 		{"counts", inSteps(st.SweepCounts)},
-		{"budgets", inSteps(st.SweepBudgets)},
+		{"sends", inSteps(st.SweepSends)},
 		{"mail_policies", inSteps(st.SweepMailPolicies)},
 		{"notes", inSteps(st.SweepNotes)},
 		{"journal", inSteps(st.SweepJournal)},

@@ -2,10 +2,9 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -13,35 +12,36 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// record stores the result of a job for each recipient.
+// record stores the results of a job in one transaction, and retries on errors,
+// because an unrecorded message would be sent again. It leaves out the recipients
+// that another process has claimed.
 func (q *Queue) record(ctx context.Context, j *job, o outcome) {
-	var recording sync.WaitGroup
+	var attempts []*store.Attempt
+	var of []int // the recipient of each
 	for i, v := range o.results {
-		if c := j.rcpts[i]; !v.recorded {
-			recording.Go(func() {
-				q.recordOne(ctx, j, c, v)
-				j.claim.settle(c.Seq)
-			})
+		if !v.recorded {
+			attempts, of = append(attempts, q.attemptOf(j, j.rcpts[i], v)), append(of, i)
 		}
 	}
-	recording.Wait()
-}
-
-// recordOne stores one result and retries on errors, because an unrecorded
-// message would be sent again. It stops if another process has claimed the
-// recipient.
-func (q *Queue) recordOne(ctx context.Context, j *job, c store.Claimed, v result) {
-	a := q.attemptOf(j, c, v)
-	err := store.Persist(ctx, func(ctx context.Context) error { return q.store.RecordAttempt(ctx, *a) })
-	switch {
-	case err == nil:
-		if !v.untried {
+	if len(attempts) == 0 {
+		return
+	}
+	var lost []*store.Attempt
+	err := store.Persist(ctx, func(ctx context.Context) (err error) {
+		lost, err = q.store.RecordAttempts(ctx, attempts...)
+		return err
+	})
+	for n, a := range attempts {
+		c := j.rcpts[of[n]]
+		j.work.Settle(c.Seq)
+		switch {
+		case err != nil:
+			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID, "status", a.Status, "error", err)
+		case slices.Contains(lost, a):
+			q.logLost(ctx, j)
+		case !a.Untried:
 			q.logAttempt(ctx, j, c, a)
 		}
-	case errors.Is(err, store.ErrState):
-		q.logLost(ctx, j)
-	default:
-		q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID, "status", a.Status, "error", err)
 	}
 }
 

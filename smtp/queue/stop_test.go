@@ -46,7 +46,7 @@ func TestStopHoldsStartedDeliveries(t *testing.T) {
 			_, err := w.store.Enqueue(t.Context(), storetest.NewSent(w.inbox, []string{"late@out.example"}, func(m *store.NewMessage) {
 				m.Senders = []store.Sender{{ID: "key_a"}}
 			}), nil)
-			if stopped, ok := errors.AsType[*store.StoppedError](err); !ok || stopped.Scope != scope {
+			if stopped, ok := errors.AsType[*store.Refused](err); !ok || stopped.Of != scope {
 				t.Errorf("%s: a send after the stop: %v", name, err)
 			}
 			storetest.Received(t, w.store, w.inbox)

@@ -36,8 +36,6 @@ type Engine interface {
 	SnapshotLevel() sql.IsolationLevel
 	// Alone reports whether one process owns the database.
 	Alone() bool
-	// Committers is the number of batches that are written side by side.
-	Committers() int
 	// Inspect reads the version and the state of the database.
 	Inspect(ctx context.Context) (State, error)
 	// EventLog and MessageLog read the state of the events and of the messages of
@@ -81,33 +79,15 @@ type Dialect interface {
 	// Clock is an expression for the time in microseconds: the parameter or, where
 	// that is null, the server's clock.
 	Clock(param string) string
-	// Ahead is a query that reads at once what new messages need after their inboxes
-	// are locked; empty where that saves nothing. $1 and $2 are Lists of inboxes and
-	// of hashes of Message-IDs, one of each for a message of an inbox, $3 is how many
-	// numbers to reserve, and $4 is a List of accounts. Its rows are a kind and two
-	// numbers, and the name of the transaction: AheadNewest, the inbox and the time of
-	// its newest message; AheadNumber, as Reserve; AheadExpected, an inbox and a hash
-	// that thread references have; AheadWebhooks, an account with active endpoints.
-	Ahead() string
-	// Version is a query for a number that changes when another connection has
-	// changed the database; always 0 when there are many.
-	Version() string
-	// Reserve is a query for $1 rows with a sequence number for a message, one for a
-	// thread, both rising, and the name of the transaction. The name is empty when a
-	// failed commit cannot have written anything.
-	Reserve() string
-	// TxName is an expression for the name of the transaction.
+	// NextNumber is an expression for the next sequence number of a table.
+	NextNumber(table string) string
+	// TxName is an expression for the name of the transaction. It is empty when a failed
+	// commit cannot have written anything.
 	TxName() string
 	// Text returns a query as it is best prepared.
 	Text(query string) string
 	// Placeholder is the nth parameter of a statement for many rows.
 	Placeholder(n int) string
-	// BulkSizes are the numbers of rows that bulk statements are prepared for,
-	// falling and ending in 1.
-	BulkSizes() []int
-	// Columns returns the types of a table's columns; nil where an array cannot be a
-	// parameter.
-	Columns(ctx context.Context, table string) (map[string]ColumnType, error)
 	// Lateral joins the matching rows of table to each row on its left. match is the
 	// rest of a WHERE clause up to LIMIT. Rows are looked up one by one, by index,
 	// whatever the planner knows about the table.
@@ -115,7 +95,9 @@ type Dialect interface {
 	// OneOf is the condition that column is in a list of numbers. The list is one
 	// parameter, so one query serves lists of all lengths.
 	OneOf(column, param string) string
-	// List is the parameter for OneOf.
+	// Each is a query for the numbers of a list.
+	Each(param string) string
+	// List is the parameter for OneOf and Each.
 	List(numbers []int64) string
 	// LockRow is the clause that makes SELECT lock its rows until the transaction
 	// ends.
@@ -126,18 +108,7 @@ type Dialect interface {
 	// SkipLocked is the clause that makes SELECT lock its rows and skip those that
 	// are locked.
 	SkipLocked() string
-	// ShortLocks is a statement that shortens the wait for locked rows in the
-	// transaction; empty when the wait does not exist.
-	ShortLocks() string
 }
-
-// The kinds of rows of Dialect.Ahead.
-const (
-	AheadNewest = iota
-	AheadNumber
-	AheadExpected
-	AheadWebhooks
-)
 
 // State is what Inspect returns.
 type State struct {
@@ -145,12 +116,6 @@ type State struct {
 	Clock   *time.Time // nil when the database has no clock of its own
 	LogSize int64      // of the write-ahead log in bytes; 0 when the server manages it
 	Size    int64      // of the database in bytes, without that log
-}
-
-// ColumnType is the type of a column.
-type ColumnType struct {
-	Name string
-	ID   uint32 // in the binary form of values
 }
 
 // LogState is the state of a table at one moment.

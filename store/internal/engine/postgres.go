@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -127,28 +126,10 @@ func (*postgresEngine) Clock(param string) string {
 	return `coalesce(cast(` + param + ` AS bigint), cast(floor(extract(epoch FROM statement_timestamp()) * 1000) AS bigint) * 1000)`
 }
 
-func (*postgresEngine) Committers() int { return 2 }
-
 func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
 
-func (d *postgresEngine) Ahead() string {
-	return `WITH k (inbox, hash) AS
-			(SELECT * FROM unnest(cast(cast($1 AS text) AS bigint[]), cast(cast($2 AS text) AS bigint[]))),
-			i (seq) AS (SELECT DISTINCT inbox FROM k)
-		SELECT 0, i.seq, coalesce((SELECT max(m.created_at) FROM messages m WHERE m.inbox_seq = i.seq), 0), '' FROM i
-		UNION ALL SELECT 1, n.message, n.thread, n.tx FROM (` + strings.Replace(d.Reserve(), "$1", "$3", 1) + `) n (message, thread, tx)
-		UNION ALL SELECT 2, k.inbox, k.hash, '' FROM k CROSS JOIN LATERAL
-			(SELECT 1 FROM thread_references r WHERE r.inbox_seq = k.inbox AND r.header_hash = k.hash LIMIT 1) x
-		UNION ALL SELECT 3, a.seq, 0, '' FROM unnest(cast(cast($4 AS text) AS bigint[])) a (seq) CROSS JOIN LATERAL
-			(SELECT 1 FROM webhook_endpoints w WHERE w.account_id = a.seq AND w.active LIMIT 1) x`
-}
-
-func (*postgresEngine) Version() string { return "SELECT 0" }
-
-func (d *postgresEngine) Reserve() string {
-	return `SELECT nextval(pg_get_serial_sequence('messages', 'seq')), nextval(pg_get_serial_sequence('threads', 'seq')),
-			` + d.TxName() + `
-		FROM generate_series(1, cast($1 AS bigint))`
+func (*postgresEngine) NextNumber(table string) string {
+	return `nextval(pg_get_serial_sequence('` + table + `', 'seq'))`
 }
 
 // Committed asks the server for the state of a transaction: one that a crash
@@ -164,26 +145,6 @@ func (d *postgresEngine) Committed(ctx context.Context, tx string) (known, commi
 
 func (*postgresEngine) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
-func (*postgresEngine) BulkSizes() []int { return []int{64, 16, 4, 1} }
-
-func (d *postgresEngine) Columns(ctx context.Context, table string) (map[string]ColumnType, error) {
-	const q = `SELECT attname, format_type(atttypid, NULL) AS name, cast(atttypid AS bigint) AS id
-		FROM pg_attribute WHERE attrelid = cast($1 AS regclass) AND attnum > 0 AND NOT attisdropped`
-	var rows []struct {
-		Column string `db:"attname"`
-		Name   string `db:"name"`
-		ID     uint32 `db:"id"`
-	}
-	if err := d.read.SelectContext(ctx, &rows, q, table); err != nil {
-		return nil, err
-	}
-	types := make(map[string]ColumnType, len(rows))
-	for _, r := range rows {
-		types[r.Column] = ColumnType{r.Name, r.ID}
-	}
-	return types, nil
-}
-
 func (*postgresEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN LATERAL (SELECT * FROM %s WHERE %s) %s`, table, match, alias)
 }
@@ -194,6 +155,10 @@ func (*postgresEngine) OneOf(column, param string) string {
 	return column + ` = ANY (cast(cast(` + param + ` AS text) AS bigint[]))`
 }
 
+func (*postgresEngine) Each(param string) string {
+	return `SELECT unnest(cast(cast(` + param + ` AS text) AS bigint[]))`
+}
+
 func (*postgresEngine) List(seqs []int64) string { return "{" + Numbers(seqs) + "}" }
 
 func (*postgresEngine) LockRow() string    { return " FOR NO KEY UPDATE" }
@@ -201,8 +166,6 @@ func (*postgresEngine) KeepRow() string    { return " FOR KEY SHARE" }
 func (*postgresEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 func (*postgresEngine) Text(query string) string { return query }
-
-func (*postgresEngine) ShortLocks() string { return "SET LOCAL lock_timeout = '500ms'" }
 
 func (d *postgresEngine) Close() error {
 	d.stop()

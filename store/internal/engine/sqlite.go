@@ -128,19 +128,9 @@ func (d *sqliteEngine) Inspect(ctx context.Context) (State, error) {
 
 func (*sqliteEngine) Clock(param string) string { return "cast(" + param + " AS bigint)" }
 
-func (*sqliteEngine) Committers() int { return 1 }
-
-func (*sqliteEngine) Ahead() string { return "" }
-
-func (*sqliteEngine) Version() string { return "PRAGMA data_version" }
-
-// Reserve relies on the one writer: no one else can take the numbers.
-func (*sqliteEngine) Reserve() string {
-	return `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1),
-			last (message, thread) AS (SELECT
-				coalesce(max(CASE name WHEN 'messages' THEN seq END), 0), coalesce(max(CASE name WHEN 'threads' THEN seq END), 0)
-				FROM sqlite_sequence)
-		SELECT message + i, thread + i, '' FROM last CROSS JOIN n`
+// NextNumber relies on the one writer: no one else can take the number.
+func (*sqliteEngine) NextNumber(table string) string {
+	return `coalesce((SELECT seq FROM sqlite_sequence WHERE name = '` + table + `'), 0) + 1`
 }
 
 func (*sqliteEngine) TxName() string { return "''" }
@@ -154,12 +144,6 @@ func (*sqliteEngine) Committed(context.Context, string) (known, committed bool, 
 // first, for each parameter of each row.
 func (*sqliteEngine) Placeholder(int) string { return "?" }
 
-func (*sqliteEngine) BulkSizes() []int { return []int{16, 4, 1} }
-
-func (*sqliteEngine) Columns(context.Context, string) (map[string]ColumnType, error) {
-	return nil, nil //nolint:nilnil // there are no arrays
-}
-
 func (*sqliteEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
 }
@@ -172,13 +156,13 @@ func (*sqliteEngine) OneOf(column, param string) string {
 	return column + ` IN (SELECT value FROM json_each(` + param + `))`
 }
 
+func (*sqliteEngine) Each(param string) string { return `SELECT value FROM json_each(` + param + `)` }
+
 func (*sqliteEngine) List(seqs []int64) string { return "[" + Numbers(seqs) + "]" }
 
 func (*sqliteEngine) LockRow() string    { return "" }
 func (*sqliteEngine) KeepRow() string    { return "" }
 func (*sqliteEngine) SkipLocked() string { return "" }
-
-func (*sqliteEngine) ShortLocks() string { return "" }
 
 // Text puts a sign before the parameters of LIMIT. SQLite plans for the number that
 // is bound to such a parameter, and so compiles the query again for each call.

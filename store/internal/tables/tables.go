@@ -34,7 +34,6 @@ const (
 	ofAccount  = "account_id = $1"
 	ofMessages = "message_seq IN (SELECT seq FROM messages WHERE account_id = $1)"
 	ofInboxes  = "inbox_seq IN (SELECT seq FROM inboxes WHERE account_id = $1)"
-	none       = "$1 < 0"
 )
 
 // All are the tables that are copied, each after those that it refers to.
@@ -84,12 +83,7 @@ var All = []Table{
 	{Name: "stops", order: "account_id, scope", account: ofAccount},
 	{Name: "lists", order: "seq", numbered: true, account: ofAccount},
 	{Name: "codes_taken", order: "account_id, caller, message_id", account: ofAccount},
-	// What budgets have counted is by scope, and starts again with the copy of one
-	// account.
-	{Name: "budgets", order: "scope", account: none},
-	{Name: "budget_sends", order: "scope, total", account: none},
-	{Name: "budget_recipients", order: "scope, hash", account: none},
-	{Name: "budget_texts", order: "scope, hash", account: none},
+	{Name: "sends", order: "account_id, scope, n", account: ofAccount},
 }
 
 // Left are the tables that are not copied: sessions and links end, the search index is
@@ -97,7 +91,7 @@ var All = []Table{
 // only.
 var Left = []string{
 	"user_links", "user_sessions", "session_notes", "search_buckets", "search_lease", "search_index",
-	"rate_limits", "mail_policies", "maintenance", "budget_approvals", "api_requests", "smtp_refusals",
+	"rate_limits", "mail_policies", "maintenance", "api_requests", "smtp_refusals",
 }
 
 // Row is a row of a table. Its values are int64, bool, string, []byte or nil.

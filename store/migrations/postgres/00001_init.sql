@@ -595,64 +595,38 @@ CREATE TABLE draft_contents (
 -- ask whether a blob is in use
 CREATE INDEX draft_contents_blob ON draft_contents (blob_key) WHERE blob_key IS NOT NULL;
 
--- A key, inbox or account with sending limits. Its lock makes the counts exact. total is
--- the number of recipients that were ever counted.
-CREATE TABLE budgets (
-    scope TEXT PRIMARY KEY,
-    total BIGINT NOT NULL,
-    at    BIGINT NOT NULL
-);
-
--- A send of the last day. total is the total after the send, so the number of
--- recipients in a time is the difference of two rows.
-CREATE TABLE budget_sends (
-    scope TEXT NOT NULL,
-    total BIGINT NOT NULL,
-    n     BIGINT NOT NULL,
-    at    BIGINT NOT NULL,
-    PRIMARY KEY (scope, total)
+-- A recipient that a message was accepted for, in the scope of a key, an inbox or the
+-- account that has limits. n rises by one with each row of a scope, and at never falls,
+-- so the number of recipients since a time is the difference of two rows. recipient and
+-- text are hashes. first says that nobody of the scope had written to the recipient
+-- before, gone that the row does not count: the approval was undone, or the message was
+-- scheduled and counts again when it leaves.
+CREATE TABLE sends (
+    account_id  BIGINT NOT NULL,
+    scope       TEXT NOT NULL,
+    n           BIGINT NOT NULL,
+    at          BIGINT NOT NULL,
+    message_seq BIGINT NOT NULL,
+    recipient   BIGINT NOT NULL,
+    text        BIGINT,
+    first       BOOLEAN NOT NULL,
+    gone        BOOLEAN NOT NULL,
+    PRIMARY KEY (account_id, scope, n)
 );
 -- count the sends of a time
-CREATE INDEX budget_sends_at ON budget_sends (scope, at);
-
--- An address that was written to, by its hash, since the limits on recipients are there.
-CREATE TABLE budget_recipients (
-    scope    TEXT NOT NULL,
-    hash     BIGINT NOT NULL,
-    first_at BIGINT NOT NULL,
-    last_at  BIGINT NOT NULL,
-    PRIMARY KEY (scope, hash)
-);
+CREATE INDEX sends_at ON sends (account_id, scope, at, n);
+-- count the rows that do not count
+CREATE INDEX sends_gone ON sends (account_id, scope, at) WHERE gone;
 -- count new recipients
-CREATE INDEX budget_recipients_first ON budget_recipients (scope, first_at);
--- count different recipients
-CREATE INDEX budget_recipients_last ON budget_recipients (scope, last_at);
-
--- A recipient of the last day, with the hash of the normalized text.
-CREATE TABLE budget_texts (
-    scope TEXT NOT NULL,
-    hash  BIGINT NOT NULL,
-    text  BIGINT NOT NULL,
-    at    BIGINT NOT NULL
-);
+CREATE INDEX sends_first ON sends (account_id, scope, at) WHERE first;
 -- count what one recipient got
-CREATE INDEX budget_texts_hash ON budget_texts (scope, hash, at);
+CREATE INDEX sends_recipient ON sends (account_id, scope, recipient, at);
 -- count who got one text
-CREATE INDEX budget_texts_text ON budget_texts (scope, text, at);
-
--- What an approved draft counts as, so that an undo can return it: one row for each
--- budget, and one for each of its recipients that was written to before.
-CREATE TABLE budget_approvals (
-    draft_seq BIGINT NOT NULL,
-    scope     TEXT NOT NULL,
-    at        BIGINT NOT NULL,
-    hash      BIGINT,
-    last_at   BIGINT
-);
--- undo an approval
-CREATE INDEX budget_approvals_draft ON budget_approvals (draft_seq);
+CREATE INDEX sends_text ON sends (account_id, scope, text, at) WHERE text IS NOT NULL;
+-- take a message out of the count
+CREATE INDEX sends_message ON sends (message_seq);
 -- delete by age
-CREATE INDEX budget_approvals_at ON budget_approvals (at);
+CREATE INDEX sends_age ON sends (at) WHERE NOT first;
 
 -- What a person stopped from sending: an account (scope account), an inbox or a key.
 CREATE TABLE stops (
@@ -808,7 +782,7 @@ CREATE TABLE webhook_deliveries (
 -- list the deliveries of an endpoint
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_seq, seq);
 -- claim what is due, by endpoint
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_seq, next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (next_attempt_at, endpoint_seq) WHERE next_attempt_at IS NOT NULL;
 -- find the first delivery about a message
 CREATE INDEX webhook_deliveries_message ON webhook_deliveries (endpoint_seq, message_seq, seq)
     WHERE next_attempt_at IS NOT NULL AND message_seq IS NOT NULL;

@@ -108,15 +108,15 @@ func TestBudgetWindows(t *testing.T) {
 					_, err := s.Enqueue(t.Context(), storetest.NewSent(in, strings.Fields(step.to), func(m *store.NewMessage) {
 						m.Subject, m.Text = "s", step.text
 					}), nil)
-					over, refused := errors.AsType[*store.BudgetError](err)
+					over, refused := errors.AsType[*store.Refused](err)
 					switch {
 					case step.over == "" && err != nil:
 						t.Fatalf("step %d: %v", i, err)
 					case step.over == "":
-					case !refused || over.Limit != step.over:
+					case !refused || over.Param != "limits."+step.over:
 						t.Fatalf("step %d: got %v, want %s", i, err, step.over)
-					case !over.Resets.Equal(clock.Now().Add(step.fits)):
-						t.Errorf("step %d: fits in %v, want %v", i, over.Resets.Sub(clock.Now()), step.fits)
+					case !over.Retry.Equal(clock.Now().Add(step.fits)):
+						t.Errorf("step %d: fits in %v, want %v", i, over.Retry.Sub(clock.Now()), step.fits)
 					}
 				}
 			})
@@ -136,7 +136,7 @@ func TestBudgetsOfKeyInboxAndAccount(t *testing.T) {
 		key := store.Sender{ID: "key_a", Limits: atMost(map[string]int64{"sends_per_day": 3})}
 		send := func(from store.Inbox, by store.Sender) string {
 			_, err := s.Enqueue(t.Context(), storetest.NewSent(from, []string{"a@x.example"}, func(m *store.NewMessage) { m.Senders = []store.Sender{by} }), nil)
-			if over, ok := errors.AsType[*store.BudgetError](err); ok {
+			if over, ok := errors.AsType[*store.Refused](err); ok {
 				return strings.TrimPrefix(over.Of, in.ID[:4])[:3]
 			}
 			if err != nil {
@@ -173,13 +173,13 @@ func TestInboxKnowsItsRecipients(t *testing.T) {
 		}
 		storetest.Sent(t, s, in, []string{"old@x.example"})
 		_, err = s.Enqueue(t.Context(), storetest.NewSent(in, []string{"old@x.example", "new@x.example"}), nil)
-		if _, over := errors.AsType[*store.BudgetError](err); !over {
+		if _, over := errors.AsType[*store.Refused](err); !over {
 			t.Errorf("to a new recipient: %v", err)
 		}
 	})
 }
 
-func TestSweepBudgets(t *testing.T) {
+func TestSweepSends(t *testing.T) {
 	t.Parallel()
 	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
 		clock := storetest.NewClock(begin.Truncate(time.Second))
@@ -189,12 +189,12 @@ func TestSweepBudgets(t *testing.T) {
 		storetest.Sent(t, s, in, []string{"a@x.example"})
 		clock.Add(47 * time.Hour)
 		storetest.Sent(t, s, in, []string{"a@x.example"})
-		if n, err := s.SweepBudgets(t.Context()); n != 0 || err != nil {
+		if n, err := s.SweepSends(t.Context()); n != 0 || err != nil {
 			t.Errorf("swept %d early, %v", n, err)
 		}
 		clock.Add(time.Hour)
-		if n, err := s.SweepBudgets(t.Context()); n != 2 || err != nil {
-			t.Errorf("swept %d, want 2, %v", n, err)
+		if n, err := s.SweepSends(t.Context()); n != 1 || err != nil {
+			t.Errorf("swept %d, want 1, %v", n, err)
 		}
 		storetest.Sent(t, s, in, []string{"a@x.example"})
 		if _, err := s.Enqueue(t.Context(), storetest.NewSent(in, []string{"b@x.example"}), nil); err == nil {

@@ -1,0 +1,494 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/mail"
+)
+
+// Limits bound what a key, an inbox or an account sends. A limit that is nil does
+// not bound anything. The windows slide: a send counts for exactly a minute, an
+// hour or 24 hours.
+type Limits struct {
+	SendsPerMinute      *int64 `json:"sends_per_minute,omitempty"` // recipients
+	SendsPerHour        *int64 `json:"sends_per_hour,omitempty"`
+	SendsPerDay         *int64 `json:"sends_per_day,omitempty"`
+	RecipientsPerDay    *int64 `json:"recipients_per_day,omitempty"`     // different ones
+	NewRecipientsPerDay *int64 `json:"new_recipients_per_day,omitempty"` // that were never written to
+	PerRecipientPerDay  *int64 `json:"per_recipient_per_day,omitempty"`
+	SimilarPerHour      *int64 `json:"similar_per_hour,omitempty"` // recipients of the same text
+	// OnLimit says what happens to a send over a limit; empty means LimitRefuses.
+	OnLimit OnLimit `json:"on_limit,omitempty"`
+}
+
+// OnLimit is what happens to a send over a limit.
+type OnLimit string
+
+// What happens to a send over a limit: it is refused, or becomes a draft.
+const (
+	LimitRefuses  OnLimit = "refuse"
+	LimitApproval OnLimit = "approval"
+)
+
+// LimitField is a limit by its name in the API.
+type LimitField struct {
+	Name   string
+	Of     func(*Limits) **int64
+	window time.Duration
+	// sum says that the limit bounds one sum, which BudgetUses shows.
+	sum bool
+}
+
+// LimitFields are all limits.
+func LimitFields() []LimitField {
+	return []LimitField{
+		{"sends_per_minute", func(l *Limits) **int64 { return &l.SendsPerMinute }, time.Minute, false},
+		{"sends_per_hour", func(l *Limits) **int64 { return &l.SendsPerHour }, time.Hour, true},
+		{"sends_per_day", func(l *Limits) **int64 { return &l.SendsPerDay }, day, true},
+		{"recipients_per_day", func(l *Limits) **int64 { return &l.RecipientsPerDay }, day, true},
+		{"new_recipients_per_day", func(l *Limits) **int64 { return &l.NewRecipientsPerDay }, day, true},
+		{"per_recipient_per_day", func(l *Limits) **int64 { return &l.PerRecipientPerDay }, day, false},
+		{"similar_per_hour", func(l *Limits) **int64 { return &l.SimilarPerHour }, time.Hour, false},
+	}
+}
+
+// None reports whether l bounds nothing.
+func (l *Limits) None() bool {
+	return l == nil || !slices.ContainsFunc(LimitFields(), func(f LimitField) bool { return *f.Of(l) != nil })
+}
+
+func bounds(l *JSON[Limits]) *Limits {
+	if l == nil {
+		return nil
+	}
+	return &l.V
+}
+
+// Looser returns the name of a limit that is lower or set in l only, or "" if m
+// bounds at least as much as l.
+func (l *Limits) Looser(m *Limits) string {
+	if l.None() {
+		return ""
+	}
+	if m == nil {
+		m = &Limits{}
+	}
+	for _, f := range LimitFields() {
+		before, after := *f.Of(l), *f.Of(m)
+		if before != nil && (after == nil || *after > *before) {
+			return f.Name
+		}
+	}
+	if l.OnLimit != LimitApproval && m.OnLimit == LimitApproval {
+		return "on_limit"
+	}
+	return ""
+}
+
+// AccountScope is the scope of the limits of an account.
+const AccountScope = "account"
+
+// sendScope is a key, inbox or account with limits in the log of sends. The row of its
+// account is locked until the commit.
+type sendScope struct {
+	account int64
+	name    string // id of the key or inbox, or AccountScope
+	limits  *Limits
+	last    int64 // number of its last row
+	at      Time  // of the next send: the times of a scope never go back
+	known   []int64
+}
+
+// counted is what a message counts as.
+type counted struct {
+	message int64
+	to      []int64 // hashes of its recipients
+	people  []int64 // the different ones, in order
+	text    int64   // hash of the normalized text, 0 unless a limit needs it
+}
+
+// getter reads rows: a transaction, or the pool for reading.
+type getter interface {
+	GetContext(ctx context.Context, dest any, query string, args ...any) error
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// readScope reads where a scope stands.
+func readScope(ctx context.Context, from getter, u *sendScope, now Time) error {
+	var row struct {
+		N  int64 `db:"n"`
+		At Time  `db:"at"`
+	}
+	err := from.GetContext(ctx, &row, `SELECT n, at FROM sends WHERE account_id = $1 AND scope = $2 ORDER BY n DESC LIMIT 1`, u.account, u.name)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	u.last, u.at = max(row.N, 0), now
+	if row.At.After(now.Time) {
+		u.at = row.At
+	}
+	return nil
+}
+
+// window is a limit of a scope over the rows of the log since a time.
+type window struct {
+	*sendScope
+	from  getter
+	start Time
+}
+
+// rows starts a query for the rows of a window that count.
+const windowRows = ` FROM sends WHERE account_id = $1 AND scope = $2 AND at > $3 AND NOT gone`
+
+func (w window) args(more ...any) []any { return append([]any{w.account, w.name, w.start}, more...) }
+
+// sends counts the rows of the window. Their numbers follow each other, so it reads
+// only the first one, and those that do not count.
+func (w window) sends(ctx context.Context) (n int64, err error) {
+	const q = `SELECT coalesce($4 + 1 - (SELECT n FROM sends WHERE account_id = $1 AND scope = $2 AND at > $3 ORDER BY at, n LIMIT 1), 0)
+		- (SELECT count(*) FROM sends WHERE account_id = $1 AND scope = $2 AND at > $3 AND gone)`
+	err = w.from.GetContext(ctx, &n, q, w.args(w.last)...)
+	return n, err
+}
+
+func (w window) recipients(ctx context.Context) (n int64, err error) {
+	err = w.from.GetContext(ctx, &n, `SELECT count(DISTINCT recipient)`+windowRows, w.args()...)
+	return n, err
+}
+
+func (w window) newRecipients(ctx context.Context) (n int64, err error) {
+	err = w.from.GetContext(ctx, &n, `SELECT count(*)`+windowRows+` AND first`, w.args()...)
+	return n, err
+}
+
+// leaves returns the time at which the window has room: a query finds the time of
+// what must leave it. If nothing can make room, that is after a whole window.
+func (w window) leaves(ctx context.Context, f LimitField, q string, args ...any) (time.Time, error) {
+	var at Time
+	err := w.from.GetContext(ctx, &at, q, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		at, err = w.at, nil
+	}
+	return at.Add(f.window), err
+}
+
+// over returns when a message would fit under a limit, or zero if it fits now.
+func (w window) over(ctx context.Context, f LimitField, m *counted, most int64) (fits time.Time, err error) {
+	const (
+		anySend   = `SELECT at` + windowRows + ` ORDER BY at, n LIMIT 1 OFFSET $4`
+		anyPerson = `SELECT max(at) AS last_at` + windowRows + ` GROUP BY recipient ORDER BY last_at LIMIT 1 OFFSET $4`
+		anyNew    = `SELECT at` + windowRows + ` AND first ORDER BY at, n LIMIT 1 OFFSET $4`
+	)
+	var used, more int64
+	q := anySend
+	switch f.Name {
+	case "per_recipient_per_day":
+		return w.overPerRecipient(ctx, f, m, most)
+	case "similar_per_hour":
+		return w.overSimilar(ctx, f, m, most)
+	case "recipients_per_day":
+		var met []int64
+		q, more = anyPerson, int64(len(m.people))
+		met, err = w.among(ctx, `SELECT DISTINCT recipient`+windowRows, m.people)
+		if more -= int64(len(met)); err != nil || more == 0 {
+			return fits, err
+		}
+		used, err = w.recipients(ctx)
+	case "new_recipients_per_day":
+		if q, more = anyNew, int64(len(m.people)-len(w.known)); more == 0 {
+			return fits, nil
+		}
+		used, err = w.newRecipients(ctx)
+	default:
+		more = int64(len(m.to))
+		used, err = w.sends(ctx)
+	}
+	if err != nil || used+more <= most {
+		return fits, err
+	}
+	return w.leaves(ctx, f, q, w.args(used+more-most-1)...)
+}
+
+// among returns those of the recipients that a query finds.
+func (w window) among(ctx context.Context, q string, people []int64) (found []int64, err error) {
+	args := w.args()
+	marks := make([]string, len(people))
+	for i, p := range people {
+		args = append(args, p)
+		marks[i] = fmt.Sprintf("$%d", len(args))
+	}
+	err = w.from.SelectContext(ctx, &found, q+` AND recipient IN (`+strings.Join(marks, ", ")+`)`, args...)
+	return found, err
+}
+
+// overPerRecipient returns when each recipient can get one more message.
+func (w window) overPerRecipient(ctx context.Context, f LimitField, m *counted, most int64) (latest time.Time, err error) {
+	const (
+		count = `SELECT count(DISTINCT message_seq)` + windowRows + ` AND recipient = $4`
+		one   = `SELECT min(at) AS first_at` + windowRows + ` AND recipient = $4 GROUP BY message_seq ORDER BY first_at LIMIT 1 OFFSET $5`
+	)
+	for _, to := range m.people {
+		var n int64
+		if err := w.from.GetContext(ctx, &n, count, w.args(to)...); err != nil {
+			return latest, err
+		}
+		if n < most {
+			continue
+		}
+		at, err := w.leaves(ctx, f, one, w.args(to, n-most)...)
+		if err != nil {
+			return latest, err
+		}
+		if at.After(latest) {
+			latest = at
+		}
+	}
+	return latest, nil
+}
+
+// overSimilar returns when the text can go to the recipients of the message.
+func (w window) overSimilar(ctx context.Context, f LimitField, m *counted, most int64) (fits time.Time, err error) {
+	const q = `SELECT recipient, max(at) AS last_at` + windowRows + ` AND text = $4 GROUP BY recipient ORDER BY last_at`
+	var got []struct {
+		Recipient int64 `db:"recipient"`
+		LastAt    Time  `db:"last_at"`
+	}
+	if err := w.from.SelectContext(ctx, &got, q, w.args(m.text)...); err != nil {
+		return fits, err
+	}
+	more := slices.Clone(m.people)
+	for _, g := range got {
+		more = slices.DeleteFunc(more, func(p int64) bool { return p == g.Recipient })
+	}
+	over := len(got) + len(more) - int(most)
+	switch {
+	case len(more) == 0 || over <= 0:
+		return fits, nil
+	case over > len(got):
+		return w.at.Add(f.window), nil
+	}
+	return got[over-1].LastAt.Add(f.window), nil
+}
+
+// overLimits returns the limit of a scope that a message would exceed for the longest
+// time, or nil.
+func (u *sendScope) overLimits(ctx context.Context, tx *sqlx.Tx, m *counted) (worst *Refused, err error) {
+	if u.limits.NewRecipientsPerDay != nil {
+		w := window{u, tx, Time{time.UnixMicro(-1)}} // ever
+		if u.known, err = w.among(ctx, `SELECT DISTINCT recipient`+windowRows, m.people); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range LimitFields() {
+		most := *f.Of(u.limits)
+		if most == nil {
+			continue
+		}
+		fits, err := window{u, tx, Time{u.at.Add(-f.window)}}.over(ctx, f, m, *most)
+		if err != nil {
+			return nil, err
+		}
+		if !fits.IsZero() && (worst == nil || fits.After(worst.Retry)) {
+			worst = overLimit(f.Name, u.name, *most, fits)
+		}
+	}
+	return worst, nil
+}
+
+// record adds a message to the log of a scope.
+func (u *sendScope) record(ctx context.Context, tx *sqlx.Tx, m *counted) error {
+	const insert = `INSERT INTO sends (account_id, scope, n, at, message_seq, recipient, text, first, gone) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, false)`
+	var text any
+	if u.limits.SimilarPerHour != nil {
+		text = m.text
+	}
+	known := slices.Clone(u.known)
+	for _, to := range m.to {
+		first := u.limits.NewRecipientsPerDay != nil && !slices.Contains(known, to)
+		known = append(known, to)
+		u.last++
+		if _, err := tx.ExecContext(ctx, insert, u.account, u.name, u.last, u.at, m.message, to, text, first); err != nil {
+			return errIn("count a send", err)
+		}
+	}
+	return nil
+}
+
+// uncount takes a message out of the log: it did not leave, or leaves only now. The
+// account is locked.
+func uncount(ctx context.Context, tx *sqlx.Tx, message int64) error {
+	const (
+		firsts = `SELECT account_id, scope, recipient FROM sends WHERE message_seq = $1 AND first`
+		forget = `UPDATE sends SET gone = true, first = false WHERE message_seq = $1 AND NOT gone`
+		// The next message to the recipient was then the first.
+		next = `UPDATE sends SET first = true WHERE account_id = $1 AND scope = $2 AND n = (SELECT n FROM sends
+			WHERE account_id = $1 AND scope = $2 AND recipient = $3 AND NOT gone ORDER BY n LIMIT 1)`
+	)
+	var first []struct {
+		AccountID int64  `db:"account_id"`
+		Scope     string `db:"scope"`
+		Recipient int64  `db:"recipient"`
+	}
+	if err := tx.SelectContext(ctx, &first, firsts, message); err != nil {
+		return errIn("sends of a message", err)
+	}
+	if _, err := tx.ExecContext(ctx, forget, message); err != nil {
+		return errIn("take a message out of the sends", err)
+	}
+	for _, f := range first {
+		if _, err := tx.ExecContext(ctx, next, f.AccountID, f.Scope, f.Recipient); err != nil {
+			return errIn("take a message out of the sends", err)
+		}
+	}
+	return nil
+}
+
+// hashAddress hashes an address so that all its spellings have one hash.
+func hashAddress(email string) int64 { return safeHash(mail.Mailbox(email)) }
+
+// safeHash is hash64 for texts that someone may choose so that their hashes are
+// equal.
+func safeHash(s string) int64 {
+	sum := sha256.Sum256([]byte(s))
+	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // bits, not a number
+}
+
+// textHash hashes the normalized subject and text of a message: the words without
+// digits, punctuation, case, addresses and links, and without the names of the
+// recipients.
+func textHash(m *Message, text string) int64 {
+	names := map[string]bool{}
+	a := m.Addresses.V
+	for _, to := range slices.Concat(a.To, a.Cc, a.Bcc) {
+		local, _, _ := strings.Cut(to.Email, "@")
+		for _, w := range words(to.Name + " " + local) {
+			names[w] = true
+		}
+	}
+	kept := slices.DeleteFunc(words(m.Subject+" "+text), func(w string) bool { return names[w] })
+	return safeHash(strings.Join(kept, " "))
+}
+
+// words returns the words of a text in lower case, without digits. Addresses and
+// links are not words.
+func words(text string) (out []string) {
+	for field := range strings.FieldsSeq(text) {
+		if strings.Contains(field, "@") || strings.Contains(field, "://") {
+			continue
+		}
+		out = append(out, strings.FieldsFunc(strings.ToLower(field), func(r rune) bool { return !unicode.IsLetter(r) })...)
+	}
+	return out
+}
+
+// learnRecipients notes the recipients of the newest messages of an inbox as
+// written to, because the inbox is about to limit new ones.
+func (s *Store) learnRecipients(ctx context.Context, tx *sqlx.Tx, in Inbox) error {
+	const (
+		newest = `SELECT DISTINCT email FROM recipients WHERE message_seq IN
+			(SELECT seq FROM messages WHERE inbox_seq = $1 AND direction = 'out' ORDER BY created_at DESC LIMIT $2)`
+		meet = `INSERT INTO sends (account_id, scope, n, at, message_seq, recipient, first, gone)
+			SELECT cast($1 AS bigint), cast($2 AS text), (SELECT coalesce(min(n), 1) - 1 FROM sends WHERE account_id = $1 AND scope = $2),
+				0, 0, cast($3 AS bigint), true, false
+			WHERE NOT EXISTS (SELECT 1 FROM sends WHERE account_id = $1 AND scope = $2 AND recipient = $3 AND first)`
+	)
+	var to []string
+	if err := tx.SelectContext(ctx, &to, newest, in.Seq, maxWrittenTo); err != nil {
+		return errIn("recipients of the inbox", err)
+	}
+	for _, email := range to {
+		if _, err := tx.ExecContext(ctx, meet, in.AccountID, in.ID, hashAddress(email)); err != nil {
+			return errIn("recipients of the inbox", err)
+		}
+	}
+	return nil
+}
+
+// BudgetUse is how much of a limit is used now.
+type BudgetUse struct {
+	Scope string // ID of the inbox or key, or AccountScope
+	Name  string // address of the inbox or name of the key
+	Limit string // as LimitFields name it
+	Used  int64
+	Max   int64
+}
+
+// limitedScopes is how many inboxes, and how many keys, BudgetUses reads.
+const limitedScopes = 50
+
+// BudgetUses returns limits that are nearly used: at least percent of them. It
+// considers the limits of the account and of its newest inboxes and keys that have
+// limits, and of those the ones that count in one sum: recipients per hour or day,
+// different recipients and new recipients.
+func (s *Store) BudgetUses(ctx context.Context, accountID int64, percent int64) ([]BudgetUse, error) {
+	const limited = `
+		SELECT id, name, limits FROM (SELECT id, address AS name, limits FROM inboxes
+			WHERE account_id = $1 AND limits IS NOT NULL AND status <> 'deleted' ORDER BY seq DESC LIMIT $2) i
+		UNION ALL
+		SELECT id, name, limits FROM (SELECT id, name, limits FROM api_keys
+			WHERE account_id = $1 AND limits IS NOT NULL AND revoked_at IS NULL ORDER BY seq DESC LIMIT $2) k`
+	type scope struct {
+		ID     string       `db:"id"`
+		Name   string       `db:"name"`
+		Limits JSON[Limits] `db:"limits"`
+	}
+	var scopes []scope
+	if err := s.read.SelectContext(ctx, &scopes, limited, accountID, limitedScopes); err != nil {
+		return nil, s.wrap(err, "scopes with limits")
+	}
+	if l := s.agentLimits; l != nil {
+		scopes = append(scopes, scope{ID: AccountScope, Limits: JSON[Limits]{V: *l}})
+	}
+	now := NewTime(s.now())
+	var all []BudgetUse
+	for _, at := range scopes {
+		u := &sendScope{account: accountID, name: at.ID, limits: &at.Limits.V}
+		if err := readScope(ctx, s.read, u, now); err != nil {
+			return nil, s.wrap(err, "use of limits")
+		}
+		for _, f := range LimitFields() {
+			most := *f.Of(u.limits)
+			if most == nil || *most == 0 || !f.sum {
+				continue
+			}
+			w := window{u, s.read, NewTime(now.Add(-f.window))}
+			count := w.sends
+			switch f.Name {
+			case "recipients_per_day":
+				count = w.recipients
+			case "new_recipients_per_day":
+				count = w.newRecipients
+			}
+			used, err := count(ctx)
+			if err != nil {
+				return nil, s.wrap(err, "use of limits")
+			}
+			if used*100 >= *most*percent {
+				all = append(all, BudgetUse{at.ID, at.Name, f.Name, used, *most})
+			}
+		}
+	}
+	return all, nil
+}
+
+// SweepSends deletes some of the sends that are older than all windows, and returns how
+// many; 0 means that there were none. The first send to each recipient stays: it says
+// who is not new.
+func (s *Store) SweepSends(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	const q = `DELETE FROM sends WHERE (account_id, scope, n) IN (SELECT account_id, scope, n FROM sends WHERE NOT first AND at <= $1 LIMIT $2)`
+	return s.exec(ctx, "sweep sends", q, NewTime(s.now().Add(-2*day)), sweepBatch)
+}
