@@ -261,7 +261,7 @@ func (c *Chain) seesDraft(ctx context.Context, id string) bool {
 }
 
 // bodyHash is equal for bodies with the same meaning, regardless of field
-// order and white space. It ignores the field idempotencyKey, because the key
+// order and white space. It ignores the field idempotencyKey or idempotency_key, because the key
 // may be in the header instead.
 func bodyHash(body []byte) ([]byte, error) {
 	h := sha256.New()
@@ -274,6 +274,7 @@ func bodyHash(body []byte) ([]byte, error) {
 		}
 		if fields, ok := v.(map[string]any); ok {
 			delete(fields, "idempotencyKey")
+			delete(fields, "idempotency_key")
 		}
 		if err := json.NewEncoder(h).Encode(v); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)

@@ -19,10 +19,10 @@ import (
 
 var (
 	// timeMembers are the request fields and parameters that contain times.
-	timeMembers = map[string]bool{"expires_at": true, "scheduledAt": true, "since": true}
+	timeMembers = map[string]bool{"expires_at": true, "scheduledAt": true, "scheduled_at": true, "since": true}
 	// freeMembers contain JSON of the client, which stays unchanged.
 	freeMembers = map[string]bool{
-		"metadata": true, "tags": true, "data": true, "templateData": true, "variables": true, "headers": true,
+		"metadata": true, "tags": true, "data": true, "templateData": true, "template_data": true, "variables": true, "headers": true,
 	}
 )
 

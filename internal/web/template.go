@@ -38,7 +38,7 @@ func (d *Dashboard) newTemplate(p *page) error {
 		if err != nil {
 			return err
 		}
-		f.Name, f.Subject, f.HTML, f.Text = "Copy of "+t.Name, t.Subject, t.HTML, t.Text.Value
+		f.Name, f.Subject, f.HTML, f.Text = "Copy of "+t.Name, t.Subject, t.HTML.Value, t.Text.Value
 	}
 	return p.show("template-edit", f)
 }
@@ -48,20 +48,23 @@ func (d *Dashboard) editTemplate(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.show("template-edit", templateForm{ID: t.ID, Name: t.Name, Subject: t.Subject, HTML: t.HTML, Text: t.Text.Value})
+	return p.show("template-edit", templateForm{ID: t.ID, Name: t.Name, Subject: t.Subject, HTML: t.HTML.Value, Text: t.Text.Value})
 }
 
-func (p *page) templateForm() (f templateForm, text gen.OptNilString) {
+func (p *page) templateForm() (f templateForm, html, text gen.OptNilString) {
 	f = templateForm{
 		ID: p.r.PathValue("id"), Name: p.field("name"), Subject: p.field("subject"),
 		HTML: unixLines(p.form.Get("html")), Text: unixLines(p.form.Get("text")), Once: p.form.Get("once"),
 	}
-	return f, gen.OptNilString{Value: f.Text, Set: true, Null: strings.TrimSpace(f.Text) == ""}
+	part := func(s string) gen.OptNilString {
+		return gen.OptNilString{Value: s, Set: true, Null: strings.TrimSpace(s) == ""}
+	}
+	return f, part(f.HTML), part(f.Text)
 }
 
 func (d *Dashboard) createTemplate(p *page) error {
-	f, text := p.templateForm()
-	t, err := d.api.CreateTemplate(p.ctx(), &gen.TemplateCreate{Name: f.Name, Subject: f.Subject, HTML: f.HTML, Text: text},
+	f, html, text := p.templateForm()
+	t, err := d.api.CreateTemplate(p.ctx(), &gen.TemplateCreate{Name: f.Name, Subject: f.Subject, HTML: html, Text: text},
 		gen.CreateTemplateParams{IdempotencyKey: optional(f.Once)})
 	if err != nil {
 		return d.templateFault(p, f, err)
@@ -78,9 +81,9 @@ func (d *Dashboard) templateFault(p *page, f templateForm, err error) error {
 }
 
 func (d *Dashboard) saveTemplate(p *page) error {
-	f, text := p.templateForm()
+	f, html, text := p.templateForm()
 	_, err := d.api.UpdateTemplate(p.ctx(), &gen.TemplateUpdate{
-		Name: gen.NewOptString(f.Name), Subject: gen.NewOptString(f.Subject), HTML: gen.NewOptString(f.HTML), Text: text,
+		Name: gen.NewOptString(f.Name), Subject: gen.NewOptString(f.Subject), HTML: html, Text: text,
 	}, gen.UpdateTemplateParams{ID: f.ID})
 	if err != nil {
 		return d.templateFault(p, f, err)
@@ -154,7 +157,7 @@ func (d *Dashboard) previewOf(p *page, id string, values url.Values) (*gen.Templ
 }
 
 func templateDocument(id string, preview *gen.TemplatePreview) mailSource {
-	return mailSource{ID: id, Title: preview.Subject, Text: preview.Text.Value, HTML: preview.HTML}
+	return mailSource{ID: id, Title: preview.Subject, Text: preview.Text.Value, HTML: preview.HTML.Value}
 }
 
 func (d *Dashboard) showTemplate(p *page) error {

@@ -51,6 +51,18 @@ Tags: TypeAlias = "dict[str, Any]"
 
 TagValue: TypeAlias = "str | float | bool"
 
+EmailTags: TypeAlias = "Tags | TagList"
+
+TagList: TypeAlias = "list[Tag]"
+
+Tag = TypedDict(
+    'Tag',
+    {
+        'name': "str",
+        'value': "TagValue",
+    },
+)
+
 MailHeaders: TypeAlias = "dict[str, Any]"
 
 EmailAddress: TypeAlias = "str"
@@ -1597,6 +1609,7 @@ EmailAttachmentInput = TypedDict(
         'filename': "str",
         'content': "str",
         'contentType': "NotRequired[str]",
+        'content_type': "NotRequired[str]",
     },
 )
 
@@ -1608,24 +1621,28 @@ EmailSend = TypedDict(
         'cc': "NotRequired[OptionalRecipients | None]",
         'bcc': "NotRequired[OptionalRecipients | None]",
         'replyTo': "NotRequired[Address | None]",
+        'reply_to': "NotRequired[Address | None]",
         'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
         'data': "NotRequired[FreeObject]",
         'attachments': "NotRequired[list[EmailAttachmentInput]]",
-        'tags': "NotRequired[Tags]",
+        'tags': "NotRequired[EmailTags]",
         'metadata': "NotRequired[FreeObject]",
         'category': "NotRequired[Literal['transactional', 'marketing'] | None]",
         'scheduledAt': "NotRequired[str | None]",
+        'scheduled_at': "NotRequired[str | None]",
         'idempotencyKey': "NotRequired[str]",
+        'idempotency_key': "NotRequired[str]",
     },
 )
 
 EmailUpdate = TypedDict(
     'EmailUpdate',
     {
-        'scheduledAt': "str",
+        'scheduledAt': "NotRequired[str | None]",
+        'scheduled_at': "NotRequired[str | None]",
     },
 )
 
@@ -1707,6 +1724,7 @@ EmailBatchSend = TypedDict(
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
         'templateData': "NotRequired[FreeObject]",
+        'template_data': "NotRequired[FreeObject]",
         'category': "NotRequired[Literal['transactional', 'marketing'] | None]",
         'recipients': "list[EmailBatchRecipient]",
     },
@@ -1717,7 +1735,7 @@ EmailBatchRecipient = TypedDict(
     {
         'to': "Recipients",
         'variables': "NotRequired[FreeObject]",
-        'tags': "NotRequired[Tags]",
+        'tags': "NotRequired[EmailTags]",
         'metadata': "NotRequired[FreeObject]",
     },
 )
@@ -1758,7 +1776,7 @@ TemplateCreate = TypedDict(
     {
         'name': "str",
         'subject': "str",
-        'html': "str",
+        'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
     },
 )
@@ -1768,7 +1786,7 @@ TemplateUpdate = TypedDict(
     {
         'name': "NotRequired[str]",
         'subject': "NotRequired[str]",
-        'html': "NotRequired[str]",
+        'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
     },
 )
@@ -1780,7 +1798,7 @@ Template = TypedDict(
         'id': "str",
         'name': "str",
         'subject': "str",
-        'html': "str",
+        'html': "str | None",
         'text': "str | None",
         'created_at': "str",
         'updated_at': "str",
@@ -1798,7 +1816,7 @@ TemplatePreview = TypedDict(
     'TemplatePreview',
     {
         'subject': "str",
-        'html': "str",
+        'html': "str | None",
         'text': "str | None",
         'missing_variables': "list[str]",
     },
