@@ -45,7 +45,7 @@ def test_a_restart_in_the_middle_of_each_call_loses_and_repeats_nothing() -> Non
         restart()  # during the sends
         for send in sends:
             send.result()
-        shop.send({"to": inbox.address, "subject": "Message code", "text": "Your verification code is 482913."})
+        shop.send(to=inbox.address, subject="Message code", text="Your verification code is 482913.")
         assert waiting.result() == "482913"
         assert len(set(following.result())) == 11
 
