@@ -41,7 +41,7 @@ def test_a_restart_in_the_middle_of_each_call_loses_and_repeats_nothing() -> Non
         restart()  # during the wait and the stream
 
         subjects = [f"Message {n}" for n in range(10)]
-        sends = [threads.submit(shop.send, {"to": inbox.address, "subject": s, "text": "Hello."}) for s in subjects]
+        sends = [threads.submit(shop.send, to=inbox.address, subject=s, text="Hello.") for s in subjects]
         restart()  # during the sends
         for send in sends:
             send.result()
