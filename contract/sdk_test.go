@@ -103,7 +103,7 @@ func TestTypeScriptSDKIsGenerated(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(home, "generate.mjs"), string(text))
 	runScript(t, dir, "ln -s '"+contract+"' gen && ln -s '"+packages+"' sdk/typescript/node_modules && node sdk/typescript/generate.mjs")
-	for _, name := range []string{"schema.ts", "idempotent.ts"} {
+	for _, name := range []string{"schema.ts", "idempotent.ts", "resources.ts"} {
 		sameFile(t, filepath.Join(typescriptSDK, "src", name), filepath.Join(home, "src", name))
 	}
 }
@@ -142,9 +142,10 @@ func TestPythonSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const types = "src/postroom/_types.py"
-	runScript(t, source, python+" generate.py '"+contract+"' "+types)
-	sameFile(t, filepath.Join(pythonSDK, types), filepath.Join(source, types))
+	runScript(t, source, python+" generate.py '"+contract+"' src/postroom")
+	for _, name := range []string{"_types.py", "_resources.py"} {
+		sameFile(t, filepath.Join(pythonSDK, "src/postroom", name), filepath.Join(source, "src/postroom", name))
+	}
 	runScript(t, source, python+" -m mypy --strict src")
 	runScript(t, "..", "scripts/sdk-packages pypi 1.2.3-rc.1 '"+empty+"'", "PYTHON="+python)
 	writeFile(t, filepath.Join(empty, "quickstart.py"), in.quickstartOf(t, "python"))

@@ -34,7 +34,7 @@ func templates(t *testing.T, w *world) {
 	if got := get(); got != (template{Name: "n", Subject: "s", HTML: "<p>{{x.y}}</p>"}) {
 		t.Errorf("after PUT: %+v", got)
 	}
-	w.send(t, w.call("replaceTemplate").at(path).saying(`{"name":"n","subject":"s"}`).breaking()).wantCode(t, http.StatusBadRequest, "invalid_request")
+	w.send(t, w.call("replaceTemplate").at(path).saying(`{"name":"n","subject":"s"}`).breaking()).wantCode(t, http.StatusBadRequest, "content_required")
 	for _, body := range []string{`{"html":"{{#if x}}"}`, `{"subject":"{{"}`, `{"text":"{{a b}}"}`, `{"html":"<script>{{x}}</script>"}`} {
 		w.send(t, w.call("updateTemplate").at(path).saying(body)).wantCode(t, http.StatusBadRequest, "invalid_request")
 	}

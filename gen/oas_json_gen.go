@@ -8028,12 +8028,19 @@ func (s *EmailAttachmentInput) encodeFields(e *jx.Encoder) {
 			s.ContentType.Encode(e)
 		}
 	}
+	{
+		if s.ContentTypeAlias.Set {
+			e.FieldStart("content_type")
+			s.ContentTypeAlias.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfEmailAttachmentInput = [3]string{
+var jsonFieldsNameOfEmailAttachmentInput = [4]string{
 	0: "filename",
 	1: "content",
 	2: "contentType",
+	3: "content_type",
 }
 
 // Decode decodes EmailAttachmentInput from json.
@@ -8078,6 +8085,16 @@ func (s *EmailAttachmentInput) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"contentType\"")
+			}
+		case "content_type":
+			if err := func() error {
+				s.ContentTypeAlias.Reset()
+				if err := s.ContentTypeAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"content_type\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -8535,6 +8552,12 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.TemplateDataAlias.Set {
+			e.FieldStart("template_data")
+			s.TemplateDataAlias.Encode(e)
+		}
+	}
+	{
 		if s.Category.Set {
 			e.FieldStart("category")
 			s.Category.Encode(e)
@@ -8550,15 +8573,16 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmailBatchSend = [8]string{
+var jsonFieldsNameOfEmailBatchSend = [9]string{
 	0: "from",
 	1: "subject",
 	2: "html",
 	3: "text",
 	4: "template",
 	5: "templateData",
-	6: "category",
-	7: "recipients",
+	6: "template_data",
+	7: "category",
+	8: "recipients",
 }
 
 // Decode decodes EmailBatchSend from json.
@@ -8566,7 +8590,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode EmailBatchSend to nil")
 	}
-	var requiredBitSet [1]uint8
+	var requiredBitSet [2]uint8
 	s.setDefaults()
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
@@ -8631,6 +8655,16 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"templateData\"")
 			}
+		case "template_data":
+			if err := func() error {
+				s.TemplateDataAlias.Reset()
+				if err := s.TemplateDataAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"template_data\"")
+			}
 		case "category":
 			if err := func() error {
 				s.Category.Reset()
@@ -8642,7 +8676,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
 		case "recipients":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				s.Recipients = make([]EmailBatchRecipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -8668,8 +8702,9 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
-		0b10000001,
+	for i, mask := range [2]uint8{
+		0b00000001,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -9432,6 +9467,12 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.ReplyToAlias.Set {
+			e.FieldStart("reply_to")
+			s.ReplyToAlias.Encode(e)
+		}
+	}
+	{
 		if s.Subject.Set {
 			e.FieldStart("subject")
 			s.Subject.Encode(e)
@@ -9496,30 +9537,45 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.ScheduledAtAlias.Set {
+			e.FieldStart("scheduled_at")
+			s.ScheduledAtAlias.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
+		}
+	}
+	{
 		if s.IdempotencyKey.Set {
 			e.FieldStart("idempotencyKey")
 			s.IdempotencyKey.Encode(e)
 		}
 	}
+	{
+		if s.IdempotencyKeyAlias.Set {
+			e.FieldStart("idempotency_key")
+			s.IdempotencyKeyAlias.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfEmailSend = [16]string{
+var jsonFieldsNameOfEmailSend = [19]string{
 	0:  "from",
 	1:  "to",
 	2:  "cc",
 	3:  "bcc",
 	4:  "replyTo",
-	5:  "subject",
-	6:  "html",
-	7:  "text",
-	8:  "template",
-	9:  "data",
-	10: "attachments",
-	11: "tags",
-	12: "metadata",
-	13: "category",
-	14: "scheduledAt",
-	15: "idempotencyKey",
+	5:  "reply_to",
+	6:  "subject",
+	7:  "html",
+	8:  "text",
+	9:  "template",
+	10: "data",
+	11: "attachments",
+	12: "tags",
+	13: "metadata",
+	14: "category",
+	15: "scheduledAt",
+	16: "scheduled_at",
+	17: "idempotencyKey",
+	18: "idempotency_key",
 }
 
 // Decode decodes EmailSend from json.
@@ -9527,7 +9583,7 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode EmailSend to nil")
 	}
-	var requiredBitSet [2]uint8
+	var requiredBitSet [3]uint8
 	s.setDefaults()
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
@@ -9581,6 +9637,16 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"replyTo\"")
+			}
+		case "reply_to":
+			if err := func() error {
+				s.ReplyToAlias.Reset()
+				if err := s.ReplyToAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"reply_to\"")
 			}
 		case "subject":
 			if err := func() error {
@@ -9689,6 +9755,16 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"scheduledAt\"")
 			}
+		case "scheduled_at":
+			if err := func() error {
+				s.ScheduledAtAlias.Reset()
+				if err := s.ScheduledAtAlias.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00")); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"scheduled_at\"")
+			}
 		case "idempotencyKey":
 			if err := func() error {
 				s.IdempotencyKey.Reset()
@@ -9699,6 +9775,16 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"idempotencyKey\"")
 			}
+		case "idempotency_key":
+			if err := func() error {
+				s.IdempotencyKeyAlias.Reset()
+				if err := s.IdempotencyKeyAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"idempotency_key\"")
+			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
 		}
@@ -9708,8 +9794,9 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [2]uint8{
+	for i, mask := range [3]uint8{
 		0b00000011,
+		0b00000000,
 		0b00000000,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
@@ -9796,6 +9883,52 @@ func (s *EmailSendCategory) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes EmailTags as json.
+func (s EmailTags) Encode(e *jx.Encoder) {
+	switch s.Type {
+	case TagsEmailTags:
+		s.Tags.Encode(e)
+	case TagListEmailTags:
+		s.TagList.Encode(e)
+	}
+}
+
+// Decode decodes EmailTags from json.
+func (s *EmailTags) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode EmailTags to nil")
+	}
+	// Sum type type_discriminator.
+	switch t := d.Next(); t {
+	case jx.Array:
+		if err := s.TagList.Decode(d); err != nil {
+			return err
+		}
+		s.Type = TagListEmailTags
+	case jx.Object:
+		if err := s.Tags.Decode(d); err != nil {
+			return err
+		}
+		s.Type = TagsEmailTags
+	default:
+		return errors.Errorf("unexpected json type %q", t)
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s EmailTags) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *EmailTags) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *EmailUpdate) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -9806,13 +9939,22 @@ func (s *EmailUpdate) Encode(e *jx.Encoder) {
 // encodeFields encodes fields.
 func (s *EmailUpdate) encodeFields(e *jx.Encoder) {
 	{
-		e.FieldStart("scheduledAt")
-		json.EncodeTimeFormat(e, s.ScheduledAt, "2006-01-02T15:04:05.999Z07:00")
+		if s.ScheduledAt.Set {
+			e.FieldStart("scheduledAt")
+			s.ScheduledAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
+		}
+	}
+	{
+		if s.ScheduledAtAlias.Set {
+			e.FieldStart("scheduled_at")
+			s.ScheduledAtAlias.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.999Z07:00"))
+		}
 	}
 }
 
-var jsonFieldsNameOfEmailUpdate = [1]string{
+var jsonFieldsNameOfEmailUpdate = [2]string{
 	0: "scheduledAt",
+	1: "scheduled_at",
 }
 
 // Decode decodes EmailUpdate from json.
@@ -9820,21 +9962,28 @@ func (s *EmailUpdate) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode EmailUpdate to nil")
 	}
-	var requiredBitSet [1]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
 		case "scheduledAt":
-			requiredBitSet[0] |= 1 << 0
 			if err := func() error {
-				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.999Z07:00")
-				s.ScheduledAt = v
-				if err != nil {
+				s.ScheduledAt.Reset()
+				if err := s.ScheduledAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00")); err != nil {
 					return err
 				}
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"scheduledAt\"")
+			}
+		case "scheduled_at":
+			if err := func() error {
+				s.ScheduledAtAlias.Reset()
+				if err := s.ScheduledAtAlias.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.999Z07:00")); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"scheduled_at\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -9842,38 +9991,6 @@ func (s *EmailUpdate) Decode(d *jx.Decoder) error {
 		return nil
 	}); err != nil {
 		return errors.Wrap(err, "decode EmailUpdate")
-	}
-	// Validate required fields.
-	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
-		0b00000001,
-	} {
-		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
-			// Mask only required fields and check equality to mask using XOR.
-			//
-			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
-			// Bits of fields which would be set are actually bits of missed fields.
-			missed := bits.OnesCount8(result)
-			for bitN := 0; bitN < missed; bitN++ {
-				bitIdx := bits.TrailingZeros8(result)
-				fieldIdx := i*8 + bitIdx
-				var name string
-				if fieldIdx < len(jsonFieldsNameOfEmailUpdate) {
-					name = jsonFieldsNameOfEmailUpdate[fieldIdx]
-				} else {
-					name = strconv.Itoa(fieldIdx)
-				}
-				failures = append(failures, validate.FieldError{
-					Name:  name,
-					Error: validate.ErrFieldRequired,
-				})
-				// Reset bit.
-				result &^= 1 << bitIdx
-			}
-		}
-	}
-	if len(failures) > 0 {
-		return &validate.Error{Fields: failures}
 	}
 
 	return nil
@@ -16680,6 +16797,39 @@ func (s *OptEmailAddress) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes EmailTags as json.
+func (o OptEmailTags) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes EmailTags from json.
+func (o *OptEmailTags) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptEmailTags to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptEmailTags) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptEmailTags) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes EventType as json.
 func (o OptEventType) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -20678,6 +20828,171 @@ func (s *SuppressionList) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
+func (s *Tag) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *Tag) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("name")
+		e.Str(s.Name)
+	}
+	{
+		if len(s.Value) != 0 {
+			e.FieldStart("value")
+			e.Raw(s.Value)
+		}
+	}
+}
+
+var jsonFieldsNameOfTag = [2]string{
+	0: "name",
+	1: "value",
+}
+
+// Decode decodes Tag from json.
+func (s *Tag) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode Tag to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "name":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.Name = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"name\"")
+			}
+		case "value":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := d.RawAppend(nil)
+				s.Value = jx.Raw(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"value\"")
+			}
+		default:
+			return errors.Errorf("unexpected field %q", k)
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode Tag")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfTag) {
+					name = jsonFieldsNameOfTag[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *Tag) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *Tag) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes TagList as json.
+func (s TagList) Encode(e *jx.Encoder) {
+	unwrapped := []Tag(s)
+
+	e.ArrStart()
+	for _, elem := range unwrapped {
+		elem.Encode(e)
+	}
+	e.ArrEnd()
+}
+
+// Decode decodes TagList from json.
+func (s *TagList) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode TagList to nil")
+	}
+	var unwrapped []Tag
+	if err := func() error {
+		unwrapped = make([]Tag, 0)
+		if err := d.Arr(func(d *jx.Decoder) error {
+			var elem Tag
+			if err := elem.Decode(d); err != nil {
+				return err
+			}
+			unwrapped = append(unwrapped, elem)
+			return nil
+		}); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = TagList(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s TagList) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *TagList) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
 func (s Tags) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -20841,7 +21156,7 @@ func (s *Template) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("html")
-		e.Str(s.HTML)
+		s.HTML.Encode(e)
 	}
 	{
 		e.FieldStart("text")
@@ -20928,9 +21243,7 @@ func (s *Template) Decode(d *jx.Decoder) error {
 		case "html":
 			requiredBitSet[0] |= 1 << 4
 			if err := func() error {
-				v, err := d.Str()
-				s.HTML = string(v)
-				if err != nil {
+				if err := s.HTML.Decode(d); err != nil {
 					return err
 				}
 				return nil
@@ -21045,8 +21358,10 @@ func (s *TemplateCreate) encodeFields(e *jx.Encoder) {
 		e.Str(s.Subject)
 	}
 	{
-		e.FieldStart("html")
-		e.Str(s.HTML)
+		if s.HTML.Set {
+			e.FieldStart("html")
+			s.HTML.Encode(e)
+		}
 	}
 	{
 		if s.Text.Set {
@@ -21097,11 +21412,9 @@ func (s *TemplateCreate) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"subject\"")
 			}
 		case "html":
-			requiredBitSet[0] |= 1 << 2
 			if err := func() error {
-				v, err := d.Str()
-				s.HTML = string(v)
-				if err != nil {
+				s.HTML.Reset()
+				if err := s.HTML.Decode(d); err != nil {
 					return err
 				}
 				return nil
@@ -21128,7 +21441,7 @@ func (s *TemplateCreate) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00000111,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -21327,7 +21640,7 @@ func (s *TemplatePreview) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("html")
-		e.Str(s.HTML)
+		s.HTML.Encode(e)
 	}
 	{
 		e.FieldStart("text")
@@ -21374,9 +21687,7 @@ func (s *TemplatePreview) Decode(d *jx.Decoder) error {
 		case "html":
 			requiredBitSet[0] |= 1 << 1
 			if err := func() error {
-				v, err := d.Str()
-				s.HTML = string(v)
-				if err != nil {
+				if err := s.HTML.Decode(d); err != nil {
 					return err
 				}
 				return nil

@@ -4063,6 +4063,8 @@ type EmailAttachmentInput struct {
 	Content []byte `json:"content"`
 	// The media type. If omitted, it follows from the filename.
 	ContentType OptString `json:"contentType"`
+	// The same as `contentType`. Give one of them.
+	ContentTypeAlias OptString `json:"content_type"`
 }
 
 // GetFilename returns the value of Filename.
@@ -4080,6 +4082,11 @@ func (s *EmailAttachmentInput) GetContentType() OptString {
 	return s.ContentType
 }
 
+// GetContentTypeAlias returns the value of ContentTypeAlias.
+func (s *EmailAttachmentInput) GetContentTypeAlias() OptString {
+	return s.ContentTypeAlias
+}
+
 // SetFilename sets the value of Filename.
 func (s *EmailAttachmentInput) SetFilename(val string) {
 	s.Filename = val
@@ -4093,6 +4100,11 @@ func (s *EmailAttachmentInput) SetContent(val []byte) {
 // SetContentType sets the value of ContentType.
 func (s *EmailAttachmentInput) SetContentType(val OptString) {
 	s.ContentType = val
+}
+
+// SetContentTypeAlias sets the value of ContentTypeAlias.
+func (s *EmailAttachmentInput) SetContentTypeAlias(val OptString) {
+	s.ContentTypeAlias = val
 }
 
 // A batch of new emails.
@@ -4181,7 +4193,7 @@ type EmailBatchRecipient struct {
 	// The template variables for this email.
 	Variables OptFreeObject `json:"variables"`
 	// Your own labels, to filter emails by.
-	Tags OptTags `json:"tags"`
+	Tags OptEmailTags `json:"tags"`
 	// Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox.
 	Metadata OptFreeObject `json:"metadata"`
 }
@@ -4197,7 +4209,7 @@ func (s *EmailBatchRecipient) GetVariables() OptFreeObject {
 }
 
 // GetTags returns the value of Tags.
-func (s *EmailBatchRecipient) GetTags() OptTags {
+func (s *EmailBatchRecipient) GetTags() OptEmailTags {
 	return s.Tags
 }
 
@@ -4217,7 +4229,7 @@ func (s *EmailBatchRecipient) SetVariables(val OptFreeObject) {
 }
 
 // SetTags sets the value of Tags.
-func (s *EmailBatchRecipient) SetTags(val OptTags) {
+func (s *EmailBatchRecipient) SetTags(val OptEmailTags) {
 	s.Tags = val
 }
 
@@ -4245,6 +4257,8 @@ type EmailBatchSend struct {
 	Template OptNilString `json:"template"`
 	// The template variables for all recipients. Variables of a recipient take precedence.
 	TemplateData OptFreeObject `json:"templateData"`
+	// The same as `templateData`. Give one of them.
+	TemplateDataAlias OptFreeObject `json:"template_data"`
 	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
 	Category OptNilEmailBatchSendCategory `json:"category"`
 	// The recipients. Each entry becomes one email.
@@ -4279,6 +4293,11 @@ func (s *EmailBatchSend) GetTemplate() OptNilString {
 // GetTemplateData returns the value of TemplateData.
 func (s *EmailBatchSend) GetTemplateData() OptFreeObject {
 	return s.TemplateData
+}
+
+// GetTemplateDataAlias returns the value of TemplateDataAlias.
+func (s *EmailBatchSend) GetTemplateDataAlias() OptFreeObject {
+	return s.TemplateDataAlias
 }
 
 // GetCategory returns the value of Category.
@@ -4319,6 +4338,11 @@ func (s *EmailBatchSend) SetTemplate(val OptNilString) {
 // SetTemplateData sets the value of TemplateData.
 func (s *EmailBatchSend) SetTemplateData(val OptFreeObject) {
 	s.TemplateData = val
+}
+
+// SetTemplateDataAlias sets the value of TemplateDataAlias.
+func (s *EmailBatchSend) SetTemplateDataAlias(val OptFreeObject) {
+	s.TemplateDataAlias = val
 }
 
 // SetCategory sets the value of Category.
@@ -4671,6 +4695,8 @@ type EmailSend struct {
 	Bcc OptNilOptionalRecipients `json:"bcc"`
 	// The address that replies go to. If omitted, replies go to the sender.
 	ReplyTo OptNilAddress `json:"replyTo"`
+	// The same as `replyTo`. Give one of them.
+	ReplyToAlias OptNilAddress `json:"reply_to"`
 	// The subject line. Required without `template`; with it, replaces the subject of the template.
 	Subject OptString `json:"subject"`
 	// The HTML body.
@@ -4684,7 +4710,7 @@ type EmailSend struct {
 	// Files to attach: at most 10, together at most 25 MB decoded.
 	Attachments []EmailAttachmentInput `json:"attachments"`
 	// Your own labels, to filter emails by.
-	Tags OptTags `json:"tags"`
+	Tags OptEmailTags `json:"tags"`
 	// Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox.
 	Metadata OptFreeObject `json:"metadata"`
 	// The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
@@ -4695,8 +4721,12 @@ type EmailSend struct {
 	// approval, the email is `cancelled` and becomes a draft. `last_response` of each recipient has the
 	// reason.
 	ScheduledAt OptNilDateTime `json:"scheduledAt"`
+	// The same as `scheduledAt`. Give one of them.
+	ScheduledAtAlias OptNilDateTime `json:"scheduled_at"`
 	// The same as the `Idempotency-Key` header. If you give both, they must be equal.
 	IdempotencyKey OptString `json:"idempotencyKey"`
+	// The same as `idempotencyKey`. Give one of them.
+	IdempotencyKeyAlias OptString `json:"idempotency_key"`
 }
 
 // GetFrom returns the value of From.
@@ -4722,6 +4752,11 @@ func (s *EmailSend) GetBcc() OptNilOptionalRecipients {
 // GetReplyTo returns the value of ReplyTo.
 func (s *EmailSend) GetReplyTo() OptNilAddress {
 	return s.ReplyTo
+}
+
+// GetReplyToAlias returns the value of ReplyToAlias.
+func (s *EmailSend) GetReplyToAlias() OptNilAddress {
+	return s.ReplyToAlias
 }
 
 // GetSubject returns the value of Subject.
@@ -4755,7 +4790,7 @@ func (s *EmailSend) GetAttachments() []EmailAttachmentInput {
 }
 
 // GetTags returns the value of Tags.
-func (s *EmailSend) GetTags() OptTags {
+func (s *EmailSend) GetTags() OptEmailTags {
 	return s.Tags
 }
 
@@ -4774,9 +4809,19 @@ func (s *EmailSend) GetScheduledAt() OptNilDateTime {
 	return s.ScheduledAt
 }
 
+// GetScheduledAtAlias returns the value of ScheduledAtAlias.
+func (s *EmailSend) GetScheduledAtAlias() OptNilDateTime {
+	return s.ScheduledAtAlias
+}
+
 // GetIdempotencyKey returns the value of IdempotencyKey.
 func (s *EmailSend) GetIdempotencyKey() OptString {
 	return s.IdempotencyKey
+}
+
+// GetIdempotencyKeyAlias returns the value of IdempotencyKeyAlias.
+func (s *EmailSend) GetIdempotencyKeyAlias() OptString {
+	return s.IdempotencyKeyAlias
 }
 
 // SetFrom sets the value of From.
@@ -4802,6 +4847,11 @@ func (s *EmailSend) SetBcc(val OptNilOptionalRecipients) {
 // SetReplyTo sets the value of ReplyTo.
 func (s *EmailSend) SetReplyTo(val OptNilAddress) {
 	s.ReplyTo = val
+}
+
+// SetReplyToAlias sets the value of ReplyToAlias.
+func (s *EmailSend) SetReplyToAlias(val OptNilAddress) {
+	s.ReplyToAlias = val
 }
 
 // SetSubject sets the value of Subject.
@@ -4835,7 +4885,7 @@ func (s *EmailSend) SetAttachments(val []EmailAttachmentInput) {
 }
 
 // SetTags sets the value of Tags.
-func (s *EmailSend) SetTags(val OptTags) {
+func (s *EmailSend) SetTags(val OptEmailTags) {
 	s.Tags = val
 }
 
@@ -4854,9 +4904,19 @@ func (s *EmailSend) SetScheduledAt(val OptNilDateTime) {
 	s.ScheduledAt = val
 }
 
+// SetScheduledAtAlias sets the value of ScheduledAtAlias.
+func (s *EmailSend) SetScheduledAtAlias(val OptNilDateTime) {
+	s.ScheduledAtAlias = val
+}
+
 // SetIdempotencyKey sets the value of IdempotencyKey.
 func (s *EmailSend) SetIdempotencyKey(val OptString) {
 	s.IdempotencyKey = val
+}
+
+// SetIdempotencyKeyAlias sets the value of IdempotencyKeyAlias.
+func (s *EmailSend) SetIdempotencyKeyAlias(val OptString) {
+	s.IdempotencyKeyAlias = val
 }
 
 // The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
@@ -5007,21 +5067,101 @@ func (s *EmailStatus) UnmarshalText(data []byte) error {
 	}
 }
 
+// Your own labels: an object, or a list of names with values. Responses have the object.
+// Ref: #/components/schemas/EmailTags
+// EmailTags represents sum type.
+type EmailTags struct {
+	// Type selects the active sum variant, switch on this field.
+	Type    EmailTagsType
+	Tags    Tags
+	TagList TagList
+}
+
+// EmailTagsType is oneOf type of EmailTags.
+type EmailTagsType string
+
+// Possible values for EmailTagsType.
+const (
+	TagsEmailTags    EmailTagsType = "Tags"
+	TagListEmailTags EmailTagsType = "TagList"
+)
+
+// IsTags reports whether EmailTags is Tags.
+func (s EmailTags) IsTags() bool { return s.Type == TagsEmailTags }
+
+// IsTagList reports whether EmailTags is TagList.
+func (s EmailTags) IsTagList() bool { return s.Type == TagListEmailTags }
+
+// SetTags sets EmailTags to Tags.
+func (s *EmailTags) SetTags(v Tags) {
+	s.Type = TagsEmailTags
+	s.Tags = v
+}
+
+// GetTags returns Tags and true boolean if EmailTags is Tags.
+func (s EmailTags) GetTags() (v Tags, ok bool) {
+	if !s.IsTags() {
+		return v, false
+	}
+	return s.Tags, true
+}
+
+// NewTagsEmailTags returns new EmailTags from Tags.
+func NewTagsEmailTags(v Tags) EmailTags {
+	var s EmailTags
+	s.SetTags(v)
+	return s
+}
+
+// SetTagList sets EmailTags to TagList.
+func (s *EmailTags) SetTagList(v TagList) {
+	s.Type = TagListEmailTags
+	s.TagList = v
+}
+
+// GetTagList returns TagList and true boolean if EmailTags is TagList.
+func (s EmailTags) GetTagList() (v TagList, ok bool) {
+	if !s.IsTagList() {
+		return v, false
+	}
+	return s.TagList, true
+}
+
+// NewTagListEmailTags returns new EmailTags from TagList.
+func NewTagListEmailTags(v TagList) EmailTags {
+	var s EmailTags
+	s.SetTagList(v)
+	return s
+}
+
 // The new time.
 // Ref: #/components/schemas/EmailUpdate
 type EmailUpdate struct {
-	// When to send the email, at most 30 days ahead. A time in the past sends it at once.
-	ScheduledAt time.Time `json:"scheduledAt"`
+	// When to send the email, at most 30 days ahead. A time in the past sends it at once. Required, here
+	// or as `scheduled_at`.
+	ScheduledAt OptNilDateTime `json:"scheduledAt"`
+	// The same as `scheduledAt`. Give one of them.
+	ScheduledAtAlias OptNilDateTime `json:"scheduled_at"`
 }
 
 // GetScheduledAt returns the value of ScheduledAt.
-func (s *EmailUpdate) GetScheduledAt() time.Time {
+func (s *EmailUpdate) GetScheduledAt() OptNilDateTime {
 	return s.ScheduledAt
 }
 
+// GetScheduledAtAlias returns the value of ScheduledAtAlias.
+func (s *EmailUpdate) GetScheduledAtAlias() OptNilDateTime {
+	return s.ScheduledAtAlias
+}
+
 // SetScheduledAt sets the value of ScheduledAt.
-func (s *EmailUpdate) SetScheduledAt(val time.Time) {
+func (s *EmailUpdate) SetScheduledAt(val OptNilDateTime) {
 	s.ScheduledAt = val
+}
+
+// SetScheduledAtAlias sets the value of ScheduledAtAlias.
+func (s *EmailUpdate) SetScheduledAtAlias(val OptNilDateTime) {
+	s.ScheduledAtAlias = val
 }
 
 // The body of every error response.
@@ -8909,6 +9049,52 @@ func (o OptEmailStatus) Or(d EmailStatus) EmailStatus {
 	return d
 }
 
+// NewOptEmailTags returns new OptEmailTags with value set to v.
+func NewOptEmailTags(v EmailTags) OptEmailTags {
+	return OptEmailTags{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptEmailTags is optional EmailTags.
+type OptEmailTags struct {
+	Value EmailTags
+	Set   bool
+}
+
+// IsSet returns true if OptEmailTags was set.
+func (o OptEmailTags) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptEmailTags) Reset() {
+	var v EmailTags
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptEmailTags) SetTo(v EmailTags) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptEmailTags) Get() (v EmailTags, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptEmailTags) Or(d EmailTags) EmailTags {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptEventType returns new OptEventType with value set to v.
 func NewOptEventType(v EventType) OptEventType {
 	return OptEventType{
@@ -12159,6 +12345,37 @@ func (s *SuppressionList) SetCursor(val NilString) {
 	s.Cursor = val
 }
 
+// A label.
+// Ref: #/components/schemas/Tag
+type Tag struct {
+	// The name. Each may be used once.
+	Name string `json:"name"`
+	// A string, number or boolean.
+	Value jx.Raw `json:"value"`
+}
+
+// GetName returns the value of Name.
+func (s *Tag) GetName() string {
+	return s.Name
+}
+
+// GetValue returns the value of Value.
+func (s *Tag) GetValue() jx.Raw {
+	return s.Value
+}
+
+// SetName sets the value of Name.
+func (s *Tag) SetName(val string) {
+	s.Name = val
+}
+
+// SetValue sets the value of Value.
+func (s *Tag) SetValue(val jx.Raw) {
+	s.Value = val
+}
+
+type TagList []Tag
+
 // Your own labels, as key-value pairs.
 // Ref: #/components/schemas/Tags
 type Tags map[string]jx.Raw
@@ -12196,8 +12413,8 @@ type Template struct {
 	Name string `json:"name"`
 	// The subject line, with variables.
 	Subject string `json:"subject"`
-	// The HTML body, with variables.
-	HTML string `json:"html"`
+	// The HTML body, with variables, or null if there is none.
+	HTML NilString `json:"html"`
 	// The plain text body, with variables, or null if there is none.
 	Text NilString `json:"text"`
 	// When the template was created.
@@ -12227,7 +12444,7 @@ func (s *Template) GetSubject() string {
 }
 
 // GetHTML returns the value of HTML.
-func (s *Template) GetHTML() string {
+func (s *Template) GetHTML() NilString {
 	return s.HTML
 }
 
@@ -12267,7 +12484,7 @@ func (s *Template) SetSubject(val string) {
 }
 
 // SetHTML sets the value of HTML.
-func (s *Template) SetHTML(val string) {
+func (s *Template) SetHTML(val NilString) {
 	s.HTML = val
 }
 
@@ -12286,7 +12503,9 @@ func (s *Template) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
-// The template to create. Write variables as `{{variable}}` in `subject`, `html` and `text`.
+// The template to create. Give at least one of `html` and `text`. `subject`, `html` and `text` may
+// have variables, such as `{{name}}` and `{{order.number}}`, conditions, `{{#if name}}` … `{{else}}`
+// … `{{/if}}`, and lists, `{{#each items}}` … `{{/each}}`.
 // Ref: #/components/schemas/TemplateCreate
 type TemplateCreate struct {
 	// A name to recognise the template by.
@@ -12294,7 +12513,7 @@ type TemplateCreate struct {
 	// The subject line, with variables.
 	Subject string `json:"subject"`
 	// The HTML body, with variables.
-	HTML string `json:"html"`
+	HTML OptNilString `json:"html"`
 	// The plain text body, with variables. If omitted or null, it is made from `html` when an email is
 	// sent.
 	Text OptNilString `json:"text"`
@@ -12311,7 +12530,7 @@ func (s *TemplateCreate) GetSubject() string {
 }
 
 // GetHTML returns the value of HTML.
-func (s *TemplateCreate) GetHTML() string {
+func (s *TemplateCreate) GetHTML() OptNilString {
 	return s.HTML
 }
 
@@ -12331,7 +12550,7 @@ func (s *TemplateCreate) SetSubject(val string) {
 }
 
 // SetHTML sets the value of HTML.
-func (s *TemplateCreate) SetHTML(val string) {
+func (s *TemplateCreate) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 
@@ -12386,11 +12605,12 @@ func (s *TemplateList) SetCursor(val NilString) {
 type TemplatePreview struct {
 	// The rendered subject line.
 	Subject string `json:"subject"`
-	// The rendered HTML body.
-	HTML string `json:"html"`
+	// The rendered HTML body, or null if the template has none.
+	HTML NilString `json:"html"`
 	// The rendered plain text body, or null if the template has none.
 	Text NilString `json:"text"`
-	// The variables without a value. They are rendered as nothing.
+	// The variables without a value. They are rendered as nothing. One that only decides an `{{#if}}` is
+	// not listed.
 	MissingVariables []string `json:"missing_variables"`
 }
 
@@ -12400,7 +12620,7 @@ func (s *TemplatePreview) GetSubject() string {
 }
 
 // GetHTML returns the value of HTML.
-func (s *TemplatePreview) GetHTML() string {
+func (s *TemplatePreview) GetHTML() NilString {
 	return s.HTML
 }
 
@@ -12420,7 +12640,7 @@ func (s *TemplatePreview) SetSubject(val string) {
 }
 
 // SetHTML sets the value of HTML.
-func (s *TemplatePreview) SetHTML(val string) {
+func (s *TemplatePreview) SetHTML(val NilString) {
 	s.HTML = val
 }
 
@@ -12458,8 +12678,8 @@ type TemplateUpdate struct {
 	Name OptString `json:"name"`
 	// The subject line, with variables.
 	Subject OptString `json:"subject"`
-	// The HTML body, with variables.
-	HTML OptString `json:"html"`
+	// The HTML body, with variables, or null to remove it.
+	HTML OptNilString `json:"html"`
 	// The plain text body, with variables, or null to remove it.
 	Text OptNilString `json:"text"`
 }
@@ -12475,7 +12695,7 @@ func (s *TemplateUpdate) GetSubject() OptString {
 }
 
 // GetHTML returns the value of HTML.
-func (s *TemplateUpdate) GetHTML() OptString {
+func (s *TemplateUpdate) GetHTML() OptNilString {
 	return s.HTML
 }
 
@@ -12495,7 +12715,7 @@ func (s *TemplateUpdate) SetSubject(val OptString) {
 }
 
 // SetHTML sets the value of HTML.
-func (s *TemplateUpdate) SetHTML(val OptString) {
+func (s *TemplateUpdate) SetHTML(val OptNilString) {
 	s.HTML = val
 }
 

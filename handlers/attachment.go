@@ -56,11 +56,11 @@ func outAttachments(in []attachment) []compose.Attachment {
 }
 
 // attachmentsFromAPI checks what the contract cannot: the total size, and null
-// for bytes. The fields of the two inputs differ only in their JSON names.
-func attachmentsFromAPI[Input gen.MessageAttachmentInput | gen.EmailAttachmentInput](in []Input) ([]attachment, error) {
+// for bytes.
+func attachmentsFromAPI(in []gen.MessageAttachmentInput) ([]attachment, error) {
 	out := make([]attachment, 0, len(in))
 	for i, at := range in {
-		file, err := attachmentFromAPI(i, gen.EmailAttachmentInput(at))
+		file, err := attachmentFromAPI(i, at)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,14 @@ func attachmentsFromAPI[Input gen.MessageAttachmentInput | gen.EmailAttachmentIn
 	return out, checkAttachments(out)
 }
 
-func attachmentFromAPI(i int, in gen.EmailAttachmentInput) (attachment, error) {
+// emailAttachmentsFromAPI is attachmentsFromAPI for an email.
+func emailAttachmentsFromAPI(in []gen.EmailAttachmentInput) ([]attachment, error) {
+	return attachmentsFromAPI(mapped(in, func(at gen.EmailAttachmentInput) gen.MessageAttachmentInput {
+		return gen.MessageAttachmentInput{Filename: at.Filename, Content: at.Content, ContentType: at.ContentType}
+	}))
+}
+
+func attachmentFromAPI(i int, in gen.MessageAttachmentInput) (attachment, error) {
 	name, content := in.Filename, in.Content
 	if content == nil {
 		return attachment{}, httpapi.Invalid(fieldPath("attachments", i, "content"), "must be base64 text")

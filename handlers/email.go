@@ -71,11 +71,11 @@ func (a *API) CancelEmail(ctx context.Context, p gen.CancelEmailParams) (*gen.Em
 
 // RescheduleEmail implements PATCH /v1/emails/{id}.
 func (a *API) RescheduleEmail(ctx context.Context, req *gen.EmailUpdate, p gen.RescheduleEmailParams) (*gen.Email, error) {
-	if err := a.checkSchedule(req.ScheduledAt); err != nil {
+	if err := a.checkSchedule(req.ScheduledAt.Value); err != nil {
 		return nil, err
 	}
 	return a.changeScheduled(ctx, p.ID, func(e store.Email) error {
-		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt), DueRules(a.store, a.cfg.MailDomain))
+		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt.Value), DueRules(a.store, a.cfg.MailDomain))
 	})
 }
 

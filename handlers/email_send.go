@@ -84,7 +84,7 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 			return nil, err
 		}
 	}
-	if s.attachments, err = attachmentsFromAPI(req.Attachments); err != nil {
+	if s.attachments, err = emailAttachmentsFromAPI(req.Attachments); err != nil {
 		return nil, err
 	}
 	if err := s.label("", req.Tags, req.Metadata); err != nil {
@@ -118,10 +118,10 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from gen.Address) er
 }
 
 // label reads tags and metadata. place is the prefix of their field names.
-func (s *emailSubmission) label(place string, tags gen.OptTags, metadata gen.OptFreeObject) error {
+func (s *emailSubmission) label(place string, tags gen.OptEmailTags, metadata gen.OptFreeObject) error {
 	var err error
 	s.place = place
-	if s.tags, err = tagsFromAPI(place, tags.Value); err != nil || !metadata.Set {
+	if s.tags, err = emailTagsFromAPI(place, tags.Value); err != nil || !metadata.Set {
 		return err
 	}
 	s.metadata, err = metadataJSON(place+"metadata", metadata.Value)

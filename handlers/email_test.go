@@ -90,6 +90,47 @@ func TestSendEmail(t *testing.T) {
 	})
 }
 
+// Fields in camel case have aliases in snake case, and tags may be a list.
+func TestOtherFormsOfAnEmail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		send := func(fields string, opts ...option) response {
+			return s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","subject":"s","text":"t",`+fields+`}`, opts...)
+		}
+		body := `"reply_to":"help@out.example","scheduled_at":"` + after(time.Hour) + `","idempotency_key":"k",
+			"attachments":[{"filename":"a","content":"eA==","content_type":"text/css"}],"tags":[{"name":"flow","value":"receipt"},{"name":"n","value":1.50}]`
+		first := send(body).want(t, http.StatusCreated).says(t, "scheduled_at", `"`+after(time.Hour)+`"`)
+		send(body).want(t, http.StatusCreated).wantSame(t, first)
+		path := "/v1/emails/" + first.str(t, "id")
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).says(t, "reply_to", `"help@out.example"`).says(t, "tags", `{"flow":"receipt","n":1.50}`)
+		if m := s.queuedMail(t, first.str(t, "id")); len(m.Attachments) != 1 || m.Attachments[0].ContentType != "text/css" {
+			t.Errorf("the attachments: %+v", m.Attachments)
+		}
+		s.do(t, http.MethodPatch, path, `{"scheduled_at":"`+after(2*time.Hour)+`"}`).want(t, http.StatusOK).says(t, "scheduled_at", `"`+after(2*time.Hour)+`"`)
+		for fields, param := range map[string]string{
+			`"replyTo":"a@b.example","reply_to":"a@b.example"`: "reply_to", `"idempotencyKey":"a","idempotency_key":"a"`: "idempotency_key",
+			`"scheduledAt":"` + after(0) + `","scheduled_at":"` + after(0) + `"`:                                   "scheduled_at",
+			`"attachments":[{"filename":"a","content":"eA==","contentType":"text/css","content_type":"text/css"}]`: "attachments[0].content_type",
+			`"tags":[{"name":"a"}]`: "tags[0].value", `"tags":[{"name":"a","value":{}}]`: "tags.a", `"tags":["a"]`: "tags[0]", `"tags":"a"`: "tags",
+		} {
+			send(fields, broken).wantError(t, http.StatusBadRequest, "invalid_request "+param)
+		}
+		send(`"tags":[{"name":"a","value":1},{"name":"a","value":2}]`).wantError(t, http.StatusBadRequest, "invalid_request tags[1].name")
+
+		tmpl := s.do(t, http.MethodPost, "/v1/templates", `{"name":"order","subject":"Order {{n}}","text":"{{#each items}}\n- {{name}}{{#if gift}} (a gift){{/if}}\n{{/each}}\nThank you."}`).
+			want(t, http.StatusCreated).str(t, "id")
+		e := s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+sender+`","template":"order","template_data":{"n":7},"recipients":[
+			{"to":"ann@out.example","variables":{"items":[{"name":"Tea","gift":true},{"name":"Pen"}]},"tags":[{"name":"a","value":"b"}]}]}`).want(t, http.StatusCreated)
+		s.do(t, http.MethodGet, "/v1/emails/"+e.str(t, "emails.0.id"), "").want(t, http.StatusOK).says(t, "subject", `"Order 7"`).
+			says(t, "text", `"- Tea (a gift)\n- Pen\nThank you."`).says(t, "html", `null`).says(t, "tags", `{"a":"b"}`)
+		for data, want := range map[string]string{
+			`{"n":7}`: "template_variable_missing data.items", `{"n":7,"items":"x"}`: "invalid_request data.items", `{"n":7,"items":[{}]}`: "template_variable_missing data.items.name",
+		} {
+			s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","template":"`+tmpl+`","data":`+data+`}`).wantError(t, http.StatusBadRequest, want)
+		}
+	})
+}
+
 func TestEmailsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -127,6 +127,22 @@ func tagsFromAPI(place string, tags gen.Tags) (store.Labels, error) {
 	})
 }
 
+// emailTagsFromAPI is tagsFromAPI for an email, whose tags may be a list.
+func emailTagsFromAPI(place string, tags gen.EmailTags) (store.Labels, error) {
+	if !tags.IsTagList() {
+		return tagsFromAPI(place, tags.Tags)
+	}
+	all := make(gen.Tags, len(tags.TagList))
+	for i, tag := range tags.TagList {
+		at := fieldPath(place+"tags", i, "name")
+		if _, twice := all[tag.Name]; twice {
+			return nil, httpapi.Invalid(at, "is the name of another tag: use each name once")
+		}
+		all[tag.Name] = tag.Value
+	}
+	return tagsFromAPI(place, all)
+}
+
 func labels(field string, in map[string]jx.Raw, fault func(jx.Raw) string) (store.Labels, error) {
 	out := make(store.Labels, len(in))
 	for name, v := range in {

@@ -18,10 +18,13 @@ var _ gen.TemplatesHandler = (*API)(nil)
 
 // CreateTemplate implements POST /v1/templates.
 func (a *API) CreateTemplate(ctx context.Context, req *gen.TemplateCreate, _ gen.CreateTemplateParams) (*gen.Template, error) {
-	if err := checkTemplate(template.Source{Subject: req.Subject, HTML: req.HTML, Text: req.Text.Or("")}); err != nil {
+	t := store.Template{AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML.Or(""), Text: nilOrText(req.Text)}
+	if err := hasContent(&t); err != nil {
 		return nil, err
 	}
-	t := store.Template{AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML, Text: nilOrText(req.Text)}
+	if err := checkTemplate(templateSource(t)); err != nil {
+		return nil, err
+	}
 	t, err := a.store.CreateTemplate(ctx, t, once(ctx, http.StatusCreated, "Template", sure(templateToAPI)))
 	return result(t, err, sure(templateToAPI))
 }
@@ -41,28 +44,32 @@ func (a *API) ListTemplates(ctx context.Context, p gen.ListTemplatesParams) (*ge
 // UpdateTemplate implements PATCH /v1/templates/{id}.
 func (a *API) UpdateTemplate(ctx context.Context, req *gen.TemplateUpdate, p gen.UpdateTemplateParams) (*gen.Template, error) {
 	given := template.Source{Subject: req.Subject.Or(""), HTML: req.HTML.Or(""), Text: req.Text.Or("")}
-	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) {
+	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) error {
 		patch(&t.Name, req.Name)
 		patch(&t.Subject, req.Subject)
-		patch(&t.HTML, req.HTML)
+		if req.HTML.Set {
+			t.HTML = req.HTML.Or("")
+		}
 		if req.Text.Set {
 			t.Text = nilOrText(req.Text)
 		}
+		return hasContent(t)
 	})
 }
 
 // ReplaceTemplate implements PUT /v1/templates/{id}.
 func (a *API) ReplaceTemplate(ctx context.Context, req *gen.TemplateCreate, p gen.ReplaceTemplateParams) (*gen.Template, error) {
-	given := template.Source{Subject: req.Subject, HTML: req.HTML, Text: req.Text.Or("")}
-	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) {
-		t.Name, t.Subject, t.HTML, t.Text = req.Name, req.Subject, req.HTML, nilOrText(req.Text)
+	given := template.Source{Subject: req.Subject, HTML: req.HTML.Or(""), Text: req.Text.Or("")}
+	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) error {
+		t.Name, t.Subject, t.HTML, t.Text = req.Name, req.Subject, req.HTML.Or(""), nilOrText(req.Text)
+		return hasContent(t)
 	})
 }
 
 // editTemplate changes a template. It parses the changed parts before the
 // database transaction, because parsing takes a while; each part is valid or
 // invalid on its own.
-func (a *API) editTemplate(ctx context.Context, id string, given template.Source, edit func(*store.Template)) (*gen.Template, error) {
+func (a *API) editTemplate(ctx context.Context, id string, given template.Source, edit func(*store.Template) error) (*gen.Template, error) {
 	if err := checkTemplate(given); err != nil {
 		return nil, err
 	}
@@ -96,11 +103,24 @@ func (a *API) PreviewTemplate(ctx context.Context, req *gen.TemplatePreviewReque
 	if err != nil {
 		return nil, templateError("data", err)
 	}
-	out := &gen.TemplatePreview{Subject: shown.Subject, HTML: shown.HTML, Text: gen.NilString{Null: true}, MissingVariables: orEmpty(missing)}
+	out := &gen.TemplatePreview{Subject: shown.Subject, HTML: htmlToAPI(t.HTML, shown.HTML), Text: gen.NilString{Null: true}, MissingVariables: orEmpty(missing)}
 	if t.Text != nil {
 		out.Text = gen.NewNilString(shown.Text)
 	}
 	return out, nil
+}
+
+// hasContent refuses a template with neither HTML nor text.
+func hasContent(t *store.Template) error {
+	if t.HTML == "" && (t.Text == nil || *t.Text == "") {
+		return errContentRequired
+	}
+	return nil
+}
+
+// htmlToAPI returns what is shown of the HTML of a template, or null if it has none.
+func htmlToAPI(html, shown string) gen.NilString {
+	return gen.NilString{Value: shown, Null: html == ""}
 }
 
 // checkTemplate refuses a template that cannot be rendered.
@@ -127,7 +147,7 @@ func nilOrText(o gen.OptNilString) *string {
 
 func templateToAPI(t store.Template) *gen.Template {
 	return &gen.Template{
-		Object: "template", ID: t.ID, Name: t.Name, Subject: t.Subject, HTML: t.HTML, Text: nilString(t.Text),
+		Object: "template", ID: t.ID, Name: t.Name, Subject: t.Subject, HTML: htmlToAPI(t.HTML, t.HTML), Text: nilString(t.Text),
 		CreatedAt: t.CreatedAt.Time, UpdatedAt: t.UpdatedAt.Time,
 	}
 }

@@ -27,6 +27,8 @@ func TestCreateTemplate(t *testing.T) {
 			{"without a text", `{"name":"n","subject":"s","html":"h"}`, 201, `null`},
 			{"with a null text", `{"name":"n","subject":"s","html":"h","text":null}`, 201, `null`},
 			{"an empty text stays one", `{"name":"n","subject":"s","html":"h","text":""}`, 201, `""`},
+			{"without HTML", `{"name":"n","subject":"s","text":"{{#if x}}a{{/if}}"}`, 201, `"{{#if x}}a{{/if}}"`},
+			{"neither HTML nor text", `{"name":"n","subject":"s","html":"","text":null}`, 400, "content_required text"},
 			{"a name with a line break", `{"name":"a\nb","subject":"s","html":"h"}`, 400, "invalid_request name"},
 			{"a subject with a line break", `{"name":"n","subject":"a\r\nBcc: b@c.example","html":"h"}`, 400, "invalid_request subject"},
 			{"logic in the subject", `{"name":"n","subject":"{{if x}}","html":"h"}`, 400, "invalid_request subject"},
@@ -61,13 +63,16 @@ func TestUpdateTemplate(t *testing.T) {
 		res.wantAt(t, "created_at", `"`+after(0)+`"`)
 		res.wantAt(t, "updated_at", `"`+after(time.Minute)+`"`)
 		s.do(t, http.MethodPatch, path, `{"html":"{{"}`).wantError(t, http.StatusBadRequest, "invalid_request html")
-		s.do(t, http.MethodPatch, path, `{"html":null}`, broken).wantError(t, http.StatusBadRequest, "invalid_request html")
+		s.do(t, http.MethodPatch, path, `{"html":null}`).wantError(t, http.StatusBadRequest, "content_required text")
 		res.wantSame(t, s.do(t, http.MethodGet, path, "").want(t, http.StatusOK))
 
-		s.do(t, http.MethodPatch, path, `{"text":"t"}`).want(t, http.StatusOK)
+		s.do(t, http.MethodPatch, path, `{"text":"t","html":null}`).want(t, http.StatusOK).wantAt(t, "html", `null`)
+		preview := s.do(t, http.MethodPost, path+"/preview", `{}`).want(t, http.StatusOK)
+		preview.wantAt(t, "html", `null`)
+		preview.wantAt(t, "text", `"t"`)
 		res = s.do(t, http.MethodPut, path, `{"name":"n","subject":"s","html":"h"}`).want(t, http.StatusOK)
 		res.wantAt(t, "text", `null`)
-		s.do(t, http.MethodPut, path, `{"name":"n","subject":"s"}`, broken).wantError(t, http.StatusBadRequest, "invalid_request html")
+		s.do(t, http.MethodPut, path, `{"name":"n","subject":"s"}`, broken).wantError(t, http.StatusBadRequest, "content_required text")
 		s.do(t, http.MethodPut, path, `{"name":"n","subject":"{{","html":"h"}`).wantError(t, http.StatusBadRequest, "invalid_request subject")
 		res.wantSame(t, s.do(t, http.MethodGet, path, "").want(t, http.StatusOK))
 	})

@@ -94,8 +94,8 @@ func (t Template) textBytes() int {
 }
 
 // UpdateTemplate lets edit change the template and saves name, subject, html and
-// text. It returns ErrNotFound if the account has no template with this id.
-func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, edit func(*Template)) (Template, error) {
+// text, unless edit fails. It returns ErrNotFound if the account has no template with this id.
+func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, edit func(*Template) error) (Template, error) {
 	const (
 		q    = `SELECT ` + templateColumns + ` FROM templates WHERE account_id = $1 AND id = $2`
 		save = `UPDATE templates SET name = $2, subject = $3, html = $4, text = $5, updated_at = $6 WHERE seq = $1`
@@ -106,7 +106,9 @@ func (s *Store) UpdateTemplate(ctx context.Context, accountID int64, id string, 
 		if err := tx.GetContext(ctx, &t, q+s.engine.LockRow(), accountID, id); err != nil {
 			return err
 		}
-		edit(&t)
+		if err := edit(&t); err != nil {
+			return err
+		}
 		t.UpdatedAt = NewTime(s.now())
 		_, err := tx.ExecContext(ctx, save, t.Seq, t.Name, t.Subject, t.HTML, t.Text, t.UpdatedAt)
 		return err

@@ -27,7 +27,7 @@ func (p Program) templateCommand() *cobra.Command {
 }
 
 func (p Program) templateGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get TEMPLATE", Short: "Show a template with its HTML", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get TEMPLATE", Short: "Show a template with its HTML, or its text", Args: Wants(1)}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		got, err := a.GetTemplate(ctx, gen.GetTemplateParams{ID: id})
 		return a.show(got, err, func(t *table) {
@@ -35,7 +35,7 @@ func (p Program) templateGetCommand() *cobra.Command {
 			t.row("Name", got.Name)
 			t.row("Subject", got.Subject)
 			t.row("Updated", when(got.UpdatedAt))
-			t.text(got.HTML)
+			t.text(got.HTML.Or(got.Text.Value))
 		})
 	})
 }
@@ -50,11 +50,10 @@ func (c *templateContent) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.textFile, "text-file", "", "file with the text; - for standard input")
 }
 
-// read returns the content of the files. Without a text file the text is unset.
-func (c *templateContent) read(p Program) (html string, text gen.OptNilString, err error) {
-	var file gen.OptNilString
-	err = errors.Join(p.readInto(&file, c.htmlFile), p.readInto(&text, c.textFile))
-	return file.Value, text, err
+// read returns the content of the files. Without a file its part is unset.
+func (c *templateContent) read(p Program) (html, text gen.OptNilString, err error) {
+	err = errors.Join(p.readInto(&html, c.htmlFile), p.readInto(&text, c.textFile))
+	return html, text, err
 }
 
 func (p Program) templateCreateCommand() *cobra.Command {
@@ -66,7 +65,8 @@ func (p Program) templateCreateCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	c.flags(cmd)
-	mustGive(cmd, "name", "subject", "html-file")
+	mustGive(cmd, "name", "subject")
+	cmd.MarkFlagsOneRequired("html-file", "text-file")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		html, text, err := c.read(p)
 		if err != nil {
@@ -87,7 +87,7 @@ func (p Program) templateUpdateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		changed, err := a.UpdateTemplate(ctx, &gen.TemplateUpdate{Name: opt(c.name), Subject: opt(c.subject), HTML: opt(html), Text: text},
+		changed, err := a.UpdateTemplate(ctx, &gen.TemplateUpdate{Name: opt(c.name), Subject: opt(c.subject), HTML: html, Text: text},
 			gen.UpdateTemplateParams{ID: args[0]})
 		return a.show(changed, err, func(t *table) { t.row(changed.ID, changed.Name) })
 	})
@@ -122,7 +122,7 @@ func (p Program) templatePreviewCommand() *cobra.Command {
 				t.text(text)
 				return
 			}
-			t.text(seen.HTML)
+			t.text(seen.HTML.Value)
 		})
 	})
 }

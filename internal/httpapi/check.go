@@ -49,5 +49,8 @@ func (c *Chain) checkRequest(req middleware.Request, next middleware.Next) (midd
 	if fault := readBody(req.RawBody).fault; fault != nil {
 		return middleware.Response{}, invalid([]Fault{*fault})
 	}
+	if fault := joinAliases(req.Body); fault != nil {
+		return middleware.Response{}, invalid([]Fault{*fault})
+	}
 	return next(req)
 }

@@ -218,7 +218,7 @@ func (c *Chain) seesCached(ctx context.Context, answer any) bool {
 }
 
 // bodyHash is equal for bodies with the same meaning, regardless of field
-// order and white space. It ignores the field idempotencyKey, because the key
+// order and white space. It ignores the field idempotencyKey or idempotency_key, because the key
 // may be in the header instead.
 func bodyHash(body []byte) ([]byte, error) {
 	h := sha256.New()
@@ -231,6 +231,7 @@ func bodyHash(body []byte) ([]byte, error) {
 		}
 		if fields, ok := v.(map[string]any); ok {
 			delete(fields, "idempotencyKey")
+			delete(fields, "idempotency_key")
 		}
 		if err := json.NewEncoder(h).Encode(v); err != nil {
 			return nil, fmt.Errorf("hash the body: %w", err)

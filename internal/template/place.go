@@ -23,6 +23,7 @@ const (
 type spot struct {
 	place    place
 	from, to int
+	between  bool // between elements, for every program that reads the HTML
 }
 
 // spotter finds the places of the variables of an html text.
@@ -136,7 +137,7 @@ func (s *spotter) content(element string, from, to, nested int) error {
 	case "iframe", "noembed", "noframes", "noscript", "plaintext", "textarea", "title", "xmp":
 		return s.again(from, to, nested)
 	}
-	s.all(to, spot{place: inText})
+	s.all(to, spot{place: inText, between: nested == 0})
 	return nil
 }
 
@@ -226,5 +227,5 @@ func (s *spotter) attribute(name string, from, to int) (spot, string) {
 	case ok, strings.ContainsAny(written, "/?#"):
 		return spot{place: inText}, "" // the template determines the target
 	}
-	return spot{inLink, from, to}, ""
+	return spot{place: inLink, from: from, to: to}, ""
 }

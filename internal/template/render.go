@@ -14,9 +14,21 @@ import (
 // renderer inserts the values of one message.
 type renderer struct {
 	data    map[string]any
+	items   []item // of the open {{#each}} blocks
+	steps   int
 	missing []string
 	seen    map[string]bool // the paths in missing
 }
+
+// item is an item of a list.
+type item struct {
+	value any
+	list  piece
+	of    int // the item that the path of the list begins at
+}
+
+// ofData is in place of an item for a path that begins at the data.
+const ofData = -1
 
 // output is the part rendered so far.
 type output struct {
@@ -39,10 +51,8 @@ func (o *output) tooLong() error {
 
 func (r *renderer) render(c compiled) (string, error) {
 	out := output{part: c.part}
-	for _, p := range c.pieces {
-		if err := r.piece(&out, p); err != nil {
-			return "", err
-		}
+	if err := r.pieces(&out, c.pieces); err != nil {
+		return "", err
 	}
 	if utf8.RuneCountInString(out.String()) > most[c.part] {
 		return "", out.tooLong()
@@ -50,8 +60,33 @@ func (r *renderer) render(c compiled) (string, error) {
 	return out.String(), nil
 }
 
+func (r *renderer) pieces(out *output, all []piece) error {
+	for _, p := range all {
+		if err := r.piece(out, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxSteps bounds the time of blocks that repeat each other.
+const maxSteps = 1_000_000
+
+// step counts what takes time: pieces, the names of their paths, and items.
+func (r *renderer) step(part Part, n int) error {
+	if r.steps += n; r.steps > maxSteps {
+		return &Error{Part: part, Reason: "repeats too much: its blocks take more than " + strconv.Itoa(maxSteps) + " steps"}
+	}
+	return nil
+}
+
 func (r *renderer) piece(out *output, p piece) error {
+	if err := r.step(out.part, 1+len(p.keys)); err != nil {
+		return err
+	}
 	switch {
+	case p.block != nil:
+		return r.block(out, p)
 	case p.link != nil:
 		return r.link(out, p.link)
 	case p.keys == nil:
@@ -110,10 +145,8 @@ const nowhere = "#"
 // disabled.
 func (r *renderer) link(out *output, parts []piece) error {
 	address := output{part: out.part}
-	for _, p := range parts {
-		if err := r.piece(&address, p); err != nil {
-			return err
-		}
+	if err := r.pieces(&address, parts); err != nil {
+		return err
 	}
 	if scheme, ok := schemeOf(html.UnescapeString(address.String())); ok && !slices.Contains(harmless, scheme) {
 		return out.add(nowhere)
@@ -142,20 +175,118 @@ func schemeOf(address string) (scheme string, ok bool) {
 	return "", false
 }
 
+// block renders a block.
+func (r *renderer) block(out *output, p piece) error {
+	value, of := r.find(p)
+	if !p.block.each {
+		if holds(value) {
+			return r.pieces(out, p.block.body)
+		}
+		return r.pieces(out, p.block.not)
+	}
+	list, ok := value.([]any)
+	switch {
+	case value == nil:
+		r.miss(p, of)
+	case !ok:
+		return &Error{Part: out.part, Variable: r.path(p, of), Reason: "is not a list: {{#each}} repeats its block for each item of a list"}
+	}
+	if len(list) == 0 {
+		return r.pieces(out, p.block.not)
+	}
+	for _, v := range list {
+		if err := r.step(out.part, 1); err != nil {
+			return err
+		}
+		r.items = append(r.items, item{v, p, of})
+		err := r.pieces(out, p.block.body)
+		r.items = r.items[:len(r.items)-1]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds reports whether {{#if}} shows its block for a value: it is not null, false, 0, ""
+// or an empty list.
+func holds(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case float64:
+		return v != 0
+	case json.Number:
+		f, err := v.Float64()
+		return f != 0 || err != nil
+	case []any:
+		return len(v) > 0
+	}
+	return true
+}
+
+// this is the name of the item of a list.
+const this = "this"
+
+// find returns the value of a variable or nil, and the item that its path begins at, or
+// ofData. In a block of {{#each}}, a name is first that of a field of the item, then that of
+// a field of what is around it.
+func (r *renderer) find(p piece) (value any, of int) {
+	last := len(r.items) - 1
+	if last != ofData && p.keys[0] == this {
+		return follow(r.items[last].value, p.keys[1:]), last
+	}
+	for of = last; of != ofData; of-- {
+		fields, _ := r.items[of].value.(map[string]any)
+		if _, ok := fields[p.keys[0]]; ok {
+			return follow(fields, p.keys), of
+		}
+	}
+	if _, ok := r.data[p.keys[0]]; !ok {
+		return nil, last
+	}
+	return follow(r.data, p.keys), ofData
+}
+
+// path returns the path of a variable from the data.
+func (r *renderer) path(p piece, of int) string {
+	if of == ofData {
+		return p.path
+	}
+	list := r.path(r.items[of].list, r.items[of].of)
+	if p.keys[0] == this {
+		return list + p.path[len(this):]
+	}
+	return list + "." + p.path
+}
+
+// follow returns the value at a path in a value, or nil.
+func follow(value any, keys []string) any {
+	for _, key := range keys {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	return value
+}
+
+func (r *renderer) miss(p piece, of int) {
+	if path := r.path(p, of); !r.seen[path] {
+		r.seen[path] = true
+		r.missing = append(r.missing, path)
+	}
+}
+
 // value returns the value of a variable as text.
 func (r *renderer) value(part Part, p piece) (string, error) {
-	fault := func(reason string) error { return &Error{Part: part, Variable: p.path, Reason: reason} }
-	var at any = r.data
-	for _, key := range p.keys {
-		object, _ := at.(map[string]any)
-		at = object[key]
-	}
-	switch v := at.(type) {
+	found, of := r.find(p)
+	fault := func(reason string) error { return &Error{Part: part, Variable: r.path(p, of), Reason: reason} }
+	switch v := found.(type) {
 	case nil:
-		if !r.seen[p.path] {
-			r.seen[p.path] = true
-			r.missing = append(r.missing, p.path)
-		}
+		r.miss(p, of)
 		return "", nil
 	case string:
 		if part == Subject && strings.ContainsFunc(v, endsLine) {

@@ -1,8 +1,15 @@
 // Package template fills the variables of a message: {{name}} stands for a value of the
 // caller's data, and a dotted path such as {{order.number}} for a value inside an object.
-// There is no logic, there are no functions, and only the data can be reached. Text that
-// looks like a variable and is not one is refused when the template is parsed, so that no
+// {{#if name}} … {{else}} … {{/if}} shows one of two texts, and {{#each list}} … {{/each}}
+// repeats a text for each item of a list; {{else}} there is for an empty list. Inside it, a
+// name is a field of the item, or else of what is around it, and {{this}} is the item. There
+// are no other blocks and no functions, and only the data can be reached. Text that looks
+// like a variable and is not one is refused when the template is parsed, so that no
 // recipient ever sees it.
+//
+// In html, blocks are only allowed between elements and in their text, where leaving out or
+// repeating one changes the place of no variable. The tag of a block that is alone on its
+// line leaves no empty line behind.
 //
 // In html a value is escaped for its place, whoever wrote it: it adds no markup, ends no
 // attribute, is not a script, and adds no link with a scheme that runs code. Where that

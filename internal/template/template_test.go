@@ -61,6 +61,88 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	const data = `{"name":"Ana","vip":true,"none":null,"no":false,"zero":0.0,"empty":"","void":[],"order":{},"n":2,
+		"items":[{"what":"Tea","price":3,"tags":["hot","<b>"]},{"what":"Pen","price":1.50,"name":"Bic","tags":[]}],"grid":[[1,2],[3]]}`
+	tests := []struct {
+		name, src, text, html string // html is text if it is empty
+	}{
+		{"if", "{{#if vip}}Dear{{/if}} {{name}}{{#if no}}!{{/if}}", "Dear Ana", ""},
+		{"else", "{{#if no}}a{{else}}b{{/if}}{{#if vip}}c{{else}}d{{/if}}", "bc", ""},
+		{"what counts as no", "{{#if none}}a{{/if}}{{#if no}}b{{/if}}{{#if zero}}c{{/if}}{{#if empty}}d{{/if}}{{#if void}}e{{/if}}{{#if x.y}}f{{/if}}.", ".", ""},
+		{"what counts as yes", "{{#if name}}a{{/if}}{{#if n}}b{{/if}}{{#if items}}c{{/if}}{{#if order}}d{{/if}}", "abcd", ""},
+		{"each", "{{#each items}}{{what}} {{price}}; {{/each}}", "Tea 3; Pen 1.50; ", ""},
+		{"names of an item come first", "{{#each items}}{{name}} {{this.price}} {{/each}}{{name}}", "Ana 3 Bic 1.50 Ana", ""},
+		{"this", "{{#each items}}{{#each tags}}[{{this}}]{{else}}none{{/each}}{{/each}}", "[hot][<b>]none", "[hot][&lt;b&gt;]none"},
+		{"lists in lists", "{{#each grid}}({{#each this}}{{this}}{{/each}}){{/each}}", "(12)(3)", ""},
+		{"an empty list", "{{#each void}}a{{else}}nothing{{/each}}{{#each void}}b{{/each}}", "nothing", ""},
+		{"spaces", "{{ #if  vip }}a{{ else }}b{{ /if }}", "a", ""},
+		{"tags alone on their lines", "Hi\n{{#each items}}\n- {{what}}\n  {{/each}}\n\n{{#if no}}\r\nx\n{{else}}\ny\n{{/if}}", "Hi\n- Tea\n- Pen\n\ny\n", ""},
+		{"not alone", "a {{#if vip}}\nb{{/if}}\nc", "a \nb\nc", ""},
+		{"else as a field", "{{{else}}}.", ".", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, missing, err := render(t, template.Source{HTML: tt.src, Text: tt.src}, strings.Replace(data, `{"name"`, `{"else":"","name"`, 1))
+			if err != nil || missing != nil {
+				t.Fatalf("missing %v, error %v", missing, err)
+			}
+			if d := cmp.Diff(template.Source{HTML: or(tt.html, tt.text), Text: tt.text}, out); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	_, missing, err := render(t, template.Source{Text: "{{#each items}}{{what.x}}{{y}}{{#each tags}}{{this.z}}{{/each}}{{/each}}{{#each w}}{{/each}}{{#if v}}{{u}}{{/if}}"}, data)
+	if d := cmp.Diff([]string{"items.what.x", "items.y", "items.tags.z", "w"}, missing); err != nil || d != "" {
+		t.Error(d, err)
+	}
+	for _, src := range []string{"{{#each name}}{{/each}}", "{{#each items}}{{tags}}{{/each}}", "{{#each order}}{{/each}}"} {
+		_, _, err := render(t, template.Source{Text: src}, data)
+		if e := (*template.Error)(nil); !errors.As(err, &e) || e.Variable == "" {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
+}
+
+// or returns a, or b if a is empty.
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// A block that does not end, or that would change the place of what follows it, is refused
+// when it is parsed.
+func TestBlocksThatAreRefused(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("{{#if x}}", 11) + strings.Repeat("{{/if}}", 11)
+	for src, want := range map[string]string{
+		"a {{#if x}}": "without {{/if}} (line 1, column 3)", "{{#each x}}{{/if}}": `has "{{/if}}" where {{/each}} belongs`, "a{{/if}}": "no block opens",
+		"{{else}}": "no block opens", "{{#if x}}{{else}}{{else}}{{/if}}": `has "{{else}}{{/if}}" where {{/if}} belongs`, deep: "too deep",
+		"{{#if x}}a{{else if y}}b{{/if}}": "is not a variable", "{{#if}}a{{/if}}": "is not a variable", "{{#unless x}}a{{/unless}}": "is not a variable",
+		"{{#each x as y}}a{{/each}}": "is not a variable", "{{" + strings.Repeat("a", 201) + "}}": "is not a variable",
+	} {
+		for _, source := range []template.Source{{Subject: src}, {HTML: src}, {Text: src}} {
+			if _, err := template.Parse(source); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %s", src, err, want)
+			}
+		}
+	}
+	for _, src := range []string{
+		`<p {{#if x}}a{{/if}}>`, `<p title="{{#if x}}a{{/if}}">`, `<p title={{#if x}}a{{/if}}>`, `<a href="{{#if x}}a{{/if}}">`, `<{{#if x}}b{{/if}}>`, `<{{#if x}}a{{/if}}b onclick=x>`,
+		`<{{#if x}} {{/if}}b>`, `{{#if x}}<{{/if}}script>`, `</{{#if x}}p{{/if}}>`, `<!{{#if x}}--{{/if}}>`, `<!-- -{{#if x}}y{{/if}}-> -->`, `<!--[if mso]>{{#if x}}a{{/if}}<![endif]-->`,
+		`<style>{{#if x}}a{{/if}}</style>`, `<title>{{#if x}}a{{/if}}</title>`, `<textarea>{{#each x}}a{{/each}}</textarea>`, `<script>{{#if x}}a{{/if}}</script>`,
+		`{{#if x}}<style>{{/if}}p{}</style>`, `{{#if x}}<title>{{/if}}a`, `{{#if x}}<p title="{{/if}}">`, `<noscript>{{#if x}}a{{/if}}</noscript>`, `{{#if x}}<!--{{/if}}-->`,
+	} {
+		if _, err := template.Parse(template.Source{HTML: src}); err == nil {
+			t.Errorf("%s is accepted", src)
+		}
+	}
+}
+
 func TestMissingVariablesAreListedOnce(t *testing.T) {
 	t.Parallel()
 	out, missing, err := render(t, template.Source{
@@ -171,6 +253,22 @@ func TestLargeRendering(t *testing.T) {
 			t.Errorf("%s: %v", part, err)
 		}
 		t.Logf("%s: %s", part, time.Since(began))
+	}
+	const each = "{{#each x}}"
+	lists := map[string]any{"x": make([]any, 100_000)}
+	for i := range lists["x"].([]any) { //nolint:forcetypeassert // it was just made
+		lists["x"].([]any)[i] = json.Number("1") //nolint:forcetypeassert // as above
+	}
+	for _, body := range []string{"", "a", "{{x.y.z}}", "{{y.z}}"} {
+		began := time.Now()
+		m, err := template.Parse(template.Source{Text: strings.Repeat(each, 5) + body + strings.Repeat("{{/each}}", 5)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = m.Render(lists)
+		if e := (*template.Error)(nil); !errors.As(err, &e) || e.Part != template.Text || time.Since(began) > 2*time.Second {
+			t.Errorf("%q repeated: %v after %s", body, err, time.Since(began))
+		}
 	}
 	for n, ok := range map[int]bool{10_000: true, 10_001: false} {
 		if _, err := template.Parse(template.Source{HTML: strings.Repeat("{{x}}", n)}); (err == nil) != ok {

@@ -78,7 +78,7 @@ func TestOverviewChartsAndGroups(t *testing.T) {
 		}
 		s.sendSome(t)
 		tagged := func(e *gen.EmailSend) {
-			e.Tags = gen.NewOptTags(gen.Tags{"flow": jx.Raw(`"receipt"`), "plan": jx.Raw(`"pro"`)})
+			e.Tags = gen.NewOptEmailTags(gen.NewTagsEmailTags(gen.Tags{"flow": jx.Raw(`"receipt"`), "plan": jx.Raw(`"pro"`)}))
 		}
 		s.send(t, "ann@out.example", "Your receipt", tagged)
 		s.send(t, "gone@nowhere.example", "Your receipt", tagged)

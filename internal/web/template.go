@@ -68,7 +68,7 @@ func (d *Dashboard) showTemplate(p *page) error {
 // each variable has its own name as its value.
 func templateValues(t *gen.Template) url.Values {
 	data := map[string]any{}
-	if parsed, err := template.Parse(template.Source{Subject: t.Subject, HTML: t.HTML, Text: t.Text.Value}); err == nil {
+	if parsed, err := template.Parse(template.Source{Subject: t.Subject, HTML: t.HTML.Value, Text: t.Text.Value}); err == nil {
 		_, names, _ := parsed.Render(nil) // without data, no value is at fault
 		for _, name := range names {
 			at, parts := data, strings.Split(name, ".")
@@ -84,16 +84,16 @@ func templateValues(t *gen.Template) url.Values {
 		}
 	}
 	sample, _ := json.MarshalIndent(data, "", "  ") // strings always have a JSON
-	return url.Values{"name": {t.Name}, "subject": {t.Subject}, "html": {t.HTML}, "text": {t.Text.Value}, "data": {string(sample)}}
+	return url.Values{"name": {t.Name}, "subject": {t.Subject}, "html": {t.HTML.Value}, "text": {t.Text.Value}, "data": {string(sample)}}
 }
 
 // templateRequest returns the template of the form.
 func (p *page) templateRequest() *gen.TemplateCreate {
-	text := unixLines(p.form.Get("text"))
-	return &gen.TemplateCreate{
-		Name: p.field("name"), Subject: p.field("subject"), HTML: unixLines(p.form.Get("html")),
-		Text: gen.OptNilString{Value: text, Set: true, Null: strings.TrimSpace(text) == ""},
+	part := func(name string) gen.OptNilString {
+		value := unixLines(p.form.Get(name))
+		return gen.OptNilString{Value: value, Set: true, Null: strings.TrimSpace(value) == ""}
 	}
+	return &gen.TemplateCreate{Name: p.field("name"), Subject: p.field("subject"), HTML: part("html"), Text: part("text")}
 }
 
 func (d *Dashboard) createTemplate(p *page) error {
@@ -114,7 +114,7 @@ func (d *Dashboard) saveTemplate(p *page) error {
 func (d *Dashboard) updateTemplate(p *page) error {
 	t := p.templateRequest()
 	_, err := d.api.UpdateTemplate(p.ctx(), &gen.TemplateUpdate{
-		Name: gen.NewOptString(t.Name), Subject: gen.NewOptString(t.Subject), HTML: gen.NewOptString(t.HTML), Text: t.Text,
+		Name: gen.NewOptString(t.Name), Subject: gen.NewOptString(t.Subject), HTML: t.HTML, Text: t.Text,
 	}, gen.UpdateTemplateParams{ID: p.id()})
 	return err
 }
@@ -132,7 +132,7 @@ func (d *Dashboard) previewTemplate(p *page) error {
 	if json.Unmarshal([]byte(p.form.Get("data")), &data) != nil {
 		return p.showText("The data is not a JSON object.")
 	}
-	parsed, err := template.Parse(template.Source{Subject: t.Subject, HTML: t.HTML, Text: t.Text.Value})
+	parsed, err := template.Parse(template.Source{Subject: t.Subject, HTML: t.HTML.Value, Text: t.Text.Value})
 	if err != nil {
 		return p.showText(err.Error())
 	}

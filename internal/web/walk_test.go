@@ -92,7 +92,7 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	}
 	_, err = s.api.CreateDomain(ctx, &gen.DomainCreate{Domain: "own.example"}, gen.CreateDomainParams{})
 	must(t, err)
-	_, err = s.api.CreateTemplate(ctx, &gen.TemplateCreate{Name: "welcome", Subject: "Welcome {{name}}", HTML: "<p>Hello</p>"}, gen.CreateTemplateParams{})
+	_, err = s.api.CreateTemplate(ctx, &gen.TemplateCreate{Name: "welcome", Subject: "Welcome {{name}}", HTML: gen.NewOptNilString("<p>Hello</p>")}, gen.CreateTemplateParams{})
 	must(t, err)
 	_, err = s.api.CreateContact(ctx, &gen.ContactCreate{Email: "ann@out.example"}, gen.CreateContactParams{})
 	must(t, err)

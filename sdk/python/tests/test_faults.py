@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from postroom import Postroom, PostroomError, WebhookVerificationError, verify_webhook
+from postroom import Inbox, Postroom, PostroomError, WebhookVerificationError, verify_webhook
 
 Handler = Callable[[BaseHTTPRequestHandler], None]
 
@@ -99,6 +99,23 @@ def test_what_is_not_safe_is_not_repeated(server: Server) -> None:
     with pytest.raises(PostroomError, match="no") as refused:
         server.client.create_inbox()
     assert refused.value.code == "daily_limit_reached" and len(server.requests) == 2
+
+
+def test_wrong_arguments_fail_at_the_call(server: Server) -> None:
+    client = server.client
+    inbox = Inbox(client, "ibx_1", "a@b.example")
+    for call, text in [
+        (lambda: inbox.code(timeout="5"), "timeout must be int or float, not str: '5'"),
+        (lambda: inbox.message(sender=7), "sender must be str or None, not int: 7"),
+        (lambda: inbox.send(to="a@b.example", subject=1, text="t"), "subject must be str, not int: 1"),
+        (lambda: inbox.send(to="a@b.example", subjct="s"), "sendMessage has no argument subjct: did you mean subject?"),
+        (lambda: client.templates.create(name="n"), "createTemplate needs the argument subject"),
+        (lambda: client.emails.list(limit=True), "limit must be int, not bool: True"),
+    ]:
+        with pytest.raises(TypeError) as wrong:
+            call()
+        assert str(wrong.value) == text
+    assert server.requests == []
 
 
 def test_wait_goes_on_while_the_server_restarts(server: Server) -> None:

@@ -15,7 +15,7 @@ FLOWS = int(os.environ.get("FLOWS", "50"))
 
 def send_code(app: Inbox, address: str, code: str) -> None:
     """Stand for an app that sends a code."""
-    app.send({"to": address, "subject": "Your sign-in code", "text": f"Your verification code is {code}."})
+    app.send(to=address, subject="Your sign-in code", text=f"Your verification code is {code}.")
 
 
 def test_sign_ups_at_once(postroom: Postroom) -> None:
@@ -37,7 +37,7 @@ def test_async_sign_ups_at_once() -> None:
 
             async def flow(n: int) -> None:
                 async with await postroom.create_inbox() as inbox:
-                    await app.send({"to": inbox.address, "subject": "Code", "text": f"Your verification code is {200_000 + n}."})
+                    await app.send(to=inbox.address, subject="Code", text=f"Your verification code is {200_000 + n}.")
                     assert await inbox.code() == str(200_000 + n)
 
             await asyncio.gather(*map(flow, range(FLOWS)))
@@ -52,7 +52,7 @@ def test_failed_wait_says_which_messages_came(postroom: Postroom, inbox: Inbox) 
     assert inbox.code() == "481516"
     send_code(app, inbox.address, "234200")
     assert inbox.code() == "234200"
-    app.send({"to": inbox.address, "subject": "Welcome", "text": "Hello."})
+    app.send(to=inbox.address, subject="Welcome", text="Hello.")
     assert inbox.message(subject="welcome")["subject"] == "Welcome"
     with pytest.raises(WaitTimeoutError) as failed:
         inbox.code(sender="*@shop.example", timeout=1)
@@ -77,5 +77,18 @@ def test_lists_errors_raw_and_events(postroom: Postroom, inbox: Inbox) -> None:
     assert (refused.value.status, refused.value.code) == (404, "not_found")
     assert (refused.value.request_id or "").startswith("req_")
     with pytest.raises(PostroomError) as refused:
-        postroom.create_inbox({"name": "not a name!"})
+        postroom.create_inbox(name="not a name!")
     assert refused.value.param == "name"
+
+
+def test_resources() -> None:
+    postroom = Postroom()
+    made = postroom.templates.create(name="welcome", subject="Hello {{name}}", text="{{#if vip}}Dear {{/if}}{{name}}", idempotency_key="t")
+    assert postroom.templates.preview(made["id"], data={"name": "Ana", "vip": True})["text"] == "Dear Ana"
+    assert made["id"] in [t["id"] for t in postroom.templates.list(limit=1)]
+    with postroom.create_inbox(retention_days=1, display_name="Shop") as inbox:
+        domain = inbox.address.split("@")[1]
+        sent = postroom.emails.send(from_=f"shop@{domain}", to=inbox.address, template="welcome", data={"name": "Ben"}, tags=[{"name": "a", "value": 1}])
+        assert sent["object"] == "email" and inbox.message(timeout=30)["subject"] == "Hello Ben"
+        assert postroom.inboxes.update(inbox.id, display_name=None)["display_name"] is None
+    assert postroom.templates.delete(made["id"])["deleted"]

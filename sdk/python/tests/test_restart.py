@@ -41,11 +41,11 @@ def test_a_restart_in_the_middle_of_each_call_loses_and_repeats_nothing() -> Non
         restart()  # during the wait and the stream
 
         subjects = [f"Message {n}" for n in range(10)]
-        sends = [threads.submit(shop.send, {"to": inbox.address, "subject": s, "text": "Hello."}) for s in subjects]
+        sends = [threads.submit(shop.send, to=inbox.address, subject=s, text="Hello.") for s in subjects]
         restart()  # during the sends
         for send in sends:
             send.result()
-        shop.send({"to": inbox.address, "subject": "Message code", "text": "Your verification code is 482913."})
+        shop.send(to=inbox.address, subject="Message code", text="Your verification code is 482913.")
         assert waiting.result() == "482913"
         assert len(set(following.result())) == 11
 

@@ -1,4 +1,5 @@
 import { type CallOptions, type ClientOptions, type Query, Transport } from "./http.js";
+import { Resources } from "./resources.js";
 import type { components, paths } from "./schema.js";
 import { type StreamOptions, streamEvents } from "./stream.js";
 import { type MessageFilter, Waiter, type WaitOptions } from "./wait.js";
@@ -17,8 +18,11 @@ export type ResponseOf<M extends Method, P extends PathOf<M>> =
   Operation<M, P> extends { responses: infer R } ? { [S in keyof R]: S extends 200 | 201 | 202 ? JSONOf<R[S]> : never }[keyof R] : never;
 type ParametersOf<M extends Method, P extends PathOf<M>, In extends "path" | "query"> =
   Operation<M, P> extends { parameters: infer A } ? (In extends keyof A ? Exclude<A[In], undefined> : never) : never;
-type BodyOf<M extends Method, P extends PathOf<M>> =
+/** The body of a request. */
+export type BodyOf<M extends Method, P extends PathOf<M>> =
   Operation<M, P> extends { requestBody?: infer B } ? JSONOf<Exclude<B, undefined>> : never;
+/** The query of a request; a list sets the cursor itself. */
+export type QueryOf<M extends Method, P extends PathOf<M>> = Omit<ParametersOf<M, P, "query">, "cursor">;
 type BodyIsRequired<M extends Method, P extends PathOf<M>> = Operation<M, P> extends { requestBody: unknown } ? true : false;
 
 /** What an operation takes. */
@@ -34,17 +38,25 @@ type Arguments<R> = Record<string, never> extends R ? [request?: R] : [request: 
 
 /** The paths of lists that have pages. */
 export type ListPath = { [P in PathOf<"get">]: ResponseOf<"get", P> extends { data: unknown[]; cursor: string | null } ? P : never }[PathOf<"get">];
-type ItemOf<P extends ListPath> = ResponseOf<"get", P> extends { data: (infer T)[] } ? T : never;
+/** An item of a list. */
+export type ItemOf<P extends ListPath> = ResponseOf<"get", P> extends { data: (infer T)[] } ? T : never;
 
 /** A message that was sent, or a draft that needs approval. */
 export type Sent = Schemas["Message"] | Schemas["Draft"];
 
-/** A client of a Postroom server. */
-export class Postroom {
+/** What the methods for operations call. */
+export type Caller = Pick<Postroom, "get" | "post" | "put" | "patch" | "delete" | "list">;
+
+/**
+ * A client of a Postroom server. Its fields, such as `templates` and `emails`, have a method for
+ * each operation.
+ */
+export class Postroom extends Resources {
   readonly #transport: Transport;
   readonly #taken = new Set<string>();
 
   constructor(options: ClientOptions = {}) {
+    super();
     this.#transport = new Transport(options);
   }
 
@@ -84,29 +96,25 @@ export class Postroom {
 
   /** Creates an inbox. */
   async createInbox(body: Schemas["InboxCreate"] = {}, options: CallOptions = {}): Promise<Inbox> {
-    const data = await this.post("/v1/inboxes", { body, ...options });
+    const data = await this.inboxes.create(body, options);
     return new Inbox(this, data.id, data.address);
   }
 
   /** Returns an existing inbox. */
   async inbox(id: string, options: CallOptions = {}): Promise<Inbox> {
-    const data = await this.get("/v1/inboxes/{inbox_id}", { path: { inbox_id: id }, ...options });
+    const data = await this.inboxes.get(id, options);
     return new Inbox(this, data.id, data.address);
-  }
-
-  /** Sends an email from one of your domains. */
-  sendEmail(body: Schemas["EmailSend"], options: CallOptions = {}): Promise<ResponseOf<"post", "/v1/emails">> {
-    return this.post("/v1/emails", { body, ...options });
   }
 
   /** Replies in the thread of a message. */
   reply(messageId: string, body: Schemas["MessageReply"], options: CallOptions = {}): Promise<Sent> {
-    return this.post("/v1/messages/{message_id}/reply", { path: { message_id: messageId }, body, ...options });
+    return this.messages.reply(messageId, body, options);
   }
 
   /** Waits for the next matching message. Throws a WaitTimeoutError after the timeout. */
   async waitForMessage(inboxId: string, { timeout = 60_000, signal, ...filter }: WaitOptions = {}): Promise<Schemas["Message"]> {
     const waiter = new Waiter(this.#transport, inboxId, filter);
+    checkTimeout(timeout);
     const message = await waiter.message(timeout, signal);
     if (message) return message;
     throw await waiter.timeoutError(timeout, new Set());
@@ -129,6 +137,7 @@ export class Postroom {
   }
 
   async #received(inboxId: string, has: "code" | "link", { timeout = 60_000, signal, ...filter }: WaitOptions): Promise<Schemas["ReceivedCode"]> {
+    checkTimeout(timeout);
     const end = Date.now() + timeout;
     const waiter = new Waiter(this.#transport, inboxId, filter, has);
     for (;;) {
@@ -168,6 +177,11 @@ export class Postroom {
   }
 }
 
+/** Fails at the call, in JavaScript too. */
+function checkTimeout(timeout: unknown): void {
+  if (typeof timeout !== "number") throw new TypeError(`timeout must be a number of milliseconds, not a ${typeof timeout}: ${String(timeout)}`);
+}
+
 /** An inbox of a program. */
 export class Inbox {
   constructor(
@@ -193,16 +207,16 @@ export class Inbox {
 
   /** Yields the messages of the inbox, newest first. */
   messages(): AsyncGenerator<Schemas["Message"]> {
-    return this.client.list("/v1/inboxes/{inbox_id}/messages", { path: { inbox_id: this.id } });
+    return this.client.messages.listInbox(this.id);
   }
 
   /** Sends a message from this inbox. */
   send(body: Schemas["MessageSend"], options: CallOptions = {}): Promise<Sent> {
-    return this.client.post("/v1/inboxes/{inbox_id}/messages", { path: { inbox_id: this.id }, body, ...options });
+    return this.client.messages.send(this.id, body, options);
   }
 
   /** Deletes the inbox with its messages. */
   async delete(): Promise<void> {
-    await this.client.delete("/v1/inboxes/{inbox_id}", { path: { inbox_id: this.id } });
+    await this.client.inboxes.delete(this.id);
   }
 }

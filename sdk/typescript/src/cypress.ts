@@ -37,7 +37,7 @@ export function postroomTasks(options?: ClientOptions) {
     "postroom:code": (task: WaitTask): Promise<string> => client.waitForCode(...wait(task)),
     "postroom:link": (task: WaitTask): Promise<string> => client.waitForLink(...wait(task)),
     "postroom:deleteInbox": async (id: string): Promise<null> => {
-      await client.delete("/v1/inboxes/{inbox_id}", { path: { inbox_id: id } });
+      await client.inboxes.delete(id);
       return null;
     },
   };

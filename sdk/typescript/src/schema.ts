@@ -1952,6 +1952,17 @@ export interface components {
         };
         /** @description A string, number or boolean, returned as given. */
         TagValue: string | number | boolean;
+        /** @description Your own labels: an object, or a list of names with values. Responses have the object. */
+        EmailTags: components["schemas"]["Tags"] | components["schemas"]["TagList"];
+        /** @description A list of at most 50 labels. */
+        TagList: components["schemas"]["Tag"][];
+        /** @description A label. */
+        Tag: {
+            /** @description The name. Each may be used once. */
+            name: string;
+            /** @description A string, number or boolean. */
+            value: components["schemas"]["TagValue"];
+        };
         /** @description Extra header fields, by name. You cannot set From, Sender, Return-Path, Bcc, DKIM-*, Received, Message-ID or Date. */
         MailHeaders: {
             [key: string]: string;
@@ -3795,6 +3806,8 @@ export interface components {
             content: string;
             /** @description The media type. If omitted, it follows from the filename. */
             contentType?: string;
+            /** @description The same as `contentType`. Give one of them. */
+            content_type?: string;
         };
         /** @description The email to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined with `html`. */
         EmailSend: {
@@ -3808,6 +3821,8 @@ export interface components {
             bcc?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The address that replies go to. If omitted, replies go to the sender. */
             replyTo?: components["schemas"]["Address"] | null;
+            /** @description The same as `replyTo`. Give one of them. */
+            reply_to?: components["schemas"]["Address"] | null;
             /** @description The subject line. Required without `template`; with it, replaces the subject of the template. */
             subject?: string;
             /** @description The HTML body. */
@@ -3821,7 +3836,7 @@ export interface components {
             /** @description Files to attach: at most 10, together at most 25 MB decoded. */
             attachments?: components["schemas"]["EmailAttachmentInput"][];
             /** @description Your own labels, to filter emails by. */
-            tags?: components["schemas"]["Tags"];
+            tags?: components["schemas"]["EmailTags"];
             /** @description Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox. */
             metadata?: components["schemas"]["FreeObject"];
             /**
@@ -3834,16 +3849,28 @@ export interface components {
              * @description When to send the email, at most 30 days ahead. A time in the past sends it at once. The email is checked again when it is due: if its key was revoked, its inbox was deleted or allows less, an address was suppressed or its domain is no longer verified, it fails. If its inbox has come to need approval, the email is `cancelled` and becomes a draft. `last_response` of each recipient has the reason.
              */
             scheduledAt?: string | null;
+            /**
+             * Format: date-time
+             * @description The same as `scheduledAt`. Give one of them.
+             */
+            scheduled_at?: string | null;
             /** @description The same as the `Idempotency-Key` header. If you give both, they must be equal. */
             idempotencyKey?: string;
+            /** @description The same as `idempotencyKey`. Give one of them. */
+            idempotency_key?: string;
         };
         /** @description The new time. */
         EmailUpdate: {
             /**
              * Format: date-time
-             * @description When to send the email, at most 30 days ahead. A time in the past sends it at once.
+             * @description When to send the email, at most 30 days ahead. A time in the past sends it at once. Required, here or as `scheduled_at`.
              */
-            scheduledAt: string;
+            scheduledAt?: string | null;
+            /**
+             * Format: date-time
+             * @description The same as `scheduledAt`. Give one of them.
+             */
+            scheduled_at?: string | null;
         };
         /** @description A new email, in short. */
         EmailCreated: {
@@ -3966,6 +3993,8 @@ export interface components {
             template?: string | null;
             /** @description The template variables for all recipients. Variables of a recipient take precedence. */
             templateData?: components["schemas"]["FreeObject"];
+            /** @description The same as `templateData`. Give one of them. */
+            template_data?: components["schemas"]["FreeObject"];
             /**
              * @description The kind of email. `marketing` adds one-click unsubscribe headers and respects unsubscribes.
              * @default transactional
@@ -3981,7 +4010,7 @@ export interface components {
             /** @description The template variables for this email. */
             variables?: components["schemas"]["FreeObject"];
             /** @description Your own labels, to filter emails by. */
-            tags?: components["schemas"]["Tags"];
+            tags?: components["schemas"]["EmailTags"];
             /** @description Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox. */
             metadata?: components["schemas"]["FreeObject"];
         };
@@ -4023,14 +4052,14 @@ export interface components {
             /** @description The draft. */
             draft_id: string;
         };
-        /** @description The template to create. Write variables as `{{variable}}` in `subject`, `html` and `text`. */
+        /** @description The template to create. Give at least one of `html` and `text`. `subject`, `html` and `text` may have variables, such as `{{name}}` and `{{order.number}}`, conditions, `{{#if name}}` … `{{else}}` … `{{/if}}`, and lists, `{{#each items}}` … `{{/each}}`. */
         TemplateCreate: {
             /** @description A name to recognise the template by. */
             name: string;
             /** @description The subject line, with variables. */
             subject: string;
             /** @description The HTML body, with variables. */
-            html: string;
+            html?: string | null;
             /** @description The plain text body, with variables. If omitted or null, it is made from `html` when an email is sent. */
             text?: string | null;
         };
@@ -4040,8 +4069,8 @@ export interface components {
             name?: string;
             /** @description The subject line, with variables. */
             subject?: string;
-            /** @description The HTML body, with variables. */
-            html?: string;
+            /** @description The HTML body, with variables, or null to remove it. */
+            html?: string | null;
             /** @description The plain text body, with variables, or null to remove it. */
             text?: string | null;
         };
@@ -4058,8 +4087,8 @@ export interface components {
             name: string;
             /** @description The subject line, with variables. */
             subject: string;
-            /** @description The HTML body, with variables. */
-            html: string;
+            /** @description The HTML body, with variables, or null if there is none. */
+            html: string | null;
             /** @description The plain text body, with variables, or null if there is none. */
             text: string | null;
             /**
@@ -4082,11 +4111,11 @@ export interface components {
         TemplatePreview: {
             /** @description The rendered subject line. */
             subject: string;
-            /** @description The rendered HTML body. */
-            html: string;
+            /** @description The rendered HTML body, or null if the template has none. */
+            html: string | null;
             /** @description The rendered plain text body, or null if the template has none. */
             text: string | null;
-            /** @description The variables without a value. They are rendered as nothing. */
+            /** @description The variables without a value. They are rendered as nothing. One that only decides an `{{#if}}` is not listed. */
             missing_variables: string[];
         };
         /** @description Confirms that the template is deleted. */

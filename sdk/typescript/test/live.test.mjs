@@ -80,3 +80,20 @@ test("Cypress tasks and CommonJS", async () => {
   assert.equal(await tasks["postroom:code"]({ inboxId: id, subject: "sign-in" }), "662211");
   await tasks["postroom:deleteInbox"](id);
 });
+
+test("each operation is a method", async () => {
+  const postroom = new Postroom();
+  const made = await postroom.templates.create({ name: "hello", subject: "Hello {{name}}", text: "{{#if vip}}Dear {{/if}}{{name}}" });
+  assert.equal((await postroom.templates.preview(made.id, { data: { name: "Ana", vip: true } })).text, "Dear Ana");
+  const seen = [];
+  for await (const t of postroom.templates.list({ limit: 1 })) seen.push(t.id);
+  assert.ok(seen.includes(made.id));
+  const inbox = await postroom.createInbox();
+  assert.equal((await postroom.inboxes.update(inbox.id, { display_name: "Shop" })).display_name, "Shop");
+  const from = `shop@${inbox.address.split("@")[1]}`;
+  await postroom.emails.send({ from, to: inbox.address, template: "hello", data: { name: "Ben" }, tags: [{ name: "a", value: 1 }] });
+  assert.equal((await inbox.message({ timeout: 30_000 })).subject, "Hello Ben");
+  await assert.rejects(inbox.code({ timeout: "5" }), { name: "TypeError", message: "timeout must be a number of milliseconds, not a string: 5" });
+  await postroom.templates.delete(made.id);
+  await inbox.delete();
+});

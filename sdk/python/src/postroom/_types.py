@@ -52,6 +52,18 @@ Tags: TypeAlias = "dict[str, Any]"
 
 TagValue: TypeAlias = "str | float | bool"
 
+EmailTags: TypeAlias = "Tags | TagList"
+
+TagList: TypeAlias = "list[Tag]"
+
+Tag = TypedDict(
+    'Tag',
+    {
+        'name': "str",
+        'value': "TagValue",
+    },
+)
+
 MailHeaders: TypeAlias = "dict[str, Any]"
 
 EmailAddress: TypeAlias = "str"
@@ -1598,6 +1610,7 @@ EmailAttachmentInput = TypedDict(
         'filename': "str",
         'content': "str",
         'contentType': "NotRequired[str]",
+        'content_type': "NotRequired[str]",
     },
 )
 
@@ -1609,24 +1622,28 @@ EmailSend = TypedDict(
         'cc': "NotRequired[OptionalRecipients | None]",
         'bcc': "NotRequired[OptionalRecipients | None]",
         'replyTo': "NotRequired[Address | None]",
+        'reply_to': "NotRequired[Address | None]",
         'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
         'data': "NotRequired[FreeObject]",
         'attachments': "NotRequired[list[EmailAttachmentInput]]",
-        'tags': "NotRequired[Tags]",
+        'tags': "NotRequired[EmailTags]",
         'metadata': "NotRequired[FreeObject]",
         'category': "NotRequired[Literal['transactional', 'marketing'] | None]",
         'scheduledAt': "NotRequired[str | None]",
+        'scheduled_at': "NotRequired[str | None]",
         'idempotencyKey': "NotRequired[str]",
+        'idempotency_key': "NotRequired[str]",
     },
 )
 
 EmailUpdate = TypedDict(
     'EmailUpdate',
     {
-        'scheduledAt': "str",
+        'scheduledAt': "NotRequired[str | None]",
+        'scheduled_at': "NotRequired[str | None]",
     },
 )
 
@@ -1708,6 +1725,7 @@ EmailBatchSend = TypedDict(
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
         'templateData': "NotRequired[FreeObject]",
+        'template_data': "NotRequired[FreeObject]",
         'category': "NotRequired[Literal['transactional', 'marketing'] | None]",
         'recipients': "list[EmailBatchRecipient]",
     },
@@ -1718,7 +1736,7 @@ EmailBatchRecipient = TypedDict(
     {
         'to': "Recipients",
         'variables': "NotRequired[FreeObject]",
-        'tags': "NotRequired[Tags]",
+        'tags': "NotRequired[EmailTags]",
         'metadata': "NotRequired[FreeObject]",
     },
 )
@@ -1759,7 +1777,7 @@ TemplateCreate = TypedDict(
     {
         'name': "str",
         'subject': "str",
-        'html': "str",
+        'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
     },
 )
@@ -1769,7 +1787,7 @@ TemplateUpdate = TypedDict(
     {
         'name': "NotRequired[str]",
         'subject': "NotRequired[str]",
-        'html': "NotRequired[str]",
+        'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
     },
 )
@@ -1781,7 +1799,7 @@ Template = TypedDict(
         'id': "str",
         'name': "str",
         'subject': "str",
-        'html': "str",
+        'html': "str | None",
         'text': "str | None",
         'created_at': "str",
         'updated_at': "str",
@@ -1799,7 +1817,7 @@ TemplatePreview = TypedDict(
     'TemplatePreview',
     {
         'subject': "str",
-        'html': "str",
+        'html': "str | None",
         'text': "str | None",
         'missing_variables': "list[str]",
     },

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
-from typing import Any, Callable, TypeVar, cast
+from typing import Any, Callable, TypeVar, Unpack, cast
 
 from . import client
-from ._types import Draft, InboxCreate, Message, MessageReply, MessageSend, StreamEvent
+from ._resources import CreateInboxFields, ReplyToMessageFields, SendMessageFields
+from ._types import Draft, Message, StreamEvent
 
 T = TypeVar("T")
 
@@ -47,17 +48,21 @@ class AsyncPostroom:
         """Yield all items of a list, and fetch pages as needed."""
         return self._each(self.sync.list(path, query=query, **params))
 
-    async def create_inbox(self, body: InboxCreate | None = None, *, idempotency_key: str | None = None) -> AsyncInbox:
+    async def call(self, method: Callable[..., T], *args: Any, **named: Any) -> T:
+        """Call a method of the synchronous client, as in ``await postroom.call(postroom.sync.templates.get, "tmpl_...")``."""
+        return await self._run(method, *args, **named)
+
+    async def create_inbox(self, *, idempotency_key: str | None = None, **fields: Unpack[CreateInboxFields]) -> AsyncInbox:
         """Create an inbox."""
-        return AsyncInbox(self, await self._run(self.sync.create_inbox, body, idempotency_key=idempotency_key))
+        return AsyncInbox(self, await self._run(self.sync.create_inbox, idempotency_key=idempotency_key, **fields))
 
     async def inbox(self, inbox_id: str) -> AsyncInbox:
         """Return an existing inbox."""
         return AsyncInbox(self, await self._run(self.sync.inbox, inbox_id))
 
-    async def reply(self, message_id: str, body: MessageReply, *, idempotency_key: str | None = None) -> Message | Draft:
+    async def reply(self, message_id: str, *, idempotency_key: str | None = None, **fields: Unpack[ReplyToMessageFields]) -> Message | Draft:
         """Reply in the thread of a message."""
-        return await self._run(self.sync.reply, message_id, body, idempotency_key=idempotency_key)
+        return await self._run(self.sync.reply, message_id, idempotency_key=idempotency_key, **fields)
 
     async def raw(self, message_id: str) -> bytes:
         """Download a message as received or sent."""
@@ -105,9 +110,9 @@ class AsyncInbox:
         """Yield the messages of the inbox, newest first."""
         return self.client._each(self.sync.messages())
 
-    async def send(self, body: MessageSend, *, idempotency_key: str | None = None) -> Message | Draft:
+    async def send(self, *, idempotency_key: str | None = None, **fields: Unpack[SendMessageFields]) -> Message | Draft:
         """Send a message. The result is a draft if the message needs approval."""
-        return await self.client._run(self.sync.send, body, idempotency_key=idempotency_key)
+        return await self.client._run(self.sync.send, idempotency_key=idempotency_key, **fields)
 
     async def delete(self) -> None:
         """Delete the inbox with its messages."""

@@ -16,10 +16,11 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, Unpack, cast
 
-from ._types import Draft, InboxCreate, Message, MessageReply, MessageSend, ReceivedCode, StreamEvent
-from ._types import IDEMPOTENT_POSTS
+from ._call import check
+from ._resources import CreateInboxFields, ReplyToMessageFields, Resources, SendMessageFields
+from ._types import IDEMPOTENT_POSTS, Draft, Message, ReceivedCode, StreamEvent
 from .errors import PostroomError, WaitTimeoutError, error_of
 
 JSON: TypeAlias = Any
@@ -39,9 +40,10 @@ _UNKNOWN_EVENT = "evt_0"
 _LOST = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, json.JSONDecodeError)
 
 
-class Postroom:
+class Postroom(Resources):
     """A client of a Postroom server. Threads can share it.
 
+    Its attributes, such as ``templates`` and ``emails``, have a method for each operation.
     The key and the address default to the environment variables POSTROOM_KEY and POSTROOM_URL.
     """
 
@@ -54,6 +56,7 @@ class Postroom:
         retry_for: float = 90.0,
         timeout: float = 60.0,
     ) -> None:
+        super().__init__(self)
         key = api_key or os.environ.get("POSTROOM_KEY")
         if not key:
             raise ValueError("pass api_key, or set POSTROOM_KEY")
@@ -92,20 +95,19 @@ class Postroom:
                 return
             asked["cursor"] = page["cursor"]
 
-    def create_inbox(self, body: InboxCreate | None = None, *, idempotency_key: str | None = None) -> Inbox:
+    def create_inbox(self, *, idempotency_key: str | None = None, **fields: Unpack[CreateInboxFields]) -> Inbox:
         """Create an inbox."""
-        made = self.request("POST", "/v1/inboxes", body=body or {}, idempotency_key=idempotency_key)
+        made = self.inboxes.create(idempotency_key=idempotency_key, **fields)
         return Inbox(self, made["id"], made["address"])
 
     def inbox(self, inbox_id: str) -> Inbox:
         """Return an existing inbox."""
-        found = self.request("GET", "/v1/inboxes/{inbox_id}", inbox_id=inbox_id)
+        found = self.inboxes.get(inbox_id)
         return Inbox(self, found["id"], found["address"])
 
-    def reply(self, message_id: str, body: MessageReply, *, idempotency_key: str | None = None) -> Message | Draft:
+    def reply(self, message_id: str, *, idempotency_key: str | None = None, **fields: Unpack[ReplyToMessageFields]) -> Message | Draft:
         """Reply in the thread of a message. The result is a draft if the reply needs approval."""
-        path = "/v1/messages/{message_id}/reply"
-        return cast("Message | Draft", self.request("POST", path, body=body, idempotency_key=idempotency_key, message_id=message_id))
+        return self.messages.reply(message_id, idempotency_key=idempotency_key, **fields)
 
     def raw(self, message_id: str) -> bytes:
         """Download a message as received or sent."""
@@ -157,6 +159,7 @@ class Postroom:
         return cast(str, self._received(_Waiter(self, inbox_id, sender, subject, since, "link"), timeout)["action_link"])
 
     def _received(self, waiter: _Waiter, timeout: float) -> ReceivedCode:
+        check("timeout", timeout, "int float")
         end = time.monotonic() + timeout
         while True:
             found = waiter.next(max(0.0, end - time.monotonic()))
@@ -231,7 +234,7 @@ class Postroom:
         repeatable = method != "POST" or idempotency_key is not None
         url, data = self._url(path, query, params), None
         if body is not None:
-            data = json.dumps(body).encode()
+            data = json.dumps(body, default=_text).encode()
             headers["content-type"] = "application/json"
         end = time.monotonic() + (self._retry_for if retry_for is None else retry_for)
         attempt = 0
@@ -298,17 +301,15 @@ class Inbox:
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages of the inbox, newest first."""
-        return self.client.list("/v1/inboxes/{inbox_id}/messages", inbox_id=self.id)
+        return self.client.messages.list_inbox(self.id)
 
-    def send(self, body: MessageSend, *, idempotency_key: str | None = None) -> Message | Draft:
+    def send(self, *, idempotency_key: str | None = None, **fields: Unpack[SendMessageFields]) -> Message | Draft:
         """Send a message. The result is a draft if the message needs approval."""
-        path = "/v1/inboxes/{inbox_id}/messages"
-        sent = self.client.request("POST", path, body=body, idempotency_key=idempotency_key, inbox_id=self.id)
-        return cast("Message | Draft", sent)
+        return self.client.messages.send(self.id, idempotency_key=idempotency_key, **fields)
 
     def delete(self) -> None:
         """Delete the inbox with its messages."""
-        self.client.request("DELETE", "/v1/inboxes/{inbox_id}", inbox_id=self.id)
+        self.client.inboxes.delete(self.id)
 
 
 class _Waiter:
@@ -323,6 +324,8 @@ class _Waiter:
         since: datetime | None,
         has: Literal["code", "link"] | None,
     ) -> None:
+        for name, value in (("sender", sender), ("subject", subject), ("since", since)):
+            check(name, value, "str None")
         self.client, self.inbox_id, self.has = client, inbox_id, has
         self.sender, self.subject = sender, subject
         self.since = None if since is None else _text(since)
@@ -333,6 +336,7 @@ class _Waiter:
 
     def next(self, timeout: float) -> Mapping[str, Any] | None:
         """Return the next message or code, or None after the timeout."""
+        check("timeout", timeout, "int float")
         end, failures = time.monotonic() + timeout, 0
         while True:
             left = max(0.0, end - time.monotonic())

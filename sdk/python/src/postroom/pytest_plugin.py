@@ -23,5 +23,5 @@ def postroom() -> Postroom:
 @pytest.fixture
 def inbox(postroom: Postroom) -> Iterator[Inbox]:
     """An inbox that is deleted after the test."""
-    with postroom.create_inbox({"retention_days": 1}) as made:
+    with postroom.create_inbox(retention_days=1) as made:
         yield made
