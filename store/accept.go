@@ -140,6 +140,7 @@ func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, b
 		if hs[i], err = newHotEmail(n, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
+		hs[i].inBatch = batchID != ""
 		ms[i] = hs[i].hotMessage
 	}
 	for {
