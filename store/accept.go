@@ -91,6 +91,9 @@ func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once 
 		}
 		return nil
 	})
+	if _, refused := errors.AsType[*Refused](err); refused {
+		s.dropBlobs(ctx, hs)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,6 +101,19 @@ func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once 
 		crashpoint.Reach(crashpoint.Queue)
 	}
 	return nil
+}
+
+// dropBlobs removes the blobs of messages that were refused. Others are swept later.
+func (s *Store) dropBlobs(ctx context.Context, hs []*hotMessage) {
+	var keys []string
+	for _, h := range hs {
+		if key := h.msg.Content.BlobKey; key != nil {
+			keys = append(keys, *key)
+		}
+	}
+	if _, err := s.removeUnnamed(ctx, keys); err != nil {
+		s.log.WarnContext(ctx, "blobs left to be swept", "error", err)
+	}
 }
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
