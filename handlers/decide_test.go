@@ -119,10 +119,10 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 			r.setInbox(t, `{"send_policy":"approval"}`)
 		}},
 		{rule: "limit", name: "a limit of the key", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
-			r.setKey(t, `{"sends_per_hour":0}`)
+			r.setKey(t, `{"new_recipients_per_day":0}`)
 		}},
 		{rule: "limit", name: "a limit of the key that asks", want: held, but: map[string]outcome{"approval": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
-			r.setKey(t, `{"new_recipients_per_day":0,"on_limit":"approval"}`)
+			r.setKey(t, `{"sends_per_hour":0,"on_limit":"approval"}`)
 		}},
 		{rule: "limit", name: "a limit of the inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"per_recipient_per_day":0}}`)
