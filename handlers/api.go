@@ -97,8 +97,6 @@ type Config struct {
 	// Stopping is closed when the service shuts down. Waits then end at once,
 	// with 503 unless they find a match.
 	Stopping <-chan struct{}
-	// Hurry, if not nil, is that of httpapi.Config.
-	Hurry func(time.Duration)
 	// OnResponse, if not nil, is called for every response.
 	OnResponse func(httpapi.Response)
 	// AccessLog logs every request.
@@ -144,7 +142,7 @@ func New(cfg Config) (*Service, error) {
 	a := &API{
 		Chain: httpapi.New(httpapi.Config{
 			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, Rates: cfg.Rates, TempDir: cfg.TempDir,
-			OAuth: cfg.OAuth, Hurry: cfg.Hurry, OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
+			OAuth: cfg.OAuth, OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
 		}),
 		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: gzhttp.GzipHandler(serveJSON(contract)),

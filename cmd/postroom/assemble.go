@@ -116,7 +116,6 @@ func (n *node) assemble(
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		FindInbox: findInbox, LinkScan: linkScan,
 		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
-		Hurry: conns.Hurry,
 		OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
 			recordRequest(kept, r)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ogen-go/ogen/middleware"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -123,21 +124,27 @@ var errNoMemory = &Error{
 	Message: "too many clients read large responses slowly: send the request again",
 }
 
-// limitContents is a middleware that limits the responses with content in memory.
+// limitContents is a middleware that limits the responses with content in memory. Clients
+// that do not read theirs leave room for those of other accounts.
 func (c *Chain) limitContents(req middleware.Request, next middleware.Next) (middleware.Response, error) {
 	if !contents[req.OperationName] {
 		return next(req)
 	}
-	if !c.contents.TryAcquire(1) {
-		if c.cfg.Hurry != nil {
-			c.cfg.Hurry(contentTime)
-		}
-		ctx, cancel := context.WithTimeout(req.Context, contentTime)
-		defer cancel()
-		if err := c.contents.Acquire(ctx, 1); err != nil {
-			return middleware.Response{}, errNoMemory
-		}
+	ctx, cancel := context.WithTimeout(req.Context, contentTime)
+	defer cancel()
+	info := infoOf(req.Context)
+	share, _ := c.shares.LoadOrStore(info.AccountID, semaphore.NewWeighted(maxShare))
+	own := share.(*semaphore.Weighted) //nolint:forcetypeassert // the map has nothing else
+	if own.Acquire(ctx, 1) != nil {
+		return middleware.Response{}, errNoMemory
 	}
-	infoOf(req.Context).content = true
+	if c.contents.Acquire(ctx, 1) != nil {
+		own.Release(1)
+		return middleware.Response{}, errNoMemory
+	}
+	info.free = func() {
+		c.contents.Release(1)
+		own.Release(1)
+	}
 	return next(req)
 }

@@ -63,9 +63,6 @@ type Config struct {
 	TempDir string
 	// OAuth, if not nil, lets access tokens call the MCP endpoint.
 	OAuth *OAuth
-	// Hurry, if not nil, is called when clients that do not read their responses take the
-	// memory that others need. It disconnects them sooner for some time.
-	Hurry func(time.Duration)
 	// OnResponse, if not nil, is called for every response.
 	OnResponse func(Response)
 	// AccessLog logs every request, not only at the log level debug.
@@ -96,6 +93,7 @@ type Chain struct {
 	running  sync.Map            // the calls with an idempotency key that run on this node
 	bodies   *semaphore.Weighted // bytes of large bodies
 	contents *semaphore.Weighted // responses with the content of messages
+	shares   sync.Map            // of contents, semaphores by account
 }
 
 var _ gen.SecurityHandler = (*Chain)(nil)
@@ -126,7 +124,7 @@ type requestInfo struct {
 	w            http.ResponseWriter
 	authenticate string // the header WWW-Authenticate of a 401
 	rewritten    bool   // the request is served a second time
-	content      bool   // the response counts in Chain.contents
+	free         func() // gives back the memory of the response; may be nil
 }
 
 type infoKey struct{}
@@ -191,8 +189,8 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		info.r.Body = body
 		defer func() {
 			body.release()
-			if info.content {
-				c.contents.Release(1)
+			if info.free != nil {
+				info.free()
 			}
 			info.Status, info.Took = sw.status, c.now().Sub(start)
 			c.report(ctx, info.Response)

@@ -22,8 +22,10 @@ const (
 	bodyTime  = 5 * time.Minute
 
 	// maxContents limits the responses with the content of messages, which are in memory
-	// until the client has read them. Other requests wait for at most contentTime.
+	// until the client has read them, and maxShare those of one account. Other requests
+	// wait for at most contentTime.
 	maxContents = 32
+	maxShare    = maxContents / 2
 	contentTime = 15 * time.Second
 	// responseTime limits how long a response may take. The longest wait is two minutes.
 	responseTime = 4 * time.Minute

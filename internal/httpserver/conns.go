@@ -20,13 +20,12 @@ import (
 )
 
 const (
-	// A client has stallTimeout to read each piece of a response, and hurriedTimeout while
-	// memory is short. Less than a piece is due at the end of what the handler writes.
-	stallTimeout   = 30 * time.Second
-	hurriedTimeout = 2 * time.Second
-	piece          = 64 << 10
+	// A client has stallTimeout to read each piece of a response. Less than a piece is due
+	// at the end of what the handler writes.
+	stallTimeout = 30 * time.Second
+	piece        = 64 << 10
 	// stallChecks is the time between two looks at a client that does not read.
-	stallChecks = time.Second / 2
+	stallChecks = time.Second
 )
 
 // refusedEvery is the shortest time between two log lines about refused connections.
@@ -53,10 +52,9 @@ type Limits struct {
 // costs the client nothing and does not count. Neither does the time in which the client
 // reads nothing of the response.
 type Conns struct {
-	limits  Limits
-	log     *slog.Logger
-	stall   time.Duration // stallTimeout, except in tests
-	hurried atomic.Int64  // until when memory is short, in Unix nanoseconds
+	limits Limits
+	log    *slog.Logger
+	stall  time.Duration // stallTimeout, except in tests
 
 	mu       sync.Mutex
 	open     int
@@ -68,17 +66,6 @@ type Conns struct {
 // NewConns returns Conns with these limits.
 func NewConns(limits Limits, log *slog.Logger) *Conns {
 	return &Conns{limits: limits, log: log, stall: stallTimeout, networks: map[netip.Prefix]int{}}
-}
-
-// Hurry disconnects clients that do not read their responses sooner than usual, for d.
-func (c *Conns) Hurry(d time.Duration) { c.hurried.Store(time.Now().Add(d).UnixNano()) }
-
-// patience is how long a client may take for a piece of a response.
-func (c *Conns) patience() time.Duration {
-	if time.Now().UnixNano() < c.hurried.Load() {
-		return min(c.stall, hurriedTimeout)
-	}
-	return c.stall
 }
 
 // Limit applies the limits to s, and returns the listener that s has to serve.
@@ -280,7 +267,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 		if read += some; read >= piece {
 			began, read = now, 0
 		}
-		if end != nil && !now.Before(*end) || now.Sub(began) >= c.conns.patience() {
+		if end != nil && !now.Before(*end) || now.Sub(began) >= c.conns.stall {
 			return n, err
 		}
 	}
