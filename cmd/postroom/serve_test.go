@@ -7,37 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/internal/testpg"
 )
-
-func TestServeStartsAndStops(t *testing.T) {
-	t.Parallel()
-	onEngine(t, func(t *testing.T, data string, env []string) {
-		s := serve(t, data, env...)
-		// A machine that tests many packages at a time is slow; what the start
-		// really takes is in the test's log.
-		t.Logf("ready after %v", s.startup)
-		if s.startup > 10*time.Second {
-			t.Errorf("ready after %v, want well under a second on an idle machine", s.startup)
-		}
-		if status, out := s.call(t, "", http.MethodGet, "/health", ""); status != http.StatusOK || out["status"] != "ok" {
-			t.Errorf("health: %d %v", status, out)
-		}
-		if status, out := s.call(t, s.key, http.MethodPost, "/v1/inboxes", `{"name":"first"}`); status != http.StatusCreated ||
-			out["address"] != "first@postroom.localhost" {
-			t.Errorf("create an inbox: %d %v", status, out)
-		}
-		if greeting := smtpDial(t, s.smtp).greeting; !strings.HasPrefix(greeting, "postroom.localhost ") {
-			t.Errorf("SMTP greeting: %q", greeting)
-		}
-		s.stop(t)
-		if _, err := net.Dial("tcp", s.smtp); err == nil {
-			t.Error("the SMTP port is still open")
-		}
-	})
-}
 
 func TestFirstKeyIsShownOnce(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,9 @@ package inbound
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
@@ -24,10 +26,13 @@ func verifiedDomain(t *testing.T, s *store.Store, account int64, name string) st
 
 // An inbox with the address comes first, then one with the alias, then the catch-all
 // inbox of the domain or of the nearest one above it.
-func TestResolveFurtherAddresses(t *testing.T) {
+func TestResolve(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		r := newReceiver(t, s)
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		clock := storetest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+		cfg.Now = clock.Now
+		s := storetest.OpenConfig(t, cfg)
+		r := newReceiver(t, s, func(c *ReceiverConfig) { c.Now = clock.Now })
 		one, two := storetest.Account(t, s).Seq, storetest.Account(t, s).Seq
 		verifiedDomain(t, s, one, "one.example")
 		verifiedDomain(t, s, one, "own.one.example")
@@ -45,12 +50,17 @@ func TestResolveFurtherAddresses(t *testing.T) {
 		aliases := func(names ...string) func(*store.Inbox) {
 			return func(in *store.Inbox) { in.Aliases.V = names }
 		}
+		ends := func(after time.Duration) func(*store.Inbox) {
+			return func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now().Add(after))) }
+		}
 		catchAll := func(in *store.Inbox) { in.CatchAll = true }
 		inboxes := map[string]store.Inbox{
 			"shared": create(one, "shared", "in.example", aliases("sales")),
 			"bot":    create(one, "bot", "one.example", aliases("orders", "info")),
 			"all":    create(one, "all", "one.example", catchAll),
 			"theirs": create(two, "all", "two.one.example", catchAll),
+			"old":    create(one, "old", "in.example", ends(0)),
+			"young":  create(one, "young", "in.example", ends(time.Second)),
 			"gone":   create(one, "gone", "one.example", aliases("freed")),
 		}
 		if _, err := s.DeleteInbox(t.Context(), one, inboxes["gone"].ID); err != nil {
@@ -76,6 +86,9 @@ func TestResolveFurtherAddresses(t *testing.T) {
 			{"sales+x@in.example", "shared", "x", nil},
 			{"other@in.example", "", "", replyNoInbox},
 			{"x@sub.in.example", "", "", replyRelayDenied},
+			{"old@in.example", "", "", replyInboxClosed},
+			{"young@in.example", "young", "", nil},
+			{strings.Repeat("x", 250) + "@in.example", "", "", replyBadRecipient},
 			{"bot@one.example", "bot", "", nil},
 			{"ORDERS+2026@One.example", "bot", "2026", nil},
 			{"info@one.example", "bot", "", nil},

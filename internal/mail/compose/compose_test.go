@@ -5,16 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdmime "mime"
-	"mime/multipart"
-	netmail "net/mail"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/postroom/postroom/internal/mail"
@@ -173,85 +168,6 @@ type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// TestComposedMessagesReadBack composes messages with any content and reads them
-// with our parser and the standard library.
-func TestComposedMessagesReadBack(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		o := drawMail(t)
-		raw := compose(t, &o)
-		checkWire(t, raw)
-		m, err := mime.Parse(bytes.NewReader(raw), mail.DefaultLimits())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(asParsed(o), *m, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(mime.Message{}, "Attachments")); diff != "" {
-			t.Fatalf("(-want +got)\n%s\n%s", diff, raw)
-		}
-		checkAttachments(t, &o, m, raw)
-		std, err := netmail.ReadMessage(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if list, err := std.Header.AddressList("To"); err != nil || len(list) != len(o.To) {
-			t.Fatalf("standard library: %d recipients, %v, want %d", len(list), err, len(o.To))
-		}
-		if subject, err := new(stdmime.WordDecoder).DecodeHeader(std.Header.Get("Subject")); err != nil || plaintext.FoldSpace(subject) != plaintext.FoldSpace(o.Subject) {
-			t.Fatalf("standard library: subject %q, %v, want %q", subject, err, o.Subject)
-		}
-		if err := walkStd(std.Header.Get("Content-Type"), std.Body); err != nil {
-			t.Fatalf("standard library: %v\n%s", err, raw)
-		}
-	})
-}
-
-// walkStd reads all parts of a multipart with the standard library.
-func walkStd(contentType string, body io.Reader) error {
-	kind, params, err := stdmime.ParseMediaType(contentType)
-	if err != nil || !strings.HasPrefix(kind, "multipart/") {
-		return err
-	}
-	r := multipart.NewReader(body, params["boundary"])
-	for {
-		p, err := r.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := walkStd(p.Header.Get("Content-Type"), p); err != nil {
-			return err
-		}
-	}
-}
-
-// checkWire checks the rules of SMTP and RFC 5322 for the bytes.
-func checkWire(t *rapid.T, raw []byte) {
-	header, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
-	if bytes.Contains(bytes.ToLower(header), []byte("\nbcc")) || bytes.Contains(header, []byte("injected@")) {
-		t.Fatalf("a header was injected:\n%s", header)
-	}
-	for line := range bytes.SplitSeq(bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\x00")), []byte("\x00")) {
-		if len(line) > maxLine || bytes.ContainsAny(line, "\r\n") {
-			t.Fatalf("a line of %d bytes, or with a bare line end: %.100q", len(line), line)
-		}
-	}
-	for i, c := range raw {
-		if c >= utf8.RuneSelf {
-			t.Fatalf("8-bit at %d:\n%s", i, raw)
-		}
-	}
-	if !bytes.HasSuffix(raw, []byte("\r\n")) {
-		t.Fatalf("the last line has no end:\n%s", raw)
-	}
-	for line := range bytes.SplitSeq(header, []byte("\r\n")) {
-		if len(bytes.TrimSpace(line)) == 0 {
-			t.Fatalf("a folded header has an empty line:\n%s", header)
-		}
-	}
-}
-
 var (
 	anyText = rapid.OneOf(
 		rapid.StringOf(rapid.RuneFrom([]rune("ab ,.\"'\\()<>@;:=?_é漢😀-"))),
@@ -322,26 +238,4 @@ func asParsed(o Outgoing) mime.Message {
 		}
 	}
 	return m
-}
-
-func checkAttachments(t *rapid.T, o *Outgoing, m *mime.Message, raw []byte) {
-	got := map[string]string{}
-	for _, a := range m.Attachments {
-		r, err := mime.OpenPart(bytes.NewReader(raw), a.Part, mail.DefaultLimits())
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[a.Filename] = string(content)
-	}
-	want := map[string]string{}
-	for _, a := range o.Attachments {
-		want[mime.SafeFilename(a.Filename)] = string(a.Content)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("attachments (-want +got)\n%s\n%s", diff, raw)
-	}
 }

@@ -18,6 +18,7 @@ import (
 	gomessage "github.com/emersion/go-message"
 	_ "github.com/emersion/go-message/charset"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/postroom/postroom/internal/mail"
@@ -44,6 +45,13 @@ func TestAThousandMessagesReadBack(t *testing.T) {
 		}
 		for _, fault := range wireFaults(raw.Bytes(), utf8) {
 			t.Errorf("message %d: %s", i, fault)
+		}
+		m, err := mime.Parse(bytes.NewReader(raw.Bytes()), mail.DefaultLimits())
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+		if diff := cmp.Diff(asParsed(o), *m, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(mime.Message{}, "Attachments")); diff != "" {
+			t.Errorf("message %d (-want +got)\n%s", i, diff)
 		}
 		want := contentsOf(&o)
 		for name, read := range map[string]func([]byte) (string, []string, error){"ours": readOurs, "net/mail": readStandard, "go-message": readGoMessage} {
