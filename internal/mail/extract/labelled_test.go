@@ -98,7 +98,9 @@ func TestCases(t *testing.T) {
 // of which no reader that looks at one message can tell apart.
 func TestMail(t *testing.T) {
 	t.Parallel()
-	mail := func(m *labelled.Message) bool { return m.Author != "project" && m.Author != "cases" && m.Author != "contrasts" }
+	mail := func(m *labelled.Message) bool {
+		return m.Author != "project" && m.Author != "cases" && m.Author != "contrasts"
+	}
 	t.Run("trained", func(t *testing.T) {
 		t.Parallel()
 		limits{860, 0.99, 0.95, 0.97, 0.97}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && !m.HeldOut }))
