@@ -16,15 +16,28 @@ import (
 	"github.com/postroom/postroom/tools/labelled"
 )
 
+// codeRecord is a raw message, or one in parts, with its labels.
 type codeRecord struct {
 	ID       string `json:"id"`
 	Grade    string `json:"grade"`
 	Raw      []byte `json:"raw_b64"`
+	Subject  string `json:"subject"`
+	Text     string `json:"text"`
+	HTML     string `json:"html"`
 	Expected struct {
 		Codes  []string            `json:"codes"`
 		Accept map[string][]string `json:"accept"`
 		Links  []string            `json:"links"`
+		Action string              `json:"action"`
 	} `json:"expected"`
+}
+
+// message returns the parts of a record that codes and links are read from.
+func (r *codeRecord) message() (*mime.Message, error) {
+	if len(r.Raw) == 0 {
+		return &mime.Message{Subject: r.Subject, Text: r.Text, HTML: r.HTML}, nil
+	}
+	return parse(r.Raw)
 }
 
 // codeTally counts codes and links.
@@ -44,9 +57,12 @@ func scoreCodes(_ context.Context, c *corpus) ([]row, error) {
 	}
 	tallies := byGrade[codeTally]{}
 	for i := range list {
-		m, err := parse(list[i].Raw)
+		m, err := list[i].message()
 		if err != nil {
 			return nil, err
+		}
+		if action := list[i].Expected.Action; action != "" {
+			list[i].Expected.Links = append(list[i].Expected.Links, action)
 		}
 		t := tallies.of(list[i].Grade)
 		missed := c.misses

@@ -26,7 +26,8 @@ func TestScoreFolder(t *testing.T) {
 	write("b.eml", "From: MAILER-DAEMON@c.example\nSubject: Undelivered\n\nYour message was not delivered.\n<bob@b.example>: 550 5.1.1 no such user\n")
 
 	raw := base64.StdEncoding.EncodeToString([]byte("Subject: Hi\n\nOrder 20048812. Your login code is 482913.\n"))
-	write("codes.jsonl", `{"id":"3","raw_b64":"`+raw+`","expected":{"codes":["20048812"]}}`)
+	write("codes.jsonl", `{"id":"3","raw_b64":"`+raw+`","expected":{"codes":["20048812"]}}
+{"id":"4","subject":"Sign in","text":"Your login code is 553028.","html":"<p>Or <a href='https://a.example/sign-in?t=8f2a91c0d7'>sign in</a></p>","expected":{"codes":["553027"],"action":"https://a.example/confirm"}}`)
 
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, folder, true); err != nil {
@@ -35,7 +36,7 @@ func TestScoreFolder(t *testing.T) {
 	for _, want := range []string{
 		"1: a.eml hard false (mailbox_full), want hard (?)", "2: b.eml hard true (no_mailbox), want soft (?)",
 		`3: otp "482913" is wrong`, `dropped "20048812" in text`, `chosen "482913" in text`,
-		"bounces hard or soft ", "bounces hard or soft, policy ", "0.000 (0 of 1)",
+		`4: otp "553028" is wrong`, `want ["https://a.example/confirm"]`, "bounces hard or soft ", "bounces hard or soft, policy ", "0.000 (0 of 2)",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, &out)

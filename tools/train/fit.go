@@ -18,32 +18,46 @@ type task struct {
 // Settings of the training, chosen by cross-validation.
 const (
 	rounds = 80
-	rate   = 0.3  // of the steps
-	decay  = 1e-3 // pulls the weights of a candidate's signs to zero at each step
-	soft   = 1    // makes the first steps smaller
+	rate   = 0.3 // of the steps
+	soft   = 1   // makes the first steps smaller
 	seed   = 1
+)
+
+// A penalty pulls the weights of a candidate's signs to zero at each step.
+type penalty struct {
+	decay float64 // of a common sign
+	rare  float64 // a sign of this many candidates decays twice as fast
+}
+
+// The penalties of codes and links, chosen by cross-validation, too.
+var (
+	ofCodes = penalty{decay: 5e-4, rare: 60}
+	ofLinks = penalty{decay: 1e-3}
 )
 
 // model holds the weights of one kind of choice.
 type model struct {
 	weights, none       []float64 // of the signs of a candidate, and of "none"
 	squares, noneSquare []float64 // sums of the squares of the steps, as AdaGrad needs them
+	decay, noneDecay    []float64 // of each weight at each step
 }
 
 func newModel(signs, noneSigns int) *model {
-	return &model{make([]float64, signs), make([]float64, noneSigns), make([]float64, signs), make([]float64, noneSigns)}
+	list := func(n int) []float64 { return make([]float64, n) }
+	return &model{list(signs), list(noneSigns), list(signs), list(noneSigns), list(signs), list(noneSigns)}
 }
 
 // fit sets the weights so that the right candidates of the tasks become likely:
 // a logistic regression over the candidates of each message. It goes through the
 // tasks in an order that only depends on seed.
-func fit(tasks []*task, signs, noneSigns int) *model {
+func fit(tasks []*task, signs, noneSigns int, p penalty) *model {
 	m := newModel(signs, noneSigns)
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it must be the same each time
 	order := make([]int, len(tasks))
 	for i := range order {
 		order[i] = i
 	}
+	m.setDecay(tasks, p)
 	mean := newModel(signs, noneSigns)
 	for round := range rounds {
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -56,6 +70,25 @@ func fit(tasks []*task, signs, noneSigns int) *model {
 		}
 	}
 	return mean
+}
+
+// setDecay makes the weights of rare signs decay faster: a few messages say little.
+func (m *model) setDecay(tasks []*task, p penalty) {
+	for _, t := range tasks {
+		for _, numbers := range t.candidates {
+			for _, n := range numbers {
+				m.decay[n]++
+			}
+		}
+		for _, n := range t.none {
+			m.noneDecay[n]++
+		}
+	}
+	for _, list := range [][]float64{m.decay, m.noneDecay} {
+		for i, count := range list {
+			list[i] = p.decay * (1 + p.rare/(1+count))
+		}
+	}
 }
 
 // add adds a share of the weights of one round to their mean.
@@ -98,10 +131,10 @@ func (m *model) learn(t *task) {
 		if t.right[v] {
 			target = 1 / wanted
 		}
-		step(m.weights, m.squares, t.candidates[best[v]-1], t.weight*(target-math.Exp(s-top)/sum))
+		step(m.weights, m.squares, m.decay, t.candidates[best[v]-1], t.weight*(target-math.Exp(s-top)/sum))
 	}
 	target := truth(wanted == 0)
-	step(m.none, m.noneSquare, t.none, t.weight*(target-math.Exp(none-top)/sum))
+	step(m.none, m.noneSquare, m.noneDecay, t.none, t.weight*(target-math.Exp(none-top)/sum))
 }
 
 func truth(holds bool) float64 {
@@ -121,10 +154,10 @@ func total(weights []float64, numbers []uint16) (sum float64) {
 // step moves the weights of the signs of a candidate. The explicit conversions
 // keep the compiler from fusing operations, so that all machines compute the
 // same.
-func step(weights, squares []float64, numbers []uint16, gradient float64) {
+func step(weights, squares, decay []float64, numbers []uint16, gradient float64) {
 	for _, n := range numbers {
 		squares[n] += float64(gradient * gradient)
 		weights[n] += float64(rate*gradient) / (soft + math.Sqrt(squares[n]))
-		weights[n] -= float64(decay * weights[n])
+		weights[n] -= float64(decay[n] * weights[n])
 	}
 }

@@ -79,19 +79,24 @@ type set struct {
 	shapedCodes  []*task
 }
 
-// caseWeight and shapeWeight are the weights of a message of testdata/codes,
-// which are all hard, and of one with another code in it.
+// caseWeight is the weight of a message of testdata/codes, which are all hard,
+// contrastWeight that of one that differs from another in one word, and
+// shapeWeight that of one with another code in it.
 const (
-	caseWeight  = 0.5
-	shapeWeight = 0.3
+	caseWeight     = 0.5
+	contrastWeight = 0.15
+	shapeWeight    = 0.5
 )
 
 func newSet(root string, messages []labelled.Message) (*set, error) {
 	s := &set{messages: messages}
 	for i := range messages {
 		codes, links := tasksOf(&messages[i])
-		if messages[i].Author == "cases" {
+		switch messages[i].Author {
+		case "cases":
 			codes.weight, links.weight = caseWeight, caseWeight
+		case "contrasts":
+			codes.weight, links.weight = contrastWeight, contrastWeight
 		}
 		s.codes, s.links = append(s.codes, codes), append(s.links, links)
 	}
@@ -177,8 +182,8 @@ func (s *set) train(use func(*labelled.Message) bool) *extract.Model {
 		}
 	}
 	size := func(kind string) int { return len(extract.SignNames(kind)) }
-	code := fit(codes, size(extract.CodeSigns), size(extract.NoCodeSigns))
-	link := fit(links, size(extract.LinkSigns), size(extract.NoLinkSigns))
+	code := fit(codes, size(extract.CodeSigns), size(extract.NoCodeSigns), ofCodes)
+	link := fit(links, size(extract.LinkSigns), size(extract.NoLinkSigns), ofLinks)
 	return extract.NewModel(map[string][]float64{
 		extract.CodeSigns: code.weights, extract.NoCodeSigns: code.none, extract.LinkSigns: link.weights, extract.NoLinkSigns: link.none,
 	})

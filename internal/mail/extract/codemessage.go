@@ -88,22 +88,7 @@ func (m *codeMessage) readBody(body string, where textPart, budget *cpubudget.Bu
 	m.lines = max(m.lines, len(t.lines))
 	m.currency = m.currency || hasCurrency(t.text)
 	m.percent = m.percent || strings.Contains(t.text, "%")
-	first := len(m.places)
 	m.read(t, where)
-	if places := m.places[first:]; len(places) > 1 && !m.answer && !m.forward {
-		own := countLines(reply.Text(body, budget))
-		for _, p := range places {
-			p.quoted = p.tok.line >= own
-		}
-	}
-}
-
-// countLines returns the number of lines with text.
-func countLines(text string) (n int) {
-	for line := range strings.Lines(text) {
-		n += truth(strings.TrimSpace(line) != "")
-	}
-	return n
 }
 
 // read adds the candidates of a text.

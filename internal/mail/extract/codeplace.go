@@ -22,9 +22,8 @@ type codePlace struct {
 	i      int
 	where  textPart
 	value  *codeValue
-	rank   int  // among the candidates of its part
-	place  int  // where on its line it stands: standsAlone, ...
-	quoted bool // in a quotation below the sender's own text
+	rank   int // among the candidates of its part
+	place  int // where on its line it stands: standsAlone, ...
 
 	before, after [kinds]distance // to the nearest word of each kind
 	nearest       [2]wordKind     // the two nearest words before it

@@ -26,36 +26,28 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	{name: "previous", doc: "the character before it", values: charNames, of: (*codePlace).previous},
 	{name: "next", doc: "the character after it", values: charNames, of: (*codePlace).next},
 	flag("year", "it may be a year", func(p *codePlace) bool { return isYear(p.tok.value) }),
-	flag("date", "it is a year after a number, as in a date", (*codePlace).isDated),
-	flag("round", "it ends in 000", func(p *codePlace) bool { return strings.HasSuffix(p.tok.value, "000") }),
 	flag("word", "letters that may be a word", func(p *codePlace) bool {
 		return p.tok.shape == letterCode && isWord(p.tok.value)
 	}),
 	flag("issue key", "letters, a dash and digits, as an issue key", func(p *codePlace) bool {
 		return isTicket(p.tok.value)
 	}),
-	flag("hexadecimal", "a hexadecimal number, as a commit", func(p *codePlace) bool {
-		return p.tok.shape == lowerCode && isHex(p.tok.value)
-	}),
 	flag("mixed order", "a letter follows a digit", func(p *codePlace) bool { return isInterleaved(p.tok.value) }),
 	flag("is after", "a word such as is follows it", func(p *codePlace) bool { return isCopula(p.followedBy()) }),
 	flag("begins sentence", "no word precedes it in its sentence", (*codePlace).beginsSentence),
-	flag("refused", "the verb before it is negated", (*codePlace).isRefused),
 	flag("plural", "the noun before it is a plural", (*codePlace).afterPlural),
-	flag("ended", "its sentence says that it is no longer valid", (*codePlace).hasEnded),
 	flag("colon above", "the line above ends with a colon", (*codePlace).colonAbove),
-	flag("number sign", "a number sign precedes it", func(p *codePlace) bool {
-		return p.tok.start > 0 && p.t.text[p.tok.start-1] == '#'
-	}),
 	{name: "nearest", doc: "the kind of the nearest word before it", values: kindNames[1:], of: func(p *codePlace) int {
 		return int(p.nearest[0])
 	}},
 	{name: "second", doc: "the kind of the second word before it", values: kindNames[1:], of: func(p *codePlace) int {
 		return int(p.nearest[1])
 	}},
-	flag("PIN of a thing", "the nearest word is like \"PIN\", and a thing with its own is near", func(p *codePlace) bool {
-		return (1<<weakNoun|1<<openNoun)>>p.nearest[0]&1 != 0 && p.m.near>>elsewhere&1 != 0
-	}),
+	{name: "context", doc: "words of another place or of a shop near candidates or in the subject", values: []string{"elsewhere", "shop", "both"}, of: func(p *codePlace) int {
+		set := p.m.near | p.m.subject
+		return int(set>>elsewhere&1 + set>>ofShop&1<<1)
+	}},
+
 	aloneSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 { return p.above(1, 1) }),
 	aloneSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 { return p.above(2, 3) }),
 	aloneSign("alone, line below", "words below it", func(p *codePlace) uint32 { return p.below(1, 1) }),
@@ -102,10 +94,6 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 		l := p.t.lines[p.tok.line]
 		return bucket((l.end - l.start) / 10)
 	}},
-	{name: "footer", doc: "below a signature or a copyright notice", values: []string{"alone", "within a line"}, of: func(p *codePlace) int {
-		return truth(p.t.inFooter(p.tok.line)) * (2 - truth(p.isAlone()))
-	}},
-	flag("quoted", "in the quoted part of a message", func(p *codePlace) bool { return p.quoted }),
 	flag("other numbers", "its line has another number", (*codePlace).besideNumber),
 	flag("amount near", "its line has a currency sign", func(p *codePlace) bool {
 		return hasCurrency(p.t.text[p.from:p.to])
@@ -114,11 +102,11 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 	wordSigns("after", "the nearest word after it: ", func(p *codePlace) *[kinds]distance { return &p.after })...),
 	[][2]string{
 		{"shape", "length"}, {"shape", "position"}, {"shape", "link"}, {"length", "position"}, {"link", "position"},
-		{"nearest", "link"}, {"nearest", "second"}, {"before code", "link"}, {"before weak", "link"}, {"before open", "link"},
-		{"before thing", "link"}, {"before soft", "link"}, {"before qualifier", "link"},
-		{"before verb", "link"}, {"before code", "shape"}, {"before verb", "shape"}, {"before code", "position"}, {"year", "link"}, {"year", "position"},
+		{"nearest", "link"}, {"before code", "link"}, {"before weak", "link"}, {"before open", "link"},
+		{"before thing", "link"}, {"before qualifier", "link"},
+		{"before verb", "link"}, {"before code", "shape"}, {"before verb", "shape"}, {"before code", "position"}, {"context", "nearest"}, {"year", "link"}, {"year", "position"},
 		{"is after", "begins sentence"}, {"after code", "begins sentence"}, {"after code", "is after"}, {"begins sentence", "shape"}, {"colon above", "position"},
-		{"before code", "before thing"}, {"before code", "before qualifier"}, {"before verb", "before code"}, {"before weak", "before qualifier"}, {"after verb", "begins sentence"},
+		{"before code", "before thing"}, {"before code", "before qualifier"}, {"before weak", "before qualifier"}, {"after verb", "begins sentence"},
 		{"rivals", "position"}, {"before shop", "before code"}, {"part", "shape"}, {"others", "position"},
 	})
 
@@ -141,7 +129,7 @@ func aloneSign(name, doc string, of func(p *codePlace) uint32) sign[codePlace] {
 func wordSigns(side, doc string, of func(p *codePlace) *[kinds]distance) (list []sign[codePlace]) {
 	for kind := codeNoun; kind < kinds; kind++ {
 		list = append(list, sign[codePlace]{
-			name: side + " " + kindNames[kind], doc: doc + kindNames[kind], values: distanceNames,
+			name: side + " " + kindNames[kind], doc: doc + kindNames[kind], values: distanceNames, pairs: int(isFar),
 			of: func(p *codePlace) int { return int(of(p)[kind]) },
 		})
 	}
@@ -269,69 +257,20 @@ func (p *codePlace) besideNumber() bool {
 	return p.i > 0 && p.tokens[p.i-1].line == p.tok.line || p.i+1 < len(p.tokens) && p.tokens[p.i+1].line == p.tok.line
 }
 
-// isDated reports whether the token is the year of a date such as "18 December
-// 2026".
-func (p *codePlace) isDated() bool {
-	if !isYear(p.tok.value) || p.link != 0 {
-		return false
-	}
-	start := p.t.lines[p.tok.line].start
-	return plaintext.HasDigit(p.t.text[max(start, p.tok.start-maxNamed):p.tok.start])
-}
-
-// wordBefore returns the nearest word before the token of one of the given
-// kinds, in its sentence.
-func (p *codePlace) wordBefore(set uint32) *codeWord {
-	words := p.t.wordsOf(p.tok.line)
-	for w := lastBefore(words, p.tok.start); w >= 0 && words[w].end > p.from; w-- {
-		if 1<<words[w].kind&set != 0 {
-			return &words[w]
-		}
-	}
-	return nil
-}
-
-// isRefused reports whether the verb before the token is negated: "do not use
-// 123456".
-func (p *codePlace) isRefused() bool {
-	verb := p.wordBefore(1 << useVerb)
-	if verb == nil {
-		return false
-	}
-	return wordSets().refusal[lastLetters(strings.TrimRight(p.t.text[p.t.lines[p.tok.line].start:verb.start], " "))]
-}
-
 // afterPlural reports whether the noun before the token is a plural, in languages
 // whose plural ends in "s": "1200 codes".
 func (p *codePlace) afterPlural() bool {
-	noun := p.wordBefore(nouns)
-	return noun != nil && isPlural(p.t.text[noun.start:noun.end])
+	words := p.t.wordsOf(p.tok.line)
+	for w := lastBefore(words, p.tok.start); w >= 0 && words[w].end > p.from; w-- {
+		if 1<<words[w].kind&nouns != 0 {
+			return isPlural(p.t.text[words[w].start:words[w].end])
+		}
+	}
+	return false
 }
 
 func isPlural(noun string) bool {
 	return len(noun) >= len("codes") && noun[len(noun)-1] == 's' && noun[len(noun)-2] != 's'
-}
-
-// maxEnd is how many bytes after "has expired" may hold the end of the sentence.
-const maxEnd = 8
-
-// hasEnded reports whether the sentence of the token says that it is old and no
-// more: "The code 118203 that we sent at 09:02 has expired." It is not a
-// condition, which a comma would show.
-func (p *codePlace) hasEnded() bool {
-	words := p.t.wordsOf(p.tok.line)
-	for _, w := range words[lastBefore(words, p.tok.start)+1:] {
-		switch {
-		case w.start < p.tok.end:
-			continue
-		case w.start >= p.to || 1<<w.kind&nouns != 0 || strings.ContainsAny(p.t.text[p.tok.end:w.start], ",;()"):
-			return false
-		case w.kind == oldWord:
-			rest := strings.TrimLeft(plaintext.Truncate(p.t.text[w.end:p.t.lines[p.tok.line].end], maxEnd), " \r")
-			return rest == "" || strings.IndexByte(".!", rest[0]) >= 0 || strings.HasPrefix(rest, "。")
-		}
-	}
-	return false
 }
 
 // hasNoun reports whether a noun for a code is near the token in its sentence,
@@ -358,9 +297,6 @@ func isInterleaved(s string) bool {
 	at := strings.IndexAny(s, "0123456789")
 	return at >= 0 && strings.Trim(s[at:], "0123456789-") != ""
 }
-
-// isHex reports whether s is a hexadecimal number in lower case.
-func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // isTicket reports whether a token looks like an issue key: "SEC-4481".
 func isTicket(token string) bool {

@@ -16,9 +16,6 @@ type codeText struct {
 	text  string // all digits as ASCII, without invisible characters
 	lines []codeLine
 
-	read   int  // lines that were searched for a footer
-	footer bool // the last of them begins it
-
 	budget *cpubudget.Budget
 }
 
@@ -204,25 +201,6 @@ func (t *codeText) kindsOf(i int) uint32 { return t.line(i).kinds &^ (1 << noWor
 // wordsOf returns the known words of line i.
 func (t *codeText) wordsOf(i int) []codeWord {
 	return t.line(i).words
-}
-
-// inFooter reports whether a line is in the footer, which begins with a signature,
-// a copyright notice or the company's address.
-func (t *codeText) inFooter(line int) bool {
-	for !t.footer && t.read <= line {
-		t.footer = t.isFooter(t.lines[t.read])
-		t.read++
-	}
-	return t.footer && line >= t.read-1
-}
-
-// isFooter reports whether a line begins a footer.
-func (t *codeText) isFooter(l codeLine) bool {
-	line := plaintext.Truncate(strings.TrimLeft(t.text[l.start:l.end], " \t"), maxContext)
-	if strings.HasPrefix(line, "--") || strings.Contains(line, "©") {
-		return true
-	}
-	return namesCompany(line)
 }
 
 // namesCompany reports whether a line contains a word such as "Ltd".

@@ -82,7 +82,7 @@ func TestLanguages(t *testing.T) {
 	})
 	t.Run("held out", func(t *testing.T) {
 		t.Parallel()
-		limits{225, 0.99, 0.96, 0.975, 0.94}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return m.Author == "project" && m.HeldOut }))
+		limits{225, 0.99, 0.95, 0.965, 0.94}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return m.Author == "project" && m.HeldOut }))
 	})
 }
 
@@ -94,17 +94,20 @@ func TestCases(t *testing.T) {
 }
 
 // TestMail scores the messages of testdata/mail, and those of authors that are
-// never trained on.
+// never trained on. It leaves out the contrasts: pairs that differ in a word, many
+// of which no reader that looks at one message can tell apart.
 func TestMail(t *testing.T) {
 	t.Parallel()
-	mail := func(m *labelled.Message) bool { return m.Author != "project" && m.Author != "cases" }
+	mail := func(m *labelled.Message) bool {
+		return m.Author != "project" && m.Author != "cases" && m.Author != "contrasts"
+	}
 	t.Run("trained", func(t *testing.T) {
 		t.Parallel()
-		limits{600, 0.99, 0.97, 0.98, 0.97}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && !m.HeldOut }))
+		limits{860, 0.99, 0.95, 0.97, 0.97}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && !m.HeldOut }))
 	})
 	t.Run("held out", func(t *testing.T) {
 		t.Parallel()
-		limits{328, 0.97, 0.93, 0.95, 0.85}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && m.HeldOut }))
+		limits{328, 0.985, 0.95, 0.965, 0.9}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && m.HeldOut }))
 	})
 }
 
@@ -143,7 +146,7 @@ func TestShapes(t *testing.T) {
 		code  string
 		found float64
 	}{
-		{"2931", 0.94}, {"29317", 0.98}, {"4829131", 0.96}, {"482-913", 0.98}, {"48 29 13", 0.98}, {"48-2913", 0.91}, {"H4K9TZ", 0.98},
+		{"2931", 0.94}, {"29317", 0.98}, {"4829131", 0.88}, {"482-913", 0.98}, {"48 29 13", 0.98}, {"48-2913", 0.91}, {"H4K9TZ", 0.96},
 		{"AC-44170", 0.9}, {"Rk7mPx", 0.95}, {"vT9q-Lr2x", 0.95}, {"T4-9ZL-P2", 0.95}, {"7c9x2b", 0.83}, {"KXQ-WRT", 0.97}, {"2027", 0.77},
 		{"7K2 9QX", 0.95}, {"QHWKTB", 0.92},
 	} {

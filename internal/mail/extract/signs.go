@@ -6,8 +6,17 @@ type sign[T any] struct {
 	name   string
 	doc    string
 	values []string          // the names of the values 1, 2, ...
+	pairs  int               // values up to this one form pairs with another sign; all if 0
 	of     func(c *T) int    // the value, or 0 if the sign does not hold
 	bits   func(c *T) uint32 // the values as bits: bit n is value n
+}
+
+// paired returns the values that form pairs with another sign.
+func (s *sign[T]) paired() []string {
+	if s.pairs > 0 {
+		return s.values[:s.pairs]
+	}
+	return s.values
 }
 
 // flag returns a sign with the value "yes".
@@ -45,8 +54,8 @@ func newTable[T any](list []sign[T], pairs [][2]string) *signTable[T] {
 	}
 	for _, p := range pairs {
 		c := cross{at[p[0]], at[p[1]], len(t.names)}
-		for _, a := range list[c.a].values {
-			for _, b := range list[c.b].values {
+		for _, a := range list[c.a].paired() {
+			for _, b := range list[c.b].paired() {
 				t.names = append(t.names, p[0]+"="+a+"&"+p[1]+"="+b)
 			}
 		}
@@ -72,13 +81,15 @@ func (t *signTable[T]) of(c *T, numbers []uint16) []uint16 {
 			continue
 		}
 		if v := s.of(c); v > 0 {
-			values[i] = uint8(v)
+			if v <= len(s.paired()) {
+				values[i] = uint8(v)
+			}
 			numbers = append(numbers, uint16(t.base[i]+v-1))
 		}
 	}
 	for _, x := range t.crosses {
 		if a, b := int(values[x.a]), int(values[x.b]); a > 0 && b > 0 {
-			numbers = append(numbers, uint16(x.base+(a-1)*len(t.list[x.b].values)+b-1))
+			numbers = append(numbers, uint16(x.base+(a-1)*len(t.list[x.b].paired())+b-1))
 		}
 	}
 	return numbers

@@ -47,7 +47,6 @@ var (
 var wordSets = sync.OnceValue(func() (sets struct {
 	copula  map[string]bool // "is"
 	article map[string]bool // "the", between "is" and a code
-	refusal map[string]bool // "not", before a verb
 	company map[string]bool // "Ltd", in the address of a company; case matters
 }) {
 	set := func(section string) map[string]bool {
@@ -57,6 +56,6 @@ var wordSets = sync.OnceValue(func() (sets struct {
 		}
 		return words
 	}
-	sets.copula, sets.article, sets.refusal, sets.company = set("copula"), set("article"), set("refusal"), set("company")
+	sets.copula, sets.article, sets.company = set("copula"), set("article"), set("company")
 	return sets
 })

@@ -22,7 +22,7 @@ func faultsOfWords(text string) (faults []string) {
 			faults = append(faults, fmt.Sprintf("no section in %q", line))
 			continue
 		}
-		if !ofCodes && !ofLinks && !slices.Contains([]string{"unit", "copula", "article", "refusal", "company"}, section) {
+		if !ofCodes && !ofLinks && !slices.Contains([]string{"unit", "copula", "article", "company"}, section) {
 			faults = append(faults, fmt.Sprintf("unknown section %q", section))
 		}
 		for word := range strings.SplitSeq(words, "|") {
