@@ -10010,6 +10010,12 @@ func (s *ErrorBody) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.Rule.Set {
+			e.FieldStart("rule")
+			s.Rule.Encode(e)
+		}
+	}
+	{
 		e.FieldStart("request_id")
 		e.Str(s.RequestID)
 	}
@@ -10025,12 +10031,13 @@ func (s *ErrorBody) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfErrorBody = [5]string{
+var jsonFieldsNameOfErrorBody = [6]string{
 	0: "code",
 	1: "message",
 	2: "param",
-	3: "request_id",
-	4: "details",
+	3: "rule",
+	4: "request_id",
+	5: "details",
 }
 
 // Decode decodes ErrorBody from json.
@@ -10076,8 +10083,18 @@ func (s *ErrorBody) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"param\"")
 			}
+		case "rule":
+			if err := func() error {
+				s.Rule.Reset()
+				if err := s.Rule.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"rule\"")
+			}
 		case "request_id":
-			requiredBitSet[0] |= 1 << 3
+			requiredBitSet[0] |= 1 << 4
 			if err := func() error {
 				v, err := d.Str()
 				s.RequestID = string(v)
@@ -10115,7 +10132,7 @@ func (s *ErrorBody) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00001011,
+		0b00010011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -5050,6 +5050,10 @@ type ErrorBody struct {
 	Message string `json:"message"`
 	// The field or parameter that caused the error, such as `to[1].email`. Present only when there is one.
 	Param OptString `json:"param"`
+	// The rule that refused a send: `domain`, `suspended`, `expired`, `loop`, `reply_only`, `suppression`,
+	// `pause`, `month`, `day`, `stop`, `list`, `limit` or `thread`. Present only then. There may be more
+	// rules later.
+	Rule OptString `json:"rule"`
 	// The ID of the request, the same as the `X-Request-Id` header.
 	RequestID string `json:"request_id"`
 	// Every problem found, when there is more than one or the field is nested.
@@ -5069,6 +5073,11 @@ func (s *ErrorBody) GetMessage() string {
 // GetParam returns the value of Param.
 func (s *ErrorBody) GetParam() OptString {
 	return s.Param
+}
+
+// GetRule returns the value of Rule.
+func (s *ErrorBody) GetRule() OptString {
+	return s.Rule
 }
 
 // GetRequestID returns the value of RequestID.
@@ -5094,6 +5103,11 @@ func (s *ErrorBody) SetMessage(val string) {
 // SetParam sets the value of Param.
 func (s *ErrorBody) SetParam(val OptString) {
 	s.Param = val
+}
+
+// SetRule sets the value of Rule.
+func (s *ErrorBody) SetRule(val OptString) {
+	s.Rule = val
 }
 
 // SetRequestID sets the value of RequestID.
@@ -11235,9 +11249,10 @@ func (s *ScannedLink) SetWorks(val bool) {
 
 // How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each
 // send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed
-// recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, a
-// draft when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no
-// other recipient.
+// recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, and
+// instead when it leaves: if it does not fit then, it leaves as soon as it fits. A draft counts when
+// it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no other
+// recipient.
 // Ref: #/components/schemas/SendLimits
 type SendLimits struct {
 	// The most recipients in a minute.

@@ -275,7 +275,7 @@ func TestUndoneApprovalReturnsItsBudget(t *testing.T) {
 				s.clock.Add(11 * time.Second)
 				s.do(t, http.MethodPost, one+"/undo", "").wantError(t, http.StatusConflict, "draft_not_pending")
 				send(two, false)
-				if n := len(s.texts(t, `SELECT scope FROM budget_approvals`)); n != 1 {
+				if n := len(s.texts(t, `SELECT scope FROM sends WHERE NOT gone`)); n != 1 {
 					t.Errorf("%d notes of approvals remain, want 1", n)
 				}
 			}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })

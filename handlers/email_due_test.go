@@ -55,13 +55,13 @@ func TestScheduledEmailIsCheckedWhenDue(t *testing.T) {
 			{name: "the inbox is deleted", reason: "the inbox was deleted", change: func(t *testing.T, in store.Inbox, _ string) {
 				s.do(t, http.MethodDelete, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK)
 			}},
-			{name: "the inbox has expired", reason: "the inbox has expired", change: func(t *testing.T, in store.Inbox, _ string) {
+			{name: "the inbox has expired", reason: "this inbox has expired", change: func(t *testing.T, in store.Inbox, _ string) {
 				s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"expires_at":"`+s.clock.Now().Add(time.Minute).Format(time.RFC3339)+`"}`).want(t, http.StatusOK)
 			}},
-			{name: "the inbox only replies", reason: "the inbox only replies, and ann@out.example has not written to it", change: func(t *testing.T, in store.Inbox, _ string) {
+			{name: "the inbox only replies", reason: "to[0] has not written to this inbox", change: func(t *testing.T, in store.Inbox, _ string) {
 				s.setPolicy(t, in, store.PolicyReplyOnly)
 			}},
-			{name: "the domain is gone", from: "robot@shop.example", reason: "the domain shop.example is not verified for this account", change: func(t *testing.T, _ store.Inbox, _ string) {
+			{name: "the domain is gone", from: "robot@shop.example", reason: "from robot@shop.example must be on the mail domain of the installation or on a verified domain of this account", change: func(t *testing.T, _ store.Inbox, _ string) {
 				s.do(t, http.MethodDelete, "/v1/domains/"+domain.ID, "").want(t, http.StatusOK)
 			}},
 			{name: "the person is removed", person: true, reason: "the person who scheduled it was removed", change: func(t *testing.T, _ store.Inbox, _ string) {

@@ -50,7 +50,7 @@ func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (gen.SendEma
 	e, err := a.store.EnqueueEmail(ctx, ns[0], httpapi.Once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
 		return emailCreatedToAPI(e), nil
 	}))
-	if store.NeedsApproval(err) && s.inbox.Seq != 0 {
+	if store.NeedsApproval(err) {
 		n, err := a.draftOfSubmission(ctx, s)
 		if err != nil {
 			return nil, err
@@ -214,6 +214,19 @@ func (s *emailSubmission) atPlace(err error) error {
 	return &at
 }
 
+// checkSendingDomain refuses the domain of from, in lower case, that the caller's account
+// may not send from. The store decides again when it accepts the email.
+func (a *API) checkSendingDomain(ctx context.Context, from, domain string) error {
+	if a.toVerify(domain) == "" {
+		return nil
+	}
+	owner, err := a.store.DomainOwner(ctx, domain)
+	if errors.Is(err, store.ErrNotFound) || err == nil && owner != httpapi.Caller(ctx).AccountID {
+		return errSender(from, "must be on the mail domain of the installation or on a verified domain of this account")
+	}
+	return err
+}
+
 // sender checks that the caller may send an email from an address and returns
 // the inbox with that address, if any. The restrictions of the inbox also apply
 // to emails from its address: its policy holds, and a key with inbox_ids sends
@@ -222,6 +235,9 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	k := httpapi.Caller(ctx)
 	local, domain := cutAddress(from.Email)
 	none := store.Inbox{}
+	if err := a.checkSendingDomain(ctx, from.Email, domain); err != nil {
+		return none, err
+	}
 	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
 		return none, httpapi.Invalid("from", "must not have a quoted local part")
 	}
@@ -297,7 +313,7 @@ func domainOf(email string) string {
 
 // errSender returns the error that the caller may not send from an address.
 func errSender(from, reason string) error {
-	return &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "from", Message: "from " + from + " " + reason}
+	return &httpapi.Error{Status: http.StatusForbidden, Code: gen.ErrorCodeDomainNotVerified, Param: "from", Rule: string(store.RuleDomain), Message: "from " + from + " " + reason}
 }
 
 func errBelonged(from string) error {

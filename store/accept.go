@@ -91,6 +91,9 @@ func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once 
 		}
 		return nil
 	})
+	if _, refused := errors.AsType[*Refused](err); refused {
+		s.dropBlobs(ctx, hs)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,6 +101,19 @@ func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once 
 		crashpoint.Reach(crashpoint.Queue)
 	}
 	return nil
+}
+
+// dropBlobs removes the blobs of messages that were refused. Others are swept later.
+func (s *Store) dropBlobs(ctx context.Context, hs []*hotMessage) {
+	var keys []string
+	for _, h := range hs {
+		if key := h.msg.Content.BlobKey; key != nil {
+			keys = append(keys, *key)
+		}
+	}
+	if _, err := s.removeUnnamed(ctx, keys); err != nil {
+		s.log.WarnContext(ctx, "blobs left to be swept", "error", err)
+	}
 }
 
 // EnqueueEmail accepts an email: it is stored with its recipients, which are due
@@ -140,6 +156,7 @@ func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, b
 		if hs[i], err = newHotEmail(n, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
+		hs[i].inBatch = batchID != ""
 		ms[i] = hs[i].hotMessage
 	}
 	for {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -181,15 +182,17 @@ func (c *committer) attempt(parts []*part) (again []*part) {
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
 	var written []*part
+	failures := map[*part]error{}
 	for i, p := range parts {
 		if !p.state.CompareAndSwap(partWaits, partRuns) && !p.state.CompareAndSwap(partCommits, partRuns) {
 			continue // its caller has left
 		}
 		failed, open := c.runPart(ctx, tx, p, len(parts) == 1)
 		switch {
-		case failed == nil:
+		case failed == nil || open && len(parts) > 1: // why it failed may be what the others wrote
 			p.state.Store(partCommits)
 			written = append(written, p)
+			failures[p] = failed
 			continue
 		case open:
 			p.done <- failed
@@ -201,8 +204,12 @@ func (c *committer) attempt(parts []*part) (again []*part) {
 		finish(append(written, parts[i:]...), failed)
 		return nil
 	}
-	if len(written) > 0 {
-		finish(written, tx.Commit())
+	if len(written) == 0 {
+		return nil
+	}
+	err = tx.Commit()
+	for _, p := range written {
+		p.done <- cmp.Or(err, failures[p])
 	}
 	return nil
 }

@@ -112,6 +112,7 @@ type sending struct {
 	inboxSeq int64     // 0: from an address that is not an inbox
 	approval *Approval // of the draft that it comes from
 	isDue    bool      // it was accepted before, to be sent now
+	inBatch  bool      // with others, of which some may leave
 	refused  *Refused
 	counted  counted
 	scopes   []*sendScope // to count it in
@@ -142,8 +143,8 @@ type decision struct {
 
 // decide decides whether the messages of one call may leave, all of one account, in the
 // transaction that accepts them, or that sends a scheduled one. It asks the rules in
-// their order. The error is a *Refused if none may leave. Of several messages, those
-// that may not leave alone get refused. The recipients to skip become
+// their order. The error is a *Refused if none may leave; of a batch, those that may not
+// leave, or are to become drafts, get refused. The recipients to skip become
 // RecipientSuppressed; what leaves is counted.
 //
 // On PostgreSQL it locks the account first if anything is counted, so that counts are
@@ -153,32 +154,41 @@ func (s *Store) decide(ctx context.Context, tx *sqlx.Tx, all []*sending) error {
 	if err := d.read(ctx, all); err != nil {
 		return err
 	}
+	left := make([]*sending, 0, len(all))
 	for i, m := range all {
-		m.refused = nil
-		if refused, err := d.sender(ctx, m); err != nil || refused != nil {
+		refused, err := d.sender(ctx, m)
+		if err != nil || refused != nil {
 			return refusedAt(i, refused, err)
 		}
+		if m.refused = d.approval(m); m.refused == nil {
+			left = append(left, m)
+		}
 	}
-	if refused, err := d.suppressions(ctx, all); err != nil || refused != nil {
-		return refusedAt(0, refused, err)
+	if len(left) > 0 {
+		if refused, err := d.suppressions(ctx, left); err != nil || refused != nil {
+			return refusedAt(0, refused, err)
+		}
+		if refused, err := d.sending(ctx, left); err != nil || refused != nil {
+			return refusedAt(0, refused, err)
+		}
 	}
-	if refused, err := d.sending(ctx, all); err != nil || refused != nil {
-		return refusedAt(0, refused, err)
-	}
-	for i, m := range all {
-		refused, err := d.message(ctx, m)
-		if err != nil {
+	for _, m := range left {
+		var err error
+		if m.refused, err = d.message(ctx, m); err != nil {
 			return err
 		}
-		if refused == nil {
-			continue
-		}
-		if refused.Email = i; len(all) == 1 {
-			return refused
-		}
-		m.refused = refused
 	}
-	if !slices.ContainsFunc(all, func(m *sending) bool { return m.refused == nil || m.refused.Hold }) {
+	passed := 0
+	for i, m := range all {
+		if m.refused != nil {
+			m.refused.Email = i
+			m.refused.Hold = m.refused.Hold && m.inbox != nil
+		}
+		if m.refused == nil || m.refused.Hold && m.inBatch {
+			passed++
+		}
+	}
+	if passed == 0 {
 		return all[0].refused
 	}
 	return d.countAccepted(ctx, all)
@@ -476,15 +486,24 @@ func (m *sending) stoppedBy(stopped []stop) *stop {
 	return nil
 }
 
-// message asks the rules about one message: lists, approval and limits. It counts a
-// message that may leave.
+// approval holds a message of an inbox that sends only what was approved, unless a list
+// blocks it. Nothing leaves yet, so no other rule is asked.
+func (d *decision) approval(m *sending) *Refused {
+	if m.approval != nil || m.inbox == nil || m.inbox.policy != PolicyApproval {
+		return nil
+	}
+	if refused := d.listed(m); refused != nil {
+		return refused
+	}
+	refused := refuse(RuleApproval, "", "the inbox %s sends only what was approved", m.inbox.id)
+	refused.Hold = true
+	return refused
+}
+
+// message asks the rules about one message: lists and limits. It counts a message that
+// may leave.
 func (d *decision) message(ctx context.Context, m *sending) (*Refused, error) {
 	if refused := d.listed(m); refused != nil {
-		return refused, nil
-	}
-	if m.approval == nil && m.inbox != nil && m.inbox.policy == PolicyApproval {
-		refused := refuse(RuleApproval, "", "the inbox %s sends only what was approved", m.inbox.id)
-		refused.Hold = true
 		return refused, nil
 	}
 	return d.limits(ctx, m)

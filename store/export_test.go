@@ -174,3 +174,8 @@ func TableNames(ctx context.Context, s *Store) (names []string, err error) {
 	}
 	return names, s.read.SelectContext(ctx, &names, q)
 }
+
+// Write runs do in a transaction.
+func (s *Store) Write(ctx context.Context, do func(*sqlx.Tx) error) error {
+	return s.inTx(ctx, "write", do)
+}

@@ -92,17 +92,6 @@ func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Supp
 	return out, err
 }
 
-// Suppressed returns those of the addresses, in any of their spellings, that the account does not
-// send mail of the category to. It is empty for messages of inboxes.
-func (s *Store) Suppressed(ctx context.Context, accountID int64, addresses []string, mail Category) ([]string, error) {
-	w := conditions("account_id = ?", accountID)
-	w.in("email_fold", addresses)
-	w.in("category", suppressing(mail))
-	var found []string
-	err := s.read.DB.SelectContext(ctx, &found, `SELECT email_fold FROM suppressions`+w.sql(), w.args...) // prepares no query for each number of addresses
-	return found, s.wrap(err, "who is suppressed")
-}
-
 // Addressee is a recipient of an account's mail.
 type Addressee struct {
 	AccountID int64

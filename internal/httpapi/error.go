@@ -29,6 +29,7 @@ type Error struct {
 	Code       string
 	Message    string
 	Param      string
+	Rule       string // about sending, that refused
 	Details    []gen.ErrorDetail
 	RetryAfter int // whole seconds; 0: no header
 }
@@ -208,7 +209,7 @@ func (c *Chain) refusal(ctx context.Context, r *store.Refused) *Error {
 		return ErrInternal
 	}
 	c.log.InfoContext(ctx, "send refused", "rule", r.Rule, "param", r.Param, "of", r.Of, "request_id", RequestID(ctx))
-	e := &Error{Status: at.status, Code: at.code, Param: r.Param, Message: r.Text}
+	e := &Error{Status: at.status, Code: at.code, Param: r.Param, Message: r.Text, Rule: string(r.Rule)}
 	if !r.Retry.IsZero() {
 		e.RetryAfter = secondsUntil(r.Retry, c.now())
 	}
@@ -222,6 +223,9 @@ func errorBody(e *Error, requestID string) gen.Error {
 	b := gen.ErrorBody{Code: e.Code, Message: cut(e.Message), RequestID: requestID, Details: e.Details}
 	if e.Param != "" {
 		b.Param = gen.NewOptString(e.Param)
+	}
+	if e.Rule != "" {
+		b.Rule = gen.NewOptString(e.Rule)
 	}
 	return gen.Error{Error: b}
 }

@@ -126,7 +126,7 @@ func TestOnlyAuthenticatedComplaintsPauseAnAccount(t *testing.T) {
 					if got, err := s.Message(t.Context(), in.AccountID, sent.Message.ID); err != nil || got.Status != store.MessageComplained {
 						t.Errorf("the mail to %s is %s, %v", report.about, got.Status, err)
 					}
-					if listed, err := s.Suppressed(t.Context(), in.AccountID, []string{report.about}, ""); err != nil || len(listed) != 1 {
+					if listed, err := s.SuppressedAmong(t.Context(), []store.Addressee{{AccountID: in.AccountID, EmailFold: report.about}}); err != nil || !listed[0] {
 						t.Errorf("%s is not suppressed: %v", report.about, err)
 					}
 				}

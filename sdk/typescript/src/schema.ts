@@ -1904,6 +1904,8 @@ export interface components {
             message: string;
             /** @description The field or parameter that caused the error, such as `to[1].email`. Present only when there is one. */
             param?: string;
+            /** @description The rule that refused a send: `domain`, `suspended`, `expired`, `loop`, `reply_only`, `suppression`, `pause`, `month`, `day`, `stop`, `list`, `limit` or `thread`. Present only then. There may be more rules later. */
+            rule?: string;
             /** @description The ID of the request, the same as the `X-Request-Id` header. */
             request_id: string;
             /** @description Every problem found, when there is more than one or the field is nested. */
@@ -2048,7 +2050,7 @@ export interface components {
             /** @description Whether the inbox receives mail for all other addresses on its domain. A key with `inbox_ids` can only set it to false. */
             catch_all?: boolean;
         };
-        /** @description How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, a draft when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no other recipient. */
+        /** @description How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, and instead when it leaves: if it does not fit then, it leaves as soon as it fits. A draft counts when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no other recipient. */
         SendLimits: {
             /**
              * Format: int64

@@ -17,6 +17,7 @@ ErrorBody = TypedDict(
         'code': "ErrorCode",
         'message': "str",
         'param': "NotRequired[str]",
+        'rule': "NotRequired[str]",
         'request_id': "str",
         'details': "NotRequired[list[ErrorDetail]]",
     },

@@ -1,0 +1,274 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom/store"
+	"github.com/postroom/postroom/store/storetest"
+)
+
+// accountDoors are the doors through which a message leaves. The last two open for what
+// was accepted before: a draft that another key approves, and a scheduled email.
+var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "MCP", "SMTP", "approval", "due"}
+
+// ruled is what a rule is set for: an inbox, and a key that sends from it.
+type ruled struct {
+	*server
+	in     store.Inbox
+	key    string
+	keyID  string
+	domain string
+}
+
+// set changes something by the API.
+func (r *ruled) set(t *testing.T, method, path, body string) {
+	t.Helper()
+	if res := r.do(t, method, path, body); res.status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d %s", method, path, res.status, res.body)
+	}
+}
+
+func (r *ruled) setKey(t *testing.T, limits string) {
+	t.Helper()
+	r.set(t, http.MethodPatch, "/v1/api-keys/"+r.keyID, `{"limits":`+limits+`}`)
+}
+
+func (r *ruled) setInbox(t *testing.T, fields string) {
+	t.Helper()
+	r.set(t, http.MethodPatch, "/v1/inboxes/"+r.in.ID, fields)
+}
+
+func (r *ruled) list(t *testing.T, action, pattern string) {
+	t.Helper()
+	r.set(t, http.MethodPost, "/v1/lists", `{"direction":"outbound","inbox_id":"`+r.in.ID+`","action":"`+action+`","pattern":"`+pattern+`"}`)
+}
+
+// What a due email does that may not leave, or not yet.
+const (
+	failed outcome = "failed"
+	waits  outcome = "waits"
+)
+
+// Each rule about sending says the same at every door, and the answer names the rule.
+func TestEveryRuleAtEveryDoor(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		rule string
+		name string
+		want outcome            // at every door
+		but  map[string]outcome // doors with another outcome
+		only []string           // the doors that the rule is for; nil means all
+		set  func(*testing.T, *ruled)
+	}{
+		{rule: "", name: "no rule", want: accepted, set: func(*testing.T, *ruled) {}},
+		{rule: "ended", name: "a key that is revoked", want: failed, only: []string{"due"}, set: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodDelete, "/v1/api-keys/"+r.keyID, "")
+		}},
+		{rule: "domain", name: "a domain that is lost", want: "domain_not_verified", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE domains SET status = 'failed' WHERE domain = $1`, r.domain)
+		}},
+		{rule: "suspended", name: "a suspended inbox", want: "sending_paused", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE inboxes SET status = 'suspended' WHERE id = $1`, r.in.ID)
+		}},
+		{rule: "expired", name: "an inbox that expired", want: "inbox_expired", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE inboxes SET expires_at = 1 WHERE id = $1`, r.in.ID)
+		}},
+		{rule: "reply_only", name: "an inbox that only replies", want: "recipient_not_allowed", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.setInbox(t, `{"send_policy":"reply_only"}`)
+		}},
+		{
+			rule: "suppression", name: "a suppressed recipient", want: "recipient_suppressed",
+			but: map[string]outcome{"reply": accepted, "due": accepted}, // the reply has another, the queue skips when due
+			set: func(t *testing.T, r *ruled) {
+				r.set(t, http.MethodPost, "/v1/suppressions", `{"email":"bob@out.example"}`)
+			},
+		},
+		{rule: "pause", name: "a paused account", want: "sending_paused", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE accounts SET paused_at = 1, pause_reason = 'unpaid' WHERE seq = $1`, r.account)
+		}},
+		{rule: "month", name: "the month of a plan", want: "monthly_limit_reached", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE accounts SET plan = 'month' WHERE seq = $1`, r.account)
+		}},
+		{rule: "day", name: "the day of a plan", want: "daily_limit_reached", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE accounts SET plan = 'day' WHERE seq = $1`, r.account)
+		}},
+		{rule: "stop", name: "a stopped account", want: "sending_stopped", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodPost, "/v1/stop", `{}`) // the queue keeps what is due until it ends
+		}},
+		{rule: "stop", name: "a stopped inbox", want: "sending_stopped", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodPost, "/v1/stop", `{"inbox_id":"`+r.in.ID+`"}`)
+		}},
+		{rule: "stop", name: "a stopped key", want: "sending_stopped", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodPost, "/v1/stop", `{"key_id":"`+r.keyID+`"}`)
+		}},
+		{rule: "list", name: "a blocked recipient", want: "recipient_blocked", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.list(t, "block", "bob@out.example")
+		}},
+		{rule: "list", name: "a list that allows others", want: "recipient_blocked", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+			r.list(t, "allow", "*@in.example")
+		}},
+		{rule: "list", name: "a list that asks", want: held, but: map[string]outcome{"approval": accepted}, set: func(t *testing.T, r *ruled) {
+			r.list(t, "approve", "bob@out.example")
+		}},
+		{rule: "approval", name: "an inbox that asks", want: held, but: map[string]outcome{"approval": accepted}, set: func(t *testing.T, r *ruled) {
+			r.setInbox(t, `{"send_policy":"approval"}`)
+		}},
+		{rule: "limit", name: "a limit of the key", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+			r.setKey(t, `{"new_recipients_per_day":0}`)
+		}},
+		{rule: "limit", name: "a limit of the key that asks", want: held, but: map[string]outcome{"approval": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
+			r.setKey(t, `{"sends_per_hour":0,"on_limit":"approval"}`)
+		}},
+		{rule: "limit", name: "a limit of the inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+			r.setInbox(t, `{"limits":{"per_recipient_per_day":0}}`)
+		}},
+		{rule: "limit", name: "similar texts of an inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+			r.setInbox(t, `{"limits":{"similar_per_hour":0}}`)
+		}},
+		{rule: "limit", name: "recipients of an inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+			r.setInbox(t, `{"limits":{"recipients_per_day":0,"sends_per_minute":9}}`)
+		}},
+	}
+	plans := storetest.WithConfig(func(c *store.Config) {
+		c.Plans = []store.Plan{{Name: "month", Monthly: 1}, {Name: "day", Daily: 1}}
+	})
+	rows := 0
+	for _, tt := range tests {
+		doors := tt.only
+		if doors == nil {
+			doors = accountDoors
+		}
+		rows += len(doors)
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			eachStore(t, []storetest.Option{plans}, func(t *testing.T, s *server) {
+				r := &ruled{server: s, key: s.newKey(t), domain: "shop.example"}
+				s.exec(t, `INSERT INTO domains (account_id, id, domain, token, status, records, pending_since, created_at)
+					VALUES ($1, 'dom_1', $2, 'x', 'verified', '[]', 0, 0)`, s.account, r.domain)
+				r.keyID = s.keyID(t, r.key)
+				r.in = s.newInbox(t, func(in *store.Inbox) { in.Address, in.Name, in.Domain = "desk@"+r.domain, "desk", r.domain })
+				n := &sending{s, s.submission(t), r.key, r.in, s.receive(t, r.in, "From: ann@out.example\n\nHello\n")}
+				draft, due := n.before(t, r)
+				tt.set(t, r)
+				for _, door := range doors {
+					want, differs := tt.but[door]
+					if !differs {
+						want = tt.want
+					}
+					got, rule := n.through(t, door, draft, due)
+					if got != want {
+						t.Errorf("%s: %s, want %s", door, got, want)
+					}
+					refused := want != accepted && want != held && want != waits
+					if named := slices.Contains([]string{"MCP", "SMTP", "batch", "due"}, door); refused && !named && rule != tt.rule {
+						t.Errorf("%s: the rule is %q, want %q", door, rule, tt.rule)
+					}
+				}
+			}, withMCP)
+		})
+	}
+	if rows < 80 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
+// before makes a draft and a scheduled email, before a rule is set.
+func (n *sending) before(t *testing.T, r *ruled) (draft, email string) {
+	t.Helper()
+	r.setInbox(t, `{"send_policy":"approval"}`)
+	d := n.do(t, http.MethodPost, "/v1/inboxes/"+n.in.ID+"/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`, as(n.key)).want(t, http.StatusAccepted)
+	r.setInbox(t, `{"send_policy":"open"}`)
+	path, body := sendDoors["scheduled"](n.in, n.received, "bob@out.example")
+	return d.str(t, "id"), n.do(t, http.MethodPost, path, body, as(n.key)).want(t, http.StatusCreated).str(t, "id")
+}
+
+// through sends a message to Bob through a door. It returns the outcome, and the rule that
+// a refusal names.
+func (n *sending) through(t *testing.T, door, draft, due string) (outcome, string) {
+	t.Helper()
+	const to = "bob@out.example"
+	switch door {
+	case "MCP", "SMTP":
+		done, err := n.send(t.Context(), t, door, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done, ""
+	case "approval":
+		return outcomeOf(t, n.do(t, http.MethodPost, "/v1/drafts/"+draft+"/send", ""))
+	case "due":
+		n.clock.Add(time.Hour)
+		n.release(t)
+		e := n.do(t, http.MethodGet, "/v1/emails/"+due, "").want(t, http.StatusOK)
+		said := string(e.body)
+		switch status := e.str(t, "status"); {
+		case status == "queued":
+			return accepted, ""
+		case status == "scheduled":
+			return waits, ""
+		case status == "failed" && strings.Contains(said, "Not sent: "):
+			return failed, ""
+		case status == "cancelled" && strings.Contains(said, "Held for approval as drf_"):
+			return held, ""
+		default:
+			return outcome(status), ""
+		}
+	}
+	path, body := sendDoors[door](n.in, n.received, to)
+	res := n.do(t, http.MethodPost, path, body, as(n.key))
+	if door == "batch" && res.status == http.StatusCreated {
+		for field, done := range map[string]outcome{"emails": accepted, "drafts": held} {
+			if !strings.Contains(string(res.body), fmt.Sprintf("%q:[]", field)) {
+				return done, ""
+			}
+		}
+	}
+	return outcomeOf(t, res)
+}
+
+// outcomeOf is the outcome in a response, and the rule that a refusal names.
+func outcomeOf(t *testing.T, res response) (outcome, string) {
+	t.Helper()
+	switch res.status {
+	case http.StatusCreated:
+		return accepted, ""
+	case http.StatusAccepted:
+		return held, ""
+	}
+	rule := ""
+	if strings.Contains(string(res.body), `"rule":`) {
+		rule = res.str(t, "error.rule")
+	}
+	return outcome(res.str(t, "error.code")), rule
+}
+
+// What was accepted for one moment leaves within the limits when it is due: the rest
+// follows as soon as it fits.
+func TestScheduledMailLeavesWithinTheLimits(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		key := s.newKey(t, limitedKey(`{"sends_per_minute":5}`, t))
+		for i := range 10 { // as many as fit, each minute
+			if i == 5 {
+				s.clock.Add(time.Minute)
+			}
+			path, body := sendDoors["scheduled"](in, store.Message{}, fmt.Sprintf("r%d@out.example", i))
+			s.do(t, http.MethodPost, path, body, as(key)).want(t, http.StatusCreated)
+		}
+		queued := func() int { return len(s.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
+		s.clock.Add(time.Hour)
+		for minute, want := range []int{5, 5, 10} {
+			s.release(t)
+			if n := queued(); n != want {
+				t.Errorf("round %d: %d left, want %d", minute, n, want)
+			}
+			s.clock.Add(31 * time.Second)
+		}
+	})
+}
