@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -28,9 +29,15 @@ func (s *server) webhookForAll(t *testing.T) store.Webhook {
 // each against the contract.
 func (s *server) bodies(t *testing.T, w store.Webhook) map[store.EventType][]string {
 	t.Helper()
+	others := &work.Busy{} // the numbers of other endpoints
+	for seq := range int64(100) {
+		if seq != w.Seq {
+			others.Keys = append(others.Keys, seq)
+		}
+	}
 	all := map[store.EventType][]string{}
 	for {
-		_, claimed, err := s.store.ClaimDeliveries(t.Context(), w.Seq, 100, time.Minute)
+		claimed, err := s.store.ClaimDeliveries(t.Context(), 100, time.Minute, others)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -282,7 +282,7 @@ func (r *recording) attempt(ctx context.Context, m *sentMessage, a *Attempt) (ou
 	}
 	response := storable(a.Response[:min(len(a.Response), maxResponse)])
 	end := leaseEnd{a.RecipientSeq, a.Fence, string(a.Status), a.Next, a.Untried}
-	ours, err := r.store.endLease(ctx, r.tx, workRecipients, end, own, response, sent, delivered, bounced)
+	ours, err := r.store.endLease(ctx, r.tx, WorkRecipients, end, own, response, sent, delivered, bounced)
 	if err != nil || !ours {
 		return outcome{}, errIn("update the recipient", err)
 	}

@@ -10,17 +10,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func claim(t *testing.T, s *store.Store, limit int, lease time.Duration, busy ...string) []store.Claimed {
+func claim(t *testing.T, s *store.Store, limit int, lease time.Duration, busy ...any) []store.Claimed {
 	t.Helper()
-	cs, err := s.ClaimRecipients(t.Context(), limit, lease, busy)
+	cs, err := s.ClaimRecipients(t.Context(), limit, lease, busyKeys(busy...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cs
+}
+
+func busyKeys(keys ...any) *work.Busy {
+	if len(keys) == 0 {
+		return nil
+	}
+	return &work.Busy{Keys: keys}
 }
 
 func emails(cs []store.Claimed) []string {
@@ -131,7 +139,7 @@ func TestBusyDomainsAreSkipped(t *testing.T) {
 		if diff := cmp.Diff([]string{"a@one.example"}, emails(claim(t, s, 10, time.Hour, "two.example", "three.example"))); diff != "" {
 			t.Errorf("first (-want +got):\n%s", diff)
 		}
-		due, err := s.NextDue(t.Context(), []string{"two.example", "three.example"})
+		due, err := s.NextDue(t.Context(), store.WorkRecipients, busyKeys("two.example", "three.example"))
 		if err != nil || due == nil || due.Before(time.Now()) {
 			t.Errorf("next due beside the busy ones: %v, %v, want the end of the lease", due, err)
 		}
@@ -167,7 +175,7 @@ func TestNextDue(t *testing.T) {
 	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 		in := storetest.Inbox(t, s)
 		next := func() *store.Time {
-			due, err := s.NextDue(t.Context(), nil)
+			due, err := s.NextDue(t.Context(), store.WorkRecipients, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,14 +230,14 @@ func TestReleaseLeases(t *testing.T) {
 		if err := s.RecordAttempt(t.Context(), retry); err != nil {
 			t.Fatal(err)
 		}
-		want := int64(1)
+		want := 1
 		if s.Engine() != string(storetest.SQLite) {
 			want = 0
 		}
-		if n, err := s.ReleaseLeases(t.Context()); err != nil || n != want {
+		if n, err := s.ReleaseLeases(t.Context(), store.WorkRecipients); err != nil || n != want {
 			t.Fatalf("ReleaseLeases = %d, %v, want %d", n, err, want)
 		}
-		if got := claim(t, s, 10, time.Hour); int64(len(got)) != want || want == 1 && got[0].Email != held[0].Email {
+		if got := claim(t, s, 10, time.Hour); len(got) != want || want == 1 && got[0].Email != held[0].Email {
 			t.Errorf("claimed %v after the release, want %d", emails(got), want)
 		}
 		stale := store.Attempt{

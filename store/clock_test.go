@@ -117,7 +117,7 @@ func TestLeasesGoByTheClockOfTheServer(t *testing.T) {
 	if err != nil || len(again) != 0 {
 		t.Errorf("the other node claimed it too: %v, %v", again, err)
 	}
-	lost, err := behind.RenewLeases(t.Context(), leases(claimed...), lease)
+	lost, err := behind.RenewLeases(t.Context(), store.WorkRecipients, leases(claimed...), lease)
 	if err != nil || len(lost) != 0 {
 		t.Errorf("lost %v, %v", lost, err)
 	}
@@ -132,13 +132,13 @@ func TestWebhookLeasesGoByTheClockOfTheServer(t *testing.T) {
 	cfg := storetest.Config(t, storetest.PostgreSQL)
 	ahead, behind := nodeAhead(t, cfg, 25*time.Second), nodeAhead(t, cfg, -25*time.Second)
 	in := storetest.Inbox(t, ahead)
-	w, _ := newHook(t, ahead, in.AccountID)
+	newHook(t, ahead, in.AccountID)
 	storetest.Received(t, ahead, in)
 	const lease = 40 * time.Second
 	var claimed []store.ClaimedDelivery
 	waittest.Until(t, "claimed the delivery", func() bool { // it is due by the server's clock, as the first node measured it
 		var err error
-		if _, claimed, err = behind.ClaimDeliveries(t.Context(), w.Seq, 10, lease); err != nil {
+		if claimed, err = behind.ClaimDeliveries(t.Context(), 10, lease, nil); err != nil {
 			t.Fatal(err)
 		}
 		return len(claimed) == 1
@@ -146,7 +146,7 @@ func TestWebhookLeasesGoByTheClockOfTheServer(t *testing.T) {
 	if d := time.Until(claimed[0].NextAttemptAt.Time) - lease; d.Abs() > 5*time.Second {
 		t.Errorf("the lease ends %v too late", d)
 	}
-	if _, again, err := ahead.ClaimDeliveries(t.Context(), w.Seq, 10, lease); err != nil || len(again) != 0 {
+	if again, err := ahead.ClaimDeliveries(t.Context(), 10, lease, nil); err != nil || len(again) != 0 {
 		t.Errorf("the other node claimed it too: %v, %v", again, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/store"
@@ -33,7 +32,7 @@ func TestNextDueDoesNotReadSentRecipients(t *testing.T) {
 	db.MustExec(sent)
 	db.MustExec(`UPDATE recipients SET next_attempt_at = NULL WHERE attempts = 1`)
 
-	if due, err := s.NextDue(t.Context(), nil); err != nil || due == nil {
+	if due, err := s.NextDue(t.Context(), store.WorkRecipients, nil); err != nil || due == nil {
 		t.Fatalf("next due: %v, %v", due, err)
 	}
 	whole, here := buffers(t, db, s, true), buffers(t, db, s, false)
@@ -83,9 +82,9 @@ func TestQueueNoticesAnEarlierDueTime(t *testing.T) {
 		s := storetest.OpenConfig(t, cfg)
 		in := storetest.Inbox(t, s)
 		storetest.Sent(t, s, in, []string{"ann@out.example", "bob@late.example"})
-		look := func(busy ...string) *store.Time {
+		look := func(busy ...any) *store.Time {
 			t.Helper()
-			due, err := s.NextDue(t.Context(), busy)
+			due, err := s.NextDue(t.Context(), store.WorkRecipients, busyKeys(busy...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,80 +107,6 @@ func TestQueueNoticesAnEarlierDueTime(t *testing.T) {
 			t.Errorf("claimed %d recipients, want 2", len(cs))
 		}
 	})
-}
-
-// While a snapshot is held open, the index of the webhook deliveries keeps what
-// was posted since. The search for endpoints does not read it, not even when
-// another endpoint has an old backlog.
-func TestDueEndpointsDoNotReadEndedDeliveries(t *testing.T) {
-	t.Parallel()
-	cfg := storetest.Config(t, storetest.PostgreSQL)
-	clock := storetest.NewClock(time.Now())
-	cfg.Now = clock.Now
-	s := storetest.OpenConfig(t, cfg)
-	db := openRaw(t, cfg)
-	in := storetest.Inbox(t, s)
-	busy, _ := newHook(t, s, in.AccountID)
-	slow, _ := newHook(t, s, in.AccountID)
-	storetest.Received(t, s, in)
-	snapshot := db.MustBegin()
-	defer func() { _ = snapshot.Rollback() }() // it was only read
-	snapshot.MustExec(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
-	snapshot.MustExec(`SELECT count(*) FROM webhook_deliveries`)
-	// 3,000 deliveries of the last five minutes, all finished by now.
-	const posted = `INSERT INTO webhook_deliveries (account_id, endpoint_seq, id, event_id, event_type, status, attempts, next_attempt_at, created_at, updated_at)
-		SELECT account_id, endpoint_seq, id || i, event_id, event_type, 'pending', 1, next_attempt_at - i * 100000, created_at, updated_at
-		FROM webhook_deliveries, generate_series(1, 3000) AS i WHERE endpoint_seq = $1`
-	db.MustExec(posted, busy.Seq)
-	db.MustExec(`UPDATE webhook_deliveries SET next_attempt_at = NULL, status = 'succeeded' WHERE attempts = 1`)
-	db.MustExec(`UPDATE webhook_deliveries SET next_attempt_at = next_attempt_at - 3600000000 WHERE endpoint_seq = $1`, slow.Seq)
-	look := func(busy ...int64) (seqs []int64) {
-		t.Helper()
-		due, err := s.DueEndpoints(t.Context(), busy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range due {
-			seqs = append(seqs, e.Seq)
-		}
-		return seqs
-	}
-	buffers := func(wantAll bool) int {
-		t.Helper()
-		q, args, all := s.DueEndpointsQuery()
-		if all != wantAll {
-			t.Fatalf("searches all deliveries: %t, want %t", all, wantAll)
-		}
-		return buffersOf(t, db, q, args)
-	}
-	whole := buffers(true)
-	want := []int64{slow.Seq, busy.Seq} // the one with the oldest delivery first
-	if d := cmp.Diff(want, look()); d != "" {
-		t.Fatalf("first search: -want +got:\n%s", d)
-	}
-	here := buffers(false)
-	t.Logf("a search of all deliveries reads %d buffers, one from where the last ended %d", whole, here)
-	if whole < 100 {
-		t.Fatal("the snapshot keeps nothing: the test proves nothing")
-	}
-	if here > 20 {
-		t.Errorf("a search reads %d buffers after 3,000 were posted", here)
-	}
-	for range 3 { // a backlog is found however long its endpoint is busy
-		clock.Add(3 * time.Second)
-		if d := cmp.Diff([]int64{busy.Seq}, look(slow.Seq)); d != "" {
-			t.Errorf("beside a busy endpoint: -want +got:\n%s", d)
-		}
-	}
-	if d := cmp.Diff(want, look()); d != "" {
-		t.Errorf("after a while: -want +got:\n%s", d)
-	}
-	hourAgo := store.NewTime(clock.Now().Add(-2 * time.Hour))
-	db.MustExec(`UPDATE webhook_deliveries SET next_attempt_at = $1 WHERE endpoint_seq = $2 AND status = 'pending'`, hourAgo.UnixMicro(), busy.Seq)
-	clock.Add(10 * time.Second)
-	if d := cmp.Diff([]int64{busy.Seq, slow.Seq}, look()); d != "" {
-		t.Errorf("when a delivery became due earlier: -want +got:\n%s", d)
-	}
 }
 
 // A backup copies large mail for hours; no transaction is open meanwhile.

@@ -136,14 +136,9 @@ func StandStill(ctx context.Context, s *Store, ended func()) error {
 func (s *Store) FirstDue(all bool) (query string, args []any) {
 	from := Time{time.UnixMicro(0)}
 	if !all {
-		from = s.due.at(s.now())
+		from = s.due[WorkRecipients].at(s.now())
 	}
-	return firstDue(from, nil, nil)
-}
-
-// DueEndpointsQuery is the query that DueEndpoints runs now.
-func (s *Store) DueEndpointsQuery() (query string, args []any, all bool) {
-	return s.dueEndpoints(s.now())
+	return firstDue(WorkRecipients, from, nil)
 }
 
 // LookAtSchema notes whether the schema is newer than this program's, as a node
@@ -178,4 +173,9 @@ func TableNames(ctx context.Context, s *Store) (names []string, err error) {
 			AND name NOT LIKE 'search\_index\_%' ESCAPE '\'`
 	}
 	return names, s.read.SelectContext(ctx, &names, q)
+}
+
+// Write runs do in a transaction.
+func (s *Store) Write(ctx context.Context, do func(*sqlx.Tx) error) error {
+	return s.inTx(ctx, "write", do)
 }

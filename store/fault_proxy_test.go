@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -139,32 +138,6 @@ func TestCommitWhoseReplyIsLost(t *testing.T) {
 			if n := len(every(t, s, store.MessageFilter{InboxSeq: in.Seq}, 10)); n != tt.want {
 				t.Errorf("%s: stored %d times, want %d", name, n, tt.want)
 			}
-		}
-	}
-}
-
-// A claim whose commit got no reply is ours if it was committed; otherwise it can
-// be claimed again.
-func TestClaimWhoseReplyIsLost(t *testing.T) {
-	t.Parallel()
-	p, cfg := newProxy(t, storetest.Config(t, storetest.PostgreSQL))
-	s := storetest.OpenConfig(t, cfg)
-	in := storetest.Inbox(t, s)
-	for name, cut := range map[string]cutAt{"before the commit": cutBeforeCommit, "after the commit": cutAfterCommit} {
-		sent := storetest.Sent(t, s, in, []string{"bob@out.example"})
-		p.cut.Store(int32(cut))
-		claimed, err := s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
-		if p.cut.Load() != int32(cutNowhere) {
-			t.Fatalf("%s: the proxy saw no commit", name)
-		}
-		if cut == cutBeforeCommit {
-			if !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: got %v", name, err)
-			}
-			claimed, err = s.ClaimRecipients(t.Context(), 10, time.Minute, nil)
-		}
-		if err != nil || len(claimed) != 1 || claimed[0].Message.ID != sent.ID {
-			t.Errorf("%s: claimed %v, %v, want the one of %s", name, claimed, err, sent.ID)
 		}
 	}
 }

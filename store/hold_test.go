@@ -85,7 +85,7 @@ func TestHeldIsNotSent(t *testing.T) {
 		if err := w.s.RecordAttempt(t.Context(), a); !errors.Is(err, store.ErrState) {
 			t.Errorf("an attempt from before the hold is recorded: %v", err)
 		}
-		if n, err := w.s.ReleaseLeases(t.Context()); err != nil || n != 0 {
+		if n, err := w.s.ReleaseLeases(t.Context(), store.WorkRecipients); err != nil || n != 0 {
 			t.Errorf("%d leases released, %v", n, err)
 		}
 		storetest.Sent(t, w.s, storetest.Inbox(t, w.s), []string{"new@out.example"})

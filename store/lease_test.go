@@ -8,14 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
 
-func leases(cs ...store.Claimed) []store.Lease {
-	var ls []store.Lease
+func leases(cs ...store.Claimed) []work.Lease {
+	var ls []work.Lease
 	for _, c := range cs {
-		ls = append(ls, store.Lease{RecipientSeq: c.Seq, Fence: c.Fence})
+		ls = append(ls, work.Lease{Row: c.Seq, Fence: c.Fence})
 	}
 	return ls
 }
@@ -25,9 +26,9 @@ func leases(cs ...store.Claimed) []store.Lease {
 func TestLeasesAreRenewed(t *testing.T) {
 	t.Parallel()
 	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
-		renew := func(want []store.Lease, claims ...store.Claimed) {
+		renew := func(want []work.Lease, claims ...store.Claimed) {
 			t.Helper()
-			lost, err := s.RenewLeases(t.Context(), leases(claims...), time.Minute)
+			lost, err := s.RenewLeases(t.Context(), store.WorkRecipients, leases(claims...), time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}

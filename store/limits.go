@@ -43,6 +43,9 @@ const (
 	migratePause = 200 * time.Millisecond
 )
 
+// offEndpointWait is how long a delivery waits at a time while its endpoint is off.
+const offEndpointWait = time.Hour
+
 // Results of attempts.
 const (
 	// recordTries is how often a result is written when the database is up, and
@@ -78,11 +81,9 @@ const (
 	// releaseDrafts of them may become drafts.
 	releaseBatch  = 500
 	releaseDrafts = 20
-	// maxDueEndpoints is the most webhook endpoints that one round returns.
-	maxDueEndpoints = 1000
-	// claimWindow is how many due deliveries of an endpoint a claim reads for each
-	// that it may take.
-	claimWindow = 8
+	// claimRounds is how often a claim of deliveries looks again after all that it found
+	// were put off.
+	claimRounds = 8
 	// contactChunk is the most contacts that one statement inserts.
 	contactChunk = 100
 	// maxFollowed is the most new events for which inboxes are woken one by one; for

@@ -114,7 +114,7 @@ func TestReports(t *testing.T) {
 // attemptedAgain ends what is still queued, so that it is not claimed by others.
 func attemptedAgain(t *testing.T, s *store.Store) {
 	t.Helper()
-	if _, err := s.ReleaseLeases(t.Context()); err != nil {
+	if _, err := s.ReleaseLeases(t.Context(), store.WorkRecipients); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range claim(t, s, 10, time.Minute) {

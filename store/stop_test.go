@@ -205,7 +205,7 @@ func TestResumedMailIsDueAtOnce(t *testing.T) {
 		stopAll(t, s, in.AccountID)
 		clock.Add(time.Hour)
 		storetest.Sent(t, s, other, []string{"eve@out.example"})
-		if _, err := s.NextDue(t.Context(), nil); err != nil { // searches the whole queue
+		if _, err := s.NextDue(t.Context(), store.WorkRecipients, nil); err != nil { // searches the whole queue
 			t.Fatal(err)
 		}
 		if cs := claim(t, s, 10, time.Minute); len(cs) != 1 {

@@ -8,9 +8,9 @@
 // There is one exception: a connection to PostgreSQL may break in the middle of
 // a commit. Of received mail and accepted sends the store then asks the server
 // what became of them; of anything else ErrUnavailable leaves it open.
-// Received mail, accepted sends and recorded attempts share transactions with
-// others of their kind (commit.go). An event is written by the transaction of
-// the change that it reports. The methods are safe for use by many goroutines.
+// On SQLite changes that wait at the same time share a transaction and its sync (see
+// committer). An event is written by the transaction of the change that it reports. The
+// methods are safe for use by many goroutines.
 package store
 
 import (
@@ -98,10 +98,9 @@ type Store struct {
 	unmerged    atomic.Bool  // there may be parts of the full-text index to merge
 	rewriteFrom atomic.Int64 // microseconds; when a large full-text index may be rewritten
 
-	due       dueFrom // of the queue
-	endpoints endpointsFrom
-	sweeping  sweepPlaces
-	turns     turns
+	due      map[Work]*dueFrom
+	sweeping sweepPlaces
+	turns    turns
 
 	plans plans
 	watch bool // Config.AutoPause
@@ -164,7 +163,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits}
+	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits,
+		due: map[Work]*dueFrom{WorkRecipients: {}, WorkDeliveries: {}}}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}
@@ -198,7 +198,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close lets running hot writes finish and closes the database. Connections
+// Close lets running writes finish and closes the database. Connections
 // that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {

@@ -225,6 +225,7 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, b
 		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7, inboxes = $8,
 			url_by = $9, secret_by = $10
 		 WHERE seq = $1`
+	const resume = `UPDATE webhook_deliveries SET next_attempt_at = $2 WHERE endpoint_seq = $1 AND next_attempt_at > $2 AND NOT leased`
 	var w Webhook
 	var refused error
 	err := s.inTx(ctx, "update webhook endpoint", func(tx *sqlx.Tx) error {
@@ -238,6 +239,9 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, b
 		}
 		if w.Active && !was {
 			w.DisabledReason, w.FailingSince = nil, nil
+			if _, err := tx.ExecContext(ctx, resume, w.Seq, NewTime(s.now())); err != nil {
+				return errIn("resume deliveries", err)
+			}
 		}
 		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey, w.Inboxes,
 			w.URLBy, w.SecretBy)

@@ -312,7 +312,7 @@ func (n *node) prepareQueue(ctx context.Context, s *store.Store) error {
 		if err := queue.EnsureKeys(ctx, s, string(n.cfg.MailDomain)); err != nil {
 			return err
 		}
-		left, err := s.ReleaseLeases(ctx)
+		left, err := s.ReleaseLeases(ctx, store.WorkRecipients)
 		if left > 0 {
 			n.log.InfoContext(ctx, "claimed mail that the previous run was delivering", "recipients", left)
 		}

@@ -39,7 +39,7 @@ func (n *node) targets() (*netguard.Targets, error) {
 func (n *node) webhooksPart(s *store.Store, d *webhook.Dispatcher) part {
 	return worker("webhooks", func(ctx context.Context) error {
 		err := n.prepare(ctx, "webhooks", func() error {
-			_, err := s.ReleaseDeliveries(ctx)
+			_, err := s.ReleaseLeases(ctx, store.WorkDeliveries)
 			return err
 		})
 		if err != nil {

@@ -27,43 +27,43 @@ func (d *Dispatcher) Test(ctx context.Context, w store.Webhook) (store.DeliveryR
 	if err != nil {
 		return store.DeliveryResult{}, err
 	}
-	r := d.attempt(ctx, w, c)
+	r := d.attempt(ctx, c)
 	if r.Untried { // the caller has canceled
-		fault := "the test was broken off"
-		r = store.DeliveryResult{Seq: r.Seq, EndpointSeq: r.EndpointSeq, Fence: r.Fence, Status: store.DeliveryFailed, Error: &fault}
+		r = failed(resultOf(c), "the test was broken off")
 	}
 	d.record(ctx, c, r)
 	return r, nil
 }
 
+// resultOf returns a result of the claim, which the caller completes.
+func resultOf(c store.ClaimedDelivery) store.DeliveryResult {
+	return store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliveryFailed}
+}
+
 // attempt makes one attempt and returns the result to record.
-func (d *Dispatcher) attempt(ctx context.Context, w store.Webhook, c store.ClaimedDelivery) store.DeliveryResult {
-	r := store.DeliveryResult{Seq: c.Seq, EndpointSeq: c.EndpointSeq, Fence: c.Fence, Status: store.DeliveryFailed}
+func (d *Dispatcher) attempt(ctx context.Context, c store.ClaimedDelivery) store.DeliveryResult {
+	r := resultOf(c)
 	if c.Event == nil {
 		return failed(r, faultEventGone)
 	}
-	// A delivery that waits too long for memory must not start after its lease
-	// has ended.
-	waiting, cancel := context.WithTimeout(ctx, d.cfg.Lease/2)
-	defer cancel()
-	body, err := d.compose(waiting, *c.Event)
+	body, err := d.compose(ctx, *c.Event)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return failed(r, faultGone)
-	case err != nil && (waiting.Err() != nil || errors.Is(err, store.ErrUnavailable)):
+	case err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrUnavailable)):
 		return untried(r)
 	case err != nil:
 		d.cfg.Log.ErrorContext(ctx, "cannot compose a webhook", "delivery_id", c.ID, "event_id", c.EventID, "error", err)
 		return d.again(failed(r, faultOurs), c, 0)
 	}
 	defer d.held.Release(weight(body))
-	header, err := d.sign(w, *c.Event, body)
+	header, err := d.sign(c.Webhook, *c.Event, body)
 	if err != nil {
 		d.cfg.Log.ErrorContext(ctx, "cannot sign a webhook", "delivery_id", c.ID, "error", err)
 		return d.again(failed(r, faultOurs), c, 0)
 	}
 	begun := time.Now() // only to measure the duration
-	a := d.post.post(ctx, w.URL, header, body)
+	a := d.post.post(ctx, c.Webhook.URL, header, body)
 	took := time.Since(begun).Milliseconds()
 	crashpoint.Reach(crashpoint.WebhookPost)
 	if a.status == 0 && ctx.Err() != nil {

@@ -40,17 +40,18 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// Agent is the User-Agent; empty means Postroom.
 	Agent string
-	// MaxEndpoints is the maximum number of endpoints served concurrently; 0
-	// means 128. At most half of them may be failing or slow.
-	MaxEndpoints int
+	// MaxPosts is the maximum number of concurrent deliveries of one account; 0 means
+	// 256. At most half of them may be to endpoints that fail or are slow. All
+	// accounts together may have half as many more.
+	MaxPosts int
 	// PerEndpoint is the maximum number of concurrent deliveries per endpoint;
 	// 0 means 8. A failing endpoint gets one at a time.
 	PerEndpoint int
 	// Timeout limits one attempt; 0 means 10 seconds. An endpoint that takes
 	// more than a fifth of it is slow.
 	Timeout time.Duration
-	// Lease is how long a claim lasts; 0 means 6 times Timeout. After a crash,
-	// a claimed delivery waits this long.
+	// Lease is how long a claim lasts; 0 means 6 times Timeout. Run renews it. After
+	// a crash, a claimed delivery waits this long.
 	Lease time.Duration
 	// Grace is how long Run waits for attempts at shutdown; 0 means Timeout.
 	Grace time.Duration
@@ -67,7 +68,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	c.Agent = cmp.Or(c.Agent, "Postroom")
-	c.MaxEndpoints = cmp.Or(c.MaxEndpoints, 128)
+	c.MaxPosts = cmp.Or(c.MaxPosts, 256)
 	c.PerEndpoint = cmp.Or(c.PerEndpoint, 8)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.Lease = cmp.Or(c.Lease, 6*c.Timeout)

@@ -138,7 +138,7 @@ func TestNotAllPlacesAreForHangingEndpoints(t *testing.T) { // W4
 			healthy := newReceiver(t)
 			newEndpoint(t, s, in.AccountID, healthy.URL)
 			start(t, newDispatcher(t, s, time.Now, func(c *webhook.Config) {
-				c.MaxEndpoints, c.Timeout, c.Grace = 2, 3*time.Second, time.Millisecond
+				c.MaxPosts, c.Timeout, c.Grace = 2, 3*time.Second, time.Millisecond
 			}))
 			delays(t, s, in, healthy, 1) // when that has a place, it is known
 			wantSoon(t, delays(t, s, in, healthy, healthyEvents))

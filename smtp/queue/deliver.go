@@ -11,20 +11,13 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// deliver performs the attempt of a job. It cancels the attempt when ctx is
-// cancelled or the claim is lost. The dispatcher ends one that takes too long; the
-// deadline leaves time for the reply to a whole message.
+// deliver performs the attempt of a job. The dispatcher ends one that takes too long;
+// the deadline leaves time for the reply to a whole message.
 func (q *Queue) deliver(ctx context.Context, j *job) outcome {
-	if !j.claim.ours(q.now()) {
-		// Another claim will deliver it, or already does.
-		q.log.DebugContext(ctx, "claim expired before delivery", "message_id", j.mail.message.ID, "rcpt_domain", j.rcpts[0].Domain)
-		return outcome{}
-	}
-	timed, stop := context.WithTimeout(ctx, j.maxTime()+q.dialer.Timeouts.Done)
+	attempt, stop := context.WithTimeout(ctx, j.maxTime()+q.dialer.Timeouts.Done)
 	defer stop()
-	attempt, cancel := context.WithCancelCause(timed)
-	defer cancel(nil)
-	j.claim.begin(cancel)
+	q.dests.begin(j)
+	defer q.dests.end(j)
 	return outcome{q.attempt(attempt, j)}
 }
 
@@ -47,7 +40,7 @@ func (q *Queue) attempt(ctx context.Context, j *job) []result {
 	if j.dest.kind == toInbox || j.dest.kind == toMX && q.isOurs(ctx, j.dest.domain) {
 		return q.deliverLocal(ctx, j)
 	}
-	if response, ok := q.jobs.givenUp(j); ok {
+	if response, ok := q.dests.givenUp(j); ok {
 		return all(len(j.rcpts), result{status: store.RecipientQueued, response: response})
 	}
 	return q.deliverRemote(ctx, j)
@@ -141,14 +134,14 @@ func byInbox(rcpts []store.Claimed) [][]int {
 // transaction that stores the message also records the attempts, so that it
 // cannot arrive twice.
 func (q *Queue) deliverInto(ctx context.Context, j *job, rcpts []store.Claimed) result {
-	if !j.claim.ours(q.now()) {
+	if !j.work.Ours() {
 		return resultLost
 	}
 	// Settle first: a renewal that finds a recorded recipient still open would
 	// end the claim for the rest of the job. If the lease expires now, the
 	// transaction detects it.
 	for _, c := range rcpts {
-		j.claim.settle(c.Seq)
+		j.work.Settle(c.Seq)
 	}
 	for try := 1; ; try++ {
 		attempts, err := q.receive(ctx, j, rcpts)

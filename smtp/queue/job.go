@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/smtp"
 	"github.com/postroom/postroom/store"
 )
@@ -19,24 +20,17 @@ type job struct {
 	dest  dest
 	rcpts []store.Claimed
 
-	attempt func() outcome // performs the attempt
-	record  func(outcome)  // stores its result
-
 	began   time.Time // when the attempt began
-	started time.Time // the same, by the clock of the dispatcher
 	data    int64     // bytes of data in the attempt
+	reached uint64    // the reached counter of dest when the attempt began
 
-	claim   *claim
-	reached uint64 // dest's reached counter when the job began
+	work *work.Job // holds the leases
 }
 
 // maxTime returns how long the attempt may take until the message is handed over.
 func (j *job) maxTime() time.Duration {
 	return min(attemptTime+time.Duration(j.data/slowestRate)*time.Second, longestAttempt)
 }
-
-// account returns the account that sends the message.
-func (j *job) account() int64 { return j.rcpts[0].AccountID }
 
 // outcome is the result of an attempt for each recipient of the job.
 // The zero outcome records nothing.

@@ -30,22 +30,6 @@ const (
 	attemptTime    = 25 * time.Minute
 	longestAttempt = 45 * time.Minute
 	slowestRate    = 10 << 10
-	// crowdedTime limits an attempt while accounts that send nothing wait for it.
-	crowdedTime = time.Minute
-	// shortFor is how long there must be no room for more recipients before the queue
-	// looks for those of other accounts. The searches take at most a tenth of the time.
-	shortFor = time.Second
-	// pollEvery is how often the queue looks for work without a notification.
-	pollEvery = time.Second
-	// crowdedPause is how long the queue ignores notifications while a destination
-	// has as many jobs as it can take.
-	crowdedPause = 50 * time.Millisecond
-	// claimTimeout and renewTimeout limit one database operation.
-	claimTimeout = 10 * time.Second
-	renewTimeout = 10 * time.Second
-	// renewalsPerLease is how often leases are renewed while one lasts. Two renewals
-	// may fail before another node may claim the recipient.
-	renewalsPerLease = 4
 	// keysTTL is how long DKIM keys are cached.
 	keysTTL = time.Minute
 )

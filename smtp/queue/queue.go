@@ -3,9 +3,8 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/postroom/postroom/internal/work"
@@ -49,7 +48,6 @@ type Queue struct {
 	relay     *outbound.Relay
 	mxPort    uint16
 	lease     time.Duration
-	grace     time.Duration
 	now       func() time.Time
 	onAttempt func(AttemptReport)
 	log       *slog.Logger
@@ -58,8 +56,8 @@ type Queue struct {
 	dialer   *outbound.Dialer
 	policies *outbound.Policies
 	conns    *outbound.Pool
-	jobs     *dispatcher
-	batch    int
+	dests    *destinations
+	jobs     *work.Dispatcher
 	tally    queueTally
 }
 
@@ -79,24 +77,37 @@ func New(cfg Config) (*Queue, error) {
 		relay:     cfg.Relay,
 		mxPort:    cfg.MXPort,
 		lease:     cfg.Lease,
-		grace:     cfg.Grace,
 		now:       cfg.Now,
 		onAttempt: cfg.OnAttempt,
 		log:       cfg.Log,
 		dir:       outbound.NewDirectory(cfg.Resolver, cfg.Now),
 		dialer:    &outbound.Dialer{HELO: cfg.HELO, Timeouts: cfg.Timeouts.OrDefault(), Guard: cfg.Guard, Roots: cfg.RootCAs},
 		conns:     &outbound.Pool{Max: cfg.MaxConns, PerConn: cfg.MessagesPerConn},
-		batch:     2 * cfg.MaxConns,
 	}
 	q.policies = outbound.NewPolicies(q.store, q.dir, q.dialer, cfg.PolicyPort, cfg.Now, cfg.Log)
-	q.jobs = newDispatcher(dispatchLimits{
-		domain:  min(cfg.MaxPerDomain, cfg.MaxConns),
-		relay:   min(relayConns, cfg.MaxConns),
-		network: cfg.MaxConns,
-		spare:   (cfg.MaxConns + 1) / 2,
-		local:   localJobs,
-		claimed: 20 * cfg.MaxConns,
-	}, cfg.Now)
+	q.dests = &destinations{now: cfg.Now, all: map[dest]*destState{}}
+	perDomain, perRelay := min(cfg.MaxPerDomain, cfg.MaxConns), min(relayConns, cfg.MaxConns)
+	q.jobs = work.NewDispatcher(work.DispatcherConfig{
+		Name: "mail", Next: q.next, Claim: q.claim,
+		Renew: func(ctx context.Context, leases []work.Lease) ([]work.Lease, error) {
+			return q.store.RenewLeases(ctx, store.WorkRecipients, leases, cfg.Lease)
+		},
+		Limit: func(key any) (limit int, bad bool) {
+			to, _ := key.(dest)
+			switch {
+			case q.dests.dead(to):
+				return 1, true
+			case to.kind == toMX:
+				return perDomain, false
+			case to.kind == toRelay:
+				return perRelay, false
+			}
+			return localJobs, false
+		},
+		Places: cfg.MaxConns, Spare: (cfg.MaxConns + 1) / 2, Local: localJobs,
+		Claimed: 20 * cfg.MaxConns, Batch: 2 * cfg.MaxConns,
+		Lease: cfg.Lease, Grace: cfg.Grace, Now: cfg.Now, Log: cfg.Log,
+	})
 	return q, nil
 }
 
@@ -107,124 +118,68 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer q.Close()
 	wake := q.store.WakeQueue()
 	defer wake.Stop()
-	deliveries, breakOff := context.WithCancel(context.WithoutCancel(ctx))
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer breakOff()
-	// Short leases that are renewed let another node soon claim the messages of a
-	// node that died, however long a delivery may take.
-	keeping.Go(func() { work.Every(deliveries, q.lease/renewalsPerLease, q.renewLeases) })
-	work.Due(ctx, func(ctx context.Context) time.Duration { return q.round(ctx, deliveries) }, wake.C, q.jobs.freed)
-	q.drain(deliveries, breakOff)
+	q.jobs.Run(ctx, wake.C)
 	return nil
-}
-
-// round claims once and returns when to claim again. While a destination has
-// enough jobs waiting, new messages do not wake the queue.
-func (q *Queue) round(ctx, deliveries context.Context) time.Duration {
-	n, pause, err := q.claim(ctx, deliveries)
-	if err != nil && ctx.Err() == nil {
-		q.log.WarnContext(ctx, "queue cannot claim recipients", "error", err)
-	}
-	if err == nil && n > 0 {
-		return 0 // there may be more work
-	}
-	if q.jobs.crowded() {
-		work.Pause(ctx, min(pause, crowdedPause), q.jobs.freed)
-		return 0
-	}
-	return pause
 }
 
 // RunOnce claims and delivers one batch of due recipients. It returns their
 // number when every result is recorded.
-func (q *Queue) RunOnce(ctx context.Context) (int, error) {
-	n, _, err := q.claim(ctx, ctx)
-	q.jobs.wait()
-	return n, err
-}
+func (q *Queue) RunOnce(ctx context.Context) (int, error) { return q.jobs.RunOnce(ctx) }
 
 // Close closes the idle connections.
 func (q *Queue) Close() { q.conns.Close() }
 
-// claim claims due recipients and passes them to the dispatcher. work is the
-// context of the deliveries. pause is how long to wait before the next claim.
-func (q *Queue) claim(ctx, work context.Context) (n int, pause time.Duration, err error) {
-	if n, err := q.store.ReleaseScheduled(work, q.due); err != nil {
+// next queues the scheduled mail that is due, and returns when a recipient is due.
+func (q *Queue) next(ctx context.Context, busy *work.Busy) (*time.Time, error) {
+	if n, err := q.store.ReleaseScheduled(ctx, q.due); err != nil && ctx.Err() == nil {
 		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
 	} else if n > 0 {
 		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)
 	}
-	if _, err := q.store.ReleaseResumed(work); err != nil {
+	if _, err := q.store.ReleaseResumed(ctx); err != nil && ctx.Err() == nil {
 		q.log.WarnContext(ctx, "mail of a resumed sender cannot be queued", "error", err)
 	}
-	room, full := q.jobs.room()
-	if room <= 0 {
-		return 0, pollEvery, nil
+	due, err := q.store.NextDue(ctx, store.WorkRecipients, busy)
+	if due == nil || err != nil {
+		return nil, err
 	}
-	if len(full) > 0 {
-		began := time.Now()
-		defer func() { q.jobs.searched(time.Since(began)) }()
-	}
-	busy := q.jobs.busy()
-	due, err := q.store.NextDue(ctx, busy, full...)
-	if err != nil || due == nil {
-		return 0, pollEvery, err
-	}
-	now := q.now()
-	if wait := due.Sub(now); wait > 0 {
-		return 0, min(wait, pollEvery), nil
-	}
-	// Do not use ctx: if it ended during the claim, the claimed recipients would
-	// be unknown and blocked until their lease expires.
-	claiming, cancel := context.WithTimeout(work, claimTimeout)
-	defer cancel()
-	claimed, err := q.store.ClaimRecipients(claiming, min(room, q.batch), q.lease, busy, full...)
+	return &due.Time, nil
+}
+
+// claim claims due recipients.
+func (q *Queue) claim(ctx context.Context, limit int, busy *work.Busy) ([]*work.Job, error) {
+	claimed, err := q.store.ClaimRecipients(ctx, limit, q.lease, busy)
 	if err != nil || len(claimed) == 0 {
-		return 0, pollEvery, err
+		return nil, err
 	}
-	send, skip, err := q.splitSuppressed(claiming, claimed)
-	if err != nil {
-		q.log.WarnContext(ctx, "suppressions cannot be read", "error", err)
-		send, skip = nil, claimed
-	}
+	send, skip, err := q.splitSuppressed(ctx, claimed)
 	ended := resultSuppressed
 	if err != nil { // the suppressed recipients are unknown
-		ended = resultLocal
+		q.log.WarnContext(ctx, "suppressions cannot be read", "error", err)
+		send, skip, ended = nil, claimed, resultLocal
 	}
-	q.dispatch(work, q.jobsOf(send), now, func(j *job) outcome { return q.begin(ctx, work, j) })
-	q.dispatch(work, q.jobsOf(skip), now, func(j *job) outcome { return sameOutcome(j, ended) })
-	return len(claimed), 0, nil
+	jobs := q.work(q.jobsOf(send), q.deliver)
+	return append(jobs, q.work(q.jobsOf(skip), func(_ context.Context, j *job) outcome { return sameOutcome(j, ended) })...), nil
 }
 
-// dispatch passes jobs to the dispatcher. claimed is when they were claimed.
-func (q *Queue) dispatch(work context.Context, jobs []*job, claimed time.Time, attempt func(*job) outcome) {
-	for _, j := range jobs {
-		j.attempt = func() outcome { return attempt(j) }
-		j.record = func(o outcome) { q.record(work, j, o) }
-		j.claim = newClaim(j.rcpts, q.leaseEnd(claimed))
+// work returns the jobs as the dispatcher sees them.
+func (q *Queue) work(jobs []*job, attempt func(context.Context, *job) outcome) []*work.Job {
+	all := make([]*work.Job, len(jobs))
+	for i, j := range jobs {
+		j.work = &work.Job{Key: j.dest, Account: j.rcpts[0].AccountID, Local: !j.dest.network(), MaxTime: j.maxTime()}
+		for _, r := range j.rcpts {
+			j.work.Leases = append(j.work.Leases, work.Lease{Row: r.Seq, Fence: r.Fence})
+			if !slices.Contains(j.work.Names, any(r.Domain)) {
+				j.work.Names = append(j.work.Names, r.Domain)
+			}
+		}
+		j.work.Attempt = func(ctx context.Context) func(context.Context) {
+			j.began = time.Now() // only to measure the duration
+			o := attempt(ctx, j)
+			return func(ctx context.Context) { q.record(ctx, j, o) }
+		}
+		j.work.Release = func(ctx context.Context) { q.record(ctx, j, sameOutcome(j, resultUntried)) }
+		all[i] = j.work
 	}
-	q.jobs.add(jobs)
-}
-
-// begin runs a job, unless ctx ended while the job waited.
-func (q *Queue) begin(ctx, work context.Context, j *job) outcome {
-	if ctx.Err() != nil {
-		return sameOutcome(j, resultUntried)
-	}
-	return q.deliver(work, j)
-}
-
-func (q *Queue) drain(deliveries context.Context, breakOff context.CancelFunc) {
-	var releasing sync.WaitGroup
-	for _, j := range q.jobs.drop() {
-		releasing.Go(func() { q.record(deliveries, j, sameOutcome(j, resultUntried)) })
-	}
-	work.Drain(q.grace, func() {
-		releasing.Wait()
-		q.jobs.wait()
-	}, func() {
-		q.log.WarnContext(deliveries, "deliveries cancelled", "grace", fmt.Sprint(q.grace))
-		breakOff()
-	})
+	return all
 }

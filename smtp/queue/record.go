@@ -33,7 +33,7 @@ func (q *Queue) record(ctx context.Context, j *job, o outcome) {
 	})
 	for n, a := range attempts {
 		c := j.rcpts[of[n]]
-		j.claim.settle(c.Seq)
+		j.work.Settle(c.Seq)
 		switch {
 		case err != nil:
 			q.log.ErrorContext(ctx, "outcome of a delivery not recorded", "message_id", j.mail.message.ID, "status", a.Status, "error", err)

@@ -39,9 +39,9 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 				}
 			}
 			var results []result
-			q.jobs.enter(j)
+			q.dests.enter(j)
 			results, f = q.transact(ctx, p, j)
-			q.jobs.leave(j)
+			q.dests.leave(j)
 			if f == nil {
 				q.noteServer(ctx, j, p)
 				return unlessBrokenOff(ctx, results)
@@ -58,9 +58,9 @@ func (q *Queue) deliverRemote(ctx context.Context, j *job) []result {
 	switch {
 	case brokenOff(ctx):
 	case responded:
-		q.jobs.reachable(j)
+		q.dests.reachable(j)
 	case overall.status == store.RecipientQueued:
-		q.jobs.unreachable(j, overall.response)
+		q.dests.unreachable(j, overall.response)
 	}
 	return unlessBrokenOff(ctx, all(n, overall))
 }
@@ -72,9 +72,9 @@ func (q *Queue) noteServer(ctx context.Context, j *job, p *outbound.Peer) {
 	switch {
 	case brokenOff(ctx):
 	case p.TimedOut, ctx.Err() != nil:
-		q.jobs.silent(j, outbound.FaultOf(ctx, p.At, os.ErrDeadlineExceeded).Response)
+		q.dests.silent(j, outbound.FaultOf(ctx, p.At, os.ErrDeadlineExceeded).Response)
 	default:
-		q.jobs.reachable(j)
+		q.dests.reachable(j)
 	}
 }
 
@@ -162,7 +162,7 @@ func (q *Queue) senderFault(ctx context.Context, e outbound.Endpoint, r outbound
 // hand sends the message data.
 func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signedMail, taken store.RecipientStatus) result {
 	r, err := p.Data(mail, func() error {
-		if !j.claim.ours(q.now()) {
+		if !j.work.Ours() {
 			return errLeaseOver
 		}
 		if q.stopped(ctx, j) {
@@ -171,9 +171,9 @@ func (q *Queue) hand(ctx context.Context, p *outbound.Peer, j *job, mail *signed
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return j.claim.hand()
+		return j.work.Hand()
 	})
-	j.claim.handled()
+	j.work.Handled()
 	switch {
 	case errors.Is(err, outbound.ErrBody):
 		return q.cannotOpen(ctx, j, err)

@@ -44,7 +44,7 @@ func (q *Queue) apart(ctx context.Context, p *outbound.Peer, j *job) ([]result, 
 		default:
 			// Stop renewing the lease of a recorded recipient: the renewal would
 			// fail and look like a lost claim.
-			j.claim.settle(j.rcpts[i].Seq)
+			j.work.Settle(j.rcpts[i].Seq)
 			came := unlessBrokenOff(ctx, v)[0]
 			recording.Go(func() { q.record(ctx, &one, sameOutcome(&one, came)) })
 			results[i] = resultLost

@@ -88,12 +88,6 @@ type Dialect interface {
 	Text(query string) string
 	// Placeholder is the nth parameter of a statement for many rows.
 	Placeholder(n int) string
-	// BulkSizes are the numbers of rows that bulk statements are prepared for,
-	// falling and ending in 1.
-	BulkSizes() []int
-	// Columns returns the types of a table's columns; nil where an array cannot be a
-	// parameter.
-	Columns(ctx context.Context, table string) (map[string]ColumnType, error)
 	// Lateral joins the matching rows of table to each row on its left. match is the
 	// rest of a WHERE clause up to LIMIT. Rows are looked up one by one, by index,
 	// whatever the planner knows about the table.
@@ -114,9 +108,6 @@ type Dialect interface {
 	// SkipLocked is the clause that makes SELECT lock its rows and skip those that
 	// are locked.
 	SkipLocked() string
-	// ShortLocks is a statement that shortens the wait for locked rows in the
-	// transaction; empty when the wait does not exist.
-	ShortLocks() string
 }
 
 // State is what Inspect returns.
@@ -125,12 +116,6 @@ type State struct {
 	Clock   *time.Time // nil when the database has no clock of its own
 	LogSize int64      // of the write-ahead log in bytes; 0 when the server manages it
 	Size    int64      // of the database in bytes, without that log
-}
-
-// ColumnType is the type of a column.
-type ColumnType struct {
-	Name string
-	ID   uint32 // in the binary form of values
 }
 
 // LogState is the state of a table at one moment.

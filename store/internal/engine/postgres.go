@@ -145,26 +145,6 @@ func (d *postgresEngine) Committed(ctx context.Context, tx string) (known, commi
 
 func (*postgresEngine) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
-func (*postgresEngine) BulkSizes() []int { return []int{64, 16, 4, 1} }
-
-func (d *postgresEngine) Columns(ctx context.Context, table string) (map[string]ColumnType, error) {
-	const q = `SELECT attname, format_type(atttypid, NULL) AS name, cast(atttypid AS bigint) AS id
-		FROM pg_attribute WHERE attrelid = cast($1 AS regclass) AND attnum > 0 AND NOT attisdropped`
-	var rows []struct {
-		Column string `db:"attname"`
-		Name   string `db:"name"`
-		ID     uint32 `db:"id"`
-	}
-	if err := d.read.SelectContext(ctx, &rows, q, table); err != nil {
-		return nil, err
-	}
-	types := make(map[string]ColumnType, len(rows))
-	for _, r := range rows {
-		types[r.Column] = ColumnType{r.Name, r.ID}
-	}
-	return types, nil
-}
-
 func (*postgresEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN LATERAL (SELECT * FROM %s WHERE %s) %s`, table, match, alias)
 }
@@ -186,8 +166,6 @@ func (*postgresEngine) KeepRow() string    { return " FOR KEY SHARE" }
 func (*postgresEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 func (*postgresEngine) Text(query string) string { return query }
-
-func (*postgresEngine) ShortLocks() string { return "SET LOCAL lock_timeout = '500ms'" }
 
 func (d *postgresEngine) Close() error {
 	d.stop()

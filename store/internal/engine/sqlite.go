@@ -144,12 +144,6 @@ func (*sqliteEngine) Committed(context.Context, string) (known, committed bool, 
 // first, for each parameter of each row.
 func (*sqliteEngine) Placeholder(int) string { return "?" }
 
-func (*sqliteEngine) BulkSizes() []int { return []int{16, 4, 1} }
-
-func (*sqliteEngine) Columns(context.Context, string) (map[string]ColumnType, error) {
-	return nil, nil //nolint:nilnil // there are no arrays
-}
-
 func (*sqliteEngine) Lateral(table, alias, match string) string {
 	return fmt.Sprintf(`CROSS JOIN %[1]s %[2]s ON %[2]s.seq IN (SELECT seq FROM %[1]s WHERE %[3]s)`, table, alias, match)
 }
@@ -169,8 +163,6 @@ func (*sqliteEngine) List(seqs []int64) string { return "[" + Numbers(seqs) + "]
 func (*sqliteEngine) LockRow() string    { return "" }
 func (*sqliteEngine) KeepRow() string    { return "" }
 func (*sqliteEngine) SkipLocked() string { return "" }
-
-func (*sqliteEngine) ShortLocks() string { return "" }
 
 // Text puts a sign before the parameters of LIMIT. SQLite plans for the number that
 // is bound to such a parameter, and so compiles the query again for each call.

@@ -768,7 +768,7 @@ CREATE TABLE webhook_deliveries (
 -- list the deliveries of an endpoint
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_seq, seq);
 -- claim what is due, by endpoint
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_seq, next_attempt_at) WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (next_attempt_at, endpoint_seq) WHERE next_attempt_at IS NOT NULL;
 -- find the first delivery about a message
 CREATE INDEX webhook_deliveries_message ON webhook_deliveries (endpoint_seq, message_seq, seq)
     WHERE next_attempt_at IS NOT NULL AND message_seq IS NOT NULL;
