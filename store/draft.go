@@ -638,7 +638,7 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 }
 
 // lockApprovedMessage locks the message of an approved draft, its recipients and its
-// inbox, in the order of hot writes, so that no node can claim the message. It returns
+// inbox, in the order in which a result is recorded, so that no node can claim the message. It returns
 // ErrState if one has, or if the message is deleted.
 func (s *Store) lockApprovedMessage(ctx context.Context, tx *sqlx.Tx, d Draft) (Message, error) {
 	const (

@@ -338,7 +338,7 @@ func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) e
 	return nil
 }
 
-// deleteMessage holds the rows in the order in which hot writes do: message,
+// deleteMessage holds the rows in the order in which results are recorded: message,
 // recipients, inbox.
 func (s *Store) deleteMessage(ctx context.Context, tx *sqlx.Tx, m Message) (blobs []string, err error) {
 	const (

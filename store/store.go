@@ -8,9 +8,9 @@
 // There is one exception: a connection to PostgreSQL may break in the middle of
 // a commit. Of received mail and accepted sends the store then asks the server
 // what became of them; of anything else ErrUnavailable leaves it open.
-// Received mail, accepted sends and recorded attempts share transactions with
-// others of their kind (commit.go). An event is written by the transaction of
-// the change that it reports. The methods are safe for use by many goroutines.
+// On SQLite changes that wait at the same time share a transaction and its sync (see
+// committer). An event is written by the transaction of the change that it reports. The
+// methods are safe for use by many goroutines.
 package store
 
 import (
@@ -198,7 +198,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close lets running hot writes finish and closes the database. Connections
+// Close lets running writes finish and closes the database. Connections
 // that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {

@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkCommit writes batches of 4 KB messages to 1,000 inboxes without the
-// queue of the committer. It reports, for each message, the CPU time of this
+// queue. It reports, for each message, the CPU time of this
 // process in user and in system mode and what the database was asked to do: the
 // round trips to PostgreSQL, or the bytes that SQLite wrote.
 func BenchmarkCommit(b *testing.B) {

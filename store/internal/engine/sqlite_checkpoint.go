@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// checkpointEvery is after how many hot writes the write-ahead log is brought
+	// checkpointEvery is after how many writes the write-ahead log is brought
 	// into the database file. A page that many of them changed is then written once.
 	// As many messages of 4 KB make some 30 MB of log.
 	checkpointEvery = 1024
@@ -43,7 +43,7 @@ func newCheckpointer(db *sqlx.DB) *checkpointer {
 	return c
 }
 
-// Wrote counts n hot writes.
+// Wrote counts n writes.
 func (c *checkpointer) wrote(n int) {
 	if c.writes.Add(int64(n)) < checkpointEvery {
 		return
