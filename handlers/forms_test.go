@@ -16,6 +16,9 @@ func TestWholeNumbersMayHaveAFraction(t *testing.T) {
 			in.want(t, http.StatusCreated).wantAt(t, "retention_days", "7")
 			in.wantExactly(t, "metadata", `{"n":7.0,"retention_days":1.0}`)
 		}
+		for _, body := range []string{`{"retention_days":7.0} x`, `{"retention_days":7.0,"name":"a","name":"b"}`, `{"retention_days":7.0,}`} {
+			s.do(t, http.MethodPost, "/v1/inboxes", body, broken).want(t, http.StatusBadRequest)
+		}
 		for _, n := range []string{"7.5", `"7.0"`, "7.0.0", "31.0", "0.0"} {
 			s.do(t, http.MethodPost, "/v1/inboxes", `{"retention_days":`+n+`}`, broken).want(t, http.StatusBadRequest)
 		}

@@ -239,11 +239,7 @@ var ErrStopping = &Error{
 func (c *Chain) NewError(ctx context.Context, err error) *gen.ErrorStatusCodeWithHeaders {
 	info, e := infoOf(ctx), c.refuse(ctx, err)
 	info.setErrorHeaders(e)
-	out := &gen.ErrorStatusCodeWithHeaders{StatusCode: e.Status, Response: errorBody(e, info.RequestID)}
-	if e.RetryAfter > 0 {
-		out.RetryAfter = gen.NewOptInt(e.RetryAfter)
-	}
-	return out
+	return &gen.ErrorStatusCodeWithHeaders{StatusCode: e.Status, Response: errorBody(e, info.RequestID)}
 }
 
 // writeDecodeError handles requests that do not decode and responses that do
@@ -311,9 +307,6 @@ func (c *Chain) methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed
 func (c *Chain) WriteError(ctx context.Context, w http.ResponseWriter, e *Error) {
 	info := infoOf(ctx)
 	info.setErrorHeaders(e)
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
-	}
 	body := errorBody(e, info.RequestID)
 	b, err := json.Marshal(&body)
 	if err != nil {
@@ -330,11 +323,15 @@ func (i *requestInfo) setErrorHeaders(e *Error) {
 	if i.w == nil {
 		return
 	}
+	h := i.w.Header()
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
 	switch e.Status {
 	case http.StatusUnauthorized:
-		i.w.Header().Set("WWW-Authenticate", i.authenticate)
+		h.Set("WWW-Authenticate", i.authenticate)
 	case http.StatusRequestTimeout: // the rest of the body belongs to this request
-		i.w.Header().Set("Connection", "close")
+		h.Set("Connection", "close")
 	}
 }
 

@@ -70,16 +70,14 @@ func (c *Chain) rewritten(r *http.Request, err error) *http.Request {
 
 // rewriteBody returns nil if nothing changes.
 func rewriteBody(body []byte) []byte {
-	if len(body) > smallBody || readBody(body).fault != nil {
+	if len(body) > smallBody || !json.Valid(body) || readBody(body).fault != nil {
 		return nil
 	}
 	var v any
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	if d.Decode(&v) != nil {
-		return nil
-	}
-	before, _ := json.Marshal(v) // it has been read from JSON
+	_ = d.Decode(&v) // it is JSON
+	before, _ := json.Marshal(v)
 	after, _ := json.Marshal(rewrite(v, ""))
 	if bytes.Equal(before, after) {
 		return nil
