@@ -36,6 +36,6 @@ func (f *filler) dashboard(ids []string) []testCase {
 		{"dashboard: message", func() string { return "/messages/" + some() }, -1},
 		{"dashboard: its frame", func() string { return "/messages/" + some() + "/view" }, -1},
 		{"dashboard: approvals", at("/approvals"), -1},
-		{"dashboard: sent", at("/emails/messages"), -1},
+		{"dashboard: sent", at("/emails?kind=messages"), -1},
 	}
 }
