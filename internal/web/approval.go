@@ -100,19 +100,6 @@ type approvalView struct {
 	Names map[string]string
 }
 
-// Alarming returns the warnings about content that is hidden from readers or may
-// mislead them.
-func (v approvalView) Alarming() []gen.DraftWarning {
-	return slices.DeleteFunc(slices.Clone(v.Draft.Warnings), func(w gen.DraftWarning) bool { return isLink(w) })
-}
-
-// Links returns the warnings that name a linked address.
-func (v approvalView) Links() []gen.DraftWarning {
-	return slices.DeleteFunc(slices.Clone(v.Draft.Warnings), func(w gen.DraftWarning) bool { return !isLink(w) })
-}
-
-func isLink(w gen.DraftWarning) bool { return w.Code == "link" }
-
 // Pending reports whether the draft still awaits a decision.
 func (v approvalView) Pending() bool { return v.Draft.Status == string(gen.DraftStatusPending) }
 
@@ -272,7 +259,7 @@ func (d *Dashboard) reject(p *page) error {
 }
 
 // editView is the page on which a user edits a draft. The field "undecided" of the form is
-// one of the values of endings, or "" to keep what happens if nobody decides.
+// what happens and after how many seconds, "wait", or "" to keep what happens if nobody decides.
 type editView struct {
 	Draft   *gen.Draft
 	Form    form
@@ -337,16 +324,6 @@ func endWaiting(req *gen.DraftUpdate, ending string) error {
 	}
 	return nil
 }
-
-// endings are what the form offers if nobody decides: what happens, and after how many
-// seconds.
-var endings = []struct{ Value, Title string }{
-	{"reject 3600", "Reject after 1 hour"}, {"reject 86400", "Reject after 1 day"}, {"reject 604800", "Reject after 7 days"},
-	{"send 3600", "Send after 1 hour"}, {"send 86400", "Send after 1 day"}, {"send 604800", "Send after 7 days"},
-}
-
-// Endings returns the choices of the form.
-func (editView) Endings() []struct{ Value, Title string } { return endings }
 
 // unixLines replaces the CRLF that browsers send with LF.
 func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }

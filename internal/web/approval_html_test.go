@@ -91,7 +91,7 @@ func TestHiddenTextIsShownToTheApprover(t *testing.T) {
 		v := s.visitAsUser(t)
 		v.get("/approvals/"+d.ID).want(t, 200).has(t, "Hidden text (display): “and 1”", "Hidden text (size): “and 2”", "Hidden text (colour): “and 3”",
 			"Hidden text (display, for some readers): “and 4”", "Hidden text (off screen): “and 5”", "A link says www.bank.example and leads to https://evil.example/?q.",
-			"neither written to nor received mail from ann@out.example", "1 link</summary>", "20 chairs\nand 1\nand 2\nand 3\nand 4\nand 5\nwww.bank.example")
+			"neither written to nor received mail from ann@out.example", "<summary>Links</summary>", "20 chairs\nand 1\nand 2\nand 3\nand 4\nand 5\nwww.bank.example")
 		frame := v.get("/approvals/"+d.ID+"/view").want(t, 200)
 		frame.has(t, "hidden (display):</b> and 1</span>", "hidden (size):</b> and 2</span>", "hidden (colour):</b> and 3</span>",
 			"hidden (display, for some readers):</b> and 4</span>", "hidden (off screen):</b> and 5</span>", "(leads to evil.example)")

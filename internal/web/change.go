@@ -35,12 +35,6 @@ type lineChange struct {
 	Text string
 }
 
-// Gone reports whether the line was removed.
-func (l lineChange) Gone() bool { return l.Mark == "−" }
-
-// New reports whether the line was added.
-func (l lineChange) New() bool { return l.Mark == "+" }
-
 // changesSince returns the changes of a draft since the form was shown.
 func changesSince(form url.Values, dr *gen.Draft) []change {
 	var out []change

@@ -86,7 +86,7 @@ func (d *Dashboard) consentRights(p *page, req oauth.Request) (store.Rights, err
 		}
 		for _, id := range ids {
 			if _, err := d.store.Inbox(p.ctx(), p.user.AccountID, id); errors.Is(err, store.ErrNotFound) {
-				return rights, noInbox("inbox_ids", id)
+				return rights, fieldProblem("inbox_ids", "No inbox "+id+" in this account.")
 			} else if err != nil {
 				return rights, err
 			}

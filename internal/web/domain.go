@@ -35,9 +35,8 @@ func (d *Dashboard) showDomain(p *page) error {
 	}
 	return p.show("domain", struct {
 		*gen.Domain
-		Missing            []string
 		Sending, Receiving []gen.DnsRecord
-	}{v, missing(v.DNSRecords), recordsFor(v, false), recordsFor(v, true)})
+	}{v, recordsFor(v, false), recordsFor(v, true)})
 }
 
 // recordsFor returns the records of a domain that receiving needs, or those that sending
@@ -66,17 +65,6 @@ var recordUses = map[string]string{
 	"RETURN_PATH": "Routes bounces to this server.",
 	"DMARC":       "Tells mail servers how to treat mail that fails authentication.",
 	"MX":          "Routes all mail for the domain to this server. If another server receives it today, that mail stops arriving there.",
-}
-
-// missing returns the names of the required records that were not found.
-func missing(records []gen.DnsRecord) []string {
-	var out []string
-	for _, r := range records {
-		if r.Status != "verified" && r.Required && !slices.Contains(out, r.Record) {
-			out = append(out, r.Record)
-		}
-	}
-	return out
 }
 
 func (d *Dashboard) verifyDomain(p *page) error {

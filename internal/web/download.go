@@ -9,27 +9,16 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// attached is a file that is attached to a message or a draft.
-type attached struct {
-	link       url.URL
-	size       int64
-	name, kind string
-}
-
 // attachment returns a file. mail is the id of a message or a draft.
-func (d *Dashboard) attachment(ctx context.Context, mail, attachment string) (attached, error) {
-	if strings.HasPrefix(mail, "drf_") {
-		at, err := d.api.GetDraftAttachment(ctx, gen.GetDraftAttachmentParams{DraftID: mail, AttachmentID: attachment})
-		if err != nil {
-			return attached{}, err
-		}
-		return attached{at.DownloadURL, at.Size, at.Filename, at.ContentType}, nil
+func (d *Dashboard) attachment(ctx context.Context, mail, attachment string) (*gen.AttachmentDownload, error) {
+	if !strings.HasPrefix(mail, "drf_") {
+		return d.api.GetAttachment(ctx, gen.GetAttachmentParams{MessageID: mail, AttachmentID: attachment})
 	}
-	at, err := d.api.GetAttachment(ctx, gen.GetAttachmentParams{MessageID: mail, AttachmentID: attachment})
+	at, err := d.api.GetDraftAttachment(ctx, gen.GetDraftAttachmentParams{DraftID: mail, AttachmentID: attachment})
 	if err != nil {
-		return attached{}, err
+		return nil, err
 	}
-	return attached{at.DownloadURL, at.Size, at.Filename, at.ContentType}, nil
+	return &gen.AttachmentDownload{DownloadURL: at.DownloadURL, Size: at.Size, Filename: at.Filename, ContentType: at.ContentType}, nil
 }
 
 // downloadAttachment redirects to the download link of an attachment.
@@ -38,7 +27,7 @@ func (d *Dashboard) downloadAttachment(p *page) error {
 	if err != nil {
 		return err
 	}
-	return p.goTo(d.near(at.link))
+	return p.goTo(d.near(at.DownloadURL))
 }
 
 // hasText reports whether the text of an attachment of this type can be shown.
@@ -70,13 +59,13 @@ func (d *Dashboard) showText(p *page) error {
 		return err
 	}
 	v := filePage{
-		Name: at.name, Kind: at.kind, Size: at.size, Back: mailSource{ID: mail}.path(), Download: strings.TrimSuffix(p.r.URL.Path, "/text"),
+		Name: at.Filename, Kind: at.ContentType, Size: at.Size, Back: mailSource{ID: mail}.path(), Download: strings.TrimSuffix(p.r.URL.Path, "/text"),
 	}
-	if !hasText(at.kind) {
+	if !hasText(at.ContentType) {
 		v.Problem = "Files of this type have no preview. Download the file to open it."
 		return p.show("file", v)
 	}
-	text, err := d.fileText(p.ctx(), at.link)
+	text, err := d.fileText(p.ctx(), at.DownloadURL)
 	if err != nil {
 		return err
 	}

@@ -244,7 +244,7 @@ func (d *Dashboard) showEmail(p *page) error {
 	}
 	if !e.Expired {
 		v.source = p.sourceOf(bodyTabs(e.Text.Or(""), e.HTML.Or("")))
-		v.cut(map[string]string{"text": e.Text.Or(""), "html": e.HTML.Or("")}[v.Tab])
+		v.Content, v.Cut = cutSource(map[string]string{"text": e.Text.Or(""), "html": e.HTML.Or("")}[v.Tab])
 		v.Frame = p.frameOf(emailSource(e), p.asksRemote(emailSource(e)))
 	}
 	return p.show("email", v)
@@ -267,8 +267,6 @@ func (p *page) sourceOf(tabs []messageTab) source {
 	}
 	return s
 }
-
-func (s *source) cut(text string) { s.Content, s.Cut = cutSource(text) }
 
 // cutSource truncates a source that is too long for a page.
 func cutSource(s string) (text string, cut bool) {

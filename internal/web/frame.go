@@ -81,7 +81,7 @@ func (p *page) clean(m mailSource, remote bool) mailhtml.Page {
 	o := mailhtml.Options{Reveal: m.Draft, Inline: func(contentID string) string {
 		for _, at := range m.Attachments {
 			if at.ContentID.Or("") != "" && strings.Trim(at.ContentID.Value, "<>") == contentID {
-				return p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})
+				return p.imageLink(m.ID, at.ID)
 			}
 		}
 		return ""

@@ -5,13 +5,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,37 +29,12 @@ const (
 	maxImage = 4 << 20
 )
 
-// imageRef identifies an attached image that the document of a message shows.
-// The document has an opaque origin and its requests carry no cookie, so the URL
-// names the session and is signed.
-type imageRef struct {
-	Mail       string `json:"m"` // msg_, drf_ or em_
-	Attachment string `json:"a"` // att_
-	Session    []byte `json:"s"` // the hash of the session's token
-	Expires    int64  `json:"e"` // Unix time in seconds
-}
-
-// imageLink returns the URL of an image. It is valid for this session and for
-// imageTTL.
-func (p *page) imageLink(ref imageRef) string {
-	ref.Session, ref.Expires = p.session(), p.d.now().Add(imageTTL).Unix()
-	b, err := json.Marshal(ref)
-	if err != nil {
-		return "" // cannot happen: the fields are text and numbers
-	}
-	body := base64.RawURLEncoding.EncodeToString(b)
-	return "/mail-images/" + body + "." + p.d.sign("image "+body)
-}
-
-// readImageLink decodes an image URL. ok is false if the signature is wrong or
-// the URL has expired.
-func (d *Dashboard) readImageLink(token string) (ref imageRef, ok bool) {
-	body, mac, _ := strings.Cut(token, ".")
-	b, err := base64.RawURLEncoding.DecodeString(body)
-	if err != nil || !hmac.Equal([]byte(mac), []byte(d.sign("image "+body))) || json.Unmarshal(b, &ref) != nil {
-		return imageRef{}, false
-	}
-	return ref, d.now().Unix() < ref.Expires
+// imageLink returns the URL of an image that is attached to a message. It is valid for
+// this session and for imageTTL. The document that shows the image has an opaque origin and
+// its requests carry no cookie, so the URL names the session and is signed.
+func (p *page) imageLink(mail, attachment string) string {
+	address := fmt.Sprintf("/mail-images/%s/%s?s=%x&e=%d", url.PathEscape(mail), url.PathEscape(attachment), p.session(), p.d.now().Add(imageTTL).Unix())
+	return address + "&k=" + p.d.sign("image "+address)
 }
 
 // sign signs a value for use in a URL. Each use has its own prefix.
@@ -77,19 +53,22 @@ func (d *Dashboard) mailImage(p *page) error {
 	h := p.w.Header()
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // the document that shows it has an opaque origin
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	ref, ok := d.readImageLink(p.r.PathValue("token"))
-	if !ok {
+	address, signature, _ := strings.Cut(p.r.URL.RequestURI(), "&k=")
+	q := p.r.URL.Query()
+	expires, err := strconv.ParseInt(q.Get("e"), 10, 64)
+	session, wrong := hex.DecodeString(q.Get("s"))
+	if err != nil || wrong != nil || !p.signedAs(signature, "image "+address) || d.now().Unix() >= expires {
 		return errNoImage
 	}
-	u, err := d.store.SessionUser(p.ctx(), ref.Session)
+	u, err := d.store.SessionUser(p.ctx(), session)
 	if errors.Is(err, store.ErrNotFound) {
 		return errNoImage
 	}
 	if err != nil {
 		return err
 	}
-	ctx := httpapi.AsPerson(p.ctx(), d.person(p.r, u, ref.Session))
-	body, err := d.readImage(ctx, ref)
+	ctx := httpapi.AsPerson(p.ctx(), d.person(p.r, u, session))
+	body, err := d.readImage(ctx, p.id(), p.r.PathValue("attachment"))
 	if err != nil {
 		d.log.DebugContext(ctx, "read image of a message failed", "error", err)
 		if errors.Is(err, store.ErrUnavailable) {
@@ -115,15 +94,15 @@ var rasterImages = map[string]bool{"image/png": true, "image/jpeg": true, "image
 var errNoImage = &failure{http.StatusNotFound, "Image not found", "The image is no longer available or cannot be shown."}
 
 // readImage reads an image that is attached to the message.
-func (d *Dashboard) readImage(ctx context.Context, ref imageRef) ([]byte, error) {
-	at, err := d.attachment(ctx, ref.Mail, ref.Attachment)
+func (d *Dashboard) readImage(ctx context.Context, mail, attachment string) ([]byte, error) {
+	at, err := d.attachment(ctx, mail, attachment)
 	if err != nil {
 		return nil, err
 	}
-	if at.size > maxImage {
+	if at.Size > maxImage {
 		return nil, errNoImage
 	}
-	file, err := d.openFile(ctx, at.link)
+	file, err := d.openFile(ctx, at.DownloadURL)
 	if err != nil {
 		return nil, err
 	}

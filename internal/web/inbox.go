@@ -13,6 +13,7 @@ type inboxesView struct {
 	list[gen.Inbox]
 	Unread  map[string]int // messages, by the ID of the inbox
 	Domains []string
+	Total   int
 	Live    string
 }
 
@@ -21,7 +22,17 @@ func (d *Dashboard) inboxes(p *page) error {
 	if err != nil {
 		return err
 	}
-	v := inboxesView{list: list[gen.Inbox]{l.Data, p.paging(l.Cursor), p.formOf(nil)}}
+	v := inboxesView{list: list[gen.Inbox]{l.Data, p.paging(l.Cursor), p.formOf(url.Values{"q": {p.asked("q").Value}})}}
+	if q := p.asked("q").Value; q != "" {
+		if v.list, err = d.inboxesLike(p, q, v.Form); err != nil {
+			return err
+		}
+	}
+	usage, err := d.api.GetUsage(p.ctx())
+	if err != nil {
+		return err
+	}
+	v.Total = usage.Inboxes.Used
 	if v.Domains, err = d.ownDomains(p); err != nil {
 		return err
 	}
@@ -31,6 +42,20 @@ func (d *Dashboard) inboxes(p *page) error {
 	}
 	v.Live = v.live("", gen.EventTypeMessageReceived)
 	return p.show("inboxes", v)
+}
+
+// inboxesLike returns the newest inboxes whose address contains a text.
+func (d *Dashboard) inboxesLike(p *page, text string, f form) (list[gen.Inbox], error) {
+	found, err := d.store.InboxesLike(p.ctx(), p.user.AccountID, text, listSize)
+	l := list[gen.Inbox]{Form: f}
+	for _, one := range found {
+		in, err := d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: one.ID})
+		if err != nil {
+			return l, err
+		}
+		l.Rows = append(l.Rows, *in)
+	}
+	return l, err
 }
 
 // ownDomains returns the verified domains of the account, without the default
@@ -126,8 +151,9 @@ func (d *Dashboard) listThreads(p *page, v *inboxView) error {
 }
 
 type settingsView struct {
-	Inbox *gen.Inbox
-	Form  form
+	Inbox   *gen.Inbox
+	Form    form
+	Control control
 }
 
 func (d *Dashboard) inboxSettings(p *page) error {
@@ -147,7 +173,11 @@ func (d *Dashboard) inboxSettings(p *page) error {
 			return err
 		}
 	}
-	return p.show("inbox-settings", settingsView{in, p.formOf(values)})
+	c, err := d.control(p, in.ID)
+	if err != nil {
+		return err
+	}
+	return p.show("inbox-settings", settingsView{in, p.formOf(values), c})
 }
 
 func (d *Dashboard) updateInbox(p *page) error {

@@ -43,7 +43,6 @@ func (d *Dashboard) listKeys(p *page) error {
 // keyView is the page with the form for a new key.
 type keyView struct {
 	Presets []preset
-	Scopes  []scope
 	inboxPicker
 	Form form
 }
@@ -79,33 +78,13 @@ var presets = []preset{
 	{custom, "Custom", "You select the permissions.", nil},
 }
 
-// scope is a permission of a key, with its meaning.
-type scope struct{ Name, Means string }
-
-var scopes = []scope{
-	{"codes:read", "wait for verification codes, without the messages"},
-	{"read", "read inboxes, messages, emails, usage, templates and domains"},
-	{"send", "create inboxes, send mail, edit drafts"},
-	{"emails:send", "send emails"},
-	{"emails:read", "read emails"},
-	{"contacts:write", "read and change contacts"},
-	{"contacts:read", "read contacts"},
-	{"templates:write", "read and change templates"},
-	{"templates:read", "read templates"},
-	{"domains:write", "read and change domains"},
-	{"domains:read", "read domains"},
-	{"webhooks:manage", "manage webhooks; those for messages, drafts and emails need reading too"},
-	{"keys:manage", "manage API keys"},
-	{"*", "all permissions"},
-}
-
 func (d *Dashboard) newKey(p *page) error {
 	in, err := d.inboxPicker(p)
 	if err != nil {
 		return err
 	}
 	first := url.Values{"preset": {presets[0].Name}, "inbox_ids": p.r.URL.Query()["inbox"]}
-	return p.show("key-new", keyView{presets, scopes, in, p.formOf(first)})
+	return p.show("key-new", keyView{presets, in, p.formOf(first)})
 }
 
 func (d *Dashboard) createKey(p *page) error {
@@ -231,6 +210,7 @@ type keyPage struct {
 	Inboxes []string // addresses, or IDs of deleted inboxes; nil: all
 	LastIP  string   // client address of the last recorded request, or empty
 	Form    form     // of the limits
+	Control control
 }
 
 func (d *Dashboard) showKey(p *page) error {
@@ -257,6 +237,9 @@ func (d *Dashboard) showKey(p *page) error {
 			return err
 		}
 		v.Inboxes = textsOf(k.InboxIDs.V, func(id string) string { return cmp.Or(addresses[id], id) })
+	}
+	if v.Control, err = d.control(p, k.ID); err != nil {
+		return err
 	}
 	return p.show("key", v)
 }

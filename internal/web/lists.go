@@ -84,13 +84,9 @@ func (d *Dashboard) inboxNamed(p *page, field, name string) (string, error) {
 	}
 	in, err := d.store.InboxAt(p.ctx(), p.user.AccountID, strings.ToLower(name))
 	if errors.Is(err, store.ErrNotFound) || err == nil && in.AccountID != p.user.AccountID {
-		return "", noInbox(field, name)
+		return "", fieldProblem(field, "No inbox "+name+" in this account.")
 	}
 	return in.ID, err
-}
-
-func noInbox(field, name string) problem {
-	return fieldProblem(field, "No inbox "+name+" in this account.")
 }
 
 func (d *Dashboard) deleteEntry(p *page) error {

@@ -166,7 +166,7 @@ func (p *page) previewsOf(m *gen.Message) []preview {
 	for _, at := range m.Attachments {
 		embedded := at.Inline && at.ContentID.Or("") != ""
 		if rasterImages[at.ContentType] && at.Size <= maxImage && len(all) < mostPreviews && !embedded {
-			all = append(all, preview{at.ID, at.Filename, p.imageLink(imageRef{Mail: m.ID, Attachment: at.ID})})
+			all = append(all, preview{at.ID, at.Filename, p.imageLink(m.ID, at.ID)})
 		}
 	}
 	return all
@@ -190,7 +190,7 @@ func (d *Dashboard) message(p *page) error {
 	if err != nil {
 		return err
 	}
-	v.cut(content)
+	v.Content, v.Cut = cutSource(content)
 	if m.Direction == string(gen.DirectionOut) {
 		kept, err := d.store.Message(p.ctx(), p.user.AccountID, m.ID)
 		if err != nil {

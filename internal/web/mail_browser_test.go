@@ -102,9 +102,9 @@ func TestBrowserReadsMail(t *testing.T) {
 		b.click(".sure form button")
 		b.shows("Message deleted")
 		b.open("/inboxes/" + in.ID + "/settings")
-		b.do(chromedp.Click(chromedp.CSS(".sure summary")))
+		b.do(chromedp.Click(chromedp.CSS("section .sure summary")))
 		b.shoot("inbox-delete")
-		b.click(".sure form button")
+		b.click("section .sure form button")
 		b.shows("Inbox deleted", "No inboxes yet")
 	})
 }

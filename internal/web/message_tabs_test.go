@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/base64"
+	"html"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestMessageTabs(t *testing.T) {
 			_, rest, _ = strings.Cut(rest, `alt="`)
 			name, _, _ := strings.Cut(rest, `"`)
 			if strings.HasPrefix(src, "/mail-images/") {
-				a := v.get(src)
+				a := v.get(html.UnescapeString(src))
 				shown[name] = a.status
 				if a.status == http.StatusOK && a.header.Get("Content-Type") != "image/png" {
 					t.Errorf("%s is served as %s", name, a.header.Get("Content-Type"))

@@ -48,28 +48,6 @@ func navigationOf(role store.Role) []navGroup {
 	return groups
 }
 
-// shortcut is a key, or more, and what it does.
-type shortcut struct {
-	Keys []string
-	Does string
-}
-
-// shortcuts are the keys that the help lists. The scripts and the attribute
-// data-key of the templates handle them.
-var shortcuts = []shortcut{
-	{[]string{"Ctrl", "K"}, "Go to a page or inbox, or search"},
-	{[]string{"/"}, "Search"},
-	{[]string{"j", "k"}, "Next and previous row"},
-	{[]string{"o"}, "Open the row"},
-	{[]string{"x"}, "Select the row"},
-	{[]string{"Esc"}, "Close the message beside the list"},
-	{[]string{"c"}, "New message"},
-	{[]string{"r"}, "Reply to a message, or reject a draft"},
-	{[]string{"a"}, "Approve a draft"},
-	{[]string{"e"}, "Edit a draft"},
-	{[]string{"?"}, "This help"},
-}
-
 // approvalsPath is the page whose menu item shows the number of waiting drafts.
 const approvalsPath = "/approvals"
 

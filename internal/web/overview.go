@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +16,43 @@ import (
 )
 
 func (d *Dashboard) stop(p *page) error {
-	_, err := d.api.StopSending(p.ctx(), &gen.StopScope{})
-	return p.result(err, "/", "/", "Sending is stopped.")
+	scope, back := p.stopScope()
+	_, err := d.api.StopSending(p.ctx(), scope)
+	return p.result(err, back, back, "Sending is stopped.")
 }
 
 func (d *Dashboard) resume(p *page) error {
-	_, err := d.api.ResumeSending(p.ctx(), &gen.StopScope{})
-	return p.result(err, "/", "/", "Sending resumed.")
+	scope, back := p.stopScope()
+	_, err := d.api.ResumeSending(p.ctx(), scope)
+	return p.result(err, back, back, "Sending resumed.")
+}
+
+// stopScope returns what the form stops or resumes, and the page of that.
+func (p *page) stopScope() (*gen.StopScope, string) {
+	id := p.form.Get("scope")
+	switch {
+	case strings.HasPrefix(id, "ibx_"):
+		return &gen.StopScope{InboxID: gen.NewOptNilString(id)}, "/inboxes/" + url.PathEscape(id) + "/settings"
+	case strings.HasPrefix(id, "key_"):
+		return &gen.StopScope{KeyID: gen.NewOptNilString(id)}, "/keys/" + url.PathEscape(id)
+	}
+	return &gen.StopScope{}, "/"
+}
+
+// control is whether an inbox or a key is stopped, and how much of its limits is used.
+type control struct {
+	Scope   string
+	Stopped bool
+	Uses    []store.BudgetUse
+}
+
+func (d *Dashboard) control(p *page, id string) (c control, err error) {
+	stops, err := d.store.Stops(p.ctx(), p.user.AccountID)
+	if err != nil {
+		return c, err
+	}
+	uses, err := d.store.BudgetUses(p.ctx(), p.user.AccountID, 0)
+	return control{id, slices.Contains(stops, id), slices.DeleteFunc(uses, func(u store.BudgetUse) bool { return u.Scope != id })}, err
 }
 
 // periods are the numbers of days that charts can show.
@@ -287,13 +318,7 @@ func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]a
 
 // budgetAttention says that a limit is nearly used, or used.
 func budgetAttention(b store.BudgetUse) attention {
-	label := b.Limit
-	for _, l := range limitFields {
-		if l.Name == b.Limit {
-			label = strings.ToLower(l.Label)
-		}
-	}
-	a := attention{Text: fmt.Sprintf("%s: %d of %d %s used", cmp.Or(b.Name, "Account"), b.Used, b.Max, label), Icon: "key", Path: "/emails", Action: "See sent mail"}
+	a := attention{Text: cmp.Or(b.Name, "Account") + ": " + usedText(b), Icon: "key", Path: "/emails", Action: "See sent mail"}
 	switch {
 	case strings.HasPrefix(b.Scope, "ibx_"):
 		a.Path, a.Action, a.Icon = "/inboxes/"+b.Scope+"/settings", "Change limits", "inbox"
@@ -301,6 +326,12 @@ func budgetAttention(b store.BudgetUse) attention {
 		a.Path, a.Action = "/keys/"+b.Scope, "Change limits"
 	}
 	return a
+}
+
+// usedText says how much of a limit is used.
+func usedText(b store.BudgetUse) string {
+	i := slices.IndexFunc(limitFields, func(l limitField) bool { return l.Name == b.Limit })
+	return fmt.Sprintf("%d of %d %s used", b.Used, b.Max, strings.ToLower(limitFields[i].Label))
 }
 
 func percent(part, whole int) float64 { return float64(part) * 100 / float64(max(1, whole)) }

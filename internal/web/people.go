@@ -20,14 +20,6 @@ type peopleView struct {
 	Own  string // ID of the signed-in user
 }
 
-// roleWords say what a role may do.
-var roleWords = map[store.Role]string{
-	store.RoleAdmin: "everything", store.RoleApprover: "read, and decide about drafts", store.RoleViewer: "read, including verification codes",
-}
-
-// Words says what a role may do.
-func (peopleView) Words(r store.Role) string { return roleWords[r] }
-
 func (d *Dashboard) listPeople(p *page) error {
 	l, err := d.store.ListUsers(p.ctx(), p.user.AccountID, p.logPage())
 	if err != nil {

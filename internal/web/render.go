@@ -45,7 +45,6 @@ func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":        d.assetLink,
 		"nav":          navigationOf,
-		"shortcuts":    func() []shortcut { return shortcuts },
 		"on":           onPage,
 		"entryChoices": func() []string { return entryChoices },
 		"entryWords":   func(choice string) string { return entryWords[choice] },
@@ -67,6 +66,8 @@ func (d *Dashboard) functions() template.FuncMap {
 		"without": func(all []string, one string) []string {
 			return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 		},
+		"used":    usedText,
+		"marked":  marked,
 		"has":     func(all []string, one string) bool { return slices.Contains(all, one) },
 		"tone":    tone,
 		"meaning": func(status string) string { return statusMeanings[status] },
@@ -88,19 +89,12 @@ func label(value jx.Raw) string {
 }
 
 // dict returns a map of names and values, for templates with several arguments.
-func dict(pairs ...any) (map[string]any, error) {
+func dict(pairs ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		name, ok := pairs[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("%v is not a name", pairs[i])
-		}
-		m[name] = pairs[i+1]
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
-	if len(pairs)%2 != 0 {
-		return nil, fmt.Errorf("%d names and values", len(pairs))
-	}
-	return m, nil
+	return m
 }
 
 // ago formats the time since a moment in the largest unit that fits.

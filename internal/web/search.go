@@ -2,10 +2,12 @@ package web
 
 import (
 	"cmp"
-	"maps"
+	"html/template"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/store"
@@ -17,12 +19,13 @@ type allView struct {
 	Unread    map[string]bool // by ID
 	Inboxes   []gen.Inbox
 	Addresses map[string]string // of the inboxes, by ID
-	Chips     []chip
 	Live      string
 }
 
-// chip is a filter that is set, with the URL of the page without it.
-type chip struct{ Label, Without string }
+// Filtered reports whether the list is filtered.
+func (v allView) Filtered() bool {
+	return v.Form.Get("q")+v.Form.Get("from")+v.Form.Get("inbox")+v.Form.Get("direction") != ""
+}
 
 // inboxChoices returns the newest 100 inboxes, to choose from, and adds their addresses
 // to a map by ID.
@@ -57,9 +60,19 @@ func (d *Dashboard) allMessages(p *page) error {
 	if v.Unread, err = p.unread(v.Rows); err != nil {
 		return err
 	}
-	v.Chips = chipsOf(q, v.Addresses)
 	v.Live = v.live("", gen.EventTypeMessageReceived, gen.EventTypeMessageSent)
 	return p.show("messages", v)
+}
+
+// marked returns a text in which the words that begin with one of a search are marked.
+func marked(text, search string) template.HTML {
+	words := strings.FieldsFunc(search, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	if len(words) == 0 {
+		return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
+	}
+	found := regexp.MustCompile(`(?i)(^|[^\pL\pN])((?:` + strings.Join(words, "|") + `)[\pL\pN]*)`) // letters and digits mean themselves
+	text = template.HTMLEscapeString(found.ReplaceAllString(text, "$1\x02$2\x03"))
+	return template.HTML(strings.NewReplacer("\x02", "<mark>", "\x03", "</mark>").Replace(text)) //nolint:gosec // escaped
 }
 
 // unread returns which of these messages the signed-in user has not read, by ID.
@@ -92,26 +105,6 @@ func (d *Dashboard) markUnread(p *page) error {
 		return err
 	}
 	return p.done("/inboxes/"+m.InboxID, "Marked as unread: “"+shortened(m.Subject, 60)+"”")
-}
-
-// chipsOf returns the filters that are set in a query.
-func chipsOf(q url.Values, addresses map[string]string) []chip {
-	var all []chip
-	for _, name := range []string{"q", "from", "inbox", "direction"} {
-		value := strings.TrimSpace(q.Get(name))
-		if value == "" {
-			continue
-		}
-		label := map[string]string{
-			"q": "“" + value + "”", "from": "From " + value, "inbox": "In " + cmp.Or(addresses[value], value),
-			"direction": map[string]string{"in": "Received", "out": "Sent"}[value],
-		}[name]
-		rest := maps.Clone(q)
-		rest.Del(name)
-		rest.Del("cursor")
-		all = append(all, chip{label, (&url.URL{Path: "/messages", RawQuery: rest.Encode()}).String()})
-	}
-	return all
 }
 
 // deleteMessages deletes the selected messages of a list.
@@ -176,7 +169,7 @@ func (d *Dashboard) places(p *page) error {
 		}
 		if found != nil {
 			for _, m := range found.Data {
-				v.Places = append(v.Places, place{"/messages/" + m.ID, cmp.Or(m.Subject, "(no subject)"), "file", "Message"})
+				v.Places = append(v.Places, place{"/messages/" + m.ID, cmp.Or(m.Subject, "(no subject)"), "file", cmp.Or(m.From.Value.Email, "Message") + " · " + ago(d.now().Sub(m.CreatedAt))})
 			}
 		}
 		to := url.URL{Path: "/messages", RawQuery: url.Values{"q": {v.Q}}.Encode()}

@@ -133,9 +133,6 @@ func (d *Dashboard) endSessions(p *page) error {
 	if err != nil {
 		return err
 	}
-	if n == 0 {
-		return p.done("/settings", "There were no other sessions.")
-	}
 	return p.done("/settings", plural(int(n), "other session is signed out.", "other sessions are signed out."))
 }
 

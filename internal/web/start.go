@@ -31,14 +31,6 @@ func (d *Dashboard) dismissStart(p *page) error {
 	return p.goTo("/")
 }
 
-// Code returns the code of the newest message.
-func (s started) Code() string {
-	if s.Received == nil || s.Received.Extracted.Null {
-		return ""
-	}
-	return s.Received.Extracted.Value.Otp.Value
-}
-
 // started reads how far the account is.
 func (d *Dashboard) started(p *page) (*started, error) {
 	one := gen.NewOptInt(1)

@@ -156,7 +156,7 @@ func (d *Dashboard) routes() {
 	d.form("/write", d.writeForm, d.write)
 	d.form("/messages/{id}/reply", d.replyForm, d.reply)
 	d.form("/messages/{id}/forward", d.forwardForm, d.forward)
-	d.open("GET /mail-images/{token}", d.mailImage)
+	d.open("GET /mail-images/{id}/{attachment}", d.mailImage)
 	d.get("/live", d.live)
 
 	d.get("/messages", d.allMessages)

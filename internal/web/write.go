@@ -20,7 +20,6 @@ type writeView struct {
 	Form    form
 	Action  string
 	Back    string
-	Replied []gen.MailAddress // recipients of a reply
 }
 
 // writeForm shows the form of a new message, from the inbox that the request names or the
@@ -109,22 +108,9 @@ func (d *Dashboard) answerForm(p *page, kind string) error {
 		return err
 	}
 	return p.show("write", writeView{
-		Kind: kind, Inbox: in, To: m, Form: p.newForm(p.r.URL.Query()), Replied: repliedTo(m, in.SendPolicy),
+		Kind: kind, Inbox: in, To: m, Form: p.newForm(p.r.URL.Query()),
 		Action: "/messages/" + m.ID + "/" + kind, Back: "/inboxes/" + in.ID + "/threads/" + m.ThreadID,
 	})
-}
-
-// repliedTo returns the recipients of a reply, by the rules of the API.
-func repliedTo(m *gen.Message, policy string) []gen.MailAddress {
-	switch {
-	case m.Direction == "out":
-		return m.To
-	case len(m.ReplyTo) > 0 && policy != string(gen.SendPolicyReplyOnly):
-		return m.ReplyTo
-	case m.From.Null:
-		return nil
-	}
-	return []gen.MailAddress{m.From.Value}
 }
 
 // files returns the files that the form attaches.
