@@ -64,7 +64,7 @@ func TestLinearReadersAreComplete(t *testing.T) {
 	t.Parallel()
 	lineartest.Complete(t, linearReaders(), map[string]string{
 		"NewCache": "takes a resolver", "NewChecker": "takes a resolver", "Checker.Start": "reads the envelope with CheckHost",
-		"Check.Wait": "waits for what Check.Read began", "Check.Stop": "ends a check", "Results.Signed": "reads results",
+		"Check.Wait": "waits for what Check.Read began", "Check.Stop": "ends a check", "Check.Envelope": "returns what Start was given", "Results.Signed": "reads results",
 		"Cache.LookupTXT": "takes one name for the DNS", "Cache.LookupMX": "takes one name for the DNS",
 		"Cache.LookupNetIP": "takes one name for the DNS", "Cache.LookupAddr": "takes an IP address",
 	})

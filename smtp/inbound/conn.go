@@ -32,7 +32,7 @@ import (
 //   - It leaves CHUNKING out of the reply to EHLO, and refuses BDAT: the library stores a
 //     chunk that was cut short.
 //
-// One goroutine uses a conn; only stop, shed and idleSince may be called by others.
+// One goroutine uses a conn; only stop, drop and idleSince may be called by others.
 type conn struct {
 	net.Conn          // TCP, or TLS over it
 	raw      net.Conn // TCP
@@ -363,8 +363,8 @@ func (c *conn) stop() {
 	}
 }
 
-// shed ends the wait for a client.
-func (c *conn) shed() {
+// drop ends the wait for a client.
+func (c *conn) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving = true

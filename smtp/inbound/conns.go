@@ -39,7 +39,7 @@ func (c *conns) enter(one *conn) (refusal *smtp.Reply) {
 	return nil
 }
 
-// makeRoom sheds the connection that is idle for longest, and reports whether
+// makeRoom drops the connection that is idle for longest, and reports whether
 // there was one.
 func (c *conns) makeRoom() bool {
 	var idlest *conn
@@ -52,7 +52,7 @@ func (c *conns) makeRoom() bool {
 	if idlest == nil {
 		return false
 	}
-	idlest.shed()
+	idlest.drop()
 	c.remove(idlest)
 	return true
 }

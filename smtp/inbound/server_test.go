@@ -25,7 +25,7 @@ func TestServerLimitsConnections(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := newServer(t, r, tt.edit)
-			srv.conns.minIdle = time.Hour // no connection is shed
+			srv.conns.minIdle = time.Hour // no connection is dropped
 			addr := start(t, srv)
 			first, second := hello(t, addr), hello(t, addr)
 			third := dial(t, addr)

@@ -20,6 +20,9 @@ func TestServerStartTLS(t *testing.T) {
 	c.upgrade()
 
 	c.cmd("503", "MAIL FROM:<a@out.example>") // EHLO is forgotten
+	c.cmd("354", "DATA")                      // the library remembers the transaction
+	c.send(rawMail("Hi.") + ".\r\n")
+	c.want("503")
 	if offers := c.cmd("250", "EHLO client.example"); strings.Contains(offers, "STARTTLS") {
 		t.Errorf("STARTTLS is offered again: %s", offers)
 	}
