@@ -1,6 +1,4 @@
-//go:build testcontainers
-
-// Package signup tests a sign-up: go test -tags testcontainers
+// Package signup tests a sign-up: go mod tidy && go test
 package signup
 
 import (
