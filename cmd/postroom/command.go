@@ -16,7 +16,10 @@ import (
 )
 
 // program is the environment of the commands.
-type program struct{ cli.Program }
+type program struct {
+	cli.Program
+	service service
+}
 
 // printf prints to the standard output.
 func (p program) printf(format string, args ...any) error {
@@ -128,6 +131,9 @@ func (s setting) help() string {
 func (p program) config(cmd *cobra.Command) (Config, error) {
 	flags := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { flags[f.Name] = f.Value.String() })
+	if err := p.service.take(p, cmd, flags); err != nil {
+		return Config{}, err
+	}
 	return load(p.Environ, flags)
 }
 

@@ -47,6 +47,12 @@ func (p program) doctorCommand() *cobra.Command {
 			if !cmd.Flags().Changed("to") && !cfg.isPublic() {
 				to = "" // a local test installation needs no outbound mail
 			}
+			if cfg.noDatabase() && askHealth(cmd.Context(), string(cfg.HTTP)) == nil {
+				return cfg.errNoDatabase(cmd.Context())
+			}
+			if _, err := fmt.Fprintf(p.Stderr, "Checking the installation with the database %s\n", cfg.databasePlace()); err != nil {
+				return err
+			}
 			look, err := cfg.doctor(args, to)
 			if err != nil {
 				return err

@@ -209,3 +209,17 @@ func wantUnfit(t *testing.T, cfg Config, setting, saw string) {
 	}
 	t.Errorf("no result for %q contains %q: %v", setting, saw, found)
 }
+
+// In a folder without data, beside a server that runs, commands do not pretend to be in a new
+// installation.
+func TestCommandsBesideAServerSayThatTheyHaveNoDatabase(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	settings := []string{"POSTROOM_HTTP=" + strings.TrimPrefix(s.api, "http://")}
+	for _, args := range [][]string{{"doctor"}, {"key", "list"}} {
+		_, stderr, err := runCommand(t, t.TempDir(), settings, args...)
+		if err == nil || !strings.Contains(stderr, "but a server runs at 127.0.0.1:") {
+			t.Errorf("%v: %v %s", args, err, stderr)
+		}
+	}
+}

@@ -30,11 +30,11 @@ func run() int {
 	defer stop()
 	// After the first signal, restore the default handling.
 	context.AfterFunc(ctx, stop)
-	cmd := newCommand(program{cli.Program{
+	cmd := newCommand(program{Program: cli.Program{
 		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Terminal: isatty.IsTerminal(os.Stdout.Fd()), Interactive: isatty.IsTerminal(os.Stdout.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
 		Version: programVersion(),
-	}})
+	}, service: installed(os.Args[1:])})
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "postroom: %v\n", err)

@@ -47,8 +47,7 @@ func (c Config) openToServe(ctx context.Context, keys subkeys, now func() time.T
 func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.Logger) (*store.Store, error) {
 	if !c.Database.postgres() {
 		if _, err := os.Stat(string(c.Database)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no database at %s: start `postroom serve` once, or set %sDATA or %[2]sDATABASE",
-				c.Database, envPrefix)
+			return nil, c.errNoDatabase(ctx)
 		}
 	}
 	keys, err := c.commandKeys(needSecret)
@@ -69,6 +68,23 @@ func (c Config) openForCommand(ctx context.Context, needSecret bool, log *slog.L
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// errNoDatabase says that there is no installation here, and whether another one runs.
+func (c Config) errNoDatabase(ctx context.Context) error {
+	if askHealth(ctx, string(c.HTTP)) == nil {
+		return fmt.Errorf("no database at %s, but a server runs at %s: set %sDATA or %[3]sDATABASE to what it uses, and run this as its user",
+			c.databasePlace(), c.HTTP, envPrefix)
+	}
+	return fmt.Errorf("no database at %s: start `postroom serve` once, or set %sDATA or %[2]sDATABASE", c.databasePlace(), envPrefix)
+}
+
+// databasePlace names the database, without its password.
+func (c Config) databasePlace() string {
+	if place, err := filepath.Abs(string(c.Database)); err == nil && !c.Database.postgres() {
+		return place
+	}
+	return c.Database.String()
 }
 
 // prove returns an error if the database was created with another secret.

@@ -17,7 +17,7 @@ const call = async (name, args) => {
 const { tools } = await agent.listTools();
 console.log(tools.length > 10 ? "connected" : "too few tools");
 const inbox = await call("create_inbox", {});
-await call("send_email", { inbox_id: inbox.id, to: inbox.address, subject: "Welcome", text: "Your verification code is 482913." });
+await call("send_email", { inbox_id: inbox.id, to: [inbox.address], subject: "Welcome", text: "Your verification code is 482913." });
 const found = await call("wait_for_code", { inbox_id: inbox.id, timeout: 30 });
 console.log("The code is", found.otp ?? found.code?.otp);
 await agent.close();

@@ -1,0 +1,3 @@
+module example.com/signup
+
+go 1.26.0
