@@ -2,9 +2,7 @@ package handlers_test
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,53 +37,6 @@ var sendDoors = map[string]func(in store.Inbox, received store.Message, to strin
 	"batch": func(in store.Inbox, _ store.Message, to string) (string, string) {
 		return "/v1/emails/batch", `{"from":"` + in.Address + `","recipients":[{"to":"` + to + `"}],"subject":"s","text":"t"}`
 	},
-}
-
-// An agent in a loop stops at its budget, whichever way it sends.
-func TestLoopStopsAtTheBudget(t *testing.T) {
-	t.Parallel()
-	for _, loop := range []struct {
-		sends, budget int
-		limit         string
-	}{{12, 6, "recipients_per_day"}, {loopSends, 10, "sends_per_day"}} {
-		for _, door := range append(slices.Sorted(maps.Keys(sendDoors)), "MCP", "SMTP") {
-			t.Run(fmt.Sprintf("%s with %s", door, loop.limit), func(t *testing.T) {
-				t.Parallel()
-				each(t, func(t *testing.T, s *server) {
-					in := s.newInbox(t)
-					m := s.receive(t, in, "From: ann@out.example\n\nHello\n")
-					n := &sending{s, s.submission(t), s.newKey(t, limitedKey(fmt.Sprintf(`{%q:%d}`, loop.limit, loop.budget), t)), in, m}
-					left := 0
-					for i := range loop.sends {
-						done, err := n.send(t.Context(), t, door, fmt.Sprintf("r%d@out.example", i))
-						switch {
-						case err != nil:
-							t.Fatal(err)
-						case done == accepted:
-							left++
-						case done != "budget_exceeded":
-							t.Fatalf("send %d: %s", i, done)
-						}
-					}
-					want := loop.budget
-					if door == "reply" { // it goes to the sender of the original, too
-						want = 5
-					}
-					if left != want {
-						t.Errorf("%d of %d were accepted, want %d", left, loop.sends, want)
-					}
-					if door, ok := sendDoors[door]; ok {
-						path, body := door(in, m, "late@out.example")
-						res := s.do(t, http.MethodPost, path, body, as(n.key))
-						res.wantError(t, http.StatusTooManyRequests, "budget_exceeded limits."+loop.limit)
-						if after := res.header.Get("Retry-After"); after != "86400" {
-							t.Errorf("Retry-After is %q", after)
-						}
-					}
-				}, withMCP)
-			})
-		}
-	}
 }
 
 // limitedKey gives a key limits, written as in the API.

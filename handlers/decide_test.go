@@ -69,6 +69,20 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 		{rule: "ended", name: "a key that is revoked", want: failed, only: []string{"due"}, set: func(t *testing.T, r *ruled) {
 			r.set(t, http.MethodDelete, "/v1/api-keys/"+r.keyID, "")
 		}},
+		{rule: "ended", name: "a key that has expired", want: failed, only: []string{"due"}, set: func(t *testing.T, r *ruled) {
+			r.exec(t, `UPDATE api_keys SET expires_at = 1 WHERE id = $1`, r.keyID)
+		}},
+		{rule: "ended", name: "a person who was removed", want: failed, only: []string{"due"}, set: func(t *testing.T, r *ruled) {
+			link := store.UserLink{Hash: []byte("x"), ExpiresAt: r.clock.Now().Add(time.Hour)}
+			person, err := r.store.CreateUser(t.Context(), r.account, "ann@example.com", store.RoleAdmin, link)
+			if err == nil {
+				_, err = r.store.RemoveUser(t.Context(), "ann@example.com")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.exec(t, `UPDATE emails SET created_by = $1`, person.ID)
+		}},
 		{rule: "domain", name: "a domain that is lost", want: "domain_not_verified", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE domains SET status = 'failed' WHERE domain = $1`, r.domain)
 		}},
@@ -239,6 +253,9 @@ func outcomeOf(t *testing.T, res response) (outcome, string) {
 		return accepted, ""
 	case http.StatusAccepted:
 		return held, ""
+	}
+	if res.status == http.StatusTooManyRequests && res.header.Get("Retry-After") == "" {
+		t.Errorf("no Retry-After: %s", res.body)
 	}
 	rule := ""
 	if strings.Contains(string(res.body), `"rule":`) {

@@ -10,7 +10,6 @@ const (
 	hostileRequests = 50_000
 	parallelSends   = 1000
 	sendBudget      = 50
-	loopSends       = 3000
 	forgedLinks     = 50_000
 	stopRounds      = 20
 )

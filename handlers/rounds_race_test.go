@@ -11,7 +11,6 @@ const (
 	hostileRequests = 300
 	parallelSends   = 60
 	sendBudget      = 20
-	loopSends       = 80
 	forgedLinks     = 1000
 	stopRounds      = 1
 )

@@ -18,8 +18,6 @@ const (
 	parallelSends = 80
 	// sendBudget is that budget.
 	sendBudget = 20
-	// loopSends is the number of sends of an agent in a loop.
-	loopSends = 30
 	// forgedLinks is the number of forged links.
 	forgedLinks = 10_000
 	// stopRounds is how often sending is stopped while all nodes send.

@@ -46,7 +46,7 @@ func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a
 		if err := s.addToInbox(ctx, tx, h, now, w); err != nil {
 			return err
 		}
-		if err := send.record(ctx, tx); err != nil {
+		if err := send.record(ctx, txReader{s.prepared, tx}); err != nil {
 			return err
 		}
 		w.accepted = send.liveRecipients()

@@ -275,6 +275,8 @@ func (d *decision) read(ctx context.Context, all []*sending) error {
 	return err
 }
 
+func (d *decision) reads() txReader { return txReader{d.s.prepared, d.tx} }
+
 // sender asks the rules about who sends a message to whom.
 func (d *decision) sender(ctx context.Context, m *sending) (*Refused, error) {
 	in := m.inbox
@@ -443,7 +445,7 @@ func (d *decision) sending(ctx context.Context, all []*sending) (*Refused, error
 		return nil, nil
 	}
 	if d.plan.Daily+d.plan.Monthly > 0 {
-		u, err := readAccepted(ctx, d.tx, d.account, d.now.Time)
+		u, err := readAccepted(ctx, d.reads(), d.account, d.now.Time)
 		if err != nil {
 			return nil, err
 		}
@@ -576,7 +578,7 @@ func (d *decision) limits(ctx context.Context, m *sending) (*Refused, error) {
 	mayHold := true
 	a := m.approval
 	for _, u := range scopes {
-		over, err := u.overLimits(ctx, d.tx, c)
+		over, err := u.overLimits(ctx, d.reads(), c)
 		if err != nil {
 			return nil, errIn("read the sends", err)
 		}
@@ -596,11 +598,11 @@ func (d *decision) limits(ctx context.Context, m *sending) (*Refused, error) {
 	if m.msg.Seq == 0 {
 		return nil, nil
 	}
-	return nil, m.record(ctx, d.tx)
+	return nil, m.record(ctx, d.reads())
 }
 
 // record counts a message that may leave. It has a number.
-func (m *sending) record(ctx context.Context, tx *sqlx.Tx) error {
+func (m *sending) record(ctx context.Context, tx txReader) error {
 	m.counted.message = m.msg.Seq
 	for _, u := range m.scopes {
 		if err := u.record(ctx, tx, &m.counted); err != nil {
@@ -620,7 +622,7 @@ func (d *decision) scopesOf(ctx context.Context, m *sending) (all []*sendScope, 
 		u := d.scopes[name]
 		if u == nil {
 			u = &sendScope{account: d.account, name: name, limits: l}
-			err = errIn("read the sends", readScope(ctx, d.tx, u, d.now))
+			err = errIn("read the sends", readScope(ctx, d.reads(), u, d.now))
 			d.scopes[name] = u
 		}
 		all = append(all, u)

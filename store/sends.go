@@ -15,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 // Limits bound what a key, an inbox or an account sends. A limit that is nil does
@@ -122,6 +123,20 @@ type counted struct {
 type getter interface {
 	GetContext(ctx context.Context, dest any, query string, args ...any) error
 	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// txReader reads in a transaction by prepared statements.
+type txReader struct {
+	*engine.Prepared
+	tx *sqlx.Tx
+}
+
+func (r txReader) GetContext(ctx context.Context, dest any, query string, args ...any) error {
+	return r.Get(ctx, r.tx, dest, query, args...)
+}
+
+func (r txReader) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
+	return r.Select(ctx, r.tx, dest, query, args...)
 }
 
 // readScope reads where a scope stands.
@@ -283,7 +298,7 @@ func (w window) overSimilar(ctx context.Context, f LimitField, m *counted, most 
 
 // overLimits returns the limit of a scope that a message would exceed for the longest
 // time, or nil.
-func (u *sendScope) overLimits(ctx context.Context, tx *sqlx.Tx, m *counted) (worst *Refused, err error) {
+func (u *sendScope) overLimits(ctx context.Context, tx txReader, m *counted) (worst *Refused, err error) {
 	if u.limits.NewRecipientsPerDay != nil {
 		w := window{u, tx, Time{time.UnixMicro(-1)}} // ever
 		if u.known, err = w.among(ctx, `SELECT DISTINCT recipient`+windowRows, m.people); err != nil {
@@ -307,7 +322,7 @@ func (u *sendScope) overLimits(ctx context.Context, tx *sqlx.Tx, m *counted) (wo
 }
 
 // record adds a message to the log of a scope.
-func (u *sendScope) record(ctx context.Context, tx *sqlx.Tx, m *counted) error {
+func (u *sendScope) record(ctx context.Context, tx txReader, m *counted) error {
 	const insert = `INSERT INTO sends (account_id, scope, n, at, message_seq, recipient, text, first, gone) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, false)`
 	var text any
 	if u.limits.SimilarPerHour != nil {
@@ -318,7 +333,7 @@ func (u *sendScope) record(ctx context.Context, tx *sqlx.Tx, m *counted) error {
 		first := u.limits.NewRecipientsPerDay != nil && !slices.Contains(known, to)
 		known = append(known, to)
 		u.last++
-		if _, err := tx.ExecContext(ctx, insert, u.account, u.name, u.last, u.at, m.message, to, text, first); err != nil {
+		if _, err := tx.Exec(ctx, tx.tx, insert, u.account, u.name, u.last, u.at, m.message, to, text, first); err != nil {
 			return errIn("count a send", err)
 		}
 	}
