@@ -1,5 +1,6 @@
 // Package work has the loops of background work: rounds at an interval, rounds
-// that are due at a known time, and the end of both at shutdown.
+// that are due at a known time, and the end of both at shutdown. Its Dispatcher
+// does work that nodes claim with leases, fair by key and by account.
 //
 // Every loop runs in the goroutine of its caller and returns when its context
 // ends. A round gets the same context; it logs its own errors.
