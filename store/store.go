@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -237,45 +236,6 @@ func (s *Store) Ping(ctx context.Context) error {
 	var some bool
 	return s.wrap(s.read.GetContext(ctx, &some, `SELECT EXISTS (SELECT 1 FROM accounts)`), "ping")
 }
-
-// inTx runs do in a transaction and returns when what it wrote is on the disk. When do
-// fails, nothing is written. do may run again: PostgreSQL asks for it after a conflict,
-// and on SQLite others share the transaction (see committer). So do sets all that it
-// returns anew, and reads through tx alone.
-func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	if s.committer != nil {
-		return s.wrap(s.committer.write(ctx, do), what)
-	}
-	attempt := func() error {
-		if err := s.prepared.Prepare(ctx); err != nil {
-			return err
-		}
-		tx, err := s.write.BeginTxx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // after a commit this does nothing
-		if err := do(tx); err != nil {
-			return err
-		}
-		if err := tx.Commit(); err != nil {
-			return &commitError{err}
-		}
-		return nil
-	}
-	err := attempt()
-	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
-		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
-		err = attempt()
-	}
-	return s.wrap(err, what)
-}
-
-// commitError is the error of a commit: the transaction may have been committed.
-type commitError struct{ err error }
-
-func (e *commitError) Error() string { return e.err.Error() }
-func (e *commitError) Unwrap() error { return e.err }
 
 const (
 	// stuckAfter is how long a batch may be written before the node counts as

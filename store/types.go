@@ -101,9 +101,6 @@ func (j *JSON[T]) Scan(src any) error {
 	default:
 		return fmt.Errorf("scan %T into a JSON column", src)
 	}
-	if decode(b, &j.V) {
-		return nil
-	}
 	if err := json.Unmarshal(b, &j.V); err != nil {
 		return fmt.Errorf("read JSON column: %w", err)
 	}

@@ -1,20 +1,60 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/postroom/postroom/internal/work"
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
-func errIn(what string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+// inTx runs do in a transaction and returns when what it wrote is on the disk. When do
+// fails, nothing is written. do may run again: PostgreSQL asks for it after a conflict,
+// and on SQLite others share the transaction (see committer). So do sets all that it
+// returns anew, and reads through tx alone.
+func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
+	if s.committer != nil {
+		return s.wrap(s.committer.write(ctx, do), what)
 	}
-	return nil
+	attempt := func() error {
+		if err := s.prepared.Prepare(ctx); err != nil {
+			return err
+		}
+		tx, err := s.write.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+		if err := do(tx); err != nil {
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return &commitError{err}
+		}
+		return nil
+	}
+	err := attempt()
+	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
+		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
+		err = attempt()
+	}
+	return s.wrap(err, what)
 }
+
+// commitError is the error of a commit: the transaction may have been committed.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
 
 // wasCommitted reports whether the transaction tx was committed although its commit
 // returned err: the connection may have broken after the commit, and a caller that
@@ -53,3 +93,245 @@ var (
 	// errConflict means that each of maxTries attempts conflicted with other transactions.
 	errConflict = errors.New("other transactions conflict with this one")
 )
+
+func errIn(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+const (
+	// maxShared is the most functions that share one transaction.
+	maxShared = 256
+	// commitTimeout is how long a caller waits for a turn, and for a commit.
+	commitTimeout = 30 * time.Second
+
+	beginPart  = `SAVEPOINT part`
+	keepPart   = `RELEASE part`
+	returnPart = `ROLLBACK TO part`
+)
+
+var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
+
+// committer runs the functions that write to SQLite, which has one writer. Those that
+// wait run one after the other in one transaction, each in a savepoint, and share one
+// sync. A function that fails is rolled back alone. All others have the result of the
+// commit, and their callers wait for it.
+type committer struct {
+	db       *sqlx.DB
+	prepared *engine.Prepared
+	queue    chan *part
+	ended    chan struct{}
+
+	mu     sync.RWMutex // held for reading while sending to queue
+	closed bool
+
+	began atomic.Int64 // when the transaction under way began, in Unix nanoseconds; 0: none is
+}
+
+// part is a function that shares a transaction.
+type part struct {
+	ctx      context.Context //nolint:containedctx // of the caller, who waits
+	do       func(*sqlx.Tx) error
+	state    atomic.Int32
+	done     chan error
+	panicked any // what do panicked with
+}
+
+// The states of a part. In the first and the last one its caller may leave.
+const (
+	partWaits int32 = iota
+	partRuns
+	partCommits
+	partLeft
+)
+
+// newCommitter starts the goroutine that commits. close ends it.
+func newCommitter(db *sqlx.DB, prepared *engine.Prepared) *committer {
+	c := &committer{db: db, prepared: prepared, queue: make(chan *part, maxShared), ended: make(chan struct{})}
+	go c.run()
+	return c
+}
+
+// write runs do in a transaction, and returns when it is on the disk or do has failed.
+// do may run again, after a transaction that failed because of another function. A
+// commit that takes longer than commitTimeout is ErrUnavailable, and what do wrote may be
+// stored.
+func (c *committer) write(ctx context.Context, do func(*sqlx.Tx) error) error {
+	p := &part{ctx: ctx, do: do, done: make(chan error, 1)}
+	limit := time.NewTimer(commitTimeout)
+	defer limit.Stop()
+	if err := c.enqueue(p, limit.C); err != nil {
+		return err
+	}
+	ended, late := ctx.Done(), limit.C
+	for {
+		select {
+		case err := <-p.done:
+			if p.panicked != nil {
+				panic(p.panicked)
+			}
+			return err
+		case <-ended:
+			if p.state.CompareAndSwap(partWaits, partLeft) {
+				return ctx.Err()
+			}
+			ended = nil // the outcome is near
+		case <-late:
+			if p.state.CompareAndSwap(partWaits, partLeft) || p.state.CompareAndSwap(partCommits, partLeft) {
+				return fmt.Errorf("%w: the write did not end within %v", ErrUnavailable, commitTimeout)
+			}
+			late = nil
+		}
+	}
+}
+
+func (c *committer) enqueue(p *part, late <-chan time.Time) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed {
+		return errClosed
+	}
+	select {
+	case c.queue <- p:
+		return nil
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	case <-late:
+		return fmt.Errorf("%w: no turn to write within %v", ErrUnavailable, commitTimeout)
+	}
+}
+
+// close writes what waits and ends the goroutine.
+func (c *committer) close() {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.queue)
+	}
+	c.mu.Unlock()
+	<-c.ended
+}
+
+// busySince returns when the transaction under way began.
+func (c *committer) busySince() (since time.Time, busy bool) {
+	ns := c.began.Load()
+	return time.Unix(0, ns), ns != 0
+}
+
+func (c *committer) run() {
+	defer close(c.ended)
+	for first := range c.queue {
+		c.began.Store(time.Now().UnixNano())
+		for parts := c.gather(first); len(parts) > 0; {
+			parts = c.attempt(parts)
+		}
+		c.began.Store(0)
+	}
+}
+
+// gather returns all that waits. Callers that the last commit has just returned to get
+// one chance to come first: one transaction for all costs less than two.
+func (c *committer) gather(first *part) []*part {
+	parts, yielded := []*part{first}, false
+	for len(parts) < maxShared {
+		select {
+		case p, ok := <-c.queue:
+			if !ok {
+				return parts
+			}
+			parts = append(parts, p)
+			continue
+		default:
+		}
+		if yielded {
+			break
+		}
+		runtime.Gosched()
+		yielded = true
+	}
+	return parts
+}
+
+// attempt runs parts in one transaction. It returns those that have to run again,
+// because an interrupted statement ended the transaction.
+func (c *committer) attempt(parts []*part) (again []*part) {
+	ctx := context.Background()
+	var tx *sqlx.Tx
+	err := c.prepared.Prepare(ctx)
+	if err == nil {
+		tx, err = c.db.BeginTxx(ctx, nil)
+	}
+	if err != nil {
+		finish(parts, err)
+		return nil
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+	var written []*part
+	failures := map[*part]error{}
+	for i, p := range parts {
+		if !p.state.CompareAndSwap(partWaits, partRuns) && !p.state.CompareAndSwap(partCommits, partRuns) {
+			continue // its caller has left
+		}
+		failed, open := c.runPart(ctx, tx, p, len(parts) == 1)
+		switch {
+		case failed == nil || open && len(parts) > 1: // why it failed may be what the others wrote
+			p.state.Store(partCommits)
+			written = append(written, p)
+			failures[p] = failed
+			continue
+		case open:
+			p.done <- failed
+			continue
+		case p.ctx.Err() != nil:
+			p.done <- failed
+			return append(written, parts[i+1:]...)
+		}
+		finish(append(written, parts[i:]...), failed)
+		return nil
+	}
+	if len(written) == 0 {
+		return nil
+	}
+	err = tx.Commit()
+	for _, p := range written {
+		p.done <- cmp.Or(err, failures[p])
+	}
+	return nil
+}
+
+func finish(parts []*part, err error) {
+	for _, p := range parts {
+		p.done <- err
+	}
+}
+
+// runPart runs one function, in a savepoint unless it has the transaction for itself.
+// open reports whether the transaction is still open after a failure.
+func (c *committer) runPart(ctx context.Context, tx *sqlx.Tx, p *part, alone bool) (err error, open bool) {
+	if alone {
+		return p.run(tx), true
+	}
+	if _, err := c.prepared.Exec(ctx, tx, beginPart); err != nil {
+		return err, false
+	}
+	if err = p.run(tx); err == nil {
+		_, err = c.prepared.Exec(ctx, tx, keepPart)
+		return err, false
+	}
+	if _, e := c.prepared.Exec(ctx, tx, returnPart); e != nil {
+		return err, false
+	}
+	_, e := c.prepared.Exec(ctx, tx, keepPart)
+	return err, e == nil
+}
+
+func (p *part) run(tx *sqlx.Tx) (err error) {
+	defer func() {
+		if p.panicked = recover(); p.panicked != nil {
+			err = fmt.Errorf("panic: %v", p.panicked)
+		}
+	}()
+	return p.do(tx)
+}
