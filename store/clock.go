@@ -44,15 +44,6 @@ func (s *Store) serverClock(ctx context.Context, from sqlx.QueryerContext) (time
 	return server, nil
 }
 
-// sharedNow is the parameter for engine.Clock: nil when the server's clock
-// counts.
-func (s *Store) sharedNow() any {
-	if s.clock.Alone {
-		return NewTime(s.now())
-	}
-	return nil
-}
-
 // mayDelete returns whether this node may delete what is old. It asks the database
 // server for its time first, so that what follows goes by that.
 func (s *Store) mayDelete(ctx context.Context) (bool, error) {

@@ -134,6 +134,15 @@ func (s *Store) RenewLeases(ctx context.Context, w Work, claims []work.Lease, le
 	return lost, err
 }
 
+// claimName claims work that has a name and no row until then, and reports whether no
+// other node has it.
+func (s *Store) claimName(ctx context.Context, name string, until time.Time) (bool, error) {
+	const q = `INSERT INTO settings (name, value) VALUES ($1, cast(cast($2 AS bigint) AS text))
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE cast(settings.value AS bigint) <= $3`
+	n, err := s.exec(ctx, "claim "+name, q, name, NewTime(until), NewTime(s.now()))
+	return n == 1, err
+}
+
 // ReleaseLeases makes the rows due at once that were claimed by a process that
 // died, and returns how many. Only a process that knows itself to be the only one
 // can tell, which on SQLite it is: with several nodes on PostgreSQL nothing is

@@ -225,10 +225,7 @@ func (s *Store) DeleteCertificate(ctx context.Context, name string) error {
 // ClaimCertificate reports whether this node may obtain a certificate now. No
 // other node may until the given time.
 func (s *Store) ClaimCertificate(ctx context.Context, name string, until time.Time) (bool, error) {
-	const q = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
-		WHERE cast(settings.value AS bigint) <= $3`
-	n, err := s.exec(ctx, "claim a certificate", q, "certificate "+name, fmt.Sprint(NewTime(until).UnixMicro()), NewTime(s.now()))
-	return n == 1, err
+	return s.claimName(ctx, "certificate "+name, until)
 }
 
 // MailPolicy is what a domain asks of those who send mail to it, as it was

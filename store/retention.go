@@ -695,8 +695,6 @@ func (t *turns) take(work string, now, next time.Time) bool {
 // until then; so a round is not done by all nodes, and a node that is gone is not
 // waited for. A node that may not delete has no turn.
 func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) (bool, error) {
-	const q = `INSERT INTO settings (name, value) VALUES ($1, cast(cast($2 AS bigint) AS text))
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE cast(settings.value AS bigint) <= $3`
 	if s.Paused() != nil {
 		return false, nil
 	}
@@ -705,6 +703,5 @@ func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) 
 	if s.engine.Alone() {
 		return s.turns.take(work, now, next), nil
 	}
-	n, err := s.exec(ctx, "take a turn", q, turnPrefix+work, NewTime(next), NewTime(now))
-	return n == 1, err
+	return s.claimName(ctx, turnPrefix+work, next)
 }

@@ -65,7 +65,7 @@ func (f *filler) cases(ctx context.Context, s *harness.Service) ([]testCase, err
 		{"dashboard: message", some, -1},
 		{"dashboard: its frame", func() string { return some() + "/view" }, -1},
 		{"dashboard: approvals", at("/approvals"), -1},
-		{"dashboard: sent", at("/emails/messages"), -1},
+		{"dashboard: sent", at("/emails?kind=messages"), -1},
 	}...), nil
 }
 
