@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -334,4 +335,19 @@ func (n *node) prepare(ctx context.Context, what string, do func() error) error 
 		n.log.WarnContext(ctx, "waiting for the database", "part", what, "error", err)
 		work.Pause(ctx, time.Second, nil)
 	}
+}
+
+// whenAsked returns a handler that is built on the first request. The MCP tools
+// need memory that many installations can save.
+func whenAsked(log *slog.Logger, build func() (http.Handler, error)) http.Handler {
+	made := sync.OnceValues(build)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, err := made()
+		if err != nil {
+			log.ErrorContext(r.Context(), "create handler failed", "path", r.URL.Path, "error", err)
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
