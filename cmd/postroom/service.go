@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
@@ -72,9 +74,20 @@ func (s service) take(p program, cmd *cobra.Command, flags map[string]string) er
 		return err
 	}
 	_, _ = fmt.Fprintf(p.Stderr, "postroom: for the installed service, with %s and %s\n", s.settings, serviceData)
-	args := []string{
-		"systemd-run", "--pipe", "--wait", "--quiet", "--collect", "--same-dir", "-p", "DynamicUser=yes", "-p", "User=postroom", "-p", "StateDirectory=postroom",
-		"-p", "EnvironmentFile=" + s.settings, "-E", envPrefix + "DATA=" + serviceData, self,
+	args := []string{"systemd-run", "--pipe", "--wait", "--quiet", "--collect", "-p", "EnvironmentFile=" + s.settings, "-E", envPrefix + "DATA=" + serviceData}
+	if dir, err := os.Getwd(); err == nil {
+		args = append(args, "-p", "WorkingDirectory=-"+dir) // unless its user may not be there, as in /root
 	}
-	return s.become(run, append(args, s.args...), p.Environ)
+	if !slices.Contains(withFolders, cmd.CommandPath()) {
+		args = append(args, "-p", "DynamicUser=yes", "-p", "User=postroom", "-p", "StateDirectory=postroom")
+	}
+	args = append(args, self)
+	for _, arg := range s.args {
+		args = append(args, strings.ReplaceAll(arg, "$", "$$")) // systemd expands variables
+	}
+	return s.become(run, args, p.Environ)
 }
+
+// withFolders are the commands that stay root, because they use a folder of the caller. The
+// user of the service can write to none, and has a /tmp of its own, which ends with it.
+var withFolders = []string{"postroom backup", "postroom export", "postroom verify"}

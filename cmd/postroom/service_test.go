@@ -47,6 +47,12 @@ func TestCommandsFindTheInstalledService(t *testing.T) {
 			t.Errorf("%v became %v, and said %q", args, got, stderr)
 		}
 	}
+	if got, _ := run(settings, nil, "key", "list"); !slices.Contains(got, "DynamicUser=yes") {
+		t.Errorf("key list became %v", got)
+	}
+	if got, _ := run(settings, nil, "backup", "/tmp/$x"); slices.Contains(got, "DynamicUser=yes") || got[len(got)-1] != "/tmp/$$x" {
+		t.Errorf("backup became %v", got)
+	}
 	if got, _ := run(settings, []string{"POSTROOM_DATA=" + t.TempDir()}, "config"); got != nil {
 		t.Errorf("with another folder in the environment, config became %v", got)
 	}

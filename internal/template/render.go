@@ -69,8 +69,9 @@ func (r *renderer) pieces(out *output, all []piece) error {
 	return nil
 }
 
-// maxSteps bounds the time of blocks that repeat each other.
-const maxSteps = 1_000_000
+// maxSteps bounds the time of blocks that repeat each other. So many bytes of a value, which
+// may be left out in the end, take as long as a step.
+const maxSteps, stepBytes = 1_000_000, 64
 
 // step counts what takes time: pieces, the names of their paths, and items.
 func (r *renderer) step(part Part, n int) error {
@@ -98,6 +99,9 @@ func (r *renderer) piece(out *output, p piece) error {
 	}
 	if out.Len()+len(value) > most[out.part]*utf8.UTFMax {
 		return out.tooLong() // before escaping makes it longer
+	}
+	if err := r.step(out.part, len(value)/stepBytes); err != nil {
+		return err
 	}
 	return out.add(p.written(out.part, value))
 }
@@ -148,6 +152,9 @@ func (r *renderer) link(out *output, parts []piece) error {
 	if err := r.pieces(&address, parts); err != nil {
 		return err
 	}
+	if err := r.step(out.part, address.Len()/stepBytes); err != nil {
+		return err
+	}
 	if scheme, ok := schemeOf(html.UnescapeString(address.String())); ok && !slices.Contains(harmless, scheme) {
 		return out.add(nowhere)
 	}
@@ -178,6 +185,11 @@ func schemeOf(address string) (scheme string, ok bool) {
 // block renders a block.
 func (r *renderer) block(out *output, p piece) error {
 	value, of := r.find(p)
+	if n, ok := value.(json.Number); ok {
+		if err := r.step(out.part, len(n)/stepBytes); err != nil {
+			return err
+		}
+	}
 	if !p.block.each {
 		if holds(value) {
 			return r.pieces(out, p.block.body)

@@ -270,6 +270,19 @@ func TestLargeRendering(t *testing.T) {
 			t.Errorf("%q repeated: %v after %s", body, err, time.Since(began))
 		}
 	}
+	long := strings.Repeat("a", 900_000)
+	lists["u"], lists["s"], lists["n"] = "javascript:"+long, long+";", json.Number("1"+strings.Repeat("0", 900_000))
+	for _, body := range []string{`<a href="{{u}}">`, `<a href="{{this.y}}` + long + `:">`, `<b style="color:{{s}}">`, "{{#if n}}{{/if}}"} {
+		began := time.Now()
+		m, err := template.Parse(template.Source{HTML: each + body + "{{/each}}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = m.Render(lists)
+		if e := (*template.Error)(nil); !errors.As(err, &e) || time.Since(began) > 5*time.Second {
+			t.Errorf("%.30q repeated: %v after %s", body, err, time.Since(began))
+		}
+	}
 	for n, ok := range map[int]bool{10_000: true, 10_001: false} {
 		if _, err := template.Parse(template.Source{HTML: strings.Repeat("{{x}}", n)}); (err == nil) != ok {
 			t.Errorf("%d variables: %v", n, err)
@@ -289,6 +302,35 @@ func TestLargeRendering(t *testing.T) {
 		}
 		if _, _, err := m.Render(map[string]any{"x": tt.value}); (err == nil) != tt.ok {
 			t.Errorf("a subject %s with %d characters: %v", tt.src, len(tt.value)/2, err)
+		}
+	}
+}
+
+func TestSample(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]string{
+		"text":                               `{}`,
+		"{{a.b}} {{c}}":                      `{"a":{"b":"a.b"},"c":"c"}`,
+		"{{#if a}}{{b}}{{else}}{{c}}{{/if}}": `{"a":true,"b":"b","c":"c"}`,
+		"{{#if a}}{{a.b}}{{/if}}":            `{"a":{"b":"a.b"}}`,
+		"{{#each l}}-{{/each}}":              `{"l":[true,true]}`,
+		"{{#if o.l}}{{#each o.l}}{{n}}{{this.p.q}}{{else}}{{c}}{{/each}}{{/if}}": `{"c":"c","o":{"l":[{"n":"n","p":{"q":"p.q"}},{"n":"n","p":{"q":"p.q"}}]}}`,
+		"{{#each tags}}{{#if this}}{{this}}{{c}}{{/if}}{{/each}}":                `{"c":"c","tags":["tags","tags"]}`,
+		"{{#each a}}{{#each b}}{{x}}{{/each}}{{/each}}":                          `{"a":[{"b":[{"x":"x"}]},{"b":[{"x":"x"}]}]}`,
+		"{{#each a}}{{#each this}}{{this}}{{/each}}{{/each}}":                    `{"a":[["a"],["a"]]}`,
+		`<a href="{{u}}">`: `{"u":"u"}`,
+	} {
+		m, err := template.Parse(template.Source{HTML: src})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := m.Sample()
+		got, err := json.Marshal(data)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %s, want %s: %v", src, got, want, err)
+		}
+		if _, missing, err := m.Render(data); err != nil || missing != nil {
+			t.Errorf("%s: missing %v, %v", src, missing, err)
 		}
 	}
 }

@@ -284,6 +284,8 @@ func TestTemplatePages(t *testing.T) {
 			t.Errorf("the template is %+v", got)
 		}
 		v.get(at).want(t, http.StatusOK).has(t, `value="renamed"`)
+		v.post(at, []string{"name", "renamed", "subject", "S", "html", "{{#each list}}<p>{{x}}</p>{{/each}}"}).want(t, http.StatusSeeOther)
+		v.get(at+"/view").want(t, http.StatusOK).has(t, "<p>x</p><p>x</p>")
 		s.otherAccount(t)
 		s.visitAsUser(t).get(at).want(t, http.StatusNotFound)
 		s.visitAsUser(t).get(at+"/view").want(t, http.StatusNotFound)

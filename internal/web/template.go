@@ -64,26 +64,13 @@ func (d *Dashboard) showTemplate(p *page) error {
 	return p.show("template", templateView{t, p.newForm(values)})
 }
 
-// templateValues returns a template as its form has it, with data for the preview in which
-// each variable has its own name as its value.
+// templateValues returns a template as its form has it, with sample data for the preview.
 func templateValues(t *gen.Template) url.Values {
 	data := map[string]any{}
 	if parsed, err := template.Parse(template.Source{Subject: t.Subject, HTML: t.HTML.Value, Text: t.Text.Value}); err == nil {
-		_, names, _ := parsed.Render(nil) // without data, no value is at fault
-		for _, name := range names {
-			at, parts := data, strings.Split(name, ".")
-			for _, part := range parts[:len(parts)-1] {
-				inner, ok := at[part].(map[string]any)
-				if !ok {
-					inner = map[string]any{}
-					at[part] = inner
-				}
-				at = inner
-			}
-			at[parts[len(parts)-1]] = name
-		}
+		data = parsed.Sample()
 	}
-	sample, _ := json.MarshalIndent(data, "", "  ") // strings always have a JSON
+	sample, _ := json.MarshalIndent(data, "", "  ") // such data always has a JSON
 	return url.Values{"name": {t.Name}, "subject": {t.Subject}, "html": {t.HTML.Value}, "text": {t.Text.Value}, "data": {string(sample)}}
 }
 
