@@ -120,20 +120,22 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 // or any if it is nil. It returns how many it has taken up, and those that wait for a draft.
 func (s *Store) releaseDue(ctx context.Context, account int64, rules DueRules, drafts map[int64]*preparedDraft) (n int, held []int64, err error) {
 	const due = `SELECT message_seq FROM emails WHERE account_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`
-	const take = `UPDATE emails SET due_at = NULL WHERE due_at <= ? AND message_seq IN (?)`
+	// An email that a draft was made for may have been cancelled, held, or put off since.
+	const take = `UPDATE emails SET due_at = NULL WHERE due_at <= ? AND message_seq IN (?) RETURNING message_seq`
 	var seqs []int64
 	err = s.inTx(ctx, "queue scheduled emails", func(tx *sqlx.Tx) error {
 		now := NewTime(s.now())
-		seqs, held = slices.Sorted(maps.Keys(drafts)), nil
+		seqs, held = nil, nil
+		found := slices.Sorted(maps.Keys(drafts))
 		if drafts == nil {
-			if err := tx.SelectContext(ctx, &seqs, due+s.engine.SkipLocked(), account, now, releaseBatch); err != nil {
+			if err := tx.SelectContext(ctx, &found, due+s.engine.SkipLocked(), account, now, releaseBatch); err != nil {
 				return err
 			}
 		}
-		if len(seqs) == 0 {
+		if len(found) == 0 {
 			return nil
 		}
-		if err := execIn(ctx, tx, take, now, seqs); err != nil {
+		if err := selectIn(ctx, tx, &seqs, take, now, found); err != nil || len(seqs) == 0 {
 			return err
 		}
 		held, err = s.release(ctx, tx, seqs, rules, drafts)
