@@ -161,6 +161,9 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 	if err != nil {
 		return nil, err
 	}
+	if err := s.lockDue(ctx, tx, es); err != nil {
+		return nil, err
+	}
 	now := NewTime(s.now())
 	var pass []int64
 	var left []Message
@@ -260,6 +263,30 @@ func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*d
 		bySeq[r.MessageSeq].to = append(bySeq[r.MessageSeq].to, r)
 	}
 	return es, nil
+}
+
+// lockDue locks the account of due emails and then their inboxes, in the order in which
+// all do: decide would lock a key before the account, and the inboxes in the order of the
+// emails.
+func (s *Store) lockDue(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error {
+	lock := s.engine.LockRow()
+	if lock == "" {
+		return nil
+	}
+	var locked []int64
+	if err := tx.SelectContext(ctx, &locked, `SELECT seq FROM accounts WHERE seq = $1`+lock, es[0].AccountID); err != nil {
+		return errIn("lock the account", err)
+	}
+	var inboxes []int64
+	for _, e := range es {
+		if e.FromInbox != nil {
+			inboxes = append(inboxes, *e.FromInbox)
+		}
+	}
+	if len(inboxes) == 0 {
+		return nil
+	}
+	return errIn("lock inboxes", selectIn(ctx, tx, &locked, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+lock, inboxes))
 }
 
 // decideDue decides about an email that is due, which may have been accepted weeks ago.
