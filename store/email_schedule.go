@@ -120,20 +120,22 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 // or any if it is nil. It returns how many it has taken up, and those that wait for a draft.
 func (s *Store) releaseDue(ctx context.Context, account int64, rules DueRules, drafts map[int64]*preparedDraft) (n int, held []int64, err error) {
 	const due = `SELECT message_seq FROM emails WHERE account_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`
-	const take = `UPDATE emails SET due_at = NULL WHERE due_at <= ? AND message_seq IN (?)`
+	// An email that a draft was made for may have been cancelled, held, or put off since.
+	const take = `UPDATE emails SET due_at = NULL WHERE due_at <= ? AND message_seq IN (?) RETURNING message_seq`
 	var seqs []int64
 	err = s.inTx(ctx, "queue scheduled emails", func(tx *sqlx.Tx) error {
 		now := NewTime(s.now())
-		seqs, held = slices.Sorted(maps.Keys(drafts)), nil
+		seqs, held = nil, nil
+		found := slices.Sorted(maps.Keys(drafts))
 		if drafts == nil {
-			if err := tx.SelectContext(ctx, &seqs, due+s.engine.SkipLocked(), account, now, releaseBatch); err != nil {
+			if err := tx.SelectContext(ctx, &found, due+s.engine.SkipLocked(), account, now, releaseBatch); err != nil {
 				return err
 			}
 		}
-		if len(seqs) == 0 {
+		if len(found) == 0 {
 			return nil
 		}
-		if err := execIn(ctx, tx, take, now, seqs); err != nil {
+		if err := selectIn(ctx, tx, &seqs, take, now, found); err != nil || len(seqs) == 0 {
 			return err
 		}
 		held, err = s.release(ctx, tx, seqs, rules, drafts)
@@ -157,6 +159,9 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 	)
 	es, err := s.readDue(ctx, tx, seqs)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.lockDue(ctx, tx, es); err != nil {
 		return nil, err
 	}
 	now := NewTime(s.now())
@@ -258,6 +263,30 @@ func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*d
 		bySeq[r.MessageSeq].to = append(bySeq[r.MessageSeq].to, r)
 	}
 	return es, nil
+}
+
+// lockDue locks the account of due emails and then their inboxes, in the order in which
+// all do: decide would lock a key before the account, and the inboxes in the order of the
+// emails.
+func (s *Store) lockDue(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error {
+	lock := s.engine.LockRow()
+	if lock == "" {
+		return nil
+	}
+	var locked []int64
+	if err := tx.SelectContext(ctx, &locked, `SELECT seq FROM accounts WHERE seq = $1`+lock, es[0].AccountID); err != nil {
+		return errIn("lock the account", err)
+	}
+	var inboxes []int64
+	for _, e := range es {
+		if e.FromInbox != nil {
+			inboxes = append(inboxes, *e.FromInbox)
+		}
+	}
+	if len(inboxes) == 0 {
+		return nil
+	}
+	return errIn("lock inboxes", selectIn(ctx, tx, &locked, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+lock, inboxes))
 }
 
 // decideDue decides about an email that is due, which may have been accepted weeks ago.
