@@ -549,6 +549,7 @@ func (d *decision) listed(m *sending) *Refused {
 // counts it. A person or another key may approve a draft beyond limits that ask for
 // approval.
 func (d *decision) limits(ctx context.Context, m *sending) (*Refused, error) {
+	m.scopes = nil // of an earlier try
 	if m.isDue {
 		if err := uncount(ctx, d.tx, m.msg.Seq); err != nil {
 			return nil, err
@@ -559,7 +560,7 @@ func (d *decision) limits(ctx context.Context, m *sending) (*Refused, error) {
 		return nil, err
 	}
 	c := &m.counted
-	*c, m.scopes = counted{}, nil
+	*c = counted{}
 	for i := range m.msg.Recipients {
 		if r := &m.msg.Recipients[i]; r.Status != RecipientSuppressed {
 			c.to = append(c.to, hashAddress(r.Email))

@@ -97,23 +97,22 @@ func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, erro
 		return 0, err
 	}
 	total := 0
+	var errs []error
 	for _, account := range accounts { // one at a time: decide locks it first
 		n, held, err := s.releaseDue(ctx, account, rules, nil)
-		if err != nil {
-			return total, err
+		total += n
+		var drafts map[int64]*preparedDraft
+		if err == nil && len(held) > 0 {
+			drafts, err = s.prepareDrafts(ctx, rules, held)
 		}
-		if total += n; len(held) == 0 {
-			continue
-		}
-		drafts, err := s.prepareDrafts(ctx, rules, held)
 		if err == nil && len(drafts) > 0 {
 			_, _, err = s.releaseDue(ctx, account, rules, drafts)
 		}
-		if err != nil {
-			return total, err
+		if errs = append(errs, err); errors.Is(err, ErrUnavailable) {
+			break
 		}
 	}
-	return total, nil
+	return total, errors.Join(errs...)
 }
 
 // releaseDue queues emails of an account that are due: those that drafts has a draft for,
@@ -366,7 +365,12 @@ func (s *Store) prepareDrafts(ctx context.Context, rules DueRules, held []int64)
 			continue
 		}
 		s.log.WarnContext(ctx, "a scheduled email cannot become a draft", "email_id", e.ID, "error", p.err)
-		if !p.lost() { // each attempt may take long, so the others follow in the next rounds
+		if !p.lost() { // each attempt may take long, so the others are tried later with it
+			for _, rest := range held {
+				if out[rest] == nil {
+					out[rest] = &preparedDraft{err: p.err}
+				}
+			}
 			break
 		}
 	}
