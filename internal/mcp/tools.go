@@ -119,10 +119,10 @@ func sendingTools() []*tool {
 			description: "Forwards a message with its attachments; text is a note on top. Repeated within 10 seconds, it sends once.",
 		},
 		{
-			name: "send_transactional", title: "Send a transactional email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
-			forScopes: []string{"emails:send"}, show: showEmail, left: []string{"idempotencyKey"},
-			changed: map[string]schema{"from": {"type": "string", "description": ""}},
-			description: "Sends an email from an address on a verified domain, now or later, with content or a template. " +
+			name: "send_transactional", title: "Send product email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
+			forScopes: []string{"emails:send"}, show: showEmail, left: []string{"idempotencyKey", "reply_to", "scheduled_at"},
+			changed: map[string]schema{"tags": {"type": "object"}, "from": {"type": "string", "description": ""}},
+			description: "Sends an email from a verified domain, now or later, with content or a template. " +
 				"Repeated within 10 seconds, it sends once.",
 		},
 		{
