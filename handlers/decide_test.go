@@ -12,9 +12,10 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// accountDoors are the doors through which a message leaves. The last two open for what
-// was accepted before: a draft that another key approves, and a scheduled email.
-var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "MCP", "SMTP", "approval", "due"}
+// accountDoors are the doors through which a message leaves. The last three open for what
+// was accepted before: a draft that another key approves, a scheduled email, and a draft
+// that is to be sent when its time has come. "test" is a send by a test key.
+var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "MCP", "SMTP", "test", "approval", "due", "expiry"}
 
 // ruled is what a rule is set for: an inbox, and a key that sends from it.
 type ruled struct {
@@ -23,7 +24,12 @@ type ruled struct {
 	key    string
 	keyID  string
 	domain string
+	earlier
 }
+
+// earlier is what was accepted before a rule was set: drafts to approve, to send and to
+// reject when their time has come, the key that chose to send, and a scheduled email.
+type earlier struct{ draft, sends, ends, chooserID, email string }
 
 // set changes something by the API.
 func (r *ruled) set(t *testing.T, method, path, body string) {
@@ -48,7 +54,7 @@ func (r *ruled) list(t *testing.T, action, pattern string) {
 	r.set(t, http.MethodPost, "/v1/lists", `{"direction":"outbound","inbox_id":"`+r.in.ID+`","action":"`+action+`","pattern":"`+pattern+`"}`)
 }
 
-// What a due email does that may not leave, or not yet.
+// What a due email or draft does that may not leave, or not yet.
 const (
 	failed outcome = "failed"
 	waits  outcome = "waits"
@@ -64,6 +70,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 		but  map[string]outcome // doors with another outcome
 		only []string           // the doors that the rule is for; nil means all
 		set  func(*testing.T, *ruled)
+		lift func(*testing.T, *ruled) // after this, what waited leaves
 	}{
 		{rule: "", name: "no rule", want: accepted, set: func(*testing.T, *ruled) {}},
 		{rule: "ended", name: "a key that is revoked", want: failed, only: []string{"due"}, set: func(t *testing.T, r *ruled) {
@@ -82,6 +89,9 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.exec(t, `UPDATE emails SET created_by = $1`, person.ID)
+		}},
+		{rule: "ended", name: "who chose to send later is revoked", want: failed, only: []string{"expiry"}, set: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodDelete, "/v1/api-keys/"+r.chooserID, "")
 		}},
 		{rule: "domain", name: "a domain that is lost", want: "domain_not_verified", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE domains SET status = 'failed' WHERE domain = $1`, r.domain)
@@ -102,23 +112,37 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				r.set(t, http.MethodPost, "/v1/suppressions", `{"email":"bob@out.example"}`)
 			},
 		},
-		{rule: "pause", name: "a paused account", want: "sending_paused", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
+		{
+			rule: "suppression", name: "a recipient who is suppressed for emails", want: accepted,
+			but: map[string]outcome{"email": "recipient_suppressed", "scheduled": "recipient_suppressed", "batch": "recipient_suppressed"},
+			set: func(t *testing.T, r *ruled) {
+				r.set(t, http.MethodPost, "/v1/suppressions", `{"email":"bob@out.example","category":"emails"}`)
+			},
+		},
+		{rule: "pause", name: "a paused account", want: "sending_paused", but: map[string]outcome{"test": accepted, "due": failed}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE accounts SET paused_at = 1, pause_reason = 'unpaid' WHERE seq = $1`, r.account)
+			r.receive(t, r.in, "From: ann@out.example\n\nStill comes in\n")
 		}},
-		{rule: "month", name: "the month of a plan", want: "monthly_limit_reached", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "month", name: "the month of a plan", want: "monthly_limit_reached", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE accounts SET plan = 'month' WHERE seq = $1`, r.account)
 		}},
-		{rule: "day", name: "the day of a plan", want: "daily_limit_reached", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "day", name: "the day of a plan", want: "daily_limit_reached", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE accounts SET plan = 'day' WHERE seq = $1`, r.account)
 		}},
-		{rule: "stop", name: "a stopped account", want: "sending_stopped", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "stop", name: "a stopped account", want: "sending_stopped", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.set(t, http.MethodPost, "/v1/stop", `{}`) // the queue keeps what is due until it ends
+		}, lift: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodPost, "/v1/resume", `{}`)
 		}},
-		{rule: "stop", name: "a stopped inbox", want: "sending_stopped", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "stop", name: "a stopped inbox", want: "sending_stopped", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.set(t, http.MethodPost, "/v1/stop", `{"inbox_id":"`+r.in.ID+`"}`)
+		}, lift: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodPost, "/v1/resume", `{"inbox_id":"`+r.in.ID+`"}`)
 		}},
-		{rule: "stop", name: "a stopped key", want: "sending_stopped", but: map[string]outcome{"due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "stop", name: "a stopped key", want: "sending_stopped", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.set(t, http.MethodPost, "/v1/stop", `{"key_id":"`+r.keyID+`"}`)
+		}, lift: func(t *testing.T, r *ruled) {
+			r.set(t, http.MethodPost, "/v1/resume", `{"key_id":"`+r.keyID+`"}`)
 		}},
 		{rule: "list", name: "a blocked recipient", want: "recipient_blocked", but: map[string]outcome{"due": failed}, set: func(t *testing.T, r *ruled) {
 			r.list(t, "block", "bob@out.example")
@@ -132,19 +156,19 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 		{rule: "approval", name: "an inbox that asks", want: held, but: map[string]outcome{"approval": accepted}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"send_policy":"approval"}`)
 		}},
-		{rule: "limit", name: "a limit of the key", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "a limit of the key", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setKey(t, `{"new_recipients_per_day":0}`)
 		}},
-		{rule: "limit", name: "a limit of the key that asks", want: held, but: map[string]outcome{"approval": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "a limit of the key that asks", want: held, but: map[string]outcome{"test": accepted, "approval": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setKey(t, `{"sends_per_hour":0,"on_limit":"approval"}`)
 		}},
-		{rule: "limit", name: "a limit of the inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "a limit of the inbox", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"per_recipient_per_day":0}}`)
 		}},
-		{rule: "limit", name: "similar texts of an inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "similar texts of an inbox", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"similar_per_hour":0}}`)
 		}},
-		{rule: "limit", name: "recipients of an inbox", want: "budget_exceeded", but: map[string]outcome{"due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "recipients of an inbox", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"recipients_per_day":0,"sends_per_minute":9}}`)
 		}},
 	}
@@ -167,45 +191,87 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				r.keyID = s.keyID(t, r.key)
 				r.in = s.newInbox(t, func(in *store.Inbox) { in.Address, in.Name, in.Domain = "desk@"+r.domain, "desk", r.domain })
 				n := &sending{s, s.submission(t), r.key, r.in, s.receive(t, r.in, "From: ann@out.example\n\nHello\n")}
-				draft, due := n.before(t, r)
+				r.earlier = n.before(t, r)
 				tt.set(t, r)
-				for _, door := range doors {
-					want, differs := tt.but[door]
-					if !differs {
-						want = tt.want
+				wanted := func(door string) outcome {
+					if want, differs := tt.but[door]; differs {
+						return want
 					}
-					got, rule := n.through(t, door, draft, due)
+					return tt.want
+				}
+				queued := func() int { return len(r.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
+				for _, door := range doors {
+					want, before := wanted(door), queued()
+					if door == "expiry" { // an approval, with nobody to hear why not
+						switch want = wanted("approval"); want {
+						case accepted:
+						case "sending_stopped":
+							want = waits
+						default:
+							want = failed
+						}
+					}
+					got, rule := n.through(t, door, r.earlier)
 					if got != want {
 						t.Errorf("%s: %s, want %s", door, got, want)
 					}
+					if want != accepted && queued() != before {
+						t.Errorf("%s: something left", door)
+					}
 					refused := want != accepted && want != held && want != waits
-					if named := slices.Contains([]string{"MCP", "SMTP", "batch", "due"}, door); refused && !named && rule != tt.rule {
+					if named := slices.Contains([]string{"MCP", "SMTP", "batch", "due", "expiry"}, door); refused && !named && rule != tt.rule {
 						t.Errorf("%s: the rule is %q, want %q", door, rule, tt.rule)
+					}
+					if door == "approval" && refused { // it can be sent later
+						d := r.do(t, http.MethodGet, "/v1/drafts/"+r.draft, "").want(t, http.StatusOK)
+						d.says(t, "status", `"pending"`).wantAt(t, "version", "1")
+					}
+				}
+				r.do(t, http.MethodGet, "/v1/messages/"+n.received.ID, "").want(t, http.StatusOK)
+				if tt.lift == nil {
+					return
+				}
+				tt.lift(t, r)
+				for _, door := range []string{"send", "expiry"} {
+					if got, _ := n.through(t, door, r.earlier); got != accepted {
+						t.Errorf("%s: %s after the rule was lifted", door, got)
 					}
 				}
 			}, withMCP)
 		})
 	}
-	if rows < 80 {
+	if rows < 200 {
 		t.Errorf("only %d rows", rows)
 	}
 }
 
-// before makes a draft and a scheduled email, before a rule is set.
-func (n *sending) before(t *testing.T, r *ruled) (draft, email string) {
+// before makes what a rule that is set later meets.
+func (n *sending) before(t *testing.T, r *ruled) earlier {
 	t.Helper()
 	r.setInbox(t, `{"send_policy":"approval"}`)
-	d := n.do(t, http.MethodPost, "/v1/inboxes/"+n.in.ID+"/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`, as(n.key)).want(t, http.StatusAccepted)
+	draft := func(more string) string {
+		t.Helper()
+		body := `{"to":"bob@out.example","subject":"s","text":"t"` + more + `}`
+		return n.newDraft(t, n.in, body, as(n.key)).str(t, "id")
+	}
+	const inAnHour = `,"approval":{"expires_in":3600}`
+	e := earlier{draft: draft(""), sends: draft(inAnHour), ends: draft(inAnHour)}
+	chooser := n.newKey(t)
+	e.chooserID = n.keyID(t, chooser)
+	n.do(t, http.MethodPatch, "/v1/drafts/"+e.sends, `{"on_expiry":"send"}`, as(chooser)).want(t, http.StatusOK)
 	r.setInbox(t, `{"send_policy":"open"}`)
 	path, body := sendDoors["scheduled"](n.in, n.received, "bob@out.example")
-	return d.str(t, "id"), n.do(t, http.MethodPost, path, body, as(n.key)).want(t, http.StatusCreated).str(t, "id")
+	e.email = n.do(t, http.MethodPost, path, body, as(n.key)).want(t, http.StatusCreated).str(t, "id")
+	return e
 }
 
 // through sends a message to Bob through a door. It returns the outcome, and the rule that
 // a refusal names.
-func (n *sending) through(t *testing.T, door, draft, due string) (outcome, string) {
+func (n *sending) through(t *testing.T, door string, before earlier) (outcome, string) {
 	t.Helper()
 	const to = "bob@out.example"
+	path, body := "", ""
+	key := n.key
 	switch door {
 	case "MCP", "SMTP":
 		done, err := n.send(t.Context(), t, door, to)
@@ -214,11 +280,11 @@ func (n *sending) through(t *testing.T, door, draft, due string) (outcome, strin
 		}
 		return done, ""
 	case "approval":
-		return outcomeOf(t, n.do(t, http.MethodPost, "/v1/drafts/"+draft+"/send", ""))
+		return outcomeOf(t, n.do(t, http.MethodPost, "/v1/drafts/"+before.draft+"/send", ""))
 	case "due":
 		n.clock.Add(time.Hour)
 		n.release(t)
-		e := n.do(t, http.MethodGet, "/v1/emails/"+due, "").want(t, http.StatusOK)
+		e := n.do(t, http.MethodGet, "/v1/emails/"+before.email, "").want(t, http.StatusOK)
 		said := string(e.body)
 		switch status := e.str(t, "status"); {
 		case status == "queued":
@@ -232,9 +298,30 @@ func (n *sending) through(t *testing.T, door, draft, due string) (outcome, strin
 		default:
 			return outcome(status), ""
 		}
+	case "expiry":
+		n.clock.Add(time.Hour)
+		if _, err := n.expirer(t).Expire(t.Context()); err != nil {
+			t.Error(err)
+		}
+		n.do(t, http.MethodGet, "/v1/drafts/"+before.ends, "").wantAt(t, "status", `"rejected"`) // waits for nothing
+		d := n.do(t, http.MethodGet, "/v1/drafts/"+before.sends, "").want(t, http.StatusOK)
+		switch status := d.str(t, "status"); {
+		case status == "sent":
+			return accepted, ""
+		case status == "pending":
+			return waits, ""
+		case strings.HasPrefix(d.str(t, "reject_reason"), "expired"):
+			return failed, "" // with what follows: who chose to send it lost access, or the text of a refusal
+		default:
+			return outcome(status), ""
+		}
+	case "test":
+		path, body = sendDoors["send"](n.in, n.received, to)
+		key = n.newKey(t, testMode)
+	default:
+		path, body = sendDoors[door](n.in, n.received, to)
 	}
-	path, body := sendDoors[door](n.in, n.received, to)
-	res := n.do(t, http.MethodPost, path, body, as(n.key))
+	res := n.do(t, http.MethodPost, path, body, as(key))
 	if door == "batch" && res.status == http.StatusCreated {
 		for field, done := range map[string]outcome{"emails": accepted, "drafts": held} {
 			if !strings.Contains(string(res.body), fmt.Sprintf("%q:[]", field)) {

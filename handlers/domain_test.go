@@ -303,40 +303,6 @@ func TestDeletedDomainSuspendsItsInboxes(t *testing.T) {
 	})
 }
 
-// TestFailedDomainSendsNothing removes the token of a domain for three days.
-// Its inboxes stay and can send again once it is back.
-func TestFailedDomainSendsNothing(t *testing.T) {
-	t.Parallel()
-	eachDomain(t, func(t *testing.T, s *server, zone *dns) {
-		d := s.newDomain(t, "ann.example")
-		zone.publish(d, "OWNERSHIP", "DKIM")
-		s.verify(t, d.ID)
-		id := s.do(t, http.MethodPost, "/v1/inboxes", `{"domain":"ann.example"}`).want(t, http.StatusCreated).str(t, "id")
-		send := func() response {
-			return s.do(t, http.MethodPost, "/v1/inboxes/"+id+"/messages", `{"to":"bob@out.example","subject":"s","text":"t"}`)
-		}
-		send().want(t, http.StatusCreated)
-		zone.withdraw(d, "OWNERSHIP")
-		for _, wait := range []time.Duration{24 * time.Hour, 72 * time.Hour} {
-			s.clock.Add(wait)
-			if _, err := zone.asked.RunOnce(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.do(t, http.MethodGet, "/v1/domains/"+d.ID, "").wantAt(t, "status", `"failed"`)
-		s.do(t, http.MethodGet, "/v1/inboxes/"+id, "").wantAt(t, "status", `"active"`)
-		send().wantError(t, http.StatusForbidden, "domain_not_verified domain")
-		if d := s.verify(t, d.ID); d.Status != "pending" {
-			t.Errorf("verified without the token: %s", d.Status)
-		}
-		zone.publish(d, "OWNERSHIP")
-		if d := s.verify(t, d.ID); d.Status != "verified" {
-			t.Errorf("with the token again: %s", d.Status)
-		}
-		send().want(t, http.StatusCreated)
-	})
-}
-
 // TestDegradedDomainIsReported: an endpoint gets one event with the records that a
 // domain has lost, even if the records come back or the domain is deleted.
 func TestDegradedDomainIsReported(t *testing.T) {

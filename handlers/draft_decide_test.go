@@ -86,37 +86,6 @@ func TestRejectDraft(t *testing.T) {
 	})
 }
 
-// A refused send leaves the draft unchanged, so that it can be sent later.
-func TestRefusedDraftStaysPending(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t, policy(store.PolicyApproval))
-		m := s.receive(t, in, "From: bob@out.example\nMessage-ID: <a@out.example>\nSubject: Hi")
-		d := s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t","cc":"ann@out.example"}`).want(t, http.StatusAccepted)
-		send := draftPath(t, d, "/send")
-		refused := func(code string, opts ...option) {
-			t.Helper()
-			s.do(t, http.MethodPost, send, "", opts...).wantError(t, http.StatusForbidden, code)
-			s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantSame(t, d)
-		}
-		s.exec(t, `UPDATE inboxes SET status = 'suspended' WHERE seq = $1`, in.Seq)
-		refused("sending_paused")
-		s.exec(t, `UPDATE inboxes SET status = 'active', expires_at = created_at WHERE seq = $1`, in.Seq)
-		refused("inbox_expired")
-		s.exec(t, `UPDATE inboxes SET expires_at = NULL WHERE seq = $1`, in.Seq)
-		s.setPolicy(t, in, store.PolicyReplyOnly)
-		refused("recipient_not_allowed cc[0]")
-		s.setPolicy(t, in, store.PolicyOpen)
-		for range store.MaxThreadSends {
-			s.do(t, http.MethodPost, "/v1/messages/"+m.ID+"/reply", `{"text":"t"}`).want(t, http.StatusCreated)
-		}
-		refused("loop_detected")
-		refused("insufficient_scope", as(s.newKey(t, scopes("send"))))
-		s.clock.Add(store.ThreadSendsWindow)
-		s.do(t, http.MethodPost, send, "").want(t, http.StatusCreated)
-	})
-}
-
 // Every change of a draft creates an event. A repeated call changes nothing.
 func TestDraftEventsAndRepeats(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,10 @@ func TestEmailsOfTheFreePlan(t *testing.T) {
 			batch(100).want(t, http.StatusCreated)
 			send(50).want(t, http.StatusCreated)
 			batch(49).want(t, http.StatusCreated)
-			batch(2).wantError(t, http.StatusTooManyRequests, limitOn(day))
+			refused := batch(2).wantError(t, http.StatusTooManyRequests, limitOn(day))
+			if got := refused.header.Get("Retry-After"); day < 14 && got != fmt.Sprint(12*60*60) {
+				t.Errorf("Retry-After: %s, want the end of the UTC day", got)
+			}
 			send(1).want(t, http.StatusCreated)
 			s.clock.Add(24 * time.Hour)
 		}

@@ -11,7 +11,9 @@ import (
 func TestSuppressedRecipientsOfEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
-		for _, body := range []string{`{"email":"Gone@out.example"}`, `{"email":"quiet@out.example","category":"marketing"}`} {
+		for _, body := range []string{
+			`{"email":"Gone@out.example"}`, `{"email":"quiet@out.example","category":"marketing"}`, `{"email":"missing@out.example","category":"emails"}`,
+		} {
 			s.do(t, http.MethodPost, "/v1/suppressions", body).want(t, http.StatusCreated)
 		}
 		send := func(category, to string) response {
@@ -23,6 +25,7 @@ func TestSuppressedRecipientsOfEmails(t *testing.T) {
 			says(t, "error.details", `[{"param":"to","message":"gone@out.example is suppressed"},{"param":"to","message":"quiet@out.example is suppressed"}]`).
 			says(t, "error.message", `"every recipient is suppressed: gone@out.example, quiet@out.example. `+
 				`To send to an address again, call DELETE /v1/suppressions/{email}"`)
+		send("marketing", `"missing@out.example"`).wantError(t, http.StatusUnprocessableEntity, "recipient_suppressed to")
 		send("transactional", `"quiet@out.example"`).want(t, http.StatusCreated)
 
 		id := send("transactional", `["ann@out.example","gone@out.example"]`).want(t, http.StatusCreated).str(t, "id")

@@ -224,24 +224,6 @@ func TestAttachmentLimit(t *testing.T) {
 	})
 }
 
-func TestSendNeedsAnActiveInbox(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		m := s.receive(t, in, "Subject: Hi")
-		s.exec(t, `UPDATE inboxes SET status = 'suspended' WHERE seq = $1`, in.Seq)
-		s.do(t, http.MethodGet, "/v1/inboxes/"+in.ID, "").want(t, http.StatusOK).wantAt(t, "status", `"suspended"`)
-		s.do(t, http.MethodGet, "/v1/messages/"+m.ID, "").want(t, http.StatusOK)
-		for path, body := range map[string]string{
-			"/v1/inboxes/" + in.ID + "/messages": `{"to":"a@b.example","subject":"s","text":"t"}`,
-			"/v1/messages/" + m.ID + "/reply":    `{"text":"t"}`,
-			"/v1/messages/" + m.ID + "/forward":  `{"to":"a@b.example"}`,
-		} {
-			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
-		}
-	})
-}
-
 // A text reads back unchanged, with and without a final line break, in any kind
 // of message.
 func TestTextReadsBackAsGiven(t *testing.T) {

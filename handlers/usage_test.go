@@ -1,8 +1,6 @@
 package handlers_test
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -41,68 +39,6 @@ func TestUsageShowsThePlan(t *testing.T) {
 }
 
 func testMode(k *store.Key) { k.Mode = store.KeyTest }
-
-func TestDailyLimit(t *testing.T) {
-	t.Parallel()
-	eachStore(t, planned(store.Plan{Daily: 5, Monthly: 100}), func(t *testing.T, s *server) {
-		send := "/v1/inboxes/" + s.newInbox(t).ID + "/messages"
-		for range 2 {
-			s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
-		}
-		idem := with("Idempotency-Key", "later")
-		res := s.do(t, http.MethodPost, send, twoRecipients, idem).wantError(t, http.StatusTooManyRequests, "daily_limit_reached")
-		if got, want := res.header.Get("Retry-After"), fmt.Sprint(14*60*60); got != want {
-			t.Errorf("Retry-After %q, want %s: to the end of the UTC day", got, want)
-		}
-		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
-		s.clock.Add(14 * time.Hour)
-		s.do(t, http.MethodPost, send, twoRecipients, idem).want(t, http.StatusCreated)
-	})
-}
-
-func TestInboxLimit(t *testing.T) {
-	t.Parallel()
-	eachStore(t, planned(store.Plan{Inboxes: 2}), func(t *testing.T, s *server) {
-		first := s.newInbox(t)
-		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).want(t, http.StatusCreated)
-		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).wantError(t, http.StatusForbidden, "plan_limit_reached")
-		s.do(t, http.MethodDelete, "/v1/inboxes/"+first.ID, "").want(t, http.StatusOK)
-		s.do(t, http.MethodPost, "/v1/inboxes", `{}`).want(t, http.StatusCreated)
-	})
-}
-
-func TestPausedAccount(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		u, err := s.store.Usage(t.Context(), s.account)
-		if err == nil {
-			err = s.store.PauseAccount(t.Context(), u.Account.ID, "a bill is open")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := s.receive(t, in, "Subject: still comes in")
-		sends := map[string]string{
-			"/v1/inboxes/" + in.ID + "/messages": twoRecipients,
-			"/v1/messages/" + m.ID + "/reply":    `{"text":"t"}`,
-			"/v1/messages/" + m.ID + "/forward":  `{"to":"a@b.example"}`,
-		}
-		for path, body := range sends {
-			s.do(t, http.MethodPost, path, body).wantError(t, http.StatusForbidden, "sending_paused")
-		}
-		s.do(t, http.MethodGet, "/v1/usage", "").want(t, http.StatusOK).
-			wantText(t, `"sending":{"paused":true,"reason":"a bill is open","paused_at":"2026-09-23T10:00:00.000Z"}`)
-		send := "/v1/inboxes/" + in.ID + "/messages"
-		s.do(t, http.MethodPost, send, twoRecipients, as(s.newKey(t, testMode))).want(t, http.StatusCreated)
-		for _, want := range []error{nil, store.ErrState} {
-			if err := s.store.ResumeAccount(t.Context(), u.Account.ID); !errors.Is(err, want) {
-				t.Errorf("resume: %v, want %v", err, want)
-			}
-		}
-		s.do(t, http.MethodPost, send, twoRecipients).want(t, http.StatusCreated)
-	})
-}
 
 func TestStats(t *testing.T) {
 	t.Parallel()
