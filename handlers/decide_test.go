@@ -60,7 +60,7 @@ const (
 	waits  outcome = "waits"
 )
 
-// Each rule about sending says the same at every door, and the answer names the rule.
+// Each rule about sending says the same at every door, and the error names the rule.
 func TestEveryRuleAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -202,7 +202,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				queued := func() int { return len(r.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
 				for _, door := range doors {
 					want, before := wanted(door), queued()
-					if door == "expiry" { // an approval, with nobody to hear why not
+					if door == "expiry" { // an approval, with no caller to tell why not
 						switch want = wanted("approval"); want {
 						case accepted:
 						case "sending_stopped":

@@ -35,7 +35,7 @@ func (s *Store) serverClock(ctx context.Context, from sqlx.QueryerContext) (time
 	}
 	begun, node := time.Now(), s.clock.Node()
 	var us int64
-	if err := sqlx.GetContext(ctx, from, &us, `SELECT `+s.engine.Clock("NULL")); err != nil {
+	if err := sqlx.GetContext(ctx, from, &us, `SELECT `+s.engine.Clock()); err != nil {
 		return time.Time{}, s.wrap(err, "clock of the server")
 	}
 	server := time.UnixMicro(us)

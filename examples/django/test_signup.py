@@ -1,4 +1,4 @@
-"""A Django project in one file, with a view that mails a code and a test of it."""
+"""A Django project in one file, with a view that emails a code and a test of it."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ postroom = Postroom(api_key="dev", base_url=os.environ.get("POSTROOM_URL", "http
 
 
 def sign_up(request):
-    """Is the program under test: it sends a code to whoever signs up."""
+    """Is the program under test: it sends a code to each new user."""
     send_mail("Welcome", "Your verification code is 482913.", "Shop <noreply@shop.example>", [request.POST["email"]])
     return HttpResponse("sent")
 

@@ -10,7 +10,7 @@ use Tests\TestCase;
 // which sends nothing: replace it by smtp, with MAIL_HOST=127.0.0.1 and MAIL_PORT=1025.
 class SignUpTest extends TestCase
 {
-    // The program under test: it sends a code to whoever signs up.
+    // The program under test: it sends a code to each new user.
     private function signUp(string $address): void
     {
         Mail::raw('Your verification code is 482913.', function ($mail) use ($address) {

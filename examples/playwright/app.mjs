@@ -1,4 +1,4 @@
-// The program under test: a sign-up page that mails a code and asks for it.
+// The program under test: a sign-up page that emails a code and asks for it.
 import { createServer } from "node:http";
 import nodemailer from "nodemailer";
 

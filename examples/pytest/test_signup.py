@@ -10,7 +10,7 @@ os.environ.setdefault("POSTROOM_KEY", "dev")
 
 
 def sign_up(address):
-    """Is the program under test: it sends a code to whoever signs up."""
+    """Is the program under test: it sends a code to each new user."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "Shop <noreply@shop.example>", address, "Welcome"
     mail.set_content("Your verification code is 482913.")

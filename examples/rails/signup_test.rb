@@ -8,7 +8,7 @@ require "net/http"
 ActionMailer::Base.delivery_method = :smtp # Rails sets :test there, which sends nothing
 ActionMailer::Base.smtp_settings = { address: ENV.fetch("SMTP_HOST", "127.0.0.1"), port: ENV.fetch("SMTP_PORT", "1025").to_i }
 
-# The program under test: it sends a code to whoever signs up.
+# The program under test: it sends a code to each new user.
 class SignUpMailer < ActionMailer::Base
   def code
     mail(from: "Shop <noreply@shop.example>", to: params[:to], subject: "Welcome", body: "Your verification code is 482913.")

@@ -9,7 +9,7 @@ process.env.POSTROOM_KEY ??= "dev";
 
 const test = base.extend(fixtures);
 
-// The program under test: it sends a code to whoever signs up.
+// The program under test: it sends a code to each new user.
 const transport = nodemailer.createTransport({ host: process.env.SMTP_HOST ?? "127.0.0.1", port: Number(process.env.SMTP_PORT ?? 1025) });
 const signUp = (to) =>
   transport.sendMail({ from: "Shop <noreply@shop.example>", to, subject: "Welcome", text: "Your verification code is 482913." });

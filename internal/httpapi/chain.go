@@ -124,7 +124,7 @@ type requestInfo struct {
 	w            http.ResponseWriter
 	authenticate string // the header WWW-Authenticate of a 401
 	rewritten    bool   // the request is served a second time
-	free         func() // gives back the memory of the response; may be nil
+	free         func() // releases the memory of the response; may be nil
 }
 
 type infoKey struct{}

@@ -199,7 +199,7 @@ var refusals = map[store.Rule]struct {
 	store.RuleThread:      {http.StatusForbidden, gen.ErrorCodeLoopDetected},
 }
 
-// refusal converts the answer of a rule about sending, and logs the rule.
+// refusal converts the refusal of a rule about sending, and logs the rule.
 func (c *Chain) refusal(ctx context.Context, r *store.Refused) *Error {
 	at, known := refusals[r.Rule]
 	if !known {

@@ -23,7 +23,7 @@ import (
 var (
 	// timeFields are the fields and parameters of requests that contain times.
 	timeFields = map[string]bool{"expires_at": true, "scheduledAt": true, "scheduled_at": true, "since": true}
-	// freeFields contain JSON of the client, which stays as it is.
+	// freeFields contain JSON of the client, which is not changed.
 	freeFields = map[string]bool{
 		"metadata": true, "tags": true, "data": true, "templateData": true, "template_data": true, "variables": true, "headers": true,
 	}

@@ -24,7 +24,7 @@ const (
 	// at the end of what the handler writes.
 	stallTimeout = 30 * time.Second
 	piece        = 64 << 10
-	// stallChecks is the time between two looks at a client that does not read.
+	// stallChecks is the time between two checks of a client that does not read.
 	stallChecks = time.Second
 )
 

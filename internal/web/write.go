@@ -16,7 +16,7 @@ type writeView struct {
 	Kind    string // new, reply or forward
 	Inbox   *gen.Inbox
 	Inboxes []gen.Inbox  // to choose from, for a new message
-	To      *gen.Message // the message that is answered or forwarded; nil for a new one
+	To      *gen.Message // the message that is replied to or forwarded; nil for a new one
 	Form    form
 	Action  string
 	Back    string
@@ -47,7 +47,7 @@ func (d *Dashboard) writeForm(p *page) error {
 	return p.show("write", v)
 }
 
-// write sends a new message, and reply and forward the answers to one.
+// write sends a new message, and reply and forward send a response to one.
 func (d *Dashboard) write(p *page) error {
 	return d.send(p, d.writeForm, func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error) {
 		return d.api.SendMessage(p.ctx(), &gen.MessageSend{

@@ -79,7 +79,7 @@ type Dispatcher struct {
 	accounts  map[int64]*accountJobs
 	running   map[bool]int // by Job.Local
 	waiting   int          // rows
-	recording int          // jobs that gave up their place before their result is recorded
+	recording int          // jobs that released their place before their result is recorded
 	held      map[*Job]struct{}
 	short     time.Time // since when there has been too little room for more, or zero
 	stopping  bool

@@ -76,9 +76,9 @@ type Dialect interface {
 	// Reusable is a query for the bytes in the file of the database that deleted rows
 	// left to new ones; empty where only the server knows.
 	Reusable() string
-	// Clock is an expression for the time in microseconds: the parameter or, where
-	// that is null, the server's clock.
-	Clock(param string) string
+	// Clock is an expression for the server's clock in microseconds; empty where the
+	// node's is right.
+	Clock() string
 	// NextNumber is an expression for the next sequence number of a table.
 	NextNumber(table string) string
 	// TxName is an expression for the name of the transaction. It is empty when a failed

@@ -14,7 +14,7 @@ import (
 // connection for both. database/sql prepares it again on a connection that does not
 // have it yet.
 //
-// The transaction watches the context. A statement does not: SQLite gives up the whole
+// The transaction watches the context. A statement does not: SQLite rolls back the whole
 // transaction, with the changes of others in it, when a statement is interrupted.
 type Prepared struct {
 	db   *sqlx.DB

@@ -126,7 +126,7 @@ func (d *sqliteEngine) Inspect(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-func (*sqliteEngine) Clock(param string) string { return "cast(" + param + " AS bigint)" }
+func (*sqliteEngine) Clock() string { return "" }
 
 // NextNumber relies on the one writer: no one else can take the number.
 func (*sqliteEngine) NextNumber(table string) string {

@@ -1,6 +1,6 @@
 // The app is that of ../../../playwright: node app.mjs
 describe("sign up", () => {
-  it("mails a code", () => {
+  it("emails a code", () => {
     cy.task("postroom:createInbox").then((inbox) => {
       cy.visit("/");
       cy.get("input").type(inbox.address);

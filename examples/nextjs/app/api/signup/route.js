@@ -1,4 +1,4 @@
-// The program under test: it sends a code to whoever signs up.
+// The program under test: it sends a code to each new user.
 import nodemailer from "nodemailer";
 
 const transport = nodemailer.createTransport({ host: process.env.SMTP_HOST ?? "127.0.0.1", port: Number(process.env.SMTP_PORT ?? 1025) });
