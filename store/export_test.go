@@ -179,3 +179,13 @@ func TableNames(ctx context.Context, s *Store) (names []string, err error) {
 func (s *Store) Write(ctx context.Context, do func(*sqlx.Tx) error) error {
 	return s.inTx(ctx, "write", do)
 }
+
+// WaitingWrites is how many functions wait for a turn to write to SQLite.
+func (s *Store) WaitingWrites() int { return len(s.committer.queue) }
+
+// Closing reports whether the writer of SQLite takes no more functions.
+func (s *Store) Closing() bool {
+	s.committer.mu.RLock()
+	defer s.committer.mu.RUnlock()
+	return s.committer.closed
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -97,7 +98,7 @@ func TestOnlyTheWriteThatFailsIsUndone(t *testing.T) {
 					})
 				})
 			}
-			time.Sleep(20 * time.Millisecond) // they wait now
+			waittest.Until(t, "they wait", func() bool { return s.WaitingWrites() >= len(errs) })
 			release()
 			callers.Wait()
 			for i, err := range errs {
@@ -134,9 +135,9 @@ func TestCloseWritesWhatWaits(t *testing.T) {
 	go func() {
 		waits <- s.Write(t.Context(), func(tx *sqlx.Tx) error { return put(t.Context(), tx, "waits") })
 	}()
-	time.Sleep(20 * time.Millisecond) // it waits now
+	waittest.Until(t, "it waits", func() bool { return s.WaitingWrites() >= 1 })
 	go func() { closed <- s.Close() }()
-	time.Sleep(20 * time.Millisecond)
+	waittest.Until(t, "the store takes no more", s.Closing)
 	if err := s.Write(t.Context(), func(*sqlx.Tx) error { return nil }); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a write after that: got %v, want ErrUnavailable", err)
 	}

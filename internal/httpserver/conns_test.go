@@ -11,6 +11,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // limitedClient is one connection of a test.
@@ -40,7 +42,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Helper()
 		c.send(t, "/")
 		c.receive(t)
-		waitFor(t, func() bool { conns.mu.Lock(); defer conns.mu.Unlock(); return conns.idle.Len() == idle })
+		waittest.Until(t, "the connections are as wanted", func() bool { conns.mu.Lock(); defer conns.mu.Unlock(); return conns.idle.Len() == idle })
 	}
 
 	first, second := from("127.0.0.2"), from("127.0.0.2")
@@ -63,12 +65,12 @@ func TestConnectionsAreLimited(t *testing.T) {
 	close(leave)
 	first.receive(t)
 	third.receive(t)
-	waitFor(t, func() bool { conns.mu.Lock(); defer conns.mu.Unlock(); return conns.idle.Len() == 5 })
+	waittest.Until(t, "the connections are as wanted", func() bool { conns.mu.Lock(); defer conns.mu.Unlock(); return conns.idle.Len() == 5 })
 	serve(first, 5)
 	serve(from("127.0.0.3"), 5)
 	proxy.wantClosed(t)
 	_ = first.Close()
-	waitFor(t, func() bool {
+	waittest.Until(t, "the connections are as wanted", func() bool {
 		conns.mu.Lock()
 		defer conns.mu.Unlock()
 		return conns.open == 4 && len(conns.networks) == 3
@@ -103,7 +105,7 @@ func TestUnreadResponsesMakeRoom(t *testing.T) {
 		d.dialFrom(t, ip).send(t, "/large")
 		<-begun
 	}
-	waitFor(t, func() bool { d.limited.mu.Lock(); defer d.limited.mu.Unlock(); return d.limited.idle.Len() == 2 })
+	waittest.Until(t, "the connections are as wanted", func() bool { d.limited.mu.Lock(); defer d.limited.mu.Unlock(); return d.limited.idle.Len() == 2 })
 	honest := d.dialFrom(t, "127.0.0.4")
 	honest.send(t, "/")
 	honest.receive(t)
@@ -206,15 +208,5 @@ func (c limitedClient) wantClosed(t *testing.T) {
 	t.Helper()
 	if _, err := c.in.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection is open: %v", err)
-	}
-}
-
-// waitFor waits for what happens soon.
-func waitFor(t *testing.T, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !happened(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not happen")
-		}
 	}
 }
