@@ -140,11 +140,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := errors.Join(s.openRates(ctx)); err != nil {
+	if err := s.openRates(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if _, err := s.serverClock(ctx, s.read); err != nil {
-		return nil, errors.Join(err, s.Close())
+	for range 3 { // the first one waits for a connection, and the best one counts
+		if _, err := s.serverClock(ctx, s.read); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	s.emailRetention = cmp.Or(cfg.EmailRetention, DefaultEmailRetention)
 	s.unmerged.Store(true)   // the last run may have left some

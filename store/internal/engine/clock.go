@@ -24,10 +24,15 @@ type Clock struct {
 	ahead atomic.Int64            // nanoseconds by which the server is ahead of the node
 }
 
-// reading is what the server's clock showed at a moment of this process.
-type reading struct{ server, at time.Time }
+// reading is what the server's clock showed at a moment of this process, and the
+// largest error of that.
+type reading struct {
+	server, at time.Time
+	most       time.Duration
+}
 
-// Now is the time of the server, to within minCorrection. Between the measurements it
+// Now is the time of the server, to within minCorrection and the error of the best
+// measurement. Between the measurements it
 // follows the monotonic clock of the node, so that a change of the node's time has no
 // effect.
 func (c *Clock) Now() time.Time {
@@ -46,8 +51,10 @@ func (c *Clock) Measured(begun, node, server time.Time) {
 	took := time.Since(begun)
 	c.ahead.Store(int64(surely(server.Sub(node.Round(0))-took/2, took/2)))
 	now := server.Add(took / 2)
-	if c.last.Load() == nil || surely(now.Sub(c.Now()), took/2).Abs() > minCorrection {
-		c.last.Store(&reading{now, begun.Add(took)})
+	last := c.last.Load()
+	// The first measurement is often a bad one: it waits for a connection.
+	if last == nil || took/2 < last.most || surely(now.Sub(c.Now()), took/2).Abs() > minCorrection {
+		c.last.Store(&reading{now, begun.Add(took), took / 2})
 	}
 }
 

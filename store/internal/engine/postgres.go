@@ -123,7 +123,7 @@ func (d *postgresEngine) Inspect(ctx context.Context) (State, error) {
 
 // Clock does not change within a statement, so that it can be looked up by index.
 func (*postgresEngine) Clock() string {
-	return `cast(floor(extract(epoch FROM statement_timestamp()) * 1000) AS bigint) * 1000`
+	return `cast(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`
 }
 
 func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
