@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -28,10 +29,14 @@ type reportCase struct {
 		Links      *[]string       `json:"links"`
 
 		Subject     *string   `json:"subject"`
+		From        *string   `json:"from"`
+		FromName    *string   `json:"from_name"`
+		Date        *string   `json:"date"`
 		HTML        *bool     `json:"html"`
 		Attachments *[]string `json:"attachments"`
 		Inline      *[]string `json:"inline"`
 		TextHas     []string  `json:"text_has"`
+		TextNot     []string  `json:"text_not"`
 		Automated   *bool     `json:"automated"`
 
 		ReplyText    *string  `json:"extracted_text"`
@@ -121,12 +126,19 @@ func (c *reportCase) check(t *testing.T, raw []byte) {
 		differs(t, "action_link", want.ActionLink, d.Extracted.ActionLink)
 	}
 	same(t, "subject", want.Subject, m.Subject)
+	from := mail.Address{}
+	if m.From != nil {
+		from = *m.From
+	}
+	same(t, "from", want.From, from.Email)
+	same(t, "from_name", want.FromName, from.Name)
+	same(t, "date", want.Date, m.Date.UTC().Format(time.RFC3339))
 	same(t, "html", want.HTML, m.HTML != "")
 	same(t, "attachments", want.Attachments, files)
 	same(t, "inline", want.Inline, inline)
 	same(t, "automated", want.Automated, m.Automated(false))
 	same(t, "extracted_text", want.ReplyText, strings.TrimSpace(d.ReplyText))
-	contains(t, "text", d.Text, want.TextHas, nil)
+	contains(t, "text", d.Text, want.TextHas, want.TextNot)
 	contains(t, "extracted_text", d.ReplyText, want.ReplyTextHas, want.ReplyTextNot)
 }
 

@@ -12,8 +12,11 @@ import (
 // address returns the mailbox of an item, or false if it is not a mailbox.
 func (it *addressItem) address() (mail.Address, bool) {
 	name, email := it.phrase.String(), it.route
-	if !it.angle {
-		name, email = cmp.Or(it.name, it.comment), name
+	switch {
+	case !it.angle:
+		name, email = cmp.Or(it.name, it.comment), name[min(it.group, len(name)):]
+	case it.name != "" && strings.Trim(name, "<> ") == "": // brackets that are doubled
+		name = it.name
 	}
 	a := mail.Address{Name: cleanName(name), Email: cleanEmail(email)}
 	if a.Name == "" && it.angle {
@@ -28,6 +31,15 @@ func (it *addressItem) address() (mail.Address, bool) {
 	return a, true
 }
 
+// surname returns the text of an item without an address, which may be the first
+// half of a name, or "".
+func (it *addressItem) surname() string {
+	if name := it.phrase.String(); !it.angle && it.name == "" && it.group == 0 && len(name) <= maxName {
+		return cleanName(name)
+	}
+	return ""
+}
+
 // maxName is the maximum length of a display name in bytes.
 const maxName = 1 << 10
 
@@ -36,6 +48,9 @@ func cleanName(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.IndexByte(s, '"') >= 0 {
 		s = plaintext.Unquote(s)
+	}
+	if len(s) > 2 && s[0] == '\'' && s[len(s)-1] == '\'' {
+		s = s[1 : len(s)-1]
 	}
 	return strings.TrimSpace(plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(plaintext.Visible(decodeWords(s)))), maxName))
 }

@@ -16,6 +16,7 @@ const MaxAddressBytes = 320
 // brackets are text. more reports that there are further addresses.
 func ParseAddressList(s string, limit int) (list []mail.Address, more bool) {
 	sc := addressScanner{s: s}
+	before := "" // a name up to its comma, as in "Doe, Ann <ann@example.com>"
 	for {
 		var item addressItem
 		if !sc.next(&item) {
@@ -23,8 +24,13 @@ func ParseAddressList(s string, limit int) (list []mail.Address, more bool) {
 		}
 		a, ok := item.address()
 		if !ok {
+			before = item.surname()
 			continue
 		}
+		if before != "" && item.angle && a.Name != "" {
+			a.Name = before + ", " + a.Name
+		}
+		before = ""
 		if len(list) == limit {
 			return list, true
 		}
@@ -40,12 +46,14 @@ type addressScanner struct {
 	noQuote bool // no closing quote follows
 	noParen bool // no closing parenthesis follows
 	noAngle bool // no closing angle bracket follows
+	noGroup bool // no semicolon follows
 }
 
 // An addressItem is one mailbox as written.
 type addressItem struct {
 	phrase  strings.Builder // text outside of comments and angle brackets
 	name    string          // text before an unclosed bracket
+	group   int             // length of the text up to a colon of an unclosed group
 	route   string          // text in angle brackets
 	angle   bool
 	comment string
@@ -81,10 +89,16 @@ func (sc *addressScanner) next(item *addressItem) bool {
 				start = i + 1
 			}
 		case ':':
-			if !item.angle && !seenAt { // the text before is a group name
-				item.phrase.Reset()
-				start = i + 1
+			if item.angle || seenAt {
+				continue
 			}
+			if sc.noGroup = sc.noGroup || strings.IndexByte(sc.s[i:], ';') < 0; sc.noGroup { // perhaps a name with a colon
+				item.phrase.WriteString(sc.s[start:sc.pos])
+				item.group = item.phrase.Len()
+			} else { // the text before is a group name
+				item.phrase.Reset()
+			}
+			start = sc.pos
 		case ',', ';':
 			item.phrase.WriteString(sc.s[start:i])
 			return true

@@ -34,15 +34,25 @@ func (m *Message) Automated(nullReversePath bool) bool {
 // IsAutoReply reports whether the field marks its message as an automatic reply.
 // X-Auto-Response-Suppress does not: it asks for none.
 func (f Field) IsAutoReply() bool {
-	switch {
-	case f.Name[0]|0x20 != 'x':
+	if c := f.Name[0] | 0x20; c != 'x' && c != 'p' && c != 'd' {
 		return false
-	case f.Is("x-autoreply"), f.Is("x-autorespond"), f.Is("x-autoresponse"), f.Is("x-autoresponder"), f.Is("x-auto-reply"), f.Is("x-vacation"), f.Is("x-auto-reply-from"):
-		said := FirstToken(f.Text())
-		return said != "no" && said != "false"
 	}
-	return f.Is("x-apple-action") && strings.EqualFold(f.Text(), "vacation")
+	switch name := strings.ReplaceAll(strings.ToLower(string(f.Name)), "-", ""); name {
+	case "xprecedence", "preference":
+		return strings.HasPrefix(FirstToken(f.Text()), "auto")
+	case "xappleaction":
+		return strings.EqualFold(f.Text(), "vacation")
+	case "deliveredto", "xpostmessageclass":
+		return strings.Contains(strings.ToLower(f.Text()), "autoresponder")
+	case "xvacation", "xfcmachinegenerated", "xmailautoreply":
+		return isYes(FirstToken(f.Text()))
+	default:
+		return (strings.HasPrefix(name, "xautorepl") || strings.HasPrefix(name, "xautorespon")) && name != "xautoresponsesuppress" && isYes(FirstToken(f.Text()))
+	}
 }
+
+// isYes reports whether the value of a field that marks messages is not a "no".
+func isYes(said string) bool { return said != "no" && said != "false" && said != "0" }
 
 // autoReplies lists how the subjects of automatic replies begin, separated by "|".
 //

@@ -2,11 +2,14 @@ package mime
 
 import (
 	"bytes"
+	"cmp"
 	"net/mail"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // Fields calls yield for each field of a header block. It skips lines that are
@@ -95,10 +98,13 @@ func numericZone(s string) string {
 	return s
 }
 
-// zoneHours are the zones of RFC 5322 section 4.3 other than Universal Time.
+// zoneHours are the zones of RFC 5322 section 4.3 other than Universal Time, and
+// others whose names have one meaning.
 var zoneHours = map[string]string{
 	"EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700",
 	"EST5EDT": "-0500", "CST6CDT": "-0600", "MST7MDT": "-0700", "PST8PDT": "-0800",
+	"WEST": "+0100", "CET": "+0100", "CEST": "+0200", "MEZ": "+0100", "MESZ": "+0200", "MET": "+0100", "MEST": "+0200", "EET": "+0200", "EEST": "+0300",
+	"MSK": "+0300", "SGT": "+0800", "HKT": "+0800", "JST": "+0900", "KST": "+0900", "AEST": "+1000", "AEDT": "+1100", "NZST": "+1200", "NZDT": "+1300",
 }
 
 // namedOffset returns the offset of a zone that is written as "EST", "GMT+2",
@@ -128,28 +134,57 @@ func namedOffset(zone string) string {
 	return sign + digits
 }
 
-// parseOddDate parses date formats that violate RFC 5322 but occur in messages.
+// parseOddDate parses date formats that violate RFC 5322 but occur in messages: by
+// what each word looks like, in any order.
 func parseOddDate(s string) (t time.Time, err error) {
-	s, _, _ = strings.Cut(s, " (")
-	s = strings.Join(strings.Fields(s), " ")
-	s = strings.Replace(s, ",", "", 1)
-	for _, layout := range []string{
-		"Mon 2 Jan 2006 15:04:05 -0700",
-		"Mon 2 Jan 2006 15:04:05 MST",
-		"Mon 2 Jan 2006 15:04:05",
-		"2 Jan 2006 15:04:05",
-		time.ANSIC,
-		time.UnixDate,
-		"Mon Jan 2 15:04:05 2006 -0700",
-		time.RFC3339,
-		"2006-01-02 15:04:05 -0700",
-		"2006-01-02 15:04:05",
-	} {
-		if t, err = time.Parse(layout, s); err == nil {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05"} {
+		if t, err = time.Parse(layout, strings.TrimSpace(s)); err == nil {
+			return t, nil
+		}
+	}
+	day, month, year, clock, zone, half := "", "", "", "", "+0000", ""
+	words := strings.FieldsFunc(withoutComments(plaintext.Truncate(s, maxDate)), func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+	for _, word := range words {
+		if parts := strings.Split(word, "-"); len(parts) == 3 && isMonth(parts[1]) {
+			day, month, year = parts[0], parts[1], parts[2]
+			continue
+		}
+		switch c, upper := word[0], strings.ToUpper(word); {
+		case c == '+' || c == '-':
+			zone = cmp.Or(namedOffset("GMT"+word), word)
+		case clock == "" && strings.IndexByte(word, ':') > 0:
+			clock, _, _ = strings.Cut(upper, ".")
+		case upper == "AM" || upper == "PM":
+			half = upper
+		case !plaintext.IsDigit(c):
+			if month == "" && isMonth(word) {
+				month = word
+			} else if clock != "" {
+				zone = cmp.Or(namedOffset(word), zone)
+			}
+		case day == "" && len(word) <= 2:
+			day = word
+		case year == "":
+			year = word
+		}
+	}
+	if month = plaintext.Truncate(month, 3); len(year) == 2 {
+		year = "20" + year
+	}
+	for _, layout := range []string{"2 Jan 2006 15:4:5 -0700", "2 Jan 2006 15:4 -0700", "2 Jan 2006 3:4:5PM -0700", "2 Jan 2006 3:4PM -0700"} {
+		if t, err = time.Parse(layout, day+" "+month+" "+year+" "+clock+half+" "+zone); err == nil {
 			return t, nil
 		}
 	}
 	return t, err
+}
+
+// maxDate is longer than any date, in bytes.
+const maxDate = 200
+
+// isMonth reports whether a word begins as the English name of a month does.
+func isMonth(word string) bool {
+	return len(word) >= 3 && strings.Contains("jan feb mar apr may jun jul aug sep oct nov dec", strings.ToLower(word[:3]))
 }
 
 const (

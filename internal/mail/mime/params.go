@@ -26,6 +26,9 @@ func ParseMedia(s string) MediaType {
 		s = decodeWords(s[:n]) + s[n:]
 	}
 	kind, rest, _ := strings.Cut(s, ";")
+	if strings.IndexByte(kind, '=') > 0 { // a parameter alone
+		kind, rest = "", s
+	}
 	kind, _, _ = strings.Cut(kind, "(") // a comment
 	m := MediaType{Kind: strings.ToLower(strings.TrimSpace(kind))}
 	for rest != "" && len(m.params) < maxParams {
@@ -57,6 +60,9 @@ func cutParam(s string) (p param, rest string) {
 	value, rest, _ := strings.Cut(s, ";")
 	value, _, _ = strings.Cut(value, " (") // a comment
 	p.value = strings.TrimSpace(value)
+	if len(p.value) > 2 && p.value[0] == '\'' && p.value[len(p.value)-1] == '\'' {
+		p.value = p.value[1 : len(p.value)-1]
+	}
 	return p, rest
 }
 

@@ -122,6 +122,7 @@ func (p *parser) readFirst(f Field) {
 		if m.Date.IsZero() && f.Is("date") {
 			m.Date = parseDate(f.Unfolded())
 		}
+		m.AutoReply = m.AutoReply || f.IsAutoReply()
 	case 'i':
 		if m.InReplyTo == nil && f.Is("in-reply-to") {
 			m.InReplyTo = MessageIDs(f.Unfolded())
@@ -140,6 +141,7 @@ func (p *parser) readFirst(f Field) {
 		if m.Precedence == "" && f.Is("precedence") {
 			m.Precedence = f.Text()
 		}
+		m.AutoReply = m.AutoReply || f.IsAutoReply()
 	case 'r':
 		if m.References == nil && f.Is("references") {
 			m.References = MessageIDs(f.Unfolded())

@@ -66,7 +66,7 @@ func (p *leafPart) kind() string {
 		return "message/rfc822"
 	case kind == "" || kind == "text" || kind == "plain":
 		return "text/plain"
-	case kind == "html":
+	case kind == "html" || kind == "application/xhtml+xml":
 		return "text/html"
 	case !IsMediaType(kind):
 		return "application/octet-stream"
@@ -103,7 +103,7 @@ func (p *leafPart) isShown(kind, name string) bool {
 	case p.parent == "related" && !p.root: // the text refers to it
 		return false
 	}
-	return p.disposition.Kind == "inline" || !p.isNamedFile(name)
+	return p.disposition.Kind == "inline" || p.first && p.disposition.Kind == "" || !p.isNamedFile(name)
 }
 
 // isText reports whether parts of this media type can be the text of a message.
@@ -112,7 +112,8 @@ func isText(kind string) bool { return kind == "text/plain" || kind == "text/htm
 // isNamedFile reports whether a text part is a named file. An alternative, the
 // root of a related multipart or the whole message is not one, even if it has a
 // name, and the first HTML is not one by its Content-Type alone. A named file with
-// disposition "inline" is shown and also listed as an attachment.
+// disposition "inline", and the first plain text without a disposition, is shown and
+// also listed as an attachment.
 func (p *leafPart) isNamedFile(name string) bool {
 	switch {
 	case name == "", p.parent == "", p.parent == "alternative", p.root && p.kind() == "text/html":

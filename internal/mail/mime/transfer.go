@@ -24,7 +24,7 @@ func newTransferDecoder(cte string) transferDecoder {
 	switch strings.ToLower(strings.TrimSpace(cte)) {
 	case "base64":
 		return &base64Decoder{}
-	case "quoted-printable":
+	case "quoted-printable", "quotedprintable", "quoted_printable", "quoted printable":
 		return &qpDecoder{}
 	case "x-uuencode", "uuencode", "x-uue", "uue":
 		return &uuDecoder{}
@@ -37,14 +37,23 @@ type identityDecoder struct{}
 func (identityDecoder) decode(dst, p []byte) []byte { return append(dst, p...) }
 func (identityDecoder) finish(dst []byte) []byte    { return dst }
 
-// base64Decoder buffers an incomplete group of four characters.
+// base64Decoder buffers an incomplete group of four characters. Text that begins
+// with words and other characters than those of base64 is not encoded.
 type base64Decoder struct {
-	quad [4]byte
-	n    int
+	quad         [4]byte
+	n            int
+	begun, plain bool
 }
 
 func (d *base64Decoder) decode(dst, p []byte) []byte {
 	for line := range bytes.Lines(p) {
+		if words := bytes.TrimSpace(line); !d.begun && len(words) > 0 {
+			d.begun, d.plain = true, bytes.IndexByte(words, ' ') > 0 && bytes.IndexAny(words, ".,:;!?<>'\"") >= 0
+		}
+		if d.plain {
+			dst = append(dst, line...)
+			continue
+		}
 		dst = d.line(dst, line)
 	}
 	return dst

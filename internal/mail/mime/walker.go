@@ -192,7 +192,7 @@ func (w *walker) bodyLines(held *[]byte, sink func([]byte)) (more bool, err erro
 	return true, nil
 }
 
-var lf, crlf = []byte("\n"), []byte("\r\n")
+var lf, crlf, byteOrderMark = []byte("\n"), []byte("\r\n"), []byte("\xef\xbb\xbf")
 
 func discard([]byte) {}
 
@@ -216,6 +216,9 @@ func (w *walker) readHeader() error {
 			return err
 		}
 		if first {
+			if top && len(w.header) == 0 {
+				line = bytes.TrimPrefix(line, byteOrderMark)
+			}
 			blank := len(bytes.TrimRight(line, "\r\n")) == 0
 			if blank && top && len(w.header) == 0 {
 				continue // skip empty lines before the message
