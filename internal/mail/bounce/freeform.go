@@ -86,8 +86,10 @@ func (m *reportMail) mayBeReport() bool {
 	subject, words := containsAny(m.subject, phrases().subject), containsAny(m.head, phrases().text)
 	returns, fails := m.original != "" || m.tail != "", m.showsFailure()
 	switch {
+	case !fails && containsAny(m.subject+"\n"+m.head, phrases().delivered):
+		return false
 	case m.byDaemon() || m.isReport:
-		return len(m.failed) > 0 || subject || words && (fails || m.saysDelayed()) || m.nullPath && m.givesReason(fails)
+		return len(m.failed) > 0 || subject || (words || m.nullPath) && m.saysDelayed() || words && fails || m.nullPath && m.givesReason(fails)
 	case !returns && strings.HasPrefix(strings.ToLower(m.subject), "re:"), m.isForward(): // a person writes about a bounce
 		return false
 	case m.nullPath:

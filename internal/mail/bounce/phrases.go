@@ -14,7 +14,7 @@ var phraseFile string
 
 // phraseTable is the content of phraseFile.
 type phraseTable struct {
-	subject, text, held, release, delayed, final, original, recipient, certain, always, address, unknown, wish []string
+	subject, text, held, release, delayed, final, delivered, original, recipient, certain, always, address, unknown, wish []string
 
 	stages  []stagePhrases  // in order of precedence
 	reasons []reasonPhrases // likewise
@@ -36,7 +36,7 @@ type reasonPhrases struct {
 var phrases = sync.OnceValue(func() *phraseTable {
 	t := &phraseTable{}
 	lists := map[string]*[]string{
-		"subject": &t.subject, "text": &t.text, "held": &t.held, "release": &t.release, "delayed": &t.delayed, "final": &t.final,
+		"subject": &t.subject, "text": &t.text, "held": &t.held, "release": &t.release, "delayed": &t.delayed, "final": &t.final, "delivered": &t.delivered,
 		"original": &t.original, "recipient": &t.recipient, "certain": &t.certain,
 		"always": &t.always, "address": &t.address, "unknown": &t.unknown, "wish": &t.wish,
 	}

@@ -50,7 +50,7 @@ func textLinks(text string, anchors []htmltext.Link, lim mail.Limits) []foundLin
 		}
 		n := plaintext.URLLen(text[start:])
 		pos = max(pos, start+n)
-		url := plaintext.CleanHref(text[start : start+n])
+		url := strings.ReplaceAll(plaintext.CleanHref(text[start:start+n]), "&amp;", "&") // from HTML made into text
 		for len(anchors) > 0 && anchors[0].End <= start {
 			anchors = anchors[1:]
 		}
@@ -103,7 +103,7 @@ func joinLinks(text string, p *htmltext.Page, budget *cpubudget.Budget) string {
 				break
 			}
 			link, end = link+text[end:end+n], end+n
-			if known := plaintext.URLLen(link); !first && (whole[plaintext.CleanHref(link[:known])] || start > 0 && text[start-1] == '<' && strings.HasPrefix(text[end:], ">")) {
+			if known := plaintext.URLLen(link); !first && (whole[plaintext.CleanHref(link[:known])] || opensLink(text[:start]) && strings.HasPrefix(text[end:], ">")) {
 				joined.WriteString(text[done:start] + link)
 				done, pos = end, end
 				break
@@ -119,6 +119,12 @@ func joinLinks(text string, p *htmltext.Page, budget *cpubudget.Budget) string {
 		return text
 	}
 	return joined.String() + text[done:]
+}
+
+// opensLink reports whether a text ends with what opens a link in angle brackets
+// (RFC 3986 appendix C).
+func opensLink(before string) bool {
+	return strings.HasSuffix(before, "<") || len(before) >= 5 && strings.EqualFold(before[len(before)-5:], "<url:")
 }
 
 // endsLink reports whether r cannot be part of a link.
