@@ -30,6 +30,12 @@ func interpret(diagnostic, comment, said, status string) meaning {
 			break
 		}
 	}
+	switch v.reason {
+	case ReasonNone, ReasonRefused, ReasonSystem:
+		if saysAbsent(diagnostic) {
+			v.reason = ReasonNoMailbox
+		}
+	}
 	if meant := reasonOfStatus(v.status); v.reason == ReasonNone || v.reason == ReasonRefused && meant.hard() && !isWish(diagnostic+said) {
 		v.reason = meant // the status is more specific than "rejected" alone
 	} else if meant == ReasonNoMailbox && !v.hard() && v.status[0] == '5' && saysUnknown(diagnostic) {
@@ -89,7 +95,41 @@ func isCertain(text string, at stage) bool {
 	if slices.ContainsFunc(phrases().always, func(p string) bool { return inOrder(words, p) }) {
 		return true
 	}
-	return at != stageData && saysApart(words, phrases().certain)
+	return at != stageData && (saysApart(words, phrases().certain) || saysAbsent(text))
+}
+
+// maxBetween is how far a recipient may stand from what is said of it, in bytes.
+const maxBetween = 40
+
+// clauses separates sentences, and Romance articles from nouns.
+var clauses = strings.NewReplacer(". ", "; ", " l'", " ")
+
+// saysAbsent reports whether a sentence says of a recipient, and of nobody else, that
+// it does not exist. A phrase after an address with three dots does not count, nor do
+// those of the section "unknown".
+func saysAbsent(text string) bool {
+	words := plainWords(text)
+	if strings.Contains(words, "@... ") {
+		return false
+	}
+	for clause := range strings.FieldsFuncSeq(clauses.Replace(words), func(r rune) bool { return r == ';' || r == '(' }) {
+		has := func(p string) bool { return strings.Contains(clause, p) }
+		if slices.ContainsFunc(phrases().unknown, has) {
+			continue
+		}
+		for _, p := range phrases().absent {
+			at := strings.Index(clause, p)
+			if at < 0 {
+				continue
+			}
+			near := clause[max(0, at-maxBetween):min(len(clause), at+len(p)+maxBetween)]
+			begins := func(word string) bool { return strings.Contains(near, " "+word) }
+			if slices.ContainsFunc(phrases().who, begins) && !slices.ContainsFunc(phrases().others, begins) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // saysUnknown reports whether a server's text has the words of a recipient that

@@ -15,6 +15,7 @@ var phraseFile string
 // phraseTable is the content of phraseFile.
 type phraseTable struct {
 	subject, text, held, release, delayed, final, delivered, original, recipient, certain, always, address, unknown, wish []string
+	who, absent, others                                                                                                   []string
 
 	stages  []stagePhrases  // in order of precedence
 	reasons []reasonPhrases // likewise
@@ -39,6 +40,7 @@ var phrases = sync.OnceValue(func() *phraseTable {
 		"subject": &t.subject, "text": &t.text, "held": &t.held, "release": &t.release, "delayed": &t.delayed, "final": &t.final, "delivered": &t.delivered,
 		"original": &t.original, "recipient": &t.recipient, "certain": &t.certain,
 		"always": &t.always, "address": &t.address, "unknown": &t.unknown, "wish": &t.wish,
+		"who": &t.who, "absent": &t.absent, "others": &t.others,
 	}
 	stages := map[string]stage{"mail": stageMail, "rcpt": stageRcpt, "data": stageData}
 	for section := range strings.SplitSeq("\n"+phraseFile, "\n== ") {

@@ -11,7 +11,7 @@ import (
 func TestPhrases(t *testing.T) {
 	t.Parallel()
 	p := phrases()
-	lists := [][]string{p.subject, p.text, p.held, p.release, p.delayed, p.final, p.original, p.recipient, p.certain, p.always, p.address, p.unknown, p.wish}
+	lists := [][]string{p.subject, p.text, p.held, p.release, p.delayed, p.final, p.original, p.recipient, p.certain, p.always, p.address, p.unknown, p.wish, p.delivered, p.who, p.absent, p.others}
 	for _, s := range p.stages {
 		if s.stage == stageUnknown {
 			t.Errorf("%q are of no known stage", s.list)

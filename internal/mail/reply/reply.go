@@ -84,6 +84,15 @@ func (r *replyReader) findQuote() (start, end int, kind quoteKind) {
 	return len(r.lines), len(r.lines), noQuote
 }
 
+// shortQuote is the length of a quoted line in bytes below which the next line is not
+// its wrapped end, if it ends a sentence.
+const shortQuote = 60
+
+// endsSentence reports whether a line ends with a full stop, or a mark like it.
+func endsSentence(line string) bool {
+	return slices.ContainsFunc([]string{".", "?", "!", "。", "？"}, func(mark string) bool { return strings.HasSuffix(line, mark) })
+}
+
 // interleaved returns the paragraphs written between the quoted lines from line
 // from on. Text after the last quoted line counts only if other paragraphs were
 // found, or if below is set; otherwise it is a footer.
@@ -109,7 +118,7 @@ func (r *replyReader) interleaved(from int, below bool) []string {
 			kept = append(kept, line)
 			inReply = true
 		}
-		afterBlank = line == "" || isQuoteMark(line)
+		afterBlank = line == "" || isQuoteMark(line) || isQuoted(line) && len(line) < shortQuote && endsSentence(line)
 	}
 	return kept
 }
