@@ -33,6 +33,8 @@ type reportMail struct {
 	feedback string // fields of message/feedback-report
 	original string // header of the reported message
 
+	forwarded string // a complaint in a message that was attached
+
 	head  string   // the server's words: text up to the original
 	tail  string   // the original as quoted in text
 	lines []string // of head
@@ -42,9 +44,15 @@ type reportMail struct {
 // readReportMail reads a message once.
 func readReportMail(r io.Reader, lim mail.Limits) (*reportMail, error) {
 	m := &reportMail{}
-	err := mime.Visit(r, lim, mime.Visitor{Field: m.readField, Wants: isReportPart, Text: m.keep, MaxText: maxReportText})
-	if err != nil {
+	visitor := mime.Visitor{Field: m.readField, Wants: isReportPart, Text: m.keep, MaxText: maxReportText}
+	if err := mime.Visit(r, lim, visitor); err != nil {
 		return nil, err
+	}
+	if text := m.forwarded; text != "" && m.feedback == "" { // a person forwarded the complaint as a file
+		visitor.Field, m.original = func(mime.Field) {}, ""
+		if err := mime.Visit(strings.NewReader(text), lim, visitor); err != nil {
+			return nil, err
+		}
 	}
 	m.splitText()
 	return m, nil
@@ -123,6 +131,9 @@ func (m *reportMail) keep(kind, text string) {
 		head, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n\n")
 		if m.original == "" {
 			m.original = head
+			if strings.Contains(strings.ToLower(head), "feedback-report") {
+				m.forwarded = text
+			}
 		}
 	}
 }

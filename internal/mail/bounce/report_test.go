@@ -304,6 +304,11 @@ func TestComplaint(t *testing.T) {
 			if len(tt.want) > 0 && rep.OriginalID != "<first@a.example>" {
 				t.Errorf("original %q", rep.OriginalID)
 			}
+			forwarded := readReport(t, "From: ann@c.example\nSubject: Fwd: Abuse\nContent-Type: multipart/mixed; boundary=y\n\n--y\n\nPlease look.\n--y\n"+
+				"Content-Type: message/rfc822\n\n"+mail(tt.fields)+"--y--\n")
+			if diff := cmp.Diff(tt.want, inShort(forwarded)); diff != "" || forwarded.OriginalID != rep.OriginalID {
+				t.Errorf("forwarded, about %q (-want +got)\n%s", forwarded.OriginalID, diff)
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // Text returns the new part of a reply: the text without the quoted message and
@@ -141,12 +142,20 @@ func isQuoteMark(line string) bool {
 	return line != "" && strings.Trim(line, "> ") == ""
 }
 
-// dropQuoted returns the lines that are not quoted.
+// dropQuoted returns the lines that are not quoted, and the examples of the author.
 func dropQuoted(lines []string) []string {
-	kept, dropped := make([]string, 0, len(lines)), false
-	for _, line := range lines {
+	kept, dropped, example, last := make([]string, 0, len(lines)), false, false, ""
+	for i, line := range lines {
+		quoted := isQuoted(line)
+		if quoted && (i == 0 || !isQuoted(lines[i-1])) {
+			example = introducesExample(last)
+		}
+		if line != "" {
+			last = line
+		}
 		switch {
-		case isQuoted(line):
+		case quoted && example:
+		case quoted:
 			dropped = true
 			continue
 		case line == "" && dropped && (len(kept) == 0 || kept[len(kept)-1] == ""):
@@ -155,6 +164,16 @@ func dropQuoted(lines []string) []string {
 		kept, dropped = append(kept, line), dropped && line == ""
 	}
 	return kept
+}
+
+// introducesExample reports whether the line above a quotation says that the author
+// quotes something else than the message that they answer, as in "The log says:".
+func introducesExample(line string) bool {
+	if !plaintext.EndsWithColon(line) || isQuoted(line) || len(line) > maxAttribution {
+		return false
+	}
+	low := strings.ToLower(line)
+	return !hasDate(low) && !endsWithWrote(low) && !hasAny(low, addressWords)
 }
 
 // cutSignature returns the lines before the signature.

@@ -10,6 +10,11 @@ var (
 		"wrote", "writes", "schrieb", "geschrieben", "a écrit", "écrit", "escribió", "escribio", "ha scritto", "scritto", "schreef", "geschreven", "escreveu", "napisał", "napisała", "napisał(a)", "pisze", "skrev", "kirjoitti",
 		"написал", "написала", "написал(а)", "пишет", "пише", "написав", "napsal", "napsala", "napsal(a)", "napísal", "yazdı", "έγραψε", "a scris", "írta", "đã viết", "menulis", "เขียนว่า", "כתב", "كتب", "写道", "寫道", "のメール", "書きました", "작성", "님이 작성", "쓴 글", "ने लिखा", "şunu yazdı", "şunları yazdı", "написав(-ла)", "a írt", "ezt írta", "skreiv", "ha escrit", "tarihinde", "tarafından yazıldı", "schreef", "skriver", "napisao", "napisala je", "је написао", "написа", "rašė", "kirjutas", "rakstīja",
 	}
+	// addressWords speak to the other person, or of what they said.
+	addressWords = []string{
+		"you", "your", "yours", "said", "asked", "du", "dein", "deine", "deiner", "sie", "ihr", "ihre", "ihrer", "vous", "votre", "vos", "tu", "ton", "ta", "usted", "su", "tus",
+		"lei", "tuo", "tua", "você", "seu", "sua", "je", "jouw", "uw", "din", "ditt", "вы", "ваш", "ваша", "ты", "твой",
+	}
 	// originalWords are between the dashes above a quoted message.
 	originalWords = []string{
 		"original message", "original appointment", "reply message", "ursprüngliche nachricht", "originalnachricht", "message d'origine", "message original", "message d’origine", "mensaje original", "messaggio originale", "oorspronkelijk bericht", "mensagem original",
