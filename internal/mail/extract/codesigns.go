@@ -101,7 +101,7 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 }, wordSigns("before", "the nearest word before it: ", func(p *codePlace) *[kinds]distance { return &p.before })...),
 	wordSigns("after", "the nearest word after it: ", func(p *codePlace) *[kinds]distance { return &p.after })...),
 	[][2]string{
-		{"shape", "length"}, {"shape", "position"}, {"shape", "link"}, {"length", "position"}, {"link", "position"},
+		{"shape", "position"}, {"shape", "link"}, {"length", "position"}, {"link", "position"},
 		{"nearest", "link"}, {"before code", "link"}, {"before weak", "link"}, {"before open", "link"},
 		{"before thing", "link"}, {"before qualifier", "link"},
 		{"before verb", "link"}, {"before code", "shape"}, {"before verb", "shape"}, {"before code", "position"}, {"context", "nearest"}, {"year", "link"}, {"year", "position"},

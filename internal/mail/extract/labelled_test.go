@@ -82,7 +82,7 @@ func TestLanguages(t *testing.T) {
 	})
 	t.Run("held out", func(t *testing.T) {
 		t.Parallel()
-		limits{225, 0.99, 0.95, 0.965, 0.94}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return m.Author == "project" && m.HeldOut }))
+		limits{225, 0.98, 0.95, 0.965, 0.97}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return m.Author == "project" && m.HeldOut }))
 	})
 }
 
@@ -103,11 +103,11 @@ func TestMail(t *testing.T) {
 	}
 	t.Run("trained", func(t *testing.T) {
 		t.Parallel()
-		limits{860, 0.99, 0.95, 0.97, 0.97}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && !m.HeldOut }))
+		limits{1020, 0.985, 0.93, 0.955, 0.97}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && !m.HeldOut }))
 	})
 	t.Run("held out", func(t *testing.T) {
 		t.Parallel()
-		limits{328, 0.985, 0.95, 0.965, 0.9}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && m.HeldOut }))
+		limits{328, 0.99, 0.95, 0.97, 0.9}.check(t, scoreOwn(t, func(m *labelled.Message) bool { return mail(m) && m.HeldOut }))
 	})
 }
 
@@ -146,9 +146,9 @@ func TestShapes(t *testing.T) {
 		code  string
 		found float64
 	}{
-		{"2931", 0.94}, {"29317", 0.98}, {"4829131", 0.88}, {"482-913", 0.98}, {"48 29 13", 0.98}, {"48-2913", 0.91}, {"H4K9TZ", 0.96},
-		{"AC-44170", 0.9}, {"Rk7mPx", 0.95}, {"vT9q-Lr2x", 0.95}, {"T4-9ZL-P2", 0.95}, {"7c9x2b", 0.83}, {"KXQ-WRT", 0.97}, {"2027", 0.77},
-		{"7K2 9QX", 0.95}, {"QHWKTB", 0.92},
+		{"2931", 0.98}, {"29317", 0.98}, {"4829131", 0.98}, {"482-913", 0.98}, {"48 29 13", 0.98}, {"48-2913", 0.96}, {"H4K9TZ", 0.98},
+		{"AC-44170", 0.96}, {"Rk7mPx", 0.98}, {"vT9q-Lr2x", 0.98}, {"T4-9ZL-P2", 0.93}, {"7c9x2b", 0.96}, {"KXQ-WRT", 0.98}, {"2027", 0.83},
+		{"7K2 9QX", 0.98}, {"QHWKTB", 0.98},
 	} {
 		list, err := labelled.Reshape(root, func(int) string { return shape.code })
 		if err != nil {
@@ -159,6 +159,7 @@ func TestShapes(t *testing.T) {
 			m := &list[i]
 			tally.Add(m, extract.CodesAndLinks(m.Subject, m.Text, m.HTML))
 		}
+		t.Logf("%s: %.3f", shape.code, labelled.Share(tally.Right, tally.Wanted))
 		if got := labelled.Share(tally.Right, tally.Wanted); tally.Wanted < 200 || got < shape.found || tally.OTPWrong > 1 {
 			t.Errorf("%s: %.3f of %d found, want %.3f; %d wrong", shape.code, got, tally.Wanted, shape.found, tally.OTPWrong)
 		}
