@@ -76,7 +76,7 @@ func (s *Store) addMaker(ctx context.Context, tx *sqlx.Tx, m *sending, by []Send
 
 // accept runs the transaction that accepts messages.
 func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once *Once, do func(*sqlx.Tx, Time, *written) error) error {
-	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
+	err := s.add(ctx, what, 0, func(tx *sqlx.Tx, w *written) error {
 		now := NewTime(s.now())
 		for _, h := range hs {
 			if err := checkBlobs(now.Time, h.msg.Content.BlobKey); err != nil {

@@ -237,7 +237,7 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 		return Message{}, err
 	}
 	h.msg.ID = m.ID
-	err = s.add(ctx, "release message", func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
+	err = s.add(ctx, "release message", 0, func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
 	if err != nil {
 		return Message{}, err
 	}

@@ -37,7 +37,11 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 		}
 	}
 	var r *recording
-	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
+	var locks int64 // one inbox and nothing else
+	if len(all)+len(attempts)+len(reports) == 1 {
+		locks = all[0].msg.InboxSeq
+	}
+	err := s.add(ctx, what, locks, func(tx *sqlx.Tx, w *written) error {
 		r = s.newRecording(tx)
 		if err := r.record(ctx, attempts, reports); err != nil {
 			return err
@@ -63,7 +67,7 @@ func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Me
 	if err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
-	err = s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
+	err = s.add(ctx, what, 0, func(tx *sqlx.Tx, w *written) error {
 		if err := s.receive(ctx, tx, []*hotMessage{h}, w); err != nil {
 			return err
 		}
@@ -95,13 +99,13 @@ func (w *written) wake(t topic) { w.topics[t] = append(w.topics[t], nil...) }
 
 // add runs do, which adds messages, in a transaction. If the connection breaks during
 // the commit, it asks the server what became of it: the sender of a message that was
-// stored must not send it again.
-func (s *Store) add(ctx context.Context, what string, do func(*sqlx.Tx, *written) error) error {
+// stored must not send it again. locks is for committer.write.
+func (s *Store) add(ctx context.Context, what string, locks int64, do func(*sqlx.Tx, *written) error) error {
 	var w written
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+	err := s.wrap(s.committer.write(ctx, locks, func(tx *sqlx.Tx) error {
 		w = written{topics: map[topic][]arrival{}}
 		return do(tx, &w)
-	})
+	}), what)
 	if _, unclear := errors.AsType[*commitError](err); unclear && s.wasCommitted(ctx, w.name, err, outcomeTimeout, len(w.ids), w.isStored(s)) {
 		err = nil
 	}

@@ -112,7 +112,7 @@ type Store struct {
 	rates rateCounter
 	// prepared runs the statements of transactions.
 	prepared  *engine.Prepared
-	committer *committer // of SQLite, else nil
+	committer *committer
 	used      usedKeys
 	totals    totals
 	held      *quota.Counter
@@ -192,9 +192,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.read = engine.NewReads(reads, s.engine.Text)
 	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
-	if s.engine.Alone() {
-		s.committer = newCommitter(s.write, s.prepared)
-	}
+	s.committer = newCommitter(s.write, s.prepared, s.engine)
 	s.index = index.New(s.engine, s.read)
 	return s, nil
 }
@@ -205,9 +203,7 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
 		s.running.Wait()
-		if s.committer != nil {
-			s.committer.close()
-		}
+		s.committer.close()
 		s.wake.close()
 		var errs []error
 		if s.rates != nil {
@@ -302,9 +298,7 @@ func (s *Store) busySince() (oldest time.Time) {
 			oldest = since
 		}
 	}
-	if s.committer != nil {
-		note(s.committer.busySince())
-	}
+	note(s.committer.busySince())
 	return oldest
 }
 
