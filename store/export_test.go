@@ -136,7 +136,7 @@ func StandStill(ctx context.Context, s *Store, ended func()) error {
 func (s *Store) FirstDue(all bool) (query string, args []any) {
 	from := Time{time.UnixMicro(0)}
 	if !all {
-		from = s.due[WorkRecipients].at(s.now())
+		from = s.queue.due[WorkRecipients].at(s.now())
 	}
 	return firstDue(WorkRecipients, from, nil)
 }

@@ -112,7 +112,7 @@ func (s *Store) add(ctx context.Context, what string, locks int64, do func(*sqlx
 	if err != nil {
 		return err
 	}
-	s.stored.Add(int64(len(w.ids)))
+	s.totals.stored.Add(int64(len(w.ids)))
 	s.wake.wakeWith(w.topics)
 	s.engine.Wrote(1 + w.large)
 	s.totals.receive(w.received, w.accepted)
