@@ -175,6 +175,9 @@ func TableNames(ctx context.Context, s *Store) (names []string, err error) {
 	return names, s.read.SelectContext(ctx, &names, q)
 }
 
+// NotExported are the tables that an export leaves out.
+var NotExported = notExported
+
 // PostgresWriters is how many shared transactions are under way on PostgreSQL.
 const PostgresWriters = postgresWriters
 
