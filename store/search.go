@@ -452,7 +452,7 @@ func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessage
 		return next, err
 	}
 	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.seq > $1 AND m.seq <= $2 AND m.inbox_seq IS NOT NULL ORDER BY m.seq LIMIT $3`
-	if next.messages, err = s.readMessages(ctx, limit, q, noContent, next.after, next.upTo, limit); err != nil {
+	if next.messages, err = s.readMessages(ctx, q, next.after, next.upTo, limit); err != nil {
 		return next, s.wrap(err, "read what to index")
 	}
 	switch {
