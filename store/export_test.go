@@ -152,9 +152,9 @@ func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
 func (s *Store) CommitBatch(ctx context.Context, batch []*NewMessage) error {
 	return s.add(ctx, "write", 0, func(tx *sqlx.Tx, w *written) error {
 		for _, m := range batch {
-			h, err := newHotMessage(m, s.now())
+			h, err := prepareMessage(m, s.now())
 			if err == nil {
-				err = s.receive(ctx, tx, []*hotMessage{h}, w)
+				err = s.receive(ctx, tx, []*preparedMessage{h}, w)
 			}
 			if err != nil {
 				return err

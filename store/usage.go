@@ -86,7 +86,7 @@ func (s *Store) countHeld(ctx context.Context, o quota.Owner, most int64) (quota
 }
 
 // noteHeld counts what was received.
-func (s *Store) noteHeld(messages []*hotMessage) {
+func (s *Store) noteHeld(messages []*preparedMessage) {
 	for _, h := range messages {
 		if h.msg.Direction == DirectionIn {
 			s.held.Add(h.msg.AccountID, h.msg.InboxSeq, h.msg.Size)
