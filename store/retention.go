@@ -80,8 +80,8 @@ func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, 
 			OR (SELECT m.created_at FROM messages m
 				WHERE m.inbox_seq = i.seq AND m.created_at >= i.expired_to AND m.expired_at IS NULL
 				ORDER BY m.created_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000
-			OR EXISTS (SELECT 1 FROM drafts d
-				WHERE d.inbox_seq = i.seq AND d.expired_at IS NULL AND d.content_at <= cast($3 AS bigint) - i.retention_days * 86400000000))
+			OR (SELECT d.content_at FROM drafts d WHERE d.inbox_seq = i.seq AND d.expired_at IS NULL
+				ORDER BY d.content_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000)
 			ORDER BY seq`
 	)
 	if err := s.read.GetContext(ctx, &next, last, after, inboxPage); err != nil {
@@ -415,7 +415,8 @@ func (p *sweepPlaces) set(table string, after int64) {
 // at the first of them: a node whose clock was ahead may have written many.
 func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration, and string) (int, error) {
 	old := NewTime(s.now().Add(-age))
-	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq IN (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3)`, table) + and
+	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq > $2
+		AND seq <= (SELECT max(seq) FROM (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3) page)`, table) + and
 	next := fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM %s WHERE seq > $1 ORDER BY seq LIMIT $2) page`, table)
 	for range sweepPages {
 		after := s.sweeps.places.get(table)
