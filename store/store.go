@@ -26,6 +26,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/engine"
@@ -92,7 +93,7 @@ type Store struct {
 	queue  queueState
 	index  searchIndex
 	sweeps sweeps
-	ping   healthPing
+	pings  singleflight.Group // of Healthy
 }
 
 // database is what runs SQL.
@@ -241,62 +242,25 @@ const (
 	healthPingTimeout = time.Minute
 )
 
-// healthPing is one check of the database that all callers share, so that a
-// database that hangs holds one connection and not one for each of them.
-type healthPing struct {
-	mu   sync.Mutex
-	done chan struct{} // nil: none is under way
-	err  error
-}
-
 // Healthy returns nil when the store can work: the database responds before ctx
 // ends, and no write has been under way for more than 10 seconds.
 func (s *Store) Healthy(ctx context.Context) error {
-	if since := s.busySince(); !since.IsZero() && time.Since(since) > stuckAfter {
+	if since, busy := s.committer.busySince(); busy && time.Since(since) > stuckAfter {
 		return fmt.Errorf("%w: a write has been under way for %v", ErrUnavailable, time.Since(since).Round(time.Second))
 	}
-	done := s.ping.start(s)
+	// All callers share one ping: a database that hangs holds one connection and not one
+	// for each of them.
+	ping := s.pings.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPingTimeout)
+		defer cancel()
+		return nil, s.Ping(ctx)
+	})
 	select {
-	case <-done:
-		s.ping.mu.Lock()
-		defer s.ping.mu.Unlock()
-		return s.ping.err
+	case done := <-ping:
+		return done.Err
 	case <-ctx.Done():
 		return fmt.Errorf("%w: the database does not respond: %w", ErrUnavailable, ctx.Err())
 	}
-}
-
-// start returns a channel that is closed at the end of a ping.
-func (p *healthPing) start(s *Store) <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done != nil {
-		return p.done
-	}
-	done := make(chan struct{})
-	p.done = done
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPingTimeout)
-		defer cancel()
-		err := s.Ping(ctx)
-		p.mu.Lock()
-		p.done, p.err = nil, err
-		p.mu.Unlock()
-		close(done)
-	}()
-	return done
-}
-
-// BusySince returns when the oldest write that is under way was begun; the zero
-// time when there is none.
-func (s *Store) busySince() (oldest time.Time) {
-	note := func(since time.Time, busy bool) {
-		if busy && (oldest.IsZero() || since.Before(oldest)) {
-			oldest = since
-		}
-	}
-	note(s.committer.busySince())
-	return oldest
 }
 
 // Inspection is the state of the database.
