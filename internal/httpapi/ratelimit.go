@@ -14,6 +14,7 @@ import (
 // sends lists the operations that also count against Rates.Sends.
 var sends = map[gen.OperationName]bool{
 	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
+	gen.ReplyToInvitationOperation: true,
 }
 
 // limitKey counts a call of k, unless it is counted already.
