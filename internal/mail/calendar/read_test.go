@@ -184,7 +184,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(m.Calendar)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, _ := calendar.Read(text)
+		c, _ := calendar.Read(strings.ToValidUTF8(text, "\ufffd"))
 		if c == nil {
 			return
 		}

@@ -41,6 +41,7 @@ type writer struct{ strings.Builder }
 
 // line writes a line, folded so that none has more than 75 bytes.
 func (w *writer) line(s string) {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	for most := 75; len(s) > most; most = 74 {
 		part := plaintext.Truncate(s, most)
 		w.WriteString(part + "\r\n ")
