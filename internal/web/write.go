@@ -72,6 +72,14 @@ func (d *Dashboard) forward(p *page) error {
 	})
 }
 
+// answer accepts or declines an invitation.
+func (d *Dashboard) answer(p *page) error {
+	return d.send(p, d.message, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))},
+			gen.ReplyToInvitationParams{MessageID: p.id()})
+	})
+}
+
 // send sends the text and the files of the form, and redirects to the new message: to its
 // thread, or to the approval queue. If the API refuses it, show shows the form again.
 func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error)) error {

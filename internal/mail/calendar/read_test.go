@@ -100,6 +100,8 @@ func TestTimesOfEvents(t *testing.T) {
 		{"a path as zone", "DTSTART;TZID=../../etc/passwd:20260701T080000", "2026-07-01T08:00:00 ../../etc/passwd", ""},
 		{"a huge duration", "DTSTART:20261110T090000Z\nDURATION:P99999999999D", "2026-11-10T09:00:00 UTC 2026-11-10T09:00:00Z", ""},
 		{"no date", "DTSTART:tomorrow", "", ""},
+		{"the last year", "DTSTART;TZID=America/New_York:99991231T235959\nDURATION:P9W", "", ""},
+		{"the first year", "DTSTART;TZID=Asia/Tokyo:00000101T000000", "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,6 +30,9 @@ func (r *reader) time(l line) *mail.CalendarTime {
 	value := strings.NewReplacer("-", "", ":", "").Replace(strings.ToUpper(strings.TrimSpace(plaintext.Truncate(l.value, 40))))
 	utc := strings.HasSuffix(value, "Z")
 	value = strings.TrimSuffix(value, "Z")
+	if value < "1000" || value > "9000" { // so that its instant and its end have a year of four digits
+		return nil
+	}
 	if d, err := time.Parse(dateForm, value); err == nil {
 		return &mail.CalendarTime{Local: d.Format(localDate)}
 	}
