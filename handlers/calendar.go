@@ -42,11 +42,7 @@ func (a *API) ReplyToInvitation(ctx context.Context, req *gen.CalendarReply, p g
 	if len(organizer) == 0 {
 		return nil, httpapi.Invalid("message_id", "is an invitation from this inbox")
 	}
-	words, ok := answers[req.Response]
-	if !ok {
-		return nil, httpapi.Invalid("response", "must be accept, decline or tentative")
-	}
-	by := invited(in, m, c)
+	by, words := invited(in, m, c), answers[req.Response]
 	title := cmp.Or(c.Summary, m.Subject)
 	s := submission{
 		inbox: in, kind: store.DraftReply, source: &m, to: organizer, threadSeq: m.ThreadSeq, refs: m.ReplyReferences(),

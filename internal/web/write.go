@@ -74,7 +74,8 @@ func (d *Dashboard) forward(p *page) error {
 
 // answer accepts or declines an invitation.
 func (d *Dashboard) answer(p *page) error {
-	return d.send(p, d.message, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
+	refused := func(p *page) error { return p.failed("/messages/"+p.id(), p.problem.Message) }
+	return d.send(p, refused, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
 		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))},
 			gen.ReplyToInvitationParams{MessageID: p.id()})
 	})
