@@ -31,9 +31,12 @@ func (a *API) ReplyToInvitation(ctx context.Context, req *gen.CalendarReply, p g
 	if err != nil {
 		return nil, err
 	}
-	c, err := invitationOf(m)
-	if err != nil {
-		return nil, err
+	var c *mail.Calendar
+	if m.Content != nil && m.Content.Extracted != nil {
+		c = m.Content.Extracted.V.Calendar
+	}
+	if why := calendar.WhyNoReply(c); why != "" {
+		return nil, httpapi.Invalid("message_id", "%s", why)
 	}
 	organizer, err := a.others(ctx, in, m, []mail.Address{c.Organizer.Address})
 	if err != nil {
@@ -61,40 +64,18 @@ func (a *API) ReplyToInvitation(ctx context.Context, req *gen.CalendarReply, p g
 	return asRes[gen.ReplyToInvitationRes](a.submit(ctx, s))
 }
 
-// invitationOf returns the invitation in a message, or why there is nothing to answer.
-func invitationOf(m store.Message) (*mail.Calendar, error) {
-	var c *mail.Calendar
-	if m.Content != nil && m.Content.Extracted != nil {
-		c = m.Content.Extracted.V.Calendar
-	}
-	why := ""
-	switch {
-	case c == nil:
-		why = "has no invitation"
-	case c.Method != "request":
-		why = "is not an invitation: its method is " + cmp.Or(c.Method, "missing")
-	case c.Status == "cancelled":
-		why = "is about a cancelled event"
-	case c.UID == "":
-		why = "has an invitation without a UID that can be repeated"
-	case c.Organizer == nil:
-		why = "has an invitation without an organizer"
-	default:
-		return c, nil
-	}
-	return nil, httpapi.Invalid("message_id", "%s", why)
-}
-
 // invited returns the attendee that the inbox is: the one that the message was delivered
 // to, else one with an address of the inbox. Without one it is the inbox.
 func invited(in store.Inbox, m store.Message, c *mail.Calendar) mail.Address {
 	found := mail.Address{Email: in.Address}
-	for _, p := range slices.Backward(c.Attendees) {
-		if isOwn(in, p.Email) && found.Email == in.Address || m.DeliveredTo != nil && mail.FoldAddress(p.Email) == *m.DeliveredTo {
-			found = p.Address
-		}
+	i := slices.IndexFunc(c.Attendees, func(p mail.Participant) bool { return m.DeliveredTo != nil && mail.FoldAddress(p.Email) == *m.DeliveredTo })
+	if i < 0 {
+		i = slices.IndexFunc(c.Attendees, func(p mail.Participant) bool { return isOwn(in, p.Email) })
 	}
-	if in.DisplayName != nil {
+	if i >= 0 {
+		found.Email = c.Attendees[i].Email
+	}
+	if in.DisplayName != nil { // the sender's name for it is not its own
 		found.Name = *in.DisplayName
 	}
 	return found

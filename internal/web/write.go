@@ -32,11 +32,10 @@ func (d *Dashboard) writeForm(p *page) error {
 		return err
 	}
 	id := v.Form.Get("inbox")
-	if id == "" && len(v.Inboxes) > 0 {
-		id = v.Inboxes[0].ID
-	}
-	if id == "" {
+	if id == "" && len(v.Inboxes) == 0 {
 		return p.failed("/inboxes", "Create an inbox first.")
+	} else if id == "" {
+		id = v.Inboxes[0].ID
 	}
 	if v.Inbox, err = d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id}); err != nil {
 		return err
@@ -76,8 +75,7 @@ func (d *Dashboard) forward(p *page) error {
 func (d *Dashboard) answer(p *page) error {
 	refused := func(p *page) error { return p.failed("/messages/"+p.id(), p.problem.Message) }
 	return d.send(p, refused, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
-		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))},
-			gen.ReplyToInvitationParams{MessageID: p.id()})
+		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))}, gen.ReplyToInvitationParams{MessageID: p.id()})
 	})
 }
 

@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +13,25 @@ import (
 // ReplyType is the media type of a reply (RFC 6047 section 2.4).
 const ReplyType = `text/calendar; charset=utf-8; method=REPLY`
 
-// Reply writes the answer of an attendee to an invitation, which has a UID and an
-// organizer (RFC 5546 section 3.2.3). status is accepted, declined or tentative.
+// WhyNoReply says why there is nothing to answer in a message with this calendar, which may
+// be nil. It returns "" for an invitation that Reply can answer.
+func WhyNoReply(c *mail.Calendar) string {
+	switch {
+	case c == nil:
+		return "has no invitation"
+	case c.Method != "request":
+		return "is not an invitation: its method is " + cmp.Or(c.Method, "missing")
+	case c.Status == "cancelled":
+		return "is about a cancelled event"
+	case c.UID == "":
+		return "has an invitation without a UID that can be repeated"
+	case c.Organizer == nil:
+		return "has an invitation without an organizer"
+	}
+	return ""
+}
+
+// Reply writes the answer of an attendee to an invitation (RFC 5546 section 3.2.3). status is accepted, declined or tentative.
 func Reply(c *mail.Calendar, by mail.Address, status, comment string, at time.Time) []byte {
 	var w writer
 	w.line("BEGIN:VCALENDAR")
