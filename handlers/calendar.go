@@ -68,7 +68,9 @@ func (a *API) ReplyToInvitation(ctx context.Context, req *gen.CalendarReply, p g
 // to, else one with an address of the inbox. Without one it is the inbox.
 func invited(in store.Inbox, m store.Message, c *mail.Calendar) mail.Address {
 	found := mail.Address{Email: in.Address}
-	i := slices.IndexFunc(c.Attendees, func(p mail.Participant) bool { return m.DeliveredTo != nil && mail.FoldAddress(p.Email) == *m.DeliveredTo })
+	i := slices.IndexFunc(c.Attendees, func(p mail.Participant) bool {
+		return m.DeliveredTo != nil && mail.FoldAddress(p.Email) == *m.DeliveredTo
+	})
 	if i < 0 {
 		i = slices.IndexFunc(c.Attendees, func(p mail.Participant) bool { return isOwn(in, p.Email) })
 	}

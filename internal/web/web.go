@@ -159,7 +159,6 @@ func (d *Dashboard) routes() {
 	d.form("/messages/{id}/forward", d.forwardForm, d.forward)
 	d.open("GET /mail-images/{id}/{attachment}", d.mailImage)
 	d.get("/live", d.live)
-
 	d.get("/messages", d.allMessages)
 	d.get("/go", d.places)
 	d.post("/messages/delete", d.deleteMessages)

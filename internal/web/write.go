@@ -100,8 +100,7 @@ func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.Opt
 	return p.done("/inboxes/"+m.InboxID+"/threads/"+m.ThreadID+"#"+m.ID, "Message queued for delivery.")
 }
 
-func (d *Dashboard) replyForm(p *page) error { return d.answerForm(p, "reply") }
-
+func (d *Dashboard) replyForm(p *page) error   { return d.answerForm(p, "reply") }
 func (d *Dashboard) forwardForm(p *page) error { return d.answerForm(p, "forward") }
 
 // answerForm shows the form of a reply to a message, or of its forward.
