@@ -49,9 +49,6 @@ func cleanName(s string) string {
 	if strings.IndexByte(s, '"') >= 0 {
 		s = plaintext.Unquote(s)
 	}
-	if len(s) > 2 && s[0] == '\'' && s[len(s)-1] == '\'' {
-		s = s[1 : len(s)-1]
-	}
 	return strings.TrimSpace(plaintext.Truncate(plaintext.FoldSpace(plaintext.OneLine(plaintext.Visible(decodeWords(s)))), maxName))
 }
 
