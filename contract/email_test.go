@@ -63,10 +63,9 @@ func (w *world) newQuarantined(t *testing.T) message {
 // newClaimed returns a message with a claim, whose token is 1.
 func (w *world) newClaimed(t *testing.T) message {
 	t.Helper()
-	in := w.newInbox(t)
-	w.simulate(t, in)
-	res := w.send(t, w.call("claimMessage").saying(`{"inbox_id":"`+in.ID+`"}`)).want(t, http.StatusOK)
-	return read[struct{ Message message }](t, res).Message
+	m := w.simulate(t, w.inbox)
+	w.send(t, w.call("claimMessage").saying(`{"inbox_id":"`+m.InboxID+`","thread_id":"`+m.ThreadID+`"}`)).want(t, http.StatusOK)
+	return m
 }
 
 // claims says with an old token that a message is done.
