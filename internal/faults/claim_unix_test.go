@@ -13,12 +13,25 @@ import (
 	"time"
 )
 
-// handout is what a worker knows of a claim of a message. ends is when others may have
-// the message, at the earliest.
+// handout is what a worker knows of a claim of a message. starts and ends are by the clock
+// of the database: the time of the transaction that claimed, and the end of the claim.
+// got is when the worker had the response, and released, if it is not zero, when it began to
+// release the message.
 type handout struct {
-	token        int64
-	starts, ends time.Time
-	done         bool
+	token                       int64
+	starts, ends, got, released time.Time
+	done                        bool
+}
+
+// overlaps reports whether h was handed out before the claim before it was over.
+func (h handout) overlaps(before handout) bool {
+	if h.token == before.token || before.done {
+		return true
+	}
+	if !before.released.IsZero() && !h.got.Before(before.released) {
+		return false
+	}
+	return h.starts.Before(before.ends.Add(-time.Millisecond)) // a response has whole milliseconds
 }
 
 // claimers are workers that share an inbox of a cluster by claims.
@@ -58,12 +71,12 @@ func (w *claimers) work(ctx context.Context, quit <-chan struct{}, rng *rand.Ran
 			pause(ctx, 20*time.Millisecond)
 			continue
 		}
-		h := handout{token: r.Claim.Token, starts: r.Claim.ExpiresAt.Add(-w.lease), ends: r.Claim.ExpiresAt}
+		h := handout{token: r.Claim.Token, starts: r.Claim.ExpiresAt.Add(-w.lease), ends: r.Claim.ExpiresAt, got: time.Now()}
 		counter := &w.died
 		switch rng.IntN(25) {
 		case 0: // dies
 		case 1:
-			counter, h.ends = &w.released, time.Now()
+			counter, h.released = &w.released, time.Now()
 			_ = w.update(ctx, r, "release", i)
 		case 2: // works for too long, with one extension
 			pause(ctx, w.lease/2)
@@ -136,12 +149,8 @@ func (w *claimers) audit(messages int) {
 			if h.done {
 				done++
 			}
-			if i == 0 {
-				continue
-			}
-			// A response has whole milliseconds.
-			if before := all[i-1]; h.token == before.token || h.starts.Before(before.ends.Add(-time.Millisecond)) || before.done {
-				w.t.Errorf("%s was handed out to two at once: %+v, then %+v", id, before, h)
+			if i > 0 && h.overlaps(all[i-1]) {
+				w.t.Errorf("%s was handed out to two at once: %+v, then %+v", id, all[i-1], h)
 			}
 		}
 		if done != 1 {

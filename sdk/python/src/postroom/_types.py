@@ -262,11 +262,71 @@ Message = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
         'delivered_at': "str | None",
         'created_at': "str",
+    },
+)
+
+Label: TypeAlias = "str"
+
+Marks = TypedDict(
+    'Marks',
+    {
+        'labels': "NotRequired[list[Label]]",
+        'add_labels': "NotRequired[list[Label]]",
+        'remove_labels': "NotRequired[list[Label]]",
+        'read': "NotRequired[bool]",
+    },
+)
+
+MessageClaim = TypedDict(
+    'MessageClaim',
+    {
+        'seconds': "NotRequired[ClaimSeconds]",
+        'timeout': "NotRequired[int]",
+        'inbox_id': "NotRequired[str]",
+        'from': "NotRequired[str]",
+        'subject': "NotRequired[str]",
+        'label': "NotRequired[Label]",
+        'thread_id': "NotRequired[str]",
+        'has': "NotRequired[Literal['code', 'link']]",
+        'since': "NotRequired[str]",
+    },
+)
+
+ClaimSeconds: TypeAlias = "int"
+
+ClaimUpdate = TypedDict(
+    'ClaimUpdate',
+    {
+        'token': "int",
+        'action': "Literal['extend', 'release', 'done']",
+        'seconds': "NotRequired[ClaimSeconds]",
+    },
+)
+
+Claim = TypedDict(
+    'Claim',
+    {
+        'object': "Literal['claim']",
+        'message_id': "str",
+        'status': "str",
+        'token': "int",
+        'expires_at': "str | None",
+    },
+)
+
+ClaimResult = TypedDict(
+    'ClaimResult',
+    {
+        'object': "Literal['claim_result']",
+        'message': "Message | None",
+        'claim': "Claim | None",
     },
 )
 
@@ -532,6 +592,7 @@ Thread = TypedDict(
         'inbox_id': "str",
         'subject': "str",
         'participants': "list[str]",
+        'labels': "list[str]",
         'message_count': "int",
         'latest_message': "ThreadLatestMessage",
         'last_message_at': "str",
@@ -559,6 +620,7 @@ ThreadWithMessages = TypedDict(
         'inbox_id': "str",
         'subject': "str",
         'participants': "list[str]",
+        'labels': "list[str]",
         'message_count': "int",
         'latest_message': "ThreadLatestMessage",
         'last_message_at': "str",
@@ -1207,6 +1269,8 @@ MessageEventData = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
@@ -1249,6 +1313,8 @@ MessageRecipientEventData = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
@@ -1292,6 +1358,8 @@ MessageBouncedEventData = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
