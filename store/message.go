@@ -667,15 +667,21 @@ func (s *Store) inboxesToClaim(ctx context.Context, f *MessageFilter) ([]int64, 
 	if err != nil {
 		return nil, err
 	}
-	match := f.claimable("i.seq", NewTime(now))
+	q, args := s.dueInboxes(f, NewTime(now))
+	return readAll[int64](ctx, s, "inboxes with messages to claim", q, args...)
+}
+
+// dueInboxes is the query for the inboxes with matches that can be claimed now.
+func (s *Store) dueInboxes(f *MessageFilter, now Time) (q string, args []any) {
+	match := f.claimable("i.seq", now)
 	w := &where{args: slices.Clone(match.args)}
 	w.add("i.account_id = ? AND i.status <> 'deleted'", f.AccountID)
 	if f.InboxIDs != nil {
 		w.add(s.engine.OneOf("i.seq", w.arg(s.engine.List(f.inboxes))))
 	}
-	q := `SELECT seq FROM (SELECT i.seq, (SELECT m.next_attempt_at FROM messages m` + match.sql() + ` ORDER BY m.next_attempt_at LIMIT 1) AS due
+	q = `SELECT seq FROM (SELECT i.seq, (SELECT m.next_attempt_at FROM messages m` + match.sql() + ` ORDER BY m.next_attempt_at LIMIT 1) AS due
 		FROM inboxes i` + w.sql() + `) x WHERE due IS NOT NULL ORDER BY due, seq`
-	return readAll[int64](ctx, s, "inboxes with messages to claim", q, w.args...)
+	return q, w.args
 }
 
 // claimable are the conditions for messages of an inbox that can be claimed now.
@@ -696,10 +702,9 @@ func (s *Store) claimIn(ctx context.Context, f *MessageFilter, inboxes []int64, 
 			return err
 		}
 		for _, inbox := range inboxes {
-			w := f.claimable(strconv.FormatInt(inbox, 10), NewTime(now))
-			q := `SELECT m.seq FROM messages m` + w.sql() + ` ORDER BY m.next_attempt_at, m.seq LIMIT 1` + s.engine.SkipLocked()
+			q, args := s.dueMessage(f, inbox, NewTime(now))
 			var found []int64
-			if err := tx.SelectContext(ctx, &found, q, w.args...); err != nil {
+			if err := tx.SelectContext(ctx, &found, q, args...); err != nil {
 				return errIn("find a message to claim", err)
 			}
 			if len(found) > 0 {
@@ -715,6 +720,12 @@ func (s *Store) claimIn(ctx context.Context, f *MessageFilter, inboxes []int64, 
 		return nil
 	})
 	return seq, c, err
+}
+
+// dueMessage is the query for the message of an inbox to claim next.
+func (s *Store) dueMessage(f *MessageFilter, inbox int64, now Time) (q string, args []any) {
+	w := f.claimable(strconv.FormatInt(inbox, 10), now)
+	return `SELECT m.seq FROM messages m` + w.sql() + ` ORDER BY m.next_attempt_at LIMIT 1` + s.engine.SkipLocked(), w.args
 }
 
 // ExtendClaim lets a claim of a message last for the time of lease from now. It returns
