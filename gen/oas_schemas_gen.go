@@ -7668,13 +7668,13 @@ type MessageClaim struct {
 	// Only this inbox. The response is 404 if the key has no access to it.
 	InboxID OptString `json:"inbox_id"`
 	// Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter.
-	From OptString `json:"from"`
+	From OptNilString `json:"from"`
 	// Only messages whose subject contains this text. Case does not matter.
 	Subject OptString `json:"subject"`
 	// Only messages with this label.
 	Label OptLabel `json:"label"`
 	// Only messages of this thread.
-	ThreadID OptString `json:"thread_id"`
+	ThreadID OptNilString `json:"thread_id"`
 	// Only messages with an extracted code or link.
 	Has OptMessageClaimHas `json:"has"`
 	// Only messages received at or after this time.
@@ -7697,7 +7697,7 @@ func (s *MessageClaim) GetInboxID() OptString {
 }
 
 // GetFrom returns the value of From.
-func (s *MessageClaim) GetFrom() OptString {
+func (s *MessageClaim) GetFrom() OptNilString {
 	return s.From
 }
 
@@ -7712,7 +7712,7 @@ func (s *MessageClaim) GetLabel() OptLabel {
 }
 
 // GetThreadID returns the value of ThreadID.
-func (s *MessageClaim) GetThreadID() OptString {
+func (s *MessageClaim) GetThreadID() OptNilString {
 	return s.ThreadID
 }
 
@@ -7742,7 +7742,7 @@ func (s *MessageClaim) SetInboxID(val OptString) {
 }
 
 // SetFrom sets the value of From.
-func (s *MessageClaim) SetFrom(val OptString) {
+func (s *MessageClaim) SetFrom(val OptNilString) {
 	s.From = val
 }
 
@@ -7757,7 +7757,7 @@ func (s *MessageClaim) SetLabel(val OptLabel) {
 }
 
 // SetThreadID sets the value of ThreadID.
-func (s *MessageClaim) SetThreadID(val OptString) {
+func (s *MessageClaim) SetThreadID(val OptNilString) {
 	s.ThreadID = val
 }
 

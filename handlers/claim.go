@@ -88,7 +88,7 @@ const (
 func (a *API) ClaimMessage(ctx context.Context, req *gen.MessageClaim) (*gen.ClaimResult, error) {
 	k := httpapi.Caller(ctx)
 	f := store.MessageFilter{
-		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.DirectionIn, FromLike: fromLike(req.From), Subject: foldSubject(req.Subject.Or("")),
+		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.DirectionIn, FromLike: fromLike(gen.NewOptString(req.From.Or(""))), Subject: foldSubject(req.Subject.Or("")),
 		ThreadID: req.ThreadID.Or(""), Since: sinceOf(req.Since), Label: labelOf(req.Label),
 		HasCode: req.Has.Value == gen.MessageClaimHasCode, HasLink: req.Has.Value == gen.MessageClaimHasLink,
 	}

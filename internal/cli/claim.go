@@ -38,7 +38,7 @@ func (p Program) claimNextCommand() *cobra.Command {
 			return err
 		}
 		req := &gen.MessageClaim{
-			InboxID: opt(id), From: opt(*from), Subject: opt(*subject), Timeout: gen.NewOptInt(int(timeout.Seconds())),
+			InboxID: opt(id), From: optNil(*from), Subject: opt(*subject), Timeout: gen.NewOptInt(int(timeout.Seconds())),
 			Seconds: gen.NewOptClaimSeconds(gen.ClaimSeconds(lasts.Seconds())),
 		}
 		given(&req.Label, gen.Label(*label))

@@ -2425,13 +2425,13 @@ export interface components {
             /** @description Only this inbox. The response is 404 if the key has no access to it. */
             inbox_id?: string;
             /** @description Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter. */
-            from?: string;
+            from?: string | null;
             /** @description Only messages whose subject contains this text. Case does not matter. */
             subject?: string;
             /** @description Only messages with this label. */
             label?: components["schemas"]["Label"];
             /** @description Only messages of this thread. */
-            thread_id?: string;
+            thread_id?: string | null;
             /**
              * @description Only messages with an extracted code or link.
              * @enum {string}
