@@ -3196,7 +3196,7 @@ func (s Label) Validate() error {
 		MaxLengthSet:  true,
 		Email:         false,
 		Hostname:      false,
-		Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029\"\\\\]*[^ \\x00-\\x1F\\x7F\\x85\\u2028\\u2029\"\\\\][^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029\"\\\\]*$"],
+		Regex:         regexMap["^[^\\x00-\\x1F\\x7F\\x85\"\\\\]*[^ \\x00-\\x1F\\x7F\\x85\"\\\\][^\\x00-\\x1F\\x7F\\x85\"\\\\]*$"],
 		MinNumeric:    0,
 		MinNumericSet: false,
 		MaxNumeric:    0,

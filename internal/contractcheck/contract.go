@@ -60,7 +60,7 @@ var strict = strings.NewReplacer(
 	`"x-extensible-enum":`, `"`+openKey+`":true,"enum":`,
 	`"x-anyOf":`, `"anyOf":`,
 	`"x-dependentSchemas":`, `"dependentSchemas":`,
-	`\\x7F\\x85`, `\\x7F\\x85\u2028\u2029`,
+	`[^\\x00-\\x1F\\x7F\\x85]`, `[^\\x00-\\x1F\\x7F\\x85\u2028\u2029]`,
 )
 
 // Load reads the served contract from a file. It does not check the contract itself, which
