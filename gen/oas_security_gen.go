@@ -281,6 +281,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"webhooks:manage",
 		"admin",
 	},
+	ReplyToInvitationOperation: []string{
+		"send",
+		"admin",
+	},
 	ReplyToMessageOperation: []string{
 		"send",
 		"admin",
