@@ -50,7 +50,7 @@ func (d *Dashboard) allMessages(p *page) error {
 	}
 	params := gen.ListMessagesParams{
 		Limit: limit(), Cursor: p.cursor(), Q: p.asked("q"), From: p.asked("from"), InboxID: p.asked("inbox"),
-		Direction: gen.OptDirection{Value: gen.Direction(q.Get("direction")), Set: q.Get("direction") != ""}, Label: p.label(),
+		Direction: gen.OptDirection{Value: gen.Direction(q.Get("direction")), Set: q.Get("direction") != ""}, Label: gen.OptLabel{Value: gen.Label(q.Get("label")), Set: q.Get("label") != ""},
 	}
 	l, err := d.api.ListMessages(p.ctx(), params)
 	if err != nil {
@@ -62,12 +62,6 @@ func (d *Dashboard) allMessages(p *page) error {
 	}
 	v.Live = v.live("", gen.EventTypeMessageReceived, gen.EventTypeMessageSent)
 	return p.show("messages", v)
-}
-
-// label is the label that the page asks for.
-func (p *page) label() gen.OptLabel {
-	l := p.r.URL.Query().Get("label")
-	return gen.OptLabel{Value: gen.Label(l), Set: l != ""}
 }
 
 // marked returns a text in which the words that begin with one of a search are marked.
