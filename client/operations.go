@@ -28,6 +28,19 @@ func (c *Client) CancelEmail(ctx context.Context, params gen.CancelEmailParams, 
 	return unwrap(c.api.CancelEmail(ctx, params, options...))
 }
 
+// ClaimMessage calls POST /v1/messages/claim.
+//
+// Hands out the oldest received message that matches and that is neither claimed nor done, so that
+// many workers share an inbox and no two work on the same message. The claim lasts for `seconds`.
+// Before that, say with its token that the message is `done`, or `extend` or `release` the claim. A
+// message whose claim ends is handed out again, with a higher token; it then counts as old as the end
+// of that claim. `message` and `claim` are null if there is nothing to claim within `timeout`. Counts
+// as one request. The scope `read` is enough: a claim changes nothing about the mail. A message in
+// quarantine, or whose content is deleted, is not handed out.
+func (c *Client) ClaimMessage(ctx context.Context, request *gen.MessageClaim, options ...gen.RequestOption) (*gen.ClaimResult, error) {
+	return unwrap(c.api.ClaimMessage(ctx, request, options...))
+}
+
 // CreateApiKey calls POST /v1/api-keys.
 //
 // Creates a key and returns its secret, once. A key cannot create a key that may do more than itself.
@@ -641,6 +654,17 @@ func (c *Client) UpdateApiKey(ctx context.Context, request *gen.ApiKeyUpdate, pa
 	return unwrap(c.api.UpdateApiKey(ctx, request, params, options...))
 }
 
+// UpdateClaim calls POST /v1/messages/{message_id}/claim.
+//
+// `extend` lets the claim last for `seconds` from now. `release` ends it, so that the message can be
+// claimed again at once. `done` ends it for good: the message is never handed out again; saying so
+// twice is fine. If the message was handed out again, released or is done, the token is old: the
+// response is 409 `claim_lost`, and nothing changes. A claim that ended by itself can still be
+// extended or ended until the message is handed out again.
+func (c *Client) UpdateClaim(ctx context.Context, request *gen.ClaimUpdate, params gen.UpdateClaimParams, options ...gen.RequestOption) (*gen.Claim, error) {
+	return unwrap(c.api.UpdateClaim(ctx, request, params, options...))
+}
+
 // UpdateContact calls PATCH /v1/contacts/{id}.
 //
 // Changes the given fields only. If the new email address is taken, the response is 409
@@ -672,11 +696,27 @@ func (c *Client) UpdateKey(ctx context.Context, request *gen.ApiKeyUpdate, param
 	return unwrap(c.api.UpdateKey(ctx, request, params, options...))
 }
 
+// UpdateMessage calls PATCH /v1/messages/{message_id}.
+//
+// Changes the given fields only. To add or remove one label, use `add_labels` and `remove_labels`: two
+// clients that do so at once do not lose each other's change. There is no event about it.
+func (c *Client) UpdateMessage(ctx context.Context, request *gen.Marks, params gen.UpdateMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
+	return unwrap(c.api.UpdateMessage(ctx, request, params, options...))
+}
+
 // UpdateTemplate calls PATCH /v1/templates/{id}.
 //
 // Changes the given fields only.
 func (c *Client) UpdateTemplate(ctx context.Context, request *gen.TemplateUpdate, params gen.UpdateTemplateParams, options ...gen.RequestOption) (*gen.Template, error) {
 	return unwrap(c.api.UpdateTemplate(ctx, request, params, options...))
+}
+
+// UpdateThread calls PATCH /v1/threads/{thread_id}.
+//
+// As for a message. The labels are those of the thread and not of its messages; when two threads
+// become one, it has the labels of both. `read` marks all received messages of the thread.
+func (c *Client) UpdateThread(ctx context.Context, request *gen.Marks, params gen.UpdateThreadParams, options ...gen.RequestOption) (*gen.Thread, error) {
+	return unwrap(c.api.UpdateThread(ctx, request, params, options...))
 }
 
 // UpdateWebhook calls PATCH /v1/webhooks/{webhook_id}.

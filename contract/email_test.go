@@ -60,6 +60,23 @@ func (w *world) newQuarantined(t *testing.T) message {
 	return read[message](t, w.send(t, c).want(t, http.StatusCreated))
 }
 
+// newClaimed returns a message with a claim, whose token is 1.
+func (w *world) newClaimed(t *testing.T) message {
+	t.Helper()
+	m := w.simulate(t, w.inbox)
+	w.send(t, w.call("claimMessage").saying(`{"inbox_id":"`+m.InboxID+`","thread_id":"`+m.ThreadID+`"}`)).want(t, http.StatusOK)
+	return m
+}
+
+// claims says with an old token that a message is done.
+func claims(t *testing.T, w *world) {
+	c := w.call("updateClaim").at("/v1/messages/" + w.newClaimed(t).ID + "/claim")
+	w.send(t, c.saying(`{"token":1,"action":"release"}`)).want(t, http.StatusOK)
+	w.send(t, c.saying(`{"token":1,"action":"done"}`)).wantCode(t, http.StatusConflict, "claim_lost")
+	w.send(t, w.call("updateThread").at("/v1/threads/thr_none").saying(`{}`)).want(t, http.StatusNotFound)
+	w.send(t, w.call("claimMessage").saying(`{"inbox_id":"ibx_none"}`)).want(t, http.StatusNotFound)
+}
+
 // quarantine releases a message and drops another.
 func quarantine(t *testing.T, w *world) {
 	m := w.newQuarantined(t)

@@ -48,6 +48,7 @@ func TestContract(t *testing.T) {
 			{"stops", stops},
 			{"list entries", listEntries},
 			{"quarantine", quarantine},
+			{"claims", claims},
 			{"contacts", contacts},
 			{"files", files},
 			{"expired messages", expiredMessages},

@@ -230,6 +230,9 @@ func (w *world) id(t *testing.T, op *contractcheck.Operation, param string) stri
 		if op.OperationID == "releaseMessage" {
 			return w.newQuarantined(t).ID
 		}
+		if op.OperationID == "updateClaim" {
+			return w.newClaimed(t).ID
+		}
 		return w.in.ID
 	case "draft_id":
 		if op.OperationID == "sendDraft" || op.OperationID == "rejectDraft" {

@@ -499,6 +499,18 @@ type KeysInvoker interface {
 //
 // x-gen-operation-group: Messages
 type MessagesInvoker interface {
+	// ClaimMessage invokes claimMessage operation.
+	//
+	// Hands out the oldest received message that matches and that is neither claimed nor done, so that
+	// many workers share an inbox and no two work on the same message. The claim lasts for `seconds`.
+	// Before that, say with its token that the message is `done`, or `extend` or `release` the claim. A
+	// message whose claim ends is handed out again, with a higher token; it then counts as old as the end
+	// of that claim. `message` and `claim` are null if there is nothing to claim within `timeout`. Counts
+	// as one request. The scope `read` is enough: a claim changes nothing about the mail. A message in
+	// quarantine, or whose content is deleted, is not handed out.
+	//
+	// POST /v1/messages/claim
+	ClaimMessage(ctx context.Context, request *MessageClaim, options ...RequestOption) (*ClaimResult, error)
 	// DeleteMessage invokes deleteMessage operation.
 	//
 	// Deletes the content and the record of a message permanently. What is not yet sent is not sent. A
@@ -585,6 +597,23 @@ type MessagesInvoker interface {
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, request *MessageSend, params SendMessageParams, options ...RequestOption) (SendMessageRes, error)
+	// UpdateClaim invokes updateClaim operation.
+	//
+	// `extend` lets the claim last for `seconds` from now. `release` ends it, so that the message can be
+	// claimed again at once. `done` ends it for good: the message is never handed out again; saying so
+	// twice is fine. If the message was handed out again, released or is done, the token is old: the
+	// response is 409 `claim_lost`, and nothing changes. A claim that ended by itself can still be
+	// extended or ended until the message is handed out again.
+	//
+	// POST /v1/messages/{message_id}/claim
+	UpdateClaim(ctx context.Context, request *ClaimUpdate, params UpdateClaimParams, options ...RequestOption) (*Claim, error)
+	// UpdateMessage invokes updateMessage operation.
+	//
+	// Changes the given fields only. To add or remove one label, use `add_labels` and `remove_labels`: two
+	// clients that do so at once do not lose each other's change. There is no event about it.
+	//
+	// PATCH /v1/messages/{message_id}
+	UpdateMessage(ctx context.Context, request *Marks, params UpdateMessageParams, options ...RequestOption) (*Message, error)
 	// WaitForMessage invokes waitForMessage operation.
 	//
 	// Waits until a matching message arrives (long polling). Start waiting before or after the message
@@ -738,6 +767,13 @@ type ThreadsInvoker interface {
 	//
 	// GET /v1/inboxes/{inbox_id}/threads
 	ListThreads(ctx context.Context, params ListThreadsParams, options ...RequestOption) (*ThreadList, error)
+	// UpdateThread invokes updateThread operation.
+	//
+	// As for a message. The labels are those of the thread and not of its messages; when two threads
+	// become one, it has the labels of both. `read` marks all received messages of the thread.
+	//
+	// PATCH /v1/threads/{thread_id}
+	UpdateThread(ctx context.Context, request *Marks, params UpdateThreadParams, options ...RequestOption) (*Thread, error)
 }
 
 // WebhooksInvoker invokes operations described by OpenAPI v3 specification.
@@ -1069,6 +1105,109 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 	}
 
 	result, err := decodeCancelEmailResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ClaimMessage invokes claimMessage operation.
+//
+// Hands out the oldest received message that matches and that is neither claimed nor done, so that
+// many workers share an inbox and no two work on the same message. The claim lasts for `seconds`.
+// Before that, say with its token that the message is `done`, or `extend` or `release` the claim. A
+// message whose claim ends is handed out again, with a higher token; it then counts as old as the end
+// of that claim. `message` and `claim` are null if there is nothing to claim within `timeout`. Counts
+// as one request. The scope `read` is enough: a claim changes nothing about the mail. A message in
+// quarantine, or whose content is deleted, is not handed out.
+//
+// POST /v1/messages/claim
+func (c *Client) ClaimMessage(ctx context.Context, request *MessageClaim, options ...RequestOption) (*ClaimResult, error) {
+	res, err := c.sendClaimMessage(ctx, request, options...)
+	return res, err
+}
+
+func (c *Client) sendClaimMessage(ctx context.Context, request *MessageClaim, requestOptions ...RequestOption) (res *ClaimResult, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [1]string
+	pathParts[0] = "/v1/messages/claim"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeClaimMessageRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ClaimMessageOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeClaimMessageResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}
@@ -6367,6 +6506,26 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 		}
 	}
 	{
+		// Encode "label" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "label",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Label.Get(); ok {
+				if unwrapped := string(val); true {
+					return e.EncodeValue(conv.StringToString(unwrapped))
+				}
+				return nil
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
 		// Encode "since" parameter.
 		cfg := uri.QueryParameterEncodingConfig{
 			Name:    "since",
@@ -7065,6 +7224,26 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 		}
 	}
 	{
+		// Encode "label" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "label",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Label.Get(); ok {
+				if unwrapped := string(val); true {
+					return e.EncodeValue(conv.StringToString(unwrapped))
+				}
+				return nil
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
 		// Encode "since" parameter.
 		cfg := uri.QueryParameterEncodingConfig{
 			Name:    "since",
@@ -7577,6 +7756,26 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
 			if val, ok := params.Cursor.Get(); ok {
 				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "label" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "label",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Label.Get(); ok {
+				if unwrapped := string(val); true {
+					return e.EncodeValue(conv.StringToString(unwrapped))
+				}
+				return nil
 			}
 			return nil
 		}); err != nil {
@@ -10652,6 +10851,126 @@ func (c *Client) sendUpdateApiKey(ctx context.Context, request *ApiKeyUpdate, pa
 	return result, nil
 }
 
+// UpdateClaim invokes updateClaim operation.
+//
+// `extend` lets the claim last for `seconds` from now. `release` ends it, so that the message can be
+// claimed again at once. `done` ends it for good: the message is never handed out again; saying so
+// twice is fine. If the message was handed out again, released or is done, the token is old: the
+// response is 409 `claim_lost`, and nothing changes. A claim that ended by itself can still be
+// extended or ended until the message is handed out again.
+//
+// POST /v1/messages/{message_id}/claim
+func (c *Client) UpdateClaim(ctx context.Context, request *ClaimUpdate, params UpdateClaimParams, options ...RequestOption) (*Claim, error) {
+	res, err := c.sendUpdateClaim(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendUpdateClaim(ctx context.Context, request *ClaimUpdate, params UpdateClaimParams, requestOptions ...RequestOption) (res *Claim, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [3]string
+	pathParts[0] = "/v1/messages/"
+	{
+		// Encode "message_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "message_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.MessageID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/claim"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeUpdateClaimRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, UpdateClaimOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeUpdateClaimResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // UpdateContact invokes updateContact operation.
 //
 // Changes the given fields only. If the new email address is taken, the response is 409
@@ -11115,6 +11434,122 @@ func (c *Client) sendUpdateKey(ctx context.Context, request *ApiKeyUpdate, param
 	return result, nil
 }
 
+// UpdateMessage invokes updateMessage operation.
+//
+// Changes the given fields only. To add or remove one label, use `add_labels` and `remove_labels`: two
+// clients that do so at once do not lose each other's change. There is no event about it.
+//
+// PATCH /v1/messages/{message_id}
+func (c *Client) UpdateMessage(ctx context.Context, request *Marks, params UpdateMessageParams, options ...RequestOption) (*Message, error) {
+	res, err := c.sendUpdateMessage(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendUpdateMessage(ctx context.Context, request *Marks, params UpdateMessageParams, requestOptions ...RequestOption) (res *Message, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [2]string
+	pathParts[0] = "/v1/messages/"
+	{
+		// Encode "message_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "message_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.MessageID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "PATCH", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeUpdateMessageRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, UpdateMessageOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeUpdateMessageResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // UpdateTemplate invokes updateTemplate operation.
 //
 // Changes the given fields only.
@@ -11223,6 +11658,122 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 	}
 
 	result, err := decodeUpdateTemplateResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// UpdateThread invokes updateThread operation.
+//
+// As for a message. The labels are those of the thread and not of its messages; when two threads
+// become one, it has the labels of both. `read` marks all received messages of the thread.
+//
+// PATCH /v1/threads/{thread_id}
+func (c *Client) UpdateThread(ctx context.Context, request *Marks, params UpdateThreadParams, options ...RequestOption) (*Thread, error) {
+	res, err := c.sendUpdateThread(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendUpdateThread(ctx context.Context, request *Marks, params UpdateThreadParams, requestOptions ...RequestOption) (res *Thread, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [2]string
+	pathParts[0] = "/v1/threads/"
+	{
+		// Encode "thread_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "thread_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.ThreadID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "PATCH", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeUpdateThreadRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, UpdateThreadOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeUpdateThreadResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -11,6 +11,14 @@ func (s *ApiKeyCreate) setDefaults() {
 }
 
 // setDefaults set default value of fields.
+func (s *ClaimUpdate) setDefaults() {
+	{
+		val := int(300)
+		s.Seconds.SetTo(ClaimSeconds(val))
+	}
+}
+
+// setDefaults set default value of fields.
 func (s *EmailBatchSend) setDefaults() {
 	{
 		val := EmailBatchSendCategory("transactional")
@@ -35,6 +43,18 @@ func (s *InboxCreate) setDefaults() {
 	{
 		val := bool(false)
 		s.CatchAll.SetTo(val)
+	}
+}
+
+// setDefaults set default value of fields.
+func (s *MessageClaim) setDefaults() {
+	{
+		val := int(300)
+		s.Seconds.SetTo(ClaimSeconds(val))
+	}
+	{
+		val := int(0)
+		s.Timeout.SetTo(val)
 	}
 }
 

@@ -5483,6 +5483,8 @@ type ListInboxMessagesParams struct {
 	Subject OptString `json:",omitempty,omitzero"`
 	// Only messages of this thread.
 	ThreadID OptString `json:",omitempty,omitzero"`
+	// Only messages with this label.
+	Label OptLabel `json:",omitempty,omitzero"`
 	// Only messages received or, for sent messages, created at or after this time.
 	Since OptDateTime `json:",omitempty,omitzero"`
 	// Full-text search over subject and body. Finds messages that contain all words, ignoring case and
@@ -5550,6 +5552,15 @@ func unpackListInboxMessagesParams(packed middleware.Parameters) (params ListInb
 		}
 		if v, ok := packed[key]; ok {
 			params.ThreadID = v.(OptString)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "label",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Label = v.(OptLabel)
 		}
 	}
 	{
@@ -5986,6 +5997,69 @@ func decodeListInboxMessagesParams(args [1]string, argsEscaped bool, r *http.Req
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "thread_id",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: label.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "label",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotLabelVal Label
+				if err := func() error {
+					var paramsDotLabelValVal string
+					if err := func() error {
+						val, err := d.DecodeValue()
+						if err != nil {
+							return err
+						}
+
+						c, err := conv.ToString(val)
+						if err != nil {
+							return err
+						}
+
+						paramsDotLabelValVal = c
+						return nil
+					}(); err != nil {
+						return err
+					}
+					paramsDotLabelVal = Label(paramsDotLabelValVal)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Label.SetTo(paramsDotLabelVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Label.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "label",
 			In:   "query",
 			Err:  err,
 		}
@@ -6920,6 +6994,8 @@ type ListMessagesParams struct {
 	Subject OptString `json:",omitempty,omitzero"`
 	// Only messages of this thread.
 	ThreadID OptString `json:",omitempty,omitzero"`
+	// Only messages with this label.
+	Label OptLabel `json:",omitempty,omitzero"`
 	// Only messages received or, for sent messages, created at or after this time.
 	Since OptDateTime `json:",omitempty,omitzero"`
 	// Only those created or received before this time.
@@ -7000,6 +7076,15 @@ func unpackListMessagesParams(packed middleware.Parameters) (params ListMessages
 		}
 		if v, ok := packed[key]; ok {
 			params.ThreadID = v.(OptString)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "label",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Label = v.(OptLabel)
 		}
 	}
 	{
@@ -7524,6 +7609,69 @@ func decodeListMessagesParams(args [0]string, argsEscaped bool, r *http.Request)
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "thread_id",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: label.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "label",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotLabelVal Label
+				if err := func() error {
+					var paramsDotLabelValVal string
+					if err := func() error {
+						val, err := d.DecodeValue()
+						if err != nil {
+							return err
+						}
+
+						c, err := conv.ToString(val)
+						if err != nil {
+							return err
+						}
+
+						paramsDotLabelValVal = c
+						return nil
+					}(); err != nil {
+						return err
+					}
+					paramsDotLabelVal = Label(paramsDotLabelValVal)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Label.SetTo(paramsDotLabelVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Label.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "label",
 			In:   "query",
 			Err:  err,
 		}
@@ -8215,6 +8363,8 @@ type ListThreadsParams struct {
 	Limit OptInt `json:",omitempty,omitzero"`
 	// The `cursor` of the previous page. Use it with the same list and the same filters only.
 	Cursor OptString `json:",omitempty,omitzero"`
+	// Only threads with this label.
+	Label OptLabel `json:",omitempty,omitzero"`
 	// The ID of the inbox.
 	InboxID string
 }
@@ -8236,6 +8386,15 @@ func unpackListThreadsParams(packed middleware.Parameters) (params ListThreadsPa
 		}
 		if v, ok := packed[key]; ok {
 			params.Cursor = v.(OptString)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "label",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Label = v.(OptLabel)
 		}
 	}
 	{
@@ -8385,6 +8544,69 @@ func decodeListThreadsParams(args [1]string, argsEscaped bool, r *http.Request) 
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "cursor",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: label.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "label",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotLabelVal Label
+				if err := func() error {
+					var paramsDotLabelValVal string
+					if err := func() error {
+						val, err := d.DecodeValue()
+						if err != nil {
+							return err
+						}
+
+						c, err := conv.ToString(val)
+						if err != nil {
+							return err
+						}
+
+						paramsDotLabelValVal = c
+						return nil
+					}(); err != nil {
+						return err
+					}
+					paramsDotLabelVal = Label(paramsDotLabelValVal)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Label.SetTo(paramsDotLabelVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Label.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "label",
 			In:   "query",
 			Err:  err,
 		}
@@ -11460,6 +11682,92 @@ func decodeUpdateApiKeyParams(args [1]string, argsEscaped bool, r *http.Request)
 	return params, nil
 }
 
+// UpdateClaimParams is parameters of updateClaim operation.
+type UpdateClaimParams struct {
+	// The ID of the message.
+	MessageID string
+}
+
+func unpackUpdateClaimParams(packed middleware.Parameters) (params UpdateClaimParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "message_id",
+			In:   "path",
+		}
+		params.MessageID = packed[key].(string)
+	}
+	return params
+}
+
+func decodeUpdateClaimParams(args [1]string, argsEscaped bool, r *http.Request) (params UpdateClaimParams, _ error) {
+	// Decode path: message_id.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "message_id",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToString(val)
+				if err != nil {
+					return err
+				}
+
+				params.MessageID = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+			if err := func() error {
+				if err := (validate.String{
+					MinLength:     0,
+					MinLengthSet:  false,
+					MaxLength:     40,
+					MaxLengthSet:  true,
+					Email:         false,
+					Hostname:      false,
+					Regex:         nil,
+					MinNumeric:    0,
+					MinNumericSet: false,
+					MaxNumeric:    0,
+					MaxNumericSet: false,
+				}).Validate(string(params.MessageID)); err != nil {
+					return errors.Wrap(err, "string")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "message_id",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
 // UpdateContactParams is parameters of updateContact operation.
 type UpdateContactParams struct {
 	// The ID of the resource.
@@ -11804,6 +12112,92 @@ func decodeUpdateKeyParams(args [1]string, argsEscaped bool, r *http.Request) (p
 	return params, nil
 }
 
+// UpdateMessageParams is parameters of updateMessage operation.
+type UpdateMessageParams struct {
+	// The ID of the message.
+	MessageID string
+}
+
+func unpackUpdateMessageParams(packed middleware.Parameters) (params UpdateMessageParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "message_id",
+			In:   "path",
+		}
+		params.MessageID = packed[key].(string)
+	}
+	return params
+}
+
+func decodeUpdateMessageParams(args [1]string, argsEscaped bool, r *http.Request) (params UpdateMessageParams, _ error) {
+	// Decode path: message_id.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "message_id",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToString(val)
+				if err != nil {
+					return err
+				}
+
+				params.MessageID = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+			if err := func() error {
+				if err := (validate.String{
+					MinLength:     0,
+					MinLengthSet:  false,
+					MaxLength:     40,
+					MaxLengthSet:  true,
+					Email:         false,
+					Hostname:      false,
+					Regex:         nil,
+					MinNumeric:    0,
+					MinNumericSet: false,
+					MaxNumeric:    0,
+					MaxNumericSet: false,
+				}).Validate(string(params.MessageID)); err != nil {
+					return errors.Wrap(err, "string")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "message_id",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
 // UpdateTemplateParams is parameters of updateTemplate operation.
 type UpdateTemplateParams struct {
 	// The ID of the resource.
@@ -11883,6 +12277,92 @@ func decodeUpdateTemplateParams(args [1]string, argsEscaped bool, r *http.Reques
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "id",
+			In:   "path",
+			Err:  err,
+		}
+	}
+	return params, nil
+}
+
+// UpdateThreadParams is parameters of updateThread operation.
+type UpdateThreadParams struct {
+	// The ID of the thread.
+	ThreadID string
+}
+
+func unpackUpdateThreadParams(packed middleware.Parameters) (params UpdateThreadParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "thread_id",
+			In:   "path",
+		}
+		params.ThreadID = packed[key].(string)
+	}
+	return params
+}
+
+func decodeUpdateThreadParams(args [1]string, argsEscaped bool, r *http.Request) (params UpdateThreadParams, _ error) {
+	// Decode path: thread_id.
+	if err := func() error {
+		param := args[0]
+		if argsEscaped {
+			unescaped, err := url.PathUnescape(args[0])
+			if err != nil {
+				return errors.Wrap(err, "unescape path")
+			}
+			param = unescaped
+		}
+		if len(param) > 0 {
+			d := uri.NewPathDecoder(uri.PathDecoderConfig{
+				Param:   "thread_id",
+				Value:   param,
+				Style:   uri.PathStyleSimple,
+				Explode: false,
+			})
+
+			if err := func() error {
+				val, err := d.DecodeValue()
+				if err != nil {
+					return err
+				}
+
+				c, err := conv.ToString(val)
+				if err != nil {
+					return err
+				}
+
+				params.ThreadID = c
+				return nil
+			}(); err != nil {
+				return err
+			}
+			if err := func() error {
+				if err := (validate.String{
+					MinLength:     0,
+					MinLengthSet:  false,
+					MaxLength:     40,
+					MaxLengthSet:  true,
+					Email:         false,
+					Hostname:      false,
+					Regex:         nil,
+					MinNumeric:    0,
+					MinNumericSet: false,
+					MaxNumeric:    0,
+					MaxNumericSet: false,
+				}).Validate(string(params.ThreadID)); err != nil {
+					return errors.Wrap(err, "string")
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		} else {
+			return validate.ErrFieldRequired
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "thread_id",
 			In:   "path",
 			Err:  err,
 		}

@@ -24,6 +24,20 @@ func encodeCallMcpRequest(
 	return nil
 }
 
+func encodeClaimMessageRequest(
+	req *MessageClaim,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeCreateApiKeyRequest(
 	req *ApiKeyCreate,
 	r *http.Request,
@@ -392,6 +406,20 @@ func encodeUpdateApiKeyRequest(
 	return nil
 }
 
+func encodeUpdateClaimRequest(
+	req *ClaimUpdate,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeUpdateContactRequest(
 	req *ContactUpdate,
 	r *http.Request,
@@ -448,8 +476,36 @@ func encodeUpdateKeyRequest(
 	return nil
 }
 
+func encodeUpdateMessageRequest(
+	req *Marks,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeUpdateTemplateRequest(
 	req *TemplateUpdate,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
+func encodeUpdateThreadRequest(
+	req *Marks,
 	r *http.Request,
 ) error {
 	const contentType = "application/json"

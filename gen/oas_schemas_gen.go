@@ -1653,6 +1653,204 @@ func (s CallMcpOKTextEventStream) Read(p []byte) (n int, err error) {
 	return s.Data.Read(p)
 }
 
+// A claim of a message.
+// Ref: #/components/schemas/Claim
+type Claim struct {
+	// The object type. Always `claim`.
+	Object string `json:"object"`
+	// The message.
+	MessageID string `json:"message_id"`
+	// Whether the claim lasts.
+	Status string `json:"status"`
+	// The token of the claim. Each claim of a message has a higher one.
+	Token int64 `json:"token"`
+	// When the claim ends by itself, or null if it has ended.
+	ExpiresAt NilDateTime `json:"expires_at"`
+}
+
+// GetObject returns the value of Object.
+func (s *Claim) GetObject() string {
+	return s.Object
+}
+
+// GetMessageID returns the value of MessageID.
+func (s *Claim) GetMessageID() string {
+	return s.MessageID
+}
+
+// GetStatus returns the value of Status.
+func (s *Claim) GetStatus() string {
+	return s.Status
+}
+
+// GetToken returns the value of Token.
+func (s *Claim) GetToken() int64 {
+	return s.Token
+}
+
+// GetExpiresAt returns the value of ExpiresAt.
+func (s *Claim) GetExpiresAt() NilDateTime {
+	return s.ExpiresAt
+}
+
+// SetObject sets the value of Object.
+func (s *Claim) SetObject(val string) {
+	s.Object = val
+}
+
+// SetMessageID sets the value of MessageID.
+func (s *Claim) SetMessageID(val string) {
+	s.MessageID = val
+}
+
+// SetStatus sets the value of Status.
+func (s *Claim) SetStatus(val string) {
+	s.Status = val
+}
+
+// SetToken sets the value of Token.
+func (s *Claim) SetToken(val int64) {
+	s.Token = val
+}
+
+// SetExpiresAt sets the value of ExpiresAt.
+func (s *Claim) SetExpiresAt(val NilDateTime) {
+	s.ExpiresAt = val
+}
+
+// A claimed message, or nothing.
+// Ref: #/components/schemas/ClaimResult
+type ClaimResult struct {
+	// The object type. Always `claim_result`.
+	Object string `json:"object"`
+	// The message, without its HTML, or null if there is nothing to claim.
+	Message NilMessage `json:"message"`
+	// The claim, or null.
+	Claim NilClaim `json:"claim"`
+}
+
+// GetObject returns the value of Object.
+func (s *ClaimResult) GetObject() string {
+	return s.Object
+}
+
+// GetMessage returns the value of Message.
+func (s *ClaimResult) GetMessage() NilMessage {
+	return s.Message
+}
+
+// GetClaim returns the value of Claim.
+func (s *ClaimResult) GetClaim() NilClaim {
+	return s.Claim
+}
+
+// SetObject sets the value of Object.
+func (s *ClaimResult) SetObject(val string) {
+	s.Object = val
+}
+
+// SetMessage sets the value of Message.
+func (s *ClaimResult) SetMessage(val NilMessage) {
+	s.Message = val
+}
+
+// SetClaim sets the value of Claim.
+func (s *ClaimResult) SetClaim(val NilClaim) {
+	s.Claim = val
+}
+
+type ClaimSeconds int
+
+// What becomes of a claim.
+// Ref: #/components/schemas/ClaimUpdate
+type ClaimUpdate struct {
+	// The token of the claim.
+	Token int64 `json:"token"`
+	// What to do.
+	Action ClaimUpdateAction `json:"action"`
+	// How long an extended claim lasts from now.
+	Seconds OptClaimSeconds `json:"seconds"`
+}
+
+// GetToken returns the value of Token.
+func (s *ClaimUpdate) GetToken() int64 {
+	return s.Token
+}
+
+// GetAction returns the value of Action.
+func (s *ClaimUpdate) GetAction() ClaimUpdateAction {
+	return s.Action
+}
+
+// GetSeconds returns the value of Seconds.
+func (s *ClaimUpdate) GetSeconds() OptClaimSeconds {
+	return s.Seconds
+}
+
+// SetToken sets the value of Token.
+func (s *ClaimUpdate) SetToken(val int64) {
+	s.Token = val
+}
+
+// SetAction sets the value of Action.
+func (s *ClaimUpdate) SetAction(val ClaimUpdateAction) {
+	s.Action = val
+}
+
+// SetSeconds sets the value of Seconds.
+func (s *ClaimUpdate) SetSeconds(val OptClaimSeconds) {
+	s.Seconds = val
+}
+
+// What to do.
+type ClaimUpdateAction string
+
+const (
+	ClaimUpdateActionExtend  ClaimUpdateAction = "extend"
+	ClaimUpdateActionRelease ClaimUpdateAction = "release"
+	ClaimUpdateActionDone    ClaimUpdateAction = "done"
+)
+
+// AllValues returns all ClaimUpdateAction values.
+func (ClaimUpdateAction) AllValues() []ClaimUpdateAction {
+	return []ClaimUpdateAction{
+		ClaimUpdateActionExtend,
+		ClaimUpdateActionRelease,
+		ClaimUpdateActionDone,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s ClaimUpdateAction) MarshalText() ([]byte, error) {
+	switch s {
+	case ClaimUpdateActionExtend:
+		return []byte(s), nil
+	case ClaimUpdateActionRelease:
+		return []byte(s), nil
+	case ClaimUpdateActionDone:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *ClaimUpdateAction) UnmarshalText(data []byte) error {
+	switch ClaimUpdateAction(data) {
+	case ClaimUpdateActionExtend:
+		*s = ClaimUpdateActionExtend
+		return nil
+	case ClaimUpdateActionRelease:
+		*s = ClaimUpdateActionRelease
+		return nil
+	case ClaimUpdateActionDone:
+		*s = ClaimUpdateActionDone
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
 // The code of a message without the message, or a timeout. It has no text from the sender except the
 // codes, one link and the address.
 // Ref: #/components/schemas/CodeResult
@@ -6712,6 +6910,8 @@ func (s *IncludeText) UnmarshalText(data []byte) error {
 	}
 }
 
+type Label string
+
 // One visit to a link.
 // Ref: #/components/schemas/LinkVisit
 type LinkVisit struct {
@@ -7135,6 +7335,59 @@ func (s *MailHeadersResponse) init() MailHeadersResponse {
 
 type Mailbox string
 
+// The fields to change. Omitted fields keep their value.
+// Ref: #/components/schemas/Marks
+type Marks struct {
+	// All labels. Replaces the list.
+	Labels []Label `json:"labels"`
+	// Labels to add. 400 if there would be more than 20.
+	AddLabels []Label `json:"add_labels"`
+	// Labels to remove. Those that are not there are ignored.
+	RemoveLabels []Label `json:"remove_labels"`
+	// Whether the message is read. Has no effect on sent messages.
+	Read OptBool `json:"read"`
+}
+
+// GetLabels returns the value of Labels.
+func (s *Marks) GetLabels() []Label {
+	return s.Labels
+}
+
+// GetAddLabels returns the value of AddLabels.
+func (s *Marks) GetAddLabels() []Label {
+	return s.AddLabels
+}
+
+// GetRemoveLabels returns the value of RemoveLabels.
+func (s *Marks) GetRemoveLabels() []Label {
+	return s.RemoveLabels
+}
+
+// GetRead returns the value of Read.
+func (s *Marks) GetRead() OptBool {
+	return s.Read
+}
+
+// SetLabels sets the value of Labels.
+func (s *Marks) SetLabels(val []Label) {
+	s.Labels = val
+}
+
+// SetAddLabels sets the value of AddLabels.
+func (s *Marks) SetAddLabels(val []Label) {
+	s.AddLabels = val
+}
+
+// SetRemoveLabels sets the value of RemoveLabels.
+func (s *Marks) SetRemoveLabels(val []Label) {
+	s.RemoveLabels = val
+}
+
+// SetRead sets the value of Read.
+func (s *Marks) SetRead(val OptBool) {
+	s.Read = val
+}
+
 // A JSON-RPC 2.0 error.
 // Ref: #/components/schemas/McpError
 type McpError struct {
@@ -7301,6 +7554,12 @@ type Message struct {
 	InReplyTo []string `json:"in_reply_to"`
 	// The message IDs in the References header.
 	References []string `json:"references"`
+	// The labels of the message, in order.
+	Labels []string `json:"labels"`
+	// When a received message was first read: a key marked it as read, or a person opened it in the
+	// dashboard. Null if no one has, or it was marked as unread since. People have their own marks
+	// besides.
+	ReadAt NilDateTime `json:"read_at"`
 	// The size of the raw message in bytes.
 	Size int64 `json:"size"`
 	// When the message was received, or null for sent messages.
@@ -7471,6 +7730,16 @@ func (s *Message) GetInReplyTo() []string {
 // GetReferences returns the value of References.
 func (s *Message) GetReferences() []string {
 	return s.References
+}
+
+// GetLabels returns the value of Labels.
+func (s *Message) GetLabels() []string {
+	return s.Labels
+}
+
+// GetReadAt returns the value of ReadAt.
+func (s *Message) GetReadAt() NilDateTime {
+	return s.ReadAt
 }
 
 // GetSize returns the value of Size.
@@ -7658,6 +7927,16 @@ func (s *Message) SetReferences(val []string) {
 	s.References = val
 }
 
+// SetLabels sets the value of Labels.
+func (s *Message) SetLabels(val []string) {
+	s.Labels = val
+}
+
+// SetReadAt sets the value of ReadAt.
+func (s *Message) SetReadAt(val NilDateTime) {
+	s.ReadAt = val
+}
+
 // SetSize sets the value of Size.
 func (s *Message) SetSize(val int64) {
 	s.Size = val
@@ -7730,6 +8009,161 @@ func (s *MessageAttachmentInput) SetContentType(val OptString) {
 }
 
 type MessageAttachmentInputs []MessageAttachmentInput
+
+// What to claim. All filters must match.
+// Ref: #/components/schemas/MessageClaim
+type MessageClaim struct {
+	// How long the claim lasts.
+	Seconds OptClaimSeconds `json:"seconds"`
+	// How many seconds to wait for a message; 0 looks once.
+	Timeout OptInt `json:"timeout"`
+	// Only this inbox. The response is 404 if the key has no access to it.
+	InboxID OptString `json:"inbox_id"`
+	// Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter.
+	From OptNilString `json:"from"`
+	// Only messages whose subject contains this text. Case does not matter.
+	Subject OptString `json:"subject"`
+	// Only messages with this label.
+	Label OptLabel `json:"label"`
+	// Only messages of this thread.
+	ThreadID OptNilString `json:"thread_id"`
+	// Only messages with an extracted code or link.
+	Has OptMessageClaimHas `json:"has"`
+	// Only messages received at or after this time.
+	Since OptDateTime `json:"since"`
+}
+
+// GetSeconds returns the value of Seconds.
+func (s *MessageClaim) GetSeconds() OptClaimSeconds {
+	return s.Seconds
+}
+
+// GetTimeout returns the value of Timeout.
+func (s *MessageClaim) GetTimeout() OptInt {
+	return s.Timeout
+}
+
+// GetInboxID returns the value of InboxID.
+func (s *MessageClaim) GetInboxID() OptString {
+	return s.InboxID
+}
+
+// GetFrom returns the value of From.
+func (s *MessageClaim) GetFrom() OptNilString {
+	return s.From
+}
+
+// GetSubject returns the value of Subject.
+func (s *MessageClaim) GetSubject() OptString {
+	return s.Subject
+}
+
+// GetLabel returns the value of Label.
+func (s *MessageClaim) GetLabel() OptLabel {
+	return s.Label
+}
+
+// GetThreadID returns the value of ThreadID.
+func (s *MessageClaim) GetThreadID() OptNilString {
+	return s.ThreadID
+}
+
+// GetHas returns the value of Has.
+func (s *MessageClaim) GetHas() OptMessageClaimHas {
+	return s.Has
+}
+
+// GetSince returns the value of Since.
+func (s *MessageClaim) GetSince() OptDateTime {
+	return s.Since
+}
+
+// SetSeconds sets the value of Seconds.
+func (s *MessageClaim) SetSeconds(val OptClaimSeconds) {
+	s.Seconds = val
+}
+
+// SetTimeout sets the value of Timeout.
+func (s *MessageClaim) SetTimeout(val OptInt) {
+	s.Timeout = val
+}
+
+// SetInboxID sets the value of InboxID.
+func (s *MessageClaim) SetInboxID(val OptString) {
+	s.InboxID = val
+}
+
+// SetFrom sets the value of From.
+func (s *MessageClaim) SetFrom(val OptNilString) {
+	s.From = val
+}
+
+// SetSubject sets the value of Subject.
+func (s *MessageClaim) SetSubject(val OptString) {
+	s.Subject = val
+}
+
+// SetLabel sets the value of Label.
+func (s *MessageClaim) SetLabel(val OptLabel) {
+	s.Label = val
+}
+
+// SetThreadID sets the value of ThreadID.
+func (s *MessageClaim) SetThreadID(val OptNilString) {
+	s.ThreadID = val
+}
+
+// SetHas sets the value of Has.
+func (s *MessageClaim) SetHas(val OptMessageClaimHas) {
+	s.Has = val
+}
+
+// SetSince sets the value of Since.
+func (s *MessageClaim) SetSince(val OptDateTime) {
+	s.Since = val
+}
+
+// Only messages with an extracted code or link.
+type MessageClaimHas string
+
+const (
+	MessageClaimHasCode MessageClaimHas = "code"
+	MessageClaimHasLink MessageClaimHas = "link"
+)
+
+// AllValues returns all MessageClaimHas values.
+func (MessageClaimHas) AllValues() []MessageClaimHas {
+	return []MessageClaimHas{
+		MessageClaimHasCode,
+		MessageClaimHasLink,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s MessageClaimHas) MarshalText() ([]byte, error) {
+	switch s {
+	case MessageClaimHasCode:
+		return []byte(s), nil
+	case MessageClaimHasLink:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *MessageClaimHas) UnmarshalText(data []byte) error {
+	switch MessageClaimHas(data) {
+	case MessageClaimHasCode:
+		*s = MessageClaimHasCode
+		return nil
+	case MessageClaimHasLink:
+		*s = MessageClaimHasLink
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
 
 // Where to forward the message, with an optional note on top of the quoted original.
 // Ref: #/components/schemas/MessageForward
@@ -8596,6 +9030,51 @@ func (o NilCalendarTime) Or(d CalendarTime) CalendarTime {
 	return d
 }
 
+// NewNilClaim returns new NilClaim with value set to v.
+func NewNilClaim(v Claim) NilClaim {
+	return NilClaim{
+		Value: v,
+	}
+}
+
+// NilClaim is nullable Claim.
+type NilClaim struct {
+	Value Claim
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilClaim) SetTo(v Claim) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilClaim) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilClaim) SetToNull() {
+	o.Null = true
+	var v Claim
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilClaim) Get() (v Claim, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilClaim) Or(d Claim) Claim {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewNilDateTime returns new NilDateTime with value set to v.
 func NewNilDateTime(v time.Time) NilDateTime {
 	return NilDateTime{
@@ -9117,6 +9596,52 @@ func (o OptBool) Get() (v bool, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptBool) Or(d bool) bool {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptClaimSeconds returns new OptClaimSeconds with value set to v.
+func NewOptClaimSeconds(v ClaimSeconds) OptClaimSeconds {
+	return OptClaimSeconds{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptClaimSeconds is optional ClaimSeconds.
+type OptClaimSeconds struct {
+	Value ClaimSeconds
+	Set   bool
+}
+
+// IsSet returns true if OptClaimSeconds was set.
+func (o OptClaimSeconds) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptClaimSeconds) Reset() {
+	var v ClaimSeconds
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptClaimSeconds) SetTo(v ClaimSeconds) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptClaimSeconds) Get() (v ClaimSeconds, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptClaimSeconds) Or(d ClaimSeconds) ClaimSeconds {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -9761,6 +10286,98 @@ func (o OptInt) Get() (v int, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptInt) Or(d int) int {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptLabel returns new OptLabel with value set to v.
+func NewOptLabel(v Label) OptLabel {
+	return OptLabel{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptLabel is optional Label.
+type OptLabel struct {
+	Value Label
+	Set   bool
+}
+
+// IsSet returns true if OptLabel was set.
+func (o OptLabel) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptLabel) Reset() {
+	var v Label
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptLabel) SetTo(v Label) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptLabel) Get() (v Label, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptLabel) Or(d Label) Label {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptMessageClaimHas returns new OptMessageClaimHas with value set to v.
+func NewOptMessageClaimHas(v MessageClaimHas) OptMessageClaimHas {
+	return OptMessageClaimHas{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptMessageClaimHas is optional MessageClaimHas.
+type OptMessageClaimHas struct {
+	Value MessageClaimHas
+	Set   bool
+}
+
+// IsSet returns true if OptMessageClaimHas was set.
+func (o OptMessageClaimHas) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptMessageClaimHas) Reset() {
+	var v MessageClaimHas
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptMessageClaimHas) SetTo(v MessageClaimHas) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptMessageClaimHas) Get() (v MessageClaimHas, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptMessageClaimHas) Or(d MessageClaimHas) MessageClaimHas {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -13179,6 +13796,8 @@ type Thread struct {
 	Subject string `json:"subject"`
 	// The email addresses of everyone in the thread.
 	Participants []string `json:"participants"`
+	// The labels of the thread, in order. Its messages have their own.
+	Labels []string `json:"labels"`
 	// The number of messages in the thread.
 	MessageCount int `json:"message_count"`
 	// A summary of the latest message.
@@ -13212,6 +13831,11 @@ func (s *Thread) GetSubject() string {
 // GetParticipants returns the value of Participants.
 func (s *Thread) GetParticipants() []string {
 	return s.Participants
+}
+
+// GetLabels returns the value of Labels.
+func (s *Thread) GetLabels() []string {
+	return s.Labels
 }
 
 // GetMessageCount returns the value of MessageCount.
@@ -13257,6 +13881,11 @@ func (s *Thread) SetSubject(val string) {
 // SetParticipants sets the value of Participants.
 func (s *Thread) SetParticipants(val []string) {
 	s.Participants = val
+}
+
+// SetLabels sets the value of Labels.
+func (s *Thread) SetLabels(val []string) {
+	s.Labels = val
 }
 
 // SetMessageCount sets the value of MessageCount.
@@ -13410,6 +14039,8 @@ type ThreadWithMessages struct {
 	Subject string `json:"subject"`
 	// The email addresses of everyone in the thread.
 	Participants []string `json:"participants"`
+	// The labels of the thread, in order. Its messages have their own.
+	Labels []string `json:"labels"`
 	// The number of messages in the thread.
 	MessageCount int `json:"message_count"`
 	// A summary of the latest message.
@@ -13445,6 +14076,11 @@ func (s *ThreadWithMessages) GetSubject() string {
 // GetParticipants returns the value of Participants.
 func (s *ThreadWithMessages) GetParticipants() []string {
 	return s.Participants
+}
+
+// GetLabels returns the value of Labels.
+func (s *ThreadWithMessages) GetLabels() []string {
+	return s.Labels
 }
 
 // GetMessageCount returns the value of MessageCount.
@@ -13495,6 +14131,11 @@ func (s *ThreadWithMessages) SetSubject(val string) {
 // SetParticipants sets the value of Participants.
 func (s *ThreadWithMessages) SetParticipants(val []string) {
 	s.Participants = val
+}
+
+// SetLabels sets the value of Labels.
+func (s *ThreadWithMessages) SetLabels(val []string) {
+	s.Labels = val
 }
 
 // SetMessageCount sets the value of MessageCount.

@@ -42,6 +42,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"send",
 		"admin",
 	},
+	ClaimMessageOperation: []string{
+		"read",
+		"admin",
+	},
 	CreateApiKeyOperation: []string{
 		"keys:manage",
 		"admin",
@@ -344,6 +348,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"keys:manage",
 		"admin",
 	},
+	UpdateClaimOperation: []string{
+		"read",
+		"admin",
+	},
 	UpdateContactOperation: []string{
 		"contacts:write",
 		"admin",
@@ -360,8 +368,16 @@ var operationRolesBearerAuth = map[string][]string{
 		"keys:manage",
 		"admin",
 	},
+	UpdateMessageOperation: []string{
+		"send",
+		"admin",
+	},
 	UpdateTemplateOperation: []string{
 		"templates:write",
+		"admin",
+	},
+	UpdateThreadOperation: []string{
+		"send",
 		"admin",
 	},
 	UpdateWebhookOperation: []string{

@@ -435,6 +435,18 @@ type KeysHandler interface {
 //
 // x-ogen-operation-group: Messages
 type MessagesHandler interface {
+	// ClaimMessage implements claimMessage operation.
+	//
+	// Hands out the oldest received message that matches and that is neither claimed nor done, so that
+	// many workers share an inbox and no two work on the same message. The claim lasts for `seconds`.
+	// Before that, say with its token that the message is `done`, or `extend` or `release` the claim. A
+	// message whose claim ends is handed out again, with a higher token; it then counts as old as the end
+	// of that claim. `message` and `claim` are null if there is nothing to claim within `timeout`. Counts
+	// as one request. The scope `read` is enough: a claim changes nothing about the mail. A message in
+	// quarantine, or whose content is deleted, is not handed out.
+	//
+	// POST /v1/messages/claim
+	ClaimMessage(ctx context.Context, req *MessageClaim) (*ClaimResult, error)
 	// DeleteMessage implements deleteMessage operation.
 	//
 	// Deletes the content and the record of a message permanently. What is not yet sent is not sent. A
@@ -521,6 +533,23 @@ type MessagesHandler interface {
 	//
 	// POST /v1/inboxes/{inbox_id}/messages
 	SendMessage(ctx context.Context, req *MessageSend, params SendMessageParams) (SendMessageRes, error)
+	// UpdateClaim implements updateClaim operation.
+	//
+	// `extend` lets the claim last for `seconds` from now. `release` ends it, so that the message can be
+	// claimed again at once. `done` ends it for good: the message is never handed out again; saying so
+	// twice is fine. If the message was handed out again, released or is done, the token is old: the
+	// response is 409 `claim_lost`, and nothing changes. A claim that ended by itself can still be
+	// extended or ended until the message is handed out again.
+	//
+	// POST /v1/messages/{message_id}/claim
+	UpdateClaim(ctx context.Context, req *ClaimUpdate, params UpdateClaimParams) (*Claim, error)
+	// UpdateMessage implements updateMessage operation.
+	//
+	// Changes the given fields only. To add or remove one label, use `add_labels` and `remove_labels`: two
+	// clients that do so at once do not lose each other's change. There is no event about it.
+	//
+	// PATCH /v1/messages/{message_id}
+	UpdateMessage(ctx context.Context, req *Marks, params UpdateMessageParams) (*Message, error)
 	// WaitForMessage implements waitForMessage operation.
 	//
 	// Waits until a matching message arrives (long polling). Start waiting before or after the message
@@ -674,6 +703,13 @@ type ThreadsHandler interface {
 	//
 	// GET /v1/inboxes/{inbox_id}/threads
 	ListThreads(ctx context.Context, params ListThreadsParams) (*ThreadList, error)
+	// UpdateThread implements updateThread operation.
+	//
+	// As for a message. The labels are those of the thread and not of its messages; when two threads
+	// become one, it has the labels of both. `read` marks all received messages of the thread.
+	//
+	// PATCH /v1/threads/{thread_id}
+	UpdateThread(ctx context.Context, req *Marks, params UpdateThreadParams) (*Thread, error)
 }
 
 // WebhooksHandler handles operations described by OpenAPI v3 specification.

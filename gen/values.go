@@ -31,6 +31,7 @@ const (
 	ErrorCodeContactExists           = "contact_exists"
 	ErrorCodeDraftNotPending         = "draft_not_pending"
 	ErrorCodeDraftChanged            = "draft_changed"
+	ErrorCodeClaimLost               = "claim_lost"
 	ErrorCodeTestModeMismatch        = "test_mode_mismatch"
 	ErrorCodeNotCancellable          = "not_cancellable"
 	ErrorCodeIdempotencyInProgress   = "idempotency_in_progress"

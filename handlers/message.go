@@ -33,7 +33,7 @@ func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesPara
 	}
 	f := store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or("")),
-		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Label: labelOf(p.Label), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
 	}
 	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
 }
@@ -46,7 +46,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 	}
 	f := store.MessageFilter{
 		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.Direction(p.Direction.Or("")),
-		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
+		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Label: labelOf(p.Label), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
 		Status: store.MessageStatus(p.Status.Or("")), ToLike: fromLike(p.To), Until: sinceOf(p.Until),
 	}
 	if id, ok := p.InboxID.Get(); ok {
@@ -157,7 +157,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 		To: addressesToAPI(a.To), Cc: addressesToAPI(a.Cc), Bcc: addressesToAPI(a.Bcc), ReplyTo: addressesToAPI(a.ReplyTo),
 		Subject: m.Subject, Automated: m.Automated, Truncated: m.Truncated, Tag: nilString(m.Tag), DeliveredTo: nilString(m.DeliveredTo), Attachments: []gen.Attachment{}, Recipients: mapped(m.Recipients, recipientToAPI),
 		RfcMessageID: emptyIsNull(m.HeaderID), InReplyTo: orEmpty(m.Refs.V.InReplyTo), References: orEmpty(m.Refs.V.References),
-		Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
+		Labels: orEmpty(m.Labels.V), ReadAt: nilTime(m.ReadAt), Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
 		CreatedAt: m.CreatedAt.Time,
 		Snippet:   gen.NilString{Null: true}, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true},
 		ExtractedText: gen.NilString{Null: true}, Extracted: gen.NilExtracted{Null: true}, Calendar: gen.NilCalendar{Null: true}, Auth: gen.NilAuthResults{Null: true},

@@ -76,6 +76,7 @@ func TestNullIsTheSameAsAbsent(t *testing.T) {
 			"replyToMessage":    {at("/v1/messages/" + received.ID + "/reply"), at(`{"text":"t","html":"<p>h</p>"}`)},
 			"replyToInvitation": {func() string { return s.invite(t, in) + "/calendar/reply" }, at(`{"response":"accept"}`)},
 			"forwardMessage":    {at("/v1/messages/" + received.ID + "/forward"), at(`{"to":"a@b.example"}`)},
+			"claimMessage":      {at("/v1/messages/claim"), at(`{"inbox_id":"` + approving.ID + `"}`)},
 			"updateDraft":       {draft, at(`{"subject":"s"}`)},
 			"sendEmail":         {at("/v1/emails"), at(`{"from":"` + sender + `","to":"a@b.example","subject":"s","text":"t","html":"<p>h</p>"}`)},
 			"sendEmailBatch":    {at("/v1/emails/batch"), at(`{"from":"` + sender + `","recipients":[{"to":"a@b.example"}],"subject":"s","text":"t","html":"<p>h</p>"}`)},

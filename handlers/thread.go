@@ -15,13 +15,13 @@ func (a *API) ListThreads(ctx context.Context, p gen.ListThreadsParams) (*gen.Th
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.store.ListThreads(ctx, in, pageOf(p.Limit, p.Cursor))
+	l, err := a.store.ListThreads(ctx, in, labelOf(p.Label), pageOf(p.Limit, p.Cursor))
 	return listToAPI[gen.ThreadList](l, err, sure(threadToAPI))
 }
 
 func threadToAPI(t store.Thread) *gen.Thread {
 	return &gen.Thread{
-		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V),
+		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V), Labels: orEmpty(t.Labels.V),
 		MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
 		CreatedAt: t.CreatedAt.Time,
 	}
@@ -38,7 +38,7 @@ func (a *API) GetThread(ctx context.Context, p gen.GetThreadParams) (*gen.Thread
 		return nil, err
 	}
 	out := &gen.ThreadWithMessages{
-		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V),
+		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V), Labels: orEmpty(t.Labels.V),
 		MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
 		CreatedAt: t.CreatedAt.Time, Messages: make([]gen.Message, 0, len(ms)),
 	}

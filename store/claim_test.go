@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -342,6 +343,27 @@ func TestClaimsAreFair(t *testing.T) {
 		}
 		if want := 100 - 19 - 1; rest != want {
 			t.Errorf("%d are claimed at the end, want %d", rest, want)
+		}
+	})
+}
+
+// A claim of a message reads neither the messages that are done nor those that are not due:
+// it follows an index in its order.
+func TestClaimOfAMessageFollowsItsIndex(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, s *store.Store) {
+		inboxes, message, inboxArgs, messageArgs := s.ClaimQueries(storetest.Inbox(t, s))
+		for q, args := range map[string][]any{inboxes: inboxArgs, message: messageArgs} {
+			plan, err := s.Explain(t.Context(), q, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(plan, "messages_due") || strings.Contains(plan, "SCAN m") {
+				t.Errorf("the index is not used:\n%s\n%s", q, plan)
+			}
+			if q == message && (strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "  ->  Sort")) {
+				t.Errorf("all that is due is sorted:\n%s", plan)
+			}
 		}
 	})
 }

@@ -195,3 +195,12 @@ func (s *Store) Closing() bool {
 	defer s.committer.mu.RUnlock()
 	return s.committer.closed
 }
+
+// ClaimQueries are the queries of a claim of a message: for the inboxes of an account with
+// messages to claim, and for the message of an inbox.
+func (s *Store) ClaimQueries(in Inbox) (inboxes, message string, inboxArgs, messageArgs []any) {
+	f := &MessageFilter{AccountID: in.AccountID, Direction: DirectionIn}
+	inboxes, inboxArgs = s.dueInboxes(f, NewTime(s.now()))
+	message, messageArgs = s.dueMessage(f, in.Seq, NewTime(s.now()))
+	return inboxes, message, inboxArgs, messageArgs
+}

@@ -23,6 +23,7 @@ type Work string
 const (
 	WorkRecipients Work = "recipients"         // of messages; their keys are domains
 	WorkDeliveries Work = "webhook_deliveries" // their keys are the numbers of endpoints
+	WorkMessages   Work = "messages"           // that clients work on, and not this program
 )
 
 // keyColumn is the column of work.Busy.Keys.

@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/checksum"
 )
 
@@ -95,6 +99,9 @@ type Message struct {
 	CreatedAt   Time                 `db:"created_at"`   // of inbound ones: received at
 	SentAt      *Time                `db:"sent_at"`
 	DeliveredAt *Time                `db:"delivered_at"`
+	// Labels are in order. ReadAt is when a key or a person first read it.
+	Labels JSON[[]string] `db:"labels"`
+	ReadAt *Time          `db:"read_at"`
 	// ExpiredAt is when the content was deleted, or its retention ended.
 	ExpiredAt *Time `db:"expired_at"`
 	// RetentionDays is that of the inbox; 0 of an email. SettledAt is when the
@@ -113,7 +120,7 @@ type Message struct {
 const messageColumns = `m.seq, m.account_id, m.inbox_seq, i.id AS inbox_id, m.thread_seq, t.id AS thread_id, m.id, m.direction,
 	CASE WHEN m.quarantined THEN 'quarantined' ELSE m.status END AS status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id,
 	m.refs, m.automated, m.has_code, m.has_link, m.truncated, m.tag, m.delivered_to, m.size, m.created_at, m.sent_at, m.delivered_at,
-	m.expired_at, i.retention_days`
+	m.labels, m.read_at, m.expired_at, i.retention_days`
 
 // wholeMessage selects messages with their content.
 const wholeMessage = `SELECT ` + messageColumns + andContent + messageTables + contentTable
@@ -531,4 +538,236 @@ func (s *Store) BlobLink(ctx context.Context, c Content, name string, ttl time.D
 		return "", nil
 	}
 	return linker.Link(ctx, *c.BlobKey, name, ttl)
+}
+
+// MaxLabels is the most labels of a message or thread.
+const MaxLabels = 20
+
+// ErrTooManyLabels means that a message or thread would have more than MaxLabels labels.
+var ErrTooManyLabels = fmt.Errorf("a message or thread has at most %d labels", MaxLabels)
+
+// Marks is a change of the labels of a message or thread, and of whether it is read.
+type Marks struct {
+	Labels      []string // the whole list, or nil for that of before
+	Add, Remove []string // at once, so that no one loses what another adds
+	Read        *bool
+}
+
+// NormalizeLabel returns the form in which labels are stored and compared: in lower case,
+// composed (NFC), with single spaces between words and none around them.
+func NormalizeLabel(label string) string {
+	return norm.NFC.String(strings.ToLower(strings.Join(strings.Fields(label), " ")))
+}
+
+// addLabel adds the condition that a column has the label, if it is not empty. Labels
+// contain neither quotes nor backslashes.
+func addLabel(w *where, column, label string) {
+	if storable(label) != label || strings.ContainsAny(label, `"\`) {
+		w.add("1 = 0")
+	} else if text, err := json.Marshal(label); label != "" && err == nil {
+		w.add(column+` LIKE ? ESCAPE '\'`, "%"+escapeLike(string(text))+"%")
+	}
+}
+
+// readAt is what read_at becomes.
+func (c Marks) readAt(now time.Time) *Time {
+	if !*c.Read {
+		return nil
+	}
+	at := NewTime(now)
+	return &at
+}
+
+// MarkMessage changes the marks of a message and returns it with them. A message that is
+// read stays read since when it was.
+func (s *Store) MarkMessage(ctx context.Context, m Message, c Marks) (Message, error) {
+	const read = `UPDATE messages SET read_at = cast($2 AS bigint) WHERE seq = $1 AND direction = 'in' AND (read_at IS NULL) <> (cast($2 AS bigint) IS NULL)`
+	err := s.inTx(ctx, "mark message", func(tx *sqlx.Tx) (err error) {
+		if m.Labels.V, err = s.relabel(ctx, tx, "messages", m.Seq, c); err != nil || c.Read == nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, read, m.Seq, c.readAt(s.now())); err != nil {
+			return errIn("mark as read", err)
+		}
+		return tx.GetContext(ctx, &m.ReadAt, `SELECT read_at FROM messages WHERE seq = $1`, m.Seq)
+	})
+	return m, err
+}
+
+// relabel changes the labels of a row, and returns them.
+func (s *Store) relabel(ctx context.Context, tx *sqlx.Tx, table string, seq int64, c Marks) ([]string, error) {
+	var labels JSON[[]string]
+	if err := tx.GetContext(ctx, &labels, `SELECT labels FROM `+table+` WHERE seq = $1`+s.engine.LockRow(), seq); err != nil {
+		return nil, err
+	}
+	before := labels.V
+	if c.Labels != nil {
+		labels.V = c.Labels
+	}
+	labels.V = sortedSet(append(slices.Clone(labels.V), c.Add...))
+	labels.V = slices.DeleteFunc(labels.V, func(l string) bool { return slices.Contains(c.Remove, l) })
+	if len(labels.V) > MaxLabels {
+		return nil, ErrTooManyLabels
+	}
+	if slices.Equal(before, labels.V) {
+		return before, nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE `+table+` SET labels = $2 WHERE seq = $1`, seq, labels)
+	return labels.V, errIn("label", err)
+}
+
+// sortedSet returns the texts in order and each once. It is never nil.
+func sortedSet(texts []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(texts)))
+}
+
+// MessageClaim is a claim of a received message. Until it ends, no one else gets the
+// message. Each claim of a message has a higher token than those before.
+type MessageClaim struct {
+	Token int64 `db:"fence"`
+	Until Time  `db:"next_attempt_at"`
+}
+
+// ClaimMessage claims the oldest received message that the filter lets pass and that is
+// neither claimed nor done, and returns it with its content; ErrNotFound if there is none.
+// A message whose claim ended counts from then: one that all workers fail on does not hold
+// up the others.
+//
+// The claim is a lease as of the work of this program, but is looked for by inbox and
+// filter. findDue would read the messages of all accounts.
+func (s *Store) ClaimMessage(ctx context.Context, f MessageFilter, lease time.Duration) (Message, MessageClaim, error) {
+	f.Direction = DirectionIn
+	for {
+		inboxes, err := s.inboxesToClaim(ctx, &f)
+		if err != nil {
+			return Message{}, MessageClaim{}, err
+		}
+		seq, c, err := s.claimIn(ctx, &f, inboxes, lease)
+		if err == nil && seq == 0 {
+			err = fmt.Errorf("message to claim: %w", ErrNotFound)
+		}
+		if err != nil {
+			return Message{}, MessageClaim{}, err
+		}
+		m, err := s.oneMessage(ctx, "claimed message", wholeMessage+` WHERE m.seq = $1 AND i.status <> 'deleted'`, seq)
+		if !errors.Is(err, ErrNotFound) { // else it was deleted just now
+			return m, c, err
+		}
+	}
+}
+
+// inboxesToClaim returns the inboxes with matches to claim, the one with the oldest first.
+func (s *Store) inboxesToClaim(ctx context.Context, f *MessageFilter) ([]int64, error) {
+	streams, err := s.streams(ctx, f)
+	if err != nil || len(streams) == 0 {
+		return nil, err
+	}
+	if f.InboxSeq != 0 {
+		return []int64{f.InboxSeq}, nil
+	}
+	now, err := s.serverClock(ctx, s.read)
+	if err != nil {
+		return nil, err
+	}
+	q, args := s.dueInboxes(f, NewTime(now))
+	return readAll[int64](ctx, s, "inboxes with messages to claim", q, args...)
+}
+
+// dueInboxes is the query for the inboxes with matches that can be claimed now.
+func (s *Store) dueInboxes(f *MessageFilter, now Time) (q string, args []any) {
+	match := f.claimable("i.seq", now)
+	w := &where{args: slices.Clone(match.args)}
+	w.add("i.account_id = ? AND i.status <> 'deleted'", f.AccountID)
+	if f.InboxIDs != nil {
+		w.add(s.engine.OneOf("i.seq", w.arg(s.engine.List(f.inboxes))))
+	}
+	q = `SELECT seq FROM (SELECT i.seq, (SELECT m.next_attempt_at FROM messages m` + match.sql() + ` ORDER BY m.next_attempt_at LIMIT 1) AS due
+		FROM inboxes i` + w.sql() + `) x WHERE due IS NOT NULL ORDER BY due, seq`
+	return q, w.args
+}
+
+// claimable are the conditions for messages of an inbox that can be claimed now.
+func (f *MessageFilter) claimable(inbox string, now Time) *where {
+	w := conditions("m.inbox_seq = " + inbox)
+	w.add("m.next_attempt_at <= ? AND (SELECT x.status FROM inboxes x WHERE x.seq = m.inbox_seq) <> 'deleted'", now)
+	f.add(w)
+	return w
+}
+
+// claimIn claims a message of the first of these inboxes that has one, and returns its
+// number; 0 for none.
+func (s *Store) claimIn(ctx context.Context, f *MessageFilter, inboxes []int64, lease time.Duration) (seq int64, c MessageClaim, err error) {
+	err = s.inTx(ctx, "claim message", func(tx *sqlx.Tx) error {
+		seq = 0
+		now, err := s.serverClock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, inbox := range inboxes {
+			q, args := s.dueMessage(f, inbox, NewTime(now))
+			var found []int64
+			if err := tx.SelectContext(ctx, &found, q, args...); err != nil {
+				return errIn("find a message to claim", err)
+			}
+			if len(found) > 0 {
+				seq = found[0]
+				var claims []MessageClaim
+				err := s.claim(ctx, tx, WorkMessages, found, NewTime(now.Add(lease)), &claims, "fence, next_attempt_at")
+				if err == nil {
+					c = claims[0]
+				}
+				return err
+			}
+		}
+		return nil
+	})
+	return seq, c, err
+}
+
+// dueMessage is the query for the message of an inbox to claim next.
+func (s *Store) dueMessage(f *MessageFilter, inbox int64, now Time) (q string, args []any) {
+	w := f.claimable(strconv.FormatInt(inbox, 10), now)
+	return `SELECT m.seq FROM messages m` + w.sql() + ` ORDER BY m.next_attempt_at LIMIT 1` + s.engine.SkipLocked(), w.args
+}
+
+// ExtendClaim lets a claim of a message last for the time of lease from now. It returns
+// ErrState if the claim is over and someone else may have the message.
+func (s *Store) ExtendClaim(ctx context.Context, m Message, token int64, lease time.Duration) (MessageClaim, error) {
+	const q = `SELECT fence, next_attempt_at FROM messages WHERE seq = $1 AND fence = $2 AND leased`
+	lost, err := s.RenewLeases(ctx, WorkMessages, []work.Lease{{Row: m.Seq, Fence: token}}, lease)
+	if err == nil && len(lost) > 0 {
+		err = errClaimOver
+	}
+	if err != nil {
+		return MessageClaim{}, err
+	}
+	c, err := readOne[MessageClaim](ctx, s, "claim", q, m.Seq, token)
+	if errors.Is(err, ErrNotFound) { // it ended just now
+		err = errClaimOver
+	}
+	return c, err
+}
+
+var errClaimOver = fmt.Errorf("claim of a message: %w", ErrState)
+
+// EndClaim ends a claim of a message: with done, no one gets it again, which may be said
+// twice, and else it can be claimed at once, by its age. It returns ErrState as
+// ExtendClaim does.
+func (s *Store) EndClaim(ctx context.Context, m Message, token int64, done bool) error {
+	const isDone = `SELECT count(*) FROM messages WHERE seq = $1 AND fence = $2 AND next_attempt_at IS NULL`
+	end, own := leaseEnd{seq: m.Seq, fence: token, status: string(MessageReceived), next: &m.CreatedAt}, ", fence = fence + 1"
+	if done {
+		end.next, own = nil, ""
+	}
+	return s.inTx(ctx, "end claim", func(tx *sqlx.Tx) error {
+		ours, err := s.endLease(ctx, tx, WorkMessages, end, own)
+		if ours || err != nil {
+			return err
+		}
+		ended := 0
+		if err := tx.GetContext(ctx, &ended, isDone, m.Seq, token); err != nil || done && ended > 0 {
+			return err
+		}
+		return errClaimOver
+	})
 }

@@ -162,17 +162,19 @@ func (p position) compare(other position) int {
 }
 
 // scanColumns are those that filters ask for.
-const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined`
+const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined, m.labels`
 
 // limit adds the conditions that narrow the stream by its index, and returns the
 // order of the index.
 func (st stream) limit(w *where, f *MessageFilter, before position) (order string) {
 	w.add(st.column+" = ?", st.seq)
 	w.add("m.inbox_seq IS NOT NULL") // the index of an account leaves emails out
-	if st.column == "m.account_id" { // whose sent messages, and those in quarantine, have an index
+	if st.column == "m.account_id" { // whose sent messages, and those in quarantine or with labels, have an index
 		switch {
 		case f.Status == MessageQuarantined:
 			w.add("m.quarantined")
+		case f.Label != "":
+			w.add("m.labels <> '[]'")
 		case f.Direction == DirectionOut:
 			w.add("m.direction = 'out'")
 		}
@@ -231,6 +233,7 @@ type MessageFilter struct {
 	Until     *Time // exclusive
 	HasCode   bool
 	HasLink   bool
+	Label     string // as NormalizeLabel returns it
 	After     *Place // only messages that came after this one
 	Text      *TextQuery
 	WithText  bool // a list reads the whole content, and not its summary alone
@@ -297,6 +300,7 @@ func (f *MessageFilter) add(w *where) {
 		w.add("m.created_at < ?", *f.Until)
 	}
 	addRecipient(w, "m.seq", f.ToLike)
+	addLabel(w, "m.labels", f.Label)
 	if f.HasCode {
 		w.add("m.has_code")
 	}
@@ -320,8 +324,8 @@ func (f *MessageFilter) scope() string {
 	if f.After != nil {
 		after = f.After.Seq
 	}
-	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until)
+	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d/%q", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
+		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until, f.Label)
 	if f.Text != nil {
 		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
 	}

@@ -198,7 +198,7 @@ func TestSequenceNumbersAreNotReused(t *testing.T) {
 	})
 }
 
-// A received message that begins a thread writes four rows, and nine entries of
+// A received message that begins a thread writes four rows, and ten entries of
 // indexes beside them.
 func TestWhatAReceivedMessageWrites(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestWhatAReceivedMessageWrites(t *testing.T) {
 		t.Errorf("rows (-want +got):\n%s", d)
 	}
 	want := []string{
-		"events_account", "messages_account", "messages_header", "messages_inbox", "messages_thread",
+		"events_account", "messages_account", "messages_due", "messages_header", "messages_inbox", "messages_thread",
 		"sqlite_autoindex_events_1", "sqlite_autoindex_messages_1", "sqlite_autoindex_threads_1", "threads_latest",
 	}
 	if d := cmp.Diff(want, indexes); d != "" {

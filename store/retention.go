@@ -476,7 +476,7 @@ func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessag
 	if err := execIn(ctx, tx, emptyResponses+`(?)`, ids); err != nil {
 		return nil, errIn("empty cached responses", err)
 	}
-	err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false WHERE seq IN (?)`, now, seqs)
+	err = execIn(ctx, tx, `UPDATE messages SET expired_at = ?, has_code = false, has_link = false, next_attempt_at = NULL, leased = false WHERE seq IN (?)`, now, seqs)
 	return blobs, errIn("mark as expired", err)
 }
 

@@ -29,7 +29,8 @@ type newRow struct {
 const (
 	intoThreads  = `threads (seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at)`
 	intoMessages = `messages (seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold,
-		header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, delivered_to)`
+		header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, delivered_to,
+		next_attempt_at)`
 	intoContents   = `contents (message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum)`
 	intoRecipients = `recipients (account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at)`
 	intoEmails     = `emails (message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by)`
@@ -134,12 +135,16 @@ func messageRows(h *preparedMessage, now Time, inbox, thread, due any) []newRow 
 		status, from = MessageReceived, quarantineMark+from
 	}
 	c.MessageSeq = m.Seq
+	var claimable any // as soon as it is there
+	if m.Direction == DirectionIn && !h.quarantined() {
+		claimable = m.CreatedAt.UnixMicro()
+	}
 	rows := []newRow{
 		{into: intoMessages, values: []any{
 			m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(status), m.TestMode,
 			from, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
 			m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy), h.quarantined(),
-			orNull(m.DeliveredTo),
+			orNull(m.DeliveredTo), claimable,
 		}},
 		{into: intoContents, values: []any{
 			m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments, h.checksum,

@@ -198,12 +198,18 @@ func (s *Store) mergeThreads(ctx context.Context, tx *sqlx.Tx, h *preparedMessag
 	}
 	stays.MessageCount += goes.MessageCount
 	stays.meet(goes.Participants.V)
-	return stays, execAll(ctx, tx, []statement{
+	err := execAll(ctx, tx, []statement{
 		{`UPDATE messages SET thread_seq = $1 WHERE thread_seq = $2`, []any{stays.Seq, goes.Seq}},
 		{`UPDATE thread_references SET thread_seq = $1 WHERE thread_seq = $2`, []any{stays.Seq, goes.Seq}},
 		{`UPDATE drafts SET thread_seq = $1, thread_id = $2 WHERE inbox_seq = $3 AND thread_seq = $4`, []any{stays.Seq, stays.ID, h.inbox.seq, goes.Seq}},
-		{`DELETE FROM threads WHERE seq = $1`, []any{goes.Seq}},
 	})
+	if err == nil {
+		err = s.uniteLabels(ctx, tx, stays.Seq, goes.Seq)
+	}
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `DELETE FROM threads WHERE seq = $1`, goes.Seq)
+	}
+	return stays, err
 }
 
 // references are the rows of the mail that the message refers to and that is not there.
@@ -297,6 +303,7 @@ type Thread struct {
 	ID            string         `db:"id"`
 	Subject       string         `db:"subject"`      // of its first message
 	Participants  JSON[[]string] `db:"participants"` // addresses in the order in which they joined
+	Labels        JSON[[]string] `db:"labels"`
 	MessageCount  int64          `db:"message_count"`
 	LastMessageAt Time           `db:"last_message_at"`
 	CreatedAt     Time           `db:"created_at"`
@@ -309,25 +316,29 @@ type Thread struct {
 const (
 	// A thread without a message is one whose last was deleted just now.
 	listedThreads = `SELECT * FROM (
-		SELECT t.seq, i.id AS inbox_id, t.id, t.subject, t.participants, t.message_count, t.last_message_at, t.created_at,
+		SELECT t.seq, i.id AS inbox_id, t.id, t.subject, t.participants, t.labels, t.message_count, t.last_message_at, t.created_at,
 			coalesce((SELECT m.seq FROM messages m WHERE m.thread_seq = t.seq AND NOT m.quarantined ORDER BY m.created_at DESC, m.seq DESC LIMIT 1), 0)
 				AS latest_seq
-		FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq
-		WHERE t.inbox_seq = $1`
+		FROM threads t JOIN inboxes i ON i.seq = t.inbox_seq`
 	andMessages = `) x WHERE latest_seq > 0`
 )
 
 // ListThreads returns a page of the inbox's threads, the one with the latest
-// message first.
-func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread], error) {
-	scope := fmt.Sprintf("threads/%d/%d", in.AccountID, in.Seq)
+// message first: all, or those with a label.
+func (s *Store) ListThreads(ctx context.Context, in Inbox, label string, p Page) (List[Thread], error) {
+	scope := fmt.Sprintf("threads/%d/%d/%q", in.AccountID, in.Seq, label)
 	before, err := s.before(scope, p.Cursor)
 	if err != nil {
 		return List[Thread]{}, err
 	}
-	q := listedThreads + ` AND (t.last_message_at, t.seq) < ($2, $3)` + andMessages +
-		` ORDER BY last_message_at DESC, seq DESC LIMIT $4`
-	rows, err := readAll[Thread](ctx, s, "list threads", q, in.Seq, before.At, before.Seq, p.Limit+1)
+	w := conditions("t.inbox_seq = ?", in.Seq)
+	w.add("(t.last_message_at, t.seq) < (?, ?)", before.At, before.Seq)
+	if label != "" {
+		w.add("t.labels <> '[]'") // they have an index
+		addLabel(w, "t.labels", label)
+	}
+	q := listedThreads + w.sql() + andMessages + ` ORDER BY last_message_at DESC, seq DESC LIMIT ` + w.arg(p.Limit+1)
+	rows, err := readAll[Thread](ctx, s, "list threads", q, w.args...)
 	if err != nil {
 		return List[Thread]{}, err
 	}
@@ -340,20 +351,75 @@ func (s *Store) ListThreads(ctx context.Context, in Inbox, p Page) (List[Thread]
 // Thread returns one thread of the inbox, and its messages with their content,
 // oldest first: the latest ThreadMessages of them.
 func (s *Store) Thread(ctx context.Context, in Inbox, id string) (Thread, []Message, error) {
-	q := listedThreads + ` AND t.id = $2` + andMessages
-	one := make([]Thread, 1)
-	if err := s.read.GetContext(ctx, &one[0], q, in.Seq, id); err != nil {
-		return Thread{}, nil, s.wrap(err, "thread")
-	}
-	if err := s.fillLatest(ctx, one); err != nil {
+	t, err := s.oneThread(ctx, "t.inbox_seq = ? AND t.id = ?", in.Seq, id)
+	if err != nil {
 		return Thread{}, nil, err
-	}
-	if one[0].Latest.Seq == 0 {
-		return Thread{}, nil, fmt.Errorf("thread: %w", ErrNotFound) // deleted meanwhile
 	}
 	l, err := s.ListMessages(ctx, MessageFilter{AccountID: in.AccountID, InboxSeq: in.Seq, ThreadID: id, WithText: true}, Page{Limit: ThreadMessages})
 	slices.Reverse(l.Rows)
-	return one[0], l.Rows, err
+	return t, l.Rows, err
+}
+
+func (s *Store) oneThread(ctx context.Context, cond string, args ...any) (Thread, error) {
+	w := conditions(cond, args...)
+	one := make([]Thread, 1)
+	if err := s.read.GetContext(ctx, &one[0], listedThreads+w.sql()+andMessages, w.args...); err != nil {
+		return Thread{}, s.wrap(err, "thread")
+	}
+	if err := s.fillLatest(ctx, one); err != nil {
+		return Thread{}, err
+	}
+	if one[0].Latest.Seq == 0 {
+		return Thread{}, fmt.Errorf("thread: %w", ErrNotFound) // deleted meanwhile
+	}
+	return one[0], nil
+}
+
+// MarkThread changes the marks of a thread of the account, in one of these inboxes unless
+// inboxIDs is nil. Its messages are marked as read or unread, but not labelled.
+func (s *Store) MarkThread(ctx context.Context, accountID int64, inboxIDs []string, id string, c Marks) (Thread, error) {
+	const read = `UPDATE messages SET read_at = cast($2 AS bigint) WHERE thread_seq = $1 AND direction = 'in' AND (read_at IS NULL) <> (cast($2 AS bigint) IS NULL)`
+	f := MessageFilter{AccountID: accountID, InboxIDs: inboxIDs, ThreadID: id}
+	err := s.findThread(ctx, &f)
+	if err == nil && f.threadSeq == 0 {
+		err = fmt.Errorf("thread: %w", ErrNotFound)
+	}
+	if err != nil {
+		return Thread{}, err
+	}
+	t, err := s.oneThread(ctx, "t.seq = ?", f.threadSeq)
+	if err != nil {
+		return Thread{}, err
+	}
+	err = s.inTx(ctx, "mark thread", func(tx *sqlx.Tx) (err error) {
+		if c.Read != nil { // messages before their thread, as everywhere
+			if _, err := tx.ExecContext(ctx, read, t.Seq, c.readAt(s.now())); err != nil {
+				return errIn("mark as read", err)
+			}
+		}
+		t.Labels.V, err = s.relabel(ctx, tx, "threads", t.Seq, c)
+		return err
+	})
+	return t, err
+}
+
+// uniteLabels gives a thread the labels of one that becomes part of it, as many as it may
+// have.
+func (s *Store) uniteLabels(ctx context.Context, tx *sqlx.Tx, stays, goes int64) error {
+	q := `SELECT labels FROM threads WHERE seq IN ($1, $2) ORDER BY seq` + s.engine.LockRow()
+	var both []JSON[[]string]
+	if err := tx.SelectContext(ctx, &both, q, stays, goes); err != nil {
+		return errIn("labels of threads", err)
+	}
+	var all []string
+	for _, labels := range both {
+		all = append(all, labels.V...)
+	}
+	if all = sortedSet(all); len(all) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE threads SET labels = $2 WHERE seq = $1`, stays, JSON[[]string]{all[:min(len(all), MaxLabels)]})
+	return errIn("unite labels", err)
 }
 
 func (s *Store) fillLatest(ctx context.Context, ts []Thread) error {

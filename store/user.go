@@ -414,7 +414,7 @@ func (s *Store) UnreadInInboxes(ctx context.Context, userSeq int64, ids []string
 	return counts, nil
 }
 
-// MarkRead notes that the user has read these messages.
+// MarkRead notes that the user has read these messages, and that someone has.
 func (s *Store) MarkRead(ctx context.Context, userSeq int64, ids []string) error {
 	unread, err := s.UnreadMessages(ctx, userSeq, ids)
 	if err != nil || len(unread) == 0 {
@@ -424,8 +424,12 @@ func (s *Store) MarkRead(ctx context.Context, userSeq int64, ids []string) error
 	w.in("m.id", slices.Collect(maps.Keys(unread)))
 	q := `INSERT INTO message_reads (message_seq, user_seq) SELECT m.seq, u.seq FROM users u JOIN messages m ON m.account_id = u.account_id` +
 		w.sql() + ` AND ` + isUnread + ` ON CONFLICT (message_seq, user_seq) DO UPDATE SET unread = false`
-	_, err = s.exec(ctx, "mark messages as read", q, w.args...)
-	return err
+	return s.inTx(ctx, "mark messages as read", func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, q, w.args...); err != nil {
+			return err
+		}
+		return execIn(ctx, tx, `UPDATE messages SET read_at = ? WHERE read_at IS NULL AND id IN (?)`, NewTime(s.now()), slices.Sorted(maps.Keys(unread)))
+	})
 }
 
 // MarkUnread notes that a received message is unread for the user. It returns

@@ -59,6 +59,18 @@ func TestCommandsForResources(t *testing.T) {
 		s.want([]string{"thread", "get", signup, strings.TrimSpace(thread)}, mail, "Your verification code is 482913.")
 		s.want([]string{"stats", "--inbox", "signup@postroom.localhost", "--days", "2"}, "RECEIVED", "total")
 
+		s.want([]string{"claim", "next", "--inbox", signup, "--for", "1m"}, mail, "Token")
+		s.run(exitFailed, "claim", "next", "--inbox", signup)
+		s.want([]string{"claim", "extend", mail, "--token", "1", "--for", "2m"}, "claimed")
+		s.want([]string{"claim", "done", mail, "--token", "1"}, mail, "done")
+		if said := s.run(exitFailed, "claim", "release", mail, "--token", "1"); !strings.Contains(said, "claim_lost") {
+			t.Errorf("release what is done: %s", said)
+		}
+		s.want([]string{"message", "mark", mail, "--add", "Urgent", "--read"}, "urgent")
+		s.want([]string{"message", "list", "--label", "urgent"}, mail)
+		s.want([]string{"thread", "mark", strings.TrimSpace(thread), "--add", "shop"}, "shop")
+		s.want([]string{"thread", "list", signup, "--label", "shop"}, "Welcome to the shop")
+
 		s.want([]string{"message", "forward", mail, "--to", "Ana <ana@example.org>", "--text", "For you."}, "msg_", "queued")
 		s.want([]string{"message", "list", "--q", `"For you"`}, "Ana <ana@example.org>")
 		s.want([]string{"message", "delete", mail}, "Deleted message "+mail)

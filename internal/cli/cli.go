@@ -27,7 +27,7 @@ const GroupTitle = "Use a server, local or remote (--" + serverFlag + " or " + S
 // DomainCommands.
 func (p Program) Commands() []*cobra.Command {
 	return []*cobra.Command{
-		p.loginCommand(), p.logoutCommand(), p.messageCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(),
+		p.loginCommand(), p.logoutCommand(), p.messageCommand(), p.claimCommand(), p.waitCommand(), p.sendCommand(), p.replyCommand(), p.draftCommand(), p.eventsCommand(),
 		p.emailCommand(), p.listCommand(), p.webhookCommand(), p.usageCommand(), p.stopCommand(), p.resumeCommand(),
 		p.threadCommand(), p.statsCommand(), p.templateCommand(), p.contactCommand(), p.suppressionCommand(), p.listenCommand(), p.agentCommand(),
 	}

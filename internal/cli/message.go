@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,9 +13,9 @@ import (
 )
 
 func (p Program) messageCommand() *cobra.Command {
-	return Group(&cobra.Command{Use: "message", Short: "List, show, forward and delete messages, and release them from quarantine"},
+	return Group(&cobra.Command{Use: "message", Short: "List, show, label, forward and delete messages, and release them from quarantine"},
 		p.messageListCommand(), p.messageGetCommand(), p.messageRawCommand(), p.messageAttachmentCommand(), p.messageForwardCommand(),
-		p.messageReleaseCommand(),
+		p.messageMarkCommand(), p.messageReleaseCommand(),
 		p.deletion("delete MESSAGE", "Delete a message permanently, also one in quarantine", "message %s", (*api).byID, func(ctx context.Context, a *api, id string) (any, error) {
 			return a.DeleteMessage(ctx, gen.DeleteMessageParams{MessageID: id})
 		}))
@@ -32,6 +33,7 @@ func (p Program) messageListCommand() *cobra.Command {
 	subject := cmd.Flags().String("subject", "", "only with this text in the subject")
 	search := cmd.Flags().String("q", "", "only with all of these words or \"phrases\"")
 	thread := cmd.Flags().String("thread", "", "only of this thread, by ID")
+	label := cmd.Flags().String("label", "", "only with this label")
 	since := momentFlag(cmd, "since", "only since this time, or this long ago, such as 10m")
 	direction := choose(cmd, "direction", "only received (in) or sent (out)", "", gen.Direction("").AllValues())
 	status := choose(cmd, "status", "only with this status", "", gen.MessageStatus("").AllValues())
@@ -46,6 +48,7 @@ func (p Program) messageListCommand() *cobra.Command {
 		given(&params.Direction, *direction)
 		given(&params.Status, *status)
 		given(&params.Since, *since)
+		given(&params.Label, gen.Label(*label))
 		if *text {
 			params.Include.SetTo(gen.IncludeTextText)
 		}
@@ -82,6 +85,7 @@ func showMessage(t *table, m *gen.Message, text string) {
 	t.row("Status", m.Status)
 	t.row("Inbox", m.InboxID)
 	t.row("Thread", m.ThreadID)
+	t.field("Labels", strings.Join(m.Labels, ", "))
 	t.field("Code", m.Extracted.Value.Otp.Or(""))
 	t.field("Link", m.Extracted.Value.ActionLink.Or(""))
 	for _, l := range m.LinkScan {

@@ -11,14 +11,17 @@ import (
 )
 
 func (p Program) threadCommand() *cobra.Command {
-	return Group(&cobra.Command{Use: "thread", Short: "List and show threads"}, p.threadListCommand(), p.threadGetCommand())
+	return Group(&cobra.Command{Use: "thread", Short: "List, show and label threads"}, p.threadListCommand(), p.threadGetCommand(), p.threadMarkCommand())
 }
 
 func (p Program) threadListCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "list INBOX", Short: "List the threads of an inbox, latest activity first", Args: Wants(1)}
+	label := cmd.Flags().String("label", "", "only with this label")
 	limit := limitFlag(cmd)
 	return p.named(cmd, (*api).inboxID, func(ctx context.Context, a *api, id string) error {
-		all := a.Threads(ctx, gen.ListThreadsParams{InboxID: id, Limit: pageOf(*limit)})
+		params := gen.ListThreadsParams{InboxID: id, Limit: pageOf(*limit)}
+		given(&params.Label, gen.Label(*label))
+		all := a.Threads(ctx, params)
 		return showList(a.output, all, *limit, []string{"ID", "LAST MESSAGE", "MESSAGES", "PARTICIPANTS", "SUBJECT"}, func(t gen.Thread) []string {
 			return []string{t.ID, when(t.LastMessageAt), fmt.Sprint(t.MessageCount), short(strings.Join(t.Participants, ", "), 40), short(t.Subject, 60)}
 		})

@@ -65,8 +65,8 @@ func readingTools() []*tool {
 		},
 		{
 			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: listOf("message", fence.message),
-			description: "Finds received and sent messages by words, sender, subject, time or status, newest first. Shows the start of each; get_message returns the whole message.",
-			left:        []string{"include", "to", "until"}, trim: eachMessage("data", trimListed),
+			description: "Finds messages by words, sender, subject, label, time or status, newest first. Shows the start of each; get_message returns all.",
+			left:        []string{"include", "to", "until"}, changed: map[string]schema{"label": {"type": "string"}}, trim: eachMessage("data", trimListed),
 		},
 		{
 			name: "get_message", title: "Read a message", operation: gen.GetMessageOperation, hints: reads, mail: true, show: showOne,
@@ -79,7 +79,7 @@ func readingTools() []*tool {
 			description: "Returns a download link for an attachment, valid for 15 minutes, with its name, type and size.",
 		},
 		{
-			name: "list_threads", title: "List threads", operation: gen.ListThreadsOperation, hints: reads, mail: true, show: listOf("thread", fence.thread),
+			name: "list_threads", title: "List threads", operation: gen.ListThreadsOperation, hints: reads, mail: true, show: listOf("thread", fence.thread), left: []string{"label"},
 			description: "Lists the threads of an inbox, latest activity first.",
 		},
 		{

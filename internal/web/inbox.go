@@ -102,7 +102,8 @@ type inboxView struct {
 	Codes   map[string]gen.Message // with the newest code, by the ID of the thread
 	Unread  map[string]bool        // threads, by ID
 	paging
-	Live string
+	Live  string
+	Label gen.OptLabel // of the threads that are listed; all if it is not set
 	// Snippets are shown while the inbox is empty.
 	Snippets []snippet
 }
@@ -112,7 +113,7 @@ func (d *Dashboard) inbox(p *page) error {
 	if err != nil {
 		return err
 	}
-	v := inboxView{Inbox: in}
+	v := inboxView{Inbox: in, Label: gen.OptLabel{Value: gen.Label(p.asked("label").Value), Set: p.asked("label").Set}}
 	if err := d.listThreads(p, &v); err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (d *Dashboard) inbox(p *page) error {
 }
 
 func (d *Dashboard) listThreads(p *page, v *inboxView) error {
-	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: limit(), Cursor: p.cursor()})
+	list, err := d.api.ListThreads(p.ctx(), gen.ListThreadsParams{InboxID: v.Inbox.ID, Limit: limit(), Cursor: p.cursor(), Label: v.Label})
 	if err != nil {
 		return err
 	}

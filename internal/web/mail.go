@@ -11,13 +11,12 @@ import (
 const conversation = 10
 
 type threadView struct {
-	Inbox    *gen.Inbox
-	Subject  string
-	Messages []mailView // oldest first
-	Earlier  string     // URL of the earlier messages; empty if there are none
-	Found    *gen.Extracted
-	Live     string
-	ThreadID string
+	Inbox          *gen.Inbox
+	Subject        string
+	Messages       []mailView // oldest first
+	Earlier        string     // URL of the earlier messages; empty if there are none
+	Found          *gen.Extracted
+	Live, ThreadID string
 }
 
 // mailView is a message as a page shows it.

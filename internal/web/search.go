@@ -24,7 +24,7 @@ type allView struct {
 
 // Filtered reports whether the list is filtered.
 func (v allView) Filtered() bool {
-	return v.Form.Get("q")+v.Form.Get("from")+v.Form.Get("inbox")+v.Form.Get("direction") != ""
+	return v.Form.Get("q")+v.Form.Get("from")+v.Form.Get("inbox")+v.Form.Get("direction")+v.Form.Get("label") != ""
 }
 
 // inboxChoices returns the newest 100 inboxes, to choose from, and adds their addresses
@@ -50,7 +50,7 @@ func (d *Dashboard) allMessages(p *page) error {
 	}
 	params := gen.ListMessagesParams{
 		Limit: limit(), Cursor: p.cursor(), Q: p.asked("q"), From: p.asked("from"), InboxID: p.asked("inbox"),
-		Direction: gen.OptDirection{Value: gen.Direction(q.Get("direction")), Set: q.Get("direction") != ""},
+		Direction: gen.OptDirection{Value: gen.Direction(q.Get("direction")), Set: q.Get("direction") != ""}, Label: gen.OptLabel{Value: gen.Label(q.Get("label")), Set: q.Get("label") != ""},
 	}
 	l, err := d.api.ListMessages(p.ctx(), params)
 	if err != nil {

@@ -26,6 +26,20 @@ func TestMessagesOfAllInboxes(t *testing.T) {
 		if strings.Contains(page.body, ">First<") || strings.Contains(page.body, ">Third<") {
 			t.Error("the filters are ignored")
 		}
+		label := gen.Marks{AddLabels: []gen.Label{"Urgent"}}
+		_, err := s.api.UpdateMessage(s.asUser(t), &label, gen.UpdateMessageParams{MessageID: second.ID})
+		must(t, err)
+		_, err = s.api.UpdateThread(s.asUser(t), &label, gen.UpdateThreadParams{ThreadID: third.ThreadID})
+		must(t, err)
+		for path, want := range map[string][2]string{
+			"/messages?label=URGENT": {"Second", "Third"}, "/inboxes/" + two.ID + "?label=urgent": {"Third", "Second"}, "/inboxes/" + two.ID + "?label=none": {"No results", "Second"},
+		} {
+			if page = v.get(path).want(t, http.StatusOK).has(t, want[0], `label=`); strings.Contains(page.body, want[1]) {
+				t.Errorf("%s shows %s", path, want[1])
+			}
+		}
+		v.get("/messages/"+second.ID).want(t, http.StatusOK).has(t, `href="/messages?label=urgent"`)
+		v.get("/inboxes/"+two.ID+"/threads/"+second.ThreadID).want(t, http.StatusOK).has(t, `href="/messages?label=urgent"`)
 		if a := v.post("/messages/delete", nil).want(t, http.StatusSeeOther); a.header.Get("Location") != "/messages" {
 			t.Errorf("without a selection: %s", a.header.Get("Location"))
 		}

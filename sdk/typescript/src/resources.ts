@@ -77,9 +77,21 @@ export class Messages {
   list(query: QueryOf<"get", "/v1/messages"> = {}, options: CallOptions = {}): AsyncGenerator<ItemOf<"/v1/messages">> {
     return this.client.list("/v1/messages", { query, ...options });
   }
+  /** Claim a message. */
+  claim(body: BodyOf<"post", "/v1/messages/claim">, options: CallOptions = {}): Promise<ResponseOf<"post", "/v1/messages/claim">> {
+    return this.client.post("/v1/messages/claim", { body, ...options });
+  }
+  /** Extend or end a claim. */
+  updateClaim(messageId: string, body: BodyOf<"post", "/v1/messages/{message_id}/claim">, options: CallOptions = {}): Promise<ResponseOf<"post", "/v1/messages/{message_id}/claim">> {
+    return this.client.post("/v1/messages/{message_id}/claim", { path: { message_id: messageId }, body, ...options });
+  }
   /** Get a message. */
   get(messageId: string, query: QueryOf<"get", "/v1/messages/{message_id}"> = {}, options: CallOptions = {}): Promise<ResponseOf<"get", "/v1/messages/{message_id}">> {
     return this.client.get("/v1/messages/{message_id}", { path: { message_id: messageId }, query, ...options });
+  }
+  /** Label a message or mark it as read. */
+  update(messageId: string, body: BodyOf<"patch", "/v1/messages/{message_id}">, options: CallOptions = {}): Promise<ResponseOf<"patch", "/v1/messages/{message_id}">> {
+    return this.client.patch("/v1/messages/{message_id}", { path: { message_id: messageId }, body, ...options });
   }
   /** Delete a message. */
   delete(messageId: string, options: CallOptions = {}): Promise<ResponseOf<"delete", "/v1/messages/{message_id}">> {
@@ -116,6 +128,10 @@ export class Threads {
   /** Get a thread. */
   get(inboxId: string, threadId: string, options: CallOptions = {}): Promise<ResponseOf<"get", "/v1/inboxes/{inbox_id}/threads/{thread_id}">> {
     return this.client.get("/v1/inboxes/{inbox_id}/threads/{thread_id}", { path: { inbox_id: inboxId, thread_id: threadId }, ...options });
+  }
+  /** Label a thread or mark it as read. */
+  update(threadId: string, body: BodyOf<"patch", "/v1/threads/{thread_id}">, options: CallOptions = {}): Promise<ResponseOf<"patch", "/v1/threads/{thread_id}">> {
+    return this.client.patch("/v1/threads/{thread_id}", { path: { thread_id: threadId }, body, ...options });
   }
 }
 

@@ -149,6 +149,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim a message
+         * @description Hands out the oldest received message that matches and that is neither claimed nor done, so that many workers share an inbox and no two work on the same message. The claim lasts for `seconds`. Before that, say with its token that the message is `done`, or `extend` or `release` the claim. A message whose claim ends is handed out again, with a higher token; it then counts as old as the end of that claim. `message` and `claim` are null if there is nothing to claim within `timeout`. Counts as one request. The scope `read` is enough: a claim changes nothing about the mail. A message in quarantine, or whose content is deleted, is not handed out.
+         */
+        post: operations["claimMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages/{message_id}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend or end a claim
+         * @description `extend` lets the claim last for `seconds` from now. `release` ends it, so that the message can be claimed again at once. `done` ends it for good: the message is never handed out again; saying so twice is fine. If the message was handed out again, released or is done, the token is old: the response is 409 `claim_lost`, and nothing changes. A claim that ended by itself can still be extended or ended until the message is handed out again.
+         */
+        post: operations["updateClaim"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/messages/{message_id}": {
         parameters: {
             query?: never;
@@ -173,7 +216,11 @@ export interface paths {
         delete: operations["deleteMessage"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Label a message or mark it as read
+         * @description Changes the given fields only. To add or remove one label, use `add_labels` and `remove_labels`: two clients that do so at once do not lose each other's change. There is no event about it.
+         */
+        patch: operations["updateMessage"];
         trace?: never;
     };
     "/v1/messages/{message_id}/raw": {
@@ -385,6 +432,29 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/v1/threads/{thread_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the thread. */
+                thread_id: components["parameters"]["ThreadId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Label a thread or mark it as read
+         * @description As for a message. The labels are those of the thread and not of its messages; when two threads become one, it has the labels of both. `read` marks all received messages of the thread.
+         */
+        patch: operations["updateThread"];
         trace?: never;
     };
     "/v1/drafts": {
@@ -1941,7 +2011,7 @@ export interface components {
             /** @description What is wrong with it. */
             message: string;
         };
-        /** @description A stable error code for programs to act on. One of `invalid_request`, `invalid_json`, `content_required`, `template_conflict`, `template_variable_missing`, `unauthorized`, `insufficient_scope`, `ip_not_allowed`, `recipient_not_allowed`, `recipient_blocked`, `sending_paused`, `sending_stopped`, `domain_not_verified`, `plan_limit_reached`, `link_invalid`, `loop_detected`, `inbox_expired`, `origin_not_allowed`, `not_found`, `route_not_found`, `method_not_allowed`, `request_timeout`, `address_taken`, `domain_taken`, `contact_exists`, `draft_not_pending`, `draft_changed`, `test_mode_mismatch`, `not_cancellable`, `idempotency_in_progress`, `webhook_disabled`, `message_expired`, `payload_too_large`, `unsupported_media_type`, `recipient_suppressed`, `idempotency_key_reused`, `rate_limited`, `daily_limit_reached`, `monthly_limit_reached`, `budget_exceeded`, `internal_error` or `unavailable`; later versions may add values. */
+        /** @description A stable error code for programs to act on. One of `invalid_request`, `invalid_json`, `content_required`, `template_conflict`, `template_variable_missing`, `unauthorized`, `insufficient_scope`, `ip_not_allowed`, `recipient_not_allowed`, `recipient_blocked`, `sending_paused`, `sending_stopped`, `domain_not_verified`, `plan_limit_reached`, `link_invalid`, `loop_detected`, `inbox_expired`, `origin_not_allowed`, `not_found`, `route_not_found`, `method_not_allowed`, `request_timeout`, `address_taken`, `domain_taken`, `contact_exists`, `draft_not_pending`, `draft_changed`, `claim_lost`, `test_mode_mismatch`, `not_cancellable`, `idempotency_in_progress`, `webhook_disabled`, `message_expired`, `payload_too_large`, `unsupported_media_type`, `recipient_suppressed`, `idempotency_key_reused`, `rate_limited`, `daily_limit_reached`, `monthly_limit_reached`, `budget_exceeded`, `internal_error` or `unavailable`; later versions may add values. */
         ErrorCode: string;
         /** @description A JSON-RPC 2.0 error. */
         McpError: {
@@ -2322,6 +2392,13 @@ export interface components {
             in_reply_to: string[];
             /** @description The message IDs in the References header. */
             references: string[];
+            /** @description The labels of the message, in order. */
+            labels: string[];
+            /**
+             * Format: date-time
+             * @description When a received message was first read: a key marked it as read, or a person opened it in the dashboard. Null if no one has, or it was marked as unread since. People have their own marks besides.
+             */
+            read_at: string | null;
             /**
              * Format: int64
              * @description The size of the raw message in bytes.
@@ -2347,6 +2424,103 @@ export interface components {
              * @description When the message was created.
              */
             created_at: string;
+        };
+        /** @description A label, stored in lower case, with single spaces between words and none around them, in the Unicode form NFC. Labels that are the same in this form are one. */
+        Label: string;
+        /** @description The fields to change. Omitted fields keep their value. */
+        Marks: {
+            /** @description All labels. Replaces the list. */
+            labels?: components["schemas"]["Label"][];
+            /** @description Labels to add. 400 if there would be more than 20. */
+            add_labels?: components["schemas"]["Label"][];
+            /** @description Labels to remove. Those that are not there are ignored. */
+            remove_labels?: components["schemas"]["Label"][];
+            /** @description Whether the message is read. Has no effect on sent messages. */
+            read?: boolean;
+        };
+        /** @description What to claim. All filters must match. */
+        MessageClaim: {
+            /** @description How long the claim lasts. */
+            seconds?: components["schemas"]["ClaimSeconds"];
+            /**
+             * @description How many seconds to wait for a message; 0 looks once.
+             * @default 0
+             */
+            timeout?: number;
+            /** @description Only this inbox. The response is 404 if the key has no access to it. */
+            inbox_id?: string;
+            /** @description Only messages from this sender: an address, `*@domain` or `*@*.domain`. Case does not matter. */
+            from?: string | null;
+            /** @description Only messages whose subject contains this text. Case does not matter. */
+            subject?: string;
+            /** @description Only messages with this label. */
+            label?: components["schemas"]["Label"];
+            /** @description Only messages of this thread. */
+            thread_id?: string | null;
+            /**
+             * @description Only messages with an extracted code or link.
+             * @enum {string}
+             */
+            has?: "code" | "link";
+            /**
+             * Format: date-time
+             * @description Only messages received at or after this time.
+             */
+            since?: string;
+        };
+        /**
+         * @description How long a claim lasts.
+         * @default 300
+         */
+        ClaimSeconds: number;
+        /** @description What becomes of a claim. */
+        ClaimUpdate: {
+            /**
+             * Format: int64
+             * @description The token of the claim.
+             */
+            token: number;
+            /**
+             * @description What to do.
+             * @enum {string}
+             */
+            action: "extend" | "release" | "done";
+            /** @description How long an extended claim lasts from now. */
+            seconds?: components["schemas"]["ClaimSeconds"];
+        };
+        /** @description A claim of a message. */
+        Claim: {
+            /**
+             * @description The object type. Always `claim`.
+             * @constant
+             */
+            object: "claim";
+            /** @description The message. */
+            message_id: string;
+            /** @description Whether the claim lasts. One of `claimed`, `released` or `done`; later versions may add values. */
+            status: string;
+            /**
+             * Format: int64
+             * @description The token of the claim. Each claim of a message has a higher one.
+             */
+            token: number;
+            /**
+             * Format: date-time
+             * @description When the claim ends by itself, or null if it has ended.
+             */
+            expires_at: string | null;
+        };
+        /** @description A claimed message, or nothing. */
+        ClaimResult: {
+            /**
+             * @description The object type. Always `claim_result`.
+             * @constant
+             */
+            object: "claim_result";
+            /** @description The message, without its HTML, or null if there is nothing to claim. */
+            message: components["schemas"]["Message"] | null;
+            /** @description The claim, or null. */
+            claim: components["schemas"]["Claim"] | null;
         };
         /** @description A link of a message, and whether it still works after mail scanners have visited it. */
         ScannedLink: {
@@ -2770,6 +2944,8 @@ export interface components {
             subject: string;
             /** @description The email addresses of everyone in the thread. */
             participants: string[];
+            /** @description The labels of the thread, in order. Its messages have their own. */
+            labels: string[];
             /** @description The number of messages in the thread. */
             message_count: number;
             /** @description A summary of the latest message. */
@@ -4602,7 +4778,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The state of the resource does not allow this. Codes: `address_taken`, `domain_taken`, `contact_exists`, `draft_not_pending`, `draft_changed`, `test_mode_mismatch`, `not_cancellable`, `idempotency_in_progress` (with Retry-After), `webhook_disabled`. */
+        /** @description The state of the resource does not allow this. Codes: `address_taken`, `domain_taken`, `contact_exists`, `draft_not_pending`, `draft_changed`, `claim_lost`, `test_mode_mismatch`, `not_cancellable`, `idempotency_in_progress` (with Retry-After), `webhook_disabled`. */
         Conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4876,6 +5052,10 @@ export interface components {
         Subject: string;
         /** @description Only messages of this thread. */
         ThreadIdFilter: string;
+        /** @description Only messages with this label. */
+        LabelFilter: components["schemas"]["Label"];
+        /** @description Only threads with this label. */
+        ThreadLabelFilter: components["schemas"]["Label"];
         /** @description Only messages received or, for sent messages, created at or after this time. */
         Since: string;
         /** @description Only messages received or, for sent messages, created at or after this time. If omitted, one minute before the call. */
@@ -5206,6 +5386,8 @@ export interface operations {
                 subject?: components["parameters"]["Subject"];
                 /** @description Only messages of this thread. */
                 thread_id?: components["parameters"]["ThreadIdFilter"];
+                /** @description Only messages with this label. */
+                label?: components["parameters"]["LabelFilter"];
                 /** @description Only messages received or, for sent messages, created at or after this time. */
                 since?: components["parameters"]["Since"];
                 /** @description Full-text search over subject and body. Finds messages that contain all words, ignoring case and accents. Put phrases in quotes; no other character has a special meaning. Text without spaces, such as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages whose content is deleted are not found. */
@@ -5373,6 +5555,8 @@ export interface operations {
                 subject?: components["parameters"]["Subject"];
                 /** @description Only messages of this thread. */
                 thread_id?: components["parameters"]["ThreadIdFilter"];
+                /** @description Only messages with this label. */
+                label?: components["parameters"]["LabelFilter"];
                 /** @description Only messages received or, for sent messages, created at or after this time. */
                 since?: components["parameters"]["Since"];
                 /** @description Only those created or received before this time. */
@@ -5409,6 +5593,84 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    claimMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageClaim"];
+            };
+        };
+        responses: {
+            /** @description The message and its claim, or nothing to claim. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    updateClaim: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimUpdate"];
+            };
+        };
+        responses: {
+            /** @description The claim. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Claim"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Error"];
@@ -5480,6 +5742,46 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    updateMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Marks"];
+            };
+        };
+        responses: {
+            /** @description The message, without its HTML. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Error"];
@@ -5862,6 +6164,8 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description The `cursor` of the previous page. Use it with the same list and the same filters only. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description Only threads with this label. */
+                label?: components["parameters"]["ThreadLabelFilter"];
             };
             header?: never;
             path: {
@@ -5925,6 +6229,46 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    updateThread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the thread. */
+                thread_id: components["parameters"]["ThreadId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Marks"];
+            };
+        };
+        responses: {
+            /** @description The thread. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Thread"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Error"];
@@ -9416,6 +9760,8 @@ export interface operations {
                  *         "rfc_message_id": "<68d2731c.4a@github.com>",
                  *         "in_reply_to": [],
                  *         "references": [],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 126423,
                  *         "received_at": "2026-09-23T10:15:30.123Z",
                  *         "sent_at": null,
@@ -9521,6 +9867,8 @@ export interface operations {
                  *         "rfc_message_id": "<68d2731c.4a@github.com>",
                  *         "in_reply_to": [],
                  *         "references": [],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 126423,
                  *         "received_at": "2026-09-23T10:15:30.123Z",
                  *         "sent_at": null,
@@ -9657,6 +10005,8 @@ export interface operations {
                  *         "references": [
                  *           "<b7@example.org>"
                  *         ],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 1204,
                  *         "received_at": null,
                  *         "sent_at": null,
@@ -9753,6 +10103,8 @@ export interface operations {
                  *         "references": [
                  *           "<b7@example.org>"
                  *         ],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 1204,
                  *         "received_at": null,
                  *         "sent_at": "2026-09-23T10:15:31.004Z",
@@ -9850,6 +10202,8 @@ export interface operations {
                  *         "references": [
                  *           "<b7@example.org>"
                  *         ],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 1204,
                  *         "received_at": null,
                  *         "sent_at": "2026-09-23T10:15:31.004Z",
@@ -9947,6 +10301,8 @@ export interface operations {
                  *         "references": [
                  *           "<b7@example.org>"
                  *         ],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 1204,
                  *         "received_at": null,
                  *         "sent_at": null,
@@ -10051,6 +10407,8 @@ export interface operations {
                  *         "references": [
                  *           "<b7@example.org>"
                  *         ],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 1204,
                  *         "received_at": null,
                  *         "sent_at": "2026-09-23T10:15:31.004Z",
@@ -10148,6 +10506,8 @@ export interface operations {
                  *         "references": [
                  *           "<b7@example.org>"
                  *         ],
+                 *         "labels": [],
+                 *         "read_at": null,
                  *         "size": 1204,
                  *         "received_at": null,
                  *         "sent_at": null,

@@ -308,12 +308,15 @@ CREATE TABLE threads (
     subject         TEXT NOT NULL,
     subject_hash    BIGINT NOT NULL,
     participants    TEXT NOT NULL,
+    labels          TEXT NOT NULL DEFAULT '[]',
     message_count   BIGINT NOT NULL,
     last_message_at BIGINT NOT NULL,
     created_at      BIGINT NOT NULL
 );
 -- list the threads of an inbox; find that of a message without references among the latest
 CREATE INDEX threads_latest ON threads (inbox_seq, last_message_at, seq, subject_hash);
+-- list the threads of an inbox by label
+CREATE INDEX threads_labelled ON threads (inbox_seq, last_message_at, seq) WHERE labels <> '[]';
 
 -- A Message-ID that mail of a thread refers to, of mail that has not come: when
 -- it does, it belongs to that thread.
@@ -368,6 +371,19 @@ CREATE TABLE messages (
     settled_at     BIGINT,
     -- When the content was deleted.
     expired_at     BIGINT,
+    -- A list of texts in order.
+    labels         TEXT NOT NULL DEFAULT '[]',
+    -- When a key marked it as read or a person opened it, whoever was first. What each
+    -- person has opened is in message_reads: one mark for all would hide from one person
+    -- what another has read.
+    read_at        BIGINT,
+    -- The claims of a received message (store/lease.go). It can be claimed from
+    -- next_attempt_at on: from when it was received, while it is claimed from the end of
+    -- the claim, and never again once it is done or expired.
+    attempts       BIGINT NOT NULL DEFAULT 0,
+    fence          BIGINT NOT NULL DEFAULT 0,
+    next_attempt_at BIGINT,
+    leased         BOOLEAN NOT NULL DEFAULT false,
     CHECK ((inbox_seq IS NULL) = (thread_seq IS NULL))
 );
 -- list the messages of an account
@@ -386,6 +402,10 @@ CREATE INDEX messages_expired ON messages (expired_at) WHERE expired_at IS NOT N
 CREATE INDEX messages_quarantined ON messages (account_id, created_at) WHERE quarantined;
 -- list sent messages, few among those of an account
 CREATE INDEX messages_out ON messages (account_id, created_at) WHERE direction = 'out' AND inbox_seq IS NOT NULL;
+-- list messages by label, few among those of an account
+CREATE INDEX messages_labelled ON messages (account_id, created_at) WHERE labels <> '[]';
+-- claim the next message of an inbox
+CREATE INDEX messages_due ON messages (inbox_seq, next_attempt_at) WHERE next_attempt_at IS NOT NULL;
 
 -- The content of a message: its bytes here or in the blob store, and what was read in them.
 -- checksum is of the bytes as they were written (store/internal/checksum).

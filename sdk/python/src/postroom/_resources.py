@@ -110,6 +110,7 @@ ListInboxMessagesFields = TypedDict(
         'from_': "NotRequired[str]",
         'subject': "NotRequired[str]",
         'thread_id': "NotRequired[str]",
+        'label': "NotRequired[t.Label]",
         'since': "NotRequired[str]",
         'q': "NotRequired[str]",
         'include': "NotRequired[Literal['text']]",
@@ -122,6 +123,7 @@ _LIST_INBOX_MESSAGES = Operation('listInboxMessages', 'GET', '/v1/inboxes/{inbox
     'from_': Field('from', 'str', False, 'query'),
     'subject': Field('subject', 'str', False, 'query'),
     'thread_id': Field('thread_id', 'str', False, 'query'),
+    'label': Field('label', 'str', False, 'query'),
     'since': Field('since', 'str', False, 'query'),
     'q': Field('q', 'str', False, 'query'),
     'include': Field('include', 'str', False, 'query'),
@@ -165,6 +167,7 @@ ListMessagesFields = TypedDict(
         'to': "NotRequired[str]",
         'subject': "NotRequired[str]",
         'thread_id': "NotRequired[str]",
+        'label': "NotRequired[t.Label]",
         'since': "NotRequired[str]",
         'until': "NotRequired[str]",
         'q': "NotRequired[str]",
@@ -181,12 +184,55 @@ _LIST_MESSAGES = Operation('listMessages', 'GET', '/v1/messages', {
     'to': Field('to', 'str', False, 'query'),
     'subject': Field('subject', 'str', False, 'query'),
     'thread_id': Field('thread_id', 'str', False, 'query'),
+    'label': Field('label', 'str', False, 'query'),
     'since': Field('since', 'str', False, 'query'),
     'until': Field('until', 'str', False, 'query'),
     'q': Field('q', 'str', False, 'query'),
     'include': Field('include', 'str', False, 'query'),
     'inbox_id': Field('inbox_id', 'str', False, 'query'),
     'status': Field('status', 'str', False, 'query'),
+})
+
+ClaimMessageFields = TypedDict(
+    'ClaimMessageFields',
+    {
+        'seconds': "NotRequired[t.ClaimSeconds]",
+        'timeout': "NotRequired[int]",
+        'inbox_id': "NotRequired[str]",
+        'from_': "NotRequired[str | None]",
+        'subject': "NotRequired[str]",
+        'label': "NotRequired[t.Label]",
+        'thread_id': "NotRequired[str | None]",
+        'has': "NotRequired[Literal['code', 'link']]",
+        'since': "NotRequired[str]",
+    },
+)
+
+_CLAIM_MESSAGE = Operation('claimMessage', 'POST', '/v1/messages/claim', {
+    'seconds': Field('seconds', 'int', False, 'body'),
+    'timeout': Field('timeout', 'int', False, 'body'),
+    'inbox_id': Field('inbox_id', 'str', False, 'body'),
+    'from_': Field('from', 'None str', False, 'body'),
+    'subject': Field('subject', 'str', False, 'body'),
+    'label': Field('label', 'str', False, 'body'),
+    'thread_id': Field('thread_id', 'None str', False, 'body'),
+    'has': Field('has', 'str', False, 'body'),
+    'since': Field('since', 'str', False, 'body'),
+})
+
+UpdateClaimFields = TypedDict(
+    'UpdateClaimFields',
+    {
+        'token': "int",
+        'action': "Literal['extend', 'release', 'done']",
+        'seconds': "NotRequired[t.ClaimSeconds]",
+    },
+)
+
+_UPDATE_CLAIM = Operation('updateClaim', 'POST', '/v1/messages/{message_id}/claim', {
+    'token': Field('token', 'int', True, 'body'),
+    'action': Field('action', 'str', True, 'body'),
+    'seconds': Field('seconds', 'int', False, 'body'),
 })
 
 GetMessageFields = TypedDict(
@@ -198,6 +244,23 @@ GetMessageFields = TypedDict(
 
 _GET_MESSAGE = Operation('getMessage', 'GET', '/v1/messages/{message_id}', {
     'view': Field('view', 'str', False, 'query'),
+})
+
+UpdateMessageFields = TypedDict(
+    'UpdateMessageFields',
+    {
+        'labels': "NotRequired[list[t.Label]]",
+        'add_labels': "NotRequired[list[t.Label]]",
+        'remove_labels': "NotRequired[list[t.Label]]",
+        'read': "NotRequired[bool]",
+    },
+)
+
+_UPDATE_MESSAGE = Operation('updateMessage', 'PATCH', '/v1/messages/{message_id}', {
+    'labels': Field('labels', 'list', False, 'body'),
+    'add_labels': Field('add_labels', 'list', False, 'body'),
+    'remove_labels': Field('remove_labels', 'list', False, 'body'),
+    'read': Field('read', 'bool', False, 'body'),
 })
 
 _DELETE_MESSAGE = Operation('deleteMessage', 'DELETE', '/v1/messages/{message_id}', {
@@ -284,14 +347,33 @@ ListThreadsFields = TypedDict(
     'ListThreadsFields',
     {
         'limit': "NotRequired[int]",
+        'label': "NotRequired[t.Label]",
     },
 )
 
 _LIST_THREADS = Operation('listThreads', 'GET', '/v1/inboxes/{inbox_id}/threads', {
     'limit': Field('limit', 'int', False, 'query'),
+    'label': Field('label', 'str', False, 'query'),
 })
 
 _GET_THREAD = Operation('getThread', 'GET', '/v1/inboxes/{inbox_id}/threads/{thread_id}', {
+})
+
+UpdateThreadFields = TypedDict(
+    'UpdateThreadFields',
+    {
+        'labels': "NotRequired[list[t.Label]]",
+        'add_labels': "NotRequired[list[t.Label]]",
+        'remove_labels': "NotRequired[list[t.Label]]",
+        'read': "NotRequired[bool]",
+    },
+)
+
+_UPDATE_THREAD = Operation('updateThread', 'PATCH', '/v1/threads/{thread_id}', {
+    'labels': Field('labels', 'list', False, 'body'),
+    'add_labels': Field('add_labels', 'list', False, 'body'),
+    'remove_labels': Field('remove_labels', 'list', False, 'body'),
+    'read': Field('read', 'bool', False, 'body'),
 })
 
 ListDraftsFields = TypedDict(
@@ -1007,9 +1089,21 @@ class Messages(Group):
         """List messages across inboxes. Pages are fetched as needed."""
         return self._list(_LIST_MESSAGES, {}, fields)
 
+    def claim(self, **fields: Unpack[ClaimMessageFields]) -> t.ClaimResult:
+        """Claim a message."""
+        return cast("t.ClaimResult", self._call(_CLAIM_MESSAGE, {}, fields))
+
+    def update_claim(self, message_id: str, **fields: Unpack[UpdateClaimFields]) -> t.Claim:
+        """Extend or end a claim."""
+        return cast("t.Claim", self._call(_UPDATE_CLAIM, {'message_id': message_id}, fields))
+
     def get(self, message_id: str, **fields: Unpack[GetMessageFields]) -> t.MessageOrCode:
         """Get a message."""
         return cast("t.MessageOrCode", self._call(_GET_MESSAGE, {'message_id': message_id}, fields))
+
+    def update(self, message_id: str, **fields: Unpack[UpdateMessageFields]) -> t.Message:
+        """Label a message or mark it as read."""
+        return cast("t.Message", self._call(_UPDATE_MESSAGE, {'message_id': message_id}, fields))
 
     def delete(self, message_id: str) -> t.DeletedMessage:
         """Delete a message."""
@@ -1046,6 +1140,10 @@ class Threads(Group):
     def get(self, inbox_id: str, thread_id: str) -> t.ThreadWithMessages:
         """Get a thread."""
         return cast("t.ThreadWithMessages", self._call(_GET_THREAD, {'inbox_id': inbox_id, 'thread_id': thread_id}, {}))
+
+    def update(self, thread_id: str, **fields: Unpack[UpdateThreadFields]) -> t.Thread:
+        """Label a thread or mark it as read."""
+        return cast("t.Thread", self._call(_UPDATE_THREAD, {'thread_id': thread_id}, fields))
 
 
 class Drafts(Group):

@@ -263,11 +263,71 @@ Message = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
         'delivered_at': "str | None",
         'created_at': "str",
+    },
+)
+
+Label: TypeAlias = "str"
+
+Marks = TypedDict(
+    'Marks',
+    {
+        'labels': "NotRequired[list[Label]]",
+        'add_labels': "NotRequired[list[Label]]",
+        'remove_labels': "NotRequired[list[Label]]",
+        'read': "NotRequired[bool]",
+    },
+)
+
+MessageClaim = TypedDict(
+    'MessageClaim',
+    {
+        'seconds': "NotRequired[ClaimSeconds]",
+        'timeout': "NotRequired[int]",
+        'inbox_id': "NotRequired[str]",
+        'from': "NotRequired[str | None]",
+        'subject': "NotRequired[str]",
+        'label': "NotRequired[Label]",
+        'thread_id': "NotRequired[str | None]",
+        'has': "NotRequired[Literal['code', 'link']]",
+        'since': "NotRequired[str]",
+    },
+)
+
+ClaimSeconds: TypeAlias = "int"
+
+ClaimUpdate = TypedDict(
+    'ClaimUpdate',
+    {
+        'token': "int",
+        'action': "Literal['extend', 'release', 'done']",
+        'seconds': "NotRequired[ClaimSeconds]",
+    },
+)
+
+Claim = TypedDict(
+    'Claim',
+    {
+        'object': "Literal['claim']",
+        'message_id': "str",
+        'status': "str",
+        'token': "int",
+        'expires_at': "str | None",
+    },
+)
+
+ClaimResult = TypedDict(
+    'ClaimResult',
+    {
+        'object': "Literal['claim_result']",
+        'message': "Message | None",
+        'claim': "Claim | None",
     },
 )
 
@@ -579,6 +639,7 @@ Thread = TypedDict(
         'inbox_id': "str",
         'subject': "str",
         'participants': "list[str]",
+        'labels': "list[str]",
         'message_count': "int",
         'latest_message': "ThreadLatestMessage",
         'last_message_at': "str",
@@ -606,6 +667,7 @@ ThreadWithMessages = TypedDict(
         'inbox_id': "str",
         'subject': "str",
         'participants': "list[str]",
+        'labels': "list[str]",
         'message_count': "int",
         'latest_message': "ThreadLatestMessage",
         'last_message_at': "str",
@@ -1255,6 +1317,8 @@ MessageEventData = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
@@ -1298,6 +1362,8 @@ MessageRecipientEventData = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
@@ -1342,6 +1408,8 @@ MessageBouncedEventData = TypedDict(
         'rfc_message_id': "str | None",
         'in_reply_to': "list[str]",
         'references': "list[str]",
+        'labels': "list[str]",
+        'read_at': "str | None",
         'size': "int",
         'received_at': "str | None",
         'sent_at': "str | None",
