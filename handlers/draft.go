@@ -203,13 +203,36 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 	return m, err
 }
 
+// SendDue sends a draft that is due as the caller of ctx, who approved it or chose that it
+// is sent when it expires. It returns a *store.Refused if a rule refuses it, and
+// store.ErrState if it has been decided, undone or edited since it was read.
+func (s *Service) SendDue(ctx context.Context, due store.Draft) error {
+	d, err := s.api.store.Draft(ctx, due.AccountID, due.ID)
+	switch {
+	case err != nil:
+		return err
+	case d.Status != due.Status, d.Version != due.Version:
+		return fmt.Errorf("draft %s: %w", d.ID, store.ErrState)
+	case d.Content == nil:
+		return errExpired
+	case s.api.checkSettled(ctx, d) != nil:
+		return fmt.Errorf("draft %s is sanitized first: %w", d.ID, store.ErrState)
+	}
+	sub, err := s.api.approve(ctx, d)
+	if err == nil {
+		sub.isDue = true
+		_, err = s.api.submit(ctx, sub)
+	}
+	return err
+}
+
 // UndoDraft implements POST /v1/drafts/{draft_id}/undo.
 func (a *API) UndoDraft(ctx context.Context, p gen.UndoDraftParams) (*gen.Draft, error) {
 	d, err := a.draftToChange(ctx, p.DraftID)
 	if err != nil {
 		return nil, err
 	}
-	d, err = a.store.UndoDraft(ctx, d, a.cfg.Undo)
+	d, err = a.store.UndoDraft(ctx, d)
 	if errors.Is(err, store.ErrState) {
 		err = errNotUndone
 	}
@@ -377,13 +400,16 @@ func wholeDraft(d store.Draft) (*gen.Draft, error) { return draftToAPI(d, withHT
 
 func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 	as := d.Addresses.V
+	if d.Status == store.DraftScheduled {
+		d.MessageID = nil // there is no such message yet
+	}
 	out := &gen.Draft{
 		Object: "draft", ID: d.ID, InboxID: d.InboxID, ThreadID: nilString(d.ThreadID), Status: string(d.Status), Kind: string(d.Kind),
 		Expired: d.ExpiredAt != nil, TestMode: d.TestMode, SourceMessageID: nilString(d.SourceID), MessageID: nilString(d.MessageID),
 		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
 		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
 		Headers: gen.MailHeadersResponse{}, Warnings: []gen.DraftWarning{}, Category: gen.NilString{Null: true}, Tags: gen.TagsResponse{}, Metadata: gen.FreeObject{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
-		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), ExpiresAt: nilTime(d.ExpiresAt),
+		DecidedAt: nilTime(d.DecidedAt), SendAfter: nilTime(d.SendAfter), RejectReason: nilString(d.RejectReason), ExpiresAt: nilTime(d.ExpiresAt),
 		OnExpiry: string(d.OnExpiry), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
 	}
 	if as.From != nil {
@@ -586,6 +612,8 @@ func warningToAPI(w store.Warning) gen.DraftWarning {
 		out.Message = fmt.Sprintf("The original message is the first contact with %s.", w.Value)
 	case warnLink:
 		out.Message = fmt.Sprintf("A link leads to %s.", w.Value)
+	case store.WarnNotSent:
+		out.Message = fmt.Sprintf("This draft was approved, and not sent: %s.", w.Value)
 	default:
 		out.Message = w.Value
 	}

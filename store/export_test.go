@@ -75,6 +75,9 @@ func (s *Store) NarrowBytes(n int) { s.limits.searchReadBytes = n }
 // DueDrafts is the query for the drafts that retention deletes from.
 const DueDrafts = dueDrafts
 
+// DraftsDue is the query for the drafts that are to be sent or rejected.
+const DraftsDue = draftsDue
+
 // HaveWrittenQuery is what HaveWritten asks.
 func HaveWrittenQuery(inboxSeq int64, addresses ...string) (query string, args []any) {
 	return haveWritten(inboxSeq, addresses, false)
