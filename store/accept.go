@@ -49,6 +49,7 @@ func (s *Store) ScheduleDraft(ctx context.Context, m *NewMessage, a Approval, wa
 		send.msg.CreatedAt = NewTime(now.Add(wait))
 		send.msg.ThreadID = deref(d.ThreadID)
 		_, err = tx.ExecContext(ctx, q, d.Seq, d.Status, send.msg.ID, send.msg.CreatedAt, a.By, now)
+		crashpoint.Reach(crashpoint.Schedule)
 		return err
 	})
 	return send.msg, err
@@ -88,7 +89,11 @@ func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a
 		}
 		// It comes after the cached response, so that the second of two equal calls learns
 		// that it is one.
-		return s.approve(ctx, tx, a, &h.msg, now)
+		err := s.approve(ctx, tx, a, &h.msg, now)
+		if a.MessageID != "" {
+			crashpoint.Reach(crashpoint.Due)
+		}
+		return err
 	})
 	return h.msg, err
 }
