@@ -192,3 +192,19 @@ func (s *Store) Closing() bool {
 	defer s.committer.mu.RUnlock()
 	return s.committer.closed
 }
+
+// OutgoingStates are the states of an outgoing message and what they mean, and
+// OutgoingSteps its steps: from, step, to and a sentence.
+func OutgoingStates() (all [][2]string) {
+	for _, s := range outgoingStates {
+		all = append(all, [2]string{string(s.state), s.says})
+	}
+	return all
+}
+
+func OutgoingSteps() (all [][4]string) {
+	for _, t := range transitions {
+		all = append(all, [4]string{string(t.from), string(t.on), string(t.to), t.says})
+	}
+	return all
+}

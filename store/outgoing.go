@@ -18,13 +18,25 @@ import (
 type outgoing string
 
 const (
-	outNew       outgoing = "new"       // it is not stored yet
-	outHeld      outgoing = "held"      // a draft that waits for a decision
-	outScheduled outgoing = "scheduled" // it leaves when it is due
-	outQueued    outgoing = "queued"    // its recipients are due
-	outDone      outgoing = "done"      // each recipient has a result
-	outRefused   outgoing = "refused"   // it never leaves
+	outNew       outgoing = "new" // not stored yet
+	outHeld      outgoing = "held"
+	outScheduled outgoing = "scheduled"
+	outQueued    outgoing = "queued"
+	outDone      outgoing = "done"
+	outRefused   outgoing = "refused"
 )
+
+// outgoingStates says what each state means, for docs/concepts.md.
+var outgoingStates = []struct {
+	state outgoing
+	says  string
+}{
+	{outHeld, "A draft with the status `pending` waits for a decision."},
+	{outScheduled, "An email, or a draft that a person approved, leaves when it is due; both have this status."},
+	{outQueued, "The message is stored with its recipients, and attempts are made: a draft is `sent`, an email `queued` or `sending`."},
+	{outDone, "Each recipient has a result. A message or email is `sent`, `delivered`, `bounced`, `complained` or `failed`, an email also `opened` or `clicked`."},
+	{outRefused, "It never leaves: a draft is `rejected`, an email `cancelled` or `failed`."},
+}
 
 // step is what moves an outgoing message from one state to another.
 type step string
@@ -52,7 +64,8 @@ type transition struct {
 	says string // for docs/concepts.md
 }
 
-// transitions are all steps of an outgoing message. Whatever changes its state asks next.
+// transitions are all steps of an outgoing message. Whatever changes a draft or a scheduled
+// email asks next.
 var transitions = []transition{
 	{outNew, stepAccept, outQueued, "A send that no rule refuses is stored with its recipients, which are due at once."},
 	{outNew, stepSchedule, outScheduled, "An email with a time in the future is stored and waits for it."},
