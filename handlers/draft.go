@@ -186,17 +186,8 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 		return nil, errDraftNotPending
 	case given && version != d.Version:
 		return nil, errDraftChanged
-	case d.Content == nil:
-		return nil, errExpired
 	}
-	if err := a.checkSettled(ctx, d); err != nil {
-		return nil, err
-	}
-	s, err := a.approve(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	m, err := asRes[*gen.Message](a.submit(ctx, s))
+	m, err := a.sendDraft(ctx, d, false)
 	if errors.Is(err, store.ErrState) {
 		return nil, a.whyNotSent(ctx, d)
 	}
@@ -208,22 +199,32 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 // store.ErrState if it has been decided, undone or edited since it was read.
 func (s *Service) SendDue(ctx context.Context, due store.Draft) error {
 	d, err := s.api.store.Draft(ctx, due.AccountID, due.ID)
-	switch {
-	case err != nil:
-		return err
-	case d.Status != due.Status, d.Version != due.Version:
-		return fmt.Errorf("draft %s: %w", d.ID, store.ErrState)
-	case d.Content == nil:
-		return errExpired
-	case s.api.checkSettled(ctx, d) != nil:
-		return fmt.Errorf("draft %s is sanitized first: %w", d.ID, store.ErrState)
+	if err == nil && (d.Status != due.Status || d.Version != due.Version) {
+		err = store.ErrState
 	}
-	sub, err := s.api.approve(ctx, d)
 	if err == nil {
-		sub.isDue = true
-		_, err = s.api.submit(ctx, sub)
+		_, err = s.api.sendDraft(ctx, d, true)
+	}
+	if errors.Is(err, errDraftChanged) {
+		err = store.ErrState
 	}
 	return err
+}
+
+// sendDraft sends a draft as it is.
+func (a *API) sendDraft(ctx context.Context, d store.Draft, isDue bool) (*gen.Message, error) {
+	if d.Content == nil {
+		return nil, errExpired
+	}
+	if err := a.checkSettled(ctx, d); err != nil {
+		return nil, err
+	}
+	s, err := a.approve(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	s.isDue = isDue
+	return asRes[*gen.Message](a.submit(ctx, s))
 }
 
 // UndoDraft implements POST /v1/drafts/{draft_id}/undo.

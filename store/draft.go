@@ -74,9 +74,7 @@ type Draft struct {
 	ExpiredAt    *Time                `db:"expired_at"` // when the content was deleted
 	// RetentionDays is the inbox's retention.
 	RetentionDays int `db:"retention_days"`
-	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
-	// and Metadata are that email's, or those of an email that became a draft at once.
-	EmailSeq *int64                 `db:"email_seq"`
+	// Category, Tags and Metadata are those of the email that the draft was, or nil.
 	Category *Category              `db:"category"`
 	Tags     *JSON[Labels]          `db:"tags"`
 	Metadata *JSON[json.RawMessage] `db:"metadata"`
@@ -114,10 +112,7 @@ type Warning struct {
 const (
 	draftStored = `d.seq, d.account_id, d.inbox_seq, d.id, d.status, d.kind, d.version, d.test_mode, d.source_id, d.thread_seq,
 	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.send_after, d.reject_reason,
-	d.content_at, d.expired_at, d.expires_at, d.on_expiry, d.expiry_by, d.created_at, d.updated_at, d.email_seq,
-	coalesce(d.category, (SELECT category FROM emails WHERE message_seq = d.email_seq)) AS category,
-	coalesce(d.tags, (SELECT tags FROM emails WHERE message_seq = d.email_seq)) AS tags,
-	coalesce(d.metadata, (SELECT metadata FROM emails WHERE message_seq = d.email_seq)) AS metadata`
+	d.content_at, d.expired_at, d.expires_at, d.on_expiry, d.expiry_by, d.created_at, d.updated_at, d.category, d.tags, d.metadata`
 	draftColumns        = draftStored + `, i.id AS inbox_id, i.retention_days`
 	draftTables         = ` FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
 	draftContentColumns = `draft_seq, text, html, headers, attachments, warnings, blob_key`
@@ -414,8 +409,8 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (d Draf
 func (s *Store) insertDraft(ctx context.Context, tx *sqlx.Tx, n *NewDraft, now Time) (Draft, error) {
 	const q = `
 		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at, email_seq, category, tags, metadata, expires_at, on_expiry, expiry_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20, $21, $22, $23)
+			subject, refs, created_by, content_at, created_at, updated_at, category, tags, metadata, expires_at, on_expiry, expiry_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20, $21, $22)
 		RETURNING seq`
 	const keep = `
 		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
@@ -435,7 +430,7 @@ func (s *Store) insertDraft(ctx context.Context, tx *sqlx.Tx, n *NewDraft, now T
 	}
 	d.OnExpiry = cmp.Or(d.OnExpiry, ExpiryRejects)
 	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq, d.Category, d.Tags, d.Metadata,
+		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.Category, d.Tags, d.Metadata,
 		d.ExpiresAt, d.OnExpiry, d.ExpiryBy)
 	if err != nil {
 		return d, errIn("insert a draft", err)
@@ -704,12 +699,10 @@ type Approval struct {
 }
 
 // keepLabels gives the message of an approved draft the category, tags and metadata
-// of the email that the draft replaces.
+// of the email that the draft was.
 const keepLabels = `
 	INSERT INTO emails (message_seq, account_id, from_inbox, category, tags, metadata, created_by)
-	SELECT cast($2 AS bigint), d.account_id, coalesce(e.from_inbox, d.inbox_seq), coalesce(e.category, d.category), coalesce(e.tags, d.tags),
-	       coalesce(e.metadata, d.metadata), coalesce(e.created_by, d.created_by)
-	  FROM drafts d LEFT JOIN emails e ON e.message_seq = d.email_seq WHERE d.seq = $1 AND coalesce(e.category, d.category) IS NOT NULL`
+	SELECT cast($2 AS bigint), account_id, inbox_seq, category, tags, metadata, created_by FROM drafts WHERE seq = $1 AND category IS NOT NULL`
 
 // decided is the draft of an approval, which takes a step with it. It returns ErrState if
 // the draft is not the one that was approved, or its content is deleted.

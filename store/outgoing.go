@@ -470,7 +470,7 @@ func (s *Store) holdEmail(ctx context.Context, e Email, n *NewDraft) error {
 		}
 		n.Kind, n.OnExpiry, n.ContentAt = DraftNew, ExpiryRejects, now
 		n.AccountID, n.InboxSeq, n.TestMode = e.AccountID, *e.FromInbox, e.TestMode
-		n.EmailSeq, n.CreatedBy = &e.Seq, cmp.Or(deref(e.CreatedBy), "unknown")
+		n.Category, n.Tags, n.Metadata, n.CreatedBy = &e.Category, &e.Tags, &e.Metadata, cmp.Or(deref(e.CreatedBy), "unknown")
 		d, err := s.insertDraft(ctx, tx, n, now)
 		if err != nil {
 			return err

@@ -513,13 +513,11 @@ CREATE INDEX recipients_held ON recipients (held_due) WHERE held_due IS NOT NULL
 -- make due what waited for its sender
 CREATE INDEX recipients_stopped ON recipients (account_id, seq) WHERE stopped_due IS NOT NULL;
 
--- A message that waits for approval, or did. email_seq is the scheduled email that it
--- replaces. category, tags and metadata are those of an email that it holds. send_after is
--- when one is due that a person approved; until then message_id is what its message will
--- have. expires_at is when it stops waiting, on_expiry what happens then, expiry_by who
--- chose that it is sent.
--- notice_version is the version that approvers were told about, notice_due until when a
--- node is telling them.
+-- A message that waits for approval, or did. category, tags and metadata are those of the
+-- email that it was. send_after is when one is due that a person approved; until then
+-- message_id is what its message will have. expires_at is when it stops waiting, on_expiry
+-- what happens then, expiry_by who chose that it is sent. notice_version is the version
+-- that approvers were told about, notice_due until when a node is telling them.
 CREATE TABLE drafts (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id     BIGINT NOT NULL,
@@ -533,7 +531,6 @@ CREATE TABLE drafts (
     thread_seq     BIGINT,
     thread_id      TEXT,
     message_id     TEXT,
-    email_seq      BIGINT,
     addresses      TEXT NOT NULL,
     subject        TEXT NOT NULL,
     refs           TEXT NOT NULL,
