@@ -128,7 +128,7 @@ func (s *Store) Draft(ctx context.Context, accountID int64, id string) (Draft, e
 		return Draft{}, err
 	}
 	one := []Draft{d}
-	err = s.fillDrafts(ctx, one, draftContentColumns)
+	_, err = s.fillDrafts(ctx, one, draftContentColumns)
 	return one[0], err
 }
 
@@ -168,12 +168,8 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err != nil {
 		return List[Draft]{}, err
 	}
-	most, err := s.draftsInPage(ctx, rows[:min(len(rows), p.Limit)])
-	if err != nil {
-		return List[Draft]{}, err
-	}
-	l := page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} })
-	return l, s.fillDrafts(ctx, l.Rows, listedDraftContent)
+	most, err := s.fillDrafts(ctx, rows[:min(len(rows), p.Limit)], listedDraftContent)
+	return page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} }), err
 }
 
 // PendingDrafts counts the drafts of an account that wait for approval, in those
@@ -201,59 +197,40 @@ func (s *Store) Waiting(ctx context.Context, accountID int64) (drafts int, stopp
 	return row.Drafts, row.Stopped, s.wrap(err, "what waits")
 }
 
-// draftsInPage returns how many of the first drafts go into one page, by the size of
-// them a list shows: one at least, when there are any.
-func (s *Store) draftsInPage(ctx context.Context, ds []Draft) (int, error) {
-	const q = `SELECT draft_seq, octet_length(text) + octet_length(headers) + octet_length(attachments) + octet_length(warnings) AS bytes
-		FROM draft_contents WHERE draft_seq IN (?)`
-	var sizes []struct {
-		DraftSeq int64 `db:"draft_seq"`
-		Bytes    int   `db:"bytes"`
-	}
-	if len(ds) > 0 {
-		if err := selectIn(ctx, s.read, &sizes, q, rising(ds, func(d Draft) int64 { return d.Seq })); err != nil {
-			return 0, s.wrap(err, "sizes of drafts")
-		}
-	}
-	bySeq := make(map[int64]int, len(sizes))
-	for _, size := range sizes {
-		bySeq[size.DraftSeq] = size.Bytes
-	}
-	size := 0
-	for i, d := range ds {
-		if size += bySeq[d.Seq]; size > pageBytes && i > 0 {
-			return i, nil
-		}
-	}
-	return len(ds), nil
-}
+// draftsAtOnce is how many drafts are read with their content at once: half a page, if their
+// texts are the largest.
+const draftsAtOnce = 4
 
-// fillDrafts reads these columns of the content of drafts.
-func (s *Store) fillDrafts(ctx context.Context, ds []Draft, columns string) error {
-	bySeq := make(map[int64]*Draft, len(ds))
-	var seqs []int64
-	for i := range ds {
-		d := &ds[i]
-		end := NewTime(d.ContentAt.Add(time.Duration(d.RetentionDays) * 24 * time.Hour))
-		if d.ExpiredAt == nil && d.RetentionDays > 0 && !s.now().Before(end.Time) { // and is about to be deleted
-			d.ExpiredAt = &end
+// fillDrafts reads these columns of the content of drafts, up to pageBytes of text, and
+// returns of how many.
+func (s *Store) fillDrafts(ctx context.Context, ds []Draft, columns string) (filled int, err error) {
+	for size := 0; filled < len(ds) && size <= pageBytes/2; {
+		bySeq := map[int64]*Draft{}
+		var seqs []int64
+		for ; filled < len(ds) && len(seqs) < draftsAtOnce; filled++ {
+			d := &ds[filled]
+			end := NewTime(d.ContentAt.Add(time.Duration(d.RetentionDays) * 24 * time.Hour))
+			if d.ExpiredAt == nil && d.RetentionDays > 0 && !s.now().Before(end.Time) { // and is about to be deleted
+				d.ExpiredAt = &end
+			}
+			if d.ExpiredAt == nil {
+				bySeq[d.Seq] = d
+				seqs = append(seqs, d.Seq)
+			}
 		}
-		if d.ExpiredAt == nil {
-			bySeq[d.Seq] = d
-			seqs = append(seqs, d.Seq)
+		if len(seqs) == 0 {
+			break
+		}
+		var rows []DraftContent
+		if err := selectIn(ctx, s.read, &rows, `SELECT `+columns+` FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
+			return 0, s.wrap(err, "read the contents of drafts")
+		}
+		for i := range rows {
+			bySeq[rows[i].DraftSeq].Content = &rows[i]
+			size += len(rows[i].Text) + len(rows[i].HTML)
 		}
 	}
-	if len(seqs) == 0 {
-		return nil
-	}
-	var rows []DraftContent
-	if err := selectIn(ctx, s.read, &rows, `SELECT `+columns+` FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
-		return s.wrap(err, "read the contents of drafts")
-	}
-	for i := range rows {
-		bySeq[rows[i].DraftSeq].Content = &rows[i]
-	}
-	return nil
+	return filled, nil
 }
 
 // DraftFile is an attachment of a new draft.
@@ -272,59 +249,37 @@ type draftFiles struct {
 // keepDraftFiles stores the attachments of a draft that is about to be created.
 // A blob is durable when it returns; one that no row comes to name is swept away
 // later.
-func (s *Store) keepDraftFiles(ctx context.Context, files []DraftFile) (_ draftFiles, err error) {
+func (s *Store) keepDraftFiles(ctx context.Context, files []DraftFile) (kept draftFiles, err error) {
 	const what = "keep the attachments of a draft"
-	all := &fileSequence{files: files}
-	defer func() { err = errors.Join(err, all.Close()) }()
 	var total int64
 	for _, f := range files {
 		total += f.Size
 	}
+	r, w := io.Pipe()
+	go func() { _ = w.CloseWithError(copyFiles(w, files)) }() // it never fails
+	defer func() { _ = r.Close() }()                          // ends the copy
 	if total > RawInRow {
-		key, err := s.blobs.Put(ctx, all, total)
+		key, err := s.blobs.Put(ctx, r, total)
 		return draftFiles{blob: &key}, errIn(what, err)
 	}
-	row := make([]byte, total)
-	_, err = io.ReadFull(all, row)
-	return draftFiles{row: row}, errIn(what, err)
+	kept.row = make([]byte, total)
+	_, err = io.ReadFull(r, kept.row)
+	return kept, errIn(what, err)
 }
 
-// fileSequence reads files one after the other, and holds one open at a time.
-type fileSequence struct {
-	files []DraftFile // that are still to be opened
-	open  io.ReadCloser
-}
-
-func (q *fileSequence) Read(p []byte) (int, error) {
-	for {
-		if q.open == nil {
-			if len(q.files) == 0 {
-				return 0, io.EOF
-			}
-			var err error
-			if q.open, err = q.files[0].Open(); err != nil {
-				q.open = nil
-				return 0, err
-			}
-			q.files = q.files[1:]
+// copyFiles writes files one after the other, and holds one open at a time.
+func copyFiles(w io.Writer, files []DraftFile) error {
+	for _, f := range files {
+		r, err := f.Open()
+		if err != nil {
+			return err
 		}
-		n, err := q.open.Read(p)
-		if errors.Is(err, io.EOF) {
-			err = q.Close()
-		}
-		if n > 0 || err != nil {
-			return n, err
+		_, err = io.Copy(w, r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return err
 		}
 	}
-}
-
-func (q *fileSequence) Close() error {
-	if q.open == nil {
-		return nil
-	}
-	open := q.open
-	q.open = nil
-	return open.Close()
+	return nil
 }
 
 // OpenDraftFile opens the attachment of a draft that has the number i. It returns
