@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,18 +181,28 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 	if err != nil {
 		return nil, err
 	}
-	version, given := body.Value.Version.Get()
-	switch {
-	case d.Status != store.DraftPending:
-		return nil, errDraftNotPending
-	case given && version != d.Version:
-		return nil, errDraftChanged
+	if err := sendable(d, body.Value.Version.Or(d.Version)); err != nil {
+		return nil, err
 	}
 	m, err := a.sendDraft(ctx, d, false)
-	if errors.Is(err, store.ErrState) {
-		return nil, a.whyNotSent(ctx, d)
+	if !errors.Is(err, store.ErrState) {
+		return m, err
 	}
-	return m, err
+	now, err := a.draftOf(ctx, d.ID) // which changed meanwhile
+	return nil, cmp.Or(err, sendable(now, d.Version), error(errDraftChanged))
+}
+
+// sendable returns why this version of a draft cannot be approved.
+func sendable(d store.Draft, version int) error {
+	switch {
+	case d.Status != store.DraftPending:
+		return errDraftNotPending
+	case version != d.Version:
+		return errDraftChanged
+	case d.Content == nil:
+		return errExpired
+	}
+	return nil
 }
 
 // SendDue sends a draft that is due as the caller of ctx, who approved it or chose that it
@@ -292,21 +303,6 @@ func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 		}, at.Size, func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }))
 	}
 	return s, nil
-}
-
-// whyNotSent returns the error for a draft that changed between reading and
-// sending it.
-func (a *API) whyNotSent(ctx context.Context, before store.Draft) error {
-	d, err := a.store.Draft(ctx, before.AccountID, before.ID)
-	switch {
-	case err != nil:
-		return err
-	case d.Status != store.DraftPending:
-		return errDraftNotPending
-	case d.ExpiredAt != nil:
-		return errExpired
-	}
-	return errDraftChanged
 }
 
 // RejectDraft implements POST /v1/drafts/{draft_id}/reject.
