@@ -34,9 +34,9 @@ func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *
 // when the draft is due. The message is as it will be; it needs no content.
 func (s *Store) ScheduleDraft(ctx context.Context, m *NewMessage, a Approval, wait time.Duration) (Message, error) {
 	const q = `UPDATE drafts SET status = $2, message_id = $3, send_after = $4, decided_by = $5, decided_at = $6, updated_at = $6 WHERE seq = $1`
-	h := &hotMessage{msg: m.Message, domain: m.VerifiedDomain, autoReply: m.AutoReply, senders: m.Senders, text: m.Text}
+	h := &preparedMessage{msg: m.Message, domain: m.VerifiedDomain, autoReply: m.AutoReply, senders: m.Senders, text: m.Text}
 	h.msg.ID, h.msg.Recipients = NewID("msg_", s.now()), slices.Clone(m.Recipients)
-	send := &sending{hotMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: &a, asks: true}
+	send := &sending{preparedMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: &a, asks: true}
 	err := s.inTx(ctx, "schedule draft", func(tx *sqlx.Tx) error {
 		if err := s.ask(ctx, tx, send, m.Senders); err != nil {
 			return err
@@ -65,15 +65,15 @@ func (s *Store) ask(ctx context.Context, tx *sqlx.Tx, send *sending, by []Sender
 }
 
 func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a *Approval, once *Once) (Message, error) {
-	h, err := newHotMessage(m, s.now())
+	h, err := prepareMessage(m, s.now())
 	if err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
 	if a != nil && a.MessageID != "" {
 		h.msg.ID = a.MessageID
 	}
-	send := &sending{hotMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
-	err = s.accept(ctx, what, []*hotMessage{h}, once, func(tx *sqlx.Tx, now Time, w *written) error {
+	send := &sending{preparedMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
+	err = s.accept(ctx, what, []*preparedMessage{h}, once, func(tx *sqlx.Tx, now Time, w *written) error {
 		if err := s.ask(ctx, tx, send, m.Senders); err != nil {
 			return err
 		}
@@ -113,8 +113,8 @@ func (s *Store) addMaker(ctx context.Context, tx *sqlx.Tx, m *sending, by []Send
 }
 
 // accept runs the transaction that accepts messages.
-func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once *Once, do func(*sqlx.Tx, Time, *written) error) error {
-	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
+func (s *Store) accept(ctx context.Context, what string, hs []*preparedMessage, once *Once, do func(*sqlx.Tx, Time, *written) error) error {
+	err := s.add(ctx, what, 0, func(tx *sqlx.Tx, w *written) error {
 		now := NewTime(s.now())
 		for _, h := range hs {
 			if err := checkBlobs(now.Time, h.msg.Content.BlobKey); err != nil {
@@ -142,7 +142,7 @@ func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once 
 }
 
 // dropBlobs removes the blobs of messages that were refused. Others are swept later.
-func (s *Store) dropBlobs(ctx context.Context, hs []*hotMessage) {
+func (s *Store) dropBlobs(ctx context.Context, hs []*preparedMessage) {
 	var keys []string
 	for _, h := range hs {
 		if key := h.msg.Content.BlobKey; key != nil {
@@ -187,15 +187,15 @@ func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (B
 // errNeedsDrafts means that emails of a batch become drafts that are not made yet.
 var errNeedsDrafts = errors.New("emails of the batch need approval")
 
-func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, batchID string, once *Once) ([]*hotEmail, error) {
-	hs, ms := make([]*hotEmail, len(ns)), make([]*hotMessage, len(ns))
+func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, batchID string, once *Once) ([]*preparedEmail, error) {
+	hs, ms := make([]*preparedEmail, len(ns)), make([]*preparedMessage, len(ns))
 	for i, n := range ns {
 		var err error
-		if hs[i], err = newHotEmail(n, s.now()); err != nil {
+		if hs[i], err = prepareEmail(n, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		hs[i].inBatch = batchID != ""
-		ms[i] = hs[i].hotMessage
+		ms[i] = hs[i].preparedMessage
 	}
 	for {
 		err := s.accept(ctx, what, ms, once, func(tx *sqlx.Tx, now Time, w *written) error {
@@ -226,8 +226,8 @@ func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, b
 
 // insertEmails decides about the emails of one call and stores those that may leave, and
 // the drafts that others become.
-func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*hotEmail, batchID string, once *Once, w *written) error {
-	sends := each(hs, func(h *hotEmail) *sending { return h.sending })
+func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*preparedEmail, batchID string, once *Once, w *written) error {
+	sends := each(hs, func(h *preparedEmail) *sending { return h.sending })
 	if err := s.decide(ctx, tx, sends); err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*h
 
 // rows are the rows of an email. The recipients of one that is scheduled are due when it
 // is queued.
-func (h *hotEmail) rows(now Time) []newRow {
+func (h *preparedEmail) rows(now Time) []newRow {
 	e := &h.email
 	var scheduled, due any
 	if e.ScheduledAt != nil {
@@ -285,7 +285,7 @@ func (h *hotEmail) rows(now Time) []newRow {
 	} else {
 		due = now.UnixMicro()
 	}
-	rows := append(messageRows(h.hotMessage, now, nil, nil, due), newRow{into: intoEmails, values: []any{
+	rows := append(messageRows(h.preparedMessage, now, nil, nil, due), newRow{into: intoEmails, values: []any{
 		h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
 		scheduled, scheduled, zeroNull(h.senders[0].ID),
 	}})
@@ -297,7 +297,7 @@ func (h *hotEmail) rows(now Time) []newRow {
 
 // events are the events of an accepted email: that it is queued or scheduled, and one for
 // each suppressed recipient.
-func (h *hotEmail) events() (all []newEvent) {
+func (h *preparedEmail) events() (all []newEvent) {
 	event := func(typ EventType, data string) {
 		about := notice{account: h.msg.AccountID, message: h.msg.Seq, typ: typ}
 		all = append(all, newEvent{about, h.msg.TestMode, json.RawMessage(data)})
@@ -316,7 +316,7 @@ func (h *hotEmail) events() (all []newEvent) {
 }
 
 // number gives emails their numbers and returns the name of the transaction.
-func (s *Store) number(ctx context.Context, tx *sqlx.Tx, hs []*hotMessage) (name string, err error) {
+func (s *Store) number(ctx context.Context, tx *sqlx.Tx, hs []*preparedMessage) (name string, err error) {
 	if s.engine.Alone() { // the numbers that follow are free
 		first, _, name, err := s.numbers(ctx, tx)
 		for i, h := range hs {

@@ -96,8 +96,8 @@ type HeldEmail struct {
 	DraftID string
 }
 
-// hotEmail is a new email on its way into the database.
-type hotEmail struct {
+// preparedEmail is a new email on its way into the database.
+type preparedEmail struct {
 	*sending
 	email          Email // without its Message
 	tags, metadata string
@@ -107,7 +107,7 @@ type hotEmail struct {
 }
 
 // batchOf returns a batch as stored.
-func batchOf(id string, hs []*hotEmail) Batch {
+func batchOf(id string, hs []*preparedEmail) Batch {
 	b := Batch{ID: id}
 	for i, h := range hs {
 		switch {
@@ -116,26 +116,26 @@ func batchOf(id string, hs []*hotEmail) Batch {
 		case h.refused != nil:
 			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
 		default:
-			b.Emails = append(b.Emails, emailsOf([]*hotEmail{h})...)
+			b.Emails = append(b.Emails, emailsOf([]*preparedEmail{h})...)
 		}
 	}
 	return b
 }
 
-func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
+func prepareEmail(n *NewEmail, now time.Time) (*preparedEmail, error) {
 	m := n.Message
 	m.Direction, m.Status = DirectionOut, MessageQueued
 	if n.ScheduledAt != nil {
 		m.Status = EmailScheduled
 	}
-	h, err := newHotMessage(&NewMessage{Message: m, VerifiedDomain: n.VerifiedDomain, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
+	h, err := prepareMessage(&NewMessage{Message: m, VerifiedDomain: n.VerifiedDomain, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
 	if err != nil {
 		return nil, err
 	}
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{sending: &sending{hotMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
+	e := &preparedEmail{sending: &sending{preparedMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
 	if n.FromInbox != nil {
 		e.inboxSeq = *n.FromInbox
 	}
@@ -151,8 +151,8 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 }
 
 // emailsOf are the emails as stored.
-func emailsOf(hs []*hotEmail) []Email {
-	return each(hs, func(h *hotEmail) Email {
+func emailsOf(hs []*preparedEmail) []Email {
+	return each(hs, func(h *preparedEmail) Email {
 		e := h.email
 		e.Message = h.msg
 		e.show()

@@ -377,7 +377,7 @@ func (s *Store) lockDue(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error 
 // What decides is locked until the commit: no change to it can pass the email by.
 func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules) error {
 	const at = `SELECT coalesce((SELECT seq FROM inboxes WHERE address = $1), 0)`
-	m := &sending{isEmail: true, isDue: true, category: e.Category, hotMessage: &hotMessage{msg: e.Message}}
+	m := &sending{isEmail: true, isDue: true, category: e.Category, preparedMessage: &preparedMessage{msg: e.Message}}
 	if e.Body != nil {
 		m.text = e.Body.V.Text
 	}
