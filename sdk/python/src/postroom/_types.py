@@ -623,7 +623,7 @@ ThreadList = TypedDict(
     },
 )
 
-DraftStatus: TypeAlias = "Literal['pending', 'sent', 'rejected']"
+DraftStatus: TypeAlias = "Literal['pending', 'scheduled', 'sent', 'rejected']"
 
 DraftKind: TypeAlias = "str"
 
@@ -658,6 +658,7 @@ Draft = TypedDict(
         'created_by': "str",
         'decided_by': "str | None",
         'decided_at': "str | None",
+        'send_after': "str | None",
         'reject_reason': "str | None",
         'expires_at': "str | None",
         'on_expiry': "str",
@@ -1384,6 +1385,7 @@ DraftEventData = TypedDict(
         'created_by': "str",
         'decided_by': "str | None",
         'decided_at': "str | None",
+        'send_after': "str | None",
         'reject_reason': "str | None",
         'expires_at': "str | None",
         'on_expiry': "str",
