@@ -575,7 +575,8 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, params gen.RotateWebho
 // Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 // pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
 // leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
-// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
+// the draft is `scheduled`, and is sent 10 seconds later (`POSTROOM_UNDO`) unless the approval is
+// undone.
 func (c *Client) SendDraft(ctx context.Context, request gen.OptDraftSend, params gen.SendDraftParams, options ...gen.RequestOption) (*gen.Message, error) {
 	return unwrap(c.api.SendDraft(ctx, request, params, options...))
 }
@@ -638,9 +639,9 @@ func (c *Client) TestWebhook(ctx context.Context, params gen.TestWebhookParams, 
 
 // UndoDraft calls POST /v1/drafts/{draft_id}/undo.
 //
-// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
-// deletes its message, which has not left. Later, and once the message is being delivered, the
-// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
+// Makes a `scheduled` draft pending again, before its `send_after`: within 10 seconds
+// (`POSTROOM_UNDO`) of the approval of a person. Nothing was sent or counted. Later the response is
+// 409 `draft_not_pending`.
 func (c *Client) UndoDraft(ctx context.Context, params gen.UndoDraftParams, options ...gen.RequestOption) (*gen.Draft, error) {
 	return unwrap(c.api.UndoDraft(ctx, params, options...))
 }

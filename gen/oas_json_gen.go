@@ -7057,6 +7057,10 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 		s.DecidedAt.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
 	}
 	{
+		e.FieldStart("send_after")
+		s.SendAfter.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
+	}
+	{
 		e.FieldStart("reject_reason")
 		s.RejectReason.Encode(e)
 	}
@@ -7078,7 +7082,7 @@ func (s *Draft) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDraft = [33]string{
+var jsonFieldsNameOfDraft = [34]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -7107,11 +7111,12 @@ var jsonFieldsNameOfDraft = [33]string{
 	25: "created_by",
 	26: "decided_by",
 	27: "decided_at",
-	28: "reject_reason",
-	29: "expires_at",
-	30: "on_expiry",
-	31: "created_at",
-	32: "updated_at",
+	28: "send_after",
+	29: "reject_reason",
+	30: "expires_at",
+	31: "on_expiry",
+	32: "created_at",
+	33: "updated_at",
 }
 
 // Decode decodes Draft from json.
@@ -7471,8 +7476,18 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"decided_at\"")
 			}
-		case "reject_reason":
+		case "send_after":
 			requiredBitSet[3] |= 1 << 4
+			if err := func() error {
+				if err := s.SendAfter.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"send_after\"")
+			}
+		case "reject_reason":
+			requiredBitSet[3] |= 1 << 5
 			if err := func() error {
 				if err := s.RejectReason.Decode(d); err != nil {
 					return err
@@ -7482,7 +7497,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"reject_reason\"")
 			}
 		case "expires_at":
-			requiredBitSet[3] |= 1 << 5
+			requiredBitSet[3] |= 1 << 6
 			if err := func() error {
 				if err := s.ExpiresAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -7492,7 +7507,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"expires_at\"")
 			}
 		case "on_expiry":
-			requiredBitSet[3] |= 1 << 6
+			requiredBitSet[3] |= 1 << 7
 			if err := func() error {
 				v, err := d.Str()
 				s.OnExpiry = string(v)
@@ -7504,7 +7519,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"on_expiry\"")
 			}
 		case "created_at":
-			requiredBitSet[3] |= 1 << 7
+			requiredBitSet[4] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -7516,7 +7531,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "updated_at":
-			requiredBitSet[4] |= 1 << 0
+			requiredBitSet[4] |= 1 << 1
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -7541,7 +7556,7 @@ func (s *Draft) Decode(d *jx.Decoder) error {
 		0b11111111,
 		0b11111111,
 		0b11111111,
-		0b00000001,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -3434,11 +3434,13 @@ type Draft struct {
 	Version int `json:"version"`
 	// The key (`key_`) or person (`usr_`) that created the draft.
 	CreatedBy string `json:"created_by"`
-	// The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null. `approver:` with an
-	// email address is a person who used the link in an email about the draft.
+	// The key (`key_`) or person (`usr_`) that approved or rejected the draft, or null. `approver:` with
+	// an email address is a person who used the link in an email about the draft.
 	DecidedBy NilString `json:"decided_by"`
-	// When the draft was sent or rejected, or null.
+	// When the draft was approved or rejected, or null.
 	DecidedAt NilDateTime `json:"decided_at"`
+	// When a `scheduled` draft is sent, or null.
+	SendAfter NilDateTime `json:"send_after"`
 	// Why the draft was rejected, or null.
 	RejectReason NilString `json:"reject_reason"`
 	// When the draft stops waiting for approval, or null for never.
@@ -3590,6 +3592,11 @@ func (s *Draft) GetDecidedBy() NilString {
 // GetDecidedAt returns the value of DecidedAt.
 func (s *Draft) GetDecidedAt() NilDateTime {
 	return s.DecidedAt
+}
+
+// GetSendAfter returns the value of SendAfter.
+func (s *Draft) GetSendAfter() NilDateTime {
+	return s.SendAfter
 }
 
 // GetRejectReason returns the value of RejectReason.
@@ -3755,6 +3762,11 @@ func (s *Draft) SetDecidedBy(val NilString) {
 // SetDecidedAt sets the value of DecidedAt.
 func (s *Draft) SetDecidedAt(val NilDateTime) {
 	s.DecidedAt = val
+}
+
+// SetSendAfter sets the value of SendAfter.
+func (s *Draft) SetSendAfter(val NilDateTime) {
+	s.SendAfter = val
 }
 
 // SetRejectReason sets the value of RejectReason.
@@ -4103,20 +4115,25 @@ func (s *DraftSend) SetVersion(val OptInt) {
 	s.Version = val
 }
 
-// Where a draft stands. Drafts that are `pending` make up the approval queue.
+// Where a draft stands. Drafts that are `pending` make up the approval queue. A person approved one
+// that is `scheduled`: it is sent after `send_after`, unless the approval is undone. If a limit has no
+// room then, it waits until it fits; any other rule that refuses it makes it `pending` again, with a
+// warning.
 // Ref: #/components/schemas/DraftStatus
 type DraftStatus string
 
 const (
-	DraftStatusPending  DraftStatus = "pending"
-	DraftStatusSent     DraftStatus = "sent"
-	DraftStatusRejected DraftStatus = "rejected"
+	DraftStatusPending   DraftStatus = "pending"
+	DraftStatusScheduled DraftStatus = "scheduled"
+	DraftStatusSent      DraftStatus = "sent"
+	DraftStatusRejected  DraftStatus = "rejected"
 )
 
 // AllValues returns all DraftStatus values.
 func (DraftStatus) AllValues() []DraftStatus {
 	return []DraftStatus{
 		DraftStatusPending,
+		DraftStatusScheduled,
 		DraftStatusSent,
 		DraftStatusRejected,
 	}
@@ -4126,6 +4143,8 @@ func (DraftStatus) AllValues() []DraftStatus {
 func (s DraftStatus) MarshalText() ([]byte, error) {
 	switch s {
 	case DraftStatusPending:
+		return []byte(s), nil
+	case DraftStatusScheduled:
 		return []byte(s), nil
 	case DraftStatusSent:
 		return []byte(s), nil
@@ -4141,6 +4160,9 @@ func (s *DraftStatus) UnmarshalText(data []byte) error {
 	switch DraftStatus(data) {
 	case DraftStatusPending:
 		*s = DraftStatusPending
+		return nil
+	case DraftStatusScheduled:
+		*s = DraftStatusScheduled
 		return nil
 	case DraftStatusSent:
 		*s = DraftStatusSent
@@ -4251,8 +4273,8 @@ func (s *DraftUpdate) SetVersion(val OptInt) {
 // content), `simulated_original` (a key simulated the original message: nobody sent it),
 // `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original
 // message), `first_contact` (the inbox had neither received anything from the sender of the original
-// message before it, nor written to this sender) and `link` (an address that the message links to).
-// Other codes may be added.
+// message before it, nor written to this sender), `link` (an address that the message links to) and
+// `not_sent` (the draft was approved, and then a rule refused it). Other codes may be added.
 // Ref: #/components/schemas/DraftWarning
 type DraftWarning struct {
 	// The kind of warning.

@@ -254,15 +254,16 @@ type DraftsHandler interface {
 	// Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays
 	// pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message
 	// leaves at once. People can also approve drafts in the dashboard and by the link in an email: then
-	// the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
+	// the draft is `scheduled`, and is sent 10 seconds later (`POSTROOM_UNDO`) unless the approval is
+	// undone.
 	//
 	// POST /v1/drafts/{draft_id}/send
 	SendDraft(ctx context.Context, req OptDraftSend, params SendDraftParams) (*Message, error)
 	// UndoDraft implements undoDraft operation.
 	//
-	// Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and
-	// deletes its message, which has not left. Later, and once the message is being delivered, the
-	// response is 409 `draft_not_pending`. Events of the message that were sent before remain.
+	// Makes a `scheduled` draft pending again, before its `send_after`: within 10 seconds
+	// (`POSTROOM_UNDO`) of the approval of a person. Nothing was sent or counted. Later the response is
+	// 409 `draft_not_pending`.
 	//
 	// POST /v1/drafts/{draft_id}/undo
 	UndoDraft(ctx context.Context, params UndoDraftParams) (*Draft, error)

@@ -1532,6 +1532,8 @@ func (s DraftStatus) Validate() error {
 	switch s {
 	case "pending":
 		return nil
+	case "scheduled":
+		return nil
 	case "sent":
 		return nil
 	case "rejected":

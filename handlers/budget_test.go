@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
@@ -150,55 +149,6 @@ func TestOverTheBudgetNeedsApproval(t *testing.T) {
 		}
 		s.do(t, http.MethodPost, draftPath(t, d, "/send"), "").want(t, http.StatusCreated) // another key
 	})
-}
-
-// An undone approval returns what it counted in each kind of limit, exactly that, and only
-// once: nothing leaves beyond the limits.
-func TestUndoneApprovalReturnsItsBudget(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []string{
-		"sends_per_minute", "sends_per_hour", "sends_per_day", "recipients_per_day", "new_recipients_per_day", "per_recipient_per_day", "similar_per_hour",
-	} {
-		t.Run(limit, func(t *testing.T) {
-			t.Parallel()
-			each(t, func(t *testing.T, s *server) {
-				in := s.newInbox(t, policy(store.PolicyApproval))
-				limited := as(s.newKey(t, limitedKey(`{"`+limit+`":1}`, t)))
-				draft := func(to string) string {
-					return draftPath(t, s.newDraft(t, in, `{"to":"`+to+`@out.example","subject":"s","text":"t"}`, limited))
-				}
-				second := "ben"
-				if limit == "per_recipient_per_day" {
-					second = "ann"
-				}
-				one, two := draft("ann"), draft(second)
-				send := func(path string, ok bool) {
-					t.Helper()
-					if r := s.do(t, http.MethodPost, path+"/send", ""); ok {
-						r.want(t, http.StatusCreated)
-					} else {
-						r.wantError(t, http.StatusTooManyRequests, "budget_exceeded limits."+limit)
-					}
-				}
-				for range 3 {
-					send(one, true)
-					send(two, false)
-					s.do(t, http.MethodPost, one+"/undo", "").want(t, http.StatusOK)
-					s.do(t, http.MethodPost, one+"/undo", "").wantError(t, http.StatusConflict, "draft_not_pending")
-					send(two, true)
-					send(one, false)
-					s.do(t, http.MethodPost, two+"/undo", "").want(t, http.StatusOK)
-				}
-				send(one, true)
-				s.clock.Add(11 * time.Second)
-				s.do(t, http.MethodPost, one+"/undo", "").wantError(t, http.StatusConflict, "draft_not_pending")
-				send(two, false)
-				if n := len(s.texts(t, `SELECT scope FROM sends WHERE NOT gone`)); n != 1 {
-					t.Errorf("%d notes of approvals remain, want 1", n)
-				}
-			}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
-		})
-	}
 }
 
 // Refused, simulated and suppressed sends do not count.

@@ -12,10 +12,11 @@ import (
 	"github.com/postroom/postroom/store/storetest"
 )
 
-// accountDoors are the doors through which a message leaves. The last three open for what
-// was accepted before: a draft that another key approves, a scheduled email, and a draft
-// that is to be sent when its time has come. "test" is a send by a test key.
-var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "MCP", "SMTP", "test", "approval", "due", "expiry"}
+// accountDoors are the doors through which a message leaves. The last five open for what
+// was accepted before: a draft that another key or a person approves, one that a person
+// approved and that is due, a scheduled email, and a draft that is to be sent when its time
+// has come. "test" is a send by a test key.
+var accountDoors = []string{"send", "reply", "forward", "email", "scheduled", "batch", "MCP", "SMTP", "test", "approval", "person", "approved", "due", "expiry"}
 
 // ruled is what a rule is set for: an inbox, and a key that sends from it.
 type ruled struct {
@@ -27,9 +28,10 @@ type ruled struct {
 	earlier
 }
 
-// earlier is what was accepted before a rule was set: drafts to approve, to send and to
-// reject when their time has come, the key that chose to send, and a scheduled email.
-type earlier struct{ draft, sends, ends, chooserID, email string }
+// earlier is what was accepted before a rule was set: drafts to approve, one that a person
+// approved, drafts to send and to reject when their time has come, the key that chose to
+// send, and a scheduled email.
+type earlier struct{ draft, unseen, approved, sends, ends, chooserID, email string }
 
 // set changes something by the API.
 func (r *ruled) set(t *testing.T, method, path, body string) {
@@ -69,6 +71,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 		want outcome            // at every door
 		but  map[string]outcome // doors with another outcome
 		only []string           // the doors that the rule is for; nil means all
+		fits bool               // later
 		set  func(*testing.T, *ruled)
 		lift func(*testing.T, *ruled) // after this, what waited leaves
 	}{
@@ -123,10 +126,10 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 			r.exec(t, `UPDATE accounts SET paused_at = 1, pause_reason = 'unpaid' WHERE seq = $1`, r.account)
 			r.receive(t, r.in, "From: ann@out.example\n\nStill comes in\n")
 		}},
-		{rule: "month", name: "the month of a plan", want: "monthly_limit_reached", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "month", name: "the month of a plan", fits: true, want: "monthly_limit_reached", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE accounts SET plan = 'month' WHERE seq = $1`, r.account)
 		}},
-		{rule: "day", name: "the day of a plan", want: "daily_limit_reached", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
+		{rule: "day", name: "the day of a plan", fits: true, want: "daily_limit_reached", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
 			r.exec(t, `UPDATE accounts SET plan = 'day' WHERE seq = $1`, r.account)
 		}},
 		{rule: "stop", name: "a stopped account", want: "sending_stopped", but: map[string]outcome{"test": accepted, "due": accepted}, set: func(t *testing.T, r *ruled) {
@@ -156,19 +159,19 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 		{rule: "approval", name: "an inbox that asks", want: held, but: map[string]outcome{"approval": accepted}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"send_policy":"approval"}`)
 		}},
-		{rule: "limit", name: "a limit of the key", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "a limit of the key", fits: true, want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setKey(t, `{"new_recipients_per_day":0}`)
 		}},
 		{rule: "limit", name: "a limit of the key that asks", want: held, but: map[string]outcome{"test": accepted, "approval": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setKey(t, `{"sends_per_hour":0,"on_limit":"approval"}`)
 		}},
-		{rule: "limit", name: "a limit of the inbox", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "a limit of the inbox", fits: true, want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"per_recipient_per_day":0}}`)
 		}},
-		{rule: "limit", name: "similar texts of an inbox", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "similar texts of an inbox", fits: true, want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"similar_per_hour":0}}`)
 		}},
-		{rule: "limit", name: "recipients of an inbox", want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
+		{rule: "limit", name: "recipients of an inbox", fits: true, want: "budget_exceeded", but: map[string]outcome{"test": accepted, "due": waits}, set: func(t *testing.T, r *ruled) {
 			r.setInbox(t, `{"limits":{"recipients_per_day":0,"sends_per_minute":9}}`)
 		}},
 	}
@@ -192,6 +195,9 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				r.in = s.newInbox(t, func(in *store.Inbox) { in.Address, in.Name, in.Domain = "desk@"+r.domain, "desk", r.domain })
 				n := &sending{s, s.submission(t), r.key, r.in, s.receive(t, r.in, "From: ann@out.example\n\nHello\n")}
 				r.earlier = n.before(t, r)
+				if !slices.Contains(doors, "approved") {
+					r.set(t, http.MethodPost, "/v1/drafts/"+r.earlier.approved+"/undo", "")
+				}
 				tt.set(t, r)
 				wanted := func(door string) outcome {
 					if want, differs := tt.but[door]; differs {
@@ -202,14 +208,18 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 				queued := func() int { return len(r.texts(t, `SELECT id FROM messages WHERE status = 'queued'`)) }
 				for _, door := range doors {
 					want, before := wanted(door), queued()
-					if door == "expiry" { // an approval, with no caller to tell why not
-						switch want = wanted("approval"); want {
-						case accepted:
-						case "sending_stopped":
-							want = waits
-						default:
-							want = failed
-						}
+					switch approval := wanted("approval"); {
+					case door == "person":
+						want = approval
+					case door != "expiry" && door != "approved": // an approval, with no caller to tell why not
+					case approval == accepted, approval == failed:
+						want = approval
+					case approval == "sending_stopped", door == "approved" && tt.fits:
+						want = waits
+					case door == "approved":
+						want = held
+					default:
+						want = failed
 					}
 					got, rule := n.through(t, door, r.earlier)
 					if got != want {
@@ -219,7 +229,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 						t.Errorf("%s: something left", door)
 					}
 					refused := want != accepted && want != held && want != waits
-					if named := slices.Contains([]string{"MCP", "SMTP", "batch", "due", "expiry"}, door); refused && !named && rule != tt.rule {
+					if named := slices.Contains([]string{"MCP", "SMTP", "batch", "approved", "due", "expiry"}, door); refused && !named && rule != tt.rule {
 						t.Errorf("%s: the rule is %q, want %q", door, rule, tt.rule)
 					}
 					if door == "approval" && refused { // it can be sent later
@@ -237,7 +247,7 @@ func TestEveryRuleAtEveryDoor(t *testing.T) {
 						t.Errorf("%s: %s after the rule was lifted", door, got)
 					}
 				}
-			}, withMCP)
+			}, withMCP, withUndo)
 		})
 	}
 	if rows < 200 {
@@ -255,10 +265,13 @@ func (n *sending) before(t *testing.T, r *ruled) earlier {
 		return n.newDraft(t, n.in, body, as(n.key)).str(t, "id")
 	}
 	const inAnHour = `,"approval":{"expires_in":3600}`
-	e := earlier{draft: draft(""), sends: draft(inAnHour), ends: draft(inAnHour)}
+	e := earlier{draft: draft(""), unseen: draft(""), approved: draft(""), sends: draft(inAnHour), ends: draft(inAnHour)}
 	chooser := n.newKey(t)
 	e.chooserID = n.keyID(t, chooser)
 	n.do(t, http.MethodPatch, "/v1/drafts/"+e.sends, `{"on_expiry":"send"}`, as(chooser)).want(t, http.StatusOK)
+	if res, _ := n.approve(t, e.approved); res != accepted {
+		t.Fatalf("a person cannot approve: %s", res)
+	}
 	r.setInbox(t, `{"send_policy":"open"}`)
 	path, body := sendDoors["scheduled"](n.in, n.received, "bob@out.example")
 	e.email = n.do(t, http.MethodPost, path, body, as(n.key)).want(t, http.StatusCreated).str(t, "id")
@@ -281,6 +294,24 @@ func (n *sending) through(t *testing.T, door string, before earlier) (outcome, s
 		return done, ""
 	case "approval":
 		return outcomeOf(t, n.do(t, http.MethodPost, "/v1/drafts/"+before.draft+"/send", ""))
+	case "person":
+		return n.approve(t, before.unseen)
+	case "approved":
+		n.clock.Add(undoTime)
+		if _, err := n.expirer(t).Decide(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d := n.do(t, http.MethodGet, "/v1/drafts/"+before.approved, "").want(t, http.StatusOK)
+		switch status := d.str(t, "status"); {
+		case status == "sent":
+			return accepted, ""
+		case status == "scheduled":
+			return waits, ""
+		case status == "pending" && strings.Contains(string(d.body), `"not_sent"`):
+			return held, ""
+		default:
+			return outcome(status), ""
+		}
 	case "due":
 		n.clock.Add(time.Hour)
 		n.release(t)
@@ -300,7 +331,7 @@ func (n *sending) through(t *testing.T, door string, before earlier) (outcome, s
 		}
 	case "expiry":
 		n.clock.Add(time.Hour)
-		if _, err := n.expirer(t).Expire(t.Context()); err != nil {
+		if _, err := n.expirer(t).Decide(t.Context()); err != nil {
 			t.Error(err)
 		}
 		n.do(t, http.MethodGet, "/v1/drafts/"+before.ends, "").wantAt(t, "status", `"rejected"`) // waits for nothing

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,13 +181,50 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 	if err != nil {
 		return nil, err
 	}
-	version, given := body.Value.Version.Get()
+	if err := sendable(d, body.Value.Version.Or(d.Version)); err != nil {
+		return nil, err
+	}
+	m, err := a.sendDraft(ctx, d, false)
+	if !errors.Is(err, store.ErrState) {
+		return m, err
+	}
+	now, err := a.draftOf(ctx, d.ID) // which changed meanwhile
+	return nil, cmp.Or(err, sendable(now, d.Version), error(errDraftChanged))
+}
+
+// sendable returns why this version of a draft cannot be approved.
+func sendable(d store.Draft, version int) error {
 	switch {
 	case d.Status != store.DraftPending:
-		return nil, errDraftNotPending
-	case given && version != d.Version:
-		return nil, errDraftChanged
+		return errDraftNotPending
+	case version != d.Version:
+		return errDraftChanged
 	case d.Content == nil:
+		return errExpired
+	}
+	return nil
+}
+
+// SendDue sends a draft that is due as the caller of ctx, who approved it or chose that it
+// is sent when it expires. It returns a *store.Refused if a rule refuses it, and
+// store.ErrState if it has been decided, undone or edited since it was read.
+func (s *Service) SendDue(ctx context.Context, due store.Draft) error {
+	d, err := s.api.store.Draft(ctx, due.AccountID, due.ID)
+	if err == nil && (d.Status != due.Status || d.Version != due.Version) {
+		err = store.ErrState
+	}
+	if err == nil {
+		_, err = s.api.sendDraft(ctx, d, true)
+	}
+	if errors.Is(err, errDraftChanged) {
+		err = store.ErrState
+	}
+	return err
+}
+
+// sendDraft sends a draft as it is.
+func (a *API) sendDraft(ctx context.Context, d store.Draft, isDue bool) (*gen.Message, error) {
+	if d.Content == nil {
 		return nil, errExpired
 	}
 	if err := a.checkSettled(ctx, d); err != nil {
@@ -196,11 +234,8 @@ func (a *API) SendDraft(ctx context.Context, body gen.OptDraftSend, p gen.SendDr
 	if err != nil {
 		return nil, err
 	}
-	m, err := asRes[*gen.Message](a.submit(ctx, s))
-	if errors.Is(err, store.ErrState) {
-		return nil, a.whyNotSent(ctx, d)
-	}
-	return m, err
+	s.isDue = isDue
+	return asRes[*gen.Message](a.submit(ctx, s))
 }
 
 // UndoDraft implements POST /v1/drafts/{draft_id}/undo.
@@ -209,7 +244,7 @@ func (a *API) UndoDraft(ctx context.Context, p gen.UndoDraftParams) (*gen.Draft,
 	if err != nil {
 		return nil, err
 	}
-	d, err = a.store.UndoDraft(ctx, d, a.cfg.Undo)
+	d, err = a.store.UndoDraft(ctx, d)
 	if errors.Is(err, store.ErrState) {
 		err = errNotUndone
 	}
@@ -268,21 +303,6 @@ func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
 		}, at.Size, func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }))
 	}
 	return s, nil
-}
-
-// whyNotSent returns the error for a draft that changed between reading and
-// sending it.
-func (a *API) whyNotSent(ctx context.Context, before store.Draft) error {
-	d, err := a.store.Draft(ctx, before.AccountID, before.ID)
-	switch {
-	case err != nil:
-		return err
-	case d.Status != store.DraftPending:
-		return errDraftNotPending
-	case d.ExpiredAt != nil:
-		return errExpired
-	}
-	return errDraftChanged
 }
 
 // RejectDraft implements POST /v1/drafts/{draft_id}/reject.
@@ -377,13 +397,16 @@ func wholeDraft(d store.Draft) (*gen.Draft, error) { return draftToAPI(d, withHT
 
 func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 	as := d.Addresses.V
+	if d.Status == store.DraftScheduled {
+		d.MessageID = nil // there is no such message yet
+	}
 	out := &gen.Draft{
 		Object: "draft", ID: d.ID, InboxID: d.InboxID, ThreadID: nilString(d.ThreadID), Status: string(d.Status), Kind: string(d.Kind),
 		Expired: d.ExpiredAt != nil, TestMode: d.TestMode, SourceMessageID: nilString(d.SourceID), MessageID: nilString(d.MessageID),
 		To: addressesToAPI(as.To), Cc: addressesToAPI(as.Cc), Bcc: addressesToAPI(as.Bcc), ReplyTo: addressesToAPI(as.ReplyTo),
 		Subject: d.Subject, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true}, Attachments: []gen.Attachment{},
 		Headers: gen.MailHeadersResponse{}, Warnings: []gen.DraftWarning{}, Category: gen.NilString{Null: true}, Tags: gen.TagsResponse{}, Metadata: gen.FreeObject{}, Version: d.Version, CreatedBy: d.CreatedBy, DecidedBy: nilString(d.DecidedBy),
-		DecidedAt: nilTime(d.DecidedAt), RejectReason: nilString(d.RejectReason), ExpiresAt: nilTime(d.ExpiresAt),
+		DecidedAt: nilTime(d.DecidedAt), SendAfter: nilTime(d.SendAfter), RejectReason: nilString(d.RejectReason), ExpiresAt: nilTime(d.ExpiresAt),
 		OnExpiry: string(d.OnExpiry), CreatedAt: d.CreatedAt.Time, UpdatedAt: d.UpdatedAt.Time,
 	}
 	if as.From != nil {
@@ -586,6 +609,8 @@ func warningToAPI(w store.Warning) gen.DraftWarning {
 		out.Message = fmt.Sprintf("The original message is the first contact with %s.", w.Value)
 	case warnLink:
 		out.Message = fmt.Sprintf("A link leads to %s.", w.Value)
+	case store.WarnNotSent:
+		out.Message = fmt.Sprintf("This draft was approved, and not sent: %s.", w.Value)
 	default:
 		out.Message = w.Value
 	}

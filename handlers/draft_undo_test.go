@@ -1,6 +1,8 @@
 package handlers_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -12,100 +14,186 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// The message of a draft that a key approves leaves at once. The approval of a person can
-// be undone for 10 seconds: the message does not leave before, and after an undo the draft
-// can be edited and approved again.
+const undoTime = 10 * time.Second
+
+func withUndo(cfg *handlers.Config) { cfg.Undo = undoTime }
+
+// person returns the context of calls of a person who approves drafts of the account.
+func (s *server) person(t *testing.T) context.Context {
+	t.Helper()
+	const email = "eve@example.com"
+	u, err := s.store.UserByName(t.Context(), email)
+	if errors.Is(err, store.ErrNotFound) {
+		u, err = s.store.CreateUser(t.Context(), s.account, email, store.RoleApprover, store.UserLink{Hash: []byte("ann"), ExpiresAt: s.clock.Now().Add(time.Hour)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return httpapi.AsPerson(t.Context(), httpapi.Person{Seq: u.Seq, AccountID: s.account, ID: u.ID, Role: u.Role})
+}
+
+// sendAsPerson returns the response to a person who approves a draft.
+func (s *server) sendAsPerson(t *testing.T, id string) (*gen.Message, error) {
+	t.Helper()
+	api, err := httpapi.NewLocalClient(s.service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.SendDraft(s.person(t), gen.OptDraftSend{}, gen.SendDraftParams{DraftID: id})
+}
+
+// approve returns the outcome of the approval by a person, and the rule that refuses it.
+func (s *server) approve(t *testing.T, id string) (outcome, string) {
+	t.Helper()
+	_, err := s.sendAsPerson(t, id)
+	if err == nil {
+		return accepted, ""
+	}
+	refused, ok := errors.AsType[*gen.ErrorStatusCodeWithHeaders](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	e := refused.Response.Error
+	return outcome(e.Code), string(e.Rule.Or(""))
+}
+
+func (s *server) due(t *testing.T) int {
+	t.Helper()
+	claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(claimed)
+}
+
+// The message of a draft that a key approves leaves at once. The approval of a person
+// waits for 10 seconds, in which it can be undone: nothing is stored, counted or reported
+// before, and after an undo the draft can be edited and approved again.
 func TestUndoApproval(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyApproval))
-		due := func() int {
-			claimed, err := s.store.ClaimRecipients(t.Context(), 10, time.Minute, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(claimed)
-		}
-		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
-		if err != nil {
-			t.Fatal(err)
-		}
-		approve := func(d response) string {
-			t.Helper()
-			person := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleApprover})
-			m, err := api.SendDraft(person, gen.OptDraftSend{}, gen.SendDraftParams{DraftID: d.str(t, "id")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return m.ID
-		}
 		byKey := s.newDraft(t, in, plainSend)
 		s.do(t, http.MethodPost, draftPath(t, byKey, "/send"), "").want(t, http.StatusCreated)
-		if n := due(); n != 1 {
+		if n := s.due(t); n != 1 {
 			t.Errorf("%d recipients are due after an approval by a key, want 1", n)
 		}
 		s.do(t, http.MethodPost, draftPath(t, byKey, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
 
 		d := s.newDraft(t, in, plainSend)
 		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
-		m := approve(d)
-		s.clock.Add(9 * time.Second)
-		if n := due(); n != 0 {
-			t.Errorf("%d recipients are due before the end", n)
+		approve := func() string {
+			t.Helper()
+			m, err := s.sendAsPerson(t, d.str(t, "id"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+			waits.wantAt(t, "status", `"scheduled"`)
+			waits.wantAt(t, "send_after", `"`+s.clock.Now().Add(undoTime).UTC().Format("2006-01-02T15:04:05.000Z")+`"`)
+			waits.wantAt(t, "message_id", `null`)
+			return m.ID
 		}
+		m := approve()
+		for _, path := range []string{"/send", "/reject"} {
+			s.do(t, http.MethodPost, draftPath(t, d, path), "").wantError(t, http.StatusConflict, "draft_not_pending")
+		}
+		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Other."}`).wantError(t, http.StatusConflict, "draft_not_pending")
+		s.clock.Add(undoTime - time.Second)
+		s.expireDrafts(t, 0)
 		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "", as(s.newKey(t, scopes("send")))).wantError(t, http.StatusForbidden, "insufficient_scope")
 		undone := s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").want(t, http.StatusOK)
 		undone.wantAt(t, "status", `"pending"`)
-		undone.wantAt(t, "message_id", `null`)
+		undone.wantAt(t, "send_after", `null`)
 		undone.wantAt(t, "decided_by", `null`)
+		s.clock.Add(2 * undoTime)
+		s.expireDrafts(t, 0)
 		s.do(t, http.MethodGet, "/v1/messages/"+m, "").want(t, http.StatusNotFound)
-		s.clock.Add(20 * time.Second)
-		if n := due(); n != 0 {
-			t.Errorf("%d recipients are due after the undo", n)
-		}
 		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
-		// draft.sent went with its message.
-		log := s.do(t, http.MethodGet, "/v1/events?inbox_id="+in.ID, "").want(t, http.StatusOK).strs(t, "data", "type")
-		log = log[slices.Index(log, "draft.sent")+1:] // of the first draft
-		if want := []string{"draft.created", "draft.pending", "draft.pending"}; !slices.Equal(log, want) {
-			t.Errorf("the log has %q, want %q", log, want)
-		}
 
 		s.do(t, http.MethodPatch, draftPath(t, d), `{"text":"Better."}`).want(t, http.StatusOK)
-		s.do(t, http.MethodGet, "/v1/messages/"+approve(d), "").want(t, http.StatusOK).wantAt(t, "text", `"Better."`)
-		s.clock.Add(10 * time.Second)
+		m = approve()
+		s.clock.Add(undoTime)
 		s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").wantError(t, http.StatusConflict, "draft_not_pending")
-		s.clock.Add(store.UndoMargin)
-		if n := due(); n != 1 {
+		s.expireDrafts(t, 1)
+		s.expireDrafts(t, 0)
+		s.do(t, http.MethodGet, "/v1/messages/"+m, "").want(t, http.StatusOK).wantAt(t, "text", `"Better."`)
+		sent := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+		sent.wantAt(t, "status", `"sent"`)
+		sent.wantAt(t, "message_id", `"`+m+`"`)
+		if n := s.due(t); n != 1 {
 			t.Errorf("%d recipients are due at the end, want 1", n)
 		}
-	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+		log := s.do(t, http.MethodGet, "/v1/events?inbox_id="+in.ID, "").want(t, http.StatusOK).strs(t, "data", "type")
+		log = log[slices.Index(log, "draft.sent")+1:] // of the first draft
+		if want := []string{"draft.created", "draft.pending", "draft.pending", "draft.pending", "message.queued", "draft.sent"}; !slices.Equal(log, want) {
+			t.Errorf("the log has %q, want %q", log, want)
+		}
+	}, withUndo)
 }
 
-// A retry of an approval that was undone gets the response of the first call. It does not
-// approve the draft again, whether it names a version or not.
-func TestRetriedApprovalDoesNotRedoAnUndoneOne(t *testing.T) {
+// What a person approved and a rule refuses when it is due goes back to the approvers,
+// who learn why; what has no room under a limit waits until it fits, and can be undone
+// until then.
+func TestApprovedDraftThatIsRefusedWhenDue(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyApproval))
-		for key, body := range map[string]string{"any": "", "version": `{"version":1}`} {
+		var paths []string
+		for range 3 {
 			d := s.newDraft(t, in, plainSend)
-			approve := func() response {
-				t.Helper()
-				return s.do(t, http.MethodPost, draftPath(t, d, "/send"), body, with(idempotencyKey, key)).want(t, http.StatusCreated)
+			paths = append(paths, draftPath(t, d))
+			if _, err := s.sendAsPerson(t, d.str(t, "id")); err != nil {
+				t.Fatal(err)
 			}
-			first := approve()
-			s.do(t, http.MethodPost, draftPath(t, d, "/undo"), "").want(t, http.StatusOK)
-			again := approve()
-			again.wantSame(t, first)
-			if again.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("%s: the retry was not replayed", key)
-			}
-			s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
-			s.do(t, http.MethodPost, draftPath(t, d, "/send"), body).want(t, http.StatusCreated)
 		}
-		if n := s.outbound(t); n != 2 {
-			t.Errorf("%d messages are to be sent, want 2", n)
+		want := func(path, status string) response {
+			t.Helper()
+			d := s.do(t, http.MethodGet, path, "").want(t, http.StatusOK)
+			d.wantAt(t, "status", `"`+status+`"`)
+			return d
 		}
-	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"limits":{"sends_per_hour":1}}`).want(t, http.StatusOK)
+		s.clock.Add(undoTime)
+		s.expireDrafts(t, 1)
+		want(paths[0], "sent")
+		for _, path := range paths[1:] {
+			want(path, "scheduled").wantAt(t, "send_after", `"`+s.clock.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")+`"`)
+		}
+		s.do(t, http.MethodPost, paths[1]+"/undo", "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+		s.do(t, http.MethodPost, "/v1/lists", `{"direction":"outbound","action":"block","pattern":"ann@out.example"}`).want(t, http.StatusCreated)
+		s.clock.Add(time.Hour)
+		s.expireDrafts(t, 1)
+		back := want(paths[2], "pending")
+		back.wantAt(t, "version", `2`)
+		back.wantAt(t, "decided_by", `null`)
+		back.wantText(t, `"not_sent"`)
+		back.wantText(t, "is blocked by list entry")
+		if n := s.outbound(t); n != 1 {
+			t.Errorf("%d messages left, want 1", n)
+		}
+	}, withUndo)
+}
+
+// A person who is removed after an approval has decided nothing.
+func TestApprovalOfAPersonWhoIsRemoved(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		d := s.newDraft(t, in, plainSend)
+		if _, err := s.sendAsPerson(t, d.str(t, "id")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.store.RemoveUser(t.Context(), "eve@example.com"); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Add(undoTime)
+		s.expireDrafts(t, 1)
+		back := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+		back.wantAt(t, "status", `"pending"`)
+		back.wantText(t, "who approved it no longer has access")
+		if n := s.outbound(t); n != 0 {
+			t.Errorf("%d messages left", n)
+		}
+	}, withUndo)
 }

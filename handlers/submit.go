@@ -36,6 +36,7 @@ type submission struct {
 	testMode    bool
 	raw         *rawMail     // if the client composed it
 	approved    *store.Draft // the draft that it comes from
+	isDue       bool         // the draft was approved before, or expires
 	expiry      expiry       // of the draft that it may become
 }
 
@@ -125,41 +126,44 @@ func (s *submission) recipients() iter.Seq2[string, []mail.Address] {
 }
 
 // enqueue queues a composed message. If it comes from a draft, it marks the
-// draft as sent.
+// draft as sent, or as scheduled if a person approves it and has time to undo that.
 func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.Message, error) {
-	m, err := a.newMessage(ctx, s, mail)
-	if err != nil {
+	m := a.newMessage(ctx, s, mail)
+	by, d := httpapi.Caller(ctx), s.approved
+	var approval store.Approval
+	if d != nil {
+		approval = store.Approval{DraftID: d.ID, Version: d.Version, By: by.ID, CreatedBy: d.CreatedBy}
+		if !s.isDue && a.cfg.Undo > 0 && httpapi.IsPerson(by) {
+			stored, err := a.store.ScheduleDraft(ctx, m, approval, a.cfg.Undo)
+			return result(stored, err, wholeMessage)
+		}
+		if d.Status == store.DraftScheduled {
+			approval.MessageID = *d.MessageID
+		}
+	}
+	var err error
+	if m.Content, err = a.contentOf(ctx, mail); err != nil {
 		return nil, err
 	}
 	response := once(ctx, http.StatusCreated, "Message", wholeMessage)
 	var stored store.Message
-	if s.approved == nil {
+	if d == nil {
 		stored, err = a.store.Enqueue(ctx, m, response)
 	} else {
-		if a.cfg.Undo > 0 && httpapi.IsPerson(httpapi.Caller(ctx)) {
-			m.Delay = a.cfg.Undo + store.UndoMargin
-		}
-		stored, err = a.store.SendDraft(ctx, m, store.Approval{
-			DraftSeq: s.approved.Seq, DraftID: s.approved.ID, Version: s.approved.Version, By: httpapi.Caller(ctx).ID,
-			CreatedBy: s.approved.CreatedBy,
-		}, response)
+		stored, err = a.store.SendDraft(ctx, m, approval, response)
 	}
 	return result(stored, err, wholeMessage)
 }
 
-// newMessage converts a composed message for the store.
-func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*store.NewMessage, error) {
-	content, err := a.contentOf(ctx, out)
-	if err != nil {
-		return nil, err
-	}
+// newMessage converts a composed message for the store, without its content.
+func (a *API) newMessage(ctx context.Context, s submission, out *composed) *store.NewMessage {
 	m := &store.NewMessage{
 		Message: store.Message{
 			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
 			Status: store.MessageQueued, TestMode: s.testMode, FromEmail: s.inbox.Address,
 			Addresses: store.JSON[mail.Addresses]{V: s.addresses(&out.out.From)},
 			Subject:   s.subject, HeaderID: out.out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
-			Automated: out.parsed.Automated(false), Size: out.size, Content: content, Recipients: recipientsOf(s),
+			Automated: out.parsed.Automated(false), Size: out.size, Recipients: recipientsOf(s),
 		},
 		SubjectFold:   foldSubject(s.subject),
 		ThreadSubject: foldSubject(reply.NormalizeSubject(s.subject)),
@@ -174,7 +178,7 @@ func (a *API) newMessage(ctx context.Context, s submission, out *composed) (*sto
 	if s.approved != nil && s.approved.Category != nil {
 		m.Category = *s.approved.Category
 	}
-	return m, nil
+	return m
 }
 
 // addresses returns the addresses of the message. from may be nil.

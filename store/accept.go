@@ -29,18 +29,52 @@ func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *
 	return s.acceptMessage(ctx, "send draft", m, &a, once)
 }
 
+// ScheduleDraft approves a draft that leaves after wait. Until then the approval can be
+// undone. It asks the rules as SendDraft does, and counts nothing: they are asked again
+// when the draft is due. The message is as it will be; it needs no content.
+func (s *Store) ScheduleDraft(ctx context.Context, m *NewMessage, a Approval, wait time.Duration) (Message, error) {
+	const q = `UPDATE drafts SET status = $2, message_id = $3, send_after = $4, decided_by = $5, decided_at = $6, updated_at = $6 WHERE seq = $1`
+	h := &preparedMessage{msg: m.Message, domain: m.VerifiedDomain, autoReply: m.AutoReply, senders: m.Senders, text: m.Text}
+	h.msg.ID, h.msg.Recipients = NewID("msg_", s.now()), slices.Clone(m.Recipients)
+	send := &sending{preparedMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: &a, asks: true}
+	err := s.inTx(ctx, "schedule draft", func(tx *sqlx.Tx) error {
+		if err := s.ask(ctx, tx, send, m.Senders); err != nil {
+			return err
+		}
+		d, err := s.decided(ctx, tx, send.msg.AccountID, &a, stepSchedule)
+		if err != nil {
+			return err
+		}
+		now := NewTime(s.now())
+		send.msg.CreatedAt = NewTime(now.Add(wait))
+		send.msg.ThreadID = deref(d.ThreadID)
+		_, err = tx.ExecContext(ctx, q, d.Seq, d.Status, send.msg.ID, send.msg.CreatedAt, a.By, now)
+		crashpoint.Reach(crashpoint.Schedule)
+		return err
+	})
+	return send.msg, err
+}
+
+// ask decides about a message that has no number yet.
+func (s *Store) ask(ctx context.Context, tx *sqlx.Tx, send *sending, by []Sender) error {
+	if err := s.addMaker(ctx, tx, send, by); err != nil {
+		return err
+	}
+	send.msg.Seq = 0 // it is counted when it has a number
+	return s.decide(ctx, tx, []*sending{send})
+}
+
 func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a *Approval, once *Once) (Message, error) {
 	h, err := prepareMessage(m, s.now())
 	if err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
+	if a != nil && a.MessageID != "" {
+		h.msg.ID = a.MessageID
+	}
 	send := &sending{preparedMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
 	err = s.accept(ctx, what, []*preparedMessage{h}, once, func(tx *sqlx.Tx, now Time, w *written) error {
-		if err := s.addMaker(ctx, tx, send, m.Senders); err != nil {
-			return err
-		}
-		h.msg.Seq = 0 // it is counted when it has a number
-		if err := s.decide(ctx, tx, []*sending{send}); err != nil {
+		if err := s.ask(ctx, tx, send, m.Senders); err != nil {
 			return err
 		}
 		if err := s.addToInbox(ctx, tx, h, now, w); err != nil {
@@ -55,7 +89,11 @@ func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a
 		}
 		// It comes after the cached response, so that the second of two equal calls learns
 		// that it is one.
-		return s.approve(ctx, tx, a, &h.msg, now)
+		err := s.approve(ctx, tx, a, &h.msg, now)
+		if a.MessageID != "" {
+			crashpoint.Reach(crashpoint.Due)
+		}
+		return err
 	})
 	return h.msg, err
 }
@@ -149,11 +187,11 @@ func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (B
 // errNeedsDrafts means that emails of a batch become drafts that are not made yet.
 var errNeedsDrafts = errors.New("emails of the batch need approval")
 
-func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, batchID string, once *Once) ([]*hotEmail, error) {
-	hs, ms := make([]*hotEmail, len(ns)), make([]*preparedMessage, len(ns))
+func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, batchID string, once *Once) ([]*preparedEmail, error) {
+	hs, ms := make([]*preparedEmail, len(ns)), make([]*preparedMessage, len(ns))
 	for i, n := range ns {
 		var err error
-		if hs[i], err = newHotEmail(n, s.now()); err != nil {
+		if hs[i], err = prepareEmail(n, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		hs[i].inBatch = batchID != ""
@@ -178,26 +216,25 @@ func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, b
 			if err != nil {
 				return nil, err
 			}
-			files, err := s.keepDraftFiles(ctx, n.Files)
-			if err != nil {
+			if n.kept, err = s.keepDraftFiles(ctx, n.Files); err != nil {
 				return nil, fmt.Errorf("%s: %w", what, err)
 			}
-			h.draft = &preparedDraft{NewDraft: n, files: files}
+			h.draft = &n
 		}
 	}
 }
 
 // insertEmails decides about the emails of one call and stores those that may leave, and
 // the drafts that others become.
-func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*hotEmail, batchID string, once *Once, w *written) error {
-	sends := each(hs, func(h *hotEmail) *sending { return h.sending })
+func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*preparedEmail, batchID string, once *Once, w *written) error {
+	sends := each(hs, func(h *preparedEmail) *sending { return h.sending })
 	if err := s.decide(ctx, tx, sends); err != nil {
 		return err
 	}
 	var rows []newRow
 	var events []newEvent
 	for _, h := range hs {
-		h.held = nil
+		h.held = ""
 		switch {
 		case h.refused == nil:
 			h.msg.CreatedAt = now
@@ -209,15 +246,13 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*h
 		case h.refused.Hold && h.draft == nil:
 			return errNeedsDrafts
 		case h.refused.Hold:
-			d := h.draft.row(now)
-			d.AccountID, d.InboxSeq, d.InboxID = h.inbox.accountID, h.inbox.seq, h.inbox.id
-			h.held = &d
-			if err := checkBlobs(now.Time, d.Content.BlobKey); err != nil {
+			n := *h.draft
+			n.AccountID, n.InboxSeq, n.InboxID = h.inbox.accountID, h.inbox.seq, h.inbox.id
+			d, err := s.insertDraft(ctx, tx, &n, now)
+			if err != nil {
 				return err
 			}
-			if err := insertDraft(ctx, tx, h.held, h.draft.files.row); err != nil {
-				return errIn("insert a draft", err)
-			}
+			h.held = d.ID
 			for _, typ := range []EventType{EventDraftCreated, EventDraftPending} {
 				events = append(events, draftEvent(d, typ))
 			}
@@ -242,7 +277,7 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*h
 
 // rows are the rows of an email. The recipients of one that is scheduled are due when it
 // is queued.
-func (h *hotEmail) rows(now Time) []newRow {
+func (h *preparedEmail) rows(now Time) []newRow {
 	e := &h.email
 	var scheduled, due any
 	if e.ScheduledAt != nil {
@@ -262,7 +297,7 @@ func (h *hotEmail) rows(now Time) []newRow {
 
 // events are the events of an accepted email: that it is queued or scheduled, and one for
 // each suppressed recipient.
-func (h *hotEmail) events() (all []newEvent) {
+func (h *preparedEmail) events() (all []newEvent) {
 	event := func(typ EventType, data string) {
 		about := notice{account: h.msg.AccountID, message: h.msg.Seq, typ: typ}
 		all = append(all, newEvent{about, h.msg.TestMode, json.RawMessage(data)})

@@ -368,3 +368,27 @@ func TestComplaintSetsTheTimes(t *testing.T) {
 		}
 	})
 }
+
+// A result is recorded once. A node that does not know what became of a commit records it
+// again.
+func TestAResultIsRecordedOnce(t *testing.T) {
+	t.Parallel()
+	eachEngineWithClock(t, func(t *testing.T, s *store.Store, clock *storetest.Clock) {
+		m := storetest.Sent(t, s, storetest.Inbox(t, s), []string{"ann@out.example"})
+		c := claim(t, s, 1, time.Minute)[0]
+		later := store.NewTime(clock.Now().Add(time.Hour))
+		untried := attempt(c, store.RecipientQueued, func(a *store.Attempt) { a.Next, a.Untried, a.Response = &later, true, "" })
+		if err := s.RecordAttempt(t.Context(), untried); err != nil {
+			t.Fatal(err)
+		}
+		for _, again := range []store.Attempt{untried, attempt(c, store.RecipientDelivered)} {
+			if err := s.RecordAttempt(t.Context(), again); !errors.Is(err, store.ErrState) {
+				t.Errorf("recorded again as %s: %v", again.Status, err)
+			}
+		}
+		got, err := s.Message(t.Context(), m.AccountID, m.ID)
+		if err != nil || got.Recipients[0].Attempts != 0 || got.Recipients[0].Status != store.RecipientQueued {
+			t.Errorf("%+v, %v", got.Recipients, err)
+		}
+	})
+}

@@ -112,6 +112,7 @@ type sending struct {
 	inboxSeq int64     // 0: from an address that is not an inbox
 	approval *Approval // of the draft that it comes from
 	isDue    bool      // it was accepted before, to be sent now
+	asks     bool      // it leaves later, and is counted then
 	inBatch  bool      // with others, of which some may leave
 	refused  *Refused
 	counted  counted
@@ -650,7 +651,7 @@ func (d *decision) countAccepted(ctx context.Context, all []*sending) error {
 	for _, m := range all {
 		n += m.liveRecipients()
 	}
-	if n == 0 || all[0].isDue {
+	if n == 0 || all[0].isDue || all[0].asks {
 		return nil
 	}
 	_, err := d.s.prepared.Exec(ctx, d.tx, count, d.account, dayOf(d.now.Time), string(countAccepted), d.s.shard(), n)

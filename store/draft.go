@@ -2,8 +2,8 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,12 +19,12 @@ import (
 // DraftStatus is the state of a draft.
 type DraftStatus string
 
-// The states of a draft. Only UndoDraft leads out of DraftSent, and nothing out of
-// DraftRejected.
+// The states of a draft, which steps says more about.
 const (
-	DraftPending  DraftStatus = "pending"
-	DraftSent     DraftStatus = "sent"
-	DraftRejected DraftStatus = "rejected"
+	DraftPending   DraftStatus = "pending"   // held
+	DraftScheduled DraftStatus = "scheduled" // approved by a person, who can undo that until SendAfter
+	DraftSent      DraftStatus = "sent"      // queued, or further on
+	DraftRejected  DraftStatus = "rejected"  // refused
 )
 
 // DraftKind is the kind of message in a draft.
@@ -61,21 +61,20 @@ type Draft struct {
 	SourceID     *string              `db:"source_id"` // of the message that it replies to or forwards
 	ThreadSeq    *int64               `db:"thread_seq"`
 	ThreadID     *string              `db:"thread_id"`  // that a reply joins, or that the sent message is in
-	MessageID    *string              `db:"message_id"` // of the message that it became
+	MessageID    *string              `db:"message_id"` // of the message that it became, or will be while it is scheduled
 	Addresses    JSON[mail.Addresses] `db:"addresses"`
 	Subject      string               `db:"subject"`
 	Refs         JSON[References]     `db:"refs"`
 	CreatedBy    string               `db:"created_by"` // id of a key or user
 	DecidedBy    *string              `db:"decided_by"` // likewise
 	DecidedAt    *Time                `db:"decided_at"`
+	SendAfter    *Time                `db:"send_after"` // when it is due, while it is scheduled
 	RejectReason *string              `db:"reject_reason"`
 	ContentAt    Time                 `db:"content_at"` // how old the content is; retention counts from here
 	ExpiredAt    *Time                `db:"expired_at"` // when the content was deleted
 	// RetentionDays is the inbox's retention.
 	RetentionDays int `db:"retention_days"`
-	// EmailSeq is the scheduled email that the draft replaces, or nil. Category, Tags
-	// and Metadata are that email's, or those of an email that became a draft at once.
-	EmailSeq *int64                 `db:"email_seq"`
+	// Category, Tags and Metadata are those of the email that the draft was, or nil.
 	Category *Category              `db:"category"`
 	Tags     *JSON[Labels]          `db:"tags"`
 	Metadata *JSON[json.RawMessage] `db:"metadata"`
@@ -112,11 +111,8 @@ type Warning struct {
 
 const (
 	draftStored = `d.seq, d.account_id, d.inbox_seq, d.id, d.status, d.kind, d.version, d.test_mode, d.source_id, d.thread_seq,
-	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.reject_reason,
-	d.content_at, d.expired_at, d.expires_at, d.on_expiry, d.expiry_by, d.created_at, d.updated_at, d.email_seq,
-	coalesce(d.category, (SELECT category FROM emails WHERE message_seq = d.email_seq)) AS category,
-	coalesce(d.tags, (SELECT tags FROM emails WHERE message_seq = d.email_seq)) AS tags,
-	coalesce(d.metadata, (SELECT metadata FROM emails WHERE message_seq = d.email_seq)) AS metadata`
+	d.thread_id, d.message_id, d.addresses, d.subject, d.refs, d.created_by, d.decided_by, d.decided_at, d.send_after, d.reject_reason,
+	d.content_at, d.expired_at, d.expires_at, d.on_expiry, d.expiry_by, d.created_at, d.updated_at, d.category, d.tags, d.metadata`
 	draftColumns        = draftStored + `, i.id AS inbox_id, i.retention_days`
 	draftTables         = ` FROM drafts d JOIN inboxes i ON i.seq = d.inbox_seq`
 	draftContentColumns = `draft_seq, text, html, headers, attachments, warnings, blob_key`
@@ -132,7 +128,7 @@ func (s *Store) Draft(ctx context.Context, accountID int64, id string) (Draft, e
 		return Draft{}, err
 	}
 	one := []Draft{d}
-	err = s.fillDrafts(ctx, one, draftContentColumns)
+	_, err = s.fillDrafts(ctx, one, draftContentColumns)
 	return one[0], err
 }
 
@@ -172,12 +168,8 @@ func (s *Store) ListDrafts(ctx context.Context, f DraftFilter, p Page) (List[Dra
 	if err != nil {
 		return List[Draft]{}, err
 	}
-	most, err := s.draftsInPage(ctx, rows[:min(len(rows), p.Limit)])
-	if err != nil {
-		return List[Draft]{}, err
-	}
-	l := page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} })
-	return l, s.fillDrafts(ctx, l.Rows, listedDraftContent)
+	most, err := s.fillDrafts(ctx, rows[:min(len(rows), p.Limit)], listedDraftContent)
+	return page(s, scope, most, rows, func(d Draft) position { return position{Seq: d.Seq} }), err
 }
 
 // PendingDrafts counts the drafts of an account that wait for approval, in those
@@ -205,59 +197,40 @@ func (s *Store) Waiting(ctx context.Context, accountID int64) (drafts int, stopp
 	return row.Drafts, row.Stopped, s.wrap(err, "what waits")
 }
 
-// draftsInPage returns how many of the first drafts go into one page, by the size of
-// them a list shows: one at least, when there are any.
-func (s *Store) draftsInPage(ctx context.Context, ds []Draft) (int, error) {
-	const q = `SELECT draft_seq, octet_length(text) + octet_length(headers) + octet_length(attachments) + octet_length(warnings) AS bytes
-		FROM draft_contents WHERE draft_seq IN (?)`
-	var sizes []struct {
-		DraftSeq int64 `db:"draft_seq"`
-		Bytes    int   `db:"bytes"`
-	}
-	if len(ds) > 0 {
-		if err := selectIn(ctx, s.read, &sizes, q, rising(ds, func(d Draft) int64 { return d.Seq })); err != nil {
-			return 0, s.wrap(err, "sizes of drafts")
-		}
-	}
-	bySeq := make(map[int64]int, len(sizes))
-	for _, size := range sizes {
-		bySeq[size.DraftSeq] = size.Bytes
-	}
-	size := 0
-	for i, d := range ds {
-		if size += bySeq[d.Seq]; size > pageBytes && i > 0 {
-			return i, nil
-		}
-	}
-	return len(ds), nil
-}
+// draftsAtOnce is how many drafts are read with their content at once: half a page, if their
+// texts are the largest.
+const draftsAtOnce = 4
 
-// fillDrafts reads these columns of the content of drafts.
-func (s *Store) fillDrafts(ctx context.Context, ds []Draft, columns string) error {
-	bySeq := make(map[int64]*Draft, len(ds))
-	var seqs []int64
-	for i := range ds {
-		d := &ds[i]
-		end := NewTime(d.ContentAt.Add(time.Duration(d.RetentionDays) * 24 * time.Hour))
-		if d.ExpiredAt == nil && d.RetentionDays > 0 && !s.now().Before(end.Time) { // and is about to be deleted
-			d.ExpiredAt = &end
+// fillDrafts reads these columns of the content of drafts, up to pageBytes of text, and
+// returns of how many.
+func (s *Store) fillDrafts(ctx context.Context, ds []Draft, columns string) (filled int, err error) {
+	for size := 0; filled < len(ds) && size <= pageBytes/2; {
+		bySeq := map[int64]*Draft{}
+		var seqs []int64
+		for ; filled < len(ds) && len(seqs) < draftsAtOnce; filled++ {
+			d := &ds[filled]
+			end := NewTime(d.ContentAt.Add(time.Duration(d.RetentionDays) * 24 * time.Hour))
+			if d.ExpiredAt == nil && d.RetentionDays > 0 && !s.now().Before(end.Time) { // and is about to be deleted
+				d.ExpiredAt = &end
+			}
+			if d.ExpiredAt == nil {
+				bySeq[d.Seq] = d
+				seqs = append(seqs, d.Seq)
+			}
 		}
-		if d.ExpiredAt == nil {
-			bySeq[d.Seq] = d
-			seqs = append(seqs, d.Seq)
+		if len(seqs) == 0 {
+			break
+		}
+		var rows []DraftContent
+		if err := selectIn(ctx, s.read, &rows, `SELECT `+columns+` FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
+			return 0, s.wrap(err, "read the contents of drafts")
+		}
+		for i := range rows {
+			bySeq[rows[i].DraftSeq].Content = &rows[i]
+			size += len(rows[i].Text) + len(rows[i].HTML)
 		}
 	}
-	if len(seqs) == 0 {
-		return nil
-	}
-	var rows []DraftContent
-	if err := selectIn(ctx, s.read, &rows, `SELECT `+columns+` FROM draft_contents WHERE draft_seq IN (?)`, seqs); err != nil {
-		return s.wrap(err, "read the contents of drafts")
-	}
-	for i := range rows {
-		bySeq[rows[i].DraftSeq].Content = &rows[i]
-	}
-	return nil
+	return filled, nil
 }
 
 // DraftFile is an attachment of a new draft.
@@ -276,59 +249,37 @@ type draftFiles struct {
 // keepDraftFiles stores the attachments of a draft that is about to be created.
 // A blob is durable when it returns; one that no row comes to name is swept away
 // later.
-func (s *Store) keepDraftFiles(ctx context.Context, files []DraftFile) (_ draftFiles, err error) {
+func (s *Store) keepDraftFiles(ctx context.Context, files []DraftFile) (kept draftFiles, err error) {
 	const what = "keep the attachments of a draft"
-	all := &fileSequence{files: files}
-	defer func() { err = errors.Join(err, all.Close()) }()
 	var total int64
 	for _, f := range files {
 		total += f.Size
 	}
+	r, w := io.Pipe()
+	go func() { _ = w.CloseWithError(copyFiles(w, files)) }() // it never fails
+	defer func() { _ = r.Close() }()                          // ends the copy
 	if total > RawInRow {
-		key, err := s.blobs.Put(ctx, all, total)
+		key, err := s.blobs.Put(ctx, r, total)
 		return draftFiles{blob: &key}, errIn(what, err)
 	}
-	row := make([]byte, total)
-	_, err = io.ReadFull(all, row)
-	return draftFiles{row: row}, errIn(what, err)
+	kept.row = make([]byte, total)
+	_, err = io.ReadFull(r, kept.row)
+	return kept, errIn(what, err)
 }
 
-// fileSequence reads files one after the other, and holds one open at a time.
-type fileSequence struct {
-	files []DraftFile // that are still to be opened
-	open  io.ReadCloser
-}
-
-func (q *fileSequence) Read(p []byte) (int, error) {
-	for {
-		if q.open == nil {
-			if len(q.files) == 0 {
-				return 0, io.EOF
-			}
-			var err error
-			if q.open, err = q.files[0].Open(); err != nil {
-				q.open = nil
-				return 0, err
-			}
-			q.files = q.files[1:]
+// copyFiles writes files one after the other, and holds one open at a time.
+func copyFiles(w io.Writer, files []DraftFile) error {
+	for _, f := range files {
+		r, err := f.Open()
+		if err != nil {
+			return err
 		}
-		n, err := q.open.Read(p)
-		if errors.Is(err, io.EOF) {
-			err = q.Close()
-		}
-		if n > 0 || err != nil {
-			return n, err
+		_, err = io.Copy(w, r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return err
 		}
 	}
-}
-
-func (q *fileSequence) Close() error {
-	if q.open == nil {
-		return nil
-	}
-	open := q.open
-	q.open = nil
-	return open.Close()
+	return nil
 }
 
 // OpenDraftFile opens the attachment of a draft that has the number i. It returns
@@ -379,29 +330,26 @@ type NewDraft struct {
 	Draft
 	// Files are the bytes of Content.Attachments, in their order.
 	Files []DraftFile
+	kept  draftFiles
 }
 
 // CreateDraft stores a pending draft and returns it as stored. With once, the
 // response is cached too. It returns ErrNotFound if the inbox is deleted.
-func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft, error) {
-	files, err := s.keepDraftFiles(ctx, n.Files)
-	if err != nil {
+func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (d Draft, err error) {
+	if n.kept, err = s.keepDraftFiles(ctx, n.Files); err != nil {
 		return Draft{}, err
 	}
-	d := (&preparedDraft{NewDraft: n, files: files}).row(NewTime(s.now()))
 	err = s.inTx(ctx, "create draft", func(tx *sqlx.Tx) error {
-		in, err := s.lockInbox(ctx, tx, d.AccountID, d.InboxID)
+		in, err := s.lockInbox(ctx, tx, n.AccountID, n.InboxID)
 		if err != nil {
 			return err
 		}
-		d.InboxSeq = in.Seq
-		if err := checkBlobs(s.now(), d.Content.BlobKey); err != nil {
+		joins := n
+		joins.InboxSeq = in.Seq
+		if joins.ThreadSeq, joins.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
 			return err
 		}
-		if d.ThreadSeq, d.ThreadID, err = threadOfDraft(ctx, tx, in.Seq, n.Draft); err != nil {
-			return err
-		}
-		if err := insertDraft(ctx, tx, &d, files.row); err != nil {
+		if d, err = s.insertDraft(ctx, tx, &joins, NewTime(s.now())); err != nil {
 			return err
 		}
 		if err := s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending); err != nil {
@@ -412,44 +360,39 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (Draft,
 	return s.announced(d, err)
 }
 
-func (p *preparedDraft) row(now Time) Draft {
-	d, c := p.Draft, *p.Content
-	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), p.files.blob
+// insertDraft writes a draft, whose files are stored, with its content.
+func (s *Store) insertDraft(ctx context.Context, tx *sqlx.Tx, n *NewDraft, now Time) (Draft, error) {
+	const q = `
+		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
+			subject, refs, created_by, content_at, created_at, updated_at, category, tags, metadata, expires_at, on_expiry, expiry_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20, $21, $22)
+		RETURNING seq`
+	const keep = `
+		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	d, c := n.Draft, *n.Content
+	c.Text, c.HTML, c.BlobKey = storable(c.Text), storable(c.HTML), n.kept.blob
 	if c.Warnings.V == nil {
 		c.Warnings.V = []Warning{}
+	}
+	if err := checkBlobs(now.Time, c.BlobKey); err != nil {
+		return d, err
 	}
 	d.ID, d.Status, d.Version = NewID("drf_", now.Time), DraftPending, 1
 	d.Subject, d.CreatedAt, d.UpdatedAt, d.Content = storable(d.Subject), now, now, &c
 	if d.ContentAt.IsZero() {
 		d.ContentAt = now
 	}
-	if d.OnExpiry == "" {
-		d.OnExpiry = ExpiryRejects
-	}
-	return d
-}
-
-// insertDraft writes a draft, which gets its number, with its content and the
-// files that lie in the row.
-func insertDraft(ctx context.Context, tx *sqlx.Tx, d *Draft, files []byte) error {
-	const q = `
-		INSERT INTO drafts (account_id, inbox_seq, id, status, kind, version, test_mode, source_id, thread_seq, thread_id, addresses,
-			subject, refs, created_by, content_at, created_at, updated_at, email_seq, category, tags, metadata, expires_at, on_expiry, expiry_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $17, $18, $19, $20, $21, $22, $23)
-		RETURNING seq`
-	const keep = `
-		INSERT INTO draft_contents (draft_seq, text, html, headers, attachments, warnings, files, blob_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	d.OnExpiry = cmp.Or(d.OnExpiry, ExpiryRejects)
 	err := tx.GetContext(ctx, &d.Seq, q, d.AccountID, d.InboxSeq, d.ID, d.Status, d.Kind, d.Version, d.TestMode, d.SourceID, d.ThreadSeq,
-		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.EmailSeq, d.Category, d.Tags, d.Metadata,
+		d.ThreadID, d.Addresses, d.Subject, d.Refs, d.CreatedBy, d.ContentAt, d.CreatedAt, d.Category, d.Tags, d.Metadata,
 		d.ExpiresAt, d.OnExpiry, d.ExpiryBy)
 	if err != nil {
-		return err
+		return d, errIn("insert a draft", err)
 	}
-	c := d.Content
 	c.DraftSeq = d.Seq
-	_, err = tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, c.Warnings, orNullBytes(files), c.BlobKey)
-	return err
+	_, err = tx.ExecContext(ctx, keep, c.DraftSeq, c.Text, c.HTML, c.Headers, c.Attachments, c.Warnings, orNullBytes(n.kept.row), c.BlobKey)
+	return d, errIn("insert the content of a draft", err)
 }
 
 // announced is the result of a call that has written an event about d. It wakes
@@ -500,7 +443,7 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 	var refused error
 	err := s.inTx(ctx, "update draft", func(tx *sqlx.Tx) error {
 		var err error
-		if d, err = s.lockPendingDraft(ctx, tx, accountID, id); err != nil {
+		if d, err = s.lockDraft(ctx, tx, accountID, id, stepEdit); err != nil {
 			return err
 		}
 		before, said := d, DraftContent{}
@@ -532,49 +475,54 @@ func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edi
 // RejectDraft rejects a pending draft; it is never sent. by is the user or key
 // that decided. It returns ErrState if the draft is not pending any more.
 func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string, reason *string, once *Once) (Draft, error) {
-	return s.rejectDraft(ctx, accountID, id, &by, reason, once, func(Draft) error { return nil })
+	return s.rejectDraft(ctx, Draft{AccountID: accountID, ID: id}, stepReject, &by, reason, once)
 }
 
-// ExpireDraft rejects a draft of DueDrafts. It returns ErrState if the draft has been
-// decided or edited since it was read.
+// ExpireDraft rejects a pending draft of DueDrafts. It returns ErrState if the draft has
+// been decided or edited since it was read.
 func (s *Store) ExpireDraft(ctx context.Context, d Draft, reason string) error {
-	_, err := s.rejectDraft(ctx, d.AccountID, d.ID, nil, &reason, nil, func(now Draft) error {
-		if now.Version != d.Version || now.ExpiresAt == nil || now.ExpiresAt.After(s.now()) {
-			return fmt.Errorf("draft %s: %w", d.ID, ErrState)
-		}
-		return nil
-	})
+	_, err := s.rejectDraft(ctx, d, stepReject, nil, &reason, nil)
 	return err
 }
 
-// DueDrafts returns pending drafts whose time has come, without their content: at most
-// limit after the draft after, in their order. The zero draft begins.
+// draftDue is when a draft is due, or NULL. An index has it for draftWaits.
+const (
+	draftDue   = `coalesce(d.send_after, d.expires_at)`
+	draftWaits = `d.status IN ('pending', 'scheduled')`
+)
+
+// draftsDue are the drafts that are due at $1, after the one that was due at $2.
+const draftsDue = `SELECT ` + draftColumns + draftTables + ` WHERE ` + draftWaits + ` AND i.status <> 'deleted' AND ` + draftDue + ` <= $1
+	AND (` + draftDue + ` > $2 OR ` + draftDue + ` = $2 AND d.seq > $3) ORDER BY ` + draftDue + `, d.seq LIMIT $4`
+
+// DueAt is when the draft is to be sent, or stops waiting; nil for never.
+func (d Draft) DueAt() *Time { return cmp.Or(d.SendAfter, d.ExpiresAt) }
+
+// DueDrafts returns pending and scheduled drafts whose time has come, without their
+// content: at most limit after the draft after, in their order. The zero draft begins.
 func (s *Store) DueDrafts(ctx context.Context, after Draft, limit int) ([]Draft, error) {
-	const q = `SELECT ` + draftColumns + draftTables + ` WHERE d.status = 'pending' AND i.status <> 'deleted' AND d.expires_at <= $1
-		AND (d.expires_at > $2 OR d.expires_at = $2 AND d.seq > $3) ORDER BY d.expires_at, d.seq LIMIT $4`
 	var from Time
-	if after.ExpiresAt != nil {
-		from = *after.ExpiresAt
+	if at := after.DueAt(); at != nil {
+		from = *at
 	}
-	return readAll[Draft](ctx, s, "due drafts", q, NewTime(s.now()), from, after.Seq, limit)
+	return readAll[Draft](ctx, s, "due drafts", draftsDue, NewTime(s.now()), from, after.Seq, limit)
 }
 
 func sameTime(a, b *Time) bool { return a == b || a != nil && b != nil && a.Equal(b.Time) }
 
-// rejectDraft rejects a pending draft unless check refuses that.
-func (s *Store) rejectDraft(ctx context.Context, accountID int64, id string, by, reason *string, once *Once, check func(Draft) error) (Draft, error) {
-	const q = `UPDATE drafts SET status = $2, decided_by = $3, decided_at = $4, reject_reason = $5, updated_at = $4 WHERE seq = $1`
-	var d Draft
-	err := s.inTx(ctx, "reject draft", func(tx *sqlx.Tx) error {
-		var err error
-		if d, err = s.lockPendingDraft(ctx, tx, accountID, id); err != nil {
-			return err
-		}
-		if err := check(d); err != nil {
+// rejectDraft rejects a draft. If no one decides, it must still be what was read and due.
+func (s *Store) rejectDraft(ctx context.Context, was Draft, on step, by, reason *string, once *Once) (d Draft, err error) {
+	const q = `UPDATE drafts SET status = $2, decided_by = $3, decided_at = $4, reject_reason = $5, updated_at = $4, send_after = NULL, message_id = NULL
+		WHERE seq = $1`
+	err = s.inTx(ctx, "reject draft", func(tx *sqlx.Tx) error {
+		if d, err = s.lockDraft(ctx, tx, was.AccountID, was.ID, on); err != nil {
 			return err
 		}
 		now := NewTime(s.now())
-		d.Status, d.DecidedBy, d.DecidedAt, d.RejectReason, d.UpdatedAt = DraftRejected, by, &now, reason, now
+		if at := d.DueAt(); by == nil && (d.Version != was.Version || at == nil || at.After(now.Time)) {
+			return fmt.Errorf("draft %s has changed: %w", d.ID, ErrState)
+		}
+		d.DecidedBy, d.DecidedAt, d.RejectReason, d.UpdatedAt, d.SendAfter, d.MessageID = by, &now, reason, now, nil, nil
 		if _, err := tx.ExecContext(ctx, q, d.Seq, d.Status, d.DecidedBy, d.DecidedAt, d.RejectReason); err != nil {
 			return err
 		}
@@ -586,92 +534,73 @@ func (s *Store) rejectDraft(ctx context.Context, accountID int64, id string, by,
 	return s.announced(d, err)
 }
 
-// UndoMargin is how much longer a message waits than its approval can be undone, so
-// that no node has claimed it by then.
-const UndoMargin = time.Second
+// UndoDraft takes the approval of a scheduled draft back: it is pending again, and waits
+// without expiry. It returns ErrState if the draft is not scheduled or is due.
+func (s *Store) UndoDraft(ctx context.Context, d Draft) (Draft, error) {
+	return s.reopenDraft(ctx, d, stepUndo, "")
+}
 
-// UndoDraft makes a draft pending again that was approved less than within ago, and
-// deletes its message, which then counts against no budget. The draft then waits
-// without expiry. It returns ErrState if the draft is not approved, if that was
-// earlier, or if a node has claimed the message.
-func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (Draft, error) {
-	const (
-		undo = `UPDATE drafts SET status = 'pending', message_id = NULL, decided_by = NULL, decided_at = NULL, updated_at = $4, expires_at = NULL,
-			thread_seq = CASE WHEN kind = 'new' THEN NULL ELSE thread_seq END, thread_id = CASE WHEN kind = 'new' THEN NULL ELSE thread_id END
-			WHERE seq = $1 AND status = 'sent' AND message_id = $2 AND decided_at > $3 AND expired_at IS NULL`
-		keep = `UPDATE idempotency SET resource_id = $2 WHERE resource_id = $1`
-	)
-	if d.Status != DraftSent || d.MessageID == nil {
-		return Draft{}, fmt.Errorf("draft is %s: %w", d.Status, ErrState)
+// ReturnDraft makes a draft pending again that was approved and that a rule refuses now
+// that it is due. why becomes a warning and so a new version, which approvers are told
+// about. A draft without content is rejected.
+func (s *Store) ReturnDraft(ctx context.Context, d Draft, why string) error {
+	if d.ExpiredAt != nil {
+		_, err := s.rejectDraft(ctx, d, stepFail, nil, &why, nil)
+		return err
 	}
-	var blobs []string
-	err := s.inTx(ctx, "undo approval", func(tx *sqlx.Tx) error {
-		m, err := s.lockApprovedMessage(ctx, tx, d)
-		if err != nil {
+	_, err := s.reopenDraft(ctx, d, stepHold, why)
+	return err
+}
+
+// WarnNotSent is the code of the warning that an approved draft was not sent, and why.
+const WarnNotSent = "not_sent"
+
+func (s *Store) reopenDraft(ctx context.Context, d Draft, on step, why string) (Draft, error) {
+	const (
+		reopen = `UPDATE drafts SET status = $2, version = $3, message_id = NULL, send_after = NULL, decided_by = NULL, decided_at = NULL,
+			expires_at = NULL, updated_at = $4 WHERE seq = $1`
+		warn = `UPDATE draft_contents SET warnings = $2 WHERE draft_seq = $1`
+	)
+	err := s.inTx(ctx, string(on)+" draft", func(tx *sqlx.Tx) error {
+		var err error
+		if d, err = s.lockDraft(ctx, tx, d.AccountID, d.ID, on); err != nil {
 			return err
 		}
-		// A retry of the approval gets its response, and does not approve again.
-		if _, err := tx.ExecContext(ctx, keep, m.ID, d.ID); err != nil {
-			return errIn("keep the cached response", err)
+		if why != "" && d.Content != nil {
+			d.Version++
+			d.Content.Warnings.V = append(slices.DeleteFunc(d.Content.Warnings.V, func(w Warning) bool { return w.Code == WarnNotSent }),
+				Warning{Code: WarnNotSent, Value: storable(why)})
+			if _, err := tx.ExecContext(ctx, warn, d.Seq, d.Content.Warnings); err != nil {
+				return err
+			}
 		}
-		now := s.now()
-		if err := oneRow("draft "+d.ID, ErrState)(tx.ExecContext(ctx, undo, d.Seq, m.ID, NewTime(now.Add(-within)), NewTime(now))); err != nil {
+		if _, err := tx.ExecContext(ctx, reopen, d.Seq, d.Status, d.Version, NewTime(s.now())); err != nil {
 			return err
 		}
-		if blobs, err = s.deleteMessage(ctx, tx, m); err != nil {
-			return err
-		}
-		if err := uncount(ctx, tx, m.Seq); err != nil {
-			return err
-		}
-		d.Status = DraftPending
 		return s.draftEvents(ctx, tx, d, EventDraftPending)
 	})
 	if _, err := s.announced(d, err); err != nil {
 		return Draft{}, err
 	}
-	s.sweeps.unscrubbed.Store(true)
-	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
-		s.log.WarnContext(ctx, "blob left to be swept", "draft_id", d.ID, "error", err)
-	}
 	return s.Draft(ctx, d.AccountID, d.ID)
 }
 
-// lockApprovedMessage locks the message of an approved draft, its recipients and its
-// inbox, in the order in which a result is recorded, so that no node can claim the message. It returns
-// ErrState if one has, or if the message is deleted.
-func (s *Store) lockApprovedMessage(ctx context.Context, tx *sqlx.Tx, d Draft) (Message, error) {
-	const (
-		account    = `SELECT seq FROM accounts WHERE seq = $1` // as decide does, so that limits are exact
-		message    = `SELECT seq, inbox_seq FROM messages WHERE account_id = $1 AND id = $2`
-		recipients = `SELECT fence FROM recipients WHERE message_seq = $1 ORDER BY seq`
-	)
-	m := Message{AccountID: d.AccountID, ID: *d.MessageID, InboxID: d.InboxID}
-	var seq int64
-	if err := tx.GetContext(ctx, &seq, account+s.engine.LockRow(), d.AccountID); err != nil {
-		return m, errIn("lock the account", err)
-	}
-	err := tx.GetContext(ctx, &m, message+s.engine.LockRow(), d.AccountID, m.ID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, fmt.Errorf("message %s is deleted: %w", m.ID, ErrState)
-	}
-	if err != nil {
-		return m, errIn("lock the message", err)
-	}
-	var fences []int64
-	if err := tx.SelectContext(ctx, &fences, recipients+s.engine.LockRow(), m.Seq); err != nil {
-		return m, errIn("lock the recipients", err)
-	}
-	if slices.ContainsFunc(fences, func(fence int64) bool { return fence > 0 }) {
-		return m, fmt.Errorf("message %s is claimed: %w", m.ID, ErrState)
-	}
-	_, err = s.lockInbox(ctx, tx, d.AccountID, d.InboxID)
-	return m, err
+// DelayDraft puts a scheduled draft off that does not fit under a limit yet.
+func (s *Store) DelayDraft(ctx context.Context, d Draft, until Time) error {
+	return s.inTx(ctx, "delay draft", func(tx *sqlx.Tx) error {
+		d, err := s.lockDraft(ctx, tx, d.AccountID, d.ID, stepDelay)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE drafts SET send_after = $2 WHERE seq = $1`, d.Seq, until)
+		return err
+	})
 }
 
-// lockPendingDraft reads a draft with its content and keeps others from changing
-// it until the end of the transaction. It returns ErrState if it is not pending.
-func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int64, id string) (Draft, error) {
+// lockDraft reads a draft with its content, keeps others from changing it until the end
+// of the transaction, and takes a step with it in the copy that it returns. The error is
+// ErrState if the state of the draft has no such step.
+func (s *Store) lockDraft(ctx context.Context, tx *sqlx.Tx, accountID int64, id string, on step) (Draft, error) {
 	const (
 		lock  = `SELECT ` + draftStored + ` FROM drafts d WHERE d.account_id = $1 AND d.id = $2`
 		inbox = `SELECT id FROM inboxes WHERE seq = $1 AND status <> 'deleted'`
@@ -684,8 +613,17 @@ func (s *Store) lockPendingDraft(ctx context.Context, tx *sqlx.Tx, accountID int
 	if err := tx.GetContext(ctx, &d.InboxID, inbox, d.InboxSeq); err != nil {
 		return d, s.wrap(err, "inbox of the draft")
 	}
-	if d.Status != DraftPending {
-		return d, fmt.Errorf("draft is %s: %w", d.Status, ErrState)
+	to, err := next(draftStates[d.Status], on)
+	if early := on != stepUndo; err == nil && d.Status == DraftScheduled && d.SendAfter.After(s.now()) == early {
+		err = ErrState // it is not due yet, or too late for an undo
+	}
+	if err != nil {
+		return d, fmt.Errorf("draft is %s: %w", d.Status, err)
+	}
+	for status, state := range draftStates {
+		if state == to {
+			d.Status = status
+		}
 	}
 	if d.ExpiredAt != nil {
 		return d, nil
@@ -704,40 +642,53 @@ func draftEvent(d Draft, typ EventType) newEvent {
 
 // Approval is the decision to send a draft.
 type Approval struct {
-	// DraftSeq and DraftID are the draft's.
-	DraftSeq int64
-	DraftID  string
+	DraftID string
 	// Version is the approved version.
 	Version int
 	// By is the id of the key or user who decided, CreatedBy of the one who made the
 	// draft.
 	By, CreatedBy string
+	// MessageID is the id that the message of a scheduled draft will have. Without it, the
+	// draft is pending.
+	MessageID string
 }
 
 // keepLabels gives the message of an approved draft the category, tags and metadata
-// of the email that the draft replaces.
+// of the email that the draft was.
 const keepLabels = `
 	INSERT INTO emails (message_seq, account_id, from_inbox, category, tags, metadata, created_by)
-	SELECT cast($2 AS bigint), d.account_id, coalesce(e.from_inbox, d.inbox_seq), coalesce(e.category, d.category), coalesce(e.tags, d.tags),
-	       coalesce(e.metadata, d.metadata), coalesce(e.created_by, d.created_by)
-	  FROM drafts d LEFT JOIN emails e ON e.message_seq = d.email_seq WHERE d.seq = $1 AND coalesce(e.category, d.category) IS NOT NULL`
+	SELECT cast($2 AS bigint), account_id, inbox_seq, category, tags, metadata, created_by FROM drafts WHERE seq = $1 AND category IS NOT NULL`
 
-const approveDraft = `
-	UPDATE drafts
-	   SET status = 'sent', message_id = $3, thread_seq = $4, thread_id = $5, decided_by = $6, decided_at = $7, updated_at = $7
-	 WHERE seq = $1 AND version = $2 AND status = 'pending' AND expired_at IS NULL`
+// decided is the draft of an approval, which takes a step with it. It returns ErrState if
+// the draft is not the one that was approved, or its content is deleted.
+func (s *Store) decided(ctx context.Context, tx *sqlx.Tx, account int64, a *Approval, on step) (Draft, error) {
+	d, err := s.lockDraft(ctx, tx, account, a.DraftID, on)
+	if err == nil && (d.Version != a.Version || d.ExpiredAt != nil) {
+		err = fmt.Errorf("draft %s has changed: %w", a.DraftID, ErrState)
+	}
+	return d, err
+}
 
 // approve notes that a draft has become the message m.
 func (s *Store) approve(ctx context.Context, tx *sqlx.Tx, a *Approval, m *Message, now Time) error {
-	err := oneRow("draft "+a.DraftID, ErrState)(tx.ExecContext(ctx, approveDraft, a.DraftSeq, a.Version, m.ID, m.ThreadSeq, m.ThreadID, a.By, now))
+	const q = `UPDATE drafts SET status = $2, message_id = $3, thread_seq = $4, thread_id = $5, decided_by = coalesce(decided_by, $6),
+		decided_at = coalesce(decided_at, $7), send_after = NULL, updated_at = $7 WHERE seq = $1`
+	on := stepApprove
+	if a.MessageID != "" {
+		on = stepDue
+	}
+	d, err := s.decided(ctx, tx, m.AccountID, a, on)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, keepLabels, a.DraftSeq, m.Seq); err != nil {
+	if _, err := tx.ExecContext(ctx, q, d.Seq, d.Status, m.ID, m.ThreadSeq, m.ThreadID, a.By, now); err != nil {
+		return errIn("approve", err)
+	}
+	if _, err := tx.ExecContext(ctx, keepLabels, d.Seq, m.Seq); err != nil {
 		return errIn("keep the labels of the email", err)
 	}
 	about := notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: EventDraftSent}
-	return s.insertEvents(ctx, tx, []newEvent{{about, m.TestMode, DraftEventData{DraftID: a.DraftID, Status: DraftSent}}})
+	return s.insertEvents(ctx, tx, []newEvent{{about, m.TestMode, DraftEventData{DraftID: a.DraftID, Status: d.Status}}})
 }
 
 // Notices of an account within a minute: so many drafts get one each, then one notice

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/postroom/postroom/store"
@@ -12,5 +13,8 @@ func TestDueDraftsAreFoundByIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, s *store.Store) {
 		wantByIndex(t, s, "drafts_kept", []string{"inbox_seq=", "content_at<"}, store.DueDrafts, 1, 1, 1)
+		if plan := wantByIndex(t, s, "drafts_due", nil, store.DraftsDue, 1, 1, 1, 1); !strings.Contains(plan, "drafts_due") {
+			t.Error(plan)
+		}
 	})
 }

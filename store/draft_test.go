@@ -87,7 +87,7 @@ func draftRound(ctx context.Context, s *store.Store, in store.Inbox, worker, rou
 		},
 		func() error {
 			m := storetest.NewSent(in, []string{"ann@out.example"}, func(m *store.NewMessage) { m.NewThread, m.JoinThread = false, source.ThreadSeq })
-			_, err := s.SendDraft(ctx, m, store.Approval{DraftSeq: d.Seq, DraftID: d.ID, Version: d.Version, By: "key_1"}, nil)
+			_, err := s.SendDraft(ctx, m, approvalOf(d), nil)
 			return err
 		},
 		func() (err error) {

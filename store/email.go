@@ -42,6 +42,7 @@ type Email struct {
 	Metadata    JSON[json.RawMessage] `db:"metadata"` // an object
 	ScheduledAt *Time                 `db:"scheduled_at"`
 	OpenedAt    *Time                 `db:"opened_at"`
+	CreatedBy   *string               `db:"created_by"` // id of the key or user
 }
 
 // Labels are values by name: strings, numbers, booleans or null, each as the JSON
@@ -95,33 +96,33 @@ type HeldEmail struct {
 	DraftID string
 }
 
-// hotEmail is a new email on its way into the database.
-type hotEmail struct {
+// preparedEmail is a new email on its way into the database.
+type preparedEmail struct {
 	*sending
 	email          Email // without its Message
 	tags, metadata string
 
-	draft *preparedDraft
-	held  *Draft // the draft that it became
+	draft *NewDraft // that it may become
+	held  string    // id of the draft that it became
 }
 
 // batchOf returns a batch as stored.
-func batchOf(id string, hs []*hotEmail) Batch {
+func batchOf(id string, hs []*preparedEmail) Batch {
 	b := Batch{ID: id}
 	for i, h := range hs {
 		switch {
-		case h.held != nil:
-			b.Held = append(b.Held, HeldEmail{i, h.held.ID})
+		case h.held != "":
+			b.Held = append(b.Held, HeldEmail{i, h.held})
 		case h.refused != nil:
 			b.Refused = append(b.Refused, RefusedEmail{i, h.refused})
 		default:
-			b.Emails = append(b.Emails, emailsOf([]*hotEmail{h})...)
+			b.Emails = append(b.Emails, emailsOf([]*preparedEmail{h})...)
 		}
 	}
 	return b
 }
 
-func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
+func prepareEmail(n *NewEmail, now time.Time) (*preparedEmail, error) {
 	m := n.Message
 	m.Direction, m.Status = DirectionOut, MessageQueued
 	if n.ScheduledAt != nil {
@@ -134,7 +135,7 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{sending: &sending{preparedMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
+	e := &preparedEmail{sending: &sending{preparedMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
 	if n.FromInbox != nil {
 		e.inboxSeq = *n.FromInbox
 	}
@@ -150,8 +151,8 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 }
 
 // emailsOf are the emails as stored.
-func emailsOf(hs []*hotEmail) []Email {
-	return each(hs, func(h *hotEmail) Email {
+func emailsOf(hs []*preparedEmail) []Email {
+	return each(hs, func(h *preparedEmail) Email {
 		e := h.email
 		e.Message = h.msg
 		e.show()
@@ -182,7 +183,7 @@ func (e *Email) show() {
 const (
 	emailColumns = `m.seq, m.account_id, m.id, m.direction, m.status, m.test_mode, m.from_email, m.addresses, m.subject, m.header_id, m.refs,
 		m.automated, m.size, m.created_at, m.sent_at, m.delivered_at, m.expired_at, m.settled_at, e.from_inbox, e.batch_id, e.category, e.tags, e.metadata,
-		e.scheduled_at, e.opened_at`
+		e.scheduled_at, e.opened_at, e.created_by`
 	// A message of an inbox has a row in emails, too, when its draft replaced an email.
 	emailTables = ` FROM emails e JOIN messages m ON m.seq = e.message_seq AND m.inbox_seq IS NULL`
 )

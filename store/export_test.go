@@ -75,6 +75,9 @@ func (s *Store) NarrowBytes(n int) { s.limits.searchReadBytes = n }
 // DueDrafts is the query for the drafts that retention deletes from.
 const DueDrafts = dueDrafts
 
+// DraftsDue is the query for the drafts that are to be sent or rejected.
+const DraftsDue = draftsDue
+
 // HaveWrittenQuery is what HaveWritten asks.
 func HaveWrittenQuery(inboxSeq int64, addresses ...string) (query string, args []any) {
 	return haveWritten(inboxSeq, addresses, false)
@@ -203,4 +206,20 @@ func (s *Store) ClaimQueries(in Inbox) (inboxes, message string, inboxArgs, mess
 	inboxes, inboxArgs = s.dueInboxes(f, NewTime(s.now()))
 	message, messageArgs = s.dueMessage(f, in.Seq, NewTime(s.now()))
 	return inboxes, message, inboxArgs, messageArgs
+}
+
+// OutgoingStates are the states of an outgoing message and what they mean, and
+// OutgoingSteps its steps: from, step, to and a sentence.
+func OutgoingStates() (all [][2]string) {
+	for _, s := range outgoingStates {
+		all = append(all, [2]string{string(s.state), s.says})
+	}
+	return all
+}
+
+func OutgoingSteps() (all [][4]string) {
+	for _, t := range transitions {
+		all = append(all, [4]string{string(t.from), string(t.on), string(t.to), t.says})
+	}
+	return all
 }

@@ -92,7 +92,7 @@ type leaseEnd struct {
 // then. own sets more columns; its parameters begin with $6.
 func (s *Store) endLease(ctx context.Context, tx *sqlx.Tx, w Work, e leaseEnd, own string, args ...any) (bool, error) {
 	q := `UPDATE ` + string(w) + ` SET leased = false, status = $3, next_attempt_at = $4, attempts = attempts - $5` + own + `
-		WHERE seq = $1 AND fence = $2 AND next_attempt_at IS NOT NULL`
+		WHERE seq = $1 AND fence = $2 AND leased`
 	untried := 0
 	if e.untried {
 		untried = 1

@@ -377,10 +377,10 @@ func (s *Store) deleteMessage(ctx context.Context, tx *sqlx.Tx, m Message) (blob
 }
 
 // dropDecidedDrafts deletes the contents of drafts that were made of a message,
-// or that it was made of, unless they are pending.
+// or that it was made of, unless they are still to be sent.
 func (s *Store) dropDecidedDrafts(ctx context.Context, tx *sqlx.Tx, messageID string) (blobs []string, err error) {
 	const q = `SELECT seq FROM drafts
-		WHERE status <> 'pending' AND expired_at IS NULL AND (message_id = $1 OR kind = 'forward' AND source_id = $1)`
+		WHERE status NOT IN ('pending', 'scheduled') AND expired_at IS NULL AND (message_id = $1 OR kind = 'forward' AND source_id = $1)`
 	var seqs []int64
 	if err := tx.SelectContext(ctx, &seqs, q, messageID); err != nil || len(seqs) == 0 {
 		return nil, errIn("drafts", err)

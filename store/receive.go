@@ -213,7 +213,7 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage,
 	if err != nil {
 		return err
 	}
-	rows = append(rows, messageRows(h, now, h.inbox.seq, h.msg.ThreadSeq, now.Add(h.delay).UnixMicro())...)
+	rows = append(rows, messageRows(h, now, h.inbox.seq, h.msg.ThreadSeq, now.UnixMicro())...)
 	events := h.events()
 	for i := range events {
 		row, err := events[i].row(now)

@@ -254,8 +254,6 @@ type NewMessage struct {
 	AutoReply bool
 	// Category is that of the email that an approved draft was, or empty.
 	Category Category
-	// Delay is how long the message waits before it may leave.
-	Delay time.Duration
 	// Senders are the key or person who sends an outbound message.
 	Senders []Sender
 	// Text is the plain text of an outbound message. Limits compare it.
@@ -272,7 +270,6 @@ type preparedMessage struct {
 	newThread   bool
 	domain      string // that must be verified for the account
 	autoReply   bool
-	delay       time.Duration
 	senders     []Sender
 	text        string
 	subjectHash int64    // of the subject that may tie it to a thread
@@ -295,7 +292,7 @@ func prepareMessage(m *NewMessage, now time.Time) (*preparedMessage, error) {
 		return nil, errors.New("the message has no content")
 	}
 	h := &preparedMessage{
-		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply, delay: m.Delay,
+		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewLongID("evt_", now),
 	}

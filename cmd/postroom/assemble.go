@@ -134,7 +134,7 @@ func (n *node) assemble(
 	counter := maintenance.NewCounter(s, n.log)
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	drafts, err := approval.New(approval.Config{
-		Store: s, API: service, Now: n.now, Log: n.log,
+		Store: s, API: service, Send: service.SendDue, Rules: handlers.DueRules(s, string(n.cfg.MailDomain)), Now: n.now, Log: n.log,
 		Notices: approval.Notices{Approvers: n.cfg.Approvers, Links: links, Domain: string(n.cfg.MailDomain)},
 	})
 	if err != nil {
@@ -282,7 +282,7 @@ func (n *node) queuePart(
 	cfg := queue.Config{
 		Store: s, Local: local, Domain: domain, HELO: string(n.cfg.Hostname), MXPort: uint16(n.cfg.MXPort),
 		Resolver: resolver, Guard: netguard.New(netguard.Config{Allow: n.cfg.MXAllow, Own: own}),
-		Signer: queue.NewSigner(s, n.now), Feedback: fb, DraftOf: handlers.DueRules(s, domain).Draft,
+		Signer: queue.NewSigner(s, n.now), Feedback: fb,
 		AllLocal: n.cfg.dev, Grace: queueGrace, OnAttempt: stats.attempted, Now: n.now, Log: n.log,
 	}
 	if n.cfg.Relay != "" {

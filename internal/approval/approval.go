@@ -1,5 +1,5 @@
-// Package approval acts on drafts that wait for approval: it tells approvers about
-// them by email, and ends the wait of those whose time has come.
+// Package approval acts on what waits to be sent: it tells approvers about drafts by
+// email, sends drafts and scheduled emails when they are due, and ends the wait of drafts.
 package approval
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,17 +20,23 @@ import (
 )
 
 const (
-	// every is the interval of rounds.
-	every = 20 * time.Second
+	// pollEvery is how often a worker looks for what is due, at least.
+	pollEvery = time.Second
+	// againEvery is how often it tries what could not be sent or rejected when it was due.
+	againEvery = 20 * time.Second
 	// batch is how many drafts are read at a time.
 	batch = 100
 )
 
-// Config configures the work on drafts. All fields but Notices are required.
+// Config configures the work. All fields but Notices are required.
 type Config struct {
 	Store *store.Store
-	// API sends drafts. It is called within this process.
+	// API reads drafts. It is called within this process.
 	API http.Handler
+	// Send sends a draft that is due as the caller of ctx.
+	Send func(ctx context.Context, due store.Draft) error
+	// Rules are those of scheduled emails.
+	Rules store.DueRules
 	// Notices are the emails to approvers; without approvers there are none.
 	Notices Notices
 	// Now is the clock.
@@ -37,17 +44,20 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Worker acts on drafts. Any number of nodes may run one: what it does to a draft
+// Worker acts on what is due. Any number of nodes may run one: what it does to a draft
 // depends on the version that it has read.
 type Worker struct {
 	cfg Config
 	api *gen.Client
+
+	last  store.Draft // that was due
+	began time.Time   // when a round began with the first draft that is due
 }
 
 // New returns a Worker.
 func New(cfg Config) (*Worker, error) {
 	api, err := httpapi.NewLocalClient(cfg.API)
-	return &Worker{cfg, api}, err
+	return &Worker{cfg: cfg, api: api}, err
 }
 
 // Run works until ctx ends.
@@ -62,83 +72,124 @@ func (w *Worker) Run(ctx context.Context) error {
 			})
 		})
 	}
-	work.Every(ctx, every, func(ctx context.Context) {
-		if _, err := w.Expire(ctx); err != nil && ctx.Err() == nil {
-			w.cfg.Log.WarnContext(ctx, "drafts could not expire", "error", err)
-		}
-	})
+	work.Due(ctx, w.round, nil, nil)
 	running.Wait()
 	return nil
 }
 
-// Expire sends or rejects all drafts whose time has come, and returns how many it has
+// round does what is due, and returns when to look again.
+func (w *Worker) round(ctx context.Context) time.Duration {
+	emails, err := w.cfg.Store.ReleaseScheduled(ctx, w.cfg.Rules)
+	if err != nil && ctx.Err() == nil {
+		w.cfg.Log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
+	} else if emails > 0 {
+		w.cfg.Log.InfoContext(ctx, "scheduled mail queued", "emails", emails)
+	}
+	if now := w.cfg.Now(); now.Sub(w.began) >= againEvery || now.Before(w.began) {
+		w.last, w.began = store.Draft{}, now
+	}
+	if _, err := w.decideFrom(ctx, &w.last); err != nil && ctx.Err() == nil {
+		w.cfg.Log.WarnContext(ctx, "drafts that are due could not be sent or rejected", "error", err)
+	}
+	next, err := w.cfg.Store.NextOutgoing(ctx)
+	switch {
+	case emails > 0:
+		return 0
+	case err != nil || next == nil:
+		return pollEvery
+	}
+	return max(time.Millisecond, min(pollEvery, next.Sub(w.cfg.Now())))
+}
+
+// Decide sends or rejects all drafts whose time has come, and returns how many it has
 // decided. What fails by a fault stays for the next round.
-func (w *Worker) Expire(ctx context.Context) (decided int, err error) {
-	var last store.Draft
+func (w *Worker) Decide(ctx context.Context) (decided int, err error) {
+	return w.decideFrom(ctx, &store.Draft{})
+}
+
+// decideFrom is Decide for those that are due after a draft, which it sets to the last one.
+func (w *Worker) decideFrom(ctx context.Context, last *store.Draft) (decided int, err error) {
 	var faults []error
 	for {
-		due, err := w.cfg.Store.DueDrafts(ctx, last, batch)
+		due, err := w.cfg.Store.DueDrafts(ctx, *last, batch)
 		if err != nil || len(due) == 0 {
 			return decided, errors.Join(append(faults, err)...)
 		}
 		for _, d := range due {
-			err := w.expire(ctx, d)
+			*last = d
+			err := w.decide(ctx, d)
 			switch {
 			case err == nil:
 				decided++
-				w.cfg.Log.InfoContext(ctx, "draft expired", "draft_id", d.ID, "on_expiry", d.OnExpiry)
-			case errors.Is(err, errStopped): // waits until sending resumes
-			case !errors.Is(err, store.ErrState) && !errors.Is(err, store.ErrNotFound):
+				w.cfg.Log.InfoContext(ctx, "draft that was due decided", "draft_id", d.ID, "status", d.Status, "on_expiry", d.OnExpiry)
+			case !errors.Is(err, errWaits) && !errors.Is(err, store.ErrState) && !errors.Is(err, store.ErrNotFound):
 				faults = append(faults, fmt.Errorf("draft %s: %w", d.ID, err))
 			}
 		}
-		last = due[len(due)-1]
 	}
 }
 
-// errStopped means that a person stopped sending.
-var errStopped = errors.New("sending is stopped")
+// errWaits means that a draft waits: for room under a limit, or until sending resumes.
+var errWaits = errors.New("the draft waits")
 
-// expire sends or rejects a draft. Its error is store.ErrState if the draft has been
-// decided or edited meanwhile, and errStopped if it is to be sent when sending resumes.
-func (w *Worker) expire(ctx context.Context, d store.Draft) error {
-	if d.OnExpiry != store.ExpirySends || d.ExpiryBy == nil {
-		return w.cfg.Store.ExpireDraft(ctx, d, "expired")
+// errNoAccess means that who decided about a draft may no longer.
+var errNoAccess = errors.New("who approved it no longer has access")
+
+// decide sends or rejects a draft that is due. Its error is store.ErrState if the draft has
+// been decided or edited meanwhile.
+func (w *Worker) decide(ctx context.Context, d store.Draft) error {
+	by := d.DecidedBy
+	if d.Status == store.DraftPending {
+		by = d.ExpiryBy
+		if d.OnExpiry != store.ExpirySends || by == nil {
+			return w.cfg.Store.ExpireDraft(ctx, d, "expired")
+		}
 	}
-	as, err := w.decider(ctx, d)
-	if errors.Is(err, store.ErrNotFound) {
+	k, err := w.decider(ctx, d.AccountID, *by)
+	if err == nil {
+		err = w.cfg.Send(httpapi.WithCaller(ctx, k), d)
+	}
+	refused, byRule := errors.AsType[*store.Refused](err)
+	switch {
+	case byRule && refused.Rule == store.RuleStop:
+		return errWaits
+	case byRule && !refused.Retry.IsZero() && d.Status == store.DraftScheduled:
+		return errors.Join(errWaits, w.cfg.Store.DelayDraft(ctx, d, store.NewTime(refused.Retry)))
+	case !byRule && !isFinal(err):
+		return err
+	case d.Status == store.DraftScheduled:
+		return w.cfg.Store.ReturnDraft(ctx, d, err.Error())
+	case errors.Is(err, errNoAccess):
 		return w.cfg.Store.ExpireDraft(ctx, d, "expired: who chose to send it no longer has access")
 	}
-	if err != nil {
-		return err
-	}
-	_, err = w.api.SendDraft(as, gen.NewOptDraftSend(gen.DraftSend{Version: gen.NewOptInt(d.Version)}), gen.SendDraftParams{DraftID: d.ID})
-	refused, ok := errors.AsType[*gen.ErrorStatusCodeWithHeaders](err)
-	if !ok {
-		return err
-	}
-	e := refused.Response.Error
-	switch {
-	case refused.StatusCode >= http.StatusInternalServerError, e.Code == string(gen.ErrorCodeRateLimited):
-		return err
-	case e.Code == string(gen.ErrorCodeSendingStopped):
-		return fmt.Errorf("draft %s: %w", d.ID, errStopped)
-	case e.Code == string(gen.ErrorCodeDraftChanged), e.Code == string(gen.ErrorCodeDraftNotPending):
-		return fmt.Errorf("draft %s: %w", d.ID, store.ErrState)
-	}
-	return w.cfg.Store.ExpireDraft(ctx, d, "expired, and not sent: "+e.Message)
+	return w.cfg.Store.ExpireDraft(ctx, d, "expired, and not sent: "+err.Error())
 }
 
-// decider returns the context of a call as the person or key that chose to send the
-// draft. It returns store.ErrNotFound if it no longer may.
-func (w *Worker) decider(ctx context.Context, d store.Draft) (context.Context, error) {
-	if strings.HasPrefix(*d.ExpiryBy, "usr_") {
-		u, err := w.cfg.Store.User(ctx, d.AccountID, *d.ExpiryBy)
-		return httpapi.AsPerson(ctx, httpapi.Person{Seq: u.Seq, AccountID: u.AccountID, ID: u.ID, Role: u.Role}), err
+// isFinal reports whether an error will be the same at the next try.
+func isFinal(err error) bool {
+	e, ok := errors.AsType[*httpapi.Error](err)
+	return ok && e.Status < http.StatusInternalServerError || errors.Is(err, errNoAccess)
+}
+
+// decider returns the person or key that decided about a draft, or errNoAccess.
+func (w *Worker) decider(ctx context.Context, account int64, id string) (k store.Key, err error) {
+	switch kind, email, _ := strings.Cut(id, ":"); {
+	case kind == "approver":
+		k = store.Key{AccountID: account, ID: id, Mode: store.KeyLive}
+		if !slices.Contains(w.cfg.Notices.Approvers, email) {
+			err = errNoAccess
+		}
+	case strings.HasPrefix(id, "usr_"):
+		_, err = w.cfg.Store.User(ctx, account, id)
+		k = store.Key{AccountID: account, ID: id, Mode: store.KeyLive}
+	default:
+		k, err = w.cfg.Store.Key(ctx, account, id)
+		if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(w.cfg.Now()) {
+			err = errNoAccess
+		}
 	}
-	k, err := w.cfg.Store.Key(ctx, d.AccountID, *d.ExpiryBy)
-	if err == nil && k.ExpiresAt != nil && !k.ExpiresAt.After(w.cfg.Now()) {
-		err = fmt.Errorf("key %s has expired: %w", k.ID, store.ErrNotFound)
+	if errors.Is(err, store.ErrNotFound) {
+		err = errNoAccess
 	}
-	return httpapi.AsKey(ctx, k), err
+	return k, err
 }

@@ -13,6 +13,8 @@ type Step string
 const (
 	Accept       Step = "accept"        // a send and its cached response are written, not committed
 	Queue        Step = "queue"         // they are committed, and the client has no response yet
+	Schedule     Step = "schedule"      // the approval of a person is written, not committed
+	Due          Step = "due"           // an approved draft that is due is written as sent, not committed
 	Claim        Step = "claim"         // the queue has claimed the recipient
 	Connect      Step = "connect"       // the connection to the server is open
 	Mail         Step = "mail"          // MAIL is sent

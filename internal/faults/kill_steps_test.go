@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,10 +14,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/postroom/postroom/internal/crashpoint"
 	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/smtp/smtptest"
+	"github.com/postroom/postroom/store/storetest"
 )
 
 // killStep is a step to die at, and how many copies may arrive then: two when the
@@ -24,23 +27,28 @@ import (
 type killStep struct {
 	at             crashpoint.Step
 	messages, hook int
+	draft          bool // the message is a draft that a person approves
 }
 
 var killSteps = []killStep{
-	{crashpoint.Accept, 1, 1},
-	{crashpoint.Queue, 1, 1},
-	{crashpoint.Claim, 1, 1},
-	{crashpoint.Connect, 1, 1},
-	{crashpoint.Mail, 1, 1},
-	{crashpoint.Rcpt, 1, 1},
-	{crashpoint.Data, 1, 1},
-	{crashpoint.Dot, 2, 1},
-	{crashpoint.Reply, 2, 1},
-	{crashpoint.Mark, 2, 1},
-	{crashpoint.Event, 2, 1},
-	{crashpoint.WebhookClaim, 1, 1},
-	{crashpoint.WebhookPost, 1, 2},
-	{crashpoint.WebhookMark, 1, 2},
+	{at: crashpoint.Accept, messages: 1, hook: 1},
+	{at: crashpoint.Queue, messages: 1, hook: 1},
+	{at: crashpoint.Claim, messages: 1, hook: 1},
+	{at: crashpoint.Connect, messages: 1, hook: 1},
+	{at: crashpoint.Mail, messages: 1, hook: 1},
+	{at: crashpoint.Rcpt, messages: 1, hook: 1},
+	{at: crashpoint.Data, messages: 1, hook: 1},
+	{at: crashpoint.Dot, messages: 2, hook: 1},
+	{at: crashpoint.Reply, messages: 2, hook: 1},
+	{at: crashpoint.Mark, messages: 2, hook: 1},
+	{at: crashpoint.Event, messages: 2, hook: 1},
+	{at: crashpoint.WebhookClaim, messages: 1, hook: 1},
+	{at: crashpoint.WebhookPost, messages: 1, hook: 2},
+	{at: crashpoint.WebhookMark, messages: 1, hook: 2},
+	{at: crashpoint.Schedule, messages: 1, hook: 1, draft: true},
+	{at: crashpoint.Due, messages: 1, hook: 1, draft: true},
+	{at: crashpoint.Claim, messages: 1, hook: 1, draft: true},
+	{at: crashpoint.Reply, messages: 2, hook: 1, draft: true},
 }
 
 // TestKillAtAnyDeliveryStepLosesNothing kills the service at each step of an outbound
@@ -67,9 +75,10 @@ func TestKillAtAnyDeliveryStepLosesNothing(t *testing.T) {
 // stepwise is an installation that sends to an SMTP server and a webhook endpoint of
 // the test.
 type stepwise struct {
-	in   *installation
-	sink *smtptest.MX
-	hook *endpoint
+	in     *installation
+	sink   *smtptest.MX
+	hook   *endpoint
+	guests inbox // whose mail a person approves
 
 	kills, messagesTwice, hooksTwice int
 }
@@ -79,17 +88,73 @@ func newStepwise(t *testing.T, in *installation) *stepwise {
 	s := &stepwise{in: in, sink: smtptest.NewMX(t, smtptest.MXConfig{}), hook: newEndpoint(t)}
 	dns := smtptest.NewDNS(t, smtptest.Zones{}.Domain("out.example", s.sink.IP()))
 	in.settings = append(in.settings, "POSTROOM_RESOLVER="+dns, fmt.Sprintf("POSTROOM_MX_PORT=%d", s.sink.Port()),
-		"POSTROOM_MX_ALLOW=127.0.0.0/8", "POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8")
+		"POSTROOM_MX_ALLOW=127.0.0.0/8", "POSTROOM_WEBHOOK_ALLOW=127.0.0.0/8", "POSTROOM_UNDO=300ms")
 	in.start()
 	c := in.current().caller()
 	defer c.close()
 	// Not email.queued: its webhook is posted while the message is sent, so a kill at a
 	// step of one could hit any step of the other.
-	body := map[string]any{"url": s.hook.url, "events": hooked}
-	if err := c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/webhooks", body); err != nil {
+	body := map[string]any{"url": s.hook.url, "events": append(hooked("email"), hooked("message")...)}
+	err := c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/webhooks", body)
+	if err == nil {
+		err = c.call(t.Context(), http.StatusCreated, &s.guests, http.MethodPost, "/v1/inboxes", map[string]any{"send_policy": "approval"})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.signIn(t)
 	return s
+}
+
+const session = "session of the approver"
+
+// signIn gives an approver a session of the dashboard.
+func (s *stepwise) signIn(t *testing.T) {
+	t.Helper()
+	db, err := s.in.openDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // nothing is left to write
+	now, hash := time.Now(), sha256.Sum256([]byte(session))
+	_, err = db.ExecContext(t.Context(), `INSERT INTO users (account_id, id, name, role, created_at) SELECT seq, 'usr_ann', 'ann', 'approver', 1 FROM accounts ORDER BY seq LIMIT 1`)
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), `INSERT INTO user_sessions (hash, user_seq, expires_at, last_used_at, created_at)
+			SELECT cast($1 AS `+map[bool]string{true: "bytea", false: "blob"}[s.in.engine == storetest.PostgreSQL]+`), seq, $2, $3, $3 FROM users WHERE id = 'usr_ann'`,
+			hash[:], now.Add(time.Hour).UnixMicro(), now.UnixMicro())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// approve creates a draft, unless that is done, and approves it as a person.
+func (s *stepwise) approve(t *testing.T, c *caller, id string) error {
+	t.Helper()
+	var d struct {
+		ID string `json:"id"`
+	}
+	body := map[string]any{"to": "bob@out.example", "subject": id, "text": bodyMark(id)}
+	if err := c.call(t.Context(), http.StatusAccepted, &d, http.MethodPost, "/v1/inboxes/"+s.guests.ID+"/messages", body, "Idempotency-Key", id); err != nil {
+		return err
+	}
+	form := strings.NewReader("version=1")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+"/approvals/"+d.ID+"/approve", form)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	req.AddCookie(&http.Cookie{Name: "postroom_session", Value: session}) //nolint:gosec // only for this request
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther {
+		return fmt.Errorf("approving draft %s: %s", d.ID, res.Status)
+	}
+	return nil
 }
 
 // kill sends one message, lets the service die at the step, starts it again, and
@@ -100,29 +165,29 @@ func (s *stepwise) kill(t *testing.T, step killStep, id string) {
 	settings := s.in.settings
 	s.in.settings = append(slices.Clip(settings), crashVariable+"="+string(step.at))
 	n := s.in.start()
-	responded := s.send(t, n, id) == nil
+	responded := s.send(t, n, step, id) == nil
 	<-n.exited
 	s.in.set(nil)
 	s.kills++
 	if !killed(n.err) {
 		t.Fatalf("%s: the program ended by itself: %v", step.at, n.err)
 	}
-	if step.at == crashpoint.Accept && responded {
+	if (step.at == crashpoint.Accept || step.at == crashpoint.Schedule) && responded {
 		t.Errorf("%s: the call returned before the commit", step.at)
 	}
 	s.in.settings = settings
 	s.in.hurry(t.Context())
 	n = s.in.start()
 	if !responded { // retry, like a client without a response
-		if err := s.send(t, n, id); err != nil {
+		if err := s.send(t, n, step, id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.audit(t, step, id)
 }
 
-// hooked are the events that the endpoint receives.
-var hooked = []string{"email.sent", "email.delivered"}
+// hooked are the events of an email or message that the endpoint receives.
+func hooked(kind string) []string { return []string{kind + ".sent", kind + ".delivered"} }
 
 const crashVariable = "POSTROOM_TEST_CRASH_AT"
 
@@ -135,10 +200,13 @@ func killed(err error) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-func (s *stepwise) send(t *testing.T, n *node, id string) error {
+func (s *stepwise) send(t *testing.T, n *node, step killStep, id string) error {
 	t.Helper()
 	c := n.caller()
 	defer c.close()
+	if step.draft {
+		return s.approve(t, c, id)
+	}
 	body := map[string]any{"from": "hello@" + mailDomain, "to": "bob@out.example", "subject": id, "text": bodyMark(id)}
 	return c.call(t.Context(), http.StatusCreated, nil, http.MethodPost, "/v1/emails", body, "Idempotency-Key", id)
 }
@@ -146,11 +214,16 @@ func (s *stepwise) send(t *testing.T, n *node, id string) error {
 // audit waits for the message and its webhooks.
 func (s *stepwise) audit(t *testing.T, step killStep, id string) {
 	t.Helper()
+	kind := "email"
+	if step.draft {
+		kind = "message"
+	}
+	hooked := hooked(kind)
 	waittest.Until(t, fmt.Sprintf("%s: the message is delivered and its events are posted", step.at), func() bool {
 		return s.hook.has(id, hooked)
 	})
 	s.in.settle()
-	for _, typ := range append([]string{"email.queued"}, hooked...) {
+	for _, typ := range append([]string{kind + ".queued"}, hooked...) {
 		events := `SELECT count(*) FROM events e JOIN messages m ON m.seq = e.message_seq WHERE m.subject = '` + id + `' AND e.type = '` + typ + `'`
 		if n := s.in.count(events); n != 1 {
 			t.Errorf("%s: %d events %s, want 1", step.at, n, typ)

@@ -21,6 +21,12 @@ func Caller(ctx context.Context) store.Key {
 	return k
 }
 
+// WithCaller returns the context of work that is done in the name of a key or person,
+// who is checked already.
+func WithCaller(ctx context.Context, k store.Key) context.Context {
+	return context.WithValue(ctx, callerKey{}, k)
+}
+
 // Visible returns the ids of the inboxes that the key is limited to, or nil for
 // no limit.
 func Visible(k store.Key) []string {
@@ -97,7 +103,7 @@ func (c *Chain) authorize(ctx context.Context, k store.Key, counted bool, op gen
 	if !reaches(k, op) {
 		return ctx, Forbidden(gen.ErrorCodeInsufficientScope, "a key with inbox_ids cannot call this operation")
 	}
-	return context.WithValue(ctx, callerKey{}, k), nil
+	return WithCaller(ctx, k), nil
 }
 
 // reaches reports whether the inbox limit of a key permits the operation. Only

@@ -24,7 +24,7 @@ var draftEvents = []gen.EventType{gen.EventTypeDraftPending, gen.EventTypeDraftS
 type approvalsView struct {
 	list[gen.Draft]
 	Undo      undoable
-	Status    string // pending, sent or rejected
+	Status    string // pending, scheduled, sent or rejected
 	Addresses map[string]string
 	Live      string
 }
@@ -68,11 +68,16 @@ func (d *Dashboard) undoable(p *page) (undoable, error) {
 	if err != nil {
 		return undoable{}, err
 	}
-	left := dr.DecidedAt.Or(time.Time{}).Add(d.cfg.Undo).Sub(d.now())
-	if dr.Status != string(gen.DraftStatusSent) || left <= 0 {
-		return undoable{}, nil
+	return d.undoOf(dr), nil
+}
+
+// undoOf is the way back from the approval of a draft, if there is one.
+func (d *Dashboard) undoOf(dr *gen.Draft) undoable {
+	left := dr.SendAfter.Or(time.Time{}).Sub(d.now())
+	if left <= 0 {
+		return undoable{}
 	}
-	return undoable{id, int(math.Ceil(left.Seconds()))}, nil
+	return undoable{dr.ID, int(math.Ceil(left.Seconds()))}
 }
 
 // approvalView is the page on which a user approves or rejects a draft.
@@ -85,7 +90,7 @@ type approvalView struct {
 	// that another user made them, Saved that this one just did.
 	Conflict, Saved bool
 	Changes         []change
-	Undo            undoable // the draft that was decided before this one
+	Undo            undoable // of this draft, or the one that was decided before it
 	Form            form
 	You             string
 	// AllText is the text of the HTML, including text that its styles hide.
@@ -138,8 +143,10 @@ func (d *Dashboard) showApproval(p *page) error {
 	if v.Saved || v.Conflict {
 		v.Changes = changesSince(p.form, dr)
 	}
-	if v.Undo, err = d.undoable(p); err != nil {
-		return err
+	if v.Undo = d.undoOf(dr); v.Undo.ID == "" {
+		if v.Undo, err = d.undoable(p); err != nil {
+			return err
+		}
 	}
 	if v.Pending() {
 		if v.Previous, v.Next, err = d.neighbours(p, dr.ID); err != nil {

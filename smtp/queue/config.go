@@ -65,9 +65,6 @@ type Config struct {
 	// Feedback creates reverse-paths and unsubscribe links; nil uses the From
 	// address and no link.
 	Feedback *Feedback
-	// DraftOf creates the draft of a scheduled email whose inbox now requires
-	// approval; nil means that the email fails.
-	DraftOf func(ctx context.Context, e store.Email) (store.NewDraft, error)
 	// MaxPerDomain is the number of concurrent transactions per domain; 0 means
 	// 5.
 	MaxPerDomain int

@@ -27,9 +27,6 @@ import (
 //   - Failed: the content of the message is gone, or its From domain is no longer
 //     verified for the account.
 //
-// Before each round, due scheduled emails are queued, so that they are late by at
-// most one poll interval.
-//
 // If a domain has an MTA-STS policy (RFC 8461), its mail is sent only to the
 // servers in the policy, and only over TLS; otherwise it is deferred. DANE (RFC
 // 7672) is not supported, because it needs a validating resolver.
@@ -44,7 +41,6 @@ type Queue struct {
 	feedback  *Feedback
 	domain    string
 	allLocal  bool
-	due       store.DueRules
 	relay     *outbound.Relay
 	mxPort    uint16
 	lease     time.Duration
@@ -73,7 +69,6 @@ func New(cfg Config) (*Queue, error) {
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain, allLocal: cfg.AllLocal,
-		due:       store.DueRules{MailDomain: cfg.Domain, Draft: cfg.DraftOf},
 		relay:     cfg.Relay,
 		mxPort:    cfg.MXPort,
 		lease:     cfg.Lease,
@@ -129,13 +124,8 @@ func (q *Queue) RunOnce(ctx context.Context) (int, error) { return q.jobs.RunOnc
 // Close closes the idle connections.
 func (q *Queue) Close() { q.conns.Close() }
 
-// next queues the scheduled mail that is due, and returns when a recipient is due.
+// next queues the mail of senders that were resumed, and returns when a recipient is due.
 func (q *Queue) next(ctx context.Context, busy *work.Busy) (*time.Time, error) {
-	if n, err := q.store.ReleaseScheduled(ctx, q.due); err != nil && ctx.Err() == nil {
-		q.log.WarnContext(ctx, "scheduled mail cannot be queued", "error", err)
-	} else if n > 0 {
-		q.log.InfoContext(ctx, "scheduled mail queued", "emails", n)
-	}
 	if _, err := q.store.ReleaseResumed(ctx); err != nil && ctx.Err() == nil {
 		q.log.WarnContext(ctx, "mail of a resumed sender cannot be queued", "error", err)
 	}

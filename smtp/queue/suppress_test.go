@@ -99,6 +99,7 @@ func TestSuppressedMeanwhile(t *testing.T) {
 		}
 		busy = false
 		w.clock.Add(2 * time.Hour)
+		w.release(t)
 		round(t, q, 5)
 		for _, tt := range []struct {
 			name string

@@ -533,17 +533,17 @@ CREATE INDEX recipients_held ON recipients (held_due) WHERE held_due IS NOT NULL
 -- make due what waited for its sender
 CREATE INDEX recipients_stopped ON recipients (account_id, seq) WHERE stopped_due IS NOT NULL;
 
--- A message that waits for approval, or did. email_seq is the scheduled email that it
--- replaces. category, tags and metadata are those of an email that it holds. expires_at is
--- when it stops waiting, on_expiry what happens then, expiry_by who chose that it is sent.
--- notice_version is the version that approvers were told about, notice_due until when a
--- node is telling them.
+-- A message that waits for approval, or did. category, tags and metadata are those of the
+-- email that it was. send_after is when one is due that a person approved; until then
+-- message_id is what its message will have. expires_at is when it stops waiting, on_expiry
+-- what happens then, expiry_by who chose that it is sent. notice_version is the version
+-- that approvers were told about, notice_due until when a node is telling them.
 CREATE TABLE drafts (
     seq            INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id     BIGINT NOT NULL,
     inbox_seq      BIGINT NOT NULL REFERENCES inboxes (seq),
     id             TEXT NOT NULL UNIQUE,
-    status         TEXT NOT NULL CHECK (status IN ('pending', 'sent', 'rejected')),
+    status         TEXT NOT NULL CHECK (status IN ('pending', 'scheduled', 'sent', 'rejected')),
     kind           TEXT NOT NULL CHECK (kind IN ('new', 'reply', 'forward')),
     version        BIGINT NOT NULL,
     test_mode      BOOLEAN NOT NULL,
@@ -551,7 +551,6 @@ CREATE TABLE drafts (
     thread_seq     BIGINT,
     thread_id      TEXT,
     message_id     TEXT,
-    email_seq      BIGINT,
     addresses      TEXT NOT NULL,
     subject        TEXT NOT NULL,
     refs           TEXT NOT NULL,
@@ -561,6 +560,7 @@ CREATE TABLE drafts (
     created_by     TEXT NOT NULL,
     decided_by     TEXT,
     decided_at     BIGINT,
+    send_after     BIGINT CHECK ((send_after IS NOT NULL) = (status = 'scheduled')),
     reject_reason  TEXT,
     expires_at     BIGINT,
     on_expiry      TEXT NOT NULL DEFAULT 'reject' CHECK (on_expiry IN ('reject', 'send')),
@@ -586,8 +586,8 @@ CREATE INDEX drafts_message ON drafts (message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX drafts_kept ON drafts (inbox_seq, content_at) WHERE expired_at IS NULL;
 -- delete the remains of drafts by age
 CREATE INDEX drafts_expired ON drafts (expired_at) WHERE expired_at IS NOT NULL;
--- end what waited too long
-CREATE INDEX drafts_due ON drafts (expires_at, seq) WHERE status = 'pending' AND expires_at IS NOT NULL;
+-- send what is due, and end what waited too long
+CREATE INDEX drafts_due ON drafts (coalesce(send_after, expires_at), seq) WHERE status IN ('pending', 'scheduled');
 -- claim what approvers are to be told about
 CREATE INDEX drafts_to_announce ON drafts (account_id, seq) WHERE status = 'pending' AND (notice_version < version OR notice_due IS NOT NULL);
 
@@ -609,8 +609,8 @@ CREATE INDEX draft_contents_blob ON draft_contents (blob_key) WHERE blob_key IS 
 -- account that has limits. n rises by one with each row of a scope, and at never falls,
 -- so the number of recipients since a time is the difference of two rows. recipient and
 -- text are hashes. first says that nobody of the scope had written to the recipient
--- before, gone that the row does not count: the approval was undone, or the message was
--- scheduled and counts again when it leaves.
+-- before, gone that the row does not count: the message was scheduled and counts again when
+-- it leaves.
 CREATE TABLE sends (
     account_id  BIGINT NOT NULL,
     scope       TEXT NOT NULL,

@@ -685,7 +685,7 @@ ThreadList = TypedDict(
     },
 )
 
-DraftStatus: TypeAlias = "Literal['pending', 'sent', 'rejected']"
+DraftStatus: TypeAlias = "Literal['pending', 'scheduled', 'sent', 'rejected']"
 
 DraftKind: TypeAlias = "str"
 
@@ -720,6 +720,7 @@ Draft = TypedDict(
         'created_by': "str",
         'decided_by': "str | None",
         'decided_at': "str | None",
+        'send_after': "str | None",
         'reject_reason': "str | None",
         'expires_at': "str | None",
         'on_expiry': "str",
@@ -1452,6 +1453,7 @@ DraftEventData = TypedDict(
         'created_by': "str",
         'decided_by': "str | None",
         'decided_at': "str | None",
+        'send_after': "str | None",
         'reject_reason': "str | None",
         'expires_at': "str | None",
         'on_expiry': "str",
