@@ -130,7 +130,10 @@ func TestNoQueryReadsAWholeTable(t *testing.T) {
 			_, err := s.Place(ctx, in.Seq, received.ID)
 			return err
 		},
-		"threads": func(ctx context.Context, s *store.Store) error { _, err := s.ListThreads(ctx, in, "", page); return err },
+		"threads": func(ctx context.Context, s *store.Store) error {
+			_, err := s.ListThreads(ctx, in, "", page)
+			return err
+		},
 		"emails": func(ctx context.Context, s *store.Store) error {
 			_, err := s.ListEmails(ctx, store.EmailFilter{AccountID: account}, page)
 			return err
