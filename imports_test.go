@@ -62,7 +62,8 @@ var layers = []layer{
 	{pkg: "internal/mail", imports: []string{"internal/cpubudget", "internal/mail/plaintext"}, tests: []string{"internal/mail/*"}},
 	{pkg: "internal/mail/plaintext", imports: nothing},
 	{pkg: "internal/mail/mime", imports: []string{"internal/mail", "internal/mail/plaintext"}},
-	{pkg: "internal/mail/htmltext", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/plaintext"}},
+	{pkg: "internal/mail/css", imports: nothing},
+	{pkg: "internal/mail/htmltext", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/css", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/reply", imports: []string{"internal/cpubudget", "internal/mail/htmltext", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/extract", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext", "internal/mail/reply"}, tests: []string{"tools/labelled"}},
 	{pkg: "internal/mail/bounce", imports: []string{"internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext"}},
@@ -79,7 +80,7 @@ var layers = []layer{
 	{pkg: "internal/linkscan", imports: []string{"gen", "internal/netguard"}},
 	{pkg: "internal/mtasts", imports: nothing},
 	{pkg: "internal/template", imports: nothing},
-	{pkg: "internal/mailhtml", imports: nothing},
+	{pkg: "internal/mailhtml", imports: []string{"internal/mail/css"}},
 	{pkg: "internal/mailhtml/hostilemail", imports: nothing},
 	{pkg: "internal/domains", imports: []string{"store", "internal/dns", "internal/dnsrec", "internal/work"}, tests: []string{"smtp/queue"}},
 	{

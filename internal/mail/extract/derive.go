@@ -31,8 +31,8 @@ func Derive(m *mime.Message, lim mail.Limits) Derived {
 		d.Snippet = plaintext.Snippet(seen.Plain())
 	}
 	if d.FromHTML {
-		d.Text = plaintext.Visible(htmltext.Read(m.HTML, lim.Links, htmltext.WithTargets, lim.Budget).Plain())
-		d.ReplyText = plaintext.Visible(reply.TextOfHTML(m.HTML, lim.Budget))
+		d.Text = plaintext.Visible(seen.Again(lim.Links, htmltext.WithTargets, lim.Budget).Plain())
+		d.ReplyText = plaintext.Visible(reply.TextOfPage(seen, lim.Budget))
 	} else {
 		d.ReplyText = reply.Text(m.Text, lim.Budget)
 	}
