@@ -6542,6 +6542,10 @@ func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool
 					In:   "query",
 				}: params.Include,
 				{
+					Name: "safety",
+					In:   "query",
+				}: params.Safety,
+				{
 					Name: "inbox_id",
 					In:   "path",
 				}: params.InboxID,
@@ -7173,6 +7177,10 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 					Name: "include",
 					In:   "query",
 				}: params.Include,
+				{
+					Name: "safety",
+					In:   "query",
+				}: params.Safety,
 				{
 					Name: "inbox_id",
 					In:   "query",
@@ -12551,6 +12559,10 @@ func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w
 					Name: "has",
 					In:   "query",
 				}: params.Has,
+				{
+					Name: "safety",
+					In:   "query",
+				}: params.Safety,
 				{
 					Name: "view",
 					In:   "query",

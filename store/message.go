@@ -424,17 +424,18 @@ type Content struct {
 	Snippet     string                  `db:"snippet"`
 	Extracted   *JSON[mail.Extraction]  `db:"extracted"` // nil for outbound ones
 	Auth        *JSON[mail.AuthResult]  `db:"auth"`      // nil when not checked
+	Safety      *JSON[mail.Safety]      `db:"safety"`    // nil for outbound ones
 	Attachments JSON[[]mail.Attachment] `db:"attachments"`
 }
 
 const (
 	// The raw bytes are needed only of a message whose body is not kept beside them.
-	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
-	summaryColumns = `message_seq, snippet, extracted, auth, attachments`
+	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, safety, attachments`
+	summaryColumns = `message_seq, snippet, extracted, auth, safety, attachments`
 
 	// andSummary or andContent, and contentTable, add the content to a query for
 	// messages.
-	andSummary   = `, c.message_seq, c.snippet, c.extracted, c.auth, c.attachments`
+	andSummary   = `, c.message_seq, c.snippet, c.extracted, c.auth, c.safety, c.attachments`
 	andContent   = andSummary + `, CASE WHEN c.body IS NULL THEN c.raw END, c.blob_key, c.signature, c.body`
 	contentTable = ` LEFT JOIN contents c ON c.message_seq = m.seq`
 )

@@ -164,7 +164,7 @@ func (p position) compare(other position) int {
 }
 
 // scanColumns are those that filters ask for.
-const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined`
+const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined, m.safety_level`
 
 // limit adds the conditions that narrow the stream by its index, and returns the
 // order of the index.
@@ -233,7 +233,8 @@ type MessageFilter struct {
 	Until     *Time // exclusive
 	HasCode   bool
 	HasLink   bool
-	After     *Place // only messages that came after this one
+	Safety    mail.SafetyLevel // at least this level, or empty
+	After     *Place           // only messages that came after this one
 	Text      *TextQuery
 	WithText  bool // a list reads the whole content, and not its summary alone
 
@@ -305,6 +306,12 @@ func (f *MessageFilter) add(w *where) {
 	if f.HasLink {
 		w.add("m.has_link")
 	}
+	switch f.Safety {
+	case mail.SafetyNotice:
+		w.add("m.safety_level <> 'none'")
+	case mail.SafetyWarning:
+		w.add("m.safety_level = 'warning'")
+	}
 	if f.After != nil {
 		w.add("(m.created_at, m.seq) > (?, ?)", f.After.CreatedAt, f.After.Seq)
 	}
@@ -322,8 +329,8 @@ func (f *MessageFilter) scope() string {
 	if f.After != nil {
 		after = f.After.Seq
 	}
-	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until)
+	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d/%s", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
+		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until, f.Safety)
 	if f.Text != nil {
 		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
 	}
@@ -434,7 +441,7 @@ func newMessageRow(with withContent) *messageRow {
 	}
 	if with >= itsSummary {
 		r.dest = append(r.dest, &r.found, orEmptyText{&c.Snippet}, orNil[JSON[mail.Extraction]]{&c.Extracted},
-			orNil[JSON[mail.AuthResult]]{&c.Auth}, orEmptyJSON[[]mail.Attachment]{&c.Attachments})
+			orNil[JSON[mail.AuthResult]]{&c.Auth}, orNil[JSON[mail.Safety]]{&c.Safety}, orEmptyJSON[[]mail.Attachment]{&c.Attachments})
 	}
 	if with == wholeContent {
 		r.dest = append(r.dest, &c.Raw, orNil[string]{&c.BlobKey}, orNil[string]{&c.Signature}, orNil[JSON[Body]]{&c.Body})

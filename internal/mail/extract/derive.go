@@ -6,6 +6,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/mail/reply"
+	"github.com/postroom/postroom/internal/mail/safety"
 )
 
 // Derived holds the values derived from a message for display.
@@ -15,6 +16,8 @@ type Derived struct {
 	ReplyText string // the new part of Text, see [reply.Text]
 	Snippet   string // the beginning of the visible text
 	Extracted mail.Extraction
+	// Safety holds the facts of the content; the sender is not read yet.
+	Safety mail.Safety
 	// Truncated reports that lim.Budget ran out. The other fields then hold
 	// what was found so far: ReplyText may contain quoted text. OTP and
 	// ActionLink are nil, because the rest may contain a better one.
@@ -30,6 +33,7 @@ func Derive(m *mime.Message, lim mail.Limits) Derived {
 	if d.Snippet = plaintext.Snippet(m.Text); d.Snippet == "" && seen != nil {
 		d.Snippet = plaintext.Snippet(seen.Plain())
 	}
+	d.Safety = safety.Read(m, seen)
 	if d.FromHTML {
 		d.Text = plaintext.Visible(seen.Again(lim.Links, htmltext.WithTargets, lim.Budget).Plain())
 		d.ReplyText = plaintext.Visible(reply.TextOfPage(seen, lim.Budget))

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -22,6 +24,8 @@ type Page struct {
 	// Hidden are the texts that a person does not see, in their order, at most
 	// MaxHidden bytes of them.
 	Hidden []Hidden
+	// Invisible are the invisible characters of the visible text.
+	Invisible plaintext.Invisible
 	// TooComplex means that the style sheets take too much work, so that more may be
 	// hidden.
 	TooComplex bool
@@ -129,7 +133,11 @@ func (r *pageReader) text() {
 		}
 		return
 	}
-	r.w.text(r.z.Text(), r.pre > 0)
+	text := r.z.Text()
+	if r.finder != nil && slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf }) {
+		r.page.Invisible.Add(string(text))
+	}
+	r.w.text(text, r.pre > 0)
 }
 
 // isUnseen returns whether the current tag or text is hidden: what the finder found, or what

@@ -83,6 +83,7 @@ var All = []Table{
 	{Name: "stops", order: "account_id, scope", account: ofAccount},
 	{Name: "lists", order: "seq", numbered: true, account: ofAccount},
 	{Name: "codes_taken", order: "account_id, caller, message_id", account: ofAccount},
+	{Name: "correspondents", order: "account_id, address", account: ofAccount},
 	{Name: "sends", order: "account_id, scope, n", account: ofAccount},
 }
 
