@@ -140,11 +140,27 @@ func (f fence) message(m map[string]any) string {
 			fmt.Fprintf(&b, " internal=%s account=%s", text(auth["internal"]), text(auth["internal_account"]))
 		}
 	}
+	if facts := object(m["safety"]); facts != nil {
+		fmt.Fprintf(&b, ", safety=%s%s", text(facts["level"]), factsOf(facts))
+	}
 	if expired, _ := m["expired"].(bool); expired {
 		b.WriteString(", content deleted")
 	}
 	b.WriteString("\n" + f.wrap(mailHead(m)+mailBody(m)))
 	return b.String()
+}
+
+// factsOf names the safety facts that hold, and none of what the sender wrote.
+func factsOf(facts map[string]any) (names string) {
+	for _, name := range []string{"hidden_text", "text_differs_from_html", "first_contact", "look_alike", "reply_to_differs", "links_lead_elsewhere", "unauthenticated", "automated"} {
+		if v := facts[name]; v == true || text(v) != "" || len(list(v)) > 0 {
+			names += " " + name
+		}
+	}
+	if n, _ := object(facts["invisible_characters"])["count"].(float64); n > 0 {
+		names += " invisible_characters"
+	}
+	return names
 }
 
 func (f fence) thread(t map[string]any) string {

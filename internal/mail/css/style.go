@@ -179,7 +179,7 @@ func (l *look) setEffect(name string, v []Token) {
 	case "mask", "mask-image":
 		l.covered = why(v[0].Kind == Function && strings.HasSuffix(v[0].Text, "gradient") && !slices.ContainsFunc(v, opaque), byOpacity)
 	case "mix-blend-mode":
-		l.covered = why(OneOf(v, "screen", "lighten", "color-dodge", "plus-lighter") && luminance(l.letters) < 0.2 && luminance(l.ground) > 0.8, byColour)
+		l.covered = why(OneOf(v, "screen", "lighten", "color-dodge", "plus-lighter") && l.coloured && luminance(l.letters) < 0.2 && luminance(l.ground) > 0.8, byColour)
 	case "transform", "filter", "clip-path":
 		for i, t := range v {
 			if t.Kind == Function {

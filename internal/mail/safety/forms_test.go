@@ -72,7 +72,7 @@ var hiddenForms = []form{
 	styled("one pixel", "position:absolute;width:1px;height:1px;overflow:hidden"),
 	{"behind a background", `<div style="background:#fff"><div style="position:relative;z-index:-1">` + secret + `</div></div>`},
 	styled("a mask", "-webkit-mask-image:linear-gradient(transparent,transparent)"),
-	styled("mix-blend-mode", "mix-blend-mode:screen"),
+	{"mix-blend-mode", `<div style="background:#fff"><div style="mix-blend-mode:screen">` + secret + `</div></div>`},
 	{"hidden", `<p hidden>` + secret + `</p>`},
 	{"details", `<details><summary>More</summary><p>` + secret + `</p></details>`},
 	{"dialog", `<dialog>` + secret + `</dialog>`},

@@ -19,11 +19,11 @@ const (
 	maxHiddenText = 500
 	// maxPreview is how long a preview line may be, in characters without spaces.
 	maxPreview = 300
-	// fewWords is how many hidden words are ordinary, and fewLetters how many letters in
-	// scripts without spaces.
-	fewWords, fewLetters = 3, 12
+	// fewWords is how many hidden words are ordinary.
+	fewWords = 3
 	// fewOwnWords is how many words of the plain text may be missing in the HTML.
-	fewOwnWords = 4
+	// fewMissing is how many of one sentence may be missing.
+	fewOwnWords, fewMissing = 6, 4
 	// maxRead is how much of a text is compared, in bytes.
 	maxRead = 256 << 10
 	// maxLinks is how many misleading links are kept.
@@ -74,7 +74,7 @@ func hidden(page *htmltext.Page, shown words) (string, mail.SafetyLevel) {
 	if page.TooComplex {
 		level = mail.SafetyWarning
 	}
-	preview := 0
+	preview, count := 0, 0
 	var first, rest strings.Builder
 	for _, h := range page.Hidden {
 		text := plaintext.FoldSpace(plaintext.Visible(strings.ToValidUTF8(string(h.Text), "")))
@@ -84,12 +84,12 @@ func hidden(page *htmltext.Page, shown words) (string, mail.SafetyLevel) {
 			preview += letters(text)
 			ordinary = preview <= maxPreview
 		}
-		switch n := unshown(text, shown); {
-		case ordinary || n == 0:
-		case n > fewWords:
-			level, to = mail.SafetyWarning, &first
-		case level == mail.SafetyNone:
-			level, to = mail.SafetyNotice, &first
+		if n := unshown(text, shown); !ordinary && n > 0 {
+			if count, to = count+n, &first; count > fewWords {
+				level = mail.SafetyWarning
+			} else if level == mail.SafetyNone {
+				level = mail.SafetyNotice
+			}
 		}
 		if to.Len() < 8*maxHiddenText {
 			if to.Len() > 0 {
@@ -170,7 +170,7 @@ func differs(m *mime.Message, page *htmltext.Page, shown words) bool {
 				missing++
 			}
 		}
-		if 2*missing > said || missing > fewOwnWords {
+		if 2*missing > said || missing > fewMissing {
 			own += missing
 		}
 	}
