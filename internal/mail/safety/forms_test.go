@@ -15,7 +15,9 @@ func styled(name, style string) form {
 }
 
 // ruled hides the secret by a style sheet. "…" stands for the secret.
-func ruled(name, sheet, element string) form { return form{name, `<style>` + sheet + `</style>` + element} }
+func ruled(name, sheet, element string) form {
+	return form{name, `<style>` + sheet + `</style>` + element}
+}
 
 // hiddenForms are the ways to hide text that are known.
 var hiddenForms = []form{

@@ -38,7 +38,7 @@ func TestOrdinaryMail(t *testing.T) {
 			t.Errorf("mail %d has lost its text: %q", i, d.Text)
 		}
 		if s.TextDiffers {
-			t.Errorf("mail %d: the text differs", i)
+			t.Errorf("mail %d: the text %q differs from %q", i, text, d.Snippet)
 		}
 	}
 	t.Logf("%d of 300 have hidden text, as a preview line; %d get a notice for it", previews, notices)
@@ -60,7 +60,7 @@ func (n newsletter) subject() string {
 }
 
 func (n newsletter) text() string {
-	return "View this mail in your browser: https://shop.example/v/1\n\nHello Anna,\n\nyour order 10" + fmt.Sprint(n.i) + " arrives on Tuesday.\n\nUnsubscribe: https://shop.example/u\n"
+	return "View in your browser: https://shop.example/v/1\n\nHello Anna,\n\nyour order 10" + fmt.Sprint(n.i) + " arrives on Tuesday.\n\nUnsubscribe: https://shop.example/u\n"
 }
 
 func (n newsletter) html() string {
@@ -79,10 +79,10 @@ func (n newsletter) html() string {
 	if n.r.IntN(10) > 1 {
 		b.WriteString(n.one(
 			`<div style="display:none;font-size:1px;color:#ffffff;line-height:1px;max-height:0px;max-width:0px;opacity:0;overflow:hidden;">`,
-			`<span class="preheader" style="color:transparent;display:none!important;height:0;mso-hide:all;visibility:hidden">`,
+			`<div class="preheader" style="color:transparent;display:none!important;height:0;mso-hide:all;visibility:hidden">`,
 			`<div style="font-size:0;line-height:1px;mso-line-height-rule:exactly;display:none;max-width:0;max-height:0;opacity:0;overflow:hidden;mso-hide:all">`) +
 			n.one("Everything about your order, and more.", "Save up to 40 percent until Sunday evening, only for members", "We have something for you: news, dates, and a small gift") +
-			strings.Repeat(n.one("&#847;&zwnj;&nbsp;", "&zwnj;&nbsp;", "&#8199;&#65279;&#847; ", ""), 60) + n.one("</div>", "</span></div>"))
+			strings.Repeat(n.one("&#847;&zwnj;&nbsp;", "&zwnj;&nbsp;", "&#8199;&#65279;&#847; ", ""), 60) + "</div>")
 	}
 	b.WriteString(`<table role="presentation" width="100%" cellpadding="0" cellspacing="0"><tr><td align="center" style="font-size:0;padding:24px 0">
 		<!--[if mso | IE]><table width="600"><tr><td style="line-height:0px;font-size:0px"><![endif]-->

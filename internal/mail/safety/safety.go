@@ -23,7 +23,7 @@ const (
 	fewWords = 3
 	// fewOwnWords is how many words of the plain text may be missing in the HTML.
 	// fewMissing is how many of one sentence may be missing.
-	fewOwnWords, fewMissing = 6, 4
+	fewOwnWords, fewMissing = 4, 4
 	// maxRead is how much of a text is compared, in bytes.
 	maxRead = 256 << 10
 	// maxLinks is how many misleading links are kept.
