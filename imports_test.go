@@ -63,7 +63,7 @@ var layers = []layer{
 	{pkg: "internal/mail/plaintext", imports: nothing},
 	{pkg: "internal/mail/mime", imports: []string{"internal/mail", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/css", imports: nothing},
-	{pkg: "internal/mail/safety", imports: []string{"internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext"}},
+	{pkg: "internal/mail/safety", imports: []string{"internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext"}, tests: []string{"internal/mail/extract"}},
 	{pkg: "internal/mail/htmltext", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/css", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/reply", imports: []string{"internal/cpubudget", "internal/mail/htmltext", "internal/mail/plaintext"}},
 	{pkg: "internal/mail/extract", imports: []string{"internal/cpubudget", "internal/mail", "internal/mail/htmltext", "internal/mail/mime", "internal/mail/plaintext", "internal/mail/reply", "internal/mail/safety"}, tests: []string{"tools/labelled"}},

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -128,10 +129,7 @@ func (f fence) all(a map[string]any, what string, of []any, show func(map[string
 // message shows the metadata of a message, and its content between the tags.
 func (f fence) message(m map[string]any) string {
 	var b strings.Builder
-	at := text(m["received_at"])
-	if at == "" {
-		at = text(m["created_at"])
-	}
+	at := cmp.Or(text(m["received_at"]), text(m["created_at"]))
 	fmt.Fprintf(&b, "Message %s, direction %s, status %s, inbox %s, thread %s, at %s",
 		text(m["id"]), text(m["direction"]), text(m["status"]), text(m["inbox_id"]), text(m["thread_id"]), at)
 	if auth := object(m["auth"]); auth != nil {
@@ -141,26 +139,18 @@ func (f fence) message(m map[string]any) string {
 		}
 	}
 	if facts := object(m["safety"]); facts != nil {
-		fmt.Fprintf(&b, ", safety=%s%s", text(facts["level"]), factsOf(facts))
+		b.WriteString(", safety=" + text(facts["level"]))
+		for name := range strings.FieldsSeq("hidden_text invisible_characters text_differs_from_html first_contact look_alike reply_to_differs links_lead_elsewhere unauthenticated automated") {
+			if v := facts[name]; v == true || text(v) != "" || len(list(v))+len(list(object(v)["kinds"])) > 0 {
+				b.WriteString(" " + name)
+			}
+		}
 	}
 	if expired, _ := m["expired"].(bool); expired {
 		b.WriteString(", content deleted")
 	}
 	b.WriteString("\n" + f.wrap(mailHead(m)+mailBody(m)))
 	return b.String()
-}
-
-// factsOf names the safety facts that hold, and none of what the sender wrote.
-func factsOf(facts map[string]any) (names string) {
-	for _, name := range []string{"hidden_text", "text_differs_from_html", "first_contact", "look_alike", "reply_to_differs", "links_lead_elsewhere", "unauthenticated", "automated"} {
-		if v := facts[name]; v == true || text(v) != "" || len(list(v)) > 0 {
-			names += " " + name
-		}
-	}
-	if n, _ := object(facts["invisible_characters"])["count"].(float64); n > 0 {
-		names += " invisible_characters"
-	}
-	return names
 }
 
 func (f fence) thread(t map[string]any) string {
@@ -208,22 +198,13 @@ func mailHead(m map[string]any) string {
 func mailBody(m map[string]any) string {
 	var b strings.Builder
 	if found := object(m["extracted"]); found != nil {
-		for _, field := range []struct{ label, name string }{{"Code", "otp"}, {"Action link", "action_link"}} {
-			if v := text(found[field.name]); v != "" {
-				fmt.Fprintf(&b, "%s: %s\n", field.label, v)
-			}
-		}
-		for _, field := range []struct{ label, name string }{{"Codes", "codes"}, {"Links", "links"}} {
-			if v := joinTexts(found[field.name]); v != "" {
+		for _, field := range []struct{ label, name string }{{"Code", "otp"}, {"Action link", "action_link"}, {"Codes", "codes"}, {"Links", "links"}} {
+			if v := text(found[field.name]) + joinTexts(found[field.name]); v != "" {
 				fmt.Fprintf(&b, "%s: %s\n", field.label, v)
 			}
 		}
 	}
-	if body := text(m["text"]); body != "" {
-		b.WriteString("\n" + body)
-	} else {
-		b.WriteString("\n" + text(m["snippet"]))
-	}
+	b.WriteString("\n" + cmp.Or(text(m["text"]), text(m["snippet"])))
 	return b.String()
 }
 
