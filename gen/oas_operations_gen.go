@@ -66,6 +66,7 @@ const (
 	ReleaseMessageOperation        OperationName = "ReleaseMessage"
 	ReplaceTemplateOperation       OperationName = "ReplaceTemplate"
 	ReplayWebhookOperation         OperationName = "ReplayWebhook"
+	ReplyToInvitationOperation     OperationName = "ReplyToInvitation"
 	ReplyToMessageOperation        OperationName = "ReplyToMessage"
 	RescheduleEmailOperation       OperationName = "RescheduleEmail"
 	ResumeSendingOperation         OperationName = "ResumeSending"

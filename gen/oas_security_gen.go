@@ -277,6 +277,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"webhooks:manage",
 		"admin",
 	},
+	ReplyToInvitationOperation: []string{
+		"send",
+		"admin",
+	},
 	ReplyToMessageOperation: []string{
 		"send",
 		"admin",

