@@ -6693,6 +6693,10 @@ func (s *Server) handleListInboxMessagesRequest(args [1]string, argsEscaped bool
 					In:   "query",
 				}: params.Include,
 				{
+					Name: "safety",
+					In:   "query",
+				}: params.Safety,
+				{
 					Name: "inbox_id",
 					In:   "path",
 				}: params.InboxID,
@@ -7328,6 +7332,10 @@ func (s *Server) handleListMessagesRequest(args [0]string, argsEscaped bool, w h
 					Name: "include",
 					In:   "query",
 				}: params.Include,
+				{
+					Name: "safety",
+					In:   "query",
+				}: params.Safety,
 				{
 					Name: "inbox_id",
 					In:   "query",
@@ -13350,6 +13358,10 @@ func (s *Server) handleWaitForMessageRequest(args [1]string, argsEscaped bool, w
 					Name: "has",
 					In:   "query",
 				}: params.Has,
+				{
+					Name: "safety",
+					In:   "query",
+				}: params.Safety,
 				{
 					Name: "view",
 					In:   "query",

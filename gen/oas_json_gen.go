@@ -214,6 +214,102 @@ func (s *ActiveLimits) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode implements json.Marshaler.
+func (s *ActiveQuarantine) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *ActiveQuarantine) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("level")
+		e.Str(s.Level)
+	}
+}
+
+var jsonFieldsNameOfActiveQuarantine = [1]string{
+	0: "level",
+}
+
+// Decode decodes ActiveQuarantine from json.
+func (s *ActiveQuarantine) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ActiveQuarantine to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "level":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.Level = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"level\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode ActiveQuarantine")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000001,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfActiveQuarantine) {
+					name = jsonFieldsNameOfActiveQuarantine[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *ActiveQuarantine) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ActiveQuarantine) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes Address as json.
 func (s Address) Encode(e *jx.Encoder) {
 	switch s.Type {
@@ -5129,12 +5225,16 @@ func (s *DeletedInbox) encodeFields(e *jx.Encoder) {
 		e.Bool(s.CatchAll)
 	}
 	{
+		e.FieldStart("quarantine")
+		s.Quarantine.Encode(e)
+	}
+	{
 		e.FieldStart("deleted")
 		e.Bool(true)
 	}
 }
 
-var jsonFieldsNameOfDeletedInbox = [18]string{
+var jsonFieldsNameOfDeletedInbox = [19]string{
 	0:  "object",
 	1:  "id",
 	2:  "address",
@@ -5152,7 +5252,8 @@ var jsonFieldsNameOfDeletedInbox = [18]string{
 	14: "limits",
 	15: "aliases",
 	16: "catch_all",
-	17: "deleted",
+	17: "quarantine",
+	18: "deleted",
 }
 
 // Decode decodes DeletedInbox from json.
@@ -5366,8 +5467,18 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"catch_all\"")
 			}
-		case "deleted":
+		case "quarantine":
 			requiredBitSet[2] |= 1 << 1
+			if err := func() error {
+				if err := s.Quarantine.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"quarantine\"")
+			}
+		case "deleted":
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				v, err := d.Bool()
 				s.Deleted = bool(v)
@@ -5390,7 +5501,7 @@ func (s *DeletedInbox) Decode(d *jx.Decoder) error {
 	for i, mask := range [3]uint8{
 		0b11111111,
 		0b11111111,
-		0b00000011,
+		0b00000111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -12658,9 +12769,13 @@ func (s *Inbox) encodeFields(e *jx.Encoder) {
 		e.FieldStart("catch_all")
 		e.Bool(s.CatchAll)
 	}
+	{
+		e.FieldStart("quarantine")
+		s.Quarantine.Encode(e)
+	}
 }
 
-var jsonFieldsNameOfInbox = [17]string{
+var jsonFieldsNameOfInbox = [18]string{
 	0:  "object",
 	1:  "id",
 	2:  "address",
@@ -12678,6 +12793,7 @@ var jsonFieldsNameOfInbox = [17]string{
 	14: "limits",
 	15: "aliases",
 	16: "catch_all",
+	17: "quarantine",
 }
 
 // Decode decodes Inbox from json.
@@ -12891,6 +13007,16 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"catch_all\"")
 			}
+		case "quarantine":
+			requiredBitSet[2] |= 1 << 1
+			if err := func() error {
+				if err := s.Quarantine.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"quarantine\"")
+			}
 		default:
 			return d.Skip()
 		}
@@ -12903,7 +13029,7 @@ func (s *Inbox) Decode(d *jx.Decoder) error {
 	for i, mask := range [3]uint8{
 		0b11111111,
 		0b11111111,
-		0b00000001,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -13022,19 +13148,26 @@ func (s *InboxCreate) encodeFields(e *jx.Encoder) {
 			s.CatchAll.Encode(e)
 		}
 	}
+	{
+		if s.Quarantine.Set {
+			e.FieldStart("quarantine")
+			s.Quarantine.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfInboxCreate = [10]string{
-	0: "name",
-	1: "domain",
-	2: "display_name",
-	3: "send_policy",
-	4: "retention_days",
-	5: "metadata",
-	6: "expires_at",
-	7: "limits",
-	8: "aliases",
-	9: "catch_all",
+var jsonFieldsNameOfInboxCreate = [11]string{
+	0:  "name",
+	1:  "domain",
+	2:  "display_name",
+	3:  "send_policy",
+	4:  "retention_days",
+	5:  "metadata",
+	6:  "expires_at",
+	7:  "limits",
+	8:  "aliases",
+	9:  "catch_all",
+	10: "quarantine",
 }
 
 // Decode decodes InboxCreate from json.
@@ -13152,6 +13285,16 @@ func (s *InboxCreate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"catch_all\"")
+			}
+		case "quarantine":
+			if err := func() error {
+				s.Quarantine.Reset()
+				if err := s.Quarantine.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"quarantine\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -13376,9 +13519,15 @@ func (s *InboxUpdate) encodeFields(e *jx.Encoder) {
 			s.CatchAll.Encode(e)
 		}
 	}
+	{
+		if s.Quarantine.Set {
+			e.FieldStart("quarantine")
+			s.Quarantine.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfInboxUpdate = [8]string{
+var jsonFieldsNameOfInboxUpdate = [9]string{
 	0: "display_name",
 	1: "send_policy",
 	2: "retention_days",
@@ -13387,6 +13536,7 @@ var jsonFieldsNameOfInboxUpdate = [8]string{
 	5: "limits",
 	6: "aliases",
 	7: "catch_all",
+	8: "quarantine",
 }
 
 // Decode decodes InboxUpdate from json.
@@ -13484,6 +13634,16 @@ func (s *InboxUpdate) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"catch_all\"")
 			}
+		case "quarantine":
+			if err := func() error {
+				s.Quarantine.Reset()
+				if err := s.Quarantine.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"quarantine\"")
+			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
 		}
@@ -13504,6 +13664,131 @@ func (s *InboxUpdate) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *InboxUpdate) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *InvisibleCharacters) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *InvisibleCharacters) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("count")
+		e.Int(s.Count)
+	}
+	{
+		e.FieldStart("kinds")
+		e.ArrStart()
+		for _, elem := range s.Kinds {
+			e.Str(elem)
+		}
+		e.ArrEnd()
+	}
+}
+
+var jsonFieldsNameOfInvisibleCharacters = [2]string{
+	0: "count",
+	1: "kinds",
+}
+
+// Decode decodes InvisibleCharacters from json.
+func (s *InvisibleCharacters) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode InvisibleCharacters to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "count":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Int()
+				s.Count = int(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"count\"")
+			}
+		case "kinds":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				s.Kinds = make([]string, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem string
+					v, err := d.Str()
+					elem = string(v)
+					if err != nil {
+						return err
+					}
+					s.Kinds = append(s.Kinds, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"kinds\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode InvisibleCharacters")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfInvisibleCharacters) {
+					name = jsonFieldsNameOfInvisibleCharacters[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *InvisibleCharacters) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *InvisibleCharacters) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -15160,6 +15445,10 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 		s.Auth.Encode(e)
 	}
 	{
+		e.FieldStart("safety")
+		s.Safety.Encode(e)
+	}
+	{
 		e.FieldStart("headers")
 		if s.Headers == nil {
 			e.Null()
@@ -15257,7 +15546,7 @@ func (s *Message) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfMessage = [39]string{
+var jsonFieldsNameOfMessage = [40]string{
 	0:  "object",
 	1:  "id",
 	2:  "inbox_id",
@@ -15280,23 +15569,24 @@ var jsonFieldsNameOfMessage = [39]string{
 	19: "extracted",
 	20: "calendar",
 	21: "auth",
-	22: "headers",
-	23: "automated",
-	24: "truncated",
-	25: "tag",
-	26: "delivered_to",
-	27: "attachments",
-	28: "recipients",
-	29: "rfc_message_id",
-	30: "in_reply_to",
-	31: "references",
-	32: "labels",
-	33: "read_at",
-	34: "size",
-	35: "received_at",
-	36: "sent_at",
-	37: "delivered_at",
-	38: "created_at",
+	22: "safety",
+	23: "headers",
+	24: "automated",
+	25: "truncated",
+	26: "tag",
+	27: "delivered_to",
+	28: "attachments",
+	29: "recipients",
+	30: "rfc_message_id",
+	31: "in_reply_to",
+	32: "references",
+	33: "labels",
+	34: "read_at",
+	35: "size",
+	36: "received_at",
+	37: "sent_at",
+	38: "delivered_at",
+	39: "created_at",
 }
 
 // Decode decodes Message from json.
@@ -15585,8 +15875,18 @@ func (s *Message) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"auth\"")
 			}
-		case "headers":
+		case "safety":
 			requiredBitSet[2] |= 1 << 6
+			if err := func() error {
+				if err := s.Safety.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"safety\"")
+			}
+		case "headers":
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				switch tt := d.Next(); tt {
 				case jx.Null:
@@ -15611,7 +15911,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		case "automated":
-			requiredBitSet[2] |= 1 << 7
+			requiredBitSet[3] |= 1 << 0
 			if err := func() error {
 				v, err := d.Bool()
 				s.Automated = bool(v)
@@ -15623,7 +15923,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"automated\"")
 			}
 		case "truncated":
-			requiredBitSet[3] |= 1 << 0
+			requiredBitSet[3] |= 1 << 1
 			if err := func() error {
 				v, err := d.Bool()
 				s.Truncated = bool(v)
@@ -15635,7 +15935,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"truncated\"")
 			}
 		case "tag":
-			requiredBitSet[3] |= 1 << 1
+			requiredBitSet[3] |= 1 << 2
 			if err := func() error {
 				if err := s.Tag.Decode(d); err != nil {
 					return err
@@ -15645,7 +15945,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tag\"")
 			}
 		case "delivered_to":
-			requiredBitSet[3] |= 1 << 2
+			requiredBitSet[3] |= 1 << 3
 			if err := func() error {
 				if err := s.DeliveredTo.Decode(d); err != nil {
 					return err
@@ -15655,7 +15955,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_to\"")
 			}
 		case "attachments":
-			requiredBitSet[3] |= 1 << 3
+			requiredBitSet[3] |= 1 << 4
 			if err := func() error {
 				s.Attachments = make([]Attachment, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -15673,7 +15973,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "recipients":
-			requiredBitSet[3] |= 1 << 4
+			requiredBitSet[3] |= 1 << 5
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -15691,7 +15991,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "rfc_message_id":
-			requiredBitSet[3] |= 1 << 5
+			requiredBitSet[3] |= 1 << 6
 			if err := func() error {
 				if err := s.RfcMessageID.Decode(d); err != nil {
 					return err
@@ -15701,7 +16001,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"rfc_message_id\"")
 			}
 		case "in_reply_to":
-			requiredBitSet[3] |= 1 << 6
+			requiredBitSet[3] |= 1 << 7
 			if err := func() error {
 				s.InReplyTo = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -15721,7 +16021,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"in_reply_to\"")
 			}
 		case "references":
-			requiredBitSet[3] |= 1 << 7
+			requiredBitSet[4] |= 1 << 0
 			if err := func() error {
 				s.References = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -15741,7 +16041,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"references\"")
 			}
 		case "labels":
-			requiredBitSet[4] |= 1 << 0
+			requiredBitSet[4] |= 1 << 1
 			if err := func() error {
 				s.Labels = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -15761,7 +16061,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"labels\"")
 			}
 		case "read_at":
-			requiredBitSet[4] |= 1 << 1
+			requiredBitSet[4] |= 1 << 2
 			if err := func() error {
 				if err := s.ReadAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -15771,7 +16071,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"read_at\"")
 			}
 		case "size":
-			requiredBitSet[4] |= 1 << 2
+			requiredBitSet[4] |= 1 << 3
 			if err := func() error {
 				v, err := d.Int64()
 				s.Size = int64(v)
@@ -15783,7 +16083,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"size\"")
 			}
 		case "received_at":
-			requiredBitSet[4] |= 1 << 3
+			requiredBitSet[4] |= 1 << 4
 			if err := func() error {
 				if err := s.ReceivedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -15793,7 +16093,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"received_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[4] |= 1 << 4
+			requiredBitSet[4] |= 1 << 5
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -15803,7 +16103,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[4] |= 1 << 5
+			requiredBitSet[4] |= 1 << 6
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -15813,7 +16113,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "created_at":
-			requiredBitSet[4] |= 1 << 6
+			requiredBitSet[4] |= 1 << 7
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -15838,7 +16138,7 @@ func (s *Message) Decode(d *jx.Decoder) error {
 		0b11111111,
 		0b11111101,
 		0b11111111,
-		0b01111111,
+		0b11111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -16816,6 +17116,10 @@ func (s MessageOrCode) encodeFields(e *jx.Encoder) {
 				s.Auth.Encode(e)
 			}
 			{
+				e.FieldStart("safety")
+				s.Safety.Encode(e)
+			}
+			{
 				e.FieldStart("headers")
 				if s.Headers == nil {
 					e.Null()
@@ -17723,6 +18027,119 @@ func (s *MetadataResponse) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode implements json.Marshaler.
+func (s *MisleadingLink) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *MisleadingLink) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("says")
+		e.Str(s.Says)
+	}
+	{
+		e.FieldStart("url")
+		e.Str(s.URL)
+	}
+}
+
+var jsonFieldsNameOfMisleadingLink = [2]string{
+	0: "says",
+	1: "url",
+}
+
+// Decode decodes MisleadingLink from json.
+func (s *MisleadingLink) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode MisleadingLink to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "says":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.Says = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"says\"")
+			}
+		case "url":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				v, err := d.Str()
+				s.URL = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"url\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode MisleadingLink")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfMisleadingLink) {
+					name = jsonFieldsNameOfMisleadingLink[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *MisleadingLink) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *MisleadingLink) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes ActiveLimits as json.
 func (o NilActiveLimits) Encode(e *jx.Encoder) {
 	if o.Null {
@@ -17763,6 +18180,50 @@ func (s NilActiveLimits) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *NilActiveLimits) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes ActiveQuarantine as json.
+func (o NilActiveQuarantine) Encode(e *jx.Encoder) {
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes ActiveQuarantine from json.
+func (o *NilActiveQuarantine) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode NilActiveQuarantine to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v ActiveQuarantine
+		o.Value = v
+		o.Null = true
+		return nil
+	}
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s NilActiveQuarantine) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *NilActiveQuarantine) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -18253,6 +18714,50 @@ func (s NilReceivedCode) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *NilReceivedCode) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes Safety as json.
+func (o NilSafety) Encode(e *jx.Encoder) {
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes Safety from json.
+func (o *NilSafety) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode NilSafety to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v Safety
+		o.Value = v
+		o.Null = true
+		return nil
+	}
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s NilSafety) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *NilSafety) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -19440,6 +19945,55 @@ func (s OptNilOptionalRecipients) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilOptionalRecipients) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes SafetyQuarantine as json.
+func (o OptNilSafetyQuarantine) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes SafetyQuarantine from json.
+func (o *OptNilSafetyQuarantine) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilSafetyQuarantine to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v SafetyQuarantine
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilSafetyQuarantine) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilSafetyQuarantine) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -20710,6 +21264,394 @@ func (s *RefusedInBatch) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *RefusedInBatch) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *Safety) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *Safety) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("level")
+		e.Str(s.Level)
+	}
+	{
+		e.FieldStart("hidden_text")
+		s.HiddenText.Encode(e)
+	}
+	{
+		e.FieldStart("invisible_characters")
+		s.InvisibleCharacters.Encode(e)
+	}
+	{
+		e.FieldStart("text_differs_from_html")
+		e.Bool(s.TextDiffersFromHTML)
+	}
+	{
+		e.FieldStart("first_contact")
+		e.Bool(s.FirstContact)
+	}
+	{
+		e.FieldStart("look_alike")
+		s.LookAlike.Encode(e)
+	}
+	{
+		e.FieldStart("reply_to_differs")
+		e.Bool(s.ReplyToDiffers)
+	}
+	{
+		e.FieldStart("links_lead_elsewhere")
+		e.ArrStart()
+		for _, elem := range s.LinksLeadElsewhere {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+	{
+		e.FieldStart("unauthenticated")
+		e.Bool(s.Unauthenticated)
+	}
+	{
+		e.FieldStart("automated")
+		e.Bool(s.Automated)
+	}
+}
+
+var jsonFieldsNameOfSafety = [10]string{
+	0: "level",
+	1: "hidden_text",
+	2: "invisible_characters",
+	3: "text_differs_from_html",
+	4: "first_contact",
+	5: "look_alike",
+	6: "reply_to_differs",
+	7: "links_lead_elsewhere",
+	8: "unauthenticated",
+	9: "automated",
+}
+
+// Decode decodes Safety from json.
+func (s *Safety) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode Safety to nil")
+	}
+	var requiredBitSet [2]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "level":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				v, err := d.Str()
+				s.Level = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"level\"")
+			}
+		case "hidden_text":
+			requiredBitSet[0] |= 1 << 1
+			if err := func() error {
+				if err := s.HiddenText.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"hidden_text\"")
+			}
+		case "invisible_characters":
+			requiredBitSet[0] |= 1 << 2
+			if err := func() error {
+				if err := s.InvisibleCharacters.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"invisible_characters\"")
+			}
+		case "text_differs_from_html":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				v, err := d.Bool()
+				s.TextDiffersFromHTML = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"text_differs_from_html\"")
+			}
+		case "first_contact":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				v, err := d.Bool()
+				s.FirstContact = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"first_contact\"")
+			}
+		case "look_alike":
+			requiredBitSet[0] |= 1 << 5
+			if err := func() error {
+				if err := s.LookAlike.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"look_alike\"")
+			}
+		case "reply_to_differs":
+			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				v, err := d.Bool()
+				s.ReplyToDiffers = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"reply_to_differs\"")
+			}
+		case "links_lead_elsewhere":
+			requiredBitSet[0] |= 1 << 7
+			if err := func() error {
+				s.LinksLeadElsewhere = make([]MisleadingLink, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem MisleadingLink
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.LinksLeadElsewhere = append(s.LinksLeadElsewhere, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"links_lead_elsewhere\"")
+			}
+		case "unauthenticated":
+			requiredBitSet[1] |= 1 << 0
+			if err := func() error {
+				v, err := d.Bool()
+				s.Unauthenticated = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"unauthenticated\"")
+			}
+		case "automated":
+			requiredBitSet[1] |= 1 << 1
+			if err := func() error {
+				v, err := d.Bool()
+				s.Automated = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"automated\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode Safety")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [2]uint8{
+		0b11111111,
+		0b00000011,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfSafety) {
+					name = jsonFieldsNameOfSafety[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *Safety) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *Safety) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *SafetyQuarantine) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *SafetyQuarantine) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("level")
+		s.Level.Encode(e)
+	}
+}
+
+var jsonFieldsNameOfSafetyQuarantine = [1]string{
+	0: "level",
+}
+
+// Decode decodes SafetyQuarantine from json.
+func (s *SafetyQuarantine) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode SafetyQuarantine to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "level":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				if err := s.Level.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"level\"")
+			}
+		default:
+			return errors.Errorf("unexpected field %q", k)
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode SafetyQuarantine")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000001,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfSafetyQuarantine) {
+					name = jsonFieldsNameOfSafetyQuarantine[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *SafetyQuarantine) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *SafetyQuarantine) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes SafetyQuarantineLevel as json.
+func (s SafetyQuarantineLevel) Encode(e *jx.Encoder) {
+	e.Str(string(s))
+}
+
+// Decode decodes SafetyQuarantineLevel from json.
+func (s *SafetyQuarantineLevel) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode SafetyQuarantineLevel to nil")
+	}
+	v, err := d.StrBytes()
+	if err != nil {
+		return err
+	}
+	// Try to use constant string.
+	switch SafetyQuarantineLevel(v) {
+	case SafetyQuarantineLevelNotice:
+		*s = SafetyQuarantineLevelNotice
+	case SafetyQuarantineLevelWarning:
+		*s = SafetyQuarantineLevelWarning
+	default:
+		*s = SafetyQuarantineLevel(v)
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s SafetyQuarantineLevel) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *SafetyQuarantineLevel) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }

@@ -5495,6 +5495,8 @@ type ListInboxMessagesParams struct {
 	// What the messages of the list contain besides their summary. `text` adds `text` and
 	// `extracted_text`.
 	Include OptIncludeText `json:",omitempty,omitzero"`
+	// Only messages whose `safety` has at least this level.
+	Safety OptSafetyFilter `json:",omitempty,omitzero"`
 	// The ID of the inbox.
 	InboxID string
 }
@@ -5588,6 +5590,15 @@ func unpackListInboxMessagesParams(packed middleware.Parameters) (params ListInb
 		}
 		if v, ok := packed[key]; ok {
 			params.Include = v.(OptIncludeText)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "safety",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Safety = v.(OptSafetyFilter)
 		}
 	}
 	{
@@ -6225,6 +6236,62 @@ func decodeListInboxMessagesParams(args [1]string, argsEscaped bool, r *http.Req
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "include",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: safety.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "safety",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotSafetyVal SafetyFilter
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotSafetyVal = SafetyFilter(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Safety.SetTo(paramsDotSafetyVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Safety.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "safety",
 			In:   "query",
 			Err:  err,
 		}
@@ -7008,6 +7075,8 @@ type ListMessagesParams struct {
 	// What the messages of the list contain besides their summary. `text` adds `text` and
 	// `extracted_text`.
 	Include OptIncludeText `json:",omitempty,omitzero"`
+	// Only messages whose `safety` has at least this level.
+	Safety OptSafetyFilter `json:",omitempty,omitzero"`
 	// Only this inbox. The response is 404 if the key has no access to it.
 	InboxID OptString `json:",omitempty,omitzero"`
 	// Only messages with this status.
@@ -7121,6 +7190,15 @@ func unpackListMessagesParams(packed middleware.Parameters) (params ListMessages
 		}
 		if v, ok := packed[key]; ok {
 			params.Include = v.(OptIncludeText)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "safety",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Safety = v.(OptSafetyFilter)
 		}
 	}
 	{
@@ -7878,6 +7956,62 @@ func decodeListMessagesParams(args [0]string, argsEscaped bool, r *http.Request)
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "include",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: safety.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "safety",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotSafetyVal SafetyFilter
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotSafetyVal = SafetyFilter(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Safety.SetTo(paramsDotSafetyVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Safety.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "safety",
 			In:   "query",
 			Err:  err,
 		}
@@ -12653,6 +12787,8 @@ type WaitForMessageParams struct {
 	// Only messages with an extracted code or link. The newest match is returned instead of the oldest: a
 	// service that sends a second code no longer accepts the first.
 	Has OptWaitHas `json:",omitempty,omitzero"`
+	// Only messages whose `safety` has at least this level.
+	Safety OptSafetyFilter `json:",omitempty,omitzero"`
 	// `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that
 	// the sender wrote. A wait in this view implies `has=code` unless `has` is given.
 	View OptMessageView `json:",omitempty,omitzero"`
@@ -12722,6 +12858,15 @@ func unpackWaitForMessageParams(packed middleware.Parameters) (params WaitForMes
 		}
 		if v, ok := packed[key]; ok {
 			params.Has = v.(OptWaitHas)
+		}
+	}
+	{
+		key := middleware.ParameterKey{
+			Name: "safety",
+			In:   "query",
+		}
+		if v, ok := packed[key]; ok {
+			params.Safety = v.(OptSafetyFilter)
 		}
 	}
 	{
@@ -13174,6 +13319,62 @@ func decodeWaitForMessageParams(args [1]string, argsEscaped bool, r *http.Reques
 	}(); err != nil {
 		return params, &ogenerrors.DecodeParamError{
 			Name: "has",
+			In:   "query",
+			Err:  err,
+		}
+	}
+	// Decode query: safety.
+	if err := func() error {
+		cfg := uri.QueryParameterDecodingConfig{
+			Name:    "safety",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.HasParam(cfg); err == nil {
+			if err := q.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotSafetyVal SafetyFilter
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotSafetyVal = SafetyFilter(c)
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.Safety.SetTo(paramsDotSafetyVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.Safety.Get(); ok {
+					if err := func() error {
+						if err := value.Validate(); err != nil {
+							return err
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "safety",
 			In:   "query",
 			Err:  err,
 		}

@@ -120,6 +120,23 @@ func (s *ActiveLimits) SetOnLimit(val string) {
 	s.OnLimit = val
 }
 
+// Which received messages go into quarantine by their `safety`.
+// Ref: #/components/schemas/ActiveQuarantine
+type ActiveQuarantine struct {
+	// The lowest level that does: `notice` or `warning`.
+	Level string `json:"level"`
+}
+
+// GetLevel returns the value of Level.
+func (s *ActiveQuarantine) GetLevel() string {
+	return s.Level
+}
+
+// SetLevel sets the value of Level.
+func (s *ActiveQuarantine) SetLevel(val string) {
+	s.Level = val
+}
+
 // An email address, alone or with a name: `ana@example.org`, `Ana <ana@example.org>` or an object.
 // Ref: #/components/schemas/Address
 // Address represents sum type.
@@ -2417,6 +2434,8 @@ type DeletedInbox struct {
 	Aliases []string `json:"aliases"`
 	// Whether the inbox receives mail for all other addresses on its domain.
 	CatchAll bool `json:"catch_all"`
+	// Which received messages go into quarantine by their safety, or null for none.
+	Quarantine NilActiveQuarantine `json:"quarantine"`
 	// Always true.
 	Deleted bool `json:"deleted"`
 }
@@ -2504,6 +2523,11 @@ func (s *DeletedInbox) GetAliases() []string {
 // GetCatchAll returns the value of CatchAll.
 func (s *DeletedInbox) GetCatchAll() bool {
 	return s.CatchAll
+}
+
+// GetQuarantine returns the value of Quarantine.
+func (s *DeletedInbox) GetQuarantine() NilActiveQuarantine {
+	return s.Quarantine
 }
 
 // GetDeleted returns the value of Deleted.
@@ -2594,6 +2618,11 @@ func (s *DeletedInbox) SetAliases(val []string) {
 // SetCatchAll sets the value of CatchAll.
 func (s *DeletedInbox) SetCatchAll(val bool) {
 	s.CatchAll = val
+}
+
+// SetQuarantine sets the value of Quarantine.
+func (s *DeletedInbox) SetQuarantine(val NilActiveQuarantine) {
+	s.Quarantine = val
 }
 
 // SetDeleted sets the value of Deleted.
@@ -6443,6 +6472,8 @@ type Inbox struct {
 	Aliases []string `json:"aliases"`
 	// Whether the inbox receives mail for all other addresses on its domain.
 	CatchAll bool `json:"catch_all"`
+	// Which received messages go into quarantine by their safety, or null for none.
+	Quarantine NilActiveQuarantine `json:"quarantine"`
 }
 
 // GetObject returns the value of Object.
@@ -6530,6 +6561,11 @@ func (s *Inbox) GetCatchAll() bool {
 	return s.CatchAll
 }
 
+// GetQuarantine returns the value of Quarantine.
+func (s *Inbox) GetQuarantine() NilActiveQuarantine {
+	return s.Quarantine
+}
+
 // SetObject sets the value of Object.
 func (s *Inbox) SetObject(val string) {
 	s.Object = val
@@ -6615,6 +6651,11 @@ func (s *Inbox) SetCatchAll(val bool) {
 	s.CatchAll = val
 }
 
+// SetQuarantine sets the value of Quarantine.
+func (s *Inbox) SetQuarantine(val NilActiveQuarantine) {
+	s.Quarantine = val
+}
+
 // The inbox to create. All fields are optional.
 // Ref: #/components/schemas/InboxCreate
 type InboxCreate struct {
@@ -6649,6 +6690,8 @@ type InboxCreate struct {
 	// not verified themselves. Addresses of inboxes, also of deleted ones, aliases and reserved names are
 	// left out. Only on a verified domain of your account, and one inbox for each domain.
 	CatchAll OptBool `json:"catch_all"`
+	// Which received messages go into quarantine by their safety. If omitted or null, none.
+	Quarantine OptNilSafetyQuarantine `json:"quarantine"`
 }
 
 // GetName returns the value of Name.
@@ -6701,6 +6744,11 @@ func (s *InboxCreate) GetCatchAll() OptBool {
 	return s.CatchAll
 }
 
+// GetQuarantine returns the value of Quarantine.
+func (s *InboxCreate) GetQuarantine() OptNilSafetyQuarantine {
+	return s.Quarantine
+}
+
 // SetName sets the value of Name.
 func (s *InboxCreate) SetName(val OptString) {
 	s.Name = val
@@ -6749,6 +6797,11 @@ func (s *InboxCreate) SetAliases(val []LocalPart) {
 // SetCatchAll sets the value of CatchAll.
 func (s *InboxCreate) SetCatchAll(val OptBool) {
 	s.CatchAll = val
+}
+
+// SetQuarantine sets the value of Quarantine.
+func (s *InboxCreate) SetQuarantine(val OptNilSafetyQuarantine) {
+	s.Quarantine = val
 }
 
 // Merged schema.
@@ -6816,6 +6869,9 @@ type InboxUpdate struct {
 	// Whether the inbox receives mail for all other addresses on its domain. A key with `inbox_ids` can
 	// only set it to false.
 	CatchAll OptBool `json:"catch_all"`
+	// Which received messages go into quarantine by their safety, or null for none. Without the scope
+	// `admin` a key can only add messages.
+	Quarantine OptNilSafetyQuarantine `json:"quarantine"`
 }
 
 // GetDisplayName returns the value of DisplayName.
@@ -6858,6 +6914,11 @@ func (s *InboxUpdate) GetCatchAll() OptBool {
 	return s.CatchAll
 }
 
+// GetQuarantine returns the value of Quarantine.
+func (s *InboxUpdate) GetQuarantine() OptNilSafetyQuarantine {
+	return s.Quarantine
+}
+
 // SetDisplayName sets the value of DisplayName.
 func (s *InboxUpdate) SetDisplayName(val OptNilString) {
 	s.DisplayName = val
@@ -6898,6 +6959,11 @@ func (s *InboxUpdate) SetCatchAll(val OptBool) {
 	s.CatchAll = val
 }
 
+// SetQuarantine sets the value of Quarantine.
+func (s *InboxUpdate) SetQuarantine(val OptNilSafetyQuarantine) {
+	s.Quarantine = val
+}
+
 type IncludeText string
 
 const (
@@ -6930,6 +6996,35 @@ func (s *IncludeText) UnmarshalText(data []byte) error {
 	default:
 		return errors.Errorf("invalid value: %q", data)
 	}
+}
+
+// Characters of the subject and text that a person does not see and that have no use there.
+// Ref: #/components/schemas/InvisibleCharacters
+type InvisibleCharacters struct {
+	// How many there are.
+	Count int `json:"count"`
+	// What they are: `tags`, `variation_selectors`, `zero_width`, `fillers` and `direction`.
+	Kinds []string `json:"kinds"`
+}
+
+// GetCount returns the value of Count.
+func (s *InvisibleCharacters) GetCount() int {
+	return s.Count
+}
+
+// GetKinds returns the value of Kinds.
+func (s *InvisibleCharacters) GetKinds() []string {
+	return s.Kinds
+}
+
+// SetCount sets the value of Count.
+func (s *InvisibleCharacters) SetCount(val int) {
+	s.Count = val
+}
+
+// SetKinds sets the value of Kinds.
+func (s *InvisibleCharacters) SetKinds(val []string) {
+	s.Kinds = val
 }
 
 type Label string
@@ -7548,6 +7643,9 @@ type Message struct {
 	// The authentication results of a received message. Null for sent messages and for mail that did not
 	// arrive over SMTP.
 	Auth NilAuthResults `json:"auth"`
+	// What to know before you believe a received message. Null for sent messages and when the content is
+	// deleted.
+	Safety NilSafety `json:"safety"`
 	// The decoded header fields of a received message, from the top. Null unless you get the message by
 	// its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that
 	// claim to be from this host are left out, and the raw message has them.
@@ -7702,6 +7800,11 @@ func (s *Message) GetCalendar() NilCalendar {
 // GetAuth returns the value of Auth.
 func (s *Message) GetAuth() NilAuthResults {
 	return s.Auth
+}
+
+// GetSafety returns the value of Safety.
+func (s *Message) GetSafety() NilSafety {
+	return s.Safety
 }
 
 // GetHeaders returns the value of Headers.
@@ -7897,6 +8000,11 @@ func (s *Message) SetCalendar(val NilCalendar) {
 // SetAuth sets the value of Auth.
 func (s *Message) SetAuth(val NilAuthResults) {
 	s.Auth = val
+}
+
+// SetSafety sets the value of Safety.
+func (s *Message) SetSafety(val NilSafety) {
+	s.Safety = val
 }
 
 // SetHeaders sets the value of Headers.
@@ -8872,6 +8980,35 @@ func (s *MetadataResponse) init() MetadataResponse {
 	return m
 }
 
+// A link whose text names another site than it leads to.
+// Ref: #/components/schemas/MisleadingLink
+type MisleadingLink struct {
+	// The host that its text names.
+	Says string `json:"says"`
+	// Where it leads.
+	URL string `json:"url"`
+}
+
+// GetSays returns the value of Says.
+func (s *MisleadingLink) GetSays() string {
+	return s.Says
+}
+
+// GetURL returns the value of URL.
+func (s *MisleadingLink) GetURL() string {
+	return s.URL
+}
+
+// SetSays sets the value of Says.
+func (s *MisleadingLink) SetSays(val string) {
+	s.Says = val
+}
+
+// SetURL sets the value of URL.
+func (s *MisleadingLink) SetURL(val string) {
+	s.URL = val
+}
+
 // NewNilActiveLimits returns new NilActiveLimits with value set to v.
 func NewNilActiveLimits(v ActiveLimits) NilActiveLimits {
 	return NilActiveLimits{
@@ -8911,6 +9048,51 @@ func (o NilActiveLimits) Get() (v ActiveLimits, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o NilActiveLimits) Or(d ActiveLimits) ActiveLimits {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewNilActiveQuarantine returns new NilActiveQuarantine with value set to v.
+func NewNilActiveQuarantine(v ActiveQuarantine) NilActiveQuarantine {
+	return NilActiveQuarantine{
+		Value: v,
+	}
+}
+
+// NilActiveQuarantine is nullable ActiveQuarantine.
+type NilActiveQuarantine struct {
+	Value ActiveQuarantine
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilActiveQuarantine) SetTo(v ActiveQuarantine) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilActiveQuarantine) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilActiveQuarantine) SetToNull() {
+	o.Null = true
+	var v ActiveQuarantine
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilActiveQuarantine) Get() (v ActiveQuarantine, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilActiveQuarantine) Or(d ActiveQuarantine) ActiveQuarantine {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -9406,6 +9588,51 @@ func (o NilReceivedCode) Get() (v ReceivedCode, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o NilReceivedCode) Or(d ReceivedCode) ReceivedCode {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewNilSafety returns new NilSafety with value set to v.
+func NewNilSafety(v Safety) NilSafety {
+	return NilSafety{
+		Value: v,
+	}
+}
+
+// NilSafety is nullable Safety.
+type NilSafety struct {
+	Value Safety
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilSafety) SetTo(v Safety) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilSafety) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilSafety) SetToNull() {
+	o.Null = true
+	var v Safety
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilSafety) Get() (v Safety, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilSafety) Or(d Safety) Safety {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -11156,6 +11383,74 @@ func (o OptNilOptionalRecipients) Or(d OptionalRecipients) OptionalRecipients {
 	return d
 }
 
+// NewOptNilSafetyQuarantine returns new OptNilSafetyQuarantine with value set to v.
+func NewOptNilSafetyQuarantine(v SafetyQuarantine) OptNilSafetyQuarantine {
+	return OptNilSafetyQuarantine{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilSafetyQuarantine is optional nullable SafetyQuarantine.
+type OptNilSafetyQuarantine struct {
+	Value SafetyQuarantine
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilSafetyQuarantine was set.
+func (o OptNilSafetyQuarantine) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilSafetyQuarantine) Reset() {
+	var v SafetyQuarantine
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilSafetyQuarantine) SetTo(v SafetyQuarantine) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilSafetyQuarantine) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilSafetyQuarantine) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v SafetyQuarantine
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilSafetyQuarantine) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilSafetyQuarantine) Get() (v SafetyQuarantine, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilSafetyQuarantine) Or(d SafetyQuarantine) SafetyQuarantine {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptNilSendLimits returns new OptNilSendLimits with value set to v.
 func NewOptNilSendLimits(v SendLimits) OptNilSendLimits {
 	return OptNilSendLimits{
@@ -11582,6 +11877,52 @@ func (o OptOptionalRecipients) Get() (v OptionalRecipients, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptOptionalRecipients) Or(d OptionalRecipients) OptionalRecipients {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptSafetyFilter returns new OptSafetyFilter with value set to v.
+func NewOptSafetyFilter(v SafetyFilter) OptSafetyFilter {
+	return OptSafetyFilter{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptSafetyFilter is optional SafetyFilter.
+type OptSafetyFilter struct {
+	Value SafetyFilter
+	Set   bool
+}
+
+// IsSet returns true if OptSafetyFilter was set.
+func (o OptSafetyFilter) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptSafetyFilter) Reset() {
+	var v SafetyFilter
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptSafetyFilter) SetTo(v SafetyFilter) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptSafetyFilter) Get() (v SafetyFilter, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptSafetyFilter) Or(d SafetyFilter) SafetyFilter {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -12458,6 +12799,235 @@ func (s *RefusedInBatch) SetParam(val NilString) {
 // SetRetryAfter sets the value of RetryAfter.
 func (s *RefusedInBatch) SetRetryAfter(val NilInt) {
 	s.RetryAfter = val
+}
+
+// What to know before you believe a received message. Fixed rules decide, which the page Safety of the
+// documentation states. Hidden text and invisible characters are left out of `text`, `extracted_text`,
+// `snippet`, codes and links; they stay in `html` and in the raw message.
+// Ref: #/components/schemas/Safety
+type Safety struct {
+	// How much care the message needs: `none`, `notice` or `warning`.
+	Level string `json:"level"`
+	// The first 500 characters of the text that a person does not see, or null. A preview line at the
+	// start of the body is usual and does not raise the level.
+	HiddenText NilString `json:"hidden_text"`
+	// Characters without a visible form and use.
+	InvisibleCharacters InvisibleCharacters `json:"invisible_characters"`
+	// Whether the plain text says something that the HTML does not show.
+	TextDiffersFromHTML bool `json:"text_differs_from_html"`
+	// Whether the account has received nothing from this address before.
+	FirstContact bool `json:"first_contact"`
+	// The domain that the sender's domain or name resembles without being it, or null. It is one that the
+	// account has received authenticated mail from, or its own.
+	LookAlike NilString `json:"look_alike"`
+	// Whether replies go to another site than the sender's.
+	ReplyToDiffers bool `json:"reply_to_differs"`
+	// The first 10 links whose text names another site than they lead to.
+	LinksLeadElsewhere []MisleadingLink `json:"links_lead_elsewhere"`
+	// Whether neither DMARC nor this installation vouches for the sender.
+	Unauthenticated bool `json:"unauthenticated"`
+	// Whether a program sent the message, as `automated` of the message.
+	Automated bool `json:"automated"`
+}
+
+// GetLevel returns the value of Level.
+func (s *Safety) GetLevel() string {
+	return s.Level
+}
+
+// GetHiddenText returns the value of HiddenText.
+func (s *Safety) GetHiddenText() NilString {
+	return s.HiddenText
+}
+
+// GetInvisibleCharacters returns the value of InvisibleCharacters.
+func (s *Safety) GetInvisibleCharacters() InvisibleCharacters {
+	return s.InvisibleCharacters
+}
+
+// GetTextDiffersFromHTML returns the value of TextDiffersFromHTML.
+func (s *Safety) GetTextDiffersFromHTML() bool {
+	return s.TextDiffersFromHTML
+}
+
+// GetFirstContact returns the value of FirstContact.
+func (s *Safety) GetFirstContact() bool {
+	return s.FirstContact
+}
+
+// GetLookAlike returns the value of LookAlike.
+func (s *Safety) GetLookAlike() NilString {
+	return s.LookAlike
+}
+
+// GetReplyToDiffers returns the value of ReplyToDiffers.
+func (s *Safety) GetReplyToDiffers() bool {
+	return s.ReplyToDiffers
+}
+
+// GetLinksLeadElsewhere returns the value of LinksLeadElsewhere.
+func (s *Safety) GetLinksLeadElsewhere() []MisleadingLink {
+	return s.LinksLeadElsewhere
+}
+
+// GetUnauthenticated returns the value of Unauthenticated.
+func (s *Safety) GetUnauthenticated() bool {
+	return s.Unauthenticated
+}
+
+// GetAutomated returns the value of Automated.
+func (s *Safety) GetAutomated() bool {
+	return s.Automated
+}
+
+// SetLevel sets the value of Level.
+func (s *Safety) SetLevel(val string) {
+	s.Level = val
+}
+
+// SetHiddenText sets the value of HiddenText.
+func (s *Safety) SetHiddenText(val NilString) {
+	s.HiddenText = val
+}
+
+// SetInvisibleCharacters sets the value of InvisibleCharacters.
+func (s *Safety) SetInvisibleCharacters(val InvisibleCharacters) {
+	s.InvisibleCharacters = val
+}
+
+// SetTextDiffersFromHTML sets the value of TextDiffersFromHTML.
+func (s *Safety) SetTextDiffersFromHTML(val bool) {
+	s.TextDiffersFromHTML = val
+}
+
+// SetFirstContact sets the value of FirstContact.
+func (s *Safety) SetFirstContact(val bool) {
+	s.FirstContact = val
+}
+
+// SetLookAlike sets the value of LookAlike.
+func (s *Safety) SetLookAlike(val NilString) {
+	s.LookAlike = val
+}
+
+// SetReplyToDiffers sets the value of ReplyToDiffers.
+func (s *Safety) SetReplyToDiffers(val bool) {
+	s.ReplyToDiffers = val
+}
+
+// SetLinksLeadElsewhere sets the value of LinksLeadElsewhere.
+func (s *Safety) SetLinksLeadElsewhere(val []MisleadingLink) {
+	s.LinksLeadElsewhere = val
+}
+
+// SetUnauthenticated sets the value of Unauthenticated.
+func (s *Safety) SetUnauthenticated(val bool) {
+	s.Unauthenticated = val
+}
+
+// SetAutomated sets the value of Automated.
+func (s *Safety) SetAutomated(val bool) {
+	s.Automated = val
+}
+
+type SafetyFilter string
+
+const (
+	SafetyFilterNotice  SafetyFilter = "notice"
+	SafetyFilterWarning SafetyFilter = "warning"
+)
+
+// AllValues returns all SafetyFilter values.
+func (SafetyFilter) AllValues() []SafetyFilter {
+	return []SafetyFilter{
+		SafetyFilterNotice,
+		SafetyFilterWarning,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s SafetyFilter) MarshalText() ([]byte, error) {
+	switch s {
+	case SafetyFilterNotice:
+		return []byte(s), nil
+	case SafetyFilterWarning:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *SafetyFilter) UnmarshalText(data []byte) error {
+	switch SafetyFilter(data) {
+	case SafetyFilterNotice:
+		*s = SafetyFilterNotice
+		return nil
+	case SafetyFilterWarning:
+		*s = SafetyFilterWarning
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+// Which received messages go into quarantine by their `safety`.
+// Ref: #/components/schemas/SafetyQuarantine
+type SafetyQuarantine struct {
+	// The lowest level that does.
+	Level SafetyQuarantineLevel `json:"level"`
+}
+
+// GetLevel returns the value of Level.
+func (s *SafetyQuarantine) GetLevel() SafetyQuarantineLevel {
+	return s.Level
+}
+
+// SetLevel sets the value of Level.
+func (s *SafetyQuarantine) SetLevel(val SafetyQuarantineLevel) {
+	s.Level = val
+}
+
+// The lowest level that does.
+type SafetyQuarantineLevel string
+
+const (
+	SafetyQuarantineLevelNotice  SafetyQuarantineLevel = "notice"
+	SafetyQuarantineLevelWarning SafetyQuarantineLevel = "warning"
+)
+
+// AllValues returns all SafetyQuarantineLevel values.
+func (SafetyQuarantineLevel) AllValues() []SafetyQuarantineLevel {
+	return []SafetyQuarantineLevel{
+		SafetyQuarantineLevelNotice,
+		SafetyQuarantineLevelWarning,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s SafetyQuarantineLevel) MarshalText() ([]byte, error) {
+	switch s {
+	case SafetyQuarantineLevelNotice:
+		return []byte(s), nil
+	case SafetyQuarantineLevelWarning:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *SafetyQuarantineLevel) UnmarshalText(data []byte) error {
+	switch SafetyQuarantineLevel(data) {
+	case SafetyQuarantineLevelNotice:
+		*s = SafetyQuarantineLevelNotice
+		return nil
+	case SafetyQuarantineLevelWarning:
+		*s = SafetyQuarantineLevelWarning
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
 }
 
 // A link of a message, and whether it still works after mail scanners have visited it.

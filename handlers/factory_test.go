@@ -110,7 +110,8 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 		}
 		m.HasCode, m.HasLink = len(found.Codes) > 0, len(found.Links) > 0
 		m.Content = &store.Content{
-			Raw: raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[mail.Extraction]{V: mail.Extraction(found)},
+			Safety: &store.JSON[mail.Safety]{V: extract.Derive(p, mail.DefaultLimits()).Safety},
+			Raw:    raw, Snippet: plaintext.Snippet(p.Text), Extracted: &store.JSON[mail.Extraction]{V: mail.Extraction(found)},
 			Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}},
 		}
 		for _, a := range p.Attachments {

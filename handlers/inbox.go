@@ -62,6 +62,7 @@ func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.Cr
 		return nil, err
 	}
 	in.Aliases.V, in.CatchAll = foldAliases(req.Aliases), req.CatchAll.Or(false)
+	in.Quarantine = mail.SafetyLevel(req.Quarantine.Value.Level)
 	if err := a.checkAddresses(ctx, store.Inbox{}, in); err != nil {
 		return nil, err
 	}
@@ -95,6 +96,9 @@ func checkPolicyChange(k store.Key, before, after store.Inbox) error {
 	}
 	if strictness[after.SendPolicy] < strictness[before.SendPolicy] {
 		return errNeedsAdmin("send_policy", "loosening send_policy from %s to %s needs the scope admin", before.SendPolicy, after.SendPolicy)
+	}
+	if before.Quarantine != "" && (after.Quarantine == "" || !before.Quarantine.AtLeast(after.Quarantine)) {
+		return errNeedsAdmin("quarantine", "loosening quarantine needs the scope admin")
 	}
 	if before.SendPolicy != store.PolicyOpen && after.RetentionDays < before.RetentionDays {
 		return errNeedsAdmin("retention_days", "lowering retention_days from %d to %d needs the scope admin while send_policy is %s",
@@ -253,6 +257,9 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 			in.Aliases.V = foldAliases(req.Aliases)
 		}
 		patch(&in.CatchAll, req.CatchAll)
+		if req.Quarantine.Set {
+			in.Quarantine = mail.SafetyLevel(req.Quarantine.Value.Level)
+		}
 		if err := a.checkAddresses(ctx, before, *in); err != nil {
 			return err
 		}
@@ -284,7 +291,7 @@ func (a *API) DeleteInbox(ctx context.Context, p gen.DeleteInboxParams) (*gen.De
 	return &gen.DeletedInbox{
 		Object: v.Object, ID: v.ID, Address: v.Address, Name: v.Name, Domain: v.Domain, DisplayName: v.DisplayName,
 		SendPolicy: v.SendPolicy, Status: v.Status, RetentionDays: v.RetentionDays, Metadata: v.Metadata, ExpiresAt: v.ExpiresAt,
-		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Limits: v.Limits, Aliases: v.Aliases, CatchAll: v.CatchAll, Deleted: true,
+		LastMessageAt: v.LastMessageAt, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Limits: v.Limits, Aliases: v.Aliases, CatchAll: v.CatchAll, Quarantine: v.Quarantine, Deleted: true,
 	}, nil
 }
 
@@ -311,6 +318,7 @@ func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
 		Limits:        limitsToAPI(in.Bounds()),
 		Aliases:       append([]string{}, in.Aliases.V...),
 		CatchAll:      in.CatchAll,
+		Quarantine:    gen.NilActiveQuarantine{Null: in.Quarantine == "", Value: gen.ActiveQuarantine{Level: string(in.Quarantine)}},
 	}
 }
 

@@ -34,6 +34,7 @@ func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesPara
 	f := store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or("")),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Label: labelOf(p.Label), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
+		Safety: mail.SafetyLevel(p.Safety.Value),
 	}
 	return a.listMessages(ctx, f, pageOf(p.Limit, p.Cursor))
 }
@@ -47,7 +48,7 @@ func (a *API) ListMessages(ctx context.Context, p gen.ListMessagesParams) (*gen.
 	f := store.MessageFilter{
 		AccountID: k.AccountID, InboxIDs: httpapi.Visible(k), Direction: store.Direction(p.Direction.Or("")),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), ThreadID: p.ThreadID.Or(""), Label: labelOf(p.Label), Since: sinceOf(p.Since), Text: textQuery(p.Q), WithText: p.Include.Set,
-		Status: store.MessageStatus(p.Status.Or("")), ToLike: fromLike(p.To), Until: sinceOf(p.Until),
+		Status: store.MessageStatus(p.Status.Or("")), ToLike: fromLike(p.To), Until: sinceOf(p.Until), Safety: mail.SafetyLevel(p.Safety.Value),
 	}
 	if id, ok := p.InboxID.Get(); ok {
 		in, err := a.filteredInbox(ctx, id)
@@ -160,7 +161,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 		Labels: orEmpty(m.Labels.V), ReadAt: nilTime(m.ReadAt), Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
 		CreatedAt: m.CreatedAt.Time,
 		Snippet:   gen.NilString{Null: true}, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true},
-		ExtractedText: gen.NilString{Null: true}, Extracted: gen.NilExtracted{Null: true}, Calendar: gen.NilCalendar{Null: true}, Auth: gen.NilAuthResults{Null: true},
+		ExtractedText: gen.NilString{Null: true}, Extracted: gen.NilExtracted{Null: true}, Calendar: gen.NilCalendar{Null: true}, Auth: gen.NilAuthResults{Null: true}, Safety: gen.NilSafety{Null: true},
 	}
 	if a.From != nil {
 		out.From = gen.NewNilMailAddress(addressToAPI(*a.From))
@@ -196,6 +197,9 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 		}
 	}
 	out.Auth = authToAPI(c)
+	if c.Safety != nil {
+		out.Safety = gen.NewNilSafety(safetyToAPI(c.Safety.V))
+	}
 	return nil
 }
 
@@ -217,6 +221,17 @@ func textToAPI(out *gen.Message, c store.Content, d detail) error {
 		out.ExtractedText = gen.NewNilString(body.Text)
 	}
 	return nil
+}
+
+func safetyToAPI(s mail.Safety) gen.Safety {
+	return gen.Safety{
+		Level: string(s.Level), HiddenText: emptyIsNull(s.HiddenText), TextDiffersFromHTML: s.TextDiffers, FirstContact: s.FirstContact,
+		InvisibleCharacters: gen.InvisibleCharacters{Count: s.Invisible.Count, Kinds: orEmpty(s.Invisible.Kinds)},
+		LookAlike:           emptyIsNull(s.LookAlike), ReplyToDiffers: s.ReplyToDiffers, Unauthenticated: s.Unauthenticated, Automated: s.Automated,
+		LinksLeadElsewhere: mapped(s.Links, func(l mail.MisleadingLink) gen.MisleadingLink {
+			return gen.MisleadingLink{Says: l.Says, URL: l.URL}
+		}),
+	}
 }
 
 func authToAPI(c store.Content) gen.NilAuthResults {

@@ -9,6 +9,7 @@ import (
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/ids"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
 
@@ -177,7 +178,7 @@ func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessa
 	f := store.MessageFilter{
 		AccountID: in.AccountID, InboxSeq: in.Seq, Direction: store.Direction(p.Direction.Or(gen.WaitDirectionIn)),
 		FromLike: fromLike(p.From), Subject: foldSubject(p.Subject.Or("")), Since: &since,
-		HasCode: p.Has.Value == gen.WaitHasCode || p.View.Set && !p.Has.Set, HasLink: p.Has.Value == gen.WaitHasLink,
+		HasCode: p.Has.Value == gen.WaitHasCode || p.View.Set && !p.Has.Set, HasLink: p.Has.Value == gen.WaitHasLink, Safety: mail.SafetyLevel(p.Safety.Value),
 	}
 	if id, ok := p.After.Get(); ok {
 		place, err := a.store.Place(ctx, in.Seq, id)

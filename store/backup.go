@@ -483,6 +483,7 @@ var exported = []table{
 	{name: "stops", account: ofAccount},
 	{name: "lists", account: ofAccount},
 	{name: "codes_taken", account: ofAccount},
+	{name: "correspondents", account: ofAccount},
 	{name: "sends", account: ofAccount},
 }
 

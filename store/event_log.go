@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/engine"
 )
@@ -393,7 +394,7 @@ func (s *Store) changesOf(ctx context.Context, rows []followed) (map[topic][]arr
 	if len(messages) == 0 {
 		return changes, nil
 	}
-	q := `SELECT inbox_seq, direction, status, from_email, subject_fold, created_at, has_code, has_link FROM messages WHERE ` +
+	q := `SELECT inbox_seq, direction, status, from_email, subject_fold, created_at, has_code, has_link, safety_level FROM messages WHERE ` +
 		s.engine.OneOf("seq", "$1")
 	arrivals, err := readAll[arrival](ctx, s, "new messages", q, s.engine.List(messages))
 	if err != nil {
@@ -554,25 +555,26 @@ func (w *Wake) signal() {
 
 // arrival is what filters compare of a new message.
 type arrival struct {
-	InboxSeq  int64         `db:"inbox_seq"`
-	Direction Direction     `db:"direction"`
-	Status    MessageStatus `db:"status"`
-	FromEmail string        `db:"from_email"`
-	Subject   string        `db:"subject_fold"`
-	CreatedAt Time          `db:"created_at"`
-	HasCode   bool          `db:"has_code"`
-	HasLink   bool          `db:"has_link"`
+	InboxSeq  int64            `db:"inbox_seq"`
+	Direction Direction        `db:"direction"`
+	Status    MessageStatus    `db:"status"`
+	FromEmail string           `db:"from_email"`
+	Subject   string           `db:"subject_fold"`
+	CreatedAt Time             `db:"created_at"`
+	HasCode   bool             `db:"has_code"`
+	HasLink   bool             `db:"has_link"`
+	Safety    mail.SafetyLevel `db:"safety_level"`
 }
 
 func arrivalOf(m *Message, subjectFold string) arrival {
-	return arrival{m.InboxSeq, m.Direction, m.Status, m.FromEmail, subjectFold, m.CreatedAt, m.HasCode, m.HasLink}
+	return arrival{m.InboxSeq, m.Direction, m.Status, m.FromEmail, subjectFold, m.CreatedAt, m.HasCode, m.HasLink, m.safetyLevel()}
 }
 
 // mayMatch reports whether a query with the filter may find the message. It is true
 // for every message that the query finds.
 func (f *MessageFilter) mayMatch(a arrival) bool {
 	return (f.Direction == "" || f.Direction == a.Direction) && (f.Status == "" || f.Status == a.Status) &&
-		(f.Since == nil || !a.CreatedAt.Before(f.Since.Time)) && (!f.HasCode || a.HasCode) && (!f.HasLink || a.HasLink) &&
+		(f.Since == nil || !a.CreatedAt.Before(f.Since.Time)) && (!f.HasCode || a.HasCode) && (!f.HasLink || a.HasLink) && a.Safety.AtLeast(f.Safety) &&
 		strings.Contains(a.Subject, f.Subject) && (f.FromLike == "" || matchesLike(f.FromLike, a.FromEmail))
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // SendPolicy determines whom an inbox may write to.
@@ -52,6 +54,9 @@ type Inbox struct {
 	// the inbox receives mail for all other addresses on the domain and below it.
 	Aliases  JSON[[]string] `db:"aliases"`
 	CatchAll bool           `db:"catch_all"`
+	// Quarantine is the lowest level of safety whose messages are put into quarantine, or
+	// empty.
+	Quarantine mail.SafetyLevel `db:"quarantine"`
 
 	// OnOwnDomain marks an inbox to create or update on a domain of the account, not
 	// of the installation.
@@ -65,7 +70,7 @@ func (in Inbox) Bounds() *Limits { return bounds(in.Limits) }
 func (in Inbox) Expired(now Time) bool { return in.ExpiresAt != nil && !in.ExpiresAt.After(now.Time) }
 
 const inboxStored = `seq, account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
-	expires_at, created_at, updated_at, limits, aliases, catch_all`
+	expires_at, created_at, updated_at, limits, aliases, catch_all, quarantine`
 
 // The time of the last message is looked up, not kept: keeping it would cost a
 // write of the inbox for each mail.
@@ -78,8 +83,8 @@ const inboxColumns = inboxStored + `,
 func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, error) {
 	const q = `
 		INSERT INTO inboxes (account_id, id, address, name, domain, display_name, send_policy, status, retention_days, metadata,
-			expires_at, created_at, updated_at, limits, aliases, catch_all)
-		SELECT $1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11, $12, $13, $14
+			expires_at, created_at, updated_at, limits, aliases, catch_all, quarantine)
+		SELECT $1, $2, $3, $4, $5, $6, $7, 'active', $8, $9, $10, $11, $11, $12, $13, $14, $16
 		WHERE NOT EXISTS (SELECT 1 FROM inbox_addresses WHERE owner = $15 AND address = $3)
 		  AND NOT EXISTS (SELECT 1 FROM freed_addresses WHERE $15 = 0 AND address = $3 AND account_id <> $1)
 		ON CONFLICT (address) DO NOTHING
@@ -100,7 +105,7 @@ func (s *Store) CreateInbox(ctx context.Context, in Inbox, once *Once) (Inbox, e
 			}
 		}
 		err := tx.SelectContext(ctx, &out, q, in.AccountID, NewID("ibx_", now), in.Address, in.Name, in.Domain, in.DisplayName,
-			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now), in.Limits, in.Aliases, in.CatchAll, in.owner())
+			in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, NewTime(now), in.Limits, in.Aliases, in.CatchAll, in.owner(), in.Quarantine)
 		if err != nil {
 			return err
 		}
@@ -226,7 +231,7 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 	const save = `
 		UPDATE inboxes
 		   SET display_name = $2, send_policy = $3, retention_days = $4, metadata = $5, expires_at = $6, updated_at = $7, limits = $8,
-		       aliases = $9, catch_all = $10
+		       aliases = $9, catch_all = $10, quarantine = $11
 		 WHERE seq = $1`
 	var in Inbox
 	var refused error
@@ -247,7 +252,7 @@ func (s *Store) UpdateInbox(ctx context.Context, accountID int64, id string, edi
 		}
 		in.UpdatedAt = NewTime(s.now())
 		_, err = tx.ExecContext(ctx, save, in.Seq, in.DisplayName, in.SendPolicy, in.RetentionDays, in.Metadata, in.ExpiresAt, in.UpdatedAt, in.Limits,
-			in.Aliases, in.CatchAll)
+			in.Aliases, in.CatchAll, in.Quarantine)
 		if err != nil || in.CatchAll == old.CatchAll && slices.Equal(in.Aliases.V, old.Aliases.V) {
 			return err
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
+	"github.com/postroom/postroom/internal/mail/safety"
 )
 
 // ListDirection is the mail that a list decides about.
@@ -196,6 +199,86 @@ func (h *preparedMessage) authenticated() bool {
 	return h.msg.TestMode
 }
 
+// safetyLevel is the level of the safety facts of a received message.
+func (m *Message) safetyLevel() mail.SafetyLevel {
+	if m.Content == nil || m.Content.Safety == nil || m.Content.Safety.V.Level == "" {
+		return mail.SafetyNone
+	}
+	return m.Content.Safety.V.Level
+}
+
+// history is what an account has received from a sender before.
+type history struct {
+	address bool    // something from the address
+	domain  *string // nil for nothing from the domain, or the domain that this one resembles
+}
+
+// fromDomain is the name of the domain of the sender in the table correspondents.
+func (h *preparedMessage) fromDomain() string {
+	return "@" + plaintext.Site(h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:])
+}
+
+// rate completes the safety facts of a received message by the history of its sender, puts the
+// message into quarantine if its inbox says so, and returns the rows that note the sender.
+func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known history, now Time) (rows []newRow, err error) {
+	c, from := h.msg.Content, h.msg.FromEmail
+	if h.facts == nil || h.msg.Direction != DirectionIn {
+		return nil, nil
+	}
+	facts := *h.facts
+	facts.Automated, facts.FirstContact = h.msg.Automated, !known.address
+	facts.Unauthenticated = c.Auth == nil || c.Auth.V.DMARC != "pass" && c.Auth.V.Internal != "pass"
+	met := func(address, domain, resembles string) {
+		rows = append(rows, newRow{intoCorrespondents, []any{h.msg.AccountID, hash64(address), domain, resembles, now.UnixMicro()}, ` ON CONFLICT DO NOTHING`})
+	}
+	if !known.address && from != "" {
+		met(from, "", "")
+	}
+	domain := h.fromDomain()
+	switch {
+	case known.domain != nil:
+		facts.LookAlike = *known.domain
+	case len(domain) > 1:
+		if facts.LookAlike, err = s.lookAlike(ctx, tx, h, domain[1:]); err != nil {
+			return nil, err
+		}
+		// A forger must not make a domain known.
+		if facts.LookAlike != "" || h.authenticated() {
+			met(domain, domain[1:], facts.LookAlike)
+		}
+	}
+	if a := h.msg.Addresses.V.From; a != nil && facts.LookAlike == "" {
+		facts.LookAlike = safety.NamedOther(*a)
+	}
+	facts.Rate()
+	text, err := json.Marshal(facts)
+	if err != nil {
+		return nil, errIn("write safety facts", err)
+	}
+	c.Safety, h.safety = &JSON[mail.Safety]{V: facts}, string(text)
+	if h.inbox.quarantine != "" && facts.Level.AtLeast(h.inbox.quarantine) {
+		h.msg.Status = MessageQuarantined
+	}
+	return rows, nil
+}
+
+// maxCompared is how many of the latest domains of an account a new one is compared with.
+const maxCompared = 1000
+
+// lookAlike returns the domain that a new domain resembles: one that the account has received
+// mail from, or its own. It returns an empty string if there is none.
+func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, domain string) (string, error) {
+	const q = `SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
+			ORDER BY created_at DESC LIMIT $2) c
+		UNION ALL SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d`
+	var known []string
+	if err := s.prepared.Select(ctx, tx, &known, q, h.msg.AccountID, maxCompared); err != nil {
+		return "", errIn("known domains", err)
+	}
+	known = append(known, h.inbox.address[strings.LastIndexByte(h.inbox.address, '@')+1:])
+	return safety.LookAlike(domain, h.msg.FromEmail[strings.LastIndexByte(h.msg.FromEmail, '@')+1:], known), nil
+}
+
 // mayBeAuthentic reports whether the sender of a received message was not authenticated
 // because a DNS lookup failed. A failed lookup for SPF or DKIM that cannot make DMARC pass
 // does not count: a forger can cause it with a signature of their own.
@@ -215,7 +298,7 @@ func (s *Store) CountQuarantined(ctx context.Context, accountID int64, limit int
 // ReleaseMessage takes a message out of quarantine: it is received now, with all that
 // follows. It returns ErrState if it is not in quarantine.
 func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMessage)) (Message, error) {
-	const q = `SELECT raw, blob_key, snippet, extracted, auth, attachments, body, coalesce(checksum, 0) AS checksum FROM contents WHERE message_seq = $1`
+	const q = `SELECT raw, blob_key, snippet, extracted, auth, safety, attachments, body, coalesce(checksum, 0) AS checksum FROM contents WHERE message_seq = $1`
 	if m.Status != MessageQuarantined {
 		return Message{}, fmt.Errorf("message %s is %s: %w", m.ID, m.Status, ErrState)
 	}

@@ -431,18 +431,19 @@ type Content struct {
 	Snippet     string                  `db:"snippet"`
 	Extracted   *JSON[mail.Extraction]  `db:"extracted"` // nil for outbound ones
 	Auth        *JSON[mail.AuthResult]  `db:"auth"`      // nil when not checked
+	Safety      *JSON[mail.Safety]      `db:"safety"`    // nil for outbound ones
 	Attachments JSON[[]mail.Attachment] `db:"attachments"`
 }
 
 const (
 	// The raw bytes are needed only of a message whose body is not kept beside them.
-	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, attachments`
-	summaryColumns = `message_seq, snippet, extracted, auth, attachments`
+	contentColumns = `message_seq, CASE WHEN body IS NULL THEN raw END AS raw, blob_key, signature, body, snippet, extracted, auth, safety, attachments`
+	summaryColumns = `message_seq, snippet, extracted, auth, safety, attachments`
 
 	// andSummary or andContent, and contentTable, add the content to a query for
 	// messages.
 	andSummary = `, coalesce(c.message_seq, 0) AS "content.message_seq", coalesce(c.snippet, '') AS "content.snippet",
-		c.extracted AS "content.extracted", c.auth AS "content.auth", coalesce(c.attachments, '[]') AS "content.attachments"`
+		c.extracted AS "content.extracted", c.auth AS "content.auth", c.safety AS "content.safety", coalesce(c.attachments, '[]') AS "content.attachments"`
 	andContent = andSummary + `, CASE WHEN c.body IS NULL THEN c.raw END AS "content.raw", c.blob_key AS "content.blob_key",
 		c.signature AS "content.signature", c.body AS "content.body"`
 	contentTable = ` LEFT JOIN contents c ON c.message_seq = m.seq`

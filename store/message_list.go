@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/postroom/postroom/internal/mail"
 )
 
 // ListMessages returns a page of messages, newest first, with their content if
@@ -162,7 +164,7 @@ func (p position) compare(other position) int {
 }
 
 // scanColumns are those that filters ask for.
-const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined, m.labels`
+const scanColumns = `m.created_at, m.seq, m.inbox_seq, m.thread_seq, m.direction, m.status, m.from_email, m.subject_fold, m.has_code, m.has_link, m.quarantined, m.labels, m.safety_level`
 
 // limit adds the conditions that narrow the stream by its index, and returns the
 // order of the index.
@@ -233,8 +235,9 @@ type MessageFilter struct {
 	Until     *Time // exclusive
 	HasCode   bool
 	HasLink   bool
-	Label     string // as NormalizeLabel returns it
-	After     *Place // only messages that came after this one
+	Label     string           // as NormalizeLabel returns it
+	Safety    mail.SafetyLevel // at least this level, or empty
+	After     *Place           // only messages that came after this one
 	Text      *TextQuery
 	WithText  bool // a list reads the whole content, and not its summary alone
 
@@ -307,6 +310,12 @@ func (f *MessageFilter) add(w *where) {
 	if f.HasLink {
 		w.add("m.has_link")
 	}
+	switch f.Safety {
+	case mail.SafetyNotice:
+		w.add("m.safety_level <> 'none'")
+	case mail.SafetyWarning:
+		w.add("m.safety_level = 'warning'")
+	}
 	if f.After != nil {
 		w.add("(m.created_at, m.seq) > (?, ?)", f.After.CreatedAt, f.After.Seq)
 	}
@@ -324,8 +333,8 @@ func (f *MessageFilter) scope() string {
 	if f.After != nil {
 		after = f.After.Seq
 	}
-	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d/%q", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until, f.Label)
+	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d/%q/%s", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
+		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until, f.Label, f.Safety)
 	if f.Text != nil {
 		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
 	}

@@ -176,12 +176,12 @@ func (s *Store) lockInboxesOf(ctx context.Context, tx *sqlx.Tx, ms []*preparedMe
 // lockForMessage holds an inbox until the commit, so that it is not deleted or changed
 // meanwhile, and its messages get times in the order of the commits. It returns nil if the inbox does not exist.
 func (s *Store) lockForMessage(ctx context.Context, tx *sqlx.Tx, seq int64, now Time) (*lockedInbox, error) {
-	const q = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits,
+	const q = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits, quarantine,
 		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = inboxes.account_id AND direction = 'inbound') FROM inboxes WHERE seq = $1`
 	in := &lockedInbox{at: now}
 	var limits *JSON[Limits]
 	err := s.prepared.Row(ctx, tx, q+s.engine.LockRow(), []any{seq},
-		&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits, &in.listed)
+		&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits, (*string)(&in.quarantine), &in.listed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // it does not exist
 	}
@@ -198,13 +198,20 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage,
 	q := `SELECT ` + e.TxName() + `, ` + e.NextNumber("messages") + `, ` + e.NextNumber("threads") + `,
 		coalesce((SELECT max(created_at) FROM messages WHERE inbox_seq = $1), 0),
 		EXISTS (SELECT 1 FROM thread_references WHERE inbox_seq = $1 AND header_hash = $2),
-		EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = $3 AND active)`
+		EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = $3 AND active),
+		EXISTS (SELECT 1 FROM correspondents WHERE account_id = $3 AND address = $4),
+		(SELECT resembles FROM correspondents WHERE account_id = $3 AND address = $5)`
 	var newest, thread int64
 	var awaited, hooked bool
-	err := s.prepared.Row(ctx, tx, q, []any{h.inbox.seq, hash64(h.msg.HeaderID), h.inbox.accountID},
-		&w.name, &h.msg.Seq, &thread, &newest, &awaited, &hooked)
+	var sender history
+	err := s.prepared.Row(ctx, tx, q, []any{h.inbox.seq, hash64(h.msg.HeaderID), h.inbox.accountID, hash64(h.msg.FromEmail), hash64(h.fromDomain())},
+		&w.name, &h.msg.Seq, &thread, &newest, &awaited, &hooked, &sender.address, &sender.domain)
 	if err != nil {
 		return errIn("look into the inbox", err)
+	}
+	met, err := s.rate(ctx, tx, h, sender, now)
+	if err != nil {
+		return err
 	}
 	// The clock may have gone back, or another node's may be ahead.
 	h.inbox.at = Time{time.UnixMicro(max(h.inbox.at.UnixMicro(), newest))}
@@ -213,7 +220,7 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage,
 	if err != nil {
 		return err
 	}
-	rows = append(rows, messageRows(h, now, h.inbox.seq, h.msg.ThreadSeq, now.UnixMicro())...)
+	rows = append(append(rows, met...), messageRows(h, now, h.inbox.seq, h.msg.ThreadSeq, now.UnixMicro())...)
 	events := h.events()
 	for i := range events {
 		row, err := events[i].row(now)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store/internal/checksum"
 )
 
@@ -30,14 +31,15 @@ const (
 	intoThreads  = `threads (seq, account_id, inbox_seq, id, subject, subject_hash, participants, message_count, last_message_at, created_at)`
 	intoMessages = `messages (seq, account_id, inbox_seq, thread_seq, id, direction, status, test_mode, from_email, addresses, subject, subject_fold,
 		header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, delivered_to,
-		next_attempt_at)`
-	intoContents   = `contents (message_seq, raw, blob_key, body, snippet, extracted, auth, attachments, checksum)`
-	intoRecipients = `recipients (account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at)`
-	intoEmails     = `emails (message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by)`
-	intoEmailTags  = `email_tags (account_id, name, value, message_seq)`
-	intoReferences = `thread_references (inbox_seq, header_hash, header_id, thread_seq)`
-	intoEvents     = `events (account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at)`
-	intoDeliveries = `webhook_deliveries (account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at,
+		safety_level, next_attempt_at)`
+	intoContents       = `contents (message_seq, raw, blob_key, body, snippet, extracted, auth, safety, attachments, checksum)`
+	intoCorrespondents = `correspondents (account_id, address, domain, resembles, created_at)`
+	intoRecipients     = `recipients (account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at)`
+	intoEmails         = `emails (message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by)`
+	intoEmailTags      = `email_tags (account_id, name, value, message_seq)`
+	intoReferences     = `thread_references (inbox_seq, header_hash, header_id, thread_seq)`
+	intoEvents         = `events (account_id, inbox_seq, id, type, message_seq, test_mode, data, created_at)`
+	intoDeliveries     = `webhook_deliveries (account_id, endpoint_seq, message_seq, id, event_id, event_type, status, attempts, next_attempt_at,
 		created_at, updated_at)`
 )
 
@@ -144,10 +146,10 @@ func messageRows(h *preparedMessage, now Time, inbox, thread, due any) []newRow 
 			m.Seq, m.AccountID, inbox, thread, m.ID, string(m.Direction), string(status), m.TestMode,
 			from, h.addresses, m.Subject, h.fold, m.HeaderID, hash64(m.HeaderID), h.refs, m.Automated,
 			m.HasCode, m.HasLink, m.Truncated, orNull(m.Tag), m.Size, m.CreatedAt.UnixMicro(), orNull(m.SentBy), h.quarantined(),
-			orNull(m.DeliveredTo), claimable,
+			orNull(m.DeliveredTo), string(m.safetyLevel()), claimable,
 		}},
 		{into: intoContents, values: []any{
-			m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.attachments, h.checksum,
+			m.Seq, orNullBytes(c.Raw), orNull(c.BlobKey), h.body, c.Snippet, h.extracted, h.auth, h.safety, h.attachments, h.checksum,
 		}},
 	}
 	for i := range m.Recipients {
@@ -278,11 +280,12 @@ type preparedMessage struct {
 	people      []string // addresses in the header, Bcc left out, lower case
 
 	// The JSON columns.
-	addresses, refs, attachments string
-	body, extracted, auth        any // string or nil
-	checksum                     any // int64 or nil
-	eventID                      string
-	suppressed                   []string // event data of suppressed recipients
+	addresses, refs, attachments  string
+	body, extracted, auth, safety any          // string or nil
+	facts                         *mail.Safety // nil if the message is rated
+	checksum                      any          // int64 or nil
+	eventID                       string
+	suppressed                    []string // event data of suppressed recipients
 
 	inbox *lockedInbox
 }
@@ -346,6 +349,11 @@ func (h *preparedMessage) encode() error {
 	if c.Auth != nil {
 		h.auth = text(c.Auth.V)
 	}
+	if c.Safety != nil {
+		if h.safety = text(c.Safety.V); c.Safety.V.Level == "" {
+			h.facts = &c.Safety.V
+		}
+	}
 	raw := c.BlobSum
 	if c.BlobKey == nil {
 		raw = checksum.Of(c.Raw)
@@ -408,8 +416,10 @@ type lockedInbox struct {
 	policy    SendPolicy
 	limits    *Limits
 	expiresAt *Time
-	listed    bool // the account has inbound lists
-	at        Time // when what the batch puts into it is created
+	// quarantine is the lowest level of safety of mail that goes into quarantine, or empty.
+	quarantine mail.SafetyLevel
+	listed     bool // the account has inbound lists
+	at         Time // when what the batch puts into it is created
 }
 
 // takes reports whether a message may be put into the inbox. Of outbound ones

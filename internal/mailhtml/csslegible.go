@@ -2,8 +2,9 @@ package mailhtml
 
 import (
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/postroom/postroom/internal/mail/css"
 )
 
 // This file limits the styles of a message so that no content covers a link, hides one, or
@@ -24,7 +25,7 @@ var keepsSize = setOf(`hr img table tbody td tfoot th thead tr`)
 
 // legible returns the legible form of a declaration, or no name if it is not allowed. element
 // is empty if it is unknown.
-func legible(name string, value []cssToken, element string) (string, []cssToken) {
+func legible(name string, value []css.Token, element string) (string, []css.Token) {
 	switch {
 	case covering[name]:
 		return "", value
@@ -41,14 +42,14 @@ func legible(name string, value []cssToken, element string) (string, []cssToken)
 			return "", value
 		}
 	case name == "white-space":
-		if !oneOf(value, "normal", "pre-line", "pre-wrap") {
+		if !css.OneOf(value, "normal", "pre-line", "pre-wrap") {
 			return "", value
 		}
 	case name == "line-height":
 		return lineHeight(name, value, 0)
 	case name == "font":
 		for i, t := range value {
-			if t.is("/") {
+			if t.Is("/") {
 				return lineHeight(name, value, i+1)
 			}
 		}
@@ -58,16 +59,15 @@ func legible(name string, value []cssToken, element string) (string, []cssToken)
 
 // hides reports whether a style hides an element or moves it far away. Clean removes such a
 // style when it reveals hidden text.
-func hides(name string, value []cssToken) bool {
+func hides(name string, value []css.Token) bool {
 	switch name {
 	case "visibility":
 		return true
 	case "display":
-		return len(value) > 0 && !oneOf(value, shownDisplays...)
+		return len(value) > 0 && !css.OneOf(value, shownDisplays...)
 	case "text-indent", "margin", "margin-left", "margin-top", "margin-right", "margin-bottom", "padding", "padding-left",
 		"padding-right", "padding-top", "padding-bottom":
-		l := look{size: 16}
-		return l.most(value) > 200
+		return css.Most(value) > 200
 	}
 	return false
 }
@@ -75,22 +75,22 @@ func hides(name string, value []cssToken) bool {
 var shownDisplays = strings.Fields("block inline inline-block flex inline-flex list-item table inline-table table-row table-cell table-row-group table-header-group table-footer-group table-caption inherit initial")
 
 // movesBack reports whether a length is negative, or may be after it is computed.
-func movesBack(value []cssToken) bool {
-	return slices.ContainsFunc(value, func(t cssToken) bool {
-		return t.kind == cssFunction || t.kind == cssNumber && strings.HasPrefix(t.text, "-")
+func movesBack(value []css.Token) bool {
+	return slices.ContainsFunc(value, func(t css.Token) bool {
+		return t.Kind == css.Function || t.Kind == css.Number && strings.HasPrefix(t.Text, "-")
 	})
 }
 
 // narrow reports whether a width may be too small for a word.
-func narrow(value []cssToken) bool {
+func narrow(value []css.Token) bool {
 	for _, t := range value {
-		if t.kind == cssFunction {
+		if t.Kind == css.Function {
 			return true
 		}
-		if t.kind != cssNumber {
+		if t.Kind != css.Number {
 			continue
 		}
-		n, unit := measured(t)
+		n, unit := css.Measured(t)
 		switch unit {
 		case "%", "vw", "vh":
 			return n < 10
@@ -102,45 +102,29 @@ func narrow(value []cssToken) bool {
 	return false
 }
 
-// oneOf reports whether a value is one of some words.
-func oneOf(value []cssToken, words ...string) bool {
-	i := slices.IndexFunc(value, func(t cssToken) bool { return t.kind == cssIdent })
-	return i >= 0 && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(value[i].text, w) })
-}
-
 // lineHeight returns a declaration whose line height begins at value[from], changed so that a
 // line is never lower than its letters and lines do not overlap.
-func lineHeight(name string, value []cssToken, from int) (string, []cssToken) {
-	for from < len(value) && value[from].kind == cssSpace {
+func lineHeight(name string, value []css.Token, from int) (string, []css.Token) {
+	for from < len(value) && value[from].Kind == css.Space {
 		from++
 	}
 	if from == len(value) {
 		return "", value
 	}
 	t := value[from]
-	if t.kind == cssIdent { // normal, inherit
+	if t.Kind == css.Ident { // normal, inherit
 		return name, value
 	}
-	n, unit := measured(t)
+	n, unit := css.Measured(t)
 	switch {
-	case t.kind != cssNumber || n < 0:
+	case t.Kind != css.Number || n < 0:
 		return "", value
 	case unit == "" && n >= 0.9, unit == "%" && n >= 90:
 		return name, value
 	case unit == "", unit == "%":
 		return "", value
 	}
-	out := append([]cssToken{}, value[:from]...)
-	out = append(out, cssToken{cssFunction, "max"}, cssToken{cssNumber, "0.9em"}, cssToken{cssMark, ","}, t, cssToken{cssMark, ")"})
+	out := append([]css.Token{}, value[:from]...)
+	out = append(out, css.Token{Kind: css.Function, Text: "max"}, css.Token{Kind: css.Number, Text: "0.9em"}, css.Token{Kind: css.Mark, Text: ","}, t, css.Token{Kind: css.Mark, Text: ")"})
 	return name, append(out, value[from+1:]...)
-}
-
-// measured returns the number and the unit of a length, the unit in lower case.
-func measured(t cssToken) (n float64, unit string) {
-	digits := strings.TrimRight(t.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%")
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return 0, "?"
-	}
-	return n, strings.ToLower(t.text[len(digits):])
 }

@@ -3,6 +3,8 @@ package mailhtml
 import (
 	"regexp"
 	"strings"
+
+	"github.com/postroom/postroom/internal/mail/css"
 )
 
 // properties are the style properties that a message may set. They do not include properties
@@ -38,14 +40,14 @@ func (c *cleaner) styleAttribute(element, s string) string {
 	if len(s) > maxStyle {
 		return ""
 	}
-	return c.declarations(&cssTokens{s: s}, element)
+	return c.declarations(css.NewTokens(s), element)
 }
 
 // declarations reads to the end of a block or of the input, and returns the allowed
 // declarations. element is the element that they apply to, or empty if it is unknown.
-func (c *cleaner) declarations(r *cssTokens, element string) string {
+func (c *cleaner) declarations(r *css.Tokens, element string) string {
 	var out strings.Builder
-	eachDeclaration(r, func(name string, value []cssToken) {
+	css.EachDeclaration(r, func(name string, value []css.Token) {
 		if d := c.declaration(name, value, element); d != "" {
 			if out.Len() > 0 {
 				out.WriteByte(';')
@@ -57,7 +59,7 @@ func (c *cleaner) declarations(r *cssTokens, element string) string {
 }
 
 // declaration returns the allowed form of a declaration, or an empty string.
-func (c *cleaner) declaration(name string, value []cssToken, element string) string {
+func (c *cleaner) declaration(name string, value []css.Token, element string) string {
 	given := name
 	if name != "" && properties[name] && c.sending == nil {
 		name, value = legible(name, value, element)
@@ -82,32 +84,6 @@ func (c *cleaner) declaration(name string, value []cssToken, element string) str
 		return ""
 	}
 	return name + ":" + text
-}
-
-// declared reads to the end of a declaration. The name is empty if it is not a declaration.
-func declared(r *cssTokens) (name string, value []cssToken) {
-	if t := r.next(); t.kind == cssIdent {
-		name = strings.ToLower(t.text)
-	} else {
-		value = append(value, t)
-	}
-	for r.peek().kind == cssSpace {
-		r.next()
-	}
-	if r.peek().is(":") {
-		r.next()
-	} else {
-		name = ""
-	}
-	var open brackets
-	for {
-		t := r.peek()
-		if t.kind == cssEnd || len(open) == 0 && (t.is(";") || t.is("}")) {
-			return name, value
-		}
-		open.take(t) // an unmatched closing bracket is part of the value
-		value = append(value, r.next())
-	}
 }
 
 // cssEscape escapes a URL so that it cannot end a string. A URL needs none of these characters

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/idna"
-	"golang.org/x/net/publicsuffix"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // maxSaid is how much of a link's text is compared with its target, in bytes.
@@ -82,41 +82,13 @@ func (c *cleaner) endLink() {
 	c.link, c.body = nil, l.outer
 	text := strings.TrimSpace(l.text.String())
 	if c.sending != nil && l.to != nil {
-		c.sending.linkTo(l.to, hostIn(text))
+		c.sending.linkTo(l.to, plaintext.HostIn(text))
 	}
-	if said := hostIn(text); l.host == "" || said == "" || site(said) == site(l.host) {
+	if said := plaintext.HostIn(text); l.host == "" || said == "" || plaintext.Site(said) == plaintext.Site(l.host) {
 		c.body.WriteString(content)
 		return
 	}
 	c.body.WriteString(`<span class="postroom-leads-to" style="` + leadsTo + `">(leads to ` + html.EscapeString(l.host) + `) </span>` + html.EscapeString(text))
-}
-
-// hostIn returns the host of a text that looks like a web address.
-func hostIn(text string) string {
-	text = strings.ToLower(strings.TrimSpace(text))
-	if strings.ContainsAny(text, " \t\r\n") || !strings.Contains(text, ".") || strings.Contains(text, "@") {
-		return ""
-	}
-	if !strings.Contains(text, "://") {
-		text = "https://" + text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	host := asciiHost(u.Hostname())
-	if _, known := publicsuffix.PublicSuffix(host); !known && !strings.HasPrefix(text, "http") {
-		return "" // report.pdf
-	}
-	return host
-}
-
-// site returns the domain of one owner: the name below a public suffix.
-func site(host string) string {
-	if s, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
-		return s
-	}
-	return host
 }
 
 // linkURL returns the allowed target of a link, or nil.
@@ -148,7 +120,7 @@ func webURL(raw string) *url.URL {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "" || u.User != nil || u.Hostname() == "" {
 		return nil
 	}
-	host := asciiHost(u.Hostname())
+	host := plaintext.ASCIIHost(u.Hostname())
 	if host == "" {
 		return nil
 	}
@@ -172,27 +144,6 @@ func webTrim(raw string) string {
 		}
 		return r
 	}, raw)
-}
-
-// maxHost is the longest form, in bytes, of a name that fits into the DNS: 253
-// characters of four bytes each. The encoding of longer names takes quadratic
-// time.
-const maxHost = 4 * 253
-
-// asciiHost returns the ASCII form of a host name, which reveals letters that only look like
-// others.
-func asciiHost(host string) string {
-	if strings.Contains(host, ":") { // IPv6
-		return host
-	}
-	if len(host) > maxHost {
-		return ""
-	}
-	ascii, err := idna.Lookup.ToASCII(strings.ToLower(host))
-	if err != nil {
-		return ""
-	}
-	return ascii
 }
 
 func attr(t html.Token, key string) (string, bool) {

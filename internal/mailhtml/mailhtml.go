@@ -100,7 +100,7 @@ func (c *cleaner) clean(source string) Page {
 			name := string(tag)
 			c.close(name)
 			if c.hidden != nil {
-				c.hidden.end(name)
+				c.hidden.EndTag(name)
 			}
 		case html.CommentToken:
 			c.comment(string(z.Text()))

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 const (
@@ -156,7 +158,7 @@ func (s *sending) addText(what, text string) {
 // linkTo records a link. says is the host that its text names.
 func (s *sending) linkTo(u *url.URL, says string) {
 	l := Link{URL: CutURL(u.String()), Host: u.Hostname()}
-	if says != "" && l.Host != "" && site(says) != site(l.Host) {
+	if says != "" && l.Host != "" && plaintext.Site(says) != plaintext.Site(l.Host) {
 		l.Says = says
 	}
 	if len(s.links) == maxFindings || s.seen[l] || u.Scheme == "" {

@@ -58,7 +58,7 @@ func (f fence) refusal(r *refusal) string {
 
 // contents are the fields of messages, threads, drafts and emails with text from
 // outside.
-var contents = []string{"subject", "snippet", "text", "html", "extracted_text", "name", "filename", "content_id", "last_response", "reject_reason", "tag", "delivered_to", "location"}
+var contents = []string{"subject", "snippet", "text", "html", "extracted_text", "name", "filename", "content_id", "last_response", "reject_reason", "tag", "delivered_to", "location", "hidden_text"}
 
 // ours are the fields with text from the service (diagnose.go).
 var ours = []string{"summary", "explanation", "not_checked"}

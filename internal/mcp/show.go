@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -128,16 +129,21 @@ func (f fence) all(a map[string]any, what string, of []any, show func(map[string
 // message shows the metadata of a message, and its content between the tags.
 func (f fence) message(m map[string]any) string {
 	var b strings.Builder
-	at := text(m["received_at"])
-	if at == "" {
-		at = text(m["created_at"])
-	}
+	at := cmp.Or(text(m["received_at"]), text(m["created_at"]))
 	fmt.Fprintf(&b, "Message %s, direction %s, status %s, inbox %s, thread %s, at %s",
 		text(m["id"]), text(m["direction"]), text(m["status"]), text(m["inbox_id"]), text(m["thread_id"]), at)
 	if auth := object(m["auth"]); auth != nil {
 		fmt.Fprintf(&b, ", spf=%s dkim=%s dmarc=%s", text(auth["spf"]), text(auth["dkim"]), text(auth["dmarc"]))
 		if text(auth["internal"]) != "" {
 			fmt.Fprintf(&b, " internal=%s account=%s", text(auth["internal"]), text(auth["internal_account"]))
+		}
+	}
+	if facts := object(m["safety"]); facts != nil {
+		b.WriteString(", safety=" + text(facts["level"]))
+		for name := range strings.FieldsSeq("hidden_text invisible_characters text_differs_from_html first_contact look_alike reply_to_differs links_lead_elsewhere unauthenticated automated") {
+			if v := facts[name]; v == true || text(v) != "" || len(list(v))+len(list(object(v)["kinds"])) > 0 {
+				b.WriteString(" " + name)
+			}
 		}
 	}
 	if expired, _ := m["expired"].(bool); expired {
@@ -192,13 +198,8 @@ func mailHead(m map[string]any) string {
 func mailBody(m map[string]any) string {
 	var b strings.Builder
 	if found := object(m["extracted"]); found != nil {
-		for _, field := range []struct{ label, name string }{{"Code", "otp"}, {"Action link", "action_link"}} {
-			if v := text(found[field.name]); v != "" {
-				fmt.Fprintf(&b, "%s: %s\n", field.label, v)
-			}
-		}
-		for _, field := range []struct{ label, name string }{{"Codes", "codes"}, {"Links", "links"}} {
-			if v := joinTexts(found[field.name]); v != "" {
+		for _, field := range []struct{ label, name string }{{"Code", "otp"}, {"Action link", "action_link"}, {"Codes", "codes"}, {"Links", "links"}} {
+			if v := text(found[field.name]) + joinTexts(found[field.name]); v != "" {
 				fmt.Fprintf(&b, "%s: %s\n", field.label, v)
 			}
 		}
@@ -208,11 +209,7 @@ func mailBody(m map[string]any) string {
 		fmt.Fprintf(&b, "Invitation: %s\nMethod: %s\nStart: %s %s\nLocation: %s\nOrganizer: %s\n", text(c["summary"]), text(c["method"]),
 			text(start["local"]), text(start["zone"]), text(c["location"]), mailbox(object(c["organizer"])))
 	}
-	if body := text(m["text"]); body != "" {
-		b.WriteString("\n" + body)
-	} else {
-		b.WriteString("\n" + text(m["snippet"]))
-	}
+	b.WriteString("\n" + cmp.Or(text(m["text"]), text(m["snippet"])))
 	return b.String()
 }
 

@@ -41,7 +41,7 @@ func readingTools() []*tool {
 	return []*tool{
 		{
 			name: "create_inbox", title: "Create an inbox", operation: gen.CreateInboxOperation, hints: writes,
-			left:        []string{"aliases", "catch_all", "limits"},
+			left:        []string{"aliases", "catch_all", "limits", "quarantine"},
 			description: "Creates an inbox with an email address. Without a name the address is random.",
 		},
 		{
@@ -52,7 +52,7 @@ func readingTools() []*tool {
 			name: waitTool, title: "Wait for a message", operation: gen.WaitForMessageOperation, hints: waits, mail: true, show: showWait, run: wait,
 			description: "Waits for a matching message, and returns it with its verification codes and links. " +
 				"A message of the last minute counts too. When it times out, call again.",
-			left:    []string{"view"},
+			left:    []string{"view", "safety"},
 			changed: map[string]schema{"timeout": timeoutArgument},
 			trim:    func(a map[string]any) { trimMessage(object(a["message"])) },
 		},
@@ -60,13 +60,13 @@ func readingTools() []*tool {
 			name: codeTool, title: "Wait for a verification code", operation: gen.WaitForMessageOperation, hints: waits, codes: true, run: waitForCode,
 			description: "Waits for a verification code or a sign-in link and returns it without the message: nothing else of the sender is shown. " +
 				"The newest code wins, and each is returned once. older: matches before since. Do not open action_link without asking if same_site is false.",
-			left:    []string{"view", "direction"},
+			left:    []string{"view", "direction", "safety"},
 			changed: map[string]schema{"timeout": timeoutArgument},
 		},
 		{
 			name: "search_messages", title: "Search messages", operation: gen.ListMessagesOperation, hints: reads, mail: true, show: listOf("message", fence.message),
 			description: "Finds messages by words, sender, subject, label, time or status, newest first. Shows the start of each; get_message returns all.",
-			left:        []string{"include", "to", "until"}, changed: map[string]schema{"label": {"type": "string"}}, trim: eachMessage("data", trimListed),
+			left:        []string{"include", "to", "until", "safety"}, changed: map[string]schema{"label": {"type": "string"}}, trim: eachMessage("data", trimListed),
 		},
 		{
 			name: "get_message", title: "Read a message", operation: gen.GetMessageOperation, hints: reads, mail: true, show: showOne,

@@ -5,7 +5,6 @@ import (
 
 	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/mail/htmltext"
-	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
@@ -54,9 +53,6 @@ func readCodes(subject, text string, page *htmltext.Page, budget *cpubudget.Budg
 	m.readBody(text, inText, budget)
 	if page != nil {
 		m.readBody(string(page.Text), inHTML, budget)
-		if preview := strings.ToValidUTF8(string(page.Preview), ""); len(m.values) == 0 && plaintext.HasDigit(preview) {
-			m.readBody(preview, inPreview, budget)
-		}
 	}
 	for _, v := range m.values {
 		n, digits := min(len(v.value), maxForm-1), isNumber(v.value)

@@ -39,10 +39,9 @@ const (
 	inSubject textPart = 1 + iota
 	inText
 	inHTML
-	inPreview
 )
 
-var textParts = []string{"subject", "text", "html", "preview"}
+var textParts = []string{"subject", "text", "html"}
 
 // distance is how far a word is from a number.
 type distance uint8

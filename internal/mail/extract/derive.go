@@ -7,6 +7,7 @@ import (
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/mail/reply"
+	"github.com/postroom/postroom/internal/mail/safety"
 )
 
 // Derived holds the values derived from a message for display.
@@ -16,6 +17,8 @@ type Derived struct {
 	ReplyText string // the new part of Text, see [reply.Text]
 	Snippet   string // the beginning of the visible text
 	Extracted mail.Extraction
+	// Safety holds the facts of the content; the sender is not read yet.
+	Safety mail.Safety
 	// Truncated reports that lim.Budget ran out, or that an invitation has too many
 	// attendees. In the first case, the other fields hold
 	// what was found so far: ReplyText may contain quoted text. OTP and
@@ -32,9 +35,10 @@ func Derive(m *mime.Message, lim mail.Limits) Derived {
 	if d.Snippet = plaintext.Snippet(m.Text); d.Snippet == "" && seen != nil {
 		d.Snippet = plaintext.Snippet(seen.Plain())
 	}
+	d.Safety = safety.Read(m, seen)
 	if d.FromHTML {
-		d.Text = plaintext.Visible(htmltext.Read(m.HTML, lim.Links, htmltext.WithTargets, lim.Budget).Plain())
-		d.ReplyText = plaintext.Visible(reply.TextOfHTML(m.HTML, lim.Budget))
+		d.Text = plaintext.Visible(seen.Again(lim.Links, htmltext.WithTargets, lim.Budget).Plain())
+		d.ReplyText = plaintext.Visible(reply.TextOfPage(seen, lim.Budget))
 	} else {
 		d.ReplyText = reply.Text(m.Text, lim.Budget)
 	}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/postroom/postroom/internal/cpubudget"
+	"github.com/postroom/postroom/internal/mail/css"
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
@@ -18,9 +21,18 @@ import (
 type Page struct {
 	Text  []byte // lines; the cells of a table row are separated by tabs
 	Links []Link
-	// Preview is the beginning of the hidden text. Email clients show it next
-	// to the subject.
-	Preview []byte
+	// Hidden are the texts that a person does not see, in their order, at most
+	// MaxHidden bytes of them.
+	Hidden []Hidden
+	// Invisible are the invisible characters of the visible text.
+	Invisible plaintext.Invisible
+	// TooComplex means that the style sheets take too much work, so that more may be
+	// hidden.
+	TooComplex bool
+
+	src string
+	// unseen says for each start tag and text of src whether it is hidden.
+	unseen []bool
 }
 
 // Link is a link with a target.
@@ -28,6 +40,7 @@ type Link struct {
 	Href       string
 	Start, End int    // position of the link text in Page.Text
 	Button     bool   // it looks like a button: it has a background, or a class that says so
+	boxed      bool   // it has a box that is seen without its text
 	label      string // alternative text of its image, or its title
 }
 
@@ -50,10 +63,25 @@ func (p *Page) LinkText(l *Link) string {
 
 // Read reads HTML in one pass without building a tree, so deep nesting costs no
 // extra time. It keeps at most maxLinks links and stops when the budget runs
-// out.
+// out. Text and links that a person does not see are left out.
 func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
-	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1}
+	sheet, ok := styleSheet(src)
+	finder := css.NewFinder(sheet, false)
+	finder.Quirks = true
+	p := read(src, maxLinks, mode, budget, finder, nil)
+	p.TooComplex = finder.Complex() || !ok
+	return p
+}
+
+// Again is [Read] of the same HTML without finding its hidden text again.
+func (p *Page) Again(maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
+	return read(p.src, maxLinks, mode, budget, nil, p.unseen)
+}
+
+func read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget, finder *css.Finder, unseen []bool) *Page {
+	r := pageReader{z: html.NewTokenizer(strings.NewReader(src)), maxLinks: maxLinks, mode: mode, hiddenAt: -1, linkAt: -1, finder: finder, known: unseen}
 	r.w.buf = make([]byte, 0, len(src)/4+64)
+	r.page.src = src
 	for !budget.Spent() {
 		switch r.z.Next() {
 		case html.ErrorToken:
@@ -62,30 +90,74 @@ func Read(src string, maxLinks int, mode Mode, budget *cpubudget.Budget) *Page {
 				return r.end()
 			}
 		case html.TextToken:
-			switch {
-			case r.hiddenAt < 0 && r.sizes.seen():
-				r.w.text(r.z.Text(), r.pre > 0)
-			case r.hiddenAt < 0:
-			case r.stack[len(r.stack)-1] == atom.Style:
-				r.classes = hiddenClasses(r.z.Text(), r.classes)
-			case r.mode == OnlyVisible && !isUnseen(r.stack[r.hiddenAt]):
-				text := r.z.Text()
-				r.page.Preview = append(r.page.Preview, text[:min(len(text), maxPreview-len(r.page.Preview))]...)
-			}
+			r.text()
 		case html.StartTagToken, html.SelfClosingTagToken:
 			r.open()
 		case html.EndTagToken:
 			name, _ := r.z.TagName()
 			r.close(atom.Lookup(name))
+		case html.CommentToken:
+			if r.finder != nil {
+				r.hide(withoutTags(r.z.Text()), "comment")
+			}
+		case html.DoctypeToken:
+			if r.finder != nil {
+				r.finder.Quirks = false
+			}
 		}
 	}
 	return r.end()
+}
+
+// text reads a text.
+func (r *pageReader) text() {
+	why := ""
+	switch {
+	case r.finder == nil:
+	case r.hiddenAt >= 0 && isUnseen(r.stack[len(r.stack)-1]):
+		why = "<" + r.stack[len(r.stack)-1].String() + ">"
+	case r.hiddenAt >= 0 && isUnseen(r.stack[r.hiddenAt]):
+		why = "<" + r.stack[r.hiddenAt].String() + ">"
+	default:
+		why = r.finder.WhyHidden()
+	}
+	if r.isUnseen(why != "") || r.hiddenAt >= 0 {
+		text := r.z.Text()
+		if r.finder != nil && why != "<style>" {
+			r.hide(text, why)
+		}
+		if r.linkHides = true; r.linkAt >= 0 && why != "" {
+			if l := &r.page.Links[r.linkAt]; l.boxed && l.label == "" {
+				l.label = strings.TrimSpace(string(text[:min(len(text), maxAlt)]))
+			}
+		}
+		return
+	}
+	text := r.z.Text()
+	if r.finder != nil && slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf }) {
+		r.page.Invisible.Add(string(text))
+	}
+	r.w.text(text, r.pre > 0)
+}
+
+// isUnseen returns whether the current tag or text is hidden: what the finder found, or what
+// was found before.
+func (r *pageReader) isUnseen(found bool) bool {
+	if r.finder != nil {
+		r.page.unseen = append(r.page.unseen, found)
+		return found
+	}
+	r.at++
+	return r.at > len(r.known) || r.known[r.at-1]
 }
 
 // end finishes the page.
 func (r *pageReader) end() *Page {
 	r.endLink()
 	r.page.Text = r.w.buf
+	if r.finder == nil {
+		r.page.unseen = r.known
+	}
 	return &r.page
 }
 
@@ -97,23 +169,31 @@ type pageReader struct {
 	maxLinks int
 	mode     Mode
 
-	base     *url.URL        // of relative links; nil without one
-	stack    []atom.Atom     // open elements
-	hiddenAt int             // length of stack below the hidden element, or -1
-	linkAt   int             // index of the open link in page.links, or -1
-	quotes   []int           // lengths of stack below the open quotations
-	pre      int             // open <pre>
-	classes  map[string]bool // hidden classes
-	sizes    textSizes
+	base     *url.URL    // of relative links; nil without one
+	stack    []atom.Atom // open elements
+	hiddenAt int         // length of stack below the hidden element, or -1
+	linkAt   int         // index of the open link in page.links, or -1
+	quotes   []int       // lengths of stack below the open quotations
+	pre      int         // open <pre>
+	// finder finds hidden text, or is nil: then known says what is hidden, and at is the
+	// number of the next one.
+	finder    *css.Finder
+	known     []bool
+	at        int
+	attrs     []html.Attribute // of the current tag, for the finder
+	linkHides bool             // the open link contains hidden text
+	linkShows bool             // it contains an image
+	hides     int              // bytes of hidden text that are kept
 }
 
 // attributes are the relevant attributes of one tag.
 type attributes struct {
 	href, label    string
 	value          string // of an input element
-	hidden, quoted bool
-	button         bool // the element looks like a button
-	size           fontSize
+	quoted, styled bool
+	boxed          bool   // a link with space around its text
+	secret         bool   // an input element that is not shown
+	button         bool   // the element looks like a button
 	mark           string // marker of an email client's element, or ""
 }
 
@@ -121,6 +201,7 @@ func (r *pageReader) open() {
 	name, hasAttr := r.z.TagName()
 	tag := atom.Lookup(name)
 	var attr attributes
+	r.attrs = r.attrs[:0]
 	if hasAttr {
 		attr = r.attributes(tag)
 	}
@@ -129,20 +210,25 @@ func (r *pageReader) open() {
 	}
 	r.imply(tag)
 	below := len(r.stack)
-	if !isVoid(tag) {
+	void := isVoid(tag)
+	if !void {
 		r.stack = append(r.stack, tag)
 	}
 	if r.hiddenAt >= 0 {
+		r.isUnseen(true)
 		return
 	}
-	if tag == atom.Table && attr.size == sameSize {
-		attr.size = someSize // a table does not inherit the font size
+	found := false
+	switch {
+	case r.finder == nil:
+	case !void:
+		r.finder.Start(string(name), r.attrs)
+		found = isUnseen(tag) || r.finder.HidesAll() != ""
+	case attr.styled:
+		found = r.finder.StartVoid(string(name), r.attrs) != ""
 	}
-	if !isVoid(tag) {
-		r.sizes.open(below, attr.size)
-	}
-	if attr.hidden || isUnseen(tag) {
-		if !isVoid(tag) {
+	if r.isUnseen(found) {
+		if !void {
 			r.hiddenAt = below
 		}
 		return
@@ -185,10 +271,11 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 	case atom.A, atom.Area:
 		r.endLink()
 		if attr.href != "" && len(r.page.Links) < r.maxLinks {
-			r.linkAt = len(r.page.Links)
-			r.page.Links = append(r.page.Links, Link{Href: r.absolute(attr.href), Start: len(r.w.buf), Button: attr.button, label: attr.label})
+			r.linkAt, r.linkHides, r.linkShows = len(r.page.Links), false, false
+			r.page.Links = append(r.page.Links, Link{Href: r.absolute(attr.href), Start: len(r.w.buf), Button: attr.button, boxed: attr.boxed, label: attr.label})
 		}
 	case atom.Img:
+		r.linkShows = true
 		if r.linkAt >= 0 && r.page.Links[r.linkAt].label == "" {
 			r.page.Links[r.linkAt].label = attr.label
 		}
@@ -196,7 +283,7 @@ func (r *pageReader) begin(tag atom.Atom, attr *attributes, below int) {
 			r.w.text([]byte(attr.label), false)
 		}
 	case atom.Input:
-		if r.mode == OnlyVisible && saysCode(attr.value) {
+		if r.mode == OnlyVisible && !attr.secret && saysCode(attr.value) {
 			r.w.text([]byte(attr.value), false)
 		}
 	case atom.Pre:
@@ -215,30 +302,22 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
-		if string(key) == "class" && a.size == sameSize {
-			a.size = someSize // a style sheet may set its size
+		if r.finder != nil {
+			r.attrs = append(r.attrs, html.Attribute{Key: string(key), Val: string(val)})
 		}
 		if tag == atom.A && string(key) == "class" {
 			class := bytes.ToLower(val)
 			a.button = a.button || bytes.Contains(class, []byte("btn")) || bytes.Contains(class, []byte("button"))
 		}
-		if len(r.classes) > 0 && string(key) == "class" {
-			for class := range bytes.FieldsSeq(val) {
-				a.hidden = a.hidden || r.classes[string(class)]
-			}
-		}
 		switch string(key) {
 		case "href":
 			a.href = strings.TrimSpace(string(val))
 		case "style":
-			hidden, size := readStyle(val)
-			a.hidden = a.hidden || hidden
-			if size != sameSize {
-				a.size = size
-			}
+			a.styled = true
+			a.boxed = tag == atom.A && bytes.Contains(val, []byte("padding:"))
 			a.button = a.button || tag == atom.A && isButtonStyle(val)
-		case "hidden":
-			a.hidden = true
+		case "hidden", "popover":
+			a.styled = true
 		case "alt", "title", "aria-label":
 			if tag == atom.Img || tag == atom.A {
 				a.label = strings.TrimSpace(string(val))
@@ -246,6 +325,8 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 		case "value":
 			a.value = strings.TrimSpace(string(val))
 		case "type", "class", "id", "name":
+			a.styled = a.styled || string(key) == "class" || string(key) == "id"
+			a.secret = a.secret || string(key) == "type" && bytes.EqualFold(val, []byte("hidden"))
 			if tag == atom.Blockquote {
 				val = bytes.ToLower(val)
 				a.quoted = a.quoted || bytes.Contains(val, []byte("cite")) || bytes.Contains(val, []byte("quote"))
@@ -256,9 +337,6 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	}
 	return a
 }
-
-// maxPreview is the maximum length of Page.Preview in bytes.
-const maxPreview = 512
 
 // maxAlt is the maximum length, in bytes, of an alternative text that may
 // contain a code.
@@ -304,7 +382,9 @@ func (r *pageReader) cut(n int) {
 	if r.hiddenAt >= n {
 		r.hiddenAt = -1
 	}
-	r.sizes.cut(n)
+	for r.finder != nil && r.finder.Open() > n {
+		r.finder.End()
+	}
 	for len(r.quotes) > 0 && r.quotes[len(r.quotes)-1] >= n {
 		r.quotes = r.quotes[:len(r.quotes)-1]
 		r.w.quote--
@@ -342,6 +422,10 @@ func (r *pageReader) endLink() {
 	r.linkAt = -1
 	if l.End = len(r.w.buf); l.Start > l.End {
 		l.Start = l.End
+	}
+	if r.linkHides && !r.linkShows && !l.boxed && len(bytes.TrimSpace(r.w.buf[l.Start:l.End])) == 0 {
+		r.page.Links = r.page.Links[:len(r.page.Links)-1] // no one sees it
+		return
 	}
 	if r.mode == WithTargets && plaintext.IsWebLink(l.Href) && !strings.Contains(l.Href, strings.TrimSpace(string(r.w.buf[l.Start:l.End]))) {
 		r.w.text([]byte(" <"+l.Href+">"), false)

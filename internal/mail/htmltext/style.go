@@ -48,45 +48,6 @@ func isParagraph(tag atom.Atom) bool {
 	return false
 }
 
-// fontSize is the font size that an element sets.
-type fontSize int
-
-const (
-	sameSize fontSize = iota
-	someSize
-	zeroSize // layouts set it around text with a size of its own
-)
-
-// readStyle reports whether a style attribute hides an element, as newsletters
-// do with their preview line, and which font size it sets.
-func readStyle(style []byte) (hidden bool, size fontSize) {
-	var clipped, flat bool
-	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
-		prop, val, ok := bytes.Cut(decl, []byte(":"))
-		if !ok {
-			continue
-		}
-		val = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(val), []byte("!important")))
-		switch string(bytes.TrimSpace(prop)) {
-		case "display":
-			hidden = hidden || string(val) == "none"
-		case "visibility":
-			hidden = hidden || string(val) == "hidden" || string(val) == "collapse"
-		case "opacity":
-			hidden = hidden || isZeroLength(val)
-		case "font-size":
-			if size = someSize; isZeroLength(val) {
-				size = zeroSize
-			}
-		case "overflow":
-			clipped = clipped || string(val) == "hidden"
-		case "max-height", "height", "max-width", "width":
-			flat = flat || isZeroLength(val)
-		}
-	}
-	return hidden || clipped && flat, size
-}
-
 // isButtonStyle reports whether a style attribute gives a link a background.
 func isButtonStyle(style []byte) bool {
 	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
@@ -101,10 +62,4 @@ func isButtonStyle(style []byte) bool {
 		}
 	}
 	return false
-}
-
-// isZeroLength reports whether val is zero, such as 0, 0px or 0.0em.
-func isZeroLength(val []byte) bool {
-	digits := bytes.TrimRight(val, "abcdefghijklmnopqrstuvwxyz% ")
-	return len(digits) > 0 && len(bytes.Trim(digits, "0.")) == 0
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
 // Errors of the readers.
@@ -36,6 +37,10 @@ type Message struct {
 
 	Text string // text/plain, decoded: valid UTF-8, LF line ends, no NUL
 	HTML string // text/html, likewise
+
+	// Invisible are the invisible characters of the subject and of Text, which are left
+	// out there.
+	Invisible plaintext.Invisible
 
 	Attachments []mail.Attachment
 

@@ -39,6 +39,7 @@ func Parse(r io.Reader, lim mail.Limits) (*Message, error) {
 	if p.charset != "" && undecoded != nil {
 		p.rereadHeader(undecoded)
 	}
+	p.msg.Invisible.Add(p.text.String())
 	p.msg.Text, p.msg.HTML = plaintext.Visible(p.text.String()), p.html.String()
 	if p.msg.Text == "" && p.msg.HTML == "" {
 		p.msg.Attachments = append(p.msg.Attachments, p.otherForms...)
@@ -149,7 +150,9 @@ func (p *parser) readFirst(f Field) {
 		}
 	case 's':
 		if m.Subject == "" && f.Is("subject") {
-			m.Subject = plaintext.Visible(f.Text())
+			subject := f.Text()
+			m.Invisible.Add(subject)
+			m.Subject = plaintext.Visible(subject)
 		}
 	case 'x':
 		m.AutoReply = m.AutoReply || f.IsAutoReply()

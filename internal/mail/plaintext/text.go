@@ -1,6 +1,7 @@
 package plaintext
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,4 +107,9 @@ func WordSet(list string) map[string]bool {
 		set[strings.TrimSpace(label)] = true
 	}
 	return set
+}
+
+// HasWord reports whether a text contains a letter or a digit.
+func HasWord(text []byte) bool {
+	return bytes.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) >= 0
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/postroom/postroom/internal/mail/htmltext"
 )
 
 // TestReplyCases reads the replies of testdata/replies, one file per mail
@@ -37,7 +39,7 @@ func TestReplyCases(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					got := Text(text, nil)
 					if strings.HasPrefix(text, "<") {
-						got = TextOfHTML(text, nil)
+						got = TextOfPage(htmltext.Read(text, 0, htmltext.OnlyVisible, nil), nil)
 					}
 					if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 						t.Errorf("(-want +got)\n%s", diff)

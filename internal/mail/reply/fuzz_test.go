@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/postroom/postroom/internal/mail/htmltext"
 	"github.com/postroom/postroom/internal/mail/mailtest"
 )
 
@@ -14,7 +15,7 @@ func FuzzHTMLReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, html string) {
 		if utf8.ValidString(html) {
-			mailtest.CheckText(t, "reply", TextOfHTML(html, nil))
+			mailtest.CheckText(t, "reply", TextOfPage(htmltext.Read(html, 0, htmltext.OnlyVisible, nil), nil))
 		}
 	})
 }

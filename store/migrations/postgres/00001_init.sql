@@ -250,6 +250,8 @@ CREATE TABLE inboxes (
     limits         TEXT,
     aliases        TEXT NOT NULL DEFAULT '[]',
     catch_all      BOOLEAN NOT NULL DEFAULT false,
+    -- The lowest level of safety whose messages are put into quarantine, or empty.
+    quarantine     TEXT NOT NULL DEFAULT '' CHECK (quarantine IN ('', 'notice', 'warning')),
     expires_at     BIGINT,
     created_at     BIGINT NOT NULL,
     updated_at     BIGINT NOT NULL,
@@ -363,6 +365,8 @@ CREATE TABLE messages (
     -- A received message that waits for release. Its from_email begins with a space, so
     -- that no query for the address finds it.
     quarantined    BOOLEAN NOT NULL DEFAULT false,
+    -- The level of the safety facts of a received message.
+    safety_level   TEXT NOT NULL DEFAULT 'none' CHECK (safety_level IN ('none', 'notice', 'warning')),
     created_at     BIGINT NOT NULL,
     sent_at        BIGINT,
     delivered_at   BIGINT,
@@ -418,6 +422,7 @@ CREATE TABLE contents (
     snippet     TEXT NOT NULL,
     extracted   TEXT,
     auth        TEXT,
+    safety      TEXT,
     attachments TEXT NOT NULL,
     checksum    BIGINT
 );
@@ -425,6 +430,20 @@ CREATE TABLE contents (
 CREATE INDEX contents_blob ON contents (blob_key) WHERE blob_key IS NOT NULL;
 -- Raw mail hardly compresses and is read whole: skip the compressor.
 ALTER TABLE contents ALTER COLUMN raw SET STORAGE EXTERNAL;
+
+-- An address that an account has received mail from, by its hash; of one domain of them
+-- each, the hash of "@domain" with the domain. resembles is the domain that this one looks
+-- like, which is then not compared with others.
+CREATE TABLE correspondents (
+    account_id BIGINT NOT NULL REFERENCES accounts (seq),
+    address    BIGINT NOT NULL,
+    domain     TEXT NOT NULL,
+    resembles  TEXT NOT NULL DEFAULT '',
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (account_id, address)
+);
+-- compare a new domain with the latest ones
+CREATE INDEX correspondents_domains ON correspondents (account_id, created_at) WHERE domain <> '' AND resembles = '';
 
 -- Where a deleted message stood in its inbox, so that a client can still ask for
 -- what came after it (store/deleted.go).

@@ -1,7 +1,8 @@
-package mailhtml
+package css
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,25 +40,30 @@ func luminance(c rgba) float64 {
 
 // readColour parses the colour that begins at tokens[i], and returns its number of tokens.
 // Programs also accept three or six hexadecimal digits without "#" as a colour.
-func readColour(tokens []cssToken, i int) (c rgba, n int, ok bool) {
+func readColour(tokens []Token, i int) (c rgba, n int, ok bool) {
 	t := tokens[i]
-	switch t.kind {
-	case cssHash:
-		c, ok = hexColour(t.text)
+	switch t.Kind {
+	case Hash:
+		c, ok = hexColour(t.Text)
 		return c, 1, ok
-	case cssIdent:
-		if strings.EqualFold(t.text, "transparent") {
+	case Ident:
+		switch strings.ToLower(t.Text) {
+		case "transparent":
 			return rgba{}, 1, true
+		case "canvas":
+			return white, 1, true
+		case "canvastext":
+			return black, 1, true
 		}
-		if c, ok = hexColour(colourNames[strings.ToLower(t.text)]); ok {
+		if c, ok = hexColour(colourNames[strings.ToLower(t.Text)]); ok {
 			return c, 1, true
 		}
-		c, ok = hexColour(t.text)
+		c, ok = hexColour(t.Text)
 		return c, 1, ok
-	case cssNumber:
-		c, ok = hexColour(t.text)
+	case Number:
+		c, ok = hexColour(t.Text)
 		return c, 1, ok
-	case cssFunction:
+	case Function:
 		return functionColour(tokens, i)
 	}
 	return c, 0, false
@@ -85,23 +91,31 @@ func hexColour(s string) (rgba, bool) {
 }
 
 // functionColour parses rgb(), rgba(), hsl() or hsla().
-func functionColour(tokens []cssToken, i int) (c rgba, n int, ok bool) {
-	name := tokens[i].text
-	if !strings.HasPrefix(name, "rgb") && !strings.HasPrefix(name, "hsl") {
+func functionColour(tokens []Token, i int) (c rgba, n int, ok bool) {
+	name := tokens[i].Text
+	if name == "light-dark" || name == "color-mix" { // by its first colour
+		for n = 1; i+n < len(tokens); n++ {
+			if c, m, ok := readColour(tokens, i+n); ok && tokens[i+n].Kind != Number && tokens[i+n].Text != "in" {
+				return c, n + m, true
+			}
+		}
+		return c, n, false
+	}
+	if !slices.Contains([]string{"rgb", "rgba", "hsl", "hsla", "hwb", "lab", "lch", "oklab", "oklch", "color"}, name) {
 		return c, 0, false
 	}
 	var parts []float64
 	var units []string
 	for n = 1; i+n < len(tokens); n++ {
 		t := tokens[i+n]
-		if t.is(")") {
+		if t.Is(")") {
 			break
 		}
-		switch t.kind {
-		case cssNumber:
-			v, unit := measured(t)
+		switch t.Kind {
+		case Number:
+			v, unit := Measured(t)
 			parts, units = append(parts, v), append(units, unit)
-		case cssFunction:
+		case Function:
 			return c, 0, false // a computed value
 		}
 	}
@@ -114,6 +128,20 @@ func functionColour(tokens []cssToken, i int) (c rgba, n int, ok bool) {
 		if alpha = parts[3]; units[3] == "%" {
 			alpha /= 100
 		}
+	}
+	grey := func(light float64) rgba { return rgba{clamp(light), clamp(light), clamp(light), clamp(alpha)} }
+	switch name {
+	case "color":
+		return rgba{clamp(parts[0]), clamp(parts[1]), clamp(parts[2]), clamp(alpha)}, n, true
+	case "hwb":
+		return grey(parts[1] / 100), n, true
+	case "lab", "lch":
+		return grey(parts[0] / 100), n, true
+	case "oklab", "oklch":
+		if units[0] == "%" {
+			parts[0] /= 100
+		}
+		return grey(parts[0]), n, true
 	}
 	if name[0] == 'h' {
 		return hsl(parts[0], parts[1]/100, parts[2]/100, clamp(alpha)), n, true

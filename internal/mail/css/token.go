@@ -1,43 +1,50 @@
-package mailhtml
+package css
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// cssKind is the kind of a token of a style sheet (CSS Syntax Module Level 3, section 4), as
+// Kind is the kind of a token of a style sheet (CSS Syntax Module Level 3, section 4), as
 // far as it matters here.
-type cssKind int
+type Kind int
 
+// The kinds of tokens.
 const (
-	cssEnd      cssKind = iota
-	cssIdent            // text is the name
-	cssFunction         // text is the name; the bracket was read too
-	cssAt               // text is the name
-	cssHash             // text is the name
-	cssString           // text is the content of the quotes
-	cssURL              // text is the address
-	cssNumber           // text is the number with its unit
-	cssSpace
-	cssMark // text is one character
-	cssBad  // what is never written
+	End      Kind = iota
+	Ident         // text is the name
+	Function      // text is the name; the bracket was read too
+	At            // text is the name
+	Hash          // text is the name
+	String        // text is the content of the quotes
+	URL           // text is the address
+	Number        // text is the number with its unit
+	Space
+	Mark // text is one character
+	Bad  // what is never written
 )
 
-type cssToken struct {
-	kind cssKind
-	text string
+// Token is a token of a style sheet.
+type Token struct {
+	Kind Kind
+	Text string
 }
 
-func (t cssToken) is(mark string) bool { return t.kind == cssMark && t.text == mark }
+// Is reports whether the token is this mark.
+func (t Token) Is(mark string) bool { return t.Kind == Mark && t.Text == mark }
 
-// cssTokens is a tokenizer for style sheets. It never resolves a backslash: a token with one
-// is cssBad, and so is a token that a browser may read further than this tokenizer.
-type cssTokens struct {
+// Tokens is a tokenizer for style sheets. It never resolves a backslash: a token with one
+// is Bad, and so is a token that a browser may read further than this tokenizer.
+type Tokens struct {
 	s      string
-	peeked *cssToken
+	peeked *Token
 }
 
-func (r *cssTokens) peek() cssToken {
+// NewTokens returns a tokenizer for a style sheet or a style attribute.
+func NewTokens(s string) *Tokens { return &Tokens{s: s} }
+
+// Peek returns the next token and leaves it to be read.
+func (r *Tokens) Peek() Token {
 	if r.peeked == nil {
 		t := r.read()
 		r.peeked = &t
@@ -45,24 +52,25 @@ func (r *cssTokens) peek() cssToken {
 	return *r.peeked
 }
 
-func (r *cssTokens) next() cssToken {
-	t := r.peek()
+// Next returns the next token.
+func (r *Tokens) Next() Token {
+	t := r.Peek()
 	r.peeked = nil
 	return t
 }
 
-func (r *cssTokens) read() cssToken {
+func (r *Tokens) read() Token {
 	if strings.HasPrefix(r.s, "/*") {
 		r.skipComments()
-		return cssToken{cssSpace, " "}
+		return Token{Space, " "}
 	}
 	if r.s == "" {
-		return cssToken{}
+		return Token{}
 	}
 	switch b := r.s[0]; {
 	case isSpace(b):
 		r.take(isSpace)
-		return cssToken{cssSpace, " "}
+		return Token{Space, " "}
 	case b == '"' || b == '\'':
 		return r.quoted(b)
 	case isDigit(b), (b == '.' || b == '+' || b == '-') && r.number():
@@ -72,18 +80,18 @@ func (r *cssTokens) read() cssToken {
 	case (b == '#' || b == '@') && len(r.s) > 1 && isNamePart(r.s[1]):
 		r.s = r.s[1:]
 		text := r.take(isNamePart)
-		return r.unlessEscaped(cssToken{map[byte]cssKind{'#': cssHash, '@': cssAt}[b], text})
+		return r.unlessEscaped(Token{map[byte]Kind{'#': Hash, '@': At}[b], text})
 	case b < utf8.RuneSelf && strings.IndexByte(`{}()[]:;,>+~*/.=!%^$|-`, b) >= 0:
 		r.s = r.s[1:]
-		return cssToken{cssMark, string(b)}
+		return Token{Mark, string(b)}
 	}
 	r.s = r.s[1:]
-	return cssToken{cssBad, ""}
+	return Token{Bad, ""}
 }
 
 // skipComments skips comments. A comment separates the text around it, so the caller writes
 // a space instead: "u/**/rl" must not become "url".
-func (r *cssTokens) skipComments() {
+func (r *Tokens) skipComments() {
 	for strings.HasPrefix(r.s, "/*") {
 		_, rest, closed := strings.Cut(r.s[2:], "*/")
 		if !closed {
@@ -94,7 +102,7 @@ func (r *cssTokens) skipComments() {
 }
 
 // take reads bytes of one kind.
-func (r *cssTokens) take(is func(byte) bool) string {
+func (r *Tokens) take(is func(byte) bool) string {
 	n := 0
 	for n < len(r.s) && is(r.s[n]) {
 		n++
@@ -105,32 +113,32 @@ func (r *cssTokens) take(is func(byte) bool) string {
 }
 
 // unlessEscaped returns t, unless an escape makes it a part of something longer.
-func (r *cssTokens) unlessEscaped(t cssToken) cssToken {
+func (r *Tokens) unlessEscaped(t Token) Token {
 	if strings.HasPrefix(r.s, `\`) {
-		return cssToken{cssBad, ""}
+		return Token{Bad, ""}
 	}
 	return t
 }
 
-func (r *cssTokens) name() cssToken {
+func (r *Tokens) name() Token {
 	text := r.take(isNamePart)
 	if !strings.HasPrefix(r.s, "(") {
-		return r.unlessEscaped(cssToken{cssIdent, text})
+		return r.unlessEscaped(Token{Ident, text})
 	}
 	r.s = r.s[1:]
 	if !strings.EqualFold(text, "url") {
-		return cssToken{cssFunction, strings.ToLower(text)}
+		return Token{Function, strings.ToLower(text)}
 	}
 	rest := strings.TrimLeft(r.s, " \t\r\n\f")
 	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
 		r.s = rest
 		t := r.quoted(rest[0])
 		r.take(isSpace)
-		if t.kind != cssString || !strings.HasPrefix(r.s, ")") {
+		if t.Kind != String || !strings.HasPrefix(r.s, ")") {
 			return r.badURL()
 		}
 		r.s = r.s[1:]
-		return cssToken{cssURL, t.text}
+		return Token{URL, t.Text}
 	}
 	end := strings.IndexAny(rest, `)"'(\`)
 	if end < 0 || rest[end] != ')' {
@@ -138,35 +146,35 @@ func (r *cssTokens) name() cssToken {
 		return r.badURL()
 	}
 	r.s = rest[end+1:]
-	return cssToken{cssURL, strings.TrimSpace(rest[:end])}
+	return Token{URL, strings.TrimSpace(rest[:end])}
 }
 
 // badURL reads to the end of an invalid address.
-func (r *cssTokens) badURL() cssToken {
+func (r *Tokens) badURL() Token {
 	_, r.s, _ = strings.Cut(r.s, ")")
-	return cssToken{cssBad, ""}
+	return Token{Bad, ""}
 }
 
-func (r *cssTokens) quoted(quote byte) cssToken {
+func (r *Tokens) quoted(quote byte) Token {
 	end := strings.IndexAny(r.s[1:], string(quote)+"\n\r\f\\")
 	if end < 0 {
 		r.s = ""
-		return cssToken{cssBad, ""}
+		return Token{Bad, ""}
 	}
 	text, at := r.s[1:1+end], r.s[1+end]
 	if at == quote {
 		r.s = r.s[1+end+1:]
-		return cssToken{cssString, text}
+		return Token{String, text}
 	}
 	r.s = r.s[1+end:]
 	if at == '\\' {
 		r.skipQuoted(quote)
 	}
-	return cssToken{cssBad, ""}
+	return Token{Bad, ""}
 }
 
 // skipQuoted skips the rest of a string that contains an escape.
-func (r *cssTokens) skipQuoted(quote byte) {
+func (r *Tokens) skipQuoted(quote byte) {
 	i := 0
 	for i < len(r.s) && r.s[i] != quote && r.s[i] != '\n' {
 		if r.s[i] == '\\' {
@@ -178,7 +186,7 @@ func (r *cssTokens) skipQuoted(quote byte) {
 }
 
 // number reports whether a number begins with this sign or point.
-func (r *cssTokens) number() bool {
+func (r *Tokens) number() bool {
 	s := strings.TrimLeft(r.s[:min(len(r.s), 2)], "+-")
 	if len(s) == 0 {
 		return false
@@ -190,7 +198,7 @@ func (r *cssTokens) number() bool {
 	return s[0] == '.' && at+1 < len(r.s) && isDigit(r.s[at+1])
 }
 
-func (r *cssTokens) measure() cssToken {
+func (r *Tokens) measure() Token {
 	start := r.s
 	if r.s[0] == '+' || r.s[0] == '-' {
 		r.s = r.s[1:]
@@ -205,7 +213,7 @@ func (r *cssTokens) measure() cssToken {
 	} else if len(r.s) > 0 && isName(r.s[0]) {
 		r.take(isNamePart)
 	}
-	return r.unlessEscaped(cssToken{cssNumber, start[:len(start)-len(r.s)]})
+	return r.unlessEscaped(Token{Number, start[:len(start)-len(r.s)]})
 }
 
 func isSpace(b byte) bool    { return b == ' ' || b == '\t' || b == '\n' || b == '\r' || b == '\f' }
