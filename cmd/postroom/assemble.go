@@ -21,6 +21,8 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/dropin"
+	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/httpserver"
@@ -245,6 +247,10 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	if api, err = docs.Handler(gen.OpenAPI(), api); err != nil {
 		return nil, nil, err
 	}
+	api = dropin.Handler(dropin.Config{
+		Names: n.cfg.Dropin, Front: service.Front,
+		API: vendorapi.API{Handler: service, BaseURL: base.String(), MailDomain: cfg.MailDomain, Version: cfg.Version, Log: n.log},
+	}, api)
 	if n.cfg.dev {
 		api = n.cfg.devHosts.withoutKey(api, string(n.cfg.BootstrapKey))
 	}
