@@ -62,7 +62,7 @@ func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		w := s.webhookForAll(t)
-		contact := s.newContact(t, `{"email":"ann@out.example"}`)
+		contact := strings.TrimPrefix(s.newContact(t, `{"email":"ann@out.example"}`), "/v1/contacts/")
 		e := storetest.Email(t, s.store, s.account, []string{"Ann@out.example"})
 		other := storetest.Account(t, s.store).Seq
 		link := "/u/" + newFeedback(t).Unsubscribe(feedback.Subscription{Account: s.account, Message: e.Seq, Email: "Ann@out.example"})
