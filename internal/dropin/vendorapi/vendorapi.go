@@ -98,6 +98,12 @@ func (a API) Do(r *http.Request, method, path string, query url.Values, body any
 	}
 }
 
+// IsNotFound reports whether the API found nothing.
+func IsNotFound(err error) bool {
+	e, ok := errors.AsType[*httpapi.Error](err)
+	return ok && e.Status == http.StatusNotFound
+}
+
 // ServeFile serves what a signed link of the API leads to. A link to another server is
 // a redirect.
 func (a API) ServeFile(w http.ResponseWriter, r *http.Request, link string) error {
