@@ -5,14 +5,11 @@
 package mailpit
 
 import (
-	"cmp"
 	"net/http"
 	netmail "net/mail"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/dropin/vendorapi"
@@ -22,7 +19,10 @@ import (
 // Vendor is the API.
 var Vendor = vendorapi.Vendor{Name: "mailpit", New: newHandler, Refuse: refuse}
 
-type server struct{ vendorapi.API }
+type (
+	server struct{ vendorapi.API }
+	object = vendorapi.Object
+)
 
 func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
@@ -34,10 +34,10 @@ func newHandler(api vendorapi.API) http.Handler {
 	m.Handle("GET /api/v1/message/{id}", s.one(s.show))
 	m.Handle("GET /api/v1/message/{id}/headers", s.one(s.headers))
 	m.Handle("GET /api/v1/message/{id}/raw", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
-		return s.ServeRaw(w, r, m.ID)
+		return s.ServeFile(w, r, vendorapi.Path("messages", m.ID, "raw"))
 	}))
 	m.Handle("GET /api/v1/message/{id}/part/{part}", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
-		return s.ServeAttachment(w, r, m.ID, r.PathValue("part"))
+		return s.ServeFile(w, r, vendorapi.Path("messages", m.ID, "attachments", r.PathValue("part")))
 	}))
 	m.Handle("POST /api/v1/send", s.send)
 	m.Handle("GET /view/{file}", s.view)
@@ -46,7 +46,7 @@ func newHandler(api vendorapi.API) http.Handler {
 
 // refuse writes an error as Mailpit does.
 func refuse(w http.ResponseWriter, e *httpapi.Error) {
-	_ = vendorapi.JSON(w, e.Status, map[string]string{"Error": e.Message}) // strings always encode
+	_ = vendorapi.JSON(w, e.Status, object{"Error": e.Message})
 }
 
 // stored is a message, with the copies of it that other inboxes received.
@@ -55,7 +55,7 @@ type stored struct {
 	copies []*gen.Message // with the message itself
 }
 
-// mailbox returns all messages that match, newest first.
+// mailbox returns the messages that match, newest first.
 func (s server) mailbox(r *http.Request, find search) ([]*stored, error) {
 	filters := url.Values{}
 	if find.text {
@@ -83,85 +83,43 @@ func (s server) mailbox(r *http.Request, find search) ([]*stored, error) {
 	return all, nil
 }
 
-type (
-	address struct {
-		Name    string
-		Address string
-	}
-	item struct {
-		ID          string
-		MessageID   string
-		Read        bool
-		From        *address
-		To          []address
-		Cc          []address
-		Bcc         []address
-		ReplyTo     []address
-		Subject     string
-		Created     time.Time
-		Tags        []string
-		Size        int64
-		Attachments int
-		Snippet     string
-	}
-	items struct {
-		Total          int      `json:"total"`
-		Unread         int      `json:"unread"`
-		Count          int      `json:"count"`
-		MessagesCount  int      `json:"messages_count"`
-		MessagesUnread int      `json:"messages_unread"`
-		Start          int      `json:"start"`
-		Tags           []string `json:"tags"`
-		Messages       []item   `json:"messages"`
-	}
-)
-
-func addresses(list []gen.MailAddress) []address {
-	out := make([]address, len(list))
-	for i, a := range list {
-		out[i] = address{a.Name.Or(""), a.Email}
-	}
-	return out
-}
-
-func sender(m *gen.Message) *address {
-	if from, ok := m.From.Get(); ok {
-		return &address{from.Name.Or(""), from.Email}
-	}
-	return nil
-}
-
-// bcc returns the addresses that copies reached and the header does not have.
-func (m *stored) bcc() []address {
-	out := []address{}
-	for _, c := range m.copies {
-		to, ok := c.DeliveredTo.Get()
-		named := func(a gen.MailAddress) bool { return strings.EqualFold(a.Email, to) }
-		if ok && !slices.ContainsFunc(m.To, named) && !slices.ContainsFunc(m.Cc, named) {
-			out = append(out, address{"", to})
-		}
-	}
-	return out
-}
+func person(a gen.MailAddress) object { return object{"Name": a.Name.Or(""), "Address": a.Email} }
 
 // messageID returns the Message-ID without its brackets.
 func messageID(m *gen.Message) string { return strings.Trim(m.RfcMessageID.Or(""), "<>") }
 
+// summary returns the fields that a message has in lists and alone. Bcc are the addresses
+// that copies reached and the header does not have.
+func (m *stored) summary() object {
+	bcc := []object{}
+	for _, c := range m.copies {
+		to, ok := c.DeliveredTo.Get()
+		named := func(a gen.MailAddress) bool { return strings.EqualFold(a.Email, to) }
+		if ok && !slices.ContainsFunc(m.To, named) && !slices.ContainsFunc(m.Cc, named) {
+			bcc = append(bcc, object{"Name": "", "Address": to})
+		}
+	}
+	out := object{
+		"ID": m.ID, "MessageID": messageID(m.Message), "From": nil, "To": vendorapi.Mapped(m.To, person), "Cc": vendorapi.Mapped(m.Cc, person),
+		"Bcc": bcc, "ReplyTo": vendorapi.Mapped(m.ReplyTo, person), "Subject": m.Subject, "Tags": []string{}, "Size": m.Size,
+	}
+	if from, ok := m.From.Get(); ok {
+		out["From"] = person(from)
+	}
+	return out
+}
+
 // list implements the list of messages and the search.
 func (s server) list(w http.ResponseWriter, r *http.Request) error {
-	q, err := vendorapi.Query(r, "start", "limit", "query", "tz", "before")
+	q, find, err := readSearch(r, "start", "limit")
 	if err != nil {
 		return err
 	}
-	start, err := strconv.Atoi(cmp.Or(q.Get("start"), "0"))
-	if err != nil || start < 0 {
-		return httpapi.Invalid("start", "must be a number from 0")
+	start, err := vendorapi.Number(q, "start", 0, 0, 1_000_000)
+	if err != nil {
+		return err
 	}
-	limit, err := strconv.Atoi(cmp.Or(q.Get("limit"), "50"))
-	if err != nil || limit < 0 {
-		return httpapi.Invalid("limit", "must be a number from 0")
-	}
-	find, err := parseSearch(q.Get("query"), q.Get("tz"))
+	limit, err := vendorapi.Number(q, "limit", 50, 0, 1_000_000)
 	if err != nil {
 		return err
 	}
@@ -169,30 +127,21 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	total := len(found)
+	all := found
 	if len(find.terms) > 0 {
-		everything, err := s.mailbox(r, search{})
-		if err != nil {
+		if all, err = s.mailbox(r, search{}); err != nil {
 			return err
 		}
-		total = len(everything)
 	}
-	out := items{Total: total, Unread: total, MessagesCount: len(found), MessagesUnread: len(found), Start: start, Tags: []string{}, Messages: []item{}}
-	for _, m := range found[min(start, len(found)):min(start+limit, len(found))] {
-		out.Messages = append(out.Messages, item{
-			ID: m.ID, MessageID: messageID(m.Message), From: sender(m.Message), To: addresses(m.To), Cc: addresses(m.Cc), Bcc: m.bcc(),
-			ReplyTo: addresses(m.ReplyTo), Subject: m.Subject, Created: m.CreatedAt, Tags: []string{}, Size: m.Size,
-			Attachments: len(m.Attachments), Snippet: m.Snippet.Or(""),
-		})
-	}
-	out.Count = len(out.Messages)
-	return vendorapi.JSON(w, http.StatusOK, out)
-}
-
-func ok(w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err := w.Write([]byte("ok"))
-	return err
+	messages := vendorapi.Mapped(found[min(start, len(found)):min(start+limit, len(found))], func(m *stored) object {
+		item := m.summary()
+		item["Read"], item["Created"], item["Attachments"], item["Snippet"] = false, m.CreatedAt, len(m.Attachments), m.Snippet.Or("")
+		return item
+	})
+	return vendorapi.JSON(w, http.StatusOK, object{
+		"total": len(all), "unread": len(all), "count": len(messages), "messages_count": len(found), "messages_unread": len(found), "start": start,
+		"tags": []string{}, "messages": messages,
+	})
 }
 
 // deleteMessages deletes messages by their IDs, or all.
@@ -207,11 +156,7 @@ func (s server) deleteMessages(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s server) deleteFound(w http.ResponseWriter, r *http.Request) error {
-	q, err := vendorapi.Query(r, "query", "tz")
-	if err != nil {
-		return err
-	}
-	find, err := parseSearch(q.Get("query"), q.Get("tz"))
+	_, find, err := readSearch(r)
 	if err == nil && len(find.terms) == 0 {
 		err = httpapi.Invalid("query", "is required")
 	}
@@ -229,18 +174,16 @@ func (s server) deleteThose(w http.ResponseWriter, r *http.Request, find search,
 	}
 	var all []string
 	for _, m := range found {
-		var copies []string
-		for _, c := range m.copies {
-			copies = append(copies, c.ID)
-		}
-		if len(ids) == 0 || slices.ContainsFunc(copies, func(id string) bool { return slices.Contains(ids, id) }) {
-			all = append(all, copies...)
+		if len(ids) == 0 || slices.ContainsFunc(m.copies, func(c *gen.Message) bool { return slices.Contains(ids, c.ID) }) {
+			all = append(all, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })...)
 		}
 	}
 	if err := s.Delete(r, all); err != nil {
 		return err
 	}
-	return ok(w)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err = w.Write([]byte("ok"))
+	return err
 }
 
 // one returns the handler of a message, which may be called "latest".
@@ -256,7 +199,6 @@ func (s server) one(f func(http.ResponseWriter, *http.Request, *gen.Message) err
 
 func (s server) get(r *http.Request, id string) (*gen.Message, error) {
 	if id == "latest" {
-		id = ""
 		for m, err := range s.Received(r, nil) {
 			if err != nil {
 				return nil, err
@@ -264,83 +206,29 @@ func (s server) get(r *http.Request, id string) (*gen.Message, error) {
 			id = m.ID
 			break
 		}
-		if id == "" {
-			return nil, httpapi.ErrNotFound
-		}
 	}
-	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, "/v1/messages/"+url.PathEscape(id), nil, nil)
+	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", id), nil, nil)
 	return &m, err
 }
 
-type (
-	part struct {
-		PartID      string
-		FileName    string
-		ContentType string
-		ContentID   string
-		Size        int64
-	}
-	unsubscribe struct {
-		Header     string
-		Links      []string
-		Errors     string
-		HeaderPost string
-	}
-	whole struct {
-		ID              string
-		MessageID       string
-		From            *address
-		To              []address
-		Cc              []address
-		Bcc             []address
-		ReplyTo         []address
-		ReturnPath      string
-		Subject         string
-		ListUnsubscribe unsubscribe
-		Date            time.Time
-		Tags            []string
-		Text            string
-		HTML            string
-		Size            int64
-		Inline          []part
-		Attachments     []part
-	}
-)
-
-// headerOf returns the first value of a header field.
-func headerOf(m *gen.Message, name string) string {
-	for _, h := range m.Headers {
-		if strings.EqualFold(h.Name, name) {
-			return h.Value
-		}
-	}
-	return ""
-}
-
 func (s server) show(w http.ResponseWriter, _ *http.Request, m *gen.Message) error {
-	one := stored{m, []*gen.Message{m}}
-	out := whole{
-		ID: m.ID, MessageID: messageID(m), From: sender(m), To: addresses(m.To), Cc: addresses(m.Cc), Bcc: one.bcc(), ReplyTo: addresses(m.ReplyTo),
-		ReturnPath: strings.Trim(headerOf(m, "Return-Path"), "<>"), Subject: m.Subject, Date: m.CreatedAt, Tags: []string{},
-		ListUnsubscribe: unsubscribe{Header: headerOf(m, "List-Unsubscribe"), HeaderPost: headerOf(m, "List-Unsubscribe-Post"), Links: []string{}},
-		Text:            m.Text.Or(""), HTML: m.HTML.Or(""), Size: m.Size, Inline: []part{}, Attachments: []part{},
+	one := &stored{m, []*gen.Message{m}}
+	out := one.summary()
+	out["Text"], out["HTML"], out["Date"] = m.Text.Or(""), m.HTML.Or(""), m.CreatedAt
+	if sent, err := netmail.ParseDate(vendorapi.Header(m, "Date")); err == nil {
+		out["Date"] = sent
 	}
-	if sent, err := netmail.ParseDate(headerOf(m, "Date")); err == nil {
-		out.Date = sent
-	}
-	for link := range strings.SplitSeq(out.ListUnsubscribe.Header, ",") {
-		if link = strings.Trim(link, " <>"); link != "" {
-			out.ListUnsubscribe.Links = append(out.ListUnsubscribe.Links, link)
-		}
-	}
+	out["ReturnPath"] = strings.Trim(vendorapi.Header(m, "Return-Path"), "<>")
+	list := vendorapi.Header(m, "List-Unsubscribe")
+	links := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("<>, ", r) })
+	out["ListUnsubscribe"] = object{"Header": list, "Links": append([]string{}, links...), "Errors": "", "HeaderPost": vendorapi.Header(m, "List-Unsubscribe-Post")}
+	parts := map[bool][]object{true: {}, false: {}} // by whether they are inline
 	for _, a := range m.Attachments {
-		p := part{a.ID, a.Filename, a.ContentType, a.ContentID.Or(""), a.Size}
-		if a.Inline {
-			out.Inline = append(out.Inline, p)
-		} else {
-			out.Attachments = append(out.Attachments, p)
-		}
+		parts[a.Inline] = append(parts[a.Inline], object{
+			"PartID": a.ID, "FileName": a.Filename, "ContentType": a.ContentType, "ContentID": a.ContentID.Or(""), "Size": a.Size,
+		})
 	}
+	out["Inline"], out["Attachments"] = parts[true], parts[false]
 	return vendorapi.JSON(w, http.StatusOK, out)
 }
 
@@ -355,25 +243,22 @@ func (s server) headers(w http.ResponseWriter, _ *http.Request, m *gen.Message) 
 // view serves the body of a message, in a sandbox: it comes from strangers.
 func (s server) view(w http.ResponseWriter, r *http.Request) error {
 	id, form, _ := strings.Cut(r.PathValue("file"), ".")
-	if form != "html" && form != "txt" {
-		return httpapi.ErrNotFound
-	}
 	m, err := s.get(r, id)
 	if err != nil {
 		return err
 	}
-	body, kind := m.HTML, "text/html"
-	if form == "txt" {
-		body, kind = m.Text, "text/plain"
+	body, kind := m.HTML.Or(""), "text/html"
+	if form != "html" {
+		body, kind = m.Text.Or(""), "text/plain"
 	}
-	if body.Null {
+	if body == "" {
 		return httpapi.ErrNotFound
 	}
 	h := w.Header()
 	h.Set("Content-Type", kind+"; charset=utf-8")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(body.Value)) // the client may have gone
+	_, _ = w.Write([]byte(body)) // the client may have gone
 	return nil
 }
 
@@ -382,50 +267,29 @@ func (s server) info(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return vendorapi.JSON(w, http.StatusOK, struct {
-		Version, LatestVersion, Database string
-		Messages, Unread                 int
-		Tags                             map[string]int
-	}{"Postroom " + s.Version, "Postroom " + s.Version, "Postroom", len(all), len(all), map[string]int{}})
+	version := "Postroom " + s.Version
+	return vendorapi.JSON(w, http.StatusOK, object{"Version": version, "LatestVersion": version, "Messages": len(all), "Unread": len(all), "Tags": object{}})
 }
 
 // send sends an email.
 func (s server) send(w http.ResponseWriter, r *http.Request) error {
-	type person struct{ Name, Email string }
 	var in struct {
-		From                person
-		To, Cc, ReplyTo     []person
-		Bcc, Tags           []string
+		From                vendorapi.Address
+		To, Cc, ReplyTo     []vendorapi.Address
+		Bcc                 []string
 		Subject, Text, HTML string
 		Headers             map[string]string
-		Attachments         []struct{ Content, ContentID, ContentType, Filename string }
+		Attachments         []vendorapi.File
 	}
 	if err := vendorapi.Decode(r, &in); err != nil {
 		return err
 	}
-	if in.Tags != nil {
-		return vendorapi.Unsupported("Tags")
-	}
-	people := func(list []person) []vendorapi.Address {
-		var out []vendorapi.Address
-		for _, p := range list {
-			out = append(out, vendorapi.Address{Email: p.Email, Name: p.Name})
-		}
-		return out
-	}
-	mail := vendorapi.Email{
-		From: people([]person{in.From})[0], To: people(in.To), Cc: people(in.Cc), ReplyTo: people(in.ReplyTo),
-		Subject: in.Subject, Text: in.Text, HTML: in.HTML, Headers: in.Headers,
-	}
-	for _, to := range in.Bcc {
-		mail.Bcc = append(mail.Bcc, vendorapi.Address{Email: to})
-	}
-	for _, a := range in.Attachments {
-		mail.Attachments = append(mail.Attachments, vendorapi.File{Filename: a.Filename, Content: a.Content, ContentType: a.ContentType, ContentID: a.ContentID})
-	}
-	id, err := s.Send(r, mail)
+	id, err := s.Send(r, vendorapi.Email{
+		From: in.From, To: in.To, Cc: in.Cc, ReplyTo: in.ReplyTo, Subject: in.Subject, Text: in.Text, HTML: in.HTML, Headers: in.Headers,
+		Bcc: vendorapi.Mapped(in.Bcc, func(to string) vendorapi.Address { return vendorapi.Address{Email: to} }), Attachments: in.Attachments,
+	})
 	if err != nil {
 		return err
 	}
-	return vendorapi.JSON(w, http.StatusOK, struct{ ID string }{id})
+	return vendorapi.JSON(w, http.StatusOK, object{"ID": id})
 }

@@ -1,6 +1,8 @@
 package mailpit
 
 import (
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,29 +23,26 @@ func (s search) matches(m *gen.Message) bool {
 	return !slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
 }
 
-// parseSearch reads a search: words, phrases in quotes, filters such as from:name, and any
-// of them after "-" or "!" for what must not match. Dates are in the time zone tz.
-func parseSearch(query, tz string) (s search, err error) {
-	zone, err := time.LoadLocation(tz)
-	if err != nil {
-		return s, httpapi.Invalid("tz", "must be a time zone such as Europe/Berlin")
+// readSearch reads the search of a request, and its parameters with more than those of the
+// search: words, phrases in quotes, filters such as from:name, and any of them after "-" or
+// "!" for what must not match.
+func readSearch(r *http.Request, more ...string) (q url.Values, s search, err error) {
+	if q, err = vendorapi.Query(r, append(more, "query", "tz")...); err != nil {
+		return q, s, err
 	}
-	for _, word := range words(query) {
+	zone, err := time.LoadLocation(q.Get("tz"))
+	if err != nil {
+		return q, s, httpapi.Invalid("tz", "must be a time zone such as Europe/Berlin")
+	}
+	for _, word := range words(q.Get("query")) {
 		bare := strings.TrimLeft(word, "-!")
-		if bare == "" {
-			continue
-		}
 		term, err := s.term(bare, zone)
 		if err != nil {
-			return s, err
+			return q, s, err
 		}
-		if bare != word {
-			yes := term
-			term = func(m *gen.Message) bool { return !yes(m) }
-		}
-		s.terms = append(s.terms, term)
+		s.terms = append(s.terms, func(m *gen.Message) bool { return term(m) == (bare == word) })
 	}
-	return s, nil
+	return q, s, nil
 }
 
 // words splits a query at spaces outside of quotes.
@@ -66,52 +65,46 @@ func (s *search) term(word string, zone *time.Location) (func(*gen.Message) bool
 		word = strings.Trim(word, `"`)
 		return func(m *gen.Message) bool {
 			return vendorapi.Contains(m.Subject, word) || vendorapi.Contains(m.Text.Or(""), word) ||
-				people(word, m.To, m.Cc, from(m))
+				people(word, m.To, m.Cc, vendorapi.From(m))
 		}, nil
 	}
+	var term func(m *gen.Message) bool
 	switch name = strings.ToLower(name); name {
 	case "from":
-		return func(m *gen.Message) bool { return people(value, from(m)) }, nil
+		term = func(m *gen.Message) bool { return people(value, vendorapi.From(m)) }
 	case "to":
-		return func(m *gen.Message) bool { return people(value, m.To) }, nil
+		term = func(m *gen.Message) bool { return people(value, m.To) }
 	case "cc":
-		return func(m *gen.Message) bool { return people(value, m.Cc) }, nil
+		term = func(m *gen.Message) bool { return people(value, m.Cc) }
 	case "bcc":
-		return func(m *gen.Message) bool {
+		term = func(m *gen.Message) bool {
 			return vendorapi.Contains(m.DeliveredTo.Or(""), value) && !people(value, m.To, m.Cc)
-		}, nil
-	case "reply-to":
-		return func(m *gen.Message) bool { return people(value, m.ReplyTo) }, nil
-	case "addressed":
-		return func(m *gen.Message) bool {
-			return people(value, m.To, m.Cc, m.ReplyTo, from(m)) || vendorapi.Contains(m.DeliveredTo.Or(""), value)
-		}, nil
-	case "subject":
-		return func(m *gen.Message) bool { return vendorapi.Contains(m.Subject, value) }, nil
-	case "message-id":
-		return func(m *gen.Message) bool { return vendorapi.Contains(messageID(m), strings.Trim(value, "<>")) }, nil
-	case "has":
-		inline := strings.HasPrefix(value, "inline")
-		if inline || value == "attachment" || value == "attachments" {
-			return func(m *gen.Message) bool {
-				return slices.ContainsFunc(m.Attachments, func(a gen.Attachment) bool { return a.Inline == inline })
-			}, nil
 		}
-	case "before", "after":
-		for _, layout := range []string{time.DateOnly, "2006/01/02", time.DateTime, time.RFC3339} {
-			if at, err := time.ParseInLocation(layout, value, zone); err == nil {
-				return func(m *gen.Message) bool { return m.CreatedAt.Before(at) == (name == "before") }, nil
+	case "reply-to":
+		term = func(m *gen.Message) bool { return people(value, m.ReplyTo) }
+	case "addressed":
+		term = func(m *gen.Message) bool {
+			return people(value, m.To, m.Cc, m.ReplyTo, vendorapi.From(m)) || vendorapi.Contains(m.DeliveredTo.Or(""), value)
+		}
+	case "subject":
+		term = func(m *gen.Message) bool { return vendorapi.Contains(m.Subject, value) }
+	case "message-id":
+		term = func(m *gen.Message) bool { return vendorapi.Contains(messageID(m), strings.Trim(value, "<>")) }
+	case "has":
+		if inline := strings.HasPrefix(value, "inline"); inline || strings.HasPrefix(value, "attachment") {
+			term = func(m *gen.Message) bool {
+				return slices.ContainsFunc(m.Attachments, func(a gen.Attachment) bool { return a.Inline == inline })
 			}
 		}
+	case "before", "after":
+		if at, err := time.ParseInLocation(time.DateOnly, strings.ReplaceAll(value, "/", "-"), zone); err == nil {
+			term = func(m *gen.Message) bool { return m.CreatedAt.Before(at) == (name == "before") }
+		}
 	}
-	return nil, vendorapi.Unsupported("the search " + word)
-}
-
-func from(m *gen.Message) []gen.MailAddress {
-	if from, ok := m.From.Get(); ok {
-		return []gen.MailAddress{from}
+	if term == nil {
+		return nil, vendorapi.Unsupported("the search " + word)
 	}
-	return nil
+	return term, nil
 }
 
 // people reports whether the name or address of one of them contains text.

@@ -27,33 +27,16 @@ func newHandler(api vendorapi.API) http.Handler {
 	m.Handle("POST /email/withTemplate", s.one)
 	m.Handle("POST /email/batch", func(w http.ResponseWriter, r *http.Request) error {
 		var all []message
-		if err := vendorapi.Decode(r, &all); err != nil {
-			return err
-		}
-		return s.many(w, r, all)
+		return s.many(w, r, &all, &all)
 	})
 	m.Handle("POST /email/batchWithTemplates", func(w http.ResponseWriter, r *http.Request) error {
-		var all struct{ Messages []message }
-		if err := vendorapi.Decode(r, &all); err != nil {
-			return err
-		}
-		return s.many(w, r, all.Messages)
+		var in struct{ Messages []message }
+		return s.many(w, r, &in, &in.Messages)
 	})
 	return m
 }
 
 type server struct{ vendorapi.API }
-
-// result is the outcome of sending one message.
-type result struct {
-	To          string     `json:",omitempty"`
-	Cc          string     `json:",omitempty"`
-	Bcc         string     `json:",omitempty"`
-	SubmittedAt *time.Time `json:",omitempty"`
-	MessageID   string     `json:",omitempty"`
-	ErrorCode   int
-	Message     string
-}
 
 // codes are Postmark's numbers of errors, by our codes. Others are 300, an invalid request.
 var codes = map[string]int{
@@ -61,8 +44,8 @@ var codes = map[string]int{
 	gen.ErrorCodeRateLimited: 429, gen.ErrorCodeInternalError: 500, gen.ErrorCodeUnavailable: 503,
 }
 
-func failure(e *httpapi.Error) result {
-	return result{ErrorCode: cmp.Or(codes[e.Code], 300), Message: e.Message}
+func failure(e *httpapi.Error) vendorapi.Object {
+	return vendorapi.Object{"ErrorCode": cmp.Or(codes[e.Code], 300), "Message": e.Message}
 }
 
 // refuse writes an error as Postmark does.
@@ -71,31 +54,24 @@ func refuse(w http.ResponseWriter, e *httpapi.Error) {
 	if status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusConflict {
 		status = http.StatusUnprocessableEntity
 	}
-	_ = vendorapi.JSON(w, status, failure(e)) // strings always encode
+	_ = vendorapi.JSON(w, status, failure(e))
 }
 
 type message struct {
 	From, To, Cc, Bcc, ReplyTo       string
-	Subject, Tag, TextBody, HtmlBody string //nolint:revive // the vendor's names
+	Subject, Tag, TextBody, HTMLBody string
 	MessageStream, TrackLinks        string
-	TrackOpens, InlineCss            *bool //nolint:revive // as above
+	TrackOpens                       *bool
 	Headers                          []struct{ Name, Value string }
 	Metadata                         map[string]string
 	Attachments                      []struct{ Name, Content, ContentType, ContentID string }
 	TemplateAlias                    string
-	TemplateId                       json.RawMessage //nolint:revive // as above
 	TemplateModel                    json.RawMessage
 }
 
 // email converts a message.
 func (m *message) email() (e vendorapi.Email, err error) {
-	if m.TemplateId != nil {
-		return e, httpapi.Invalid("TemplateId", "is not supported: put the name or ID of a template of Postroom into TemplateAlias")
-	}
-	if m.InlineCss != nil && *m.InlineCss {
-		return e, vendorapi.Unsupported("InlineCss")
-	}
-	e = vendorapi.Email{Subject: m.Subject, Text: m.TextBody, HTML: m.HtmlBody, Template: m.TemplateAlias, Data: m.TemplateModel, Headers: map[string]string{}}
+	e = vendorapi.Email{Subject: m.Subject, Text: m.TextBody, HTML: m.HTMLBody, Template: m.TemplateAlias, Data: m.TemplateModel, Headers: map[string]string{}}
 	from, err := vendorapi.Addresses("From", m.From)
 	if err != nil || len(from) != 1 {
 		return e, httpapi.Invalid("From", "must be one email address")
@@ -135,17 +111,13 @@ func (m *message) email() (e vendorapi.Email, err error) {
 	return e, nil
 }
 
-func (s server) send(r *http.Request, m *message) (result, error) {
+func (s server) send(r *http.Request, m *message) (vendorapi.Object, error) {
 	e, err := m.email()
 	if err != nil {
-		return result{}, err
+		return nil, err
 	}
 	id, err := s.Send(r, e)
-	if err != nil {
-		return result{}, err
-	}
-	now := time.Now().UTC()
-	return result{To: m.To, Cc: m.Cc, Bcc: m.Bcc, SubmittedAt: &now, MessageID: id, Message: "OK"}, nil
+	return vendorapi.Object{"To": m.To, "Cc": m.Cc, "Bcc": m.Bcc, "SubmittedAt": time.Now().UTC(), "MessageID": id, "ErrorCode": 0, "Message": "OK"}, err
 }
 
 func (s server) one(w http.ResponseWriter, r *http.Request) error {
@@ -160,14 +132,17 @@ func (s server) one(w http.ResponseWriter, r *http.Request) error {
 	return vendorapi.JSON(w, http.StatusOK, sent)
 }
 
-// many sends a batch, in which each message fails alone.
-func (s server) many(w http.ResponseWriter, r *http.Request, all []message) error {
-	if len(all) == 0 || len(all) > 500 {
-		return httpapi.Invalid("", "a batch has 1 to 500 messages, not %d", len(all))
+// many decodes body, which has the messages of a batch, and sends them. Each fails alone.
+func (s server) many(w http.ResponseWriter, r *http.Request, body any, all *[]message) error {
+	if err := vendorapi.Decode(r, body); err != nil {
+		return err
 	}
-	out := make([]result, len(all))
-	for i := range all {
-		sent, err := s.send(r, &all[i])
+	if len(*all) == 0 || len(*all) > 500 {
+		return httpapi.Invalid("", "a batch has 1 to 500 messages, not %d", len(*all))
+	}
+	out := make([]vendorapi.Object, len(*all))
+	for i := range *all {
+		sent, err := s.send(r, &(*all)[i])
 		if e, refused := errors.AsType[*httpapi.Error](err); refused {
 			sent = failure(e)
 		} else if err != nil {

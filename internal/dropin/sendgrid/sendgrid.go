@@ -1,19 +1,16 @@
 // Package sendgrid is the sending API of SendGrid, for development: its mail is captured.
 //
-// Settings without a counterpart, such as categories, are in the header X-SMTPAPI of the
-// captured mail, so that tests can check them.
+// Settings without a counterpart, such as categories, are in the header X-SendGrid-Settings
+// of the captured mail, so that tests can check them.
 package sendgrid
 
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/httpapi"
 )
@@ -29,63 +26,46 @@ func newHandler(api vendorapi.API) http.Handler {
 
 type server struct{ vendorapi.API }
 
-type fault struct {
-	Message string  `json:"message"`
-	Field   *string `json:"field"`
-	Help    *string `json:"help"`
-}
-
 // refuse writes an error as SendGrid does.
 func refuse(w http.ResponseWriter, e *httpapi.Error) {
-	f := fault{Message: e.Message}
-	if e.Param != "" {
-		f.Field = &e.Param
-	}
-	_ = vendorapi.JSON(w, e.Status, map[string][]fault{"errors": {f}}) // strings always encode
+	_ = vendorapi.JSON(w, e.Status, vendorapi.Object{"errors": []vendorapi.Object{{"message": e.Message, "field": e.Param, "help": ""}}})
 }
 
 type (
 	message struct {
-		From             vendorapi.Address          `json:"from"`
-		ReplyTo          *vendorapi.Address         `json:"reply_to"`
-		ReplyToList      []vendorapi.Address        `json:"reply_to_list"`
-		Subject          string                     `json:"subject"`
-		Personalizations []personalization          `json:"personalizations"`
-		Content          []content                  `json:"content"`
-		Attachments      []attachment               `json:"attachments"`
-		TemplateID       string                     `json:"template_id"`
-		Headers          map[string]string          `json:"headers"`
-		SendAt           int64                      `json:"send_at"`
-		Categories       []string                   `json:"categories"`
-		CustomArgs       map[string]string          `json:"custom_args"`
-		ASM              json.RawMessage            `json:"asm"`
-		BatchID          string                     `json:"batch_id"`
-		IPPoolName       string                     `json:"ip_pool_name"`
-		MailSettings     map[string]json.RawMessage `json:"mail_settings"`
-		TrackingSettings json.RawMessage            `json:"tracking_settings"`
+		settings
+		From             vendorapi.Address   `json:"from"`
+		ReplyTo          *vendorapi.Address  `json:"reply_to"`
+		ReplyToList      []vendorapi.Address `json:"reply_to_list"`
+		Subject          string              `json:"subject"`
+		Personalizations []personalization   `json:"personalizations"`
+		Content          []content           `json:"content"`
+		Attachments      []attachment        `json:"attachments"`
+		TemplateID       string              `json:"template_id"`
+		Headers          map[string]string   `json:"headers"`
+		SendAt           int64               `json:"send_at"`
+	}
+	// settings have no counterpart.
+	settings struct {
+		ASM              json.RawMessage   `json:"asm,omitempty"`
+		BatchID          string            `json:"batch_id,omitempty"`
+		Categories       []string          `json:"categories,omitempty"`
+		CustomArgs       map[string]string `json:"custom_args,omitempty"`
+		IPPoolName       string            `json:"ip_pool_name,omitempty"`
+		TrackingSettings json.RawMessage   `json:"tracking_settings,omitempty"`
 	}
 	personalization struct {
-		From         *vendorapi.Address  `json:"from"`
-		To           []vendorapi.Address `json:"to"`
-		Cc           []vendorapi.Address `json:"cc"`
-		Bcc          []vendorapi.Address `json:"bcc"`
-		Subject      string              `json:"subject"`
-		Headers      map[string]string   `json:"headers"`
-		Data         json.RawMessage     `json:"dynamic_template_data"`
-		Substitution map[string]string   `json:"substitutions"`
-		CustomArgs   map[string]string   `json:"custom_args"`
-		SendAt       int64               `json:"send_at"`
+		To, Cc, Bcc []vendorapi.Address
+		Subject     string
+		Headers     map[string]string
+		Data        json.RawMessage   `json:"dynamic_template_data"`
+		CustomArgs  map[string]string `json:"custom_args"`
+		SendAt      int64             `json:"send_at"`
 	}
-	content struct {
-		Type  string `json:"type"`
-		Value string `json:"value"`
-	}
+	content    struct{ Type, Value string }
 	attachment struct {
-		Content     string `json:"content"`
-		Type        string `json:"type"`
-		Filename    string `json:"filename"`
-		Disposition string `json:"disposition"`
-		ContentID   string `json:"content_id"`
+		Content, Type, Filename, Disposition string
+		ContentID                            string `json:"content_id"`
 	}
 )
 
@@ -99,14 +79,14 @@ func (s server) send(w http.ResponseWriter, r *http.Request) error {
 	if in.ReplyTo != nil {
 		common.ReplyTo = append(common.ReplyTo, *in.ReplyTo)
 	}
-	for i, c := range in.Content {
+	for _, c := range in.Content {
 		switch c.Type {
 		case "text/plain":
 			common.Text = c.Value
 		case "text/html":
 			common.HTML = c.Value
 		default:
-			return httpapi.Invalid(fmt.Sprintf("content[%d].type", i), "must be text/plain or text/html")
+			return vendorapi.Unsupported("content " + c.Type)
 		}
 	}
 	for _, a := range in.Attachments {
@@ -119,16 +99,12 @@ func (s server) send(w http.ResponseWriter, r *http.Request) error {
 	if len(in.Personalizations) == 0 || len(in.Personalizations) > 1000 {
 		return httpapi.Invalid("personalizations", "must be 1 to 1000 entries")
 	}
-	emails := make([]vendorapi.Email, len(in.Personalizations))
-	for i, p := range in.Personalizations {
-		e, err := in.personal(common, p)
+	var first string
+	for _, p := range in.Personalizations {
+		e, err := in.email(common, p)
 		if err != nil {
 			return err
 		}
-		emails[i] = e
-	}
-	var first string
-	for _, e := range emails {
 		id, err := s.Send(r, e)
 		if err != nil {
 			return err
@@ -140,48 +116,22 @@ func (s server) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// personal returns the email to the recipients of one personalization.
-func (in *message) personal(e vendorapi.Email, p personalization) (vendorapi.Email, error) {
+// email returns the email to the recipients of one personalization.
+func (in *message) email(e vendorapi.Email, p personalization) (vendorapi.Email, error) {
 	e.From, e.To, e.Cc, e.Bcc, e.Subject, e.Data = in.From, p.To, p.Cc, p.Bcc, cmp.Or(p.Subject, in.Subject), p.Data
-	if p.From != nil {
-		e.From = *p.From
-	}
 	if at := cmp.Or(p.SendAt, in.SendAt); at != 0 {
 		e.ScheduledAt = time.Unix(at, 0).UTC().Format(time.RFC3339)
-	}
-	if len(p.Substitution) > 0 {
-		var pairs []string
-		for from, to := range p.Substitution {
-			pairs = append(pairs, from, to)
-		}
-		fill := strings.NewReplacer(pairs...)
-		e.Subject, e.Text, e.HTML = fill.Replace(e.Subject), fill.Replace(e.Text), fill.Replace(e.HTML)
 	}
 	e.Headers = map[string]string{}
 	maps.Copy(e.Headers, in.Headers)
 	maps.Copy(e.Headers, p.Headers)
-	args := maps.Clone(in.CustomArgs)
-	if args == nil {
-		args = map[string]string{}
+	left := in.settings
+	left.CustomArgs = map[string]string{}
+	maps.Copy(left.CustomArgs, in.CustomArgs)
+	maps.Copy(left.CustomArgs, p.CustomArgs)
+	b, err := json.Marshal(left)
+	if string(b) != "{}" {
+		e.Headers["X-SendGrid-Settings"] = string(b)
 	}
-	maps.Copy(args, p.CustomArgs)
-	if _, sandbox := in.MailSettings["sandbox_mode"]; sandbox {
-		return e, vendorapi.Unsupported("mail_settings.sandbox_mode")
-	}
-	rest, err := json.Marshal(struct {
-		Categories []string                   `json:"category,omitempty"`
-		Args       map[string]string          `json:"unique_args,omitempty"`
-		ASM        json.RawMessage            `json:"asm,omitempty"`
-		Batch      string                     `json:"batch_id,omitempty"`
-		Pool       string                     `json:"ip_pool,omitempty"`
-		Mail       map[string]json.RawMessage `json:"mail_settings,omitempty"`
-		Tracking   json.RawMessage            `json:"tracking_settings,omitempty"`
-	}{in.Categories, args, in.ASM, in.BatchID, in.IPPoolName, in.MailSettings, in.TrackingSettings})
-	if err != nil {
-		return e, &httpapi.Error{Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidJson, Message: err.Error()}
-	}
-	if string(rest) != "{}" {
-		e.Headers["X-SMTPAPI"] = string(rest)
-	}
-	return e, nil
+	return e, err
 }

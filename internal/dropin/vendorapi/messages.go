@@ -1,6 +1,8 @@
 package vendorapi
 
 import (
+	"encoding/json"
+	"errors"
 	"iter"
 	"maps"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/httpapi"
 )
 
 // maxRead limits the messages that one request reads: catchers keep few.
@@ -19,14 +22,8 @@ const maxRead = 2000
 // Received returns the received messages that the caller has access to, newest first: at
 // most 2,000. The filters are those of GET /v1/messages.
 func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Message, error] {
-	q := maps.Clone(filters)
-	if q == nil {
-		q = url.Values{}
-	}
-	if !q.Has("direction") {
-		q.Set("direction", "in")
-	}
-	q.Set("limit", "100")
+	q := url.Values{"direction": {"in"}, "limit": {"100"}}
+	maps.Copy(q, filters)
 	return func(yield func(*gen.Message, error) bool) {
 		for read := 0; read < maxRead; {
 			list, err := Call[gen.MessageList](r, a, http.MethodGet, "/v1/messages", q, nil)
@@ -50,47 +47,67 @@ func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Messag
 // Delete deletes messages. One that is already deleted is not an error.
 func (a API) Delete(r *http.Request, ids []string) error {
 	for _, id := range ids {
-		resp, err := a.Do(r, http.MethodDelete, "/v1/messages/"+url.PathEscape(id), nil, nil)
-		if err != nil && !IsNotFound(err) {
+		_, err := a.Do(r, http.MethodDelete, Path("messages", id), nil, nil)
+		if e, ok := errors.AsType[*httpapi.Error](err); err != nil && (!ok || e.Status != http.StatusNotFound) {
 			return err
-		}
-		if err == nil {
-			_ = resp.Body.Close() // it is in memory
 		}
 	}
 	return nil
 }
 
-// ServeRaw serves a message as it was received.
-func (a API) ServeRaw(w http.ResponseWriter, r *http.Request, id string) error {
-	resp, err := a.Do(r, http.MethodGet, "/v1/messages/"+url.PathEscape(id)+"/raw", nil, nil)
+// ServeFile serves the file that an operation of the API has a signed link to. A link to
+// another server is a redirect.
+func (a API) ServeFile(w http.ResponseWriter, r *http.Request, operation string) error {
+	resp, err := a.Do(r, http.MethodGet, operation, nil, nil)
 	if err != nil {
 		return err
 	}
-	return a.ServeFile(w, r, resp.Header.Get("Location"))
+	link := resp.Header.Get("Location")
+	if link == "" {
+		var file struct {
+			URL string `json:"download_url"`
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&file); err != nil {
+			return err
+		}
+		link = file.URL
+	}
+	i := strings.Index(link, "/v1/files/")
+	if i < 0 {
+		http.Redirect(w, r, link, http.StatusFound)
+		return nil
+	}
+	inner, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://localhost"+link[i:], http.NoBody)
+	if err != nil {
+		return err
+	}
+	inner.RemoteAddr = r.RemoteAddr
+	a.Handler.ServeHTTP(w, inner)
+	return nil
 }
 
-// ServeAttachment serves a file attached to a message.
-func (a API) ServeAttachment(w http.ResponseWriter, r *http.Request, message, attachment string) error {
-	path := "/v1/messages/" + url.PathEscape(message) + "/attachments/" + url.PathEscape(attachment)
-	file, err := Call[struct {
-		URL string `json:"download_url"`
-	}](r, a, http.MethodGet, path, nil, nil)
-	if err != nil {
-		return err
+// From returns the sender of a message, as a list.
+func From(m *gen.Message) []gen.MailAddress {
+	if from, ok := m.From.Get(); ok {
+		return []gen.MailAddress{from}
 	}
-	return a.ServeFile(w, r, file.URL)
+	return nil
+}
+
+// Header returns the first value of a header field, or "".
+func Header(m *gen.Message, name string) string {
+	for _, h := range m.Headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
 }
 
 // Recipients are the addresses that a received message was sent to: those in its header,
 // and the one that it was delivered to.
 func Recipients(m *gen.Message) []string {
-	var all []string
-	for _, list := range [][]gen.MailAddress{m.To, m.Cc, m.Bcc} {
-		for _, to := range list {
-			all = append(all, to.Email)
-		}
-	}
+	all := Mapped(slices.Concat(m.To, m.Cc, m.Bcc), func(a gen.MailAddress) string { return a.Email })
 	if to, ok := m.DeliveredTo.Get(); ok {
 		all = append(all, to)
 	}
