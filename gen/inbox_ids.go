@@ -56,6 +56,7 @@ var InboxIDsRules = map[OperationName]string{
 	ListContactsOperation:          InboxIDsRefused,
 	ListDomainsOperation:           InboxIDsRefused,
 	ListDraftsOperation:            InboxIDsFiltered,
+	ListEmailEventsOperation:       InboxIDsWithin,
 	ListEmailsOperation:            InboxIDsFiltered,
 	ListEventsOperation:            InboxIDsFiltered,
 	ListInboxDraftsOperation:       InboxIDsWithin,

@@ -3426,6 +3426,46 @@ func (s *ContactUpdate) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ContentIdInput as json.
+func (s ContentIdInput) Encode(e *jx.Encoder) {
+	unwrapped := string(s)
+
+	e.Str(unwrapped)
+}
+
+// Decode decodes ContentIdInput from json.
+func (s *ContentIdInput) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ContentIdInput to nil")
+	}
+	var unwrapped string
+	if err := func() error {
+		v, err := d.Str()
+		unwrapped = string(v)
+		if err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = ContentIdInput(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s ContentIdInput) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ContentIdInput) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *DeletedApiKey) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -7508,7 +7548,15 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("reply_to")
-		s.ReplyTo.Encode(e)
+		if s.ReplyTo == nil {
+			e.Null()
+		} else {
+			e.ArrStart()
+			for _, elem := range s.ReplyTo {
+				e.Str(elem)
+			}
+			e.ArrEnd()
+		}
 	}
 	{
 		e.FieldStart("subject")
@@ -7744,8 +7792,25 @@ func (s *Email) Decode(d *jx.Decoder) error {
 		case "reply_to":
 			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
-				if err := s.ReplyTo.Decode(d); err != nil {
-					return err
+				switch tt := d.Next(); tt {
+				case jx.Null:
+					if err := d.Skip(); err != nil {
+						return err
+					}
+				default:
+					s.ReplyTo = make([]string, 0)
+					if err := d.Arr(func(d *jx.Decoder) error {
+						var elem string
+						v, err := d.Str()
+						elem = string(v)
+						if err != nil {
+							return err
+						}
+						s.ReplyTo = append(s.ReplyTo, elem)
+						return nil
+					}); err != nil {
+						return err
+					}
 				}
 				return nil
 			}(); err != nil {
@@ -8034,13 +8099,27 @@ func (s *EmailAttachmentInput) encodeFields(e *jx.Encoder) {
 			s.ContentTypeAlias.Encode(e)
 		}
 	}
+	{
+		if s.ContentId.Set {
+			e.FieldStart("contentId")
+			s.ContentId.Encode(e)
+		}
+	}
+	{
+		if s.ContentIDAlias.Set {
+			e.FieldStart("content_id")
+			s.ContentIDAlias.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfEmailAttachmentInput = [4]string{
+var jsonFieldsNameOfEmailAttachmentInput = [6]string{
 	0: "filename",
 	1: "content",
 	2: "contentType",
 	3: "content_type",
+	4: "contentId",
+	5: "content_id",
 }
 
 // Decode decodes EmailAttachmentInput from json.
@@ -8096,6 +8175,26 @@ func (s *EmailAttachmentInput) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"content_type\"")
 			}
+		case "contentId":
+			if err := func() error {
+				s.ContentId.Reset()
+				if err := s.ContentId.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"contentId\"")
+			}
+		case "content_id":
+			if err := func() error {
+				s.ContentIDAlias.Reset()
+				if err := s.ContentIDAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"content_id\"")
+			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
 		}
@@ -8148,6 +8247,61 @@ func (s *EmailAttachmentInput) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *EmailAttachmentInput) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes EmailAttachmentInputs as json.
+func (s EmailAttachmentInputs) Encode(e *jx.Encoder) {
+	unwrapped := []EmailAttachmentInput(s)
+	if unwrapped == nil {
+		e.ArrEmpty()
+		return
+	}
+	if unwrapped != nil {
+		e.ArrStart()
+		for _, elem := range unwrapped {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+}
+
+// Decode decodes EmailAttachmentInputs from json.
+func (s *EmailAttachmentInputs) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode EmailAttachmentInputs to nil")
+	}
+	var unwrapped []EmailAttachmentInput
+	if err := func() error {
+		unwrapped = make([]EmailAttachmentInput, 0)
+		if err := d.Arr(func(d *jx.Decoder) error {
+			var elem EmailAttachmentInput
+			if err := elem.Decode(d); err != nil {
+				return err
+			}
+			unwrapped = append(unwrapped, elem)
+			return nil
+		}); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = EmailAttachmentInputs(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s EmailAttachmentInputs) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *EmailAttachmentInputs) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -8522,6 +8676,30 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 		s.From.Encode(e)
 	}
 	{
+		if s.ReplyTo.Set {
+			e.FieldStart("replyTo")
+			s.ReplyTo.Encode(e)
+		}
+	}
+	{
+		if s.ReplyToAlias.Set {
+			e.FieldStart("reply_to")
+			s.ReplyToAlias.Encode(e)
+		}
+	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
+		}
+	}
+	{
+		if s.Attachments != nil {
+			e.FieldStart("attachments")
+			s.Attachments.Encode(e)
+		}
+	}
+	{
 		if s.Subject.Set {
 			e.FieldStart("subject")
 			s.Subject.Encode(e)
@@ -8573,16 +8751,20 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmailBatchSend = [9]string{
-	0: "from",
-	1: "subject",
-	2: "html",
-	3: "text",
-	4: "template",
-	5: "templateData",
-	6: "template_data",
-	7: "category",
-	8: "recipients",
+var jsonFieldsNameOfEmailBatchSend = [13]string{
+	0:  "from",
+	1:  "replyTo",
+	2:  "reply_to",
+	3:  "headers",
+	4:  "attachments",
+	5:  "subject",
+	6:  "html",
+	7:  "text",
+	8:  "template",
+	9:  "templateData",
+	10: "template_data",
+	11: "category",
+	12: "recipients",
 }
 
 // Decode decodes EmailBatchSend from json.
@@ -8604,6 +8786,45 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"from\"")
+			}
+		case "replyTo":
+			if err := func() error {
+				s.ReplyTo.Reset()
+				if err := s.ReplyTo.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"replyTo\"")
+			}
+		case "reply_to":
+			if err := func() error {
+				s.ReplyToAlias.Reset()
+				if err := s.ReplyToAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"reply_to\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "attachments":
+			if err := func() error {
+				if err := s.Attachments.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "subject":
 			if err := func() error {
@@ -8676,7 +8897,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
 		case "recipients":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				s.Recipients = make([]EmailBatchRecipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -8704,7 +8925,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b00000001,
-		0b00000001,
+		0b00010000,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -9505,11 +9726,13 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 	{
 		if s.Attachments != nil {
 			e.FieldStart("attachments")
-			e.ArrStart()
-			for _, elem := range s.Attachments {
-				elem.Encode(e)
-			}
-			e.ArrEnd()
+			s.Attachments.Encode(e)
+		}
+	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
 		}
 	}
 	{
@@ -9556,7 +9779,7 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmailSend = [19]string{
+var jsonFieldsNameOfEmailSend = [20]string{
 	0:  "from",
 	1:  "to",
 	2:  "cc",
@@ -9569,13 +9792,14 @@ var jsonFieldsNameOfEmailSend = [19]string{
 	9:  "template",
 	10: "data",
 	11: "attachments",
-	12: "tags",
-	13: "metadata",
-	14: "category",
-	15: "scheduledAt",
-	16: "scheduled_at",
-	17: "idempotencyKey",
-	18: "idempotency_key",
+	12: "headers",
+	13: "tags",
+	14: "metadata",
+	15: "category",
+	16: "scheduledAt",
+	17: "scheduled_at",
+	18: "idempotencyKey",
+	19: "idempotency_key",
 }
 
 // Decode decodes EmailSend from json.
@@ -9700,20 +9924,22 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 			}
 		case "attachments":
 			if err := func() error {
-				s.Attachments = make([]EmailAttachmentInput, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem EmailAttachmentInput
-					if err := elem.Decode(d); err != nil {
-						return err
-					}
-					s.Attachments = append(s.Attachments, elem)
-					return nil
-				}); err != nil {
+				if err := s.Attachments.Decode(d); err != nil {
 					return err
 				}
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"attachments\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		case "tags":
 			if err := func() error {
@@ -10440,10 +10666,20 @@ func (s *EventType) Decode(d *jx.Decoder) error {
 		*s = EventTypeEmailBounced
 	case EventTypeEmailComplained:
 		*s = EventTypeEmailComplained
+	case EventTypeEmailDeliveryDelayed:
+		*s = EventTypeEmailDeliveryDelayed
+	case EventTypeEmailSuppressed:
+		*s = EventTypeEmailSuppressed
 	case EventTypeEmailFailed:
 		*s = EventTypeEmailFailed
 	case EventTypeEmailCancelled:
 		*s = EventTypeEmailCancelled
+	case EventTypeContactUnsubscribed:
+		*s = EventTypeContactUnsubscribed
+	case EventTypeSuppressionCreated:
+		*s = EventTypeSuppressionCreated
+	case EventTypeSuppressionDeleted:
+		*s = EventTypeSuppressionDeleted
 	case EventTypeDomainHealthDegraded:
 		*s = EventTypeDomainHealthDegraded
 	case EventTypeMessageReceived:
@@ -12504,6 +12740,48 @@ func (s *ListDirection) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ListEmailEventsOKApplicationJSON as json.
+func (s ListEmailEventsOKApplicationJSON) Encode(e *jx.Encoder) {
+	unwrapped := jx.Raw(s)
+
+	if len(unwrapped) != 0 {
+		e.Raw(unwrapped)
+	}
+}
+
+// Decode decodes ListEmailEventsOKApplicationJSON from json.
+func (s *ListEmailEventsOKApplicationJSON) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ListEmailEventsOKApplicationJSON to nil")
+	}
+	var unwrapped jx.Raw
+	if err := func() error {
+		v, err := d.RawAppend(nil)
+		unwrapped = jx.Raw(v)
+		if err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = ListEmailEventsOKApplicationJSON(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s ListEmailEventsOKApplicationJSON) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ListEmailEventsOKApplicationJSON) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *ListEntry) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -14432,12 +14710,19 @@ func (s *MessageAttachmentInput) encodeFields(e *jx.Encoder) {
 			s.ContentType.Encode(e)
 		}
 	}
+	{
+		if s.ContentID.Set {
+			e.FieldStart("content_id")
+			s.ContentID.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfMessageAttachmentInput = [3]string{
+var jsonFieldsNameOfMessageAttachmentInput = [4]string{
 	0: "filename",
 	1: "content",
 	2: "content_type",
+	3: "content_id",
 }
 
 // Decode decodes MessageAttachmentInput from json.
@@ -14482,6 +14767,16 @@ func (s *MessageAttachmentInput) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"content_type\"")
+			}
+		case "content_id":
+			if err := func() error {
+				s.ContentID.Reset()
+				if err := s.ContentID.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"content_id\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -16665,6 +16960,39 @@ func (s *OptBool) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ContentIdInput as json.
+func (o OptContentIdInput) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes ContentIdInput from json.
+func (o *OptContentIdInput) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptContentIdInput to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptContentIdInput) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptContentIdInput) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes DraftOnExpiry as json.
 func (o OptDraftOnExpiry) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -17655,6 +17983,56 @@ func (s OptNilWebhookEvents) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilWebhookEvents) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes WebhookHeaders as json.
+func (o OptNilWebhookHeaders) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes WebhookHeaders from json.
+func (o *OptNilWebhookHeaders) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilWebhookHeaders to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v WebhookHeaders
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	o.Value = make(WebhookHeaders)
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilWebhookHeaders) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilWebhookHeaders) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -23713,13 +24091,20 @@ func (s *WebhookCreate) encodeFields(e *jx.Encoder) {
 			s.Active.Encode(e)
 		}
 	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfWebhookCreate = [4]string{
+var jsonFieldsNameOfWebhookCreate = [5]string{
 	0: "url",
 	1: "events",
 	2: "inbox_ids",
 	3: "active",
+	4: "headers",
 }
 
 // Decode decodes WebhookCreate from json.
@@ -23771,6 +24156,16 @@ func (s *WebhookCreate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -24324,6 +24719,10 @@ func (s *WebhookEndpoint) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Active)
 	}
 	{
+		e.FieldStart("headers")
+		s.Headers.Encode(e)
+	}
+	{
 		e.FieldStart("disabled_reason")
 		s.DisabledReason.Encode(e)
 	}
@@ -24333,15 +24732,16 @@ func (s *WebhookEndpoint) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfWebhookEndpoint = [8]string{
+var jsonFieldsNameOfWebhookEndpoint = [9]string{
 	0: "object",
 	1: "id",
 	2: "url",
 	3: "events",
 	4: "inbox_ids",
 	5: "active",
-	6: "disabled_reason",
-	7: "created_at",
+	6: "headers",
+	7: "disabled_reason",
+	8: "created_at",
 }
 
 // Decode decodes WebhookEndpoint from json.
@@ -24349,7 +24749,7 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode WebhookEndpoint to nil")
 	}
-	var requiredBitSet [1]uint8
+	var requiredBitSet [2]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -24455,8 +24855,18 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
 			}
-		case "disabled_reason":
+		case "headers":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "disabled_reason":
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				if err := s.DisabledReason.Decode(d); err != nil {
 					return err
@@ -24466,7 +24876,7 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"disabled_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -24486,8 +24896,9 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
+	for i, mask := range [2]uint8{
 		0b11111111,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -24583,6 +24994,10 @@ func (s *WebhookEndpointCreated) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Active)
 	}
 	{
+		e.FieldStart("headers")
+		s.Headers.Encode(e)
+	}
+	{
 		e.FieldStart("disabled_reason")
 		s.DisabledReason.Encode(e)
 	}
@@ -24596,16 +25011,17 @@ func (s *WebhookEndpointCreated) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfWebhookEndpointCreated = [9]string{
+var jsonFieldsNameOfWebhookEndpointCreated = [10]string{
 	0: "object",
 	1: "id",
 	2: "url",
 	3: "events",
 	4: "inbox_ids",
 	5: "active",
-	6: "disabled_reason",
-	7: "created_at",
-	8: "secret",
+	6: "headers",
+	7: "disabled_reason",
+	8: "created_at",
+	9: "secret",
 }
 
 // Decode decodes WebhookEndpointCreated from json.
@@ -24719,8 +25135,18 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
 			}
-		case "disabled_reason":
+		case "headers":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "disabled_reason":
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				if err := s.DisabledReason.Decode(d); err != nil {
 					return err
@@ -24730,7 +25156,7 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"disabled_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -24742,7 +25168,7 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "secret":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Str()
 				s.Secret = string(v)
@@ -24764,7 +25190,7 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00000001,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -24860,6 +25286,10 @@ func (s *WebhookEndpointRotated) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Active)
 	}
 	{
+		e.FieldStart("headers")
+		s.Headers.Encode(e)
+	}
+	{
 		e.FieldStart("disabled_reason")
 		s.DisabledReason.Encode(e)
 	}
@@ -24877,17 +25307,18 @@ func (s *WebhookEndpointRotated) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfWebhookEndpointRotated = [10]string{
-	0: "object",
-	1: "id",
-	2: "url",
-	3: "events",
-	4: "inbox_ids",
-	5: "active",
-	6: "disabled_reason",
-	7: "created_at",
-	8: "secret",
-	9: "previous_secret_expires_at",
+var jsonFieldsNameOfWebhookEndpointRotated = [11]string{
+	0:  "object",
+	1:  "id",
+	2:  "url",
+	3:  "events",
+	4:  "inbox_ids",
+	5:  "active",
+	6:  "headers",
+	7:  "disabled_reason",
+	8:  "created_at",
+	9:  "secret",
+	10: "previous_secret_expires_at",
 }
 
 // Decode decodes WebhookEndpointRotated from json.
@@ -25001,8 +25432,18 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
 			}
-		case "disabled_reason":
+		case "headers":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "disabled_reason":
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				if err := s.DisabledReason.Decode(d); err != nil {
 					return err
@@ -25012,7 +25453,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"disabled_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -25024,7 +25465,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "secret":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Str()
 				s.Secret = string(v)
@@ -25036,7 +25477,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"secret\"")
 			}
 		case "previous_secret_expires_at":
-			requiredBitSet[1] |= 1 << 1
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.PreviousSecretExpiresAt = v
@@ -25058,7 +25499,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00000011,
+		0b00000111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -25150,6 +25591,139 @@ func (s WebhookEvents) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *WebhookEvents) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s WebhookHeaders) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields implements json.Marshaler.
+func (s WebhookHeaders) encodeFields(e *jx.Encoder) {
+	for k, elem := range s {
+		e.FieldStart(k)
+
+		e.Str(elem)
+	}
+}
+
+// Decode decodes WebhookHeaders from json.
+func (s *WebhookHeaders) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode WebhookHeaders to nil")
+	}
+	m := s.init()
+	var propertiesCount int
+	pattern := regexMap["^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"]
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		propertiesCount++
+		switch match, err := pattern.Match(k); {
+		case err != nil:
+			return errors.Wrap(err, "execute regex")
+		case !match:
+			switch string(k) {
+			default:
+				return errors.Errorf("unexpected field %q", k)
+			}
+		}
+		var elem string
+		if err := func() error {
+			v, err := d.Str()
+			elem = string(v)
+			if err != nil {
+				return err
+			}
+			return nil
+		}(); err != nil {
+			return errors.Wrapf(err, "decode field %q", k)
+		}
+		m[string(k)] = elem
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode WebhookHeaders")
+	}
+	// Validate properties count.
+	if err := (validate.Object{
+		MinProperties:    0,
+		MinPropertiesSet: false,
+		MaxProperties:    10,
+		MaxPropertiesSet: true,
+	}).ValidateProperties(propertiesCount); err != nil {
+		return errors.Wrap(err, "object")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s WebhookHeaders) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *WebhookHeaders) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s WebhookHeadersResponse) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields implements json.Marshaler.
+func (s WebhookHeadersResponse) encodeFields(e *jx.Encoder) {
+	for k, elem := range s {
+		e.FieldStart(k)
+
+		e.Str(elem)
+	}
+}
+
+// Decode decodes WebhookHeadersResponse from json.
+func (s *WebhookHeadersResponse) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode WebhookHeadersResponse to nil")
+	}
+	m := s.init()
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		var elem string
+		if err := func() error {
+			v, err := d.Str()
+			elem = string(v)
+			if err != nil {
+				return err
+			}
+			return nil
+		}(); err != nil {
+			return errors.Wrapf(err, "decode field %q", k)
+		}
+		m[string(k)] = elem
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode WebhookHeadersResponse")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s WebhookHeadersResponse) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *WebhookHeadersResponse) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -25801,13 +26375,20 @@ func (s *WebhookUpdate) encodeFields(e *jx.Encoder) {
 			s.Active.Encode(e)
 		}
 	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfWebhookUpdate = [4]string{
+var jsonFieldsNameOfWebhookUpdate = [5]string{
 	0: "url",
 	1: "events",
 	2: "inbox_ids",
 	3: "active",
+	4: "headers",
 }
 
 // Decode decodes WebhookUpdate from json.
@@ -25857,6 +26438,16 @@ func (s *WebhookUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)

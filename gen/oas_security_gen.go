@@ -201,6 +201,11 @@ var operationRolesBearerAuth = map[string][]string{
 		"read",
 		"admin",
 	},
+	ListEmailEventsOperation: []string{
+		"emails:read",
+		"read",
+		"admin",
+	},
 	ListEmailsOperation: []string{
 		"emails:read",
 		"read",

@@ -78,7 +78,7 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 // checkReads refuses an endpoint that receives events whose content the key may not read.
 // param is the field of the request that says so, or empty.
 func checkReads(k store.Key, w store.Webhook, param string) error {
-	for _, events := range []struct{ about, scope string }{{"message", "read"}, {"draft", "read"}, {"email", "emails:read"}} {
+	for _, events := range []struct{ about, scope string }{{"message", "read"}, {"draft", "read"}, {"email", "emails:read"}, {"suppression", "emails:read"}, {"contact", "contacts:read"}} {
 		received := w.Events == nil || slices.ContainsFunc(w.Events.V, func(t store.EventType) bool { return strings.HasPrefix(string(t), events.about+".") })
 		if received && !httpapi.HasScope(k.Scopes.V, events.scope) {
 			return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope,

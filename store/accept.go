@@ -275,7 +275,7 @@ func (h *hotEmail) events() (all []newEvent) {
 	default: // all recipients are suppressed
 	}
 	for _, data := range h.suppressed {
-		event(EventEmailFailed, data)
+		event(EventEmailSuppressed, data)
 	}
 	return all
 }

@@ -306,23 +306,41 @@ const (
 		      OR suppressions.category = 'emails' AND excluded.category = 'all')`
 )
 
+// suppress puts an address on the account's list, as Suppress does, and returns the entry.
+// added says that it is new, or covers more mail than before.
+func (s *Store) suppress(ctx context.Context, tx *sqlx.Tx, sup Suppression) (out Suppression, added []newEvent, err error) {
+	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
+	now := NewTime(s.now())
+	id := NewID("sup_", now.Time)
+	err = s.prepared.Get(ctx, tx, &out, q, sup.AccountID, id, sup.Email, storable(sup.EmailFold), sup.Reason, sup.Category, sup.Source, now)
+	if err == nil && (out.ID == id || out.CreatedAt.Equal(now.Time)) {
+		added = []newEvent{out.event(EventSuppressionCreated)}
+	}
+	return out, added, err
+}
+
+func (sup *Suppression) event(typ EventType) newEvent {
+	return newEvent{notice: notice{account: sup.AccountID, typ: typ}, data: SuppressionEventData{
+		ID: sup.ID, Email: sup.Email, Reason: sup.Reason, Category: sup.Category, Source: sup.Source, CreatedAt: sup.CreatedAt,
+	}}
+}
+
 // Suppress puts an address on the account's list; sup carries AccountID, Email,
 // EmailFold, Reason, Category and Source. It returns the entry as stored. An address
 // that is there keeps its entry, which is widened, and takes the new reason,
 // when it was about marketing alone and sup is about all mail. With once, the
 // response is cached too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
-	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
-	now := s.now()
 	var out Suppression
 	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
-		out = Suppression{}
-		err := tx.GetContext(ctx, &out, q, sup.AccountID, NewID("sup_", now), sup.Email, sup.EmailFold, sup.Reason, sup.Category, sup.Source, NewTime(now))
-		if err != nil {
+		var events []newEvent
+		var err error
+		if out, events, err = s.suppress(ctx, tx, sup); err != nil {
 			return err
 		}
-		return s.cacheResponse(ctx, tx, once, out.ID, out)
+		return errors.Join(s.insertEvents(ctx, tx, events), s.cacheResponse(ctx, tx, once, out.ID, out))
 	})
+	s.told(err)
 	return out, err
 }
 
@@ -374,7 +392,9 @@ func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spelling
 		if err := tx.SelectContext(ctx, &deleted, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...); err != nil {
 			return err
 		}
+		var events []newEvent
 		for _, sup := range deleted {
+			events = append(events, sup.event(EventSuppressionDeleted))
 			if err := s.dropCachedResponses(ctx, tx, sup.ID); err != nil {
 				return err
 			}
@@ -382,9 +402,9 @@ func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spelling
 		if len(deleted) == 0 {
 			return sql.ErrNoRows
 		}
-		return nil
+		return s.insertEvents(ctx, tx, events)
 	})
-	if err != nil {
+	if s.told(err); err != nil {
 		return Suppression{}, err
 	}
 	return deleted[0], nil
