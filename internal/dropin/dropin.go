@@ -9,13 +9,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postroom/postroom/internal/dropin/mailosaur"
 	"github.com/postroom/postroom/internal/dropin/mailpit"
+	"github.com/postroom/postroom/internal/dropin/postmark"
+	"github.com/postroom/postroom/internal/dropin/sendgrid"
 	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
 var vendors = []vendorapi.Vendor{
+	mailosaur.Vendor,
 	mailpit.Vendor,
+	postmark.Vendor,
+	sendgrid.Vendor,
 }
 
 // All returns the names of all vendors, for `postroom dev`.

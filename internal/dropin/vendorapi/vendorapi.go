@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,8 +75,7 @@ func (a API) Do(r *http.Request, method, path string, query url.Values, body any
 		}
 		sent = bytes.NewReader(b)
 	}
-	to := url.URL{Scheme: "http", Host: "localhost", Path: path, RawQuery: query.Encode()}
-	inner, err := http.NewRequestWithContext(r.Context(), method, to.String(), sent)
+	inner, err := http.NewRequestWithContext(r.Context(), method, "http://localhost"+path+"?"+query.Encode(), sent)
 	if err != nil {
 		return nil, err
 	}
@@ -96,27 +96,6 @@ func (a API) Do(r *http.Request, method, path string, query url.Values, body any
 		Status: resp.StatusCode, Code: failed.Error.Code, Message: failed.Error.Message, Param: failed.Error.Param.Or(""),
 		Rule: failed.Error.Rule.Or(""), Details: failed.Error.Details, RetryAfter: after,
 	}
-}
-
-// ServeFile serves what a signed link of the API leads to. A link to another server is
-// a redirect.
-func (a API) ServeFile(w http.ResponseWriter, r *http.Request, link string) error {
-	to, err := url.Parse(link)
-	if err != nil {
-		return err
-	}
-	i := strings.Index(to.Path, "/v1/files/")
-	if i < 0 {
-		http.Redirect(w, r, link, http.StatusFound)
-		return nil
-	}
-	inner, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://localhost"+to.Path[i:], http.NoBody)
-	if err != nil {
-		return err
-	}
-	inner.RemoteAddr = r.RemoteAddr
-	a.Handler.ServeHTTP(w, inner)
-	return nil
 }
 
 // Key returns the API key of a request, or "": a Bearer token, the password or else the
@@ -164,17 +143,42 @@ func Unsupported(name string) error {
 // Query returns the parameters of a request, or an error if one is not among known.
 func Query(r *http.Request, known ...string) (url.Values, error) {
 	q := r.URL.Query()
-next:
 	for name := range q {
-		for _, k := range known {
-			if name == k {
-				continue next
-			}
+		if !slices.Contains(known, name) {
+			return nil, Unsupported(name)
 		}
-		return nil, Unsupported(name)
 	}
 	return q, nil
 }
+
+// Number returns a parameter that is a number from least to most, or fallback without one.
+func Number(q url.Values, name string, fallback, least, most int) (int, error) {
+	if q.Get(name) == "" {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(q.Get(name))
+	if err != nil || n < least || n > most {
+		return 0, httpapi.Invalid(name, "must be a number from %d to %d", least, most)
+	}
+	return n, nil
+}
+
+// Path returns the path of a resource of the API.
+func Path(segments ...string) string {
+	return "/v1/" + strings.Join(Mapped(segments, url.PathEscape), "/")
+}
+
+// Mapped converts each item of a list. The result is never nil, because JSON shows it.
+func Mapped[A, B any](in []A, convert func(A) B) []B {
+	out := make([]B, len(in))
+	for i, item := range in {
+		out[i] = convert(item)
+	}
+	return out
+}
+
+// Object is a JSON object.
+type Object = map[string]any
 
 func unprocessable(param, message string) error {
 	return &httpapi.Error{Status: http.StatusUnprocessableEntity, Code: gen.ErrorCodeInvalidRequest, Param: param, Message: message}

@@ -1,0 +1,294 @@
+// Package mailosaur is the API of Mailosaur, with which tests wait for mail.
+//
+// A server of Mailosaur is a mail domain: the server abcd1234 has the mail to all addresses
+// at abcd1234 and at domains that begin with "abcd1234.", among the inboxes of the key. The
+// server "postroom" has the mail of all of them.
+package mailosaur
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postroom/postroom/gen"
+	"github.com/postroom/postroom/internal/dropin/vendorapi"
+	"github.com/postroom/postroom/internal/httpapi"
+)
+
+// Vendor is the API.
+var Vendor = vendorapi.Vendor{Name: "mailosaur", New: newHandler, Refuse: refuse}
+
+type (
+	server struct{ vendorapi.API }
+	object = vendorapi.Object
+)
+
+func newHandler(api vendorapi.API) http.Handler {
+	s, m := server{api}, api.NewMux(refuse)
+	m.Handle("GET /api/servers", s.servers)
+	m.Handle("GET /api/servers/{server}", s.server)
+	m.Handle("GET /api/messages", s.list)
+	m.Handle("DELETE /api/messages", s.delete)
+	m.Handle("POST /api/messages/search", s.search)
+	m.Handle("GET /api/messages/{id}", func(w http.ResponseWriter, r *http.Request) error { return s.show(w, r, r.PathValue("id")) })
+	m.Handle("DELETE /api/messages/{id}", s.delete)
+	m.Handle("POST /api/messages/{id}/reply", s.respond)
+	m.Handle("POST /api/messages/{id}/forward", s.respond)
+	m.Handle("GET /api/files/email/{id}", func(w http.ResponseWriter, r *http.Request) error {
+		return s.ServeFile(w, r, vendorapi.Path("messages", r.PathValue("id"), "raw"))
+	})
+	m.Handle("GET /api/files/attachments/{id}", func(w http.ResponseWriter, r *http.Request) error {
+		message, attachment, _ := strings.Cut(r.PathValue("id"), ".")
+		return s.ServeFile(w, r, vendorapi.Path("messages", message, "attachments", attachment))
+	})
+	return m
+}
+
+// refuse writes an error as Mailosaur does. Its SDKs show the text of an error only for
+// the status 400.
+func refuse(w http.ResponseWriter, e *httpapi.Error) {
+	status := e.Status
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest
+	}
+	_ = vendorapi.JSON(w, status, object{"errors": []object{{"field": e.Param, "detail": []object{{"description": e.Message}}}}})
+}
+
+// all is the server that has the mail of all inboxes of the key.
+const all = "postroom"
+
+func (s server) servers(w http.ResponseWriter, r *http.Request) error {
+	ids, err := s.on(r, all)
+	if err != nil {
+		return err
+	}
+	return vendorapi.JSON(w, http.StatusOK, object{"items": []object{describe(all, ids)}})
+}
+
+func (s server) server(w http.ResponseWriter, r *http.Request) error {
+	ids, err := s.on(r, r.PathValue("server"))
+	if err != nil {
+		return err
+	}
+	return vendorapi.JSON(w, http.StatusOK, describe(r.PathValue("server"), ids))
+}
+
+func describe(server string, messages []string) object {
+	return object{"id": server, "name": server, "users": []string{}, "messages": len(messages)}
+}
+
+// on returns the IDs of the messages on a server.
+func (s server) on(r *http.Request, server string) (ids []string, err error) {
+	if server == "" {
+		return nil, errNoServer
+	}
+	for m, err := range s.Received(r, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if within(m, server) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids, nil
+}
+
+var errNoServer = httpapi.Invalid("server", "is required: the id of a server")
+
+// within reports whether a message is on a server.
+func within(m *gen.Message, server string) bool {
+	if server == all {
+		return true
+	}
+	on := vendorapi.Recipients(m)
+	if m.Direction == "out" {
+		on = []string{m.From.Value.Email}
+	}
+	return slices.ContainsFunc(on, func(address string) bool {
+		_, domain, _ := strings.Cut(strings.ToLower(address), "@")
+		return strings.HasPrefix(domain+".", strings.ToLower(server)+".")
+	})
+}
+
+func person(a gen.MailAddress) object { return object{"name": a.Name.Or(""), "email": a.Email} }
+
+// summary returns the fields that a message has in lists and alone.
+func summary(m *gen.Message, server string) object {
+	return object{
+		"id": m.ID, "type": "Email", "server": server, "received": m.CreatedAt, "subject": m.Subject,
+		"from": vendorapi.Mapped(vendorapi.From(m), person), "to": vendorapi.Mapped(m.To, person),
+		"cc": vendorapi.Mapped(m.Cc, person), "bcc": vendorapi.Mapped(m.Bcc, person),
+	}
+}
+
+func (s server) list(w http.ResponseWriter, r *http.Request) error {
+	return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
+}
+
+// find writes the messages that match of the page that the client asks for.
+func (s server) find(w http.ResponseWriter, r *http.Request, filters url.Values, match func(*gen.Message) bool) error {
+	q, err := vendorapi.Query(r, "server", "page", "itemsPerPage", "receivedAfter", "dir")
+	if err != nil {
+		return err
+	}
+	page, err := vendorapi.Number(q, "page", 0, 0, 1000)
+	if err != nil {
+		return err
+	}
+	size, err := vendorapi.Number(q, "itemsPerPage", 50, 1, 1000)
+	if err != nil {
+		return err
+	}
+	if after := q.Get("receivedAfter"); after != "" {
+		filters.Set("since", after)
+	}
+	switch strings.ToLower(q.Get("dir")) {
+	case "", "received":
+	case "sent":
+		filters.Set("direction", "out")
+	default:
+		return httpapi.Invalid("dir", "must be Sent or Received")
+	}
+	id := q.Get("server")
+	if id == "" {
+		return errNoServer
+	}
+	items, skip := []object{}, page*size
+	for m, err := range s.Received(r, filters) {
+		if err != nil {
+			return err
+		}
+		if !within(m, id) || !match(m) {
+			continue
+		}
+		if skip--; skip >= 0 {
+			continue
+		}
+		item := summary(m, id)
+		item["summary"], item["attachments"] = m.Snippet.Or(""), len(m.Attachments)
+		if items = append(items, item); len(items) == size {
+			break
+		}
+	}
+	return vendorapi.JSON(w, http.StatusOK, object{"items": items})
+}
+
+// delay is after how many milliseconds the SDK searches again: the last one from then on.
+const delay = "200,300,500,1000"
+
+func (s server) search(w http.ResponseWriter, r *http.Request) error {
+	var c struct{ SentFrom, SentTo, Subject, Body, Match string }
+	if err := vendorapi.Decode(r, &c); err != nil {
+		return err
+	}
+	filters := url.Values{"since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
+	var tests []func(*gen.Message) bool
+	if c.SentFrom != "" {
+		tests = append(tests, func(m *gen.Message) bool { return strings.EqualFold(m.From.Value.Email, c.SentFrom) })
+	}
+	if c.SentTo != "" {
+		tests = append(tests, func(m *gen.Message) bool {
+			return slices.ContainsFunc(vendorapi.Recipients(m), func(to string) bool { return strings.EqualFold(to, c.SentTo) })
+		})
+	}
+	if c.Subject != "" {
+		tests = append(tests, func(m *gen.Message) bool { return vendorapi.Contains(m.Subject, c.Subject) })
+	}
+	if c.Body != "" {
+		filters.Set("include", "text")
+		tests = append(tests, func(m *gen.Message) bool { return vendorapi.Contains(m.Text.Or(""), c.Body) })
+	}
+	anyOne := strings.EqualFold(c.Match, "any")
+	switch {
+	case len(tests) == 0:
+		return httpapi.Invalid("criteria", "needs sentFrom, sentTo, subject or body")
+	case !anyOne && c.Match != "" && !strings.EqualFold(c.Match, "all"):
+		return httpapi.Invalid("match", "must be ALL or ANY")
+	}
+	w.Header().Set("X-Ms-Delay", delay)
+	return s.find(w, r, filters, func(m *gen.Message) bool {
+		// Of any, one test passes; of all, none fails.
+		return slices.ContainsFunc(tests, func(test func(*gen.Message) bool) bool { return test(m) == anyOne }) == anyOne
+	})
+}
+
+// show writes a message as a whole.
+func (s server) show(w http.ResponseWriter, r *http.Request, id string) error {
+	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", id), nil, nil)
+	if err != nil {
+		return err
+	}
+	_, domain, _ := strings.Cut(m.DeliveredTo.Or(m.From.Value.Email), "@")
+	id, _, _ = strings.Cut(domain, ".")
+	out := summary(&m, id)
+	links, images := vendorapi.Links(m.HTML.Or(""))
+	out["html"] = content(&m, m.HTML.Or(""), links)
+	out["html"].(object)["images"] = vendorapi.Mapped(images, func(l vendorapi.Link) object { return object{"src": l.Target, "alt": l.Text} })
+	out["text"] = content(&m, m.Text.Or(""), vendorapi.TextLinks(m.Text.Or("")))
+	out["attachments"] = vendorapi.Mapped(m.Attachments, func(a gen.Attachment) object {
+		file := m.ID + "." + a.ID
+		return object{
+			"id": file, "contentType": a.ContentType, "fileName": a.Filename, "contentId": a.ContentID.Or(""), "length": a.Size,
+			"url": s.BaseURL + "/api/files/attachments/" + file,
+		}
+	})
+	out["metadata"] = object{
+		"headers":  vendorapi.Mapped(m.Headers, func(h gen.HeaderField) object { return object{"field": h.Name, "value": h.Value} }),
+		"mailFrom": strings.Trim(vendorapi.Header(&m, "Return-Path"), "<>"), "rcptTo": []object{{"email": m.DeliveredTo.Or("")}},
+	}
+	return vendorapi.JSON(w, http.StatusOK, out)
+}
+
+// content returns a body with the codes and links in it.
+func content(m *gen.Message, body string, links []vendorapi.Link) object {
+	return object{
+		"body":  body,
+		"codes": vendorapi.Mapped(vendorapi.Codes(m, body), func(code string) object { return object{"value": code} }),
+		"links": vendorapi.Mapped(links, func(l vendorapi.Link) object {
+			return object{"href": l.Target, "text": strings.TrimSpace(l.Text)}
+		}),
+	}
+}
+
+func (s server) delete(w http.ResponseWriter, r *http.Request) error {
+	q, err := vendorapi.Query(r, "server")
+	if err != nil {
+		return err
+	}
+	ids := []string{r.PathValue("id")}
+	if ids[0] == "" {
+		if ids, err = s.on(r, q.Get("server")); err != nil {
+			return err
+		}
+	}
+	if err := s.Delete(r, ids); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// respond replies to a message or forwards it. Our API has the same names, and refuses the
+// fields that an operation lacks.
+func (s server) respond(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		To   string `json:"to,omitempty"`
+		Cc   string `json:"cc,omitempty"`
+		Text string `json:"text,omitempty"`
+		HTML string `json:"html,omitempty"`
+	}
+	if err := vendorapi.Decode(r, &in); err != nil {
+		return err
+	}
+	to := vendorapi.Path("messages", r.PathValue("id"), r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	m, err := vendorapi.Call[struct{ ID, Object string }](r, s.API, http.MethodPost, to, nil, in)
+	if err != nil {
+		return err
+	}
+	if m.Object != "message" {
+		return httpapi.Forbidden(gen.ErrorCodeSendingPaused, "the message waits for approval, as the draft "+m.ID)
+	}
+	return s.show(w, r, m.ID)
+}
