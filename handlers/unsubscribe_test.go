@@ -42,7 +42,7 @@ func (s *server) follow(t *testing.T, method, path, body string, opts ...option)
 // onList returns the suppression of an address, or nil.
 func (s *server) onList(t *testing.T, account int64, email string) *store.Suppression {
 	t.Helper()
-	l, err := s.store.ListSuppressions(t.Context(), account, store.Page{Limit: 100})
+	l, err := s.store.ListSuppressions(t.Context(), account, nil, store.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

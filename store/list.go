@@ -380,10 +380,15 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 	return found, nil
 }
 
-// ListSuppressions returns a page of the account's list, newest first.
-func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (List[Suppression], error) {
-	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d", accountID), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
-		conditions("account_id = ?", accountID), "seq", func(sup Suppression) int64 { return sup.Seq })
+// ListSuppressions returns a page of the account's list, newest first; with spellings of an
+// address, only its entries.
+func (s *Store) ListSuppressions(ctx context.Context, accountID int64, spellings []string, p Page) (List[Suppression], error) {
+	w := conditions("account_id = ?", accountID)
+	if spellings != nil {
+		w.in("email_fold", spellings)
+	}
+	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d/%q", accountID, spellings), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
+		w, "seq", func(sup Suppression) int64 { return sup.Seq })
 }
 
 // DeleteSuppression takes an address, in all of its spellings, off the account's list,
