@@ -46,7 +46,7 @@ await works('send with attachments', async () => {
 		to: 'ana@example.test', from, subject: 'Files', html: '<img src="cid:logo">',
 		attachments: [
 			{ content: Buffer.from('The terms').toString('base64'), filename: 'terms.txt', type: 'text/plain', disposition: 'attachment' },
-			{ content: 'iVBORw0KGgo=', filename: 'logo.png', type: 'image/png', disposition: 'inline', contentId: 'logo' },
+			{ content: 'iVBORw0KGgo=', filename: 'logo.png', type: 'image/png', disposition: 'inline', content_id: 'logo' },
 		],
 	})
 	const m = await captured('ana@example.test', 'Files')
@@ -74,9 +74,9 @@ await works('send with personalizations', async () => {
 await works('send with templateId', async () => {
 	await fetch(`${base}/v1/templates`, {
 		method: 'POST', headers: { 'Content-Type': 'application/json' },
-		body: JSON.stringify({ name: 'welcome', subject: 'Welcome {{name}}', html: '<p>Hello {{name}}</p>' }),
+		body: JSON.stringify({ name: 'd-welcome', subject: 'Welcome {{name}}', html: '<p>Hello {{name}}</p>' }),
 	})
-	await sendgrid.send({ to: 'ana@example.test', from, templateId: 'welcome', dynamicTemplateData: { name: 'Ana' } })
+	await sendgrid.send({ to: 'ana@example.test', from, templateId: 'd-welcome', dynamicTemplateData: { name: 'Ana' } })
 	assert.match((await captured('ana@example.test', 'Welcome Ana')).html, /Hello Ana/)
 })
 await works('send with sendAt', async () => {

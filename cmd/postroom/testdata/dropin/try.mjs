@@ -40,7 +40,7 @@ export async function send(email) {
 
 // captured waits for the mail to an address and returns it, as the API of Postroom has it.
 export async function captured(to, subject) {
-	for (let i = 0; i < 100; i++) {
+	for (let i = 0; i < 400; i++) {
 		const list = await (await fetch(`${base}/v1/messages?direction=in&limit=100&subject=${encodeURIComponent(subject)}`)).json()
 		const found = list.data.find((m) => m.delivered_to === to)
 		if (found) {
