@@ -88,8 +88,10 @@ func (a *API) RescheduleEmail(ctx context.Context, req *gen.EmailUpdate, p gen.R
 	if err := a.checkSchedule(req.ScheduledAt.Value); err != nil {
 		return nil, err
 	}
+	rules := DueRules(a.store, a.cfg.MailDomain)
+	rules.AnySender = a.cfg.AnySender
 	return a.changeScheduled(ctx, p.ID, func(e store.Email) error {
-		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt.Value), DueRules(a.store, a.cfg.MailDomain))
+		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt.Value), rules)
 	})
 }
 

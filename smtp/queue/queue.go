@@ -73,7 +73,7 @@ func New(cfg Config) (*Queue, error) {
 		local:  cfg.Local,
 		signer: cfg.Signer, feedback: cfg.Feedback,
 		domain: cfg.Domain, allLocal: cfg.AllLocal,
-		due:       store.DueRules{MailDomain: cfg.Domain, Draft: cfg.DraftOf},
+		due:       store.DueRules{MailDomain: cfg.Domain, AnySender: cfg.AllLocal, Draft: cfg.DraftOf},
 		relay:     cfg.Relay,
 		mxPort:    cfg.MXPort,
 		lease:     cfg.Lease,
