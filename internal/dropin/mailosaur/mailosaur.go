@@ -234,9 +234,13 @@ func (s server) show(w http.ResponseWriter, r *http.Request, id string) error {
 			"url": s.BaseURL + "/api/files/attachments/" + file,
 		}
 	})
+	rcptTo := []object{}
+	if to, ok := m.DeliveredTo.Get(); ok {
+		rcptTo = append(rcptTo, object{"email": to})
+	}
 	out["metadata"] = object{
 		"headers":  vendorapi.Mapped(m.Headers, func(h gen.HeaderField) object { return object{"field": h.Name, "value": h.Value} }),
-		"mailFrom": strings.Trim(vendorapi.Header(&m, "Return-Path"), "<>"), "rcptTo": []object{{"email": m.DeliveredTo.Or("")}},
+		"mailFrom": strings.Trim(vendorapi.Header(&m, "Return-Path"), "<>"), "rcptTo": rcptTo,
 	}
 	return vendorapi.JSON(w, http.StatusOK, out)
 }
