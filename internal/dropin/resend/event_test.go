@@ -17,7 +17,7 @@ func TestEventsHaveTheFormOfResend(t *testing.T) {
 			`"bounce":{"message":"550 no","subType":"no_mailbox","type":"Permanent"}`},
 		{"email.clicked", email + `,"link":"https://acme.test/"`, `"click":{"ipAddress":"","link":"https://acme.test/"`},
 		{"email.suppressed", email, `"suppressed":{`},
-		{"email.failed", email, `"failed":{"reason":`},
+		{"email.failed", email + `,"recipient":"bob@acme.test","recipients":[{"email":"bob@acme.test","last_response":"domain lost"}]`, `"failed":{"reason":"domain lost"}`},
 		{"suppression.created", `"object":"suppression","id":"sup_1","email":"ann@acme.test","reason":"hard_bounce","source":"em_1","created_at":"x"`,
 			`{"created_at":"x","email":"ann@acme.test","id":"sup_1","origin":"bounce","source_id":"em_1"},"type":"suppression.added"}`},
 		{"webhook.test", `"object":"webhook_endpoint"`, `"data":{},"type":"webhook.test"}`},
@@ -26,7 +26,7 @@ func TestEventsHaveTheFormOfResend(t *testing.T) {
 		if err != nil || prefix != "Svix" || !strings.Contains(string(got), tt.want) || !strings.Contains(string(got), `{"created_at":"2026-09-23T10:15:33.870Z","data":{`) {
 			t.Errorf("%s: %s %s %v, want %s", tt.typ, prefix, got, err, tt.want)
 		}
-		if strings.HasPrefix(tt.typ, "email.") && !strings.Contains(string(got), `"email_id":"em_1","from":"Acme \u003ca@acme.test\u003e","message_id":"`) {
+		if strings.HasPrefix(tt.typ, "email.") && !strings.Contains(string(got), `"email_id":"em_1"`) {
 			t.Errorf("%s: %s", tt.typ, got)
 		}
 	}
