@@ -59,7 +59,6 @@ var vendorCalls = map[string][]vendorCall{
 		{"headers", "GET", "/api/v1/message/LATEST/headers", "", 200, `"Subject":["Code"]`, false},
 		{"raw", "GET", "/api/v1/message/LATEST/raw", "", 200, "Subject: Code", false},
 		{"part", "GET", "/api/v1/message/LATEST/part/FILE", "", 200, "The terms", false},
-		{"view", "GET", "/view/LATEST.html", "", 200, "<b>482913</b>", false},
 		{"delete one", "DELETE", "/api/v1/messages", `{"IDs":["LATEST"]}`, 200, "ok", false},
 		{"delete found", "DELETE", "/api/v1/search?query=x", "", 200, "ok", false},
 		{"delete all", "DELETE", "/api/v1/messages", "", 200, "ok", false},

@@ -6,6 +6,7 @@
 package mailosaur
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,8 +29,10 @@ type (
 func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
 	m.Handle("GET /api/servers", s.servers)
-	m.Handle("GET /api/servers/{server}", s.server)
-	m.Handle("GET /api/messages", s.list)
+	m.Handle("GET /api/servers/{server}", s.servers)
+	m.Handle("GET /api/messages", func(w http.ResponseWriter, r *http.Request) error {
+		return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
+	})
 	m.Handle("DELETE /api/messages", s.delete)
 	m.Handle("POST /api/messages/search", s.search)
 	m.Handle("GET /api/messages/{id}", func(w http.ResponseWriter, r *http.Request) error { return s.show(w, r, r.PathValue("id")) })
@@ -59,24 +62,18 @@ func refuse(w http.ResponseWriter, e *httpapi.Error) {
 // all is the server that has the mail of all inboxes of the key.
 const all = "postroom"
 
+// servers describes a server, or lists the one that every key has.
 func (s server) servers(w http.ResponseWriter, r *http.Request) error {
-	ids, err := s.on(r, all)
+	id := r.PathValue("server")
+	ids, err := s.on(r, cmp.Or(id, all))
 	if err != nil {
 		return err
 	}
-	return vendorapi.JSON(w, http.StatusOK, object{"items": []object{describe(all, ids)}})
-}
-
-func (s server) server(w http.ResponseWriter, r *http.Request) error {
-	ids, err := s.on(r, r.PathValue("server"))
-	if err != nil {
-		return err
+	info := object{"id": cmp.Or(id, all), "name": cmp.Or(id, all), "users": []string{}, "messages": len(ids)}
+	if id == "" {
+		info = object{"items": []object{info}}
 	}
-	return vendorapi.JSON(w, http.StatusOK, describe(r.PathValue("server"), ids))
-}
-
-func describe(server string, messages []string) object {
-	return object{"id": server, "name": server, "users": []string{}, "messages": len(messages)}
+	return vendorapi.JSON(w, http.StatusOK, info)
 }
 
 // on returns the IDs of the messages on a server.
@@ -121,10 +118,6 @@ func summary(m *gen.Message, server string) object {
 		"from": vendorapi.Mapped(vendorapi.From(m), person), "to": vendorapi.Mapped(m.To, person),
 		"cc": vendorapi.Mapped(m.Cc, person), "bcc": vendorapi.Mapped(m.Bcc, person),
 	}
-}
-
-func (s server) list(w http.ResponseWriter, r *http.Request) error {
-	return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
 }
 
 // find writes the messages that match of the page that the client asks for.
@@ -184,21 +177,25 @@ func (s server) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	filters := url.Values{"since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
-	var tests []func(*gen.Message) bool
-	if c.SentFrom != "" {
-		tests = append(tests, func(m *gen.Message) bool { return strings.EqualFold(m.From.Value.Email, c.SentFrom) })
-	}
-	if c.SentTo != "" {
-		tests = append(tests, func(m *gen.Message) bool {
-			return slices.ContainsFunc(vendorapi.Recipients(m), func(to string) bool { return strings.EqualFold(to, c.SentTo) })
-		})
-	}
-	if c.Subject != "" {
-		tests = append(tests, func(m *gen.Message) bool { return vendorapi.Contains(m.Subject, c.Subject) })
-	}
 	if c.Body != "" {
 		filters.Set("include", "text")
-		tests = append(tests, func(m *gen.Message) bool { return vendorapi.Contains(m.Text.Or(""), c.Body) })
+	}
+	var tests []func(*gen.Message) bool
+	for _, t := range []struct {
+		want string
+		of   func(*gen.Message) []string
+		is   func(text, want string) bool
+	}{
+		{c.SentFrom, func(m *gen.Message) []string { return []string{m.From.Value.Email} }, strings.EqualFold},
+		{c.SentTo, vendorapi.Recipients, strings.EqualFold},
+		{c.Subject, func(m *gen.Message) []string { return []string{m.Subject} }, vendorapi.Contains},
+		{c.Body, func(m *gen.Message) []string { return []string{m.Text.Or("")} }, vendorapi.Contains},
+	} {
+		if t.want != "" {
+			tests = append(tests, func(m *gen.Message) bool {
+				return slices.ContainsFunc(t.of(m), func(text string) bool { return t.is(text, t.want) })
+			})
+		}
 	}
 	anyOne := strings.EqualFold(c.Match, "any")
 	switch {
