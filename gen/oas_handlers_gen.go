@@ -7466,6 +7466,10 @@ func (s *Server) handleListSuppressionsRequest(args [0]string, argsEscaped bool,
 					Name: "cursor",
 					In:   "query",
 				}: params.Cursor,
+				{
+					Name: "email",
+					In:   "query",
+				}: params.Email,
 			},
 			Raw: r,
 		}

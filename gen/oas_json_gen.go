@@ -7559,6 +7559,10 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		e.FieldStart("rfc_message_id")
+		e.Str(s.RfcMessageID)
+	}
+	{
 		e.FieldStart("subject")
 		e.Str(s.Subject)
 	}
@@ -7620,7 +7624,7 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmail = [23]string{
+var jsonFieldsNameOfEmail = [24]string{
 	0:  "object",
 	1:  "id",
 	2:  "expired",
@@ -7630,20 +7634,21 @@ var jsonFieldsNameOfEmail = [23]string{
 	6:  "cc",
 	7:  "bcc",
 	8:  "reply_to",
-	9:  "subject",
-	10: "html",
-	11: "text",
-	12: "tags",
-	13: "metadata",
-	14: "category",
-	15: "recipients",
-	16: "created_at",
-	17: "scheduled_at",
-	18: "sent_at",
-	19: "delivered_at",
-	20: "opened_at",
-	21: "test_mode",
-	22: "batch_id",
+	9:  "rfc_message_id",
+	10: "subject",
+	11: "html",
+	12: "text",
+	13: "tags",
+	14: "metadata",
+	15: "category",
+	16: "recipients",
+	17: "created_at",
+	18: "scheduled_at",
+	19: "sent_at",
+	20: "delivered_at",
+	21: "opened_at",
+	22: "test_mode",
+	23: "batch_id",
 }
 
 // Decode decodes Email from json.
@@ -7816,8 +7821,20 @@ func (s *Email) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"reply_to\"")
 			}
-		case "subject":
+		case "rfc_message_id":
 			requiredBitSet[1] |= 1 << 1
+			if err := func() error {
+				v, err := d.Str()
+				s.RfcMessageID = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"rfc_message_id\"")
+			}
+		case "subject":
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				v, err := d.Str()
 				s.Subject = string(v)
@@ -7829,7 +7846,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"subject\"")
 			}
 		case "html":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				if err := s.HTML.Decode(d); err != nil {
 					return err
@@ -7839,7 +7856,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"html\"")
 			}
 		case "text":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				if err := s.Text.Decode(d); err != nil {
 					return err
@@ -7849,7 +7866,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"text\"")
 			}
 		case "tags":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				if err := s.Tags.Decode(d); err != nil {
 					return err
@@ -7859,7 +7876,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tags\"")
 			}
 		case "metadata":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 6
 			if err := func() error {
 				if err := s.Metadata.Decode(d); err != nil {
 					return err
@@ -7869,7 +7886,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"metadata\"")
 			}
 		case "category":
-			requiredBitSet[1] |= 1 << 6
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				v, err := d.Str()
 				s.Category = string(v)
@@ -7881,7 +7898,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
 		case "recipients":
-			requiredBitSet[1] |= 1 << 7
+			requiredBitSet[2] |= 1 << 0
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -7899,7 +7916,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "created_at":
-			requiredBitSet[2] |= 1 << 0
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -7911,7 +7928,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "scheduled_at":
-			requiredBitSet[2] |= 1 << 1
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				if err := s.ScheduledAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -7921,7 +7938,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"scheduled_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[2] |= 1 << 2
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -7931,7 +7948,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -7941,7 +7958,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "opened_at":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				if err := s.OpenedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -7951,7 +7968,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"opened_at\"")
 			}
 		case "test_mode":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[2] |= 1 << 6
 			if err := func() error {
 				v, err := d.Bool()
 				s.TestMode = bool(v)
@@ -7963,7 +7980,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"test_mode\"")
 			}
 		case "batch_id":
-			requiredBitSet[2] |= 1 << 6
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				if err := s.BatchID.Decode(d); err != nil {
 					return err
@@ -7984,7 +8001,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 	for i, mask := range [3]uint8{
 		0b11111111,
 		0b11111111,
-		0b01111111,
+		0b11111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -3794,6 +3794,8 @@ type Email struct {
 	Bcc []string `json:"bcc"`
 	// The addresses that replies go to, or null for the sender.
 	ReplyTo []string `json:"reply_to"`
+	// The Message-ID that the email is sent with, in angle brackets.
+	RfcMessageID string `json:"rfc_message_id"`
 	// The subject line.
 	Subject string `json:"subject"`
 	// The HTML body, or null if there is none.
@@ -3867,6 +3869,11 @@ func (s *Email) GetBcc() []string {
 // GetReplyTo returns the value of ReplyTo.
 func (s *Email) GetReplyTo() []string {
 	return s.ReplyTo
+}
+
+// GetRfcMessageID returns the value of RfcMessageID.
+func (s *Email) GetRfcMessageID() string {
+	return s.RfcMessageID
 }
 
 // GetSubject returns the value of Subject.
@@ -3982,6 +3989,11 @@ func (s *Email) SetBcc(val []string) {
 // SetReplyTo sets the value of ReplyTo.
 func (s *Email) SetReplyTo(val []string) {
 	s.ReplyTo = val
+}
+
+// SetRfcMessageID sets the value of RfcMessageID.
+func (s *Email) SetRfcMessageID(val string) {
+	s.RfcMessageID = val
 }
 
 // SetSubject sets the value of Subject.

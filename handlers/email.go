@@ -125,7 +125,7 @@ func emailToAPI(e store.Email) (*gen.Email, error) {
 		Object: "email", ID: e.ID, Status: string(e.Status), Expired: e.ExpiredAt != nil, From: senderToAPI(as), To: mailboxes(as.To),
 		Cc:  nullMailboxes(as.Cc),
 		Bcc: nullMailboxes(as.Bcc), ReplyTo: nullMailboxes(as.ReplyTo), Subject: e.Subject, HTML: gen.NilString{Null: true},
-		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category),
+		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category), RfcMessageID: e.HeaderID,
 		Recipients: make([]gen.Recipient, 0, len(e.Recipients)), CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt),
 		SentAt: nilTime(e.SentAt), DeliveredAt: nilTime(e.DeliveredAt), OpenedAt: nilTime(e.OpenedAt), TestMode: e.TestMode,
 		BatchID: nilString(e.BatchID),

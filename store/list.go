@@ -307,13 +307,18 @@ const (
 )
 
 // suppress puts an address on the account's list, as Suppress does, and returns the entry.
-// added says that it is new, or covers more mail than before.
+// If it is new, or covers more mail than before, added is the event of that.
 func (s *Store) suppress(ctx context.Context, tx *sqlx.Tx, sup Suppression) (out Suppression, added []newEvent, err error) {
 	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
-	now := NewTime(s.now())
+	const before = `SELECT category FROM suppressions WHERE account_id = $1 AND email_fold = $2`
+	now, fold := NewTime(s.now()), storable(sup.EmailFold)
+	var had []SuppressionCategory
+	if err := s.prepared.Select(ctx, tx, &had, before, sup.AccountID, fold); err != nil {
+		return out, nil, err
+	}
 	id := NewID("sup_", now.Time)
-	err = s.prepared.Get(ctx, tx, &out, q, sup.AccountID, id, sup.Email, storable(sup.EmailFold), sup.Reason, sup.Category, sup.Source, now)
-	if err == nil && (out.ID == id || out.CreatedAt.Equal(now.Time)) {
+	err = s.prepared.Get(ctx, tx, &out, q, sup.AccountID, id, sup.Email, fold, sup.Reason, sup.Category, sup.Source, now)
+	if err == nil && (out.ID == id || len(had) > 0 && had[0] != out.Category) {
 		added = []newEvent{out.event(EventSuppressionCreated)}
 	}
 	return out, added, err
@@ -375,10 +380,15 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 	return found, nil
 }
 
-// ListSuppressions returns a page of the account's list, newest first.
-func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (List[Suppression], error) {
-	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d", accountID), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
-		conditions("account_id = ?", accountID), "seq", func(sup Suppression) int64 { return sup.Seq })
+// ListSuppressions returns a page of the account's list, newest first; with spellings of an
+// address, only its entries.
+func (s *Store) ListSuppressions(ctx context.Context, accountID int64, spellings []string, p Page) (List[Suppression], error) {
+	w := conditions("account_id = ?", accountID)
+	if spellings != nil {
+		w.in("email_fold", spellings)
+	}
+	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d/%q", accountID, spellings), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
+		w, "seq", func(sup Suppression) int64 { return sup.Seq })
 }
 
 // DeleteSuppression takes an address, in all of its spellings, off the account's list,

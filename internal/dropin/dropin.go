@@ -12,6 +12,7 @@ import (
 	"github.com/postroom/postroom/internal/dropin/mailosaur"
 	"github.com/postroom/postroom/internal/dropin/mailpit"
 	"github.com/postroom/postroom/internal/dropin/postmark"
+	"github.com/postroom/postroom/internal/dropin/resend"
 	"github.com/postroom/postroom/internal/dropin/sendgrid"
 	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -21,6 +22,7 @@ var vendors = []vendorapi.Vendor{
 	mailosaur.Vendor,
 	mailpit.Vendor,
 	postmark.Vendor,
+	resend.Vendor,
 	sendgrid.Vendor,
 }
 
@@ -99,4 +101,14 @@ func vendorOf(r *http.Request) string {
 // with prefix. It is for development: programs come with a key of the vendor, or with none.
 func NeedsKey(r *http.Request, prefix string) bool {
 	return slices.Contains(All(), vendorOf(r)) && !strings.HasPrefix(vendorapi.Key(r), prefix)
+}
+
+// Event converts the body of one of our events for a webhook endpoint that the API of a
+// vendor made, as webhook.Config.Shape describes.
+func Event(format string, body []byte) (shaped []byte, prefix string, err error) {
+	i := slices.IndexFunc(vendors, func(v vendorapi.Vendor) bool { return v.Name == format && v.Event != nil })
+	if i < 0 { // the vendor was removed: the endpoint gets our form
+		return body, "Webhook", nil
+	}
+	return vendors[i].Event(body)
 }

@@ -125,6 +125,20 @@ func Given(ctx context.Context, scopes ...string) bool {
 	})
 }
 
+type webhookFormatKey struct{}
+
+// WithWebhookFormat returns a context in which new webhook endpoints get events in the form
+// of a vendor.
+func WithWebhookFormat(ctx context.Context, vendor string) context.Context {
+	return context.WithValue(ctx, webhookFormatKey{}, &vendor)
+}
+
+// WebhookFormat returns the vendor of WithWebhookFormat, or nil.
+func WebhookFormat(ctx context.Context) *string {
+	vendor, _ := ctx.Value(webhookFormatKey{}).(*string)
+	return vendor
+}
+
 type codeOnceKey struct{}
 
 // EachCodeOnce returns a context in which waits return each message only once to

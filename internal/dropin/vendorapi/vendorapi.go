@@ -35,6 +35,10 @@ type Vendor struct {
 	New func(api API) http.Handler
 	// Refuse writes an error in the vendor's form.
 	Refuse func(w http.ResponseWriter, e *httpapi.Error)
+	// Event, if not nil, converts the body of one of our events for webhook endpoints that
+	// the vendor's API made. It returns the prefix of the names of the signature's header
+	// fields, too.
+	Event func(body []byte) (shaped []byte, prefix string, err error)
 }
 
 // API calls the API of Postroom within the process, as the caller of a request.
