@@ -28,17 +28,13 @@ type (
 
 func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
-	m.Handle("GET /api/servers", s.servers)
-	m.Handle("GET /api/servers/{server}", s.servers)
 	m.Handle("GET /api/messages", func(w http.ResponseWriter, r *http.Request) error {
 		return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
 	})
 	m.Handle("DELETE /api/messages", s.delete)
 	m.Handle("POST /api/messages/search", s.search)
-	m.Handle("GET /api/messages/{id}", func(w http.ResponseWriter, r *http.Request) error { return s.show(w, r, r.PathValue("id")) })
+	m.Handle("GET /api/messages/{id}", s.show)
 	m.Handle("DELETE /api/messages/{id}", s.delete)
-	m.Handle("POST /api/messages/{id}/reply", s.respond)
-	m.Handle("POST /api/messages/{id}/forward", s.respond)
 	m.Handle("GET /api/files/email/{id}", func(w http.ResponseWriter, r *http.Request) error {
 		return s.ServeFile(w, r, vendorapi.Path("messages", r.PathValue("id"), "raw"))
 	})
@@ -61,36 +57,6 @@ func refuse(w http.ResponseWriter, e *httpapi.Error) {
 
 // all is the server that has the mail of all inboxes of the key.
 const all = "postroom"
-
-// servers describes a server, or lists the one that every key has.
-func (s server) servers(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("server")
-	ids, err := s.on(r, cmp.Or(id, all))
-	if err != nil {
-		return err
-	}
-	info := object{"id": cmp.Or(id, all), "name": cmp.Or(id, all), "users": []string{}, "messages": len(ids)}
-	if id == "" {
-		info = object{"items": []object{info}}
-	}
-	return vendorapi.JSON(w, http.StatusOK, info)
-}
-
-// on returns the IDs of the messages on a server.
-func (s server) on(r *http.Request, server string) (ids []string, err error) {
-	if server == "" {
-		return nil, errNoServer
-	}
-	for m, err := range s.Received(r, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if within(m, server) {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids, nil
-}
 
 var errNoServer = httpapi.Invalid("server", "is required: the id of a server")
 
@@ -212,13 +178,13 @@ func (s server) search(w http.ResponseWriter, r *http.Request) error {
 }
 
 // show writes a message as a whole.
-func (s server) show(w http.ResponseWriter, r *http.Request, id string) error {
-	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", id), nil, nil)
+func (s server) show(w http.ResponseWriter, r *http.Request) error {
+	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", r.PathValue("id")), nil, nil)
 	if err != nil {
 		return err
 	}
 	_, domain, _ := strings.Cut(m.DeliveredTo.Or(m.From.Value.Email), "@")
-	id, _, _ = strings.Cut(domain, ".")
+	id, _, _ := strings.Cut(domain, ".")
 	out := summary(&m, id)
 	links, images := vendorapi.Links(m.HTML.Or(""))
 	out["html"] = content(&m, m.HTML.Or(""), links)
@@ -253,43 +219,29 @@ func content(m *gen.Message, body string, links []vendorapi.Link) object {
 	}
 }
 
+// delete deletes a message, or all of a server.
 func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 	q, err := vendorapi.Query(r, "server")
-	if err != nil {
-		return err
-	}
 	ids := []string{r.PathValue("id")}
 	if ids[0] == "" {
-		if ids, err = s.on(r, q.Get("server")); err != nil {
-			return err
+		if q.Get("server") == "" && err == nil {
+			err = errNoServer
+		}
+		ids = nil
+		for m, failed := range s.Received(r, nil) {
+			if err = cmp.Or(err, failed); err != nil {
+				break
+			}
+			if within(m, q.Get("server")) {
+				ids = append(ids, m.ID)
+			}
 		}
 	}
-	if err := s.Delete(r, ids); err != nil {
-		return err
+	if err == nil {
+		err = s.Delete(r, ids)
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// respond replies to a message or forwards it. Our API has the same names, and refuses the
-// fields that an operation lacks.
-func (s server) respond(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		To   string `json:"to,omitempty"`
-		Cc   string `json:"cc,omitempty"`
-		Text string `json:"text,omitempty"`
-		HTML string `json:"html,omitempty"`
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
 	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	to := vendorapi.Path("messages", r.PathValue("id"), r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
-	m, err := vendorapi.Call[struct{ ID, Object string }](r, s.API, http.MethodPost, to, nil, in)
-	if err != nil {
-		return err
-	}
-	if m.Object != "message" {
-		return httpapi.Forbidden(gen.ErrorCodeSendingPaused, "the message waits for approval, as the draft "+m.ID)
-	}
-	return s.show(w, r, m.ID)
+	return err
 }

@@ -28,9 +28,9 @@ func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
 	m.Handle("GET /api/v1/info", s.info)
 	m.Handle("GET /api/v1/messages", s.list)
-	m.Handle("DELETE /api/v1/messages", s.deleteMessages)
+	m.Handle("DELETE /api/v1/messages", s.delete)
 	m.Handle("GET /api/v1/search", s.list)
-	m.Handle("DELETE /api/v1/search", s.deleteFound)
+	m.Handle("DELETE /api/v1/search", s.delete)
 	m.Handle("GET /api/v1/message/{id}", s.one(s.show))
 	m.Handle("GET /api/v1/message/{id}/headers", s.one(s.headers))
 	m.Handle("GET /api/v1/message/{id}/raw", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
@@ -130,30 +130,19 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// deleteMessages deletes messages by their IDs, or all.
-func (s server) deleteMessages(w http.ResponseWriter, r *http.Request) error {
-	var in struct{ IDs []string }
-	if r.ContentLength != 0 {
-		if err := vendorapi.Decode(r, &in); err != nil {
-			return err
-		}
-	}
-	return s.deleteThose(w, r, search{ids: in.IDs})
-}
-
-func (s server) deleteFound(w http.ResponseWriter, r *http.Request) error {
+// delete deletes what a search finds, the messages with these IDs, or all messages, with
+// their copies.
+func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 	_, find, err := readSearch(r)
-	if err == nil && len(find.terms) == 0 {
+	if err == nil && len(find.terms) == 0 && strings.HasSuffix(r.URL.Path, "/search") {
 		err = httpapi.Invalid("query", "is required")
+	}
+	if err == nil && r.ContentLength != 0 {
+		err = vendorapi.Decode(r, &find.ids)
 	}
 	if err != nil {
 		return err
 	}
-	return s.deleteThose(w, r, find)
-}
-
-// deleteThose deletes what a search finds, with all copies.
-func (s server) deleteThose(w http.ResponseWriter, r *http.Request, find search) error {
 	all, err := s.mailbox(r, find.text)
 	if err != nil {
 		return err

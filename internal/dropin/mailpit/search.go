@@ -16,14 +16,14 @@ import (
 // search is a search of Mailpit. All terms must match, and one of the IDs if there are any.
 type search struct {
 	terms []func(*gen.Message) bool
-	ids   []string
+	ids   struct{ IDs []string }
 	text  bool // a term reads the text of messages
 }
 
 // of returns the messages that a search finds. A message is found with each of its copies.
 func (s search) of(all []*stored) []*stored {
 	matches := func(m *gen.Message) bool {
-		return (len(s.ids) == 0 || slices.Contains(s.ids, m.ID)) &&
+		return (len(s.ids.IDs) == 0 || slices.Contains(s.ids.IDs, m.ID)) &&
 			!slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
 	}
 	var found []*stored
