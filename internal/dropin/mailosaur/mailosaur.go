@@ -6,6 +6,7 @@
 package mailosaur
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,15 +28,13 @@ type (
 
 func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
-	m.Handle("GET /api/servers", s.servers)
-	m.Handle("GET /api/servers/{server}", s.server)
-	m.Handle("GET /api/messages", s.list)
+	m.Handle("GET /api/messages", func(w http.ResponseWriter, r *http.Request) error {
+		return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
+	})
 	m.Handle("DELETE /api/messages", s.delete)
 	m.Handle("POST /api/messages/search", s.search)
-	m.Handle("GET /api/messages/{id}", func(w http.ResponseWriter, r *http.Request) error { return s.show(w, r, r.PathValue("id")) })
+	m.Handle("GET /api/messages/{id}", s.show)
 	m.Handle("DELETE /api/messages/{id}", s.delete)
-	m.Handle("POST /api/messages/{id}/reply", s.respond)
-	m.Handle("POST /api/messages/{id}/forward", s.respond)
 	m.Handle("GET /api/files/email/{id}", func(w http.ResponseWriter, r *http.Request) error {
 		return s.ServeFile(w, r, vendorapi.Path("messages", r.PathValue("id"), "raw"))
 	})
@@ -58,42 +57,6 @@ func refuse(w http.ResponseWriter, e *httpapi.Error) {
 
 // all is the server that has the mail of all inboxes of the key.
 const all = "postroom"
-
-func (s server) servers(w http.ResponseWriter, r *http.Request) error {
-	ids, err := s.on(r, all)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"items": []object{describe(all, ids)}})
-}
-
-func (s server) server(w http.ResponseWriter, r *http.Request) error {
-	ids, err := s.on(r, r.PathValue("server"))
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, describe(r.PathValue("server"), ids))
-}
-
-func describe(server string, messages []string) object {
-	return object{"id": server, "name": server, "users": []string{}, "messages": len(messages)}
-}
-
-// on returns the IDs of the messages on a server.
-func (s server) on(r *http.Request, server string) (ids []string, err error) {
-	if server == "" {
-		return nil, errNoServer
-	}
-	for m, err := range s.Received(r, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if within(m, server) {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids, nil
-}
 
 var errNoServer = httpapi.Invalid("server", "is required: the id of a server")
 
@@ -121,10 +84,6 @@ func summary(m *gen.Message, server string) object {
 		"from": vendorapi.Mapped(vendorapi.From(m), person), "to": vendorapi.Mapped(m.To, person),
 		"cc": vendorapi.Mapped(m.Cc, person), "bcc": vendorapi.Mapped(m.Bcc, person),
 	}
-}
-
-func (s server) list(w http.ResponseWriter, r *http.Request) error {
-	return s.find(w, r, url.Values{}, func(*gen.Message) bool { return true })
 }
 
 // find writes the messages that match of the page that the client asks for.
@@ -184,21 +143,25 @@ func (s server) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	filters := url.Values{"since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
-	var tests []func(*gen.Message) bool
-	if c.SentFrom != "" {
-		tests = append(tests, func(m *gen.Message) bool { return strings.EqualFold(m.From.Value.Email, c.SentFrom) })
-	}
-	if c.SentTo != "" {
-		tests = append(tests, func(m *gen.Message) bool {
-			return slices.ContainsFunc(vendorapi.Recipients(m), func(to string) bool { return strings.EqualFold(to, c.SentTo) })
-		})
-	}
-	if c.Subject != "" {
-		tests = append(tests, func(m *gen.Message) bool { return vendorapi.Contains(m.Subject, c.Subject) })
-	}
 	if c.Body != "" {
 		filters.Set("include", "text")
-		tests = append(tests, func(m *gen.Message) bool { return vendorapi.Contains(m.Text.Or(""), c.Body) })
+	}
+	var tests []func(*gen.Message) bool
+	for _, t := range []struct {
+		want string
+		of   func(*gen.Message) []string
+		is   func(text, want string) bool
+	}{
+		{c.SentFrom, func(m *gen.Message) []string { return []string{m.From.Value.Email} }, strings.EqualFold},
+		{c.SentTo, vendorapi.Recipients, strings.EqualFold},
+		{c.Subject, func(m *gen.Message) []string { return []string{m.Subject} }, vendorapi.Contains},
+		{c.Body, func(m *gen.Message) []string { return []string{m.Text.Or("")} }, vendorapi.Contains},
+	} {
+		if t.want != "" {
+			tests = append(tests, func(m *gen.Message) bool {
+				return slices.ContainsFunc(t.of(m), func(text string) bool { return t.is(text, t.want) })
+			})
+		}
 	}
 	anyOne := strings.EqualFold(c.Match, "any")
 	switch {
@@ -215,13 +178,13 @@ func (s server) search(w http.ResponseWriter, r *http.Request) error {
 }
 
 // show writes a message as a whole.
-func (s server) show(w http.ResponseWriter, r *http.Request, id string) error {
-	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", id), nil, nil)
+func (s server) show(w http.ResponseWriter, r *http.Request) error {
+	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", r.PathValue("id")), nil, nil)
 	if err != nil {
 		return err
 	}
 	_, domain, _ := strings.Cut(m.DeliveredTo.Or(m.From.Value.Email), "@")
-	id, _, _ = strings.Cut(domain, ".")
+	id, _, _ := strings.Cut(domain, ".")
 	out := summary(&m, id)
 	links, images := vendorapi.Links(m.HTML.Or(""))
 	out["html"] = content(&m, m.HTML.Or(""), links)
@@ -256,43 +219,29 @@ func content(m *gen.Message, body string, links []vendorapi.Link) object {
 	}
 }
 
+// delete deletes a message, or all of a server.
 func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 	q, err := vendorapi.Query(r, "server")
-	if err != nil {
-		return err
-	}
 	ids := []string{r.PathValue("id")}
 	if ids[0] == "" {
-		if ids, err = s.on(r, q.Get("server")); err != nil {
-			return err
+		if q.Get("server") == "" && err == nil {
+			err = errNoServer
+		}
+		ids = nil
+		for m, failed := range s.Received(r, nil) {
+			if err = cmp.Or(err, failed); err != nil {
+				break
+			}
+			if within(m, q.Get("server")) {
+				ids = append(ids, m.ID)
+			}
 		}
 	}
-	if err := s.Delete(r, ids); err != nil {
-		return err
+	if err == nil {
+		err = s.Delete(r, ids)
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// respond replies to a message or forwards it. Our API has the same names, and refuses the
-// fields that an operation lacks.
-func (s server) respond(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		To   string `json:"to,omitempty"`
-		Cc   string `json:"cc,omitempty"`
-		Text string `json:"text,omitempty"`
-		HTML string `json:"html,omitempty"`
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
 	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	to := vendorapi.Path("messages", r.PathValue("id"), r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
-	m, err := vendorapi.Call[struct{ ID, Object string }](r, s.API, http.MethodPost, to, nil, in)
-	if err != nil {
-		return err
-	}
-	if m.Object != "message" {
-		return httpapi.Forbidden(gen.ErrorCodeSendingPaused, "the message waits for approval, as the draft "+m.ID)
-	}
-	return s.show(w, r, m.ID)
+	return err
 }

@@ -28,9 +28,9 @@ func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
 	m.Handle("GET /api/v1/info", s.info)
 	m.Handle("GET /api/v1/messages", s.list)
-	m.Handle("DELETE /api/v1/messages", s.deleteMessages)
+	m.Handle("DELETE /api/v1/messages", s.delete)
 	m.Handle("GET /api/v1/search", s.list)
-	m.Handle("DELETE /api/v1/search", s.deleteFound)
+	m.Handle("DELETE /api/v1/search", s.delete)
 	m.Handle("GET /api/v1/message/{id}", s.one(s.show))
 	m.Handle("GET /api/v1/message/{id}/headers", s.one(s.headers))
 	m.Handle("GET /api/v1/message/{id}/raw", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
@@ -40,7 +40,6 @@ func newHandler(api vendorapi.API) http.Handler {
 		return s.ServeFile(w, r, vendorapi.Path("messages", m.ID, "attachments", r.PathValue("part")))
 	}))
 	m.Handle("POST /api/v1/send", s.send)
-	m.Handle("GET /view/{file}", s.view)
 	return m
 }
 
@@ -55,10 +54,10 @@ type stored struct {
 	copies []*gen.Message // with the message itself
 }
 
-// mailbox returns the messages that match, newest first.
-func (s server) mailbox(r *http.Request, find search) ([]*stored, error) {
+// mailbox returns all messages, newest first.
+func (s server) mailbox(r *http.Request, text bool) ([]*stored, error) {
 	filters := url.Values{}
-	if find.text {
+	if text {
 		filters.Set("include", "text")
 	}
 	var all []*stored
@@ -67,16 +66,10 @@ func (s server) mailbox(r *http.Request, find search) ([]*stored, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !find.matches(m) {
-			continue
-		}
-		first := byID[m.RfcMessageID.Value]
-		if first == nil || slices.ContainsFunc(first.copies, func(c *gen.Message) bool { return c.InboxID == m.InboxID }) {
+		first := byID[messageID(m)]
+		if first == nil || messageID(m) == "" || slices.ContainsFunc(first.copies, func(c *gen.Message) bool { return c.InboxID == m.InboxID }) {
 			first = &stored{Message: m}
-			all = append(all, first)
-			if id, ok := m.RfcMessageID.Get(); ok {
-				byID[id] = first
-			}
+			all, byID[messageID(m)] = append(all, first), first
 		}
 		first.copies = append(first.copies, m)
 	}
@@ -91,17 +84,15 @@ func messageID(m *gen.Message) string { return strings.Trim(m.RfcMessageID.Or(""
 // summary returns the fields that a message has in lists and alone. Bcc are the addresses
 // that copies reached and the header does not have.
 func (m *stored) summary() object {
-	bcc := []object{}
+	hidden := []object{}
 	for _, c := range m.copies {
-		to, ok := c.DeliveredTo.Get()
-		named := func(a gen.MailAddress) bool { return strings.EqualFold(a.Email, to) }
-		if ok && !slices.ContainsFunc(m.To, named) && !slices.ContainsFunc(m.Cc, named) {
-			bcc = append(bcc, object{"Name": "", "Address": to})
+		for _, to := range bcc(c) {
+			hidden = append(hidden, object{"Name": "", "Address": to})
 		}
 	}
 	out := object{
 		"ID": m.ID, "MessageID": messageID(m.Message), "From": nil, "To": vendorapi.Mapped(m.To, person), "Cc": vendorapi.Mapped(m.Cc, person),
-		"Bcc": bcc, "ReplyTo": vendorapi.Mapped(m.ReplyTo, person), "Subject": m.Subject, "Tags": []string{}, "Size": m.Size,
+		"Bcc": hidden, "ReplyTo": vendorapi.Mapped(m.ReplyTo, person), "Subject": m.Subject, "Tags": []string{}, "Size": m.Size,
 	}
 	if from, ok := m.From.Get(); ok {
 		out["From"] = person(from)
@@ -123,16 +114,11 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.mailbox(r, find)
+	all, err := s.mailbox(r, find.text)
 	if err != nil {
 		return err
 	}
-	all := found
-	if len(find.terms) > 0 {
-		if all, err = s.mailbox(r, search{}); err != nil {
-			return err
-		}
-	}
+	found := find.of(all)
 	messages := vendorapi.Mapped(found[min(start, len(found)):min(start+limit, len(found))], func(m *stored) object {
 		item := m.summary()
 		item["Read"], item["Created"], item["Attachments"], item["Snippet"] = false, m.CreatedAt, len(m.Attachments), m.Snippet.Or("")
@@ -144,46 +130,35 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// deleteMessages deletes messages by their IDs, or all.
-func (s server) deleteMessages(w http.ResponseWriter, r *http.Request) error {
-	var in struct{ IDs []string }
-	if r.ContentLength != 0 {
-		if err := vendorapi.Decode(r, &in); err != nil {
+// delete deletes what a search finds, the messages with these IDs, or all messages, with
+// their copies.
+func (s server) delete(w http.ResponseWriter, r *http.Request) error {
+	_, find, err := readSearch(r)
+	if err == nil && len(find.terms) == 0 && strings.HasSuffix(r.URL.Path, "/search") {
+		err = httpapi.Invalid("query", "is required")
+	}
+	if err == nil && r.ContentLength != 0 {
+		err = vendorapi.Decode(r, &find.ids)
+	}
+	if err != nil {
+		return err
+	}
+	all, err := s.mailbox(r, find.text)
+	if err != nil {
+		return err
+	}
+	for _, m := range find.of(all) {
+		if err := s.Delete(r, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })); err != nil {
 			return err
 		}
 	}
-	return s.deleteThose(w, r, search{}, in.IDs)
+	return ok(w)
 }
 
-func (s server) deleteFound(w http.ResponseWriter, r *http.Request) error {
-	_, find, err := readSearch(r)
-	if err == nil && len(find.terms) == 0 {
-		err = httpapi.Invalid("query", "is required")
-	}
-	if err != nil {
-		return err
-	}
-	return s.deleteThose(w, r, find, nil)
-}
-
-// deleteThose deletes the messages with these IDs, or all, that match, with their copies.
-func (s server) deleteThose(w http.ResponseWriter, r *http.Request, find search, ids []string) error {
-	found, err := s.mailbox(r, find)
-	if err != nil {
-		return err
-	}
-	var all []string
-	for _, m := range found {
-		if len(ids) == 0 || slices.ContainsFunc(m.copies, func(c *gen.Message) bool { return slices.Contains(ids, c.ID) }) {
-			all = append(all, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })...)
-		}
-	}
-	if err := s.Delete(r, all); err != nil {
-		return err
-	}
+func ok(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err = w.Write([]byte("ok"))
-	return err
+	_, _ = w.Write([]byte("ok")) // the client may have gone
+	return nil
 }
 
 // one returns the handler of a message, which may be called "latest".
@@ -240,30 +215,8 @@ func (s server) headers(w http.ResponseWriter, _ *http.Request, m *gen.Message) 
 	return vendorapi.JSON(w, http.StatusOK, out)
 }
 
-// view serves the body of a message, in a sandbox: it comes from strangers.
-func (s server) view(w http.ResponseWriter, r *http.Request) error {
-	id, form, _ := strings.Cut(r.PathValue("file"), ".")
-	m, err := s.get(r, id)
-	if err != nil {
-		return err
-	}
-	body, kind := m.HTML.Or(""), "text/html"
-	if form != "html" {
-		body, kind = m.Text.Or(""), "text/plain"
-	}
-	if body == "" {
-		return httpapi.ErrNotFound
-	}
-	h := w.Header()
-	h.Set("Content-Type", kind+"; charset=utf-8")
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(body)) // the client may have gone
-	return nil
-}
-
 func (s server) info(w http.ResponseWriter, r *http.Request) error {
-	all, err := s.mailbox(r, search{})
+	all, err := s.mailbox(r, false)
 	if err != nil {
 		return err
 	}

@@ -13,14 +13,26 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-// search is a search of Mailpit. All terms must match.
+// search is a search of Mailpit. All terms must match, and one of the IDs if there are any.
 type search struct {
 	terms []func(*gen.Message) bool
+	ids   struct{ IDs []string }
 	text  bool // a term reads the text of messages
 }
 
-func (s search) matches(m *gen.Message) bool {
-	return !slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
+// of returns the messages that a search finds. A message is found with each of its copies.
+func (s search) of(all []*stored) []*stored {
+	matches := func(m *gen.Message) bool {
+		return (len(s.ids.IDs) == 0 || slices.Contains(s.ids.IDs, m.ID)) &&
+			!slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
+	}
+	var found []*stored
+	for _, m := range all {
+		if slices.ContainsFunc(m.copies, matches) {
+			found = append(found, m)
+		}
+	}
+	return found
 }
 
 // readSearch reads the search of a request, and its parameters with more than those of the
@@ -36,6 +48,9 @@ func readSearch(r *http.Request, more ...string) (q url.Values, s search, err er
 	}
 	for _, word := range words(q.Get("query")) {
 		bare := strings.TrimLeft(word, "-!")
+		if bare == "" {
+			bare = word
+		}
 		term, err := s.term(bare, zone)
 		if err != nil {
 			return q, s, err
@@ -56,60 +71,60 @@ func words(query string) []string {
 	})
 }
 
+// texts are the texts of a message in which the filters look; "" is that of words.
+var texts = map[string]func(*gen.Message) []string{
+	"": func(m *gen.Message) []string {
+		return append(people(m.To, m.Cc, vendorapi.From(m)), m.Subject, m.Text.Or(""))
+	},
+	"from":     func(m *gen.Message) []string { return people(vendorapi.From(m)) },
+	"to":       func(m *gen.Message) []string { return people(m.To) },
+	"cc":       func(m *gen.Message) []string { return people(m.Cc) },
+	"bcc":      bcc,
+	"reply-to": func(m *gen.Message) []string { return people(m.ReplyTo) },
+	"addressed": func(m *gen.Message) []string {
+		return append(people(m.To, m.Cc, m.ReplyTo, vendorapi.From(m)), bcc(m)...)
+	},
+	"subject":    func(m *gen.Message) []string { return []string{m.Subject} },
+	"message-id": func(m *gen.Message) []string { return []string{messageID(m)} },
+}
+
+func people(lists ...[]gen.MailAddress) []string {
+	return vendorapi.Mapped(slices.Concat(lists...), func(a gen.MailAddress) string { return a.Name.Or("") + " <" + a.Email + ">" })
+}
+
+// bcc returns the address that a message reached, if its header does not have it.
+func bcc(m *gen.Message) []string {
+	to, ok := m.DeliveredTo.Get()
+	if !ok || slices.ContainsFunc(slices.Concat(m.To, m.Cc), func(a gen.MailAddress) bool { return strings.EqualFold(a.Email, to) }) {
+		return nil
+	}
+	return []string{to}
+}
+
 // term reads one term.
 func (s *search) term(word string, zone *time.Location) (func(*gen.Message) bool, error) {
-	name, value, filter := strings.Cut(word, ":")
-	value = strings.Trim(value, `"`)
-	if !filter || strings.HasPrefix(word, `"`) {
-		s.text = true
-		word = strings.Trim(word, `"`)
-		return func(m *gen.Message) bool {
-			return vendorapi.Contains(m.Subject, word) || vendorapi.Contains(m.Text.Or(""), word) ||
-				people(word, m.To, m.Cc, vendorapi.From(m))
-		}, nil
+	name, value, _ := strings.Cut(word, ":")
+	if name = strings.ToLower(name); value == "" || word[0] == '"' {
+		name, value, s.text = "", word, true
 	}
-	var term func(m *gen.Message) bool
-	switch name = strings.ToLower(name); name {
-	case "from":
-		term = func(m *gen.Message) bool { return people(value, vendorapi.From(m)) }
-	case "to":
-		term = func(m *gen.Message) bool { return people(value, m.To) }
-	case "cc":
-		term = func(m *gen.Message) bool { return people(value, m.Cc) }
-	case "bcc":
-		term = func(m *gen.Message) bool {
-			return vendorapi.Contains(m.DeliveredTo.Or(""), value) && !people(value, m.To, m.Cc)
-		}
-	case "reply-to":
-		term = func(m *gen.Message) bool { return people(value, m.ReplyTo) }
-	case "addressed":
-		term = func(m *gen.Message) bool {
-			return people(value, m.To, m.Cc, m.ReplyTo, vendorapi.From(m)) || vendorapi.Contains(m.DeliveredTo.Or(""), value)
-		}
-	case "subject":
-		term = func(m *gen.Message) bool { return vendorapi.Contains(m.Subject, value) }
-	case "message-id":
-		term = func(m *gen.Message) bool { return vendorapi.Contains(messageID(m), strings.Trim(value, "<>")) }
+	value = strings.Trim(value, `"`)
+	switch name {
 	case "has":
-		if inline := strings.HasPrefix(value, "inline"); inline || strings.HasPrefix(value, "attachment") {
-			term = func(m *gen.Message) bool {
+		if inline := value == "inline"; inline || strings.HasPrefix(value, "attachment") {
+			return func(m *gen.Message) bool {
 				return slices.ContainsFunc(m.Attachments, func(a gen.Attachment) bool { return a.Inline == inline })
-			}
+			}, nil
 		}
 	case "before", "after":
 		if at, err := time.ParseInLocation(time.DateOnly, strings.ReplaceAll(value, "/", "-"), zone); err == nil {
-			term = func(m *gen.Message) bool { return m.CreatedAt.Before(at) == (name == "before") }
+			return func(m *gen.Message) bool { return m.CreatedAt.Before(at) == (name == "before") }, nil
+		}
+	default:
+		if in := texts[name]; in != nil {
+			return func(m *gen.Message) bool {
+				return slices.ContainsFunc(in(m), func(text string) bool { return vendorapi.Contains(text, value) })
+			}, nil
 		}
 	}
-	if term == nil {
-		return nil, vendorapi.Unsupported("the search " + word)
-	}
-	return term, nil
-}
-
-// people reports whether the name or address of one of them contains text.
-func people(text string, lists ...[]gen.MailAddress) bool {
-	return slices.ContainsFunc(slices.Concat(lists...), func(a gen.MailAddress) bool {
-		return vendorapi.Contains(a.Email, text) || vendorapi.Contains(a.Name.Or(""), text)
-	})
+	return nil, vendorapi.Unsupported("the search " + word)
 }

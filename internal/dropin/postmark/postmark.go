@@ -25,14 +25,7 @@ func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
 	m.Handle("POST /email", s.one)
 	m.Handle("POST /email/withTemplate", s.one)
-	m.Handle("POST /email/batch", func(w http.ResponseWriter, r *http.Request) error {
-		var all []message
-		return s.many(w, r, &all, &all)
-	})
-	m.Handle("POST /email/batchWithTemplates", func(w http.ResponseWriter, r *http.Request) error {
-		var in struct{ Messages []message }
-		return s.many(w, r, &in, &in.Messages)
-	})
+	m.Handle("POST /email/batch", s.batch)
 	return m
 }
 
@@ -72,19 +65,18 @@ type message struct {
 // email converts a message.
 func (m *message) email() (e vendorapi.Email, err error) {
 	e = vendorapi.Email{Subject: m.Subject, Text: m.TextBody, HTML: m.HTMLBody, Template: m.TemplateAlias, Data: m.TemplateModel, Headers: map[string]string{}}
+	var wrong [5]error
 	from, err := vendorapi.Addresses("From", m.From)
-	if err != nil || len(from) != 1 {
+	if wrong[0] = err; len(from) != 1 {
 		return e, httpapi.Invalid("From", "must be one email address")
 	}
 	e.From = from[0]
-	for _, list := range []struct {
-		to    *[]vendorapi.Address
-		name  string
-		value string
-	}{{&e.To, "To", m.To}, {&e.Cc, "Cc", m.Cc}, {&e.Bcc, "Bcc", m.Bcc}, {&e.ReplyTo, "ReplyTo", m.ReplyTo}} {
-		if *list.to, err = vendorapi.Addresses(list.name, list.value); err != nil {
-			return e, err
-		}
+	e.To, wrong[1] = vendorapi.Addresses("To", m.To)
+	e.Cc, wrong[2] = vendorapi.Addresses("Cc", m.Cc)
+	e.Bcc, wrong[3] = vendorapi.Addresses("Bcc", m.Bcc)
+	e.ReplyTo, wrong[4] = vendorapi.Addresses("ReplyTo", m.ReplyTo)
+	if err := errors.Join(wrong[:]...); err != nil {
+		return e, err
 	}
 	for _, h := range m.Headers {
 		if e.Headers[h.Name] != "" {
@@ -132,17 +124,18 @@ func (s server) one(w http.ResponseWriter, r *http.Request) error {
 	return vendorapi.JSON(w, http.StatusOK, sent)
 }
 
-// many decodes body, which has the messages of a batch, and sends them. Each fails alone.
-func (s server) many(w http.ResponseWriter, r *http.Request, body any, all *[]message) error {
-	if err := vendorapi.Decode(r, body); err != nil {
+// batch sends messages, of which each fails alone.
+func (s server) batch(w http.ResponseWriter, r *http.Request) error {
+	var all []message
+	if err := vendorapi.Decode(r, &all); err != nil {
 		return err
 	}
-	if len(*all) == 0 || len(*all) > 500 {
-		return httpapi.Invalid("", "a batch has 1 to 500 messages, not %d", len(*all))
+	if len(all) == 0 || len(all) > 500 {
+		return httpapi.Invalid("", "a batch has 1 to 500 messages, not %d", len(all))
 	}
-	out := make([]vendorapi.Object, len(*all))
-	for i := range *all {
-		sent, err := s.send(r, &(*all)[i])
+	out := make([]vendorapi.Object, len(all))
+	for i := range all {
+		sent, err := s.send(r, &all[i])
 		if e, refused := errors.AsType[*httpapi.Error](err); refused {
 			sent = failure(e)
 		} else if err != nil {

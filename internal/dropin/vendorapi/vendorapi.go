@@ -55,9 +55,6 @@ type API struct {
 	Log *slog.Logger
 }
 
-// maxBody is larger than any request body: the HTTP layer sets the real limit.
-const maxBody = 64 << 20
-
 // Call calls an operation of the API and decodes its result into Out. The body, if not
 // nil, is encoded as JSON. An error of the API is an *httpapi.Error.
 func Call[Out any](r *http.Request, api API, method, path string, query url.Values, body any) (Out, error) {
@@ -117,7 +114,7 @@ func Key(r *http.Request) string {
 // Decode reads the JSON body of a request into to, a pointer to a struct. A field that the
 // struct does not have is an error that names it.
 func Decode(r *http.Request, to any) error {
-	d := json.NewDecoder(io.LimitReader(r.Body, maxBody))
+	d := json.NewDecoder(r.Body) // the HTTP layer limits it
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
 	if err == nil {

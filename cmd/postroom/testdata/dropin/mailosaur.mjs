@@ -67,16 +67,6 @@ await works('files.getAttachment', async () => {
 	const m = await client.messages.getById(id)
 	assert.equal((await client.files.getAttachment(m.attachments[0].id)).toString(), 'The terms')
 })
-await works('messages.reply', async () => {
-	const m = await client.messages.reply(id, { text: 'Thank you.' })
-	assert.equal(m.to[0].email, 'hello@acme.test')
-})
-await works('messages.forward', async () => {
-	const m = await client.messages.forward(id, { to: 'colleague@acme.test', text: 'Look.' })
-	assert.equal(m.to[0].email, 'colleague@acme.test')
-})
-await works('servers.list', async () => assert.equal((await client.servers.list()).items[0].id, 'postroom'))
-await works('servers.get', async () => assert.equal((await client.servers.get(server)).messages, 2))
 await works('messages.del', async () => {
 	await client.messages.del(id)
 	await assert.rejects(client.messages.getById(id), /Not found/)
@@ -89,6 +79,10 @@ await works('messages.deleteAll', async () => {
 const text = 'Postroom has no'
 await refused('messages.create', text, () => client.messages.create(server, { to, subject: 'x', text: 'x' }))
 await refused('messages.generatePreviews', text, () => client.messages.generatePreviews(id, {}))
+await refused('messages.reply', text, () => client.messages.reply(id, { text: 'x' }))
+await refused('messages.forward', text, () => client.messages.forward(id, { to: 'a@b.test', text: 'x' }))
+await refused('servers.list', text, () => client.servers.list())
+await refused('servers.get', text, () => client.servers.get(server))
 await refused('servers.create', text, () => client.servers.create({ name: 'x' }))
 await refused('servers.update', text, () => client.servers.update(server, { name: 'x' }))
 await refused('servers.getPassword', text, () => client.servers.getPassword(server))
