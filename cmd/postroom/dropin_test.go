@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -18,7 +20,8 @@ import (
 )
 
 // vendorCall is one request to the API of a vendor. LATEST in its path is the ID of the
-// newest message, and FILE that of the file attached to it.
+// newest message, and FILE that of the file attached to it. EMAIL is the ID of an email, TEMPLATE
+// that of a template, NEW that of what the last POST made, and LATER a time in an hour.
 type vendorCall struct {
 	name, method, path, body string
 	status                   int
@@ -61,6 +64,61 @@ var vendorCalls = map[string][]vendorCall{
 		{"send", "POST", "/api/v1/send", `{"From":{"Email":"a@acme.test"},"To":[{"Email":"b@acme.test"}],"Subject":"x","Text":"x"}`, 200, `"ID":"em_`, false},
 		{"send with an unknown field", "POST", "/api/v1/send", `{"From":{"Email":"a@acme.test"},"To":[],"Tags":["x"]}`, 422, "Tags is not supported", true},
 	},
+	"resend": {
+		{"send", "POST", "/emails", `{"from":"Acme <hello@acme.test>","to":"ann@acme.test","reply_to":["a@acme.test"],"subject":"Later","text":"x","scheduled_at":"LATER","attachments":[{"content":[65],"filename":"a"}]}`, 200, `"id":"em_`, false},
+		{"send with an unknown field", "POST", "/emails", `{"from":"a@acme.test","to":"b@acme.test","subject":"x","text":"x","send_at":"x"}`, 422, `"message":"send_at is not supported`, true},
+		{"send at a time in words", "POST", "/emails", `{"from":"a@acme.test","to":"b@acme.test","subject":"x","text":"x","scheduled_at":"in 1 min"}`, 422, "times in words", true},
+		{"send without a sender", "POST", "/emails", `{"to":"b@acme.test"}`, 422, `"name":"missing_required_field"`, true},
+		{"send without JSON", "POST", "/emails", `{`, 422, `"name":"validation_error"`, true},
+		{"list emails", "GET", "/emails?limit=1", "", 200, `"has_more":true`, false},
+		{"list after what is not there", "GET", "/emails?after=em_none", "", 404, `"name":"not_found"`, false},
+		{"list with another parameter", "GET", "/emails?before=x", "", 422, "before is not supported", false},
+		{"email", "GET", "/emails/EMAIL", "", 200, `"last_event":"delivered"`, false},
+		{"reschedule what is sent", "PATCH", "/emails/EMAIL", `{"scheduled_at":"LATER"}`, 409, "no longer scheduled", false},
+		{"reschedule", "PATCH", "/emails/NEW", `{"scheduled_at":"LATER"}`, 200, `"object":"email"`, false},
+		{"cancel", "POST", "/emails/NEW/cancel", "", 200, `"object":"email"`, false},
+		{"batch", "POST", "/emails/batch", `[{"from":"a@acme.test","to":["b@acme.test"],"subject":"x","html":"x"}]`, 200, `{"data":[{"id":"em_`, false},
+		{"received", "GET", "/emails/receiving?limit=1", "", 200, `"received_for"`, false},
+		{"received email", "GET", "/emails/receiving/LATEST?html_format=cid", "", 200, `"subject":"Code"`, false},
+		{"received email in another form", "GET", "/emails/receiving/LATEST?html_format=data_uri", "", 422, "html_format", true},
+		{"attachments", "GET", "/emails/receiving/LATEST/attachments", "", 200, `"filename":"terms.txt"`, false},
+		{"attachment", "GET", "/emails/receiving/LATEST/attachments/FILE", "", 200, `"size":9`, false},
+		{"no attachment", "GET", "/emails/receiving/LATEST/attachments/att_none", "", 404, "not_found", false},
+		{"create a domain", "POST", "/domains", `{"name":"mail.acme.example"}`, 201, `"record":"DKIM"`, false},
+		{"create a domain in a region", "POST", "/domains", `{"name":"mail.acme.example","region":"us-east-1"}`, 422, "region is not supported", true},
+		{"domains", "GET", "/domains", "", 200, "mail.acme.example", false},
+		{"domain", "GET", "/domains/NEW", "", 200, `"records"`, false},
+		{"verify a domain", "POST", "/domains/NEW/verify", "", 200, `"object":"domain"`, false},
+		{"delete a domain", "DELETE", "/domains/NEW", "", 200, `"deleted":true`, false},
+		{"create a webhook", "POST", "/webhooks", `{"endpoint":"http://127.0.0.1:9/","events":["email.sent"]}`, 201, `"signing_secret":"whsec_`, false},
+		{"create a webhook for what is not there", "POST", "/webhooks", `{"endpoint":"http://127.0.0.1:9/","events":["topic.created"]}`, 422, "no event topic.created", true},
+		{"webhooks", "GET", "/webhooks", "", 200, `"events":["email.sent"]`, false},
+		{"webhook", "GET", "/webhooks/NEW", "", 200, `"status":"enabled"`, false},
+		{"update a webhook", "PATCH", "/webhooks/NEW", `{"status":"disabled"}`, 200, `"object":"webhook"`, false},
+		{"rotate a secret", "POST", "/webhooks/NEW/signing-secret/rotate", "", 200, `"signing_secret":"whsec_`, false},
+		{"delete a webhook", "DELETE", "/webhooks/NEW", "", 200, `"deleted":true`, false},
+		{"create a template", "POST", "/templates", `{"name":"order","subject":"{{{A}}}","html":"{{{A}}}","variables":[{"key":"A","type":"string"}]}`, 201, `"object":"template"`, false},
+		{"create a template with an alias", "POST", "/templates", `{"name":"order","html":"x","alias":"o"}`, 422, "alias is not supported", true},
+		{"templates", "GET", "/templates", "", 200, `"status":"published"`, false},
+		{"template", "GET", "/templates/TEMPLATE", "", 200, `"name":"welcome"`, false},
+		{"update a template", "PATCH", "/templates/TEMPLATE", `{"text":"Hello {{name}}"}`, 200, `"object":"template"`, false},
+		{"publish a template", "POST", "/templates/TEMPLATE/publish", "", 200, `"object":"template"`, false},
+		{"delete a template", "DELETE", "/templates/TEMPLATE", "", 200, `"deleted":true`, false},
+		{"audiences", "GET", "/audiences", "", 200, `"id":"contacts"`, false},
+		{"audience", "GET", "/audiences/contacts", "", 200, `"id":"contacts"`, false},
+		{"another audience", "GET", "/audiences/x", "", 404, "Postroom has one", false},
+		{"create a contact", "POST", "/contacts", `{"email":"ann@acme.test","unsubscribed":true,"properties":{"plan":"team"}}`, 201, `"object":"contact"`, false},
+		{"contacts", "GET", "/contacts", "", 200, `"unsubscribed":true`, false},
+		{"contacts of the audience", "GET", "/audiences/contacts/contacts", "", 200, `"email":"ann@acme.test"`, false},
+		{"contact", "GET", "/contacts/ann@acme.test", "", 200, `"plan":{"type":"string","value":"team"}`, false},
+		{"update a contact", "PATCH", "/contacts/ann@acme.test", `{"unsubscribed":false,"properties":{"age":7}}`, 200, `"object":"contact"`, false},
+		{"delete a contact", "DELETE", "/contacts/ann@acme.test", "", 200, `"deleted":true`, false},
+		{"suppress", "POST", "/suppressions", `{"email":"gone@acme.test"}`, 201, `"object":"suppression"`, false},
+		{"suppressions", "GET", "/suppressions", "", 200, `"origin":"manual"`, false},
+		{"suppression", "GET", "/suppressions/gone@acme.test", "", 200, `"email":"gone@acme.test"`, false},
+		{"stop suppressing", "DELETE", "/suppressions/gone@acme.test", "", 200, `"deleted":true`, false},
+		{"no suppression", "GET", "/suppressions/gone@acme.test", "", 404, "not_found", false},
+	},
 	"sendgrid": {
 		{"send", "POST", "/v3/mail/send", `{"from":{"email":"a@acme.test"},"personalizations":[{"to":[{"email":"b@acme.test"}]}],"subject":"x","content":[{"type":"text/plain","value":"x"}]}`, 202, "", false},
 		{"send to nobody", "POST", "/v3/mail/send", `{"from":{"email":"a@acme.test"},"personalizations":[]}`, 400, "personalizations", true},
@@ -92,10 +150,11 @@ func TestVendorAPIsFollowTheirFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := dev(t)
-			fill := strings.NewReplacer(s.mailForVendors(t)...)
+			words, newest := s.mailForVendors(t), ""
 			succeeded := map[string]bool{}
 			for _, c := range calls {
-				op := s.vendorCall(t, router, vendor, c, fill)
+				op, made := s.vendorCall(t, router, vendor, c, strings.NewReplacer(append(words, "NEW", newest)...))
+				newest = cmp.Or(made, newest)
 				succeeded[op] = succeeded[op] || c.status < 300
 			}
 			for _, path := range doc.Paths.Map() {
@@ -113,14 +172,15 @@ func TestVendorAPIsFollowTheirFiles(t *testing.T) {
 // vendorCalls.
 func (s *served) mailForVendors(t *testing.T) []string {
 	t.Helper()
-	s.call(t, "", http.MethodPost, "/v1/templates", `{"name":"welcome","subject":"Welcome {{name}}","text":"Hello"}`)
-	s.call(t, "", http.MethodPost, "/v1/emails", `{"from":"Acme <hello@acme.test>","to":"ana@abcd1234.mailosaur.net","subject":"Code",
+	_, template := s.call(t, "", http.MethodPost, "/v1/templates", `{"name":"welcome","subject":"Welcome {{name}}","text":"Hello"}`)
+	_, email := s.call(t, "", http.MethodPost, "/v1/emails", `{"from":"Acme <hello@acme.test>","to":"ana@abcd1234.mailosaur.net","subject":"Code",
 		"html":"<p>Your code is <b>482913</b></p>","attachments":[{"filename":"terms.txt","content":"VGhlIHRlcm1z"}]}`)
 	for range 2000 {
 		_, list := s.call(t, "", http.MethodGet, "/v1/messages?direction=in", "")
 		if all, _ := list["data"].([]any); len(all) == 1 {
 			m := all[0].(map[string]any)
-			return []string{"LATEST", m["id"].(string), "FILE", m["attachments"].([]any)[0].(map[string]any)["id"].(string)}
+			return []string{"EMAIL", email["id"].(string), "TEMPLATE", template["id"].(string), "LATER", time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+				"LATEST", m["id"].(string), "FILE", m["attachments"].([]any)[0].(map[string]any)["id"].(string)}
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -128,8 +188,8 @@ func (s *served) mailForVendors(t *testing.T) []string {
 	return nil
 }
 
-// vendorCall makes a call and returns its operation.
-func (s *served) vendorCall(t *testing.T, router routers.Router, vendor string, c vendorCall, fill *strings.Replacer) string {
+// vendorCall makes a call. It returns its operation, and the ID of what a POST has made.
+func (s *served) vendorCall(t *testing.T, router routers.Router, vendor string, c vendorCall, fill *strings.Replacer) (op, made string) {
 	t.Helper()
 	body := []byte(fill.Replace(c.body))
 	req, err := http.NewRequestWithContext(t.Context(), c.method, s.api+"/"+vendor+fill.Replace(c.path), bytes.NewReader(body))
@@ -172,7 +232,13 @@ func (s *served) vendorCall(t *testing.T, router routers.Router, vendor string, 
 	if err := openapi3filter.ValidateResponse(t.Context(), out.SetBodyBytes(got)); err != nil {
 		t.Errorf("%s: the response: %v", c.name, err)
 	}
-	return route.Operation.OperationID
+	var created struct {
+		ID string `json:"id"`
+	}
+	if c.method == http.MethodPost && res.StatusCode < 300 {
+		_ = json.Unmarshal(got, &created) // not all have one
+	}
+	return route.Operation.OperationID, created.ID
 }
 
 // TestVendorAPIsAreOffUnlessNamed checks keys, the log of requests and limits of inboxes
@@ -228,7 +294,7 @@ func TestVendorAPIsAreOffUnlessNamed(t *testing.T) {
 	if text := refused(t, t.TempDir(), []string{"POSTROOM_DROPIN=mailpit,sendgrid"}); !strings.Contains(text, `"sendgrid": only `) {
 		t.Errorf("a vendor for development: %s", text)
 	}
-	if text := refused(t, t.TempDir(), []string{"POSTROOM_DROPIN=mailpi"}); !strings.Contains(text, `"mailpi": no such API; there are mailosaur, mailpit`) {
+	if text := refused(t, t.TempDir(), []string{"POSTROOM_DROPIN=mailpi"}); !strings.Contains(text, `"mailpi": no such API; there are mailosaur, mailpit, resend`) {
 		t.Errorf("a wrong name: %s", text)
 	}
 }

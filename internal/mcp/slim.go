@@ -7,7 +7,7 @@ import "slices"
 var words = map[string]string{
 	"after":               "Only messages after this one, such as the last match.",
 	"attachment_id":       "The attachment, att_…",
-	"attachments":         "At most 10 files, content in base64.",
+	"attachments":         "At most 20 files, content in base64.",
 	"bcc":                 "",
 	"cc":                  "",
 	"cursor":              "From the previous page.",

@@ -314,9 +314,13 @@ type eventData struct {
 	CreatedAt    string          `json:"created_at"`
 	RfcMessageID string          `json:"rfc_message_id"`
 	Tags         map[string]any  `json:"tags"`
-	Recipient    string          `json:"recipient"`
-	BounceType   string          `json:"bounce_type"`
-	Bounce       struct {
+	Recipients   []struct {
+		Email        string `json:"email"`
+		LastResponse string `json:"last_response"`
+	} `json:"recipients"`
+	Recipient  string `json:"recipient"`
+	BounceType string `json:"bounce_type"`
+	Bounce     struct {
 		SubType    *string `json:"sub_type"`
 		Diagnostic *string `json:"diagnostic"`
 	} `json:"bounce"`
@@ -389,7 +393,11 @@ func (d *eventData) show(typ string) object {
 	case "email.clicked":
 		out["click"] = object{"link": d.Link, "timestamp": d.CreatedAt, "ipAddress": "", "userAgent": ""}
 	case "email.failed":
-		out["failed"] = object{"reason": "failed"}
+		for _, r := range d.Recipients {
+			if r.Email == d.Recipient {
+				out["failed"] = object{"reason": r.LastResponse}
+			}
+		}
 	case "email.suppressed":
 		out["suppressed"] = object{"type": "OnAccountSuppressionList", "message": "The address is on the suppression list."}
 	}
