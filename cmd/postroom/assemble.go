@@ -249,7 +249,7 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	}
 	api = dropin.Handler(dropin.Config{
 		Names: n.cfg.Dropin, Front: service.Front,
-		API: vendorapi.API{Handler: service, BaseURL: base.String(), MailDomain: cfg.MailDomain, Version: cfg.Version, Log: n.log},
+		API: vendorapi.API{Handler: service, BaseURL: base.String(), Dev: n.cfg.dev, Version: cfg.Version, Log: n.log},
 	}, api)
 	if n.cfg.dev {
 		api = n.cfg.devHosts.withoutKey(api, string(n.cfg.BootstrapKey))

@@ -39,7 +39,9 @@ func newHandler(api vendorapi.API) http.Handler {
 	m.Handle("GET /api/v1/message/{id}/part/{part}", s.one(func(w http.ResponseWriter, r *http.Request, m *gen.Message) error {
 		return s.ServeFile(w, r, vendorapi.Path("messages", m.ID, "attachments", r.PathValue("part")))
 	}))
-	m.Handle("POST /api/v1/send", s.send)
+	if api.Dev { // Mailpit lets no mail out
+		m.Handle("POST /api/v1/send", s.send)
+	}
 	return m
 }
 
@@ -52,19 +54,19 @@ func refuse(w http.ResponseWriter, e *httpapi.Error) {
 type stored struct {
 	*gen.Message
 	copies []*gen.Message // with the message itself
+	found  bool           // one of them
 }
 
-// mailbox returns all messages, newest first.
-func (s server) mailbox(r *http.Request, text bool) ([]*stored, error) {
+// mailbox returns all messages, and those that a search finds, newest first.
+func (s server) mailbox(r *http.Request, find search) (all, found []*stored, err error) {
 	filters := url.Values{}
-	if text {
+	if find.text {
 		filters.Set("include", "text")
 	}
-	var all []*stored
 	byID := map[string]*stored{}
 	for m, err := range s.Received(r, filters) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		first := byID[messageID(m)]
 		if first == nil || messageID(m) == "" || slices.ContainsFunc(first.copies, func(c *gen.Message) bool { return c.InboxID == m.InboxID }) {
@@ -72,8 +74,10 @@ func (s server) mailbox(r *http.Request, text bool) ([]*stored, error) {
 			all, byID[messageID(m)] = append(all, first), first
 		}
 		first.copies = append(first.copies, m)
+		first.found = first.found || find.matches(m)
+		m.Text, m.ExtractedText = gen.NilString{}, gen.NilString{} // which may be large
 	}
-	return all, nil
+	return all, slices.DeleteFunc(slices.Clone(all), func(m *stored) bool { return !m.found }), nil
 }
 
 func person(a gen.MailAddress) object { return object{"Name": a.Name.Or(""), "Address": a.Email} }
@@ -114,11 +118,10 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.mailbox(r, find.text)
+	all, found, err := s.mailbox(r, find)
 	if err != nil {
 		return err
 	}
-	found := find.of(all)
 	messages := vendorapi.Mapped(found[min(start, len(found)):min(start+limit, len(found))], func(m *stored) object {
 		item := m.summary()
 		item["Read"], item["Created"], item["Attachments"], item["Snippet"] = false, m.CreatedAt, len(m.Attachments), m.Snippet.Or("")
@@ -143,11 +146,11 @@ func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.mailbox(r, find.text)
+	_, found, err := s.mailbox(r, find)
 	if err != nil {
 		return err
 	}
-	for _, m := range find.of(all) {
+	for _, m := range found {
 		if err := s.Delete(r, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })); err != nil {
 			return err
 		}
@@ -187,7 +190,7 @@ func (s server) get(r *http.Request, id string) (*gen.Message, error) {
 }
 
 func (s server) show(w http.ResponseWriter, _ *http.Request, m *gen.Message) error {
-	one := &stored{m, []*gen.Message{m}}
+	one := &stored{Message: m, copies: []*gen.Message{m}}
 	out := one.summary()
 	out["Text"], out["HTML"], out["Date"] = m.Text.Or(""), m.HTML.Or(""), m.CreatedAt
 	if sent, err := netmail.ParseDate(vendorapi.Header(m, "Date")); err == nil {
@@ -216,7 +219,7 @@ func (s server) headers(w http.ResponseWriter, _ *http.Request, m *gen.Message) 
 }
 
 func (s server) info(w http.ResponseWriter, r *http.Request) error {
-	all, err := s.mailbox(r, false)
+	all, _, err := s.mailbox(r, search{})
 	if err != nil {
 		return err
 	}

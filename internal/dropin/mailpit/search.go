@@ -20,19 +20,9 @@ type search struct {
 	text  bool // a term reads the text of messages
 }
 
-// of returns the messages that a search finds. A message is found with each of its copies.
-func (s search) of(all []*stored) []*stored {
-	matches := func(m *gen.Message) bool {
-		return (len(s.ids.IDs) == 0 || slices.Contains(s.ids.IDs, m.ID)) &&
-			!slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
-	}
-	var found []*stored
-	for _, m := range all {
-		if slices.ContainsFunc(m.copies, matches) {
-			found = append(found, m)
-		}
-	}
-	return found
+func (s search) matches(m *gen.Message) bool {
+	return (len(s.ids.IDs) == 0 || slices.Contains(s.ids.IDs, m.ID)) &&
+		!slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
 }
 
 // readSearch reads the search of a request, and its parameters with more than those of the

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -22,17 +23,22 @@ const maxRead = 2000
 // Received returns the received messages that the caller has access to, newest first: at
 // most 2,000. The filters are those of GET /v1/messages.
 func (a API) Received(r *http.Request, filters url.Values) iter.Seq2[*gen.Message, error] {
-	q := url.Values{"direction": {"in"}, "limit": {"100"}}
+	q := url.Values{"direction": {"in"}}
 	maps.Copy(q, filters)
+	page := 100
+	if q.Has("include") {
+		page = 20 // a text may be large
+	}
+	q.Set("limit", strconv.Itoa(page))
 	return func(yield func(*gen.Message, error) bool) {
-		for read := 0; read < maxRead; {
+		for range maxRead / page { // a page may be empty, and have one after it
 			list, err := Call[gen.MessageList](r, a, http.MethodGet, "/v1/messages", q, nil)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			for i := range list.Data {
-				if read++; !yield(&list.Data[i], nil) {
+				if !yield(&list.Data[i], nil) {
 					return
 				}
 			}

@@ -47,8 +47,8 @@ type API struct {
 	Handler http.Handler
 	// BaseURL is the public URL of the vendor's API, with its prefix.
 	BaseURL string
-	// MailDomain is the mail domain of the installation.
-	MailDomain string
+	// Dev is set if mail is captured and none leaves.
+	Dev bool
 	// Version is the version of the program.
 	Version string
 	// Log receives our own faults.
