@@ -316,8 +316,7 @@ func (r *recording) settle(ctx context.Context, m *sentMessage, outcomes []outco
 			return err
 		}
 	}
-	isEmail := m.InboxSeq == 0
-	outcomes = slices.DeleteFunc(outcomes, func(o outcome) bool { return o.Status == RecipientQueued && !(isEmail && o.delays()) })
+	outcomes = slices.DeleteFunc(outcomes, func(o outcome) bool { return o.Status == RecipientQueued && (m.InboxSeq != 0 || !o.delays()) })
 	if len(outcomes) == 0 {
 		return nil
 	}

@@ -94,7 +94,9 @@ func short(v any) any {
 			case "enum":
 				out[name] = slices.DeleteFunc(slices.Clone(list(value)), func(e any) bool { return e == nil })
 			default:
-				out[name] = short(value)
+				if name != "contentId" && name != "content_id" { // of images, which models rarely attach
+					out[name] = short(value)
+				}
 			}
 		}
 		return out
