@@ -34,7 +34,7 @@ var (
 		"store", "gen", "handlers", "smtp", "smtp/inbound", "smtp/report", "smtp/outbound", "smtp/queue", "client", "internal/mail", "internal/mail/*", "internal/webhook",
 		"internal/dns", "internal/dnsrec", "internal/domains", "internal/mailauth", "internal/netguard", "internal/apikey", "internal/mcp", "internal/oauth",
 		"internal/web", "internal/approval", "internal/passhash", "internal/maintenance", "internal/nearname", "internal/feedback", "internal/s3blob", "internal/search", "internal/stream", "internal/template",
-		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/cpubudget", "internal/work", "internal/journal", "internal/linkscan", "internal/spool",
+		"internal/doctor", "internal/docs", "internal/httpapi", "internal/backup", "internal/disk", "internal/acmecert", "internal/cli", "internal/httpserver", "internal/mailhtml", "internal/cpubudget", "internal/work", "internal/journal", "internal/linkscan", "internal/spool", "internal/dropin", "internal/dropin/vendorapi",
 	}
 	// forTests is for the tests of every package, and for no program.
 	forTests = []string{"store/storetest", "smtp/smtptest", "internal/testpg", "internal/testprogram", "internal/contractcheck", "internal/s3test", "internal/acmetest", "internal/cputime", "internal/cpubudget", "internal/lineartest", "internal/skiptest", "internal/waittest", "internal/mailhtml/hostilemail", "internal/mail/mailtest"}
@@ -117,6 +117,8 @@ var layers = []layer{
 	{pkg: "internal/acmecert", imports: []string{"store", "internal/work"}},
 	{pkg: "internal/backup", imports: []string{"store", "internal/disk", "internal/work"}, tests: []string{"internal/s3blob"}},
 	{pkg: "internal/approval", imports: []string{"gen", "store", "internal/domains", "internal/httpapi", "internal/mail", "internal/mail/compose", "internal/mail/plaintext", "internal/work"}},
+	{pkg: "internal/dropin", imports: []string{"internal/dropin/*", "internal/httpapi"}, tests: []string{"handlers", "internal/contractcheck"}},
+	{pkg: "internal/dropin/*", imports: []string{"gen", "internal/dropin/vendorapi", "internal/httpapi"}},
 	{pkg: "internal/mcp", imports: []string{"gen", "internal/httpapi", "internal/ids", "internal/mail/plaintext"}, tests: []string{"store"}},
 	{
 		pkg: "internal/web", imports: []string{"gen", "store", "internal/approval", "internal/doctor", "internal/httpapi", "internal/mailhtml", "internal/netguard", "internal/oauth", "internal/passhash", "internal/template", "internal/web/chart"},

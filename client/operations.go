@@ -351,6 +351,13 @@ func (c *Client) ListDrafts(ctx context.Context, params gen.ListDraftsParams, op
 	return unwrap(c.api.ListDrafts(ctx, params, options...))
 }
 
+// ListEmailEvents calls GET /v1/emails/{id}/events.
+//
+// Returns what happened to one email in the last 30 days, oldest first.
+func (c *Client) ListEmailEvents(ctx context.Context, params gen.ListEmailEventsParams, options ...gen.RequestOption) (gen.ListEmailEventsRes, error) {
+	return unwrap(c.api.ListEmailEvents(ctx, params, options...))
+}
+
 // ListEmails calls GET /v1/emails.
 //
 // Returns emails, newest first. All filters must match.

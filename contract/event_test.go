@@ -103,6 +103,10 @@ var outcomes = map[string][]string{
 	"ana": {"sent", "delivered"}, "hardbounce": {"bounced"}, "softbounce": {"bounced"}, "complained": {"complained"}, "failed": {"failed"},
 }
 
+// inHandlers are the events that need the reader of an email or a slow mail server. The
+// tests of handlers have them, and hold them to the contract.
+var inHandlers = map[string]bool{"contact.unsubscribed": true, "email.delivery_delayed": true}
+
 // events triggers the events that no other step does, and checks which types
 // were sent to the stream and to webhook endpoints.
 func events(t *testing.T, w *world) {
@@ -123,6 +127,8 @@ func events(t *testing.T, w *world) {
 		e := read[message](t, w.send(t, email.saying(`{"from":"`+in.Address+`","to":"`+name+`@example.org","subject":"s","text":"t"}`)).want(t, http.StatusCreated))
 		w.events.await(t, "email."+name, e.ID)
 	}
+	both := w.send(t, email.saying(`{"from":"`+in.Address+`","to":["ana@example.org","`+w.newSuppression(t)+`"],"subject":"s","text":"t"}`)).want(t, http.StatusCreated)
+	w.events.await(t, "email.suppressed", read[message](t, both).ID)
 	scheduled := w.newScheduled(t)
 	w.events.await(t, "email.scheduled", scheduled)
 	w.send(t, w.call("cancelEmail").at("/v1/emails/"+scheduled)).want(t, http.StatusOK)
@@ -144,7 +150,7 @@ func events(t *testing.T, w *world) {
 	w.verifyNow(t, d, "verified")
 	w.events.await(t, "domain.health.degraded", d.ID)
 	for _, typ := range w.check.EventTypes() {
-		if w.check.SeenEvents(typ) == 0 {
+		if w.check.SeenEvents(typ) == 0 && !inHandlers[typ] {
 			t.Errorf("no event %s was sent", typ)
 		}
 	}

@@ -57,6 +57,7 @@ var InboxIDsRules = map[OperationName]string{
 	ListContactsOperation:          InboxIDsRefused,
 	ListDomainsOperation:           InboxIDsRefused,
 	ListDraftsOperation:            InboxIDsFiltered,
+	ListEmailEventsOperation:       InboxIDsWithin,
 	ListEmailsOperation:            InboxIDsFiltered,
 	ListEventsOperation:            InboxIDsFiltered,
 	ListInboxDraftsOperation:       InboxIDsWithin,

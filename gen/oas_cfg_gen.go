@@ -13,10 +13,13 @@ import (
 )
 
 var regexMap = map[string]ogenregex.Regexp{
-	"^.+:":                                 ogenregex.MustCompile("^.+:"),
-	"^.{1,40}$":                            ogenregex.MustCompile("^.{1,40}$"),
-	"^[!-9;-~]{1,76}$":                     ogenregex.MustCompile("^[!-9;-~]{1,76}$"),
-	"^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$": ogenregex.MustCompile("^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$"),
+	"^.+:":                                  ogenregex.MustCompile("^.+:"),
+	"^.{1,40}$":                             ogenregex.MustCompile("^.{1,40}$"),
+	"^[!-9;-~]{1,76}$":                      ogenregex.MustCompile("^[!-9;-~]{1,76}$"),
+	"^[!-~]([ -~]*[!-~])?$":                 ogenregex.MustCompile("^[!-~]([ -~]*[!-~])?$"),
+	"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$":   ogenregex.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"),
+	"^[A-Za-z0-9._+=-]+(@[A-Za-z0-9.-]+)?$": ogenregex.MustCompile("^[A-Za-z0-9._+=-]+(@[A-Za-z0-9.-]+)?$"),
+	"^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$":  ogenregex.MustCompile("^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$"),
 	"^[^\\x00-\\x1F\\x7F\\x85\"\\\\]*[^ \\x00-\\x1F\\x7F\\x85\"\\\\][^\\x00-\\x1F\\x7F\\x85\"\\\\]*$": ogenregex.MustCompile("^[^\\x00-\\x1F\\x7F\\x85\"\\\\]*[^ \\x00-\\x1F\\x7F\\x85\"\\\\][^\\x00-\\x1F\\x7F\\x85\"\\\\]*$"),
 	"^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$":                                                       ogenregex.MustCompile("^[^\\x00-\\x1F\\x7F\\x85\\u2028\\u2029]*$"),
 	"^[^\\x00-\\x1F\\x7F\\x85]*[^\\x00-\\x1F\\x7F\\x85 @]@[^\\x00-\\x1F\\x7F\\x85 @<>]+>? *$":         ogenregex.MustCompile("^[^\\x00-\\x1F\\x7F\\x85]*[^\\x00-\\x1F\\x7F\\x85 @]@[^\\x00-\\x1F\\x7F\\x85 @<>]+>? *$"),

@@ -21,6 +21,10 @@ type GetOpenapiRes interface {
 	getOpenapiRes()
 }
 
+type ListEmailEventsRes interface {
+	listEmailEventsRes()
+}
+
 type ListEventsRes interface {
 	listEventsRes()
 }

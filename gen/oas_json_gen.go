@@ -4736,6 +4736,46 @@ func (s *ContactUpdate) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ContentIdInput as json.
+func (s ContentIdInput) Encode(e *jx.Encoder) {
+	unwrapped := string(s)
+
+	e.Str(unwrapped)
+}
+
+// Decode decodes ContentIdInput from json.
+func (s *ContentIdInput) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ContentIdInput to nil")
+	}
+	var unwrapped string
+	if err := func() error {
+		v, err := d.Str()
+		unwrapped = string(v)
+		if err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = ContentIdInput(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s ContentIdInput) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ContentIdInput) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *DeletedApiKey) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -8848,7 +8888,19 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 	}
 	{
 		e.FieldStart("reply_to")
-		s.ReplyTo.Encode(e)
+		if s.ReplyTo == nil {
+			e.Null()
+		} else {
+			e.ArrStart()
+			for _, elem := range s.ReplyTo {
+				e.Str(elem)
+			}
+			e.ArrEnd()
+		}
+	}
+	{
+		e.FieldStart("rfc_message_id")
+		e.Str(s.RfcMessageID)
 	}
 	{
 		e.FieldStart("subject")
@@ -8912,7 +8964,7 @@ func (s *Email) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmail = [23]string{
+var jsonFieldsNameOfEmail = [24]string{
 	0:  "object",
 	1:  "id",
 	2:  "expired",
@@ -8922,20 +8974,21 @@ var jsonFieldsNameOfEmail = [23]string{
 	6:  "cc",
 	7:  "bcc",
 	8:  "reply_to",
-	9:  "subject",
-	10: "html",
-	11: "text",
-	12: "tags",
-	13: "metadata",
-	14: "category",
-	15: "recipients",
-	16: "created_at",
-	17: "scheduled_at",
-	18: "sent_at",
-	19: "delivered_at",
-	20: "opened_at",
-	21: "test_mode",
-	22: "batch_id",
+	9:  "rfc_message_id",
+	10: "subject",
+	11: "html",
+	12: "text",
+	13: "tags",
+	14: "metadata",
+	15: "category",
+	16: "recipients",
+	17: "created_at",
+	18: "scheduled_at",
+	19: "sent_at",
+	20: "delivered_at",
+	21: "opened_at",
+	22: "test_mode",
+	23: "batch_id",
 }
 
 // Decode decodes Email from json.
@@ -9084,15 +9137,44 @@ func (s *Email) Decode(d *jx.Decoder) error {
 		case "reply_to":
 			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
-				if err := s.ReplyTo.Decode(d); err != nil {
-					return err
+				switch tt := d.Next(); tt {
+				case jx.Null:
+					if err := d.Skip(); err != nil {
+						return err
+					}
+				default:
+					s.ReplyTo = make([]string, 0)
+					if err := d.Arr(func(d *jx.Decoder) error {
+						var elem string
+						v, err := d.Str()
+						elem = string(v)
+						if err != nil {
+							return err
+						}
+						s.ReplyTo = append(s.ReplyTo, elem)
+						return nil
+					}); err != nil {
+						return err
+					}
 				}
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"reply_to\"")
 			}
-		case "subject":
+		case "rfc_message_id":
 			requiredBitSet[1] |= 1 << 1
+			if err := func() error {
+				v, err := d.Str()
+				s.RfcMessageID = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"rfc_message_id\"")
+			}
+		case "subject":
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				v, err := d.Str()
 				s.Subject = string(v)
@@ -9104,7 +9186,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"subject\"")
 			}
 		case "html":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				if err := s.HTML.Decode(d); err != nil {
 					return err
@@ -9114,7 +9196,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"html\"")
 			}
 		case "text":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				if err := s.Text.Decode(d); err != nil {
 					return err
@@ -9124,7 +9206,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"text\"")
 			}
 		case "tags":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				if err := s.Tags.Decode(d); err != nil {
 					return err
@@ -9134,7 +9216,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tags\"")
 			}
 		case "metadata":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 6
 			if err := func() error {
 				if err := s.Metadata.Decode(d); err != nil {
 					return err
@@ -9144,7 +9226,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"metadata\"")
 			}
 		case "category":
-			requiredBitSet[1] |= 1 << 6
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				v, err := d.Str()
 				s.Category = string(v)
@@ -9156,7 +9238,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
 		case "recipients":
-			requiredBitSet[1] |= 1 << 7
+			requiredBitSet[2] |= 1 << 0
 			if err := func() error {
 				s.Recipients = make([]Recipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -9174,7 +9256,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"recipients\"")
 			}
 		case "created_at":
-			requiredBitSet[2] |= 1 << 0
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -9186,7 +9268,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "scheduled_at":
-			requiredBitSet[2] |= 1 << 1
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				if err := s.ScheduledAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -9196,7 +9278,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"scheduled_at\"")
 			}
 		case "sent_at":
-			requiredBitSet[2] |= 1 << 2
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				if err := s.SentAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -9206,7 +9288,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sent_at\"")
 			}
 		case "delivered_at":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				if err := s.DeliveredAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -9216,7 +9298,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"delivered_at\"")
 			}
 		case "opened_at":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				if err := s.OpenedAt.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
@@ -9226,7 +9308,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"opened_at\"")
 			}
 		case "test_mode":
-			requiredBitSet[2] |= 1 << 5
+			requiredBitSet[2] |= 1 << 6
 			if err := func() error {
 				v, err := d.Bool()
 				s.TestMode = bool(v)
@@ -9238,7 +9320,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"test_mode\"")
 			}
 		case "batch_id":
-			requiredBitSet[2] |= 1 << 6
+			requiredBitSet[2] |= 1 << 7
 			if err := func() error {
 				if err := s.BatchID.Decode(d); err != nil {
 					return err
@@ -9259,7 +9341,7 @@ func (s *Email) Decode(d *jx.Decoder) error {
 	for i, mask := range [3]uint8{
 		0b11111111,
 		0b11111111,
-		0b01111111,
+		0b11111111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -9374,13 +9456,27 @@ func (s *EmailAttachmentInput) encodeFields(e *jx.Encoder) {
 			s.ContentTypeAlias.Encode(e)
 		}
 	}
+	{
+		if s.ContentId.Set {
+			e.FieldStart("contentId")
+			s.ContentId.Encode(e)
+		}
+	}
+	{
+		if s.ContentIDAlias.Set {
+			e.FieldStart("content_id")
+			s.ContentIDAlias.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfEmailAttachmentInput = [4]string{
+var jsonFieldsNameOfEmailAttachmentInput = [6]string{
 	0: "filename",
 	1: "content",
 	2: "contentType",
 	3: "content_type",
+	4: "contentId",
+	5: "content_id",
 }
 
 // Decode decodes EmailAttachmentInput from json.
@@ -9436,6 +9532,26 @@ func (s *EmailAttachmentInput) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"content_type\"")
 			}
+		case "contentId":
+			if err := func() error {
+				s.ContentId.Reset()
+				if err := s.ContentId.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"contentId\"")
+			}
+		case "content_id":
+			if err := func() error {
+				s.ContentIDAlias.Reset()
+				if err := s.ContentIDAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"content_id\"")
+			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
 		}
@@ -9488,6 +9604,61 @@ func (s *EmailAttachmentInput) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *EmailAttachmentInput) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes EmailAttachmentInputs as json.
+func (s EmailAttachmentInputs) Encode(e *jx.Encoder) {
+	unwrapped := []EmailAttachmentInput(s)
+	if unwrapped == nil {
+		e.ArrEmpty()
+		return
+	}
+	if unwrapped != nil {
+		e.ArrStart()
+		for _, elem := range unwrapped {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+}
+
+// Decode decodes EmailAttachmentInputs from json.
+func (s *EmailAttachmentInputs) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode EmailAttachmentInputs to nil")
+	}
+	var unwrapped []EmailAttachmentInput
+	if err := func() error {
+		unwrapped = make([]EmailAttachmentInput, 0)
+		if err := d.Arr(func(d *jx.Decoder) error {
+			var elem EmailAttachmentInput
+			if err := elem.Decode(d); err != nil {
+				return err
+			}
+			unwrapped = append(unwrapped, elem)
+			return nil
+		}); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = EmailAttachmentInputs(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s EmailAttachmentInputs) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *EmailAttachmentInputs) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -9862,6 +10033,30 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 		s.From.Encode(e)
 	}
 	{
+		if s.ReplyTo.Set {
+			e.FieldStart("replyTo")
+			s.ReplyTo.Encode(e)
+		}
+	}
+	{
+		if s.ReplyToAlias.Set {
+			e.FieldStart("reply_to")
+			s.ReplyToAlias.Encode(e)
+		}
+	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
+		}
+	}
+	{
+		if s.Attachments != nil {
+			e.FieldStart("attachments")
+			s.Attachments.Encode(e)
+		}
+	}
+	{
 		if s.Subject.Set {
 			e.FieldStart("subject")
 			s.Subject.Encode(e)
@@ -9913,16 +10108,20 @@ func (s *EmailBatchSend) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmailBatchSend = [9]string{
-	0: "from",
-	1: "subject",
-	2: "html",
-	3: "text",
-	4: "template",
-	5: "templateData",
-	6: "template_data",
-	7: "category",
-	8: "recipients",
+var jsonFieldsNameOfEmailBatchSend = [13]string{
+	0:  "from",
+	1:  "replyTo",
+	2:  "reply_to",
+	3:  "headers",
+	4:  "attachments",
+	5:  "subject",
+	6:  "html",
+	7:  "text",
+	8:  "template",
+	9:  "templateData",
+	10: "template_data",
+	11: "category",
+	12: "recipients",
 }
 
 // Decode decodes EmailBatchSend from json.
@@ -9944,6 +10143,45 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"from\"")
+			}
+		case "replyTo":
+			if err := func() error {
+				s.ReplyTo.Reset()
+				if err := s.ReplyTo.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"replyTo\"")
+			}
+		case "reply_to":
+			if err := func() error {
+				s.ReplyToAlias.Reset()
+				if err := s.ReplyToAlias.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"reply_to\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "attachments":
+			if err := func() error {
+				if err := s.Attachments.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"attachments\"")
 			}
 		case "subject":
 			if err := func() error {
@@ -10016,7 +10254,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"category\"")
 			}
 		case "recipients":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				s.Recipients = make([]EmailBatchRecipient, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -10044,7 +10282,7 @@ func (s *EmailBatchSend) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b00000001,
-		0b00000001,
+		0b00010000,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -10845,11 +11083,13 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 	{
 		if s.Attachments != nil {
 			e.FieldStart("attachments")
-			e.ArrStart()
-			for _, elem := range s.Attachments {
-				elem.Encode(e)
-			}
-			e.ArrEnd()
+			s.Attachments.Encode(e)
+		}
+	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
 		}
 	}
 	{
@@ -10896,7 +11136,7 @@ func (s *EmailSend) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfEmailSend = [19]string{
+var jsonFieldsNameOfEmailSend = [20]string{
 	0:  "from",
 	1:  "to",
 	2:  "cc",
@@ -10909,13 +11149,14 @@ var jsonFieldsNameOfEmailSend = [19]string{
 	9:  "template",
 	10: "data",
 	11: "attachments",
-	12: "tags",
-	13: "metadata",
-	14: "category",
-	15: "scheduledAt",
-	16: "scheduled_at",
-	17: "idempotencyKey",
-	18: "idempotency_key",
+	12: "headers",
+	13: "tags",
+	14: "metadata",
+	15: "category",
+	16: "scheduledAt",
+	17: "scheduled_at",
+	18: "idempotencyKey",
+	19: "idempotency_key",
 }
 
 // Decode decodes EmailSend from json.
@@ -11040,20 +11281,22 @@ func (s *EmailSend) Decode(d *jx.Decoder) error {
 			}
 		case "attachments":
 			if err := func() error {
-				s.Attachments = make([]EmailAttachmentInput, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem EmailAttachmentInput
-					if err := elem.Decode(d); err != nil {
-						return err
-					}
-					s.Attachments = append(s.Attachments, elem)
-					return nil
-				}); err != nil {
+				if err := s.Attachments.Decode(d); err != nil {
 					return err
 				}
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"attachments\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		case "tags":
 			if err := func() error {
@@ -11780,10 +12023,20 @@ func (s *EventType) Decode(d *jx.Decoder) error {
 		*s = EventTypeEmailBounced
 	case EventTypeEmailComplained:
 		*s = EventTypeEmailComplained
+	case EventTypeEmailDeliveryDelayed:
+		*s = EventTypeEmailDeliveryDelayed
+	case EventTypeEmailSuppressed:
+		*s = EventTypeEmailSuppressed
 	case EventTypeEmailFailed:
 		*s = EventTypeEmailFailed
 	case EventTypeEmailCancelled:
 		*s = EventTypeEmailCancelled
+	case EventTypeContactUnsubscribed:
+		*s = EventTypeContactUnsubscribed
+	case EventTypeSuppressionCreated:
+		*s = EventTypeSuppressionCreated
+	case EventTypeSuppressionDeleted:
+		*s = EventTypeSuppressionDeleted
 	case EventTypeDomainHealthDegraded:
 		*s = EventTypeDomainHealthDegraded
 	case EventTypeMessageReceived:
@@ -14058,6 +14311,48 @@ func (s *ListDirection) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ListEmailEventsOKApplicationJSON as json.
+func (s ListEmailEventsOKApplicationJSON) Encode(e *jx.Encoder) {
+	unwrapped := jx.Raw(s)
+
+	if len(unwrapped) != 0 {
+		e.Raw(unwrapped)
+	}
+}
+
+// Decode decodes ListEmailEventsOKApplicationJSON from json.
+func (s *ListEmailEventsOKApplicationJSON) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ListEmailEventsOKApplicationJSON to nil")
+	}
+	var unwrapped jx.Raw
+	if err := func() error {
+		v, err := d.RawAppend(nil)
+		unwrapped = jx.Raw(v)
+		if err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		return errors.Wrap(err, "alias")
+	}
+	*s = ListEmailEventsOKApplicationJSON(unwrapped)
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s ListEmailEventsOKApplicationJSON) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ListEmailEventsOKApplicationJSON) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode implements json.Marshaler.
 func (s *ListEntry) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -16207,12 +16502,19 @@ func (s *MessageAttachmentInput) encodeFields(e *jx.Encoder) {
 			s.ContentType.Encode(e)
 		}
 	}
+	{
+		if s.ContentID.Set {
+			e.FieldStart("content_id")
+			s.ContentID.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfMessageAttachmentInput = [3]string{
+var jsonFieldsNameOfMessageAttachmentInput = [4]string{
 	0: "filename",
 	1: "content",
 	2: "content_type",
+	3: "content_id",
 }
 
 // Decode decodes MessageAttachmentInput from json.
@@ -16257,6 +16559,16 @@ func (s *MessageAttachmentInput) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"content_type\"")
+			}
+		case "content_id":
+			if err := func() error {
+				s.ContentID.Reset()
+				if err := s.ContentID.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"content_id\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -19066,6 +19378,39 @@ func (s *OptClaimSeconds) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes ContentIdInput as json.
+func (o OptContentIdInput) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes ContentIdInput from json.
+func (o *OptContentIdInput) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptContentIdInput to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptContentIdInput) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptContentIdInput) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes time.Time as json.
 func (o OptDateTime) Encode(e *jx.Encoder, format func(*jx.Encoder, time.Time)) {
 	if !o.Set {
@@ -20206,6 +20551,56 @@ func (s OptNilWebhookEvents) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *OptNilWebhookEvents) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes WebhookHeaders as json.
+func (o OptNilWebhookHeaders) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	if o.Null {
+		e.Null()
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes WebhookHeaders from json.
+func (o *OptNilWebhookHeaders) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptNilWebhookHeaders to nil")
+	}
+	if d.Next() == jx.Null {
+		if err := d.Null(); err != nil {
+			return err
+		}
+
+		var v WebhookHeaders
+		o.Value = v
+		o.Set = true
+		o.Null = true
+		return nil
+	}
+	o.Set = true
+	o.Null = false
+	o.Value = make(WebhookHeaders)
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptNilWebhookHeaders) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptNilWebhookHeaders) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -26710,13 +27105,20 @@ func (s *WebhookCreate) encodeFields(e *jx.Encoder) {
 			s.Active.Encode(e)
 		}
 	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfWebhookCreate = [4]string{
+var jsonFieldsNameOfWebhookCreate = [5]string{
 	0: "url",
 	1: "events",
 	2: "inbox_ids",
 	3: "active",
+	4: "headers",
 }
 
 // Decode decodes WebhookCreate from json.
@@ -26768,6 +27170,16 @@ func (s *WebhookCreate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)
@@ -27321,6 +27733,10 @@ func (s *WebhookEndpoint) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Active)
 	}
 	{
+		e.FieldStart("headers")
+		s.Headers.Encode(e)
+	}
+	{
 		e.FieldStart("disabled_reason")
 		s.DisabledReason.Encode(e)
 	}
@@ -27330,15 +27746,16 @@ func (s *WebhookEndpoint) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfWebhookEndpoint = [8]string{
+var jsonFieldsNameOfWebhookEndpoint = [9]string{
 	0: "object",
 	1: "id",
 	2: "url",
 	3: "events",
 	4: "inbox_ids",
 	5: "active",
-	6: "disabled_reason",
-	7: "created_at",
+	6: "headers",
+	7: "disabled_reason",
+	8: "created_at",
 }
 
 // Decode decodes WebhookEndpoint from json.
@@ -27346,7 +27763,7 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 	if s == nil {
 		return errors.New("invalid: unable to decode WebhookEndpoint to nil")
 	}
-	var requiredBitSet [1]uint8
+	var requiredBitSet [2]uint8
 
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		switch string(k) {
@@ -27452,8 +27869,18 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
 			}
-		case "disabled_reason":
+		case "headers":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "disabled_reason":
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				if err := s.DisabledReason.Decode(d); err != nil {
 					return err
@@ -27463,7 +27890,7 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"disabled_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -27483,8 +27910,9 @@ func (s *WebhookEndpoint) Decode(d *jx.Decoder) error {
 	}
 	// Validate required fields.
 	var failures []validate.FieldError
-	for i, mask := range [1]uint8{
+	for i, mask := range [2]uint8{
 		0b11111111,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -27580,6 +28008,10 @@ func (s *WebhookEndpointCreated) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Active)
 	}
 	{
+		e.FieldStart("headers")
+		s.Headers.Encode(e)
+	}
+	{
 		e.FieldStart("disabled_reason")
 		s.DisabledReason.Encode(e)
 	}
@@ -27593,16 +28025,17 @@ func (s *WebhookEndpointCreated) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfWebhookEndpointCreated = [9]string{
+var jsonFieldsNameOfWebhookEndpointCreated = [10]string{
 	0: "object",
 	1: "id",
 	2: "url",
 	3: "events",
 	4: "inbox_ids",
 	5: "active",
-	6: "disabled_reason",
-	7: "created_at",
-	8: "secret",
+	6: "headers",
+	7: "disabled_reason",
+	8: "created_at",
+	9: "secret",
 }
 
 // Decode decodes WebhookEndpointCreated from json.
@@ -27716,8 +28149,18 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
 			}
-		case "disabled_reason":
+		case "headers":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "disabled_reason":
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				if err := s.DisabledReason.Decode(d); err != nil {
 					return err
@@ -27727,7 +28170,7 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"disabled_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -27739,7 +28182,7 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "secret":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Str()
 				s.Secret = string(v)
@@ -27761,7 +28204,7 @@ func (s *WebhookEndpointCreated) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00000001,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -27857,6 +28300,10 @@ func (s *WebhookEndpointRotated) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Active)
 	}
 	{
+		e.FieldStart("headers")
+		s.Headers.Encode(e)
+	}
+	{
 		e.FieldStart("disabled_reason")
 		s.DisabledReason.Encode(e)
 	}
@@ -27874,17 +28321,18 @@ func (s *WebhookEndpointRotated) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfWebhookEndpointRotated = [10]string{
-	0: "object",
-	1: "id",
-	2: "url",
-	3: "events",
-	4: "inbox_ids",
-	5: "active",
-	6: "disabled_reason",
-	7: "created_at",
-	8: "secret",
-	9: "previous_secret_expires_at",
+var jsonFieldsNameOfWebhookEndpointRotated = [11]string{
+	0:  "object",
+	1:  "id",
+	2:  "url",
+	3:  "events",
+	4:  "inbox_ids",
+	5:  "active",
+	6:  "headers",
+	7:  "disabled_reason",
+	8:  "created_at",
+	9:  "secret",
+	10: "previous_secret_expires_at",
 }
 
 // Decode decodes WebhookEndpointRotated from json.
@@ -27998,8 +28446,18 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
 			}
-		case "disabled_reason":
+		case "headers":
 			requiredBitSet[0] |= 1 << 6
+			if err := func() error {
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
+			}
+		case "disabled_reason":
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				if err := s.DisabledReason.Decode(d); err != nil {
 					return err
@@ -28009,7 +28467,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"disabled_reason\"")
 			}
 		case "created_at":
-			requiredBitSet[0] |= 1 << 7
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -28021,7 +28479,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"created_at\"")
 			}
 		case "secret":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Str()
 				s.Secret = string(v)
@@ -28033,7 +28491,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"secret\"")
 			}
 		case "previous_secret_expires_at":
-			requiredBitSet[1] |= 1 << 1
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.PreviousSecretExpiresAt = v
@@ -28055,7 +28513,7 @@ func (s *WebhookEndpointRotated) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b11111111,
-		0b00000011,
+		0b00000111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -28147,6 +28605,139 @@ func (s WebhookEvents) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *WebhookEvents) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s WebhookHeaders) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields implements json.Marshaler.
+func (s WebhookHeaders) encodeFields(e *jx.Encoder) {
+	for k, elem := range s {
+		e.FieldStart(k)
+
+		e.Str(elem)
+	}
+}
+
+// Decode decodes WebhookHeaders from json.
+func (s *WebhookHeaders) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode WebhookHeaders to nil")
+	}
+	m := s.init()
+	var propertiesCount int
+	pattern := regexMap["^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"]
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		propertiesCount++
+		switch match, err := pattern.Match(k); {
+		case err != nil:
+			return errors.Wrap(err, "execute regex")
+		case !match:
+			switch string(k) {
+			default:
+				return errors.Errorf("unexpected field %q", k)
+			}
+		}
+		var elem string
+		if err := func() error {
+			v, err := d.Str()
+			elem = string(v)
+			if err != nil {
+				return err
+			}
+			return nil
+		}(); err != nil {
+			return errors.Wrapf(err, "decode field %q", k)
+		}
+		m[string(k)] = elem
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode WebhookHeaders")
+	}
+	// Validate properties count.
+	if err := (validate.Object{
+		MinProperties:    0,
+		MinPropertiesSet: false,
+		MaxProperties:    10,
+		MaxPropertiesSet: true,
+	}).ValidateProperties(propertiesCount); err != nil {
+		return errors.Wrap(err, "object")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s WebhookHeaders) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *WebhookHeaders) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s WebhookHeadersResponse) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields implements json.Marshaler.
+func (s WebhookHeadersResponse) encodeFields(e *jx.Encoder) {
+	for k, elem := range s {
+		e.FieldStart(k)
+
+		e.Str(elem)
+	}
+}
+
+// Decode decodes WebhookHeadersResponse from json.
+func (s *WebhookHeadersResponse) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode WebhookHeadersResponse to nil")
+	}
+	m := s.init()
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		var elem string
+		if err := func() error {
+			v, err := d.Str()
+			elem = string(v)
+			if err != nil {
+				return err
+			}
+			return nil
+		}(); err != nil {
+			return errors.Wrapf(err, "decode field %q", k)
+		}
+		m[string(k)] = elem
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode WebhookHeadersResponse")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s WebhookHeadersResponse) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *WebhookHeadersResponse) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -28798,13 +29389,20 @@ func (s *WebhookUpdate) encodeFields(e *jx.Encoder) {
 			s.Active.Encode(e)
 		}
 	}
+	{
+		if s.Headers.Set {
+			e.FieldStart("headers")
+			s.Headers.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfWebhookUpdate = [4]string{
+var jsonFieldsNameOfWebhookUpdate = [5]string{
 	0: "url",
 	1: "events",
 	2: "inbox_ids",
 	3: "active",
+	4: "headers",
 }
 
 // Decode decodes WebhookUpdate from json.
@@ -28854,6 +29452,16 @@ func (s *WebhookUpdate) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"active\"")
+			}
+		case "headers":
+			if err := func() error {
+				s.Headers.Reset()
+				if err := s.Headers.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"headers\"")
 			}
 		default:
 			return errors.Errorf("unexpected field %q", k)

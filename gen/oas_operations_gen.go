@@ -49,6 +49,7 @@ const (
 	ListContactsOperation          OperationName = "ListContacts"
 	ListDomainsOperation           OperationName = "ListDomains"
 	ListDraftsOperation            OperationName = "ListDrafts"
+	ListEmailEventsOperation       OperationName = "ListEmailEvents"
 	ListEmailsOperation            OperationName = "ListEmails"
 	ListEventsOperation            OperationName = "ListEvents"
 	ListInboxDraftsOperation       OperationName = "ListInboxDrafts"

@@ -628,6 +628,13 @@ func encodeListDraftsResponse(response *DraftList, w http.ResponseWriter) error 
 	return nil
 }
 
+func encodeListEmailEventsResponse(response ListEmailEventsRes, w http.ResponseWriter) error {
+	switch response := response.(type) {
+	default:
+		return errors.Errorf("unexpected response type: %T", response)
+	}
+}
+
 func encodeListEmailsResponse(response *EmailList, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(200)

@@ -2262,6 +2262,8 @@ func (s *ContactUpdate) SetTags(val OptTags) {
 	s.Tags = val
 }
 
+type ContentIdInput string
+
 // Confirms that the API key is deleted.
 // Ref: #/components/schemas/DeletedApiKey
 type DeletedApiKey struct {
@@ -4377,8 +4379,10 @@ type Email struct {
 	Cc []string `json:"cc"`
 	// The recipients of blind copies, or null if there are none.
 	Bcc []string `json:"bcc"`
-	// The address that replies go to, or null for the sender.
-	ReplyTo NilString `json:"reply_to"`
+	// The addresses that replies go to, or null for the sender.
+	ReplyTo []string `json:"reply_to"`
+	// The Message-ID that the email is sent with, in angle brackets.
+	RfcMessageID string `json:"rfc_message_id"`
 	// The subject line.
 	Subject string `json:"subject"`
 	// The HTML body, or null if there is none.
@@ -4450,8 +4454,13 @@ func (s *Email) GetBcc() []string {
 }
 
 // GetReplyTo returns the value of ReplyTo.
-func (s *Email) GetReplyTo() NilString {
+func (s *Email) GetReplyTo() []string {
 	return s.ReplyTo
+}
+
+// GetRfcMessageID returns the value of RfcMessageID.
+func (s *Email) GetRfcMessageID() string {
+	return s.RfcMessageID
 }
 
 // GetSubject returns the value of Subject.
@@ -4565,8 +4574,13 @@ func (s *Email) SetBcc(val []string) {
 }
 
 // SetReplyTo sets the value of ReplyTo.
-func (s *Email) SetReplyTo(val NilString) {
+func (s *Email) SetReplyTo(val []string) {
 	s.ReplyTo = val
+}
+
+// SetRfcMessageID sets the value of RfcMessageID.
+func (s *Email) SetRfcMessageID(val string) {
+	s.RfcMessageID = val
 }
 
 // SetSubject sets the value of Subject.
@@ -4652,6 +4666,11 @@ type EmailAttachmentInput struct {
 	ContentType OptString `json:"contentType"`
 	// The same as `contentType`. Give one of them.
 	ContentTypeAlias OptString `json:"content_type"`
+	// Shows the file within the HTML, which refers to it as `cid:` and this name. Without HTML, the file
+	// is attached.
+	ContentId OptContentIdInput `json:"contentId"`
+	// The same as `contentId`. Give one of them.
+	ContentIDAlias OptContentIdInput `json:"content_id"`
 }
 
 // GetFilename returns the value of Filename.
@@ -4674,6 +4693,16 @@ func (s *EmailAttachmentInput) GetContentTypeAlias() OptString {
 	return s.ContentTypeAlias
 }
 
+// GetContentId returns the value of ContentId.
+func (s *EmailAttachmentInput) GetContentId() OptContentIdInput {
+	return s.ContentId
+}
+
+// GetContentIDAlias returns the value of ContentIDAlias.
+func (s *EmailAttachmentInput) GetContentIDAlias() OptContentIdInput {
+	return s.ContentIDAlias
+}
+
 // SetFilename sets the value of Filename.
 func (s *EmailAttachmentInput) SetFilename(val string) {
 	s.Filename = val
@@ -4693,6 +4722,18 @@ func (s *EmailAttachmentInput) SetContentType(val OptString) {
 func (s *EmailAttachmentInput) SetContentTypeAlias(val OptString) {
 	s.ContentTypeAlias = val
 }
+
+// SetContentId sets the value of ContentId.
+func (s *EmailAttachmentInput) SetContentId(val OptContentIdInput) {
+	s.ContentId = val
+}
+
+// SetContentIDAlias sets the value of ContentIDAlias.
+func (s *EmailAttachmentInput) SetContentIDAlias(val OptContentIdInput) {
+	s.ContentIDAlias = val
+}
+
+type EmailAttachmentInputs []EmailAttachmentInput
 
 // A batch of new emails.
 // Ref: #/components/schemas/EmailBatch
@@ -4834,6 +4875,15 @@ type EmailBatchSend struct {
 	// `domain_not_verified`. Emails from the address or an alias of an inbox follow its `send_policy`:
 	// under `approval` they become `drafts`.
 	From Address `json:"from"`
+	// The addresses that replies go to. If omitted, replies go to the sender.
+	ReplyTo OptNilOptionalRecipients `json:"replyTo"`
+	// The same as `replyTo`. Give one of them.
+	ReplyToAlias OptNilOptionalRecipients `json:"reply_to"`
+	// Extra header fields of each email, by name.
+	Headers OptNilMailHeaders `json:"headers"`
+	// Files to attach to each email: at most 20. All emails of the batch together have at most 40 MB of
+	// them, decoded.
+	Attachments EmailAttachmentInputs `json:"attachments"`
 	// The subject line. Required without `template`; with it, replaces the subject of the template.
 	Subject OptString `json:"subject"`
 	// The HTML body.
@@ -4855,6 +4905,26 @@ type EmailBatchSend struct {
 // GetFrom returns the value of From.
 func (s *EmailBatchSend) GetFrom() Address {
 	return s.From
+}
+
+// GetReplyTo returns the value of ReplyTo.
+func (s *EmailBatchSend) GetReplyTo() OptNilOptionalRecipients {
+	return s.ReplyTo
+}
+
+// GetReplyToAlias returns the value of ReplyToAlias.
+func (s *EmailBatchSend) GetReplyToAlias() OptNilOptionalRecipients {
+	return s.ReplyToAlias
+}
+
+// GetHeaders returns the value of Headers.
+func (s *EmailBatchSend) GetHeaders() OptNilMailHeaders {
+	return s.Headers
+}
+
+// GetAttachments returns the value of Attachments.
+func (s *EmailBatchSend) GetAttachments() EmailAttachmentInputs {
+	return s.Attachments
 }
 
 // GetSubject returns the value of Subject.
@@ -4900,6 +4970,26 @@ func (s *EmailBatchSend) GetRecipients() []EmailBatchRecipient {
 // SetFrom sets the value of From.
 func (s *EmailBatchSend) SetFrom(val Address) {
 	s.From = val
+}
+
+// SetReplyTo sets the value of ReplyTo.
+func (s *EmailBatchSend) SetReplyTo(val OptNilOptionalRecipients) {
+	s.ReplyTo = val
+}
+
+// SetReplyToAlias sets the value of ReplyToAlias.
+func (s *EmailBatchSend) SetReplyToAlias(val OptNilOptionalRecipients) {
+	s.ReplyToAlias = val
+}
+
+// SetHeaders sets the value of Headers.
+func (s *EmailBatchSend) SetHeaders(val OptNilMailHeaders) {
+	s.Headers = val
+}
+
+// SetAttachments sets the value of Attachments.
+func (s *EmailBatchSend) SetAttachments(val EmailAttachmentInputs) {
+	s.Attachments = val
 }
 
 // SetSubject sets the value of Subject.
@@ -5280,10 +5370,10 @@ type EmailSend struct {
 	Cc OptNilOptionalRecipients `json:"cc"`
 	// The recipients of blind copies, whom the other recipients do not see.
 	Bcc OptNilOptionalRecipients `json:"bcc"`
-	// The address that replies go to. If omitted, replies go to the sender.
-	ReplyTo OptNilAddress `json:"replyTo"`
+	// The addresses that replies go to. If omitted, replies go to the sender.
+	ReplyTo OptNilOptionalRecipients `json:"replyTo"`
 	// The same as `replyTo`. Give one of them.
-	ReplyToAlias OptNilAddress `json:"reply_to"`
+	ReplyToAlias OptNilOptionalRecipients `json:"reply_to"`
 	// The subject line. Required without `template`; with it, replaces the subject of the template.
 	Subject OptString `json:"subject"`
 	// The HTML body.
@@ -5294,8 +5384,10 @@ type EmailSend struct {
 	Template OptNilString `json:"template"`
 	// The template variables. If given, inline `subject`, `html` and `text` are rendered too.
 	Data OptFreeObject `json:"data"`
-	// Files to attach: at most 10, together at most 25 MB decoded.
-	Attachments []EmailAttachmentInput `json:"attachments"`
+	// Files to attach: at most 20, together at most 40 MB decoded.
+	Attachments EmailAttachmentInputs `json:"attachments"`
+	// Extra header fields, by name.
+	Headers OptNilMailHeaders `json:"headers"`
 	// Your own labels, to filter emails by.
 	Tags OptEmailTags `json:"tags"`
 	// Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox.
@@ -5337,12 +5429,12 @@ func (s *EmailSend) GetBcc() OptNilOptionalRecipients {
 }
 
 // GetReplyTo returns the value of ReplyTo.
-func (s *EmailSend) GetReplyTo() OptNilAddress {
+func (s *EmailSend) GetReplyTo() OptNilOptionalRecipients {
 	return s.ReplyTo
 }
 
 // GetReplyToAlias returns the value of ReplyToAlias.
-func (s *EmailSend) GetReplyToAlias() OptNilAddress {
+func (s *EmailSend) GetReplyToAlias() OptNilOptionalRecipients {
 	return s.ReplyToAlias
 }
 
@@ -5372,8 +5464,13 @@ func (s *EmailSend) GetData() OptFreeObject {
 }
 
 // GetAttachments returns the value of Attachments.
-func (s *EmailSend) GetAttachments() []EmailAttachmentInput {
+func (s *EmailSend) GetAttachments() EmailAttachmentInputs {
 	return s.Attachments
+}
+
+// GetHeaders returns the value of Headers.
+func (s *EmailSend) GetHeaders() OptNilMailHeaders {
+	return s.Headers
 }
 
 // GetTags returns the value of Tags.
@@ -5432,12 +5529,12 @@ func (s *EmailSend) SetBcc(val OptNilOptionalRecipients) {
 }
 
 // SetReplyTo sets the value of ReplyTo.
-func (s *EmailSend) SetReplyTo(val OptNilAddress) {
+func (s *EmailSend) SetReplyTo(val OptNilOptionalRecipients) {
 	s.ReplyTo = val
 }
 
 // SetReplyToAlias sets the value of ReplyToAlias.
-func (s *EmailSend) SetReplyToAlias(val OptNilAddress) {
+func (s *EmailSend) SetReplyToAlias(val OptNilOptionalRecipients) {
 	s.ReplyToAlias = val
 }
 
@@ -5467,8 +5564,13 @@ func (s *EmailSend) SetData(val OptFreeObject) {
 }
 
 // SetAttachments sets the value of Attachments.
-func (s *EmailSend) SetAttachments(val []EmailAttachmentInput) {
+func (s *EmailSend) SetAttachments(val EmailAttachmentInputs) {
 	s.Attachments = val
+}
+
+// SetHeaders sets the value of Headers.
+func (s *EmailSend) SetHeaders(val OptNilMailHeaders) {
+	s.Headers = val
 }
 
 // SetTags sets the value of Tags.
@@ -5981,8 +6083,13 @@ const (
 	EventTypeEmailClicked         EventType = "email.clicked"
 	EventTypeEmailBounced         EventType = "email.bounced"
 	EventTypeEmailComplained      EventType = "email.complained"
+	EventTypeEmailDeliveryDelayed EventType = "email.delivery_delayed"
+	EventTypeEmailSuppressed      EventType = "email.suppressed"
 	EventTypeEmailFailed          EventType = "email.failed"
 	EventTypeEmailCancelled       EventType = "email.cancelled"
+	EventTypeContactUnsubscribed  EventType = "contact.unsubscribed"
+	EventTypeSuppressionCreated   EventType = "suppression.created"
+	EventTypeSuppressionDeleted   EventType = "suppression.deleted"
 	EventTypeDomainHealthDegraded EventType = "domain.health.degraded"
 	EventTypeMessageReceived      EventType = "message.received"
 	EventTypeMessageQuarantined   EventType = "message.quarantined"
@@ -6011,8 +6118,13 @@ func (EventType) AllValues() []EventType {
 		EventTypeEmailClicked,
 		EventTypeEmailBounced,
 		EventTypeEmailComplained,
+		EventTypeEmailDeliveryDelayed,
+		EventTypeEmailSuppressed,
 		EventTypeEmailFailed,
 		EventTypeEmailCancelled,
+		EventTypeContactUnsubscribed,
+		EventTypeSuppressionCreated,
+		EventTypeSuppressionDeleted,
 		EventTypeDomainHealthDegraded,
 		EventTypeMessageReceived,
 		EventTypeMessageQuarantined,
@@ -6050,9 +6162,19 @@ func (s EventType) MarshalText() ([]byte, error) {
 		return []byte(s), nil
 	case EventTypeEmailComplained:
 		return []byte(s), nil
+	case EventTypeEmailDeliveryDelayed:
+		return []byte(s), nil
+	case EventTypeEmailSuppressed:
+		return []byte(s), nil
 	case EventTypeEmailFailed:
 		return []byte(s), nil
 	case EventTypeEmailCancelled:
+		return []byte(s), nil
+	case EventTypeContactUnsubscribed:
+		return []byte(s), nil
+	case EventTypeSuppressionCreated:
+		return []byte(s), nil
+	case EventTypeSuppressionDeleted:
 		return []byte(s), nil
 	case EventTypeDomainHealthDegraded:
 		return []byte(s), nil
@@ -6116,11 +6238,26 @@ func (s *EventType) UnmarshalText(data []byte) error {
 	case EventTypeEmailComplained:
 		*s = EventTypeEmailComplained
 		return nil
+	case EventTypeEmailDeliveryDelayed:
+		*s = EventTypeEmailDeliveryDelayed
+		return nil
+	case EventTypeEmailSuppressed:
+		*s = EventTypeEmailSuppressed
+		return nil
 	case EventTypeEmailFailed:
 		*s = EventTypeEmailFailed
 		return nil
 	case EventTypeEmailCancelled:
 		*s = EventTypeEmailCancelled
+		return nil
+	case EventTypeContactUnsubscribed:
+		*s = EventTypeContactUnsubscribed
+		return nil
+	case EventTypeSuppressionCreated:
+		*s = EventTypeSuppressionCreated
+		return nil
+	case EventTypeSuppressionDeleted:
+		*s = EventTypeSuppressionDeleted
 		return nil
 	case EventTypeDomainHealthDegraded:
 		*s = EventTypeDomainHealthDegraded
@@ -7176,6 +7313,25 @@ func (s *ListDirection) UnmarshalText(data []byte) error {
 	}
 }
 
+type ListEmailEventsOKApplicationJSON jx.Raw
+
+// ListEmailEventsOKRawApplicationJSON represents raw HTTP response for ListEmailEvents application/json.
+type ListEmailEventsOKRawApplicationJSON struct {
+	Response *http.Response `json:"-"`
+}
+
+// GetResponse returns the value of Response.
+func (s *ListEmailEventsOKRawApplicationJSON) GetResponse() *http.Response {
+	return s.Response
+}
+
+// SetResponse sets the value of Response.
+func (s *ListEmailEventsOKRawApplicationJSON) SetResponse(val *http.Response) {
+	s.Response = val
+}
+
+func (*ListEmailEventsOKRawApplicationJSON) listEmailEventsRes() {}
+
 // An entry of a list.
 // Ref: #/components/schemas/ListEntry
 type ListEntry struct {
@@ -8106,6 +8262,9 @@ type MessageAttachmentInput struct {
 	Content []byte `json:"content"`
 	// The media type. If omitted, it follows from the filename.
 	ContentType OptString `json:"content_type"`
+	// Shows the file within the HTML, which refers to it as `cid:` and this name. Without HTML, the file
+	// is attached.
+	ContentID OptContentIdInput `json:"content_id"`
 }
 
 // GetFilename returns the value of Filename.
@@ -8123,6 +8282,11 @@ func (s *MessageAttachmentInput) GetContentType() OptString {
 	return s.ContentType
 }
 
+// GetContentID returns the value of ContentID.
+func (s *MessageAttachmentInput) GetContentID() OptContentIdInput {
+	return s.ContentID
+}
+
 // SetFilename sets the value of Filename.
 func (s *MessageAttachmentInput) SetFilename(val string) {
 	s.Filename = val
@@ -8136,6 +8300,11 @@ func (s *MessageAttachmentInput) SetContent(val []byte) {
 // SetContentType sets the value of ContentType.
 func (s *MessageAttachmentInput) SetContentType(val OptString) {
 	s.ContentType = val
+}
+
+// SetContentID sets the value of ContentID.
+func (s *MessageAttachmentInput) SetContentID(val OptContentIdInput) {
+	s.ContentID = val
 }
 
 type MessageAttachmentInputs []MessageAttachmentInput
@@ -8312,7 +8481,7 @@ type MessageForward struct {
 	HTML OptNilString `json:"html"`
 	// Whether to attach the files of the original.
 	IncludeAttachments OptBool `json:"include_attachments"`
-	// Files to attach: at most 10, together at most 25 MB decoded.
+	// Files to attach: at most 20, together at most 40 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
 	Headers OptNilMailHeaders `json:"headers"`
@@ -8543,7 +8712,7 @@ type MessageReply struct {
 	Text OptNilString `json:"text"`
 	// The HTML body.
 	HTML OptNilString `json:"html"`
-	// Files to attach: at most 10, together at most 25 MB decoded.
+	// Files to attach: at most 20, together at most 40 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
 	Headers OptNilMailHeaders `json:"headers"`
@@ -8658,7 +8827,7 @@ type MessageSend struct {
 	Text OptNilString `json:"text"`
 	// The HTML body.
 	HTML OptNilString `json:"html"`
-	// Files to attach: at most 10, together at most 25 MB decoded.
+	// Files to attach: at most 20, together at most 40 MB decoded.
 	Attachments MessageAttachmentInputs `json:"attachments"`
 	// Extra header fields, by name.
 	Headers OptNilMailHeaders `json:"headers"`
@@ -9891,6 +10060,52 @@ func (o OptClaimSeconds) Get() (v ClaimSeconds, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptClaimSeconds) Or(d ClaimSeconds) ClaimSeconds {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptContentIdInput returns new OptContentIdInput with value set to v.
+func NewOptContentIdInput(v ContentIdInput) OptContentIdInput {
+	return OptContentIdInput{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptContentIdInput is optional ContentIdInput.
+type OptContentIdInput struct {
+	Value ContentIdInput
+	Set   bool
+}
+
+// IsSet returns true if OptContentIdInput was set.
+func (o OptContentIdInput) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptContentIdInput) Reset() {
+	var v ContentIdInput
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptContentIdInput) SetTo(v ContentIdInput) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptContentIdInput) Get() (v ContentIdInput, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptContentIdInput) Or(d ContentIdInput) ContentIdInput {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -11717,6 +11932,74 @@ func (o OptNilWebhookEvents) Get() (v WebhookEvents, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilWebhookEvents) Or(d WebhookEvents) WebhookEvents {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilWebhookHeaders returns new OptNilWebhookHeaders with value set to v.
+func NewOptNilWebhookHeaders(v WebhookHeaders) OptNilWebhookHeaders {
+	return OptNilWebhookHeaders{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilWebhookHeaders is optional nullable WebhookHeaders.
+type OptNilWebhookHeaders struct {
+	Value WebhookHeaders
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilWebhookHeaders was set.
+func (o OptNilWebhookHeaders) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilWebhookHeaders) Reset() {
+	var v WebhookHeaders
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilWebhookHeaders) SetTo(v WebhookHeaders) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilWebhookHeaders) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilWebhookHeaders) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v WebhookHeaders
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilWebhookHeaders) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilWebhookHeaders) Get() (v WebhookHeaders, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilWebhookHeaders) Or(d WebhookHeaders) WebhookHeaders {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -15203,6 +15486,8 @@ type WebhookCreate struct {
 	InboxIds OptNilWebhookInboxIds `json:"inbox_ids"`
 	// Whether to send events.
 	Active OptBool `json:"active"`
+	// Header fields that each request has in addition, by name.
+	Headers OptNilWebhookHeaders `json:"headers"`
 }
 
 // GetURL returns the value of URL.
@@ -15225,6 +15510,11 @@ func (s *WebhookCreate) GetActive() OptBool {
 	return s.Active
 }
 
+// GetHeaders returns the value of Headers.
+func (s *WebhookCreate) GetHeaders() OptNilWebhookHeaders {
+	return s.Headers
+}
+
 // SetURL sets the value of URL.
 func (s *WebhookCreate) SetURL(val WebhookUrl) {
 	s.URL = val
@@ -15243,6 +15533,11 @@ func (s *WebhookCreate) SetInboxIds(val OptNilWebhookInboxIds) {
 // SetActive sets the value of Active.
 func (s *WebhookCreate) SetActive(val OptBool) {
 	s.Active = val
+}
+
+// SetHeaders sets the value of Headers.
+func (s *WebhookCreate) SetHeaders(val OptNilWebhookHeaders) {
+	s.Headers = val
 }
 
 // The delivery of one event to one endpoint. Kept for 30 days.
@@ -15524,6 +15819,8 @@ type WebhookEndpoint struct {
 	InboxIds []string `json:"inbox_ids"`
 	// Whether events are sent.
 	Active bool `json:"active"`
+	// Header fields that each request has in addition, with `***` for each value.
+	Headers WebhookHeadersResponse `json:"headers"`
 	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
 	// off, unless a key with the scope `admin` has changed the endpoint since.
 	DisabledReason NilString `json:"disabled_reason"`
@@ -15559,6 +15856,11 @@ func (s *WebhookEndpoint) GetInboxIds() []string {
 // GetActive returns the value of Active.
 func (s *WebhookEndpoint) GetActive() bool {
 	return s.Active
+}
+
+// GetHeaders returns the value of Headers.
+func (s *WebhookEndpoint) GetHeaders() WebhookHeadersResponse {
+	return s.Headers
 }
 
 // GetDisabledReason returns the value of DisabledReason.
@@ -15601,6 +15903,11 @@ func (s *WebhookEndpoint) SetActive(val bool) {
 	s.Active = val
 }
 
+// SetHeaders sets the value of Headers.
+func (s *WebhookEndpoint) SetHeaders(val WebhookHeadersResponse) {
+	s.Headers = val
+}
+
 // SetDisabledReason sets the value of DisabledReason.
 func (s *WebhookEndpoint) SetDisabledReason(val NilString) {
 	s.DisabledReason = val
@@ -15626,6 +15933,8 @@ type WebhookEndpointCreated struct {
 	InboxIds []string `json:"inbox_ids"`
 	// Whether events are sent.
 	Active bool `json:"active"`
+	// Header fields that each request has in addition, with `***` for each value.
+	Headers WebhookHeadersResponse `json:"headers"`
 	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
 	// off, unless a key with the scope `admin` has changed the endpoint since.
 	DisabledReason NilString `json:"disabled_reason"`
@@ -15663,6 +15972,11 @@ func (s *WebhookEndpointCreated) GetInboxIds() []string {
 // GetActive returns the value of Active.
 func (s *WebhookEndpointCreated) GetActive() bool {
 	return s.Active
+}
+
+// GetHeaders returns the value of Headers.
+func (s *WebhookEndpointCreated) GetHeaders() WebhookHeadersResponse {
+	return s.Headers
 }
 
 // GetDisabledReason returns the value of DisabledReason.
@@ -15710,6 +16024,11 @@ func (s *WebhookEndpointCreated) SetActive(val bool) {
 	s.Active = val
 }
 
+// SetHeaders sets the value of Headers.
+func (s *WebhookEndpointCreated) SetHeaders(val WebhookHeadersResponse) {
+	s.Headers = val
+}
+
 // SetDisabledReason sets the value of DisabledReason.
 func (s *WebhookEndpointCreated) SetDisabledReason(val NilString) {
 	s.DisabledReason = val
@@ -15740,6 +16059,8 @@ type WebhookEndpointRotated struct {
 	InboxIds []string `json:"inbox_ids"`
 	// Whether events are sent.
 	Active bool `json:"active"`
+	// Header fields that each request has in addition, with `***` for each value.
+	Headers WebhookHeadersResponse `json:"headers"`
 	// Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it
 	// off, unless a key with the scope `admin` has changed the endpoint since.
 	DisabledReason NilString `json:"disabled_reason"`
@@ -15779,6 +16100,11 @@ func (s *WebhookEndpointRotated) GetInboxIds() []string {
 // GetActive returns the value of Active.
 func (s *WebhookEndpointRotated) GetActive() bool {
 	return s.Active
+}
+
+// GetHeaders returns the value of Headers.
+func (s *WebhookEndpointRotated) GetHeaders() WebhookHeadersResponse {
+	return s.Headers
 }
 
 // GetDisabledReason returns the value of DisabledReason.
@@ -15831,6 +16157,11 @@ func (s *WebhookEndpointRotated) SetActive(val bool) {
 	s.Active = val
 }
 
+// SetHeaders sets the value of Headers.
+func (s *WebhookEndpointRotated) SetHeaders(val WebhookHeadersResponse) {
+	s.Headers = val
+}
+
 // SetDisabledReason sets the value of DisabledReason.
 func (s *WebhookEndpointRotated) SetDisabledReason(val NilString) {
 	s.DisabledReason = val
@@ -15852,6 +16183,36 @@ func (s *WebhookEndpointRotated) SetPreviousSecretExpiresAt(val time.Time) {
 }
 
 type WebhookEvents []EventType
+
+// Header fields by name, such as `Authorization`. Names differ by more than case. You cannot set Host,
+// User-Agent, Content-, Webhook-, Svix-* and the fields of a single connection. Values are stored
+// encrypted, and responses show them as `***`.
+// Ref: #/components/schemas/WebhookHeaders
+type WebhookHeaders map[string]string
+
+func (s *WebhookHeaders) init() WebhookHeaders {
+	m := *s
+	if m == nil {
+		m = map[string]string{}
+		*s = m
+	}
+	return m
+}
+
+// Header fields by name, such as `Authorization`. Names differ by more than case. You cannot set Host,
+// User-Agent, Content-, Webhook-, Svix-* and the fields of a single connection. Values are stored
+// encrypted, and responses show them as `***`.
+// Ref: #/components/schemas/WebhookHeadersResponse
+type WebhookHeadersResponse map[string]string
+
+func (s *WebhookHeadersResponse) init() WebhookHeadersResponse {
+	m := *s
+	if m == nil {
+		m = map[string]string{}
+		*s = m
+	}
+	return m
+}
 
 type WebhookInboxIds []string
 
@@ -16055,6 +16416,9 @@ type WebhookUpdate struct {
 	InboxIds OptNilWebhookInboxIds `json:"inbox_ids"`
 	// Whether to send events. True turns the endpoint on again and clears `disabled_reason`.
 	Active OptBool `json:"active"`
+	// Header fields that each request has in addition: all of them. Null removes them, and so does a URL
+	// on another host without them.
+	Headers OptNilWebhookHeaders `json:"headers"`
 }
 
 // GetURL returns the value of URL.
@@ -16077,6 +16441,11 @@ func (s *WebhookUpdate) GetActive() OptBool {
 	return s.Active
 }
 
+// GetHeaders returns the value of Headers.
+func (s *WebhookUpdate) GetHeaders() OptNilWebhookHeaders {
+	return s.Headers
+}
+
 // SetURL sets the value of URL.
 func (s *WebhookUpdate) SetURL(val OptWebhookUrl) {
 	s.URL = val
@@ -16095,6 +16464,11 @@ func (s *WebhookUpdate) SetInboxIds(val OptNilWebhookInboxIds) {
 // SetActive sets the value of Active.
 func (s *WebhookUpdate) SetActive(val OptBool) {
 	s.Active = val
+}
+
+// SetHeaders sets the value of Headers.
+func (s *WebhookUpdate) SetHeaders(val OptNilWebhookHeaders) {
+	s.Headers = val
 }
 
 type WebhookUrl string

@@ -205,6 +205,11 @@ var operationRolesBearerAuth = map[string][]string{
 		"read",
 		"admin",
 	},
+	ListEmailEventsOperation: []string{
+		"emails:read",
+		"read",
+		"admin",
+	},
 	ListEmailsOperation: []string{
 		"emails:read",
 		"read",

@@ -56,6 +56,12 @@ type RawHandler interface {
 	//
 	// GET /openapi.json
 	GetOpenapi(ctx context.Context, w http.ResponseWriter) error
+	// ListEmailEvents implements listEmailEvents operation.
+	//
+	// Returns what happened to one email in the last 30 days, oldest first.
+	//
+	// GET /v1/emails/{id}/events
+	ListEmailEvents(ctx context.Context, params ListEmailEventsParams, w http.ResponseWriter) error
 	// ListEvents implements listEvents operation.
 	//
 	// Returns the event log of the last 30 days, oldest first, with the filters and the order of the

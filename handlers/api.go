@@ -160,6 +160,11 @@ func New(cfg Config) (*Service, error) {
 	return &Service{Handler: api, api: a}, nil
 }
 
+// Front is httpapi.Chain.Front.
+func (s *Service) Front(key func(*http.Request) string, refuse func(http.ResponseWriter, *httpapi.Error), next http.Handler) http.Handler {
+	return s.api.Chain.Front(key, refuse, next)
+}
+
 // pageSize is the default page size.
 const pageSize = 20
 

@@ -20,7 +20,7 @@ import (
 
 // maxAttachmentBytes limits the decoded size of all attachments of a message
 // together.
-const maxAttachmentBytes = 25 << 20
+const maxAttachmentBytes = 40 << 20
 
 // attachment is a file attached to a message. A stored one is streamed from storage
 // while the message is written.
@@ -72,7 +72,7 @@ func attachmentsFromAPI(in []gen.MessageAttachmentInput) ([]attachment, error) {
 // emailAttachmentsFromAPI is attachmentsFromAPI for an email.
 func emailAttachmentsFromAPI(in []gen.EmailAttachmentInput) ([]attachment, error) {
 	return attachmentsFromAPI(mapped(in, func(at gen.EmailAttachmentInput) gen.MessageAttachmentInput {
-		return gen.MessageAttachmentInput{Filename: at.Filename, Content: at.Content, ContentType: at.ContentType}
+		return gen.MessageAttachmentInput{Filename: at.Filename, Content: at.Content, ContentType: at.ContentType, ContentID: at.ContentId}
 	}))
 }
 
@@ -84,9 +84,10 @@ func attachmentFromAPI(i int, in gen.MessageAttachmentInput) (attachment, error)
 	if err := checkName(fieldPath("attachments", i, "filename"), &name); err != nil {
 		return attachment{}, err
 	}
-	return attachment{
-		compose.Attachment{Filename: name, ContentType: in.ContentType.Or(mediaType(name)), Content: content}, int64(len(content)),
-	}, nil
+	return attachment{compose.Attachment{
+		Filename: name, ContentType: in.ContentType.Or(mediaType(name)), Content: content,
+		ContentID: string(in.ContentID.Value), Inline: in.ContentID.Set,
+	}, int64(len(content))}, nil
 }
 
 func checkAttachments(list []attachment) error {
@@ -101,7 +102,7 @@ func checkAttachmentSize(total int64) error {
 	if total > maxAttachmentBytes {
 		return &httpapi.Error{
 			Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidRequest, Param: "attachments",
-			Message: "attachments may have at most 25 MB together, decoded",
+			Message: "attachments may have at most 40 MB together, decoded",
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 func (s *server) expirer(t *testing.T) *approval.Worker {
 	t.Helper()
 	w, err := approval.New(approval.Config{
-		Store: s.store, API: s.service, Send: s.service.SendDue, Rules: handlers.DueRules(s.store, mailDomain), Now: s.clock.Now,
+		Store: s.store, API: s.service, Send: s.service.SendDue, Rules: handlers.DueRules(s.store, mailDomain, false), Now: s.clock.Now,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

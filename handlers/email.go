@@ -13,6 +13,7 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/mail/compose"
+	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
@@ -50,6 +51,19 @@ func tagsOf(filter string) (tags [][2]string) {
 	return tags
 }
 
+// ListEmailEvents implements GET /v1/emails/{id}/events.
+func (a *API) ListEmailEvents(ctx context.Context, p gen.ListEmailEventsParams, w http.ResponseWriter) error {
+	e, err := a.emailOf(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	l, err := a.store.ListMessageEvents(ctx, e.AccountID, e.Seq, pageOf(p.Limit, p.Cursor))
+	if err != nil {
+		return err
+	}
+	return a.writeEvents(ctx, w, l)
+}
+
 // ListEmails implements GET /v1/emails.
 func (a *API) ListEmails(ctx context.Context, p gen.ListEmailsParams) (*gen.EmailList, error) {
 	k := httpapi.Caller(ctx)
@@ -74,8 +88,9 @@ func (a *API) RescheduleEmail(ctx context.Context, req *gen.EmailUpdate, p gen.R
 	if err := a.checkSchedule(req.ScheduledAt.Value); err != nil {
 		return nil, err
 	}
+	rules := DueRules(a.store, a.cfg.MailDomain, a.cfg.AnySender)
 	return a.changeScheduled(ctx, p.ID, func(e store.Email) error {
-		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt.Value), DueRules(a.store, a.cfg.MailDomain))
+		return a.store.RescheduleEmail(ctx, e.AccountID, e.ID, store.NewTime(req.ScheduledAt.Value), rules)
 	})
 }
 
@@ -108,14 +123,11 @@ func emailToAPI(e store.Email) (*gen.Email, error) {
 	out := &gen.Email{
 		Object: "email", ID: e.ID, Status: string(e.Status), Expired: e.ExpiredAt != nil, From: senderToAPI(as), To: mailboxes(as.To),
 		Cc:  nullMailboxes(as.Cc),
-		Bcc: nullMailboxes(as.Bcc), ReplyTo: gen.NilString{Null: true}, Subject: e.Subject, HTML: gen.NilString{Null: true},
-		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category),
+		Bcc: nullMailboxes(as.Bcc), ReplyTo: nullMailboxes(as.ReplyTo), Subject: e.Subject, HTML: gen.NilString{Null: true},
+		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category), RfcMessageID: e.HeaderID,
 		Recipients: make([]gen.Recipient, 0, len(e.Recipients)), CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt),
 		SentAt: nilTime(e.SentAt), DeliveredAt: nilTime(e.DeliveredAt), OpenedAt: nilTime(e.OpenedAt), TestMode: e.TestMode,
 		BatchID: nilString(e.BatchID),
-	}
-	if len(as.ReplyTo) > 0 {
-		out.ReplyTo = gen.NewNilString(mailbox(as.ReplyTo[0]))
 	}
 	for _, r := range e.Recipients {
 		out.Recipients = append(out.Recipients, recipientToAPI(r))
@@ -170,18 +182,23 @@ func senderToAPI(as mail.Addresses) string {
 }
 
 // DueRules returns the rules that the store applies to a scheduled email when
-// it is due. mailDomain is the mail domain of the installation.
-func DueRules(s *store.Store, mailDomain string) store.DueRules {
+// it is due. mailDomain is the mail domain of the installation, and anySender lets every
+// account send from any domain.
+func DueRules(s *store.Store, mailDomain string, anySender bool) store.DueRules {
 	a := &API{store: s}
-	return store.DueRules{MailDomain: mailDomain, Draft: a.draftOfEmail}
+	return store.DueRules{MailDomain: mailDomain, AnySender: anySender, Draft: a.draftOfEmail}
 }
 
 // draftOfEmail returns the draft that replaces a scheduled email if its inbox
 // now requires approval. The store keeps its tags, metadata and category.
 func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, error) {
 	n := store.NewDraft{Draft: store.Draft{
-		Addresses: e.Addresses, Subject: e.Subject, Refs: e.Refs, Content: &store.DraftContent{Headers: store.JSON[[][2]string]{V: [][2]string{}}},
+		Addresses: e.Addresses, Subject: e.Subject, Refs: e.Refs, Content: &store.DraftContent{},
 	}}
+	var err error
+	if n.Content.Headers.V, err = a.addedHeaders(ctx, e.Message); err != nil {
+		return n, err
+	}
 	if b := e.Content.Body; b != nil {
 		n.Content.Text, n.Content.HTML = b.V.Text, b.V.HTML
 	}
@@ -201,4 +218,21 @@ func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, 
 	})
 	settleHTML(n.Content, recipients)
 	return n, err
+}
+
+// addedHeaders returns the header fields of an email that its caller added.
+func (a *API) addedHeaders(ctx context.Context, m store.Message) ([][2]string, error) {
+	raw, err := a.openRaw(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = raw.Close() }()
+	fields, _, err := mime.ReadHeader(raw, mail.DefaultLimits())
+	added := [][2]string{}
+	for _, f := range fields {
+		if !isOwnHeader(string(f.Name)) {
+			added = append(added, [2]string{string(f.Name), f.Text()})
+		}
+	}
+	return added, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/semaphore"
@@ -55,6 +56,12 @@ func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *b
 	var shared emailSubmission
 	shared.category = store.Category(req.Category.Or(gen.EmailBatchSendCategoryTransactional))
 	if err := a.from(ctx, &shared, req.From); err != nil {
+		return nil, err
+	}
+	if err := shared.extend(req.ReplyTo, req.Headers, req.Attachments); err != nil {
+		return nil, err
+	}
+	if err := checkAttachments(slices.Repeat(shared.attachments, len(req.Recipients))); err != nil {
 		return nil, err
 	}
 	said, err := a.scriptOf(ctx, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template, render: true})

@@ -13,7 +13,7 @@ import (
 // release queues the scheduled emails that are due.
 func (s *server) release(t *testing.T) {
 	t.Helper()
-	if _, err := s.store.ReleaseScheduled(t.Context(), handlers.DueRules(s.store, mailDomain)); err != nil {
+	if _, err := s.store.ReleaseScheduled(t.Context(), handlers.DueRules(s.store, mailDomain, false)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -24,7 +24,7 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, func(in *store.Inbox) { in.DisplayName = new("Desk") })
-		e := s.do(t, http.MethodPost, "/v1/emails", `{"from":"Robot <`+in.Address+`>","to":"ann@out.example","cc":"bob@out.example","subject":"Order",
+		e := s.do(t, http.MethodPost, "/v1/emails", `{"from":"Robot <`+in.Address+`>","to":"ann@out.example","cc":"bob@out.example","subject":"Order","headers":{"X-Order":"Stück 20"},
 			"html":"<p>20 chairs</p><svg>x</svg>","attachments":[{"filename":"a.txt","content":"T3JkZXI="}],
 			"category":"marketing","tags":{"flow":"order"},"metadata":{"order":1042},"scheduledAt":"`+after(time.Hour)+`"}`).want(t, http.StatusCreated)
 		s.setPolicy(t, in, store.PolicyApproval)
@@ -38,7 +38,7 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 		d := s.do(t, http.MethodGet, "/v1/drafts/"+id, "").want(t, http.StatusOK)
 		for path, want := range map[string]string{
 			"status": `"pending"`, "from": `{"email":"` + in.Address + `","name":"Robot"}`, "html": `"<p>20 chairs</p>"`,
-			"category": `"marketing"`, "tags": `{"flow":"order"}`,
+			"category": `"marketing"`, "tags": `{"flow":"order"}`, "headers": `{"X-Order":"Stück 20"}`,
 		} {
 			d.wantAt(t, path, want)
 		}

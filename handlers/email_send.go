@@ -79,12 +79,7 @@ func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmi
 	if s.bcc, err = optionalAddresses("bcc", req.Bcc); err != nil {
 		return nil, err
 	}
-	if to, ok := req.ReplyTo.Get(); ok {
-		if s.replyTo, err = addressList("replyTo", []gen.Address{to}, false); err != nil {
-			return nil, err
-		}
-	}
-	if s.attachments, err = emailAttachmentsFromAPI(req.Attachments); err != nil {
+	if err := s.extend(req.ReplyTo, req.Headers, req.Attachments); err != nil {
 		return nil, err
 	}
 	if err := s.label("", req.Tags, req.Metadata); err != nil {
@@ -114,6 +109,18 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from gen.Address) er
 	}
 	s.account, s.kind, s.isEmail = httpapi.Caller(ctx).AccountID, store.DraftNew, true
 	s.inbox, err = a.sender(ctx, s.from)
+	return err
+}
+
+// extend reads the fields that single emails and batches share.
+func (s *emailSubmission) extend(replyTo gen.OptNilOptionalRecipients, headers gen.OptNilMailHeaders, files gen.EmailAttachmentInputs) (err error) {
+	if s.replyTo, err = optionalAddresses("replyTo", replyTo); err != nil {
+		return err
+	}
+	if s.headers, err = headersFromAPI(headers); err != nil {
+		return err
+	}
+	s.attachments, err = emailAttachmentsFromAPI(files)
 	return err
 }
 
@@ -189,7 +196,7 @@ func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (
 }
 
 // emailFields maps the field names of a message to those of an email.
-var emailFields = strings.NewReplacer("reply_to[0]", "replyTo", ".content_type", ".contentType")
+var emailFields = strings.NewReplacer("reply_to", "replyTo", ".content_type", ".contentType", ".content_id", ".contentId")
 
 // ofRecipient lists the fields that each recipient of a batch has. The other
 // fields belong to the batch.

@@ -72,7 +72,7 @@ func TestSendEmail(t *testing.T) {
 		}
 		got := s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK)
 		for path, want := range map[string]string{
-			"cc": `["carl@out.example"]`, "bcc": `["dora@out.example"]`, "reply_to": `"Help <help@out.example>"`,
+			"cc": `["carl@out.example"]`, "bcc": `["dora@out.example"]`, "reply_to": `["Help <help@out.example>"]`,
 			"html": `"<p>Hello {{name}}</p>"`, "text": `null`, "tags": `{"flow":"receipt"}`, "category": `"marketing"`, "batch_id": `null`,
 			"sent_at": `null`, "recipients.0.status": `"queued"`, "recipients.3.kind": `"bcc"`,
 		} {
@@ -102,7 +102,7 @@ func TestOtherFormsOfAnEmail(t *testing.T) {
 		first := send(body).want(t, http.StatusCreated).says(t, "scheduled_at", `"`+after(time.Hour)+`"`)
 		send(body).want(t, http.StatusCreated).wantSame(t, first)
 		path := "/v1/emails/" + first.str(t, "id")
-		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).says(t, "reply_to", `"help@out.example"`).says(t, "tags", `{"flow":"receipt","n":1.50}`)
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).says(t, "reply_to", `["help@out.example"]`).says(t, "tags", `{"flow":"receipt","n":1.50}`)
 		if m := s.queuedMail(t, first.str(t, "id")); len(m.Attachments) != 1 || m.Attachments[0].ContentType != "text/css" {
 			t.Errorf("the attachments: %+v", m.Attachments)
 		}
@@ -128,6 +128,86 @@ func TestOtherFormsOfAnEmail(t *testing.T) {
 		} {
 			s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","template":"`+tmpl+`","data":`+data+`}`).wantError(t, http.StatusBadRequest, want)
 		}
+	})
+}
+
+// Emails and batches have extra header fields, several addresses for replies, and images
+// within the HTML.
+func TestHeadersAndImagesOfEmails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		const rich = `"html":"<img src=\"cid:logo\">","replyTo":["a@out.example","B <b@out.example>"],"headers":{"X-Order":"1042","List-Id":"<l.out.example>"},
+			"attachments":[{"filename":"l.png","content":"eA==","contentId":"logo"},{"filename":"t.txt","content":"eQ=="}]`
+		one := s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","subject":"s",`+rich+`}`).want(t, http.StatusCreated)
+		batch := s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+sender+`","subject":"s",`+rich+`,"recipients":[{"to":"ann@out.example"}]}`).want(t, http.StatusCreated)
+		for _, id := range []string{one.str(t, "id"), batch.str(t, "emails.0.id")} {
+			s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK).says(t, "reply_to", `["a@out.example","B <b@out.example>"]`)
+			m := s.queuedMail(t, id)
+			if len(m.ReplyTo) != 2 || len(m.Attachments) != 2 || m.Attachments[0].ContentID != "logo" || !m.Attachments[0].Inline || m.Attachments[1].Inline {
+				t.Errorf("the mail: %+v", m)
+			}
+			if raw := s.rawText(t, id); !strings.Contains(raw, "\r\nX-Order: 1042\r\n") || !strings.Contains(raw, "multipart/related") {
+				t.Errorf("the mail:\n%s", raw)
+			}
+		}
+		for fields, param := range map[string]string{
+			`"headers":{"From":"x"}`: "headers.From", `"headers":{"X-A":"a\nb"}`: "headers.X-A",
+			`"attachments":[{"filename":"a","content":"eA==","contentId":"<x>"}]`: "attachments[0].contentId",
+		} {
+			s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":"ann@out.example","subject":"s","text":"t",`+fields+`}`, broken).
+				wantError(t, http.StatusBadRequest, "invalid_request "+param)
+		}
+		big := `"attachments":[{"filename":"a","content":"` + strings.Repeat("AAAA", 7<<20) + `"}]`
+		s.do(t, http.MethodPost, "/v1/emails/batch", `{"from":"`+sender+`","subject":"s","text":"t",`+big+`,"recipients":[{"to":"a@out.example"},{"to":"b@out.example"}]}`).
+			wantError(t, http.StatusBadRequest, "invalid_request attachments")
+	})
+}
+
+// The events of one email, in order and in pages.
+func TestEventsOfOneEmail(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		s.suppress(t, "gone@out.example")
+		id := s.do(t, http.MethodPost, "/v1/emails", `{"from":"`+sender+`","to":["ann@out.example","gone@out.example"],"subject":"s","text":"t"}`).
+			want(t, http.StatusCreated).str(t, "id")
+		s.sendEmail(t, `"scheduledAt":"`+after(24*time.Hour)+`"`).want(t, http.StatusCreated)
+		for i, a := range []store.Attempt{
+			{Status: store.RecipientQueued, Response: "451 4.7.1 later"}, {Status: store.RecipientQueued, Response: "451 4.7.1 later"},
+			{Status: store.RecipientDelivered, Response: "250 2.0.0 Ok"},
+		} {
+			if a.Status == store.RecipientQueued {
+				next := store.NewTime(s.clock.Now().Add(time.Minute))
+				a.Next = &next
+			}
+			claimed, err := s.store.ClaimRecipients(t.Context(), 1, time.Minute, nil)
+			if err != nil || len(claimed) != 1 {
+				t.Fatal(i, len(claimed), err)
+			}
+			a.RecipientSeq, a.MessageSeq, a.Fence = claimed[0].Seq, claimed[0].MessageSeq, claimed[0].Fence
+			if err := s.store.RecordAttempt(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.Add(time.Hour)
+		}
+		var types []string
+		path := "/v1/emails/" + id + "/events?limit=2"
+		for at := path; ; {
+			page := s.do(t, http.MethodGet, at, "").want(t, http.StatusOK)
+			for i := range 2 {
+				if typ, ok := page.get(t, fmt.Sprintf("data.%d.type", i)); ok {
+					types = append(types, fmt.Sprint(typ))
+				}
+			}
+			if page.at(t, "has_more") != true {
+				break
+			}
+			at = path + "&cursor=" + page.str(t, "cursor")
+		}
+		if got, want := strings.Join(types, " "), "email.queued email.suppressed email.delivery_delayed email.sent email.delivered"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		s.do(t, http.MethodGet, "/v1/emails/em_none/events", "").want(t, http.StatusNotFound)
+		s.do(t, http.MethodGet, path+"&cursor=x", "").want(t, http.StatusBadRequest)
 	})
 }
 

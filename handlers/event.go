@@ -40,6 +40,8 @@ func tellOf(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error)
 		return webhookEvent(ctx, mail.store, e)
 	case store.EventDomainDegraded:
 		return domainEvent(e)
+	case store.EventUnsubscribed, store.EventSuppressionCreated, store.EventSuppressionDeleted:
+		return suppressionEvent(e)
 	}
 	if ofEmail(e) {
 		return emailEvent(ctx, mail, e)
@@ -214,11 +216,30 @@ func blockedEvent(e store.Event) ([]byte, error) {
 		}
 		return s
 	}
-	object, err := json.Marshal(map[string]any{"object": "blocked_message", "from": orNull(data.From), "list_id": orNull(data.ListID)})
+	return plainEvent(e, map[string]any{"object": "blocked_message", "from": orNull(data.From), "list_id": orNull(data.ListID)})
+}
+
+// plainEvent renders an event whose data exists only in the event.
+func plainEvent(e store.Event, data map[string]any) ([]byte, error) {
+	object, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", e.ID, err)
 	}
 	return eventBody(e, func(w *jx.Encoder) { w.Raw(object) }, eventExtra{})
+}
+
+func suppressionEvent(e store.Event) ([]byte, error) {
+	var data store.SuppressionEventData
+	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.ID, err)
+	}
+	if e.Type == store.EventUnsubscribed {
+		return plainEvent(e, map[string]any{"object": "unsubscribed", "email": data.Email, "contact_id": data.ContactID, "email_id": data.Source})
+	}
+	v := suppressionToAPI(store.Suppression{
+		ID: data.ID, Email: data.Email, Reason: data.Reason, Category: data.Category, Source: data.Source, CreatedAt: data.CreatedAt,
+	})
+	return eventBody(e, v.Encode, eventExtra{})
 }
 
 func webhookEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {

@@ -147,7 +147,8 @@ func TestEventsOfEmails(t *testing.T) {
 		got := s.bodies(t, w)
 		for typ, n := range map[store.EventType]int{
 			store.EventEmailQueued: 2, store.EventEmailScheduled: 2, store.EventEmailCancelled: 1, store.EventEmailSent: 3, store.EventEmailDelivered: 3,
-			store.EventEmailOpened: 1, store.EventEmailClicked: 1, store.EventEmailBounced: 1, store.EventEmailFailed: 2, store.EventEmailComplained: 1,
+			store.EventEmailOpened: 1, store.EventEmailClicked: 1, store.EventEmailBounced: 1, store.EventEmailFailed: 1, store.EventEmailSuppressed: 1, store.EventEmailComplained: 1,
+			store.EventSuppressionCreated: 1,
 		} {
 			if len(got[typ]) != n {
 				t.Errorf("%s: %d events, want %d", typ, len(got[typ]), n)
@@ -185,14 +186,14 @@ func TestEventsShowTheEmailAsItWas(t *testing.T) {
 		s.do(t, http.MethodPatch, "/v1/emails/"+id, `{"scheduledAt":"`+after(2*time.Hour)+`"}`).want(t, http.StatusOK)
 		got := s.bodies(t, w)
 		for typ, want := range map[store.EventType]string{
-			store.EventEmailScheduled: "scheduled, to be sent at " + after(time.Hour) + ": scheduled",
-			store.EventEmailQueued:    "queued: queued, queued, suppressed",
-			store.EventEmailFailed:    "queued: queued, queued, suppressed", // of the suppressed recipient
-			store.EventEmailSent:      "sent, sent: sent 1 sent said, sending 1, suppressed",
-			store.EventEmailDelivered: "delivered, sent, delivered: delivered 1 sent delivered said, sending 1, suppressed",
-			store.EventEmailOpened:    "opened, sent, delivered, opened: opened 1 sent delivered said, sending 1, suppressed",
-			store.EventEmailClicked:   "clicked, sent, delivered, opened: clicked 1 sent delivered said, sending 1, suppressed",
-			store.EventEmailBounced:   "clicked, sent, delivered, opened: clicked 1 sent delivered said, bounced 1 bounced said, suppressed",
+			store.EventEmailScheduled:  "scheduled, to be sent at " + after(time.Hour) + ": scheduled",
+			store.EventEmailQueued:     "queued: queued, queued, suppressed",
+			store.EventEmailSuppressed: "queued: queued, queued, suppressed",
+			store.EventEmailSent:       "sent, sent: sent 1 sent said, sending 1, suppressed",
+			store.EventEmailDelivered:  "delivered, sent, delivered: delivered 1 sent delivered said, sending 1, suppressed",
+			store.EventEmailOpened:     "opened, sent, delivered, opened: opened 1 sent delivered said, sending 1, suppressed",
+			store.EventEmailClicked:    "clicked, sent, delivered, opened: clicked 1 sent delivered said, sending 1, suppressed",
+			store.EventEmailBounced:    "clicked, sent, delivered, opened: clicked 1 sent delivered said, bounced 1 bounced said, suppressed",
 		} {
 			if len(got[typ]) != 1 {
 				t.Errorf("%s came %d times", typ, len(got[typ]))

@@ -66,6 +66,11 @@ func (a *API) ListEvents(ctx context.Context, p gen.ListEventsParams, w http.Res
 	if err != nil {
 		return err
 	}
+	return a.writeEvents(ctx, w, l)
+}
+
+// writeEvents writes a page of events.
+func (a *API) writeEvents(ctx context.Context, w http.ResponseWriter, l store.List[store.Event]) error {
 	mail, err := readMail(ctx, a.store, l.Rows)
 	if err != nil {
 		return err

@@ -226,11 +226,15 @@ var ownHeaders = map[string]bool{
 	"to": true, "cc": true, "subject": true, "reply-to": true, "in-reply-to": true, "references": true, "mime-version": true,
 }
 
+func isOwnHeader(name string) bool {
+	low := strings.ToLower(name)
+	return ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-")
+}
+
 func headersFromAPI(h gen.OptNilMailHeaders) ([][2]string, error) {
 	out := make([][2]string, 0, len(h.Value))
 	for name, value := range h.Value {
-		low := strings.ToLower(name)
-		if ownHeaders[low] || strings.HasPrefix(low, "dkim-") || strings.HasPrefix(low, "content-") || strings.HasPrefix(low, "arc-") {
+		if isOwnHeader(name) {
 			return nil, httpapi.Invalid("headers."+name, "is set by the service")
 		}
 		out = append(out, [2]string{name, value})

@@ -28,7 +28,11 @@ func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate,
 
 // ListSuppressions implements GET /v1/suppressions.
 func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams) (*gen.SuppressionList, error) {
-	l, err := a.store.ListSuppressions(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
+	var spellings []string
+	if email, ok := p.Email.Get(); ok {
+		spellings = mail.AddressSpellings(email)
+	}
+	l, err := a.store.ListSuppressions(ctx, httpapi.Caller(ctx).AccountID, spellings, pageOf(p.Limit, p.Cursor))
 	return listToAPI[gen.SuppressionList](l, err, sure(suppressionToAPI))
 }
 

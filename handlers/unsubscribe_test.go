@@ -42,7 +42,7 @@ func (s *server) follow(t *testing.T, method, path, body string, opts ...option)
 // onList returns the suppression of an address, or nil.
 func (s *server) onList(t *testing.T, account int64, email string) *store.Suppression {
 	t.Helper()
-	l, err := s.store.ListSuppressions(t.Context(), account, store.Page{Limit: 100})
+	l, err := s.store.ListSuppressions(t.Context(), account, nil, store.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +61,8 @@ const oneClick = "List-Unsubscribe=One-Click"
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
+		w := s.webhookForAll(t)
+		contact := strings.TrimPrefix(s.newContact(t, `{"email":"ann@out.example"}`), "/v1/contacts/")
 		e := storetest.Email(t, s.store, s.account, []string{"Ann@out.example"})
 		other := storetest.Account(t, s.store).Seq
 		link := "/u/" + newFeedback(t).Unsubscribe(feedback.Subscription{Account: s.account, Message: e.Seq, Email: "Ann@out.example"})
@@ -88,6 +90,13 @@ func TestUnsubscribe(t *testing.T) {
 		s.follow(t, http.MethodPost, link, "").want(t, http.StatusOK) // multipart or empty: only the link counts
 		if s.onList(t, s.account, "ann@out.example") == nil {
 			t.Error("the link works once only")
+		}
+		got := s.bodies(t, w)
+		if n := len(got[store.EventUnsubscribed]); n != 2 || len(got[store.EventSuppressionCreated]) != 2 || len(got[store.EventSuppressionDeleted]) != 1 {
+			t.Fatalf("%d events of an unsubscribe: %v", n, got)
+		}
+		if want := `"data":{"contact_id":"` + contact + `","email":"Ann@out.example","email_id":"` + e.ID + `","object":"unsubscribed"}`; !strings.Contains(got[store.EventUnsubscribed][0], want) {
+			t.Errorf("%s, want %s", got[store.EventUnsubscribed][0], want)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -53,7 +55,11 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		return nil, err
 	}
 	k := httpapi.Caller(ctx)
-	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k)}
+	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k), Format: httpapi.WebhookFormat(ctx)}
+	var err error
+	if w.NewHeaders, err = webhookHeaders(req.Headers); err != nil {
+		return nil, err
+	}
 	if err := checkReads(k, w, "events"); err != nil {
 		return nil, err
 	}
@@ -70,15 +76,38 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 	}
 	v := webhookToAPI(w)
 	return &gen.WebhookEndpointCreated{
-		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, DisabledReason: v.DisabledReason,
+		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, Headers: v.Headers, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret,
 	}, nil
+}
+
+// fixedHeaders are the header fields of webhook requests that we set, or that belong to the
+// connection.
+var fixedHeaders = regexp.MustCompile(`(?i)^(host|user-agent|date|expect|connection|keep-alive|te|trailer|upgrade|accept-encoding|forwarded|(content|webhook|svix|proxy|transfer|sec)-.*)$`)
+
+// webhookHeaders reads the header fields of an endpoint. Null and an absent field are nil.
+func webhookHeaders(field gen.OptNilWebhookHeaders) (map[string]string, error) {
+	if !field.Set || field.Null {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	seen, out := map[string]bool{}, map[string]string{}
+	for name, value := range field.Value {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case fixedHeaders.MatchString(name):
+			return nil, httpapi.Invalid("headers."+name, "is set by the service")
+		case seen[canonical]:
+			return nil, httpapi.Invalid("headers."+name, "is there twice, in another case")
+		}
+		seen[canonical], out[name] = true, value
+	}
+	return out, nil
 }
 
 // checkReads refuses an endpoint that receives events whose content the key may not read.
 // param is the field of the request that says so, or empty.
 func checkReads(k store.Key, w store.Webhook, param string) error {
-	for _, events := range []struct{ about, scope string }{{"message", "read"}, {"draft", "read"}, {"email", "emails:read"}} {
+	for _, events := range []struct{ about, scope string }{{"message", "read"}, {"draft", "read"}, {"email", "emails:read"}, {"suppression", "emails:read"}, {"contact", "contacts:read"}} {
 		received := w.Events == nil || slices.ContainsFunc(w.Events.V, func(t store.EventType) bool { return strings.HasPrefix(string(t), events.about+".") })
 		if received && !httpapi.HasScope(k.Scopes.V, events.scope) {
 			return withParam(httpapi.Forbidden(gen.ErrorCodeInsufficientScope,
@@ -159,11 +188,15 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		return nil, err
 	}
 	k := httpapi.Caller(ctx)
-	url, given := req.URL.Get()
+	to, given := req.URL.Get()
 	if given {
-		if err := a.checkWebhookURL(ctx, string(url)); err != nil {
+		if err := a.checkWebhookURL(ctx, string(to)); err != nil {
 			return nil, err
 		}
+	}
+	headers, err := webhookHeaders(req.Headers)
+	if err != nil {
+		return nil, err
 	}
 	_, inboxes, err := a.webhookInboxes(ctx, req.InboxIds)
 	if err != nil {
@@ -177,11 +210,17 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 			return err
 		}
 		wasActive, adminOwned := w.Active, ownedByAdmin(w)
-		if given && w.URL != string(url) {
+		if given && w.URL != string(to) {
 			if adminOwned && !isAdmin(k) {
 				return errNeedsAdmin("url", "url: a person or a key with the scope admin owns this endpoint, so that changing its URL needs the scope admin")
 			}
-			w.URL, w.URLBy = string(url), ownerOf(k)
+			if originOf(w.URL) != originOf(string(to)) { // which must not learn the values
+				w.Headers = nil
+			}
+			w.URL, w.URLBy = string(to), ownerOf(k)
+		}
+		if req.Headers.Set {
+			w.Headers, w.NewHeaders = nil, headers
 		}
 		if req.Events.IsSet() {
 			w.Events = eventTypes(req.Events)
@@ -202,6 +241,15 @@ func (a *API) UpdateWebhook(ctx context.Context, req *gen.WebhookUpdate, p gen.U
 		return nil
 	})
 	return result(w, revokedMeanwhile(err), sure(webhookToAPI))
+}
+
+// originOf returns the scheme and the host of a URL.
+func originOf(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return s
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // isAdmin reports whether the caller has the scope admin.
@@ -256,7 +304,7 @@ func (a *API) RotateWebhookSecret(ctx context.Context, p gen.RotateWebhookSecret
 	}
 	v := webhookToAPI(w)
 	return &gen.WebhookEndpointRotated{
-		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, DisabledReason: v.DisabledReason,
+		Object: v.Object, ID: v.ID, URL: v.URL, Events: v.Events, InboxIds: v.InboxIds, Active: v.Active, Headers: v.Headers, DisabledReason: v.DisabledReason,
 		CreatedAt: v.CreatedAt, Secret: secret, PreviousSecretExpiresAt: w.OldUntil.Time,
 	}, nil
 }
@@ -349,7 +397,12 @@ func eventTypes(events gen.OptNilWebhookEvents) *store.JSON[[]store.EventType] {
 func webhookToAPI(w store.Webhook) *gen.WebhookEndpoint {
 	out := &gen.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: w.ID, URL: w.URL, Active: w.Active,
-		DisabledReason: nilString(w.DisabledReason), CreatedAt: w.CreatedAt.Time,
+		DisabledReason: nilString(w.DisabledReason), CreatedAt: w.CreatedAt.Time, Headers: gen.WebhookHeadersResponse{},
+	}
+	if w.Headers != nil {
+		for name := range w.Headers.V {
+			out.Headers[name] = "***"
+		}
 	}
 	if w.Inboxes != nil {
 		out.InboxIds = make([]string, len(w.Inboxes.V))

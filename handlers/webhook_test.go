@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,6 +78,44 @@ func TestWebhookLifecycle(t *testing.T) {
 		s.do(t, http.MethodDelete, path, "").want(t, http.StatusOK).wantAt(t, "deleted", `true`)
 		s.do(t, http.MethodGet, path, "").want(t, http.StatusNotFound)
 		s.do(t, http.MethodDelete, path, "").want(t, http.StatusNotFound)
+	})
+}
+
+// The values of header fields are never shown, and do not go to another host.
+func TestWebhookHeaders(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		made := s.newWebhook(t, `,"headers":{"Authorization":"Bearer abc","X-Team":"mail"}`)
+		path := "/v1/webhooks/" + made.str(t, "id")
+		sent := func() map[string]string {
+			w, err := s.store.Webhook(t.Context(), s.account, made.str(t, "id"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			headers, err := s.store.WebhookHeaders(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return headers
+		}
+		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantAt(t, "headers", `{"Authorization":"***","X-Team":"***"}`)
+		if got := sent(); !maps.Equal(got, map[string]string{"Authorization": "Bearer abc", "X-Team": "mail"}) {
+			t.Errorf("the headers are %v", got)
+		}
+		s.do(t, http.MethodPatch, path, `{"url":"https://hooks.example/other"}`).want(t, http.StatusOK).wantAt(t, "headers", `{"Authorization":"***","X-Team":"***"}`)
+		s.do(t, http.MethodPatch, path, `{"headers":{"X-Team":"web"}}`).want(t, http.StatusOK).wantAt(t, "headers", `{"X-Team":"***"}`)
+		s.do(t, http.MethodPatch, path, `{"url":"https://others.example/mail"}`).want(t, http.StatusOK).wantAt(t, "headers", `{}`)
+		s.do(t, http.MethodPatch, path, `{"url":"https://hooks.example/mail","headers":{"X-Team":"all"}}`).want(t, http.StatusOK)
+		if got := sent()["X-Team"]; got != "all" {
+			t.Errorf("X-Team: %s", got)
+		}
+		s.do(t, http.MethodPatch, path, `{"headers":null}`).want(t, http.StatusOK).wantAt(t, "headers", `{}`)
+		for headers, param := range map[string]string{
+			`{"host":"a"}`: "headers.host", `{"Webhook-Id":"a"}`: "headers.Webhook-Id", `{"SVIX-Id":"a"}`: "headers.SVIX-Id", `{"Content-Type":"a"}`: "headers.Content-Type",
+			`{"connection":"close"}`: "headers.connection", `{"X-A":"a\r\nb"}`: "headers.X-A", `{"X-A":" "}`: "headers.X-A", `{"a b":"c"}`: "headers.a b",
+		} {
+			s.do(t, http.MethodPatch, path, `{"headers":`+headers+`}`, broken).wantError(t, http.StatusBadRequest, "invalid_request "+param)
+		}
 	})
 }
 

@@ -310,7 +310,7 @@ func (h *preparedEmail) events() (all []newEvent) {
 	default: // all recipients are suppressed
 	}
 	for _, data := range h.suppressed {
-		event(EventEmailFailed, data)
+		event(EventEmailSuppressed, data)
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/crashpoint"
+	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/work"
 )
 
@@ -131,6 +132,7 @@ var attemptEvents = map[RecipientStatus][]EventType{
 	RecipientDelivered: {EventMessageSent, EventMessageDelivered},
 	RecipientOpened:    {EventMessageSent, EventMessageDelivered, EventEmailOpened},
 	RecipientClicked:   {EventMessageSent, EventMessageDelivered, EventEmailOpened, EventEmailClicked},
+	RecipientQueued:    {EventEmailDelayed}, // of the first attempt for an email
 	RecipientBounced:   {EventMessageBounced},
 	RecipientFailed:    {EventMessageFailed},
 	// No other event reports that the message will not be sent.
@@ -169,7 +171,8 @@ type recording struct {
 	store  *Store
 	tx     *sqlx.Tx
 	now    Time
-	topics []topic // to wake after the commit
+	topics []topic    // to wake after the commit
+	events []newEvent // of the suppression list
 	tried  []RecipientStatus
 	paused []pause
 }
@@ -313,11 +316,12 @@ func (r *recording) settle(ctx context.Context, m *sentMessage, outcomes []outco
 			return err
 		}
 	}
-	outcomes = slices.DeleteFunc(outcomes, func(o outcome) bool { return o.Status == RecipientQueued })
+	outcomes = slices.DeleteFunc(outcomes, func(o outcome) bool { return o.Status == RecipientQueued && (m.InboxSeq != 0 || !o.delays()) })
 	if len(outcomes) == 0 {
 		return nil
 	}
-	events := r.eventsOf(m, outcomes)
+	events := append(r.eventsOf(m, outcomes), r.events...)
+	r.events = nil
 	if err := r.move(ctx, m); err != nil {
 		return errIn("update the message", err)
 	}
@@ -359,8 +363,7 @@ func (r *recording) keep(ctx context.Context, m *sentMessage, o *outcome) error 
 		INSERT INTO thread_references (inbox_seq, header_hash, header_id, thread_seq)
 		SELECT inbox_seq, $2, $3, thread_seq FROM messages WHERE seq = $1 AND thread_seq IS NOT NULL
 		ON CONFLICT DO NOTHING`
-		open     = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
-		suppress = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen
+		open = `UPDATE emails SET opened_at = coalesce(opened_at, $2) WHERE message_seq = $1`
 	)
 	var all []statement
 	if o.Signature != "" {
@@ -376,16 +379,25 @@ func (r *recording) keep(ctx context.Context, m *sentMessage, o *outcome) error 
 	if opened { // also of an email with a complaint, which keeps its status
 		all = append(all, statement{open, []any{m.Seq, r.now}})
 	}
-	if o.Suppress != "" && o.Status != RecipientQueued {
-		all = append(all, statement{suppress, []any{m.AccountID, NewID("sup_", r.now.Time), o.rcpt.Email, storable(o.EmailFold), o.Suppress,
-			cmp.Or(o.SuppressFor, SuppressAll), m.ID, r.now}})
-	}
 	for _, st := range all {
 		if _, err := r.store.prepared.Exec(ctx, r.tx, st.q, st.args...); err != nil {
 			return errIn("keep what an attempt says", err)
 		}
 	}
-	return nil
+	if o.Suppress == "" || o.Status == RecipientQueued {
+		return nil
+	}
+	_, events, err := r.store.suppress(ctx, r.tx, Suppression{
+		AccountID: m.AccountID, Email: o.rcpt.Email, EmailFold: o.EmailFold, Reason: o.Suppress,
+		Category: cmp.Or(o.SuppressFor, SuppressAll), Source: &m.ID,
+	})
+	r.events = append(r.events, events...)
+	return errIn("suppress the address", err)
+}
+
+// delays reports that the first attempt for a recipient failed for now.
+func (o *outcome) delays() bool {
+	return o.Status == RecipientQueued && o.report == nil && !o.Untried && o.rcpt.Attempts == 1
 }
 
 // eventsOf returns the events of the outcomes, and brings the recipients of m up to
@@ -403,6 +415,9 @@ func (r *recording) eventsOf(m *sentMessage, outcomes []outcome) (events []newEv
 			}
 			if email, ok := ofEmail[typ]; ok && m.InboxSeq == 0 {
 				typ = email
+			}
+			if typ == EventEmailFailed && o.Status == RecipientSuppressed {
+				typ = EventEmailSuppressed
 			}
 			n := notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: typ}
 			events = append(events, newEvent{notice: n, testMode: m.TestMode, data: o.eventData(m.state())})
@@ -706,19 +721,39 @@ func (s *Store) sent(ctx context.Context, q string, args ...any) (all []SentTo, 
 // mail, because of the mail of that number, which may be deleted.
 func (s *Store) Unsubscribe(ctx context.Context, accountID, messageSeq int64, email, emailFold string) error {
 	const (
-		mail = `SELECT id FROM messages WHERE seq = $1 AND account_id = $2`
-		put  = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen
+		sent    = `SELECT id FROM messages WHERE seq = $1 AND account_id = $2`
+		contact = `SELECT id FROM contacts WHERE account_id = $1 AND email_fold = $2`
 	)
-	now := s.now()
-	return s.inTx(ctx, "unsubscribe", func(tx *sqlx.Tx) error {
-		var source []string
-		if err := tx.SelectContext(ctx, &source, mail, messageSeq, accountID); err != nil {
+	err := s.inTx(ctx, "unsubscribe", func(tx *sqlx.Tx) error {
+		var source, contacts []string
+		if err := tx.SelectContext(ctx, &source, sent, messageSeq, accountID); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, put, accountID, NewID("sup_", now), email, emailFold, SuppressedUnsubscribe, SuppressMarketing,
-			first(source), NewTime(now))
-		return err
+		if err := tx.SelectContext(ctx, &contacts, contact, accountID, mail.FoldAddress(email)); err != nil {
+			return err
+		}
+		sup, events, err := s.suppress(ctx, tx, Suppression{
+			AccountID: accountID, Email: email, EmailFold: emailFold, Reason: SuppressedUnsubscribe, Category: SuppressMarketing, Source: first(source),
+		})
+		if err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			e := sup.event(EventUnsubscribed)
+			e.data = SuppressionEventData{Email: email, Source: first(source), ContactID: first(contacts), CreatedAt: sup.CreatedAt}
+			events = append(events, e)
+		}
+		return s.insertEvents(ctx, tx, events)
 	})
+	s.told(err)
+	return err
+}
+
+// told wakes those who read events after a transaction that may have written some.
+func (s *Store) told(err error) {
+	if err == nil {
+		s.changed([]topic{{kind: topicEvents}, {kind: topicWebhooks}}, 1)
+	}
 }
 
 // first is the first of rows that may be none.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,17 @@ const (
 	EventEmailComplained EventType = "email.complained"
 	EventEmailFailed     EventType = "email.failed"
 	EventEmailCancelled  EventType = "email.cancelled"
+	// EventEmailDelayed reports that the first attempt for a recipient failed for now.
+	EventEmailDelayed EventType = "email.delivery_delayed"
+	// EventEmailSuppressed reports a recipient that the email is not sent to.
+	EventEmailSuppressed EventType = "email.suppressed"
+)
+
+// The events of the suppression list.
+const (
+	EventUnsubscribed       EventType = "contact.unsubscribed"
+	EventSuppressionCreated EventType = "suppression.created" // or covers more mail
+	EventSuppressionDeleted EventType = "suppression.deleted"
 )
 
 // ofEmail are the events of an email in the place of those of a message.
@@ -83,7 +95,7 @@ type Event struct {
 	TestMode  bool      `db:"test_mode"`
 	// MessageSeq is the message's number; nil when MessageID is.
 	MessageSeq *int64 `db:"message_seq"`
-	// Data is an EventData, a DraftEventData, a BlockedEventData, a DomainEventData or a
+	// Data is an EventData, a DraftEventData, a BlockedEventData, a DomainEventData, a SuppressionEventData or a
 	// WebhookEventData in JSON.
 	Data      string `db:"data"`
 	CreatedAt Time   `db:"created_at"`
@@ -102,6 +114,18 @@ type WebhookEventData struct {
 type BlockedEventData struct {
 	From   string `json:"from"`    // address of the From header field; empty if it has none
 	ListID string `json:"list_id"` // empty if no entry allows the sender
+}
+
+// SuppressionEventData is the data of an event about an entry of the suppression list,
+// and of one about an unsubscribe, which has Email, Source and ContactID.
+type SuppressionEventData struct {
+	ID        string              `json:"id,omitempty"`
+	Email     string              `json:"email"`
+	Reason    SuppressionReason   `json:"reason,omitempty"`
+	Category  SuppressionCategory `json:"category,omitempty"`
+	Source    *string             `json:"source"`
+	ContactID *string             `json:"contact_id,omitempty"`
+	CreatedAt Time                `json:"created_at"`
 }
 
 // DraftEventData is the data of an event about a draft. It holds no content
@@ -166,12 +190,30 @@ func (s *Store) SweepEvents(ctx context.Context) (int, error) {
 	return s.sweepOld(ctx, "events", EventTTL, ` AND seq <= `+countedTo)
 }
 
+const eventsOfMessage = `SELECT ` + eventColumns + eventTables + `
+	WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued')`
+
 // MessageEvents returns the events of an email or a sent message, oldest first, at
 // most limit. Events are kept for EventTTL.
 func (s *Store) MessageEvents(ctx context.Context, accountID, messageSeq int64, limit int) ([]Event, error) {
-	const q = `SELECT ` + eventColumns + eventTables + `
-		WHERE e.account_id = $1 AND e.message_seq = $2 AND e.type NOT IN ('message.received', 'message.queued') ORDER BY e.seq LIMIT $3`
+	const q = eventsOfMessage + ` ORDER BY e.seq LIMIT $3`
 	return readAll[Event](ctx, s, "events of a message", q, accountID, messageSeq, limit)
+}
+
+// ListMessageEvents returns a page of the events of an email or a sent message, oldest
+// first.
+func (s *Store) ListMessageEvents(ctx context.Context, accountID, messageSeq int64, p Page) (List[Event], error) {
+	scope := fmt.Sprintf("events/of/%d", messageSeq)
+	var after position
+	if p.Cursor != "" {
+		var err error
+		if after, err = s.cursors.read(scope, p.Cursor); err != nil {
+			return List[Event]{}, err
+		}
+	}
+	const q = eventsOfMessage + ` AND e.seq > $3 ORDER BY e.seq LIMIT $4`
+	rows, err := readAll[Event](ctx, s, "events of a message", q, accountID, messageSeq, after.Seq, p.Limit+1)
+	return page(s, scope, p.Limit, rows, func(e Event) position { return position{Seq: e.Seq} }), err
 }
 
 // MessagesOf returns messages with their content, by their numbers, unless their

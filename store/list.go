@@ -389,23 +389,46 @@ const (
 		      OR suppressions.category = 'emails' AND excluded.category = 'all')`
 )
 
+// suppress puts an address on the account's list, as Suppress does, and returns the entry.
+// If it is new, or covers more mail than before, added is the event of that.
+func (s *Store) suppress(ctx context.Context, tx *sqlx.Tx, sup Suppression) (out Suppression, added []newEvent, err error) {
+	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
+	const before = `SELECT category FROM suppressions WHERE account_id = $1 AND email_fold = $2`
+	now, fold := NewTime(s.now()), storable(sup.EmailFold)
+	var had []SuppressionCategory
+	if err := s.prepared.Select(ctx, tx, &had, before, sup.AccountID, fold); err != nil {
+		return out, nil, err
+	}
+	id := NewID("sup_", now.Time)
+	err = s.prepared.Get(ctx, tx, &out, q, sup.AccountID, id, sup.Email, fold, sup.Reason, sup.Category, sup.Source, now)
+	if err == nil && (out.ID == id || len(had) > 0 && had[0] != out.Category) {
+		added = []newEvent{out.event(EventSuppressionCreated)}
+	}
+	return out, added, err
+}
+
+func (sup *Suppression) event(typ EventType) newEvent {
+	return newEvent{notice: notice{account: sup.AccountID, typ: typ}, data: SuppressionEventData{
+		ID: sup.ID, Email: sup.Email, Reason: sup.Reason, Category: sup.Category, Source: sup.Source, CreatedAt: sup.CreatedAt,
+	}}
+}
+
 // Suppress puts an address on the account's list; sup carries AccountID, Email,
 // EmailFold, Reason, Category and Source. It returns the entry as stored. An address
 // that is there keeps its entry, which is widened, and takes the new reason,
 // when it was about marketing alone and sup is about all mail. With once, the
 // response is cached too.
 func (s *Store) Suppress(ctx context.Context, sup Suppression, once *Once) (Suppression, error) {
-	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
-	now := s.now()
 	var out Suppression
 	err := s.inTx(ctx, "suppress", func(tx *sqlx.Tx) error {
-		out = Suppression{}
-		err := tx.GetContext(ctx, &out, q, sup.AccountID, NewID("sup_", now), sup.Email, sup.EmailFold, sup.Reason, sup.Category, sup.Source, NewTime(now))
-		if err != nil {
+		var events []newEvent
+		var err error
+		if out, events, err = s.suppress(ctx, tx, sup); err != nil {
 			return err
 		}
-		return s.cacheResponse(ctx, tx, once, out.ID, out)
+		return errors.Join(s.insertEvents(ctx, tx, events), s.cacheResponse(ctx, tx, once, out.ID, out))
 	})
+	s.told(err)
 	return out, err
 }
 
@@ -440,10 +463,15 @@ func (s *Store) SuppressedAmong(ctx context.Context, all []Addressee) ([]bool, e
 	return found, nil
 }
 
-// ListSuppressions returns a page of the account's list, newest first.
-func (s *Store) ListSuppressions(ctx context.Context, accountID int64, p Page) (List[Suppression], error) {
-	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d", accountID), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
-		conditions("account_id = ?", accountID), "seq", func(sup Suppression) int64 { return sup.Seq })
+// ListSuppressions returns a page of the account's list, newest first; with spellings of an
+// address, only its entries.
+func (s *Store) ListSuppressions(ctx context.Context, accountID int64, spellings []string, p Page) (List[Suppression], error) {
+	w := conditions("account_id = ?", accountID)
+	if spellings != nil {
+		w.in("email_fold", spellings)
+	}
+	return listBySeq(ctx, s, p, fmt.Sprintf("suppressions/%d/%q", accountID, spellings), "list suppressions", `SELECT `+suppressionColumns+` FROM suppressions`,
+		w, "seq", func(sup Suppression) int64 { return sup.Seq })
 }
 
 // DeleteSuppression takes an address, in all of its spellings, off the account's list,
@@ -457,7 +485,9 @@ func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spelling
 		if err := tx.SelectContext(ctx, &deleted, `DELETE FROM suppressions`+w.sql()+` RETURNING `+suppressionColumns, w.args...); err != nil {
 			return err
 		}
+		var events []newEvent
 		for _, sup := range deleted {
+			events = append(events, sup.event(EventSuppressionDeleted))
 			if err := s.dropCachedResponses(ctx, tx, sup.ID); err != nil {
 				return err
 			}
@@ -465,9 +495,9 @@ func (s *Store) DeleteSuppression(ctx context.Context, accountID int64, spelling
 		if len(deleted) == 0 {
 			return sql.ErrNoRows
 		}
-		return nil
+		return s.insertEvents(ctx, tx, events)
 	})
-	if err != nil {
+	if s.told(err); err != nil {
 		return Suppression{}, err
 	}
 	return deleted[0], nil

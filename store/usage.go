@@ -281,10 +281,11 @@ const countedTo = `coalesce((SELECT seq FROM positions WHERE name = 'counted'), 
 
 // countable are the events that Stats shows, by the day on which they happened and the
 // second half of their type.
-const countable = `SELECT account_id, inbox_seq, created_at / 86400000000 AS day, replace(replace(type, 'message.', ''), 'email.', '') AS kind
+const countable = `SELECT account_id, inbox_seq, created_at / 86400000000 AS day, 
+	CASE WHEN type = 'email.suppressed' THEN 'failed' ELSE replace(replace(type, 'message.', ''), 'email.', '') END AS kind
 	FROM events WHERE NOT test_mode
 		AND type IN ('message.received', 'message.sent', 'message.delivered', 'message.bounced', 'message.failed', 'message.complained',
-			'email.sent', 'email.delivered', 'email.bounced', 'email.failed', 'email.complained')`
+			'email.sent', 'email.delivered', 'email.bounced', 'email.failed', 'email.suppressed', 'email.complained')`
 
 // uncounted are those that daily_counts does not have yet. A reader adds them.
 const uncounted = countable + ` AND seq > ` + countedTo

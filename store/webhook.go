@@ -31,6 +31,13 @@ type Webhook struct {
 	Events    *JSON[[]EventType] `db:"events"`  // nil: all, later ones too
 	Inboxes   *JSON[[]InboxRef]  `db:"inboxes"` // nil: of all inboxes
 	Active    bool               `db:"active"`
+	// Headers are the header fields that requests have in addition, by name, with sealed
+	// values. NewHeaders replaces them when it is not nil.
+	Headers    *JSON[map[string][]byte] `db:"headers"`
+	NewHeaders map[string]string        `db:"-"`
+	// Format is the vendor whose API made the endpoint, in whose form events are sent; nil
+	// for ours.
+	Format *string `db:"format"`
 	// OwnerKey is the id of the key whose revocation turns the endpoint off. It is nil
 	// for an endpoint of a person, or that an admin key has changed.
 	OwnerKey *string `db:"owner_key"`
@@ -62,7 +69,7 @@ type InboxRef struct {
 }
 
 const webhookColumns = `seq, account_id, id, url, events, inboxes, active, disabled_reason, old_until, failing_since, created_at,
-	secret, old_secret, owner_key, url_by, secret_by`
+	secret, old_secret, owner_key, url_by, secret_by, headers, format`
 
 // Wants reports whether the endpoint is notified of events of this type that are
 // about this inbox, or about none (0).
@@ -123,8 +130,38 @@ func (s *Store) WebhookKeys(w Webhook, at time.Time) ([][]byte, error) {
 	return keys, nil
 }
 
-// CreateWebhook stores w, which carries AccountID, URL, Events, Active and
-// OwnerKey, and returns it with its secret, which is not returned again. When
+func headerLabel(id string) string { return webhookLabel(id) + "/headers" }
+
+// sealHeaders returns the header fields of an endpoint as stored.
+func (s *Store) sealHeaders(id string, w Webhook) *JSON[map[string][]byte] {
+	if w.NewHeaders == nil {
+		return w.Headers
+	}
+	sealed := map[string][]byte{}
+	for name, value := range w.NewHeaders {
+		sealed[name] = s.seal.Seal(headerLabel(id), []byte(value))
+	}
+	return &JSON[map[string][]byte]{V: sealed}
+}
+
+// WebhookHeaders returns the header fields that requests to the endpoint have in addition.
+func (s *Store) WebhookHeaders(w Webhook) (map[string]string, error) {
+	all := map[string]string{}
+	if w.Headers == nil {
+		return all, nil
+	}
+	for name, sealed := range w.Headers.V {
+		value, err := s.seal.Open(headerLabel(w.ID), sealed)
+		if err != nil {
+			return nil, fmt.Errorf("header %s of %s: %w", name, w.ID, err)
+		}
+		all[name] = string(value)
+	}
+	return all, nil
+}
+
+// CreateWebhook stores w, which carries AccountID, URL, Events, Active, NewHeaders, Format
+// and OwnerKey, and returns it with its secret, which is not returned again. When
 // inboxIDs is not nil, the endpoint receives only events of these inboxes. It
 // returns ErrTooManyWebhooks if the account has enough, ErrState when OwnerKey
 // has been revoked.
@@ -132,8 +169,8 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 	const (
 		count = `SELECT count(*) FROM webhook_endpoints WHERE account_id = $1`
 		q     = `
-		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at, owner_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		INSERT INTO webhook_endpoints (account_id, id, url, events, inboxes, active, secret, created_at, owner_key, headers, format)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		RETURNING ` + webhookColumns
 	)
 	now, secret := s.now(), newSecret()
@@ -157,7 +194,8 @@ func (s *Store) CreateWebhook(ctx context.Context, w Webhook, inboxIDs []string)
 			}
 		}
 		sealed := s.seal.Seal(webhookLabel(id), []byte(secret))
-		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now), w.OwnerKey)
+		return tx.GetContext(ctx, &out, q, w.AccountID, id, w.URL, w.Events, w.Inboxes, w.Active, sealed, NewTime(now), w.OwnerKey,
+			s.sealHeaders(id, w), w.Format)
 	})
 	return out, secret, err
 }
@@ -223,7 +261,7 @@ func (s *Store) InboxRefs(ctx context.Context, accountID int64, ids []string) (*
 func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, by *string, edit func(*Webhook) error) (Webhook, error) {
 	const save = `
 		UPDATE webhook_endpoints SET url = $2, events = $3, active = $4, disabled_reason = $5, failing_since = $6, owner_key = $7, inboxes = $8,
-			url_by = $9, secret_by = $10
+			url_by = $9, secret_by = $10, headers = $11
 		 WHERE seq = $1`
 	const resume = `UPDATE webhook_deliveries SET next_attempt_at = $2 WHERE endpoint_seq = $1 AND next_attempt_at > $2 AND NOT leased`
 	var w Webhook
@@ -243,8 +281,9 @@ func (s *Store) UpdateWebhook(ctx context.Context, accountID int64, id string, b
 				return errIn("resume deliveries", err)
 			}
 		}
+		w.Headers = s.sealHeaders(id, w)
 		_, err = tx.ExecContext(ctx, save, w.Seq, w.URL, w.Events, w.Active, w.DisabledReason, w.FailingSince, w.OwnerKey, w.Inboxes,
-			w.URLBy, w.SecretBy)
+			w.URLBy, w.SecretBy, w.Headers)
 		return err
 	})
 	switch {

@@ -21,6 +21,8 @@ import (
 	"github.com/postroom/postroom/internal/dns"
 	"github.com/postroom/postroom/internal/docs"
 	"github.com/postroom/postroom/internal/domains"
+	"github.com/postroom/postroom/internal/dropin"
+	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/feedback"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/httpserver"
@@ -134,7 +136,7 @@ func (n *node) assemble(
 	counter := maintenance.NewCounter(s, n.log)
 	indexer := search.NewIndexer(search.IndexerConfig{Store: s, Now: n.now, Log: n.log})
 	drafts, err := approval.New(approval.Config{
-		Store: s, API: service, Send: service.SendDue, Rules: handlers.DueRules(s, string(n.cfg.MailDomain)), Now: n.now, Log: n.log,
+		Store: s, API: service, Send: service.SendDue, Rules: handlers.DueRules(s, string(n.cfg.MailDomain), n.cfg.dev), Now: n.now, Log: n.log,
 		Notices: approval.Notices{Approvers: n.cfg.Approvers, Links: links, Domain: string(n.cfg.MailDomain)},
 	})
 	if err != nil {
@@ -245,6 +247,10 @@ func (n *node) apiParts(s *store.Store, in install, links *approval.Links, doors
 	if api, err = docs.Handler(gen.OpenAPI(), api); err != nil {
 		return nil, nil, err
 	}
+	api = dropin.Handler(dropin.Config{
+		Names: n.cfg.Dropin, Front: service.Front,
+		API: vendorapi.API{Handler: service, BaseURL: base.String(), Dev: n.cfg.dev, Version: cfg.Version, Log: n.log},
+	}, api)
 	if n.cfg.dev {
 		api = n.cfg.devHosts.withoutKey(api, string(n.cfg.BootstrapKey))
 	}

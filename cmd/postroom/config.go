@@ -57,6 +57,8 @@ type Config struct {
 
 	Dashboard onOff `env:"DASHBOARD" envDefault:"on" usage:"serve the dashboard" want:"on or off"`
 
+	Dropin vendors `env:"DROPIN" usage:"APIs of other products to serve below their names, such as /mailosaur, so that their SDKs work with Postroom" unset:"none" want:"names separated by commas, such as mailosaur,mailpit"`
+
 	OAuth onOff `env:"OAUTH" envDefault:"off" usage:"let MCP clients connect with OAuth: they register themselves, and a user approves each in the dashboard" want:"on or off"`
 
 	BootstrapKey      bootstrapKey `env:"BOOTSTRAP_KEY" usage:"the first full-access key" unset:"created at first start and printed once" want:"20 printable characters or more, without spaces" hide:"all"`

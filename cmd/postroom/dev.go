@@ -22,6 +22,7 @@ import (
 	"github.com/postroom/postroom/internal/apikey"
 	"github.com/postroom/postroom/internal/cli"
 	"github.com/postroom/postroom/internal/disk"
+	"github.com/postroom/postroom/internal/dropin"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/smtp"
@@ -77,7 +78,7 @@ func (p program) devCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.dev, cfg.devHosts, cfg.scanLinks = true, trusted, scanLinks
+			cfg.dev, cfg.devHosts, cfg.scanLinks, cfg.Dropin = true, trusted, scanLinks, dropin.All()
 			if listen == "all" {
 				for _, at := range []*listenAddr{&cfg.HTTP, &cfg.Submission, &cfg.SMTP} {
 					_, port, _ := net.SplitHostPort(string(*at)) // already validated
@@ -209,7 +210,7 @@ func (h devHosts) guest(r *http.Request) string {
 }
 
 // withoutKey adds key to requests that have none or the key "dev", for clients that
-// insist on one. It adds none to those that a web page on another site makes a browser
+// insist on one, or a key of a vendor whose API is served. It adds none to those that a web page on another site makes a browser
 // send. Links begin with the name in Host, if it is trusted.
 func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -223,7 +224,7 @@ func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 		}
 		given := r.Header.Get("Authorization")
 		isAPI := strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/mcp"
-		if !isAPI || given != "" && given != "Bearer "+cli.DevKey {
+		if !dropin.NeedsKey(r, "sk_") && (!isAPI || given != "" && given != "Bearer "+cli.DevKey) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// maxSubmission is the largest message that a client may submit, in bytes: 25 MB of
+// maxSubmission is the largest message that a client may submit, in bytes: 40 MB of
 // attachments in base64, as the API accepts them, and the texts.
-const maxSubmission = 40 << 20
+const maxSubmission = 60 << 20
 
 // smtpParts returns the servers for receiving and for submission.
 func (n *node) smtpParts(r *inbound.Receiver, api *handlers.Service, doors listeners, maxConns int, certs certificates, kept *journal.Journal) []part {

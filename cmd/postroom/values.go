@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/postroom/postroom/internal/dropin"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/internal/netguard"
@@ -45,6 +46,7 @@ type (
 	hosts        []string
 	addresses    []string
 	loops        []string // domains and email addresses
+	vendors      []string // of dropin
 	webURL       string   // http or https, without a trailing slash
 	relayURL     string   // as for outbound.ParseRelay
 	database     string   // postgres:// address or path
@@ -228,6 +230,14 @@ func (v *loops) UnmarshalText(b []byte) error {
 	}
 	return nil
 }
+
+func (v *vendors) UnmarshalText(b []byte) error {
+	list, err := dropin.Parse(string(b))
+	*v = list
+	return err
+}
+
+func (v vendors) String() string { return strings.Join(v, ",") }
 
 func (v loops) String() string { return strings.Join(v, ",") }
 

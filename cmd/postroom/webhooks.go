@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/dropin"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/webhook"
 	"github.com/postroom/postroom/store"
@@ -17,7 +18,7 @@ func (n *node) webhooks(s *store.Store, stats *metrics) (*webhook.Dispatcher, *n
 		return nil, nil, err
 	}
 	d, err := webhook.New(webhook.Config{
-		Store: s, Body: handlers.EventBody(s), Targets: targets, Agent: "Postroom/" + programVersion(), OnAttempt: stats.posted, Now: n.now, Log: n.log,
+		Store: s, Body: handlers.EventBody(s), Shape: dropin.Event, Targets: targets, Agent: "Postroom/" + programVersion(), OnAttempt: stats.posted, Now: n.now, Log: n.log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create webhooks: %w", err)

@@ -12,24 +12,35 @@ import (
 func joinAliases(body any) *Fault {
 	switch b := body.(type) {
 	case *gen.EmailSend:
-		for i := range b.Attachments {
-			at := &b.Attachments[i]
-			if fault := join(&at.ContentType, &at.ContentTypeAlias, "attachments["+strconv.Itoa(i)+"].content_type", "contentType"); fault != nil {
-				return fault
-			}
-		}
 		return first(
+			joinFiles(b.Attachments),
 			join(&b.ReplyTo, &b.ReplyToAlias, "reply_to", "replyTo"),
 			join(&b.ScheduledAt, &b.ScheduledAtAlias, "scheduled_at", "scheduledAt"),
 			join(&b.IdempotencyKey, &b.IdempotencyKeyAlias, "idempotency_key", "idempotencyKey"))
 	case *gen.EmailBatchSend:
-		return join(&b.TemplateData, &b.TemplateDataAlias, "template_data", "templateData")
+		return first(
+			joinFiles(b.Attachments),
+			join(&b.ReplyTo, &b.ReplyToAlias, "reply_to", "replyTo"),
+			join(&b.TemplateData, &b.TemplateDataAlias, "template_data", "templateData"))
 	case *gen.EmailUpdate:
 		if fault := join(&b.ScheduledAt, &b.ScheduledAtAlias, "scheduled_at", "scheduledAt"); fault != nil {
 			return fault
 		}
 		if _, ok := b.ScheduledAt.Get(); !ok {
 			return &Fault{"scheduledAt", "is required"}
+		}
+	}
+	return nil
+}
+
+func joinFiles(files gen.EmailAttachmentInputs) *Fault {
+	for i := range files {
+		at, place := &files[i], "attachments["+strconv.Itoa(i)+"]."
+		fault := first(
+			join(&at.ContentType, &at.ContentTypeAlias, place+"content_type", "contentType"),
+			join(&at.ContentId, &at.ContentIDAlias, place+"content_id", "contentId"))
+		if fault != nil {
+			return fault
 		}
 	}
 	return nil

@@ -114,7 +114,7 @@ func (a arriving) Read(p []byte) (int, error) {
 // not among them: it has no response for most of its time.
 var contents = map[gen.OperationName]bool{
 	gen.ListMessagesOperation: true, gen.ListInboxMessagesOperation: true, gen.GetMessageOperation: true, gen.ListThreadsOperation: true, gen.GetThreadOperation: true,
-	gen.ListDraftsOperation: true, gen.ListInboxDraftsOperation: true, gen.GetDraftOperation: true, gen.ListEmailsOperation: true, gen.GetEmailOperation: true,
+	gen.ListDraftsOperation: true, gen.ListInboxDraftsOperation: true, gen.GetDraftOperation: true, gen.ListEmailsOperation: true, gen.GetEmailOperation: true, gen.ListEmailEventsOperation: true,
 	gen.ListTemplatesOperation: true, gen.GetTemplateOperation: true, gen.ListEventsOperation: true, gen.ListWebhookDeliveriesOperation: true,
 }
 

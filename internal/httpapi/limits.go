@@ -3,9 +3,9 @@ package httpapi
 import "time"
 
 const (
-	// maxBody is the largest request body: 25 MB of attachments in base64 and the
+	// maxBody is the largest request body: 40 MB of attachments in base64 and the
 	// other fields.
-	maxBody = 40 << 20
+	maxBody = 60 << 20
 	// maxMCPBody is the largest MCP request. It is in memory several times: as it
 	// arrived, as arguments of a tool, and as the call that the tool makes.
 	maxMCPBody = 8 << 20

@@ -86,6 +86,27 @@ func AsKey(ctx context.Context, k store.Key) context.Context {
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).IP})
 }
 
+// Front returns an API in front of this one, whose calls within this process have the key
+// of the request as their caller. It passes what a call of this API passes: a request id,
+// limits and the log. key returns the secret of a request; refuse writes an error.
+func (c *Chain) Front(key func(*http.Request) string, refuse func(http.ResponseWriter, *Error), next http.Handler) http.Handler {
+	return c.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, info := r.Context(), infoOf(r.Context())
+		k, err := c.keyOf(ctx, key(r), "")
+		if err == nil {
+			info.AccountID, info.Caller = k.AccountID, k.ID
+			err = c.limitKey(ctx, k, false, "")
+		}
+		if err != nil {
+			e := c.refuse(ctx, err)
+			info.setErrorHeaders(e)
+			refuse(w, e)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(AsKey(ctx, k)))
+	}))
+}
+
 // May reports whether the caller of ctx may call the operation, by the scopes and
 // the rules for inbox_ids in the contract. With onlyCodes, the scope codes:read is
 // enough for an operation with view=code.
@@ -102,6 +123,20 @@ func Given(ctx context.Context, scopes ...string) bool {
 	return ok && slices.ContainsFunc(c.key.Scopes.V, func(have string) bool {
 		return have == "*" || have == "admin" || slices.Contains(scopes, have)
 	})
+}
+
+type webhookFormatKey struct{}
+
+// WithWebhookFormat returns a context in which new webhook endpoints get events in the form
+// of a vendor.
+func WithWebhookFormat(ctx context.Context, vendor string) context.Context {
+	return context.WithValue(ctx, webhookFormatKey{}, &vendor)
+}
+
+// WebhookFormat returns the vendor of WithWebhookFormat, or nil.
+func WebhookFormat(ctx context.Context) *string {
+	vendor, _ := ctx.Value(webhookFormatKey{}).(*string)
+	return vendor
 }
 
 type codeOnceKey struct{}

@@ -7,7 +7,7 @@ import "slices"
 var words = map[string]string{
 	"after":               "Only messages after this one, such as the last match.",
 	"attachment_id":       "The attachment, att_…",
-	"attachments":         "At most 10 files, content in base64.",
+	"attachments":         "At most 20 files, content in base64.",
 	"cursor":              "From the previous page.",
 	"direction":           "in: received, out: sent.",
 	"display_name":        "The name beside the address.",
@@ -94,7 +94,9 @@ func short(v any) any {
 			case "enum":
 				out[name] = slices.DeleteFunc(slices.Clone(list(value)), func(e any) bool { return e == nil })
 			default:
-				out[name] = short(value)
+				if name != "contentId" && name != "content_id" { // of images, which models rarely attach
+					out[name] = short(value)
+				}
 			}
 		}
 		return out

@@ -132,8 +132,8 @@ func (d *Dashboard) showEvents(p *page) error {
 // deleted subject, may lack any of it.
 func newEventRow(e store.Event) eventRow {
 	var data struct {
-		Recipient, Response, From, Domain string
-		DraftID                           string `json:"draft_id"`
+		Recipient, Response, From, Domain, Email string
+		DraftID                                  string `json:"draft_id"`
 	}
 	_ = json.Unmarshal([]byte(e.Data), &data) // what cannot be read is not shown
 	_, step, _ := strings.Cut(string(e.Type), ".")
@@ -148,6 +148,8 @@ func newEventRow(e store.Event) eventRow {
 		}
 	case e.Type == store.EventDomainDegraded:
 		row.About, row.Path, row.Tone = data.Domain, "/domains", "warn"
+	case data.Email != "":
+		row.About, row.Path = data.Email, "/suppressions"
 	case kind == "draft":
 		row.About, row.Path = data.DraftID, "/approvals/"+url.PathEscape(data.DraftID)
 	case e.MessageID != nil:

@@ -31,7 +31,7 @@ func (s *site) sendRich(t *testing.T) string {
 			gen.NewMailboxAddress("ann@out.example"), gen.NewMailboxAddress("gone@nowhere.example"), gen.NewMailboxAddress("slow@careful.example"),
 		})
 		e.HTML = gen.NewOptNilString(`<h2>It is on its way</h2><p>Follow it <a href="https://shop.example/t">here</a>.<script>evil()</script></p>`)
-		e.ReplyTo = gen.NewOptNilAddress(gen.NewMailboxAddress("help@shop.example"))
+		e.ReplyTo = gen.NewOptNilOptionalRecipients(gen.NewMailboxOptionalRecipients("help@shop.example"))
 		e.Tags = gen.NewOptEmailTags(gen.NewTagsEmailTags(gen.Tags{"flow": jx.Raw(`"receipt"`)}))
 		e.Metadata = gen.NewOptFreeObject(gen.FreeObject{"order": jx.Raw(`4821`)})
 		e.Attachments = []gen.EmailAttachmentInput{{Filename: "receipt.pdf", Content: []byte("%PDF-1.4")}}

@@ -28,6 +28,7 @@ type step struct {
 var stepTitles = map[string]string{
 	"scheduled": "Scheduled", "sent": "Accepted by the remote server", "delivered": "Delivered", "opened": "Opened", "clicked": "Link clicked",
 	"bounced": "Bounced", "complained": "Reported as spam", "failed": "Failed", "cancelled": "Cancelled",
+	"delivery_delayed": "Deferred", "suppressed": "Not sent: the address is suppressed",
 }
 
 // delivery returns what happened to an email or a sent message, and what comes

@@ -46,7 +46,7 @@ func (d *Dispatcher) attempt(ctx context.Context, c store.ClaimedDelivery) store
 	if c.Event == nil {
 		return failed(r, faultEventGone)
 	}
-	body, err := d.compose(ctx, *c.Event)
+	body, prefix, err := d.compose(ctx, c.Webhook, *c.Event)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return failed(r, faultGone)
@@ -57,7 +57,7 @@ func (d *Dispatcher) attempt(ctx context.Context, c store.ClaimedDelivery) store
 		return d.again(failed(r, faultOurs), c, 0)
 	}
 	defer d.held.Release(weight(body))
-	header, err := d.sign(c.Webhook, *c.Event, body)
+	header, err := d.sign(c.Webhook, *c.Event, prefix, body)
 	if err != nil {
 		d.cfg.Log.ErrorContext(ctx, "cannot sign a webhook", "delivery_id", c.ID, "error", err)
 		return d.again(failed(r, faultOurs), c, 0)
@@ -94,33 +94,42 @@ func (d *Dispatcher) settle(r store.DeliveryResult, c store.ClaimedDelivery, a r
 	return d.again(r, c, a.retryAfter)
 }
 
-// compose returns the body of an event and acquires its size in d.held.
-func (d *Dispatcher) compose(ctx context.Context, e store.Event) ([]byte, error) {
+// compose returns the body of an event and the prefix of the names of the signature's
+// header fields. It acquires the size of the body in d.held.
+func (d *Dispatcher) compose(ctx context.Context, w store.Webhook, e store.Event) (body []byte, prefix string, err error) {
 	if err := d.composing.Acquire(ctx, 1); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer d.composing.Release(1)
-	body, err := d.cfg.Body(ctx, e)
-	if err != nil {
-		return nil, err
+	prefix = "Webhook"
+	if body, err = d.cfg.Body(ctx, e); err == nil && w.Format != nil && d.cfg.Shape != nil {
+		body, prefix, err = d.cfg.Shape(*w.Format, body)
 	}
-	return body, d.held.Acquire(ctx, weight(body))
+	if err != nil {
+		return nil, "", err
+	}
+	return body, prefix, d.held.Acquire(ctx, weight(body))
 }
 
 func weight(body []byte) int64 { return min(int64(len(body)), maxHeld) }
 
 // sign returns the header of a request, signed with the current time.
-func (d *Dispatcher) sign(w store.Webhook, e store.Event, body []byte) (http.Header, error) {
+func (d *Dispatcher) sign(w store.Webhook, e store.Event, prefix string, body []byte) (http.Header, error) {
 	now := d.cfg.Now()
 	keys, err := d.cfg.Store.WebhookKeys(w, now)
 	if err != nil {
 		return nil, err
 	}
-	return http.Header{
-		"Webhook-Id":        {e.ID},
-		"Webhook-Timestamp": {timestamp(now)},
-		"Webhook-Signature": {sign(keys, e.ID, now, body)},
-	}, nil
+	h := http.Header{
+		prefix + "-Id":        {e.ID},
+		prefix + "-Timestamp": {timestamp(now)},
+		prefix + "-Signature": {sign(keys, e.ID, now, body)},
+	}
+	own, err := d.cfg.Store.WebhookHeaders(w)
+	for name, value := range own {
+		h.Set(name, value)
+	}
+	return h, err
 }
 
 func failed(r store.DeliveryResult, why string) store.DeliveryResult {

@@ -31,6 +31,10 @@ type Config struct {
 	// describes it. store.ErrNotFound means that the subject of the event is
 	// deleted.
 	Body func(ctx context.Context, e store.Event) ([]byte, error)
+	// Shape converts a body for an endpoint in the form of a vendor, and returns the prefix
+	// of the names of the signature's header fields, such as Svix. Nil means that there is
+	// no such endpoint.
+	Shape func(format string, body []byte) (shaped []byte, prefix string, err error)
 	// Targets decides which addresses may be connected to.
 	Targets *netguard.Targets
 	// Resolver resolves the endpoints' host names; nil means the system's

@@ -17,7 +17,7 @@ import (
 // empty reason means that it is.
 func (w *world) wantListed(t *testing.T, email string, want store.SuppressionReason) {
 	t.Helper()
-	l, err := w.store.ListSuppressions(t.Context(), w.inbox.AccountID, store.Page{Limit: 100})
+	l, err := w.store.ListSuppressions(t.Context(), w.inbox.AccountID, nil, store.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -269,6 +269,10 @@ export class Emails {
   cancel(id: string, options: CallOptions = {}): Promise<ResponseOf<"delete", "/v1/emails/{id}">> {
     return this.client.delete("/v1/emails/{id}", { path: { id }, ...options });
   }
+  /** List the events of an email. Pages are fetched as needed. */
+  listEvents(id: string, query: QueryOf<"get", "/v1/emails/{id}/events"> = {}, options: CallOptions = {}): AsyncGenerator<ItemOf<"/v1/emails/{id}/events">> {
+    return this.client.list("/v1/emails/{id}/events", { path: { id }, query, ...options });
+  }
   /** Send a batch of emails. */
   sendBatch(body: BodyOf<"post", "/v1/emails/batch">, options: CallOptions = {}): Promise<ResponseOf<"post", "/v1/emails/batch">> {
     return this.client.post("/v1/emails/batch", { body, ...options });

@@ -1141,6 +1141,29 @@ export interface paths {
         patch: operations["rescheduleEmail"];
         trace?: never;
     };
+    "/v1/emails/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the resource. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the events of an email
+         * @description Returns what happened to one email in the last 30 days, oldest first.
+         */
+        get: operations["listEmailEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/emails/batch": {
         parameters: {
             query?: never;
@@ -1641,6 +1664,46 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "email.delivery_delayed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The first attempt to deliver an email failed for now
+         * @description Sent once for each recipient, at the first attempt, if it fails for now and will be repeated.
+         */
+        post: operations["onEmailDeliveryDelayed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "email.suppressed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An email is not sent to a suppressed recipient
+         * @description Sent once for each recipient that is skipped because the address is suppressed.
+         */
+        post: operations["onEmailSuppressed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "email.failed": {
         parameters: {
             query?: never;
@@ -1675,6 +1738,66 @@ export interface webhooks {
          * @description Sent when a scheduled email is cancelled.
          */
         post: operations["onEmailCancelled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contact.unsubscribed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A recipient unsubscribed
+         * @description Sent when a recipient unsubscribes from the marketing emails of the account for the first time.
+         */
+        post: operations["onContactUnsubscribed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "suppression.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An address was suppressed
+         * @description Sent when an address comes onto the suppression list, or its entry comes to cover more mail.
+         */
+        post: operations["onSuppressionCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "suppression.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An address may be sent to again
+         * @description Sent when an address is taken off the suppression list.
+         */
+        post: operations["onSuppressionDeleted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2724,8 +2847,12 @@ export interface components {
             content: string;
             /** @description The media type. If omitted, it follows from the filename. */
             content_type?: string;
+            /** @description Shows the file within the HTML, which refers to it as `cid:` and this name. Without HTML, the file is attached. */
+            content_id?: components["schemas"]["ContentIdInput"];
         };
-        /** @description At most 10 files, together at most 25 MB decoded. */
+        /** @description The name of a file within the message, without angle brackets. */
+        ContentIdInput: string;
+        /** @description At most 20 files, together at most 40 MB decoded. */
         MessageAttachmentInputs: components["schemas"]["MessageAttachmentInput"][];
         /** @description The message to send. Give at least one of `text` and `html`. */
         MessageSend: {
@@ -2743,7 +2870,7 @@ export interface components {
             text?: string | null;
             /** @description The HTML body. */
             html?: string | null;
-            /** @description Files to attach: at most 10, together at most 25 MB decoded. */
+            /** @description Files to attach: at most 20, together at most 40 MB decoded. */
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
@@ -2779,7 +2906,7 @@ export interface components {
             text?: string | null;
             /** @description The HTML body. */
             html?: string | null;
-            /** @description Files to attach: at most 10, together at most 25 MB decoded. */
+            /** @description Files to attach: at most 20, together at most 40 MB decoded. */
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
@@ -2805,7 +2932,7 @@ export interface components {
              * @default true
              */
             include_attachments?: boolean;
-            /** @description Files to attach: at most 10, together at most 25 MB decoded. */
+            /** @description Files to attach: at most 20, together at most 40 MB decoded. */
             attachments?: components["schemas"]["MessageAttachmentInputs"];
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
@@ -3144,7 +3271,7 @@ export interface components {
          * @description What happened.
          * @enum {string}
          */
-        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.failed" | "email.cancelled" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.blocked" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected" | "webhook.test";
+        EventType: "email.queued" | "email.scheduled" | "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.complained" | "email.delivery_delayed" | "email.suppressed" | "email.failed" | "email.cancelled" | "contact.unsubscribed" | "suppression.created" | "suppression.deleted" | "domain.health.degraded" | "message.received" | "message.quarantined" | "message.blocked" | "message.queued" | "message.sent" | "message.delivered" | "message.bounced" | "message.complained" | "message.failed" | "draft.created" | "draft.pending" | "draft.sent" | "draft.rejected" | "webhook.test";
         /** @description An https URL at a public address, on any port. The operator may open other ranges of addresses, to http too. */
         WebhookUrl: string;
         /** @description The event types that the endpoint gets. Null means all types, now and later. */
@@ -3162,6 +3289,12 @@ export interface components {
              * @default true
              */
             active?: boolean;
+            /** @description Header fields that each request has in addition, by name. */
+            headers?: components["schemas"]["WebhookHeaders"] | null;
+        };
+        /** @description Header fields by name, such as `Authorization`. Names differ by more than case. You cannot set Host, User-Agent, Content-*, Webhook-*, Svix-* and the fields of a single connection. Values are stored encrypted, and responses show them as `***`. */
+        WebhookHeaders: {
+            [key: string]: string;
         };
         /** @description Inboxes whose events are sent. */
         WebhookInboxIds: string[] | null;
@@ -3204,6 +3337,8 @@ export interface components {
             inbox_ids?: components["schemas"]["WebhookInboxIds"];
             /** @description Whether to send events. True turns the endpoint on again and clears `disabled_reason`. */
             active?: boolean;
+            /** @description Header fields that each request has in addition: all of them. Null removes them, and so does a URL on another host without them. */
+            headers?: components["schemas"]["WebhookHeaders"] | null;
         };
         /** @description A URL that receives signed events. */
         WebhookEndpoint: {
@@ -3222,6 +3357,8 @@ export interface components {
             inbox_ids: string[] | null;
             /** @description Whether events are sent. */
             active: boolean;
+            /** @description Header fields that each request has in addition, with `***` for each value. */
+            headers: components["schemas"]["WebhookHeaders"];
             /** @description Why the service turned the endpoint off, or null. Revoking the key that created an endpoint turns it off, unless a key with the scope `admin` has changed the endpoint since. */
             disabled_reason: string | null;
             /**
@@ -3297,7 +3434,7 @@ export interface components {
             webhook_id: string;
             /** @description The event. */
             event_id: string;
-            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.failed`, `email.cancelled`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.blocked`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.pending`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
+            /** @description The type of the event. One of `email.queued`, `email.scheduled`, `email.sent`, `email.delivered`, `email.opened`, `email.clicked`, `email.bounced`, `email.complained`, `email.delivery_delayed`, `email.suppressed`, `email.failed`, `email.cancelled`, `contact.unsubscribed`, `suppression.created`, `suppression.deleted`, `domain.health.degraded`, `message.received`, `message.quarantined`, `message.blocked`, `message.queued`, `message.sent`, `message.delivered`, `message.bounced`, `message.complained`, `message.failed`, `draft.created`, `draft.pending`, `draft.sent`, `draft.rejected` or `webhook.test`; later versions may add values. */
             event_type: string;
             /** @description Whether the endpoint has accepted the event. One of `pending`, `succeeded` or `failed`; later versions may add values. */
             status: string;
@@ -3341,7 +3478,7 @@ export interface components {
             data: components["schemas"]["Event"][];
         } & components["schemas"]["Page"];
         /** @description What a webhook endpoint is sent and what the stream carries. `data` is the whole resource; an email or a message is shown as it was at the event. The events of one email or message reach an endpoint in order: the next one is sent when the endpoint has accepted the one before, or its retries have ended. If the body of an event would have more than 256 KB, `text` and `extracted_text` are cut to what fits, at least 1 KB of each is kept, and `data` has `truncated: true`. No other field is cut. */
-        Event: components["schemas"]["EmailEvent"] | components["schemas"]["EmailRecipientEvent"] | components["schemas"]["EmailOpenedEvent"] | components["schemas"]["EmailClickedEvent"] | components["schemas"]["EmailBouncedEvent"] | components["schemas"]["DomainDegradedEvent"] | components["schemas"]["MessageEvent"] | components["schemas"]["MessageRecipientEvent"] | components["schemas"]["MessageBouncedEvent"] | components["schemas"]["MessageBlockedEvent"] | components["schemas"]["DraftEvent"] | components["schemas"]["WebhookTestEvent"];
+        Event: components["schemas"]["EmailEvent"] | components["schemas"]["EmailRecipientEvent"] | components["schemas"]["EmailOpenedEvent"] | components["schemas"]["EmailClickedEvent"] | components["schemas"]["EmailBouncedEvent"] | components["schemas"]["UnsubscribedEvent"] | components["schemas"]["SuppressionEvent"] | components["schemas"]["DomainDegradedEvent"] | components["schemas"]["MessageEvent"] | components["schemas"]["MessageRecipientEvent"] | components["schemas"]["MessageBouncedEvent"] | components["schemas"]["MessageBlockedEvent"] | components["schemas"]["DraftEvent"] | components["schemas"]["WebhookTestEvent"];
         /** @description What the event stream carries in `data`. */
         StreamEvent: components["schemas"]["Event"] | components["schemas"]["StreamGap"];
         /** @description A marker in the stream: events before those that follow may be missing. */
@@ -3407,7 +3544,7 @@ export interface components {
              * @description What happened. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
-            type: "email.sent" | "email.delivered" | "email.complained" | "email.failed";
+            type: "email.sent" | "email.delivered" | "email.complained" | "email.failed" | "email.delivery_delayed" | "email.suppressed";
             /** @description The email and the recipient. */
             data: components["schemas"]["EmailRecipientEventData"];
         };
@@ -3488,6 +3625,72 @@ export interface components {
             type: "email.bounced";
             /** @description The email, the recipient and the bounce. */
             data: components["schemas"]["EmailBouncedEventData"];
+        };
+        /** @description A recipient unsubscribed from the marketing emails of the account. */
+        UnsubscribedEvent: {
+            /** @description The ID of the event, with the prefix `evt_`. It is the same in every attempt and for every endpoint. */
+            id: string;
+            /**
+             * @description The object type. Always `event`.
+             * @constant
+             */
+            object: "event";
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             */
+            created_at: string;
+            /** @description Whether the event is simulated. */
+            test_mode: boolean;
+            /** @description The inbox of a message or draft event, otherwise null. */
+            inbox_id: string | null;
+            /**
+             * @description What happened. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "contact.unsubscribed";
+            /** @description Who unsubscribed. */
+            data: components["schemas"]["Unsubscribed"];
+        };
+        /** @description An address that gets no more marketing emails. */
+        Unsubscribed: {
+            /**
+             * @description The object type. Always `unsubscribed`.
+             * @constant
+             */
+            object: "unsubscribed";
+            /** @description The email address. */
+            email: string;
+            /** @description The contact with this address, or null if there is none. */
+            contact_id: string | null;
+            /** @description The email whose link was used, or null if it is deleted. */
+            email_id: string | null;
+        };
+        /** @description An address was suppressed, or may be sent to again. */
+        SuppressionEvent: {
+            /** @description The ID of the event, with the prefix `evt_`. It is the same in every attempt and for every endpoint. */
+            id: string;
+            /**
+             * @description The object type. Always `event`.
+             * @constant
+             */
+            object: "event";
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             */
+            created_at: string;
+            /** @description Whether the event is simulated. */
+            test_mode: boolean;
+            /** @description The inbox of a message or draft event, otherwise null. */
+            inbox_id: string | null;
+            /**
+             * @description What happened. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "suppression.created" | "suppression.deleted";
+            /** @description The entry of the list. */
+            data: components["schemas"]["Suppression"];
         };
         /** @description A required DNS record of a verified domain is missing. */
         DomainDegradedEvent: {
@@ -4071,7 +4274,13 @@ export interface components {
             contentType?: string;
             /** @description The same as `contentType`. Give one of them. */
             content_type?: string;
+            /** @description Shows the file within the HTML, which refers to it as `cid:` and this name. Without HTML, the file is attached. */
+            contentId?: components["schemas"]["ContentIdInput"];
+            /** @description The same as `contentId`. Give one of them. */
+            content_id?: components["schemas"]["ContentIdInput"];
         };
+        /** @description At most 20 files, together at most 40 MB decoded. */
+        EmailAttachmentInputs: components["schemas"]["EmailAttachmentInput"][];
         /** @description The email to send. Give at least one of `html`, `text` and `template`; `template` cannot be combined with `html`. */
         EmailSend: {
             /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. An email from the address or an alias of an inbox follows its `send_policy`: under `approval` it becomes a draft. */
@@ -4082,10 +4291,10 @@ export interface components {
             cc?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The recipients of blind copies, whom the other recipients do not see. */
             bcc?: components["schemas"]["OptionalRecipients"] | null;
-            /** @description The address that replies go to. If omitted, replies go to the sender. */
-            replyTo?: components["schemas"]["Address"] | null;
+            /** @description The addresses that replies go to. If omitted, replies go to the sender. */
+            replyTo?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The same as `replyTo`. Give one of them. */
-            reply_to?: components["schemas"]["Address"] | null;
+            reply_to?: components["schemas"]["OptionalRecipients"] | null;
             /** @description The subject line. Required without `template`; with it, replaces the subject of the template. */
             subject?: string;
             /** @description The HTML body. */
@@ -4096,8 +4305,10 @@ export interface components {
             template?: string | null;
             /** @description The template variables. If given, inline `subject`, `html` and `text` are rendered too. */
             data?: components["schemas"]["FreeObject"];
-            /** @description Files to attach: at most 10, together at most 25 MB decoded. */
-            attachments?: components["schemas"]["EmailAttachmentInput"][];
+            /** @description Files to attach: at most 20, together at most 40 MB decoded. */
+            attachments?: components["schemas"]["EmailAttachmentInputs"];
+            /** @description Extra header fields, by name. */
+            headers?: components["schemas"]["MailHeaders"] | null;
             /** @description Your own labels, to filter emails by. */
             tags?: components["schemas"]["EmailTags"];
             /** @description Your own data, at most 4 KB of compact JSON. Numbers are as in the metadata of an inbox. */
@@ -4191,8 +4402,10 @@ export interface components {
             cc: string[] | null;
             /** @description The recipients of blind copies, or null if there are none. */
             bcc: string[] | null;
-            /** @description The address that replies go to, or null for the sender. */
-            reply_to: string | null;
+            /** @description The addresses that replies go to, or null for the sender. */
+            reply_to: string[] | null;
+            /** @description The Message-ID that the email is sent with, in angle brackets. */
+            rfc_message_id: string;
             /** @description The subject line. */
             subject: string;
             /** @description The HTML body, or null if there is none. */
@@ -4246,6 +4459,14 @@ export interface components {
         EmailBatchSend: {
             /** @description The sender, on one of your verified domains or on the installation's mail domain. On the latter, every account but the first uses the addresses of its inboxes only; otherwise 403 `domain_not_verified`. Emails from the address or an alias of an inbox follow its `send_policy`: under `approval` they become `drafts`. */
             from: components["schemas"]["Address"];
+            /** @description The addresses that replies go to. If omitted, replies go to the sender. */
+            replyTo?: components["schemas"]["OptionalRecipients"] | null;
+            /** @description The same as `replyTo`. Give one of them. */
+            reply_to?: components["schemas"]["OptionalRecipients"] | null;
+            /** @description Extra header fields of each email, by name. */
+            headers?: components["schemas"]["MailHeaders"] | null;
+            /** @description Files to attach to each email: at most 20. All emails of the batch together have at most 40 MB of them, decoded. */
+            attachments?: components["schemas"]["EmailAttachmentInputs"];
             /** @description The subject line. Required without `template`; with it, replaces the subject of the template. */
             subject?: string;
             /** @description The HTML body. */
@@ -5036,6 +5257,8 @@ export interface components {
         ContactEmail: string;
         /** @description The email address, URL-encoded. Case does not matter. */
         SuppressedEmail: string;
+        /** @description Only the entry of this address, in any spelling. */
+        SuppressedEmailFilter: string;
         /** @description Only received (`in`) or only sent (`out`) messages. */
         Direction: components["schemas"]["Direction"];
         /** @description Whether to wait for received (`in`) or sent (`out`) messages. */
@@ -7912,6 +8135,45 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    listEmailEvents: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to return. */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `cursor` of the previous page. Use it with the same list and the same filters only. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path: {
+                /** @description The ID of the resource. */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of events. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
     sendEmailBatch: {
         parameters: {
             query?: never;
@@ -8635,6 +8897,8 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description The `cursor` of the previous page. Use it with the same list and the same filters only. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description Only the entry of this address, in any spelling. */
+                email?: components["parameters"]["SuppressedEmailFilter"];
             };
             header?: never;
             path?: never;
@@ -8840,6 +9104,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -8917,6 +9182,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -8994,6 +9260,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9072,6 +9339,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9150,6 +9418,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9229,6 +9498,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9309,6 +9579,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9394,6 +9665,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9415,6 +9687,164 @@ export interface operations {
                  *         ],
                  *         "sent_at": "2026-09-23T10:15:31.004Z",
                  *         "delivered_at": "2026-09-23T10:15:31.004Z",
+                 *         "opened_at": null,
+                 *         "batch_id": null,
+                 *         "recipient": "ana@example.org"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["EmailRecipientEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onEmailDeliveryDelayed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "email.delivery_delayed",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": null,
+                 *       "data": {
+                 *         "object": "email",
+                 *         "id": "em_dastdgmkknwf05d2b",
+                 *         "status": "sending",
+                 *         "from": "Acme <hello@mail.example.com>",
+                 *         "to": [
+                 *           "ana@example.org"
+                 *         ],
+                 *         "subject": "Your receipt",
+                 *         "created_at": "2026-09-23T10:15:30.123Z",
+                 *         "scheduled_at": null,
+                 *         "test_mode": false,
+                 *         "expired": false,
+                 *         "cc": null,
+                 *         "bcc": null,
+                 *         "reply_to": null,
+                 *         "html": null,
+                 *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
+                 *         "tags": {
+                 *           "flow": "receipt"
+                 *         },
+                 *         "metadata": {
+                 *           "order": 1042
+                 *         },
+                 *         "category": "transactional",
+                 *         "recipients": [
+                 *           {
+                 *             "email": "ana@example.org",
+                 *             "kind": "to",
+                 *             "status": "sending",
+                 *             "attempts": 1,
+                 *             "last_response": "451 4.7.1 try again later",
+                 *             "sent_at": null,
+                 *             "delivered_at": null,
+                 *             "bounced_at": null
+                 *           }
+                 *         ],
+                 *         "sent_at": null,
+                 *         "delivered_at": null,
+                 *         "opened_at": null,
+                 *         "batch_id": null,
+                 *         "recipient": "ana@example.org"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["EmailRecipientEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onEmailSuppressed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "email.suppressed",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": null,
+                 *       "data": {
+                 *         "object": "email",
+                 *         "id": "em_dastdgmkknwf05d2b",
+                 *         "status": "failed",
+                 *         "from": "Acme <hello@mail.example.com>",
+                 *         "to": [
+                 *           "ana@example.org"
+                 *         ],
+                 *         "subject": "Your receipt",
+                 *         "created_at": "2026-09-23T10:15:30.123Z",
+                 *         "scheduled_at": null,
+                 *         "test_mode": false,
+                 *         "expired": false,
+                 *         "cc": null,
+                 *         "bcc": null,
+                 *         "reply_to": null,
+                 *         "html": null,
+                 *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
+                 *         "tags": {
+                 *           "flow": "receipt"
+                 *         },
+                 *         "metadata": {
+                 *           "order": 1042
+                 *         },
+                 *         "category": "transactional",
+                 *         "recipients": [
+                 *           {
+                 *             "email": "ana@example.org",
+                 *             "kind": "to",
+                 *             "status": "suppressed",
+                 *             "attempts": 0,
+                 *             "last_response": "Suppressed: the address is on the suppression list",
+                 *             "sent_at": null,
+                 *             "delivered_at": null,
+                 *             "bounced_at": null
+                 *           }
+                 *         ],
+                 *         "sent_at": null,
+                 *         "delivered_at": null,
                  *         "opened_at": null,
                  *         "batch_id": null,
                  *         "recipient": "ana@example.org"
@@ -9472,6 +9902,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9550,6 +9981,7 @@ export interface operations {
                  *         "reply_to": null,
                  *         "html": null,
                  *         "text": "Thank you, Ana.",
+                 *         "rfc_message_id": "<06gcvd9n039d6g0k8htn6vqxym@mail.example.com>",
                  *         "tags": {
                  *           "flow": "receipt"
                  *         },
@@ -9577,6 +10009,135 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["EmailEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onContactUnsubscribed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "contact.unsubscribed",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": null,
+                 *       "data": {
+                 *         "object": "unsubscribed",
+                 *         "email": "ana@example.org",
+                 *         "contact_id": null,
+                 *         "email_id": "em_dastdgmkknwf05d2b"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["UnsubscribedEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onSuppressionCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "suppression.created",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": null,
+                 *       "data": {
+                 *         "object": "suppression",
+                 *         "id": "sup_dastdge50x9g0jvj",
+                 *         "email": "gone@example.org",
+                 *         "reason": "hard_bounce",
+                 *         "category": "all",
+                 *         "source": "em_dastdgmkknwf05d2b",
+                 *         "created_at": "2026-09-23T10:15:30.123Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SuppressionEvent"];
+            };
+        };
+        responses: {
+            410: components["responses"]["WebhookGone"];
+            "2XX": components["responses"]["WebhookReceived"];
+            default: components["responses"]["WebhookRetried"];
+        };
+    };
+    onSuppressionDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The ID of the event. It is the same in every attempt, so use it to ignore repeats. */
+                "webhook-id": components["parameters"]["WebhookIdHeader"];
+                /** @description The time of the attempt, in Unix seconds. Refuse requests that are more than 5 minutes off. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestampHeader"];
+                /** @description `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` with the endpoint's secret, as in Standard Webhooks. For 24 hours after a rotation there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignatureHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "evt_01k5tthm9w5b2y7d3q8z1f6crk",
+                 *       "object": "event",
+                 *       "type": "suppression.deleted",
+                 *       "created_at": "2026-09-23T10:15:33.870Z",
+                 *       "test_mode": false,
+                 *       "inbox_id": null,
+                 *       "data": {
+                 *         "object": "suppression",
+                 *         "id": "sup_dastdge50x9g0jvj",
+                 *         "email": "gone@example.org",
+                 *         "reason": "hard_bounce",
+                 *         "category": "all",
+                 *         "source": "em_dastdgmkknwf05d2b",
+                 *         "created_at": "2026-09-23T10:15:30.123Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SuppressionEvent"];
             };
         };
         responses: {
@@ -10900,6 +11461,7 @@ export interface operations {
                  *         ],
                  *         "inbox_ids": null,
                  *         "active": true,
+                 *         "headers": {},
                  *         "disabled_reason": null,
                  *         "created_at": "2026-09-23T10:15:30.123Z"
                  *       }

@@ -753,7 +753,9 @@ CREATE INDEX events_account ON events (account_id); -- and seq, the number of th
 CREATE INDEX events_recipient ON events (message_seq) WHERE type NOT IN ('message.received', 'message.queued');
 
 -- An address that events are posted to. Signing secrets are sealed. events and inboxes are
--- null for all of them. owner_key is the key that created the endpoint and is still
+-- null for all of them. headers has the header fields that requests have in addition,
+-- with sealed values. format is the vendor whose API made the endpoint, in whose form events
+-- are sent; null for ours. owner_key is the key that created the endpoint and is still
 -- responsible for it, url_by and secret_by the keys that last changed these; null for a
 -- person, and once a key with the scope admin has changed the endpoint. Revoking one of
 -- them turns the endpoint off.
@@ -764,6 +766,8 @@ CREATE TABLE webhook_endpoints (
     url             TEXT NOT NULL,
     events          TEXT,
     inboxes         TEXT,
+    headers         TEXT,
+    format          TEXT,
     active          BOOLEAN NOT NULL,
     disabled_reason TEXT CHECK (disabled_reason IS NULL OR NOT active),
     secret          BLOB NOT NULL,

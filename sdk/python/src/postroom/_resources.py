@@ -474,6 +474,7 @@ CreateWebhookFields = TypedDict(
         'events': "NotRequired[t.WebhookEvents]",
         'inbox_ids': "NotRequired[t.WebhookInboxIds]",
         'active': "NotRequired[bool]",
+        'headers': "NotRequired[t.WebhookHeaders | None]",
     },
 )
 
@@ -482,6 +483,7 @@ _CREATE_WEBHOOK = Operation('createWebhook', 'POST', '/v1/webhooks', {
     'events': Field('events', 'None list', False, 'body'),
     'inbox_ids': Field('inbox_ids', 'None list', False, 'body'),
     'active': Field('active', 'bool', False, 'body'),
+    'headers': Field('headers', 'None dict', False, 'body'),
 })
 
 _GET_WEBHOOK = Operation('getWebhook', 'GET', '/v1/webhooks/{webhook_id}', {
@@ -494,6 +496,7 @@ UpdateWebhookFields = TypedDict(
         'events': "NotRequired[t.WebhookEvents]",
         'inbox_ids': "NotRequired[t.WebhookInboxIds]",
         'active': "NotRequired[bool]",
+        'headers': "NotRequired[t.WebhookHeaders | None]",
     },
 )
 
@@ -502,6 +505,7 @@ _UPDATE_WEBHOOK = Operation('updateWebhook', 'PATCH', '/v1/webhooks/{webhook_id}
     'events': Field('events', 'None list', False, 'body'),
     'inbox_ids': Field('inbox_ids', 'None list', False, 'body'),
     'active': Field('active', 'bool', False, 'body'),
+    'headers': Field('headers', 'None dict', False, 'body'),
 })
 
 _DELETE_WEBHOOK = Operation('deleteWebhook', 'DELETE', '/v1/webhooks/{webhook_id}', {
@@ -714,13 +718,14 @@ SendEmailFields = TypedDict(
         'to': "t.Recipients",
         'cc': "NotRequired[t.OptionalRecipients | None]",
         'bcc': "NotRequired[t.OptionalRecipients | None]",
-        'reply_to': "NotRequired[t.Address | None]",
+        'reply_to': "NotRequired[t.OptionalRecipients | None]",
         'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
         'data': "NotRequired[t.FreeObject]",
-        'attachments': "NotRequired[list[t.EmailAttachmentInput]]",
+        'attachments': "NotRequired[t.EmailAttachmentInputs]",
+        'headers': "NotRequired[t.MailHeaders | None]",
         'tags': "NotRequired[t.EmailTags]",
         'metadata': "NotRequired[t.FreeObject]",
         'category': "NotRequired[Literal['transactional', 'marketing'] | None]",
@@ -733,13 +738,14 @@ _SEND_EMAIL = Operation('sendEmail', 'POST', '/v1/emails', {
     'to': Field('to', 'dict list str', True, 'body'),
     'cc': Field('cc', 'None dict list str', False, 'body'),
     'bcc': Field('bcc', 'None dict list str', False, 'body'),
-    'reply_to': Field('reply_to', 'None dict str', False, 'body'),
+    'reply_to': Field('reply_to', 'None dict list str', False, 'body'),
     'subject': Field('subject', 'str', False, 'body'),
     'html': Field('html', 'None str', False, 'body'),
     'text': Field('text', 'None str', False, 'body'),
     'template': Field('template', 'None str', False, 'body'),
     'data': Field('data', 'dict', False, 'body'),
     'attachments': Field('attachments', 'list', False, 'body'),
+    'headers': Field('headers', 'None dict', False, 'body'),
     'tags': Field('tags', 'dict list', False, 'body'),
     'metadata': Field('metadata', 'dict', False, 'body'),
     'category': Field('category', 'None str', False, 'body'),
@@ -763,10 +769,24 @@ _RESCHEDULE_EMAIL = Operation('rescheduleEmail', 'PATCH', '/v1/emails/{id}', {
 _CANCEL_EMAIL = Operation('cancelEmail', 'DELETE', '/v1/emails/{id}', {
 })
 
+ListEmailEventsFields = TypedDict(
+    'ListEmailEventsFields',
+    {
+        'limit': "NotRequired[int]",
+    },
+)
+
+_LIST_EMAIL_EVENTS = Operation('listEmailEvents', 'GET', '/v1/emails/{id}/events', {
+    'limit': Field('limit', 'int', False, 'query'),
+})
+
 SendEmailBatchFields = TypedDict(
     'SendEmailBatchFields',
     {
         'from_': "t.Address",
+        'reply_to': "NotRequired[t.OptionalRecipients | None]",
+        'headers': "NotRequired[t.MailHeaders | None]",
+        'attachments': "NotRequired[t.EmailAttachmentInputs]",
         'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
@@ -779,6 +799,9 @@ SendEmailBatchFields = TypedDict(
 
 _SEND_EMAIL_BATCH = Operation('sendEmailBatch', 'POST', '/v1/emails/batch', {
     'from_': Field('from', 'dict str', True, 'body'),
+    'reply_to': Field('reply_to', 'None dict list str', False, 'body'),
+    'headers': Field('headers', 'None dict', False, 'body'),
+    'attachments': Field('attachments', 'list', False, 'body'),
     'subject': Field('subject', 'str', False, 'body'),
     'html': Field('html', 'None str', False, 'body'),
     'text': Field('text', 'None str', False, 'body'),
@@ -970,11 +993,13 @@ ListSuppressionsFields = TypedDict(
     'ListSuppressionsFields',
     {
         'limit': "NotRequired[int]",
+        'email': "NotRequired[str]",
     },
 )
 
 _LIST_SUPPRESSIONS = Operation('listSuppressions', 'GET', '/v1/suppressions', {
     'limit': Field('limit', 'int', False, 'query'),
+    'email': Field('email', 'str', False, 'query'),
 })
 
 CreateSuppressionFields = TypedDict(
@@ -1260,6 +1285,10 @@ class Emails(Group):
     def cancel(self, id: str) -> t.Email:
         """Cancel a scheduled email."""
         return cast("t.Email", self._call(_CANCEL_EMAIL, {'id': id}, {}))
+
+    def list_events(self, id: str, **fields: Unpack[ListEmailEventsFields]) -> Iterator[t.Event]:
+        """List the events of an email. Pages are fetched as needed."""
+        return self._list(_LIST_EMAIL_EVENTS, {'id': id}, fields)
 
     def send_batch(self, *, idempotency_key: str | None = None, **fields: Unpack[SendEmailBatchFields]) -> t.EmailBatch:
         """Send a batch of emails."""

@@ -483,8 +483,11 @@ MessageAttachmentInput = TypedDict(
         'filename': "str",
         'content': "str",
         'content_type': "NotRequired[str]",
+        'content_id': "NotRequired[ContentIdInput]",
     },
 )
+
+ContentIdInput: TypeAlias = "str"
 
 MessageAttachmentInputs: TypeAlias = "list[MessageAttachmentInput]"
 
@@ -786,7 +789,7 @@ DraftList = TypedDict(
     },
 )
 
-EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.failed', 'email.cancelled', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.blocked', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
+EventType: TypeAlias = "Literal['email.queued', 'email.scheduled', 'email.sent', 'email.delivered', 'email.opened', 'email.clicked', 'email.bounced', 'email.complained', 'email.delivery_delayed', 'email.suppressed', 'email.failed', 'email.cancelled', 'contact.unsubscribed', 'suppression.created', 'suppression.deleted', 'domain.health.degraded', 'message.received', 'message.quarantined', 'message.blocked', 'message.queued', 'message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.failed', 'draft.created', 'draft.pending', 'draft.sent', 'draft.rejected', 'webhook.test']"
 
 WebhookUrl: TypeAlias = "str"
 
@@ -799,8 +802,11 @@ WebhookCreate = TypedDict(
         'events': "NotRequired[WebhookEvents]",
         'inbox_ids': "NotRequired[WebhookInboxIds]",
         'active': "NotRequired[bool]",
+        'headers': "NotRequired[WebhookHeaders | None]",
     },
 )
+
+WebhookHeaders: TypeAlias = "dict[str, Any]"
 
 WebhookInboxIds: TypeAlias = "list[str] | None"
 
@@ -830,6 +836,7 @@ WebhookUpdate = TypedDict(
         'events': "NotRequired[WebhookEvents]",
         'inbox_ids': "NotRequired[WebhookInboxIds]",
         'active': "NotRequired[bool]",
+        'headers': "NotRequired[WebhookHeaders | None]",
     },
 )
 
@@ -842,6 +849,7 @@ WebhookEndpoint = TypedDict(
         'events': "list[str] | None",
         'inbox_ids': "list[str] | None",
         'active': "bool",
+        'headers': "WebhookHeaders",
         'disabled_reason': "str | None",
         'created_at': "str",
     },
@@ -856,6 +864,7 @@ WebhookEndpointCreated = TypedDict(
         'events': "list[str] | None",
         'inbox_ids': "list[str] | None",
         'active': "bool",
+        'headers': "WebhookHeaders",
         'disabled_reason': "str | None",
         'created_at': "str",
         'secret': "str",
@@ -871,6 +880,7 @@ WebhookEndpointRotated = TypedDict(
         'events': "list[str] | None",
         'inbox_ids': "list[str] | None",
         'active': "bool",
+        'headers': "WebhookHeaders",
         'disabled_reason': "str | None",
         'created_at': "str",
         'secret': "str",
@@ -946,7 +956,7 @@ EventList = TypedDict(
     },
 )
 
-Event: TypeAlias = "EmailEvent | EmailRecipientEvent | EmailOpenedEvent | EmailClickedEvent | EmailBouncedEvent | DomainDegradedEvent | MessageEvent | MessageRecipientEvent | MessageBouncedEvent | MessageBlockedEvent | DraftEvent | WebhookTestEvent"
+Event: TypeAlias = "EmailEvent | EmailRecipientEvent | EmailOpenedEvent | EmailClickedEvent | EmailBouncedEvent | UnsubscribedEvent | SuppressionEvent | DomainDegradedEvent | MessageEvent | MessageRecipientEvent | MessageBouncedEvent | MessageBlockedEvent | DraftEvent | WebhookTestEvent"
 
 StreamEvent: TypeAlias = "Event | StreamGap"
 
@@ -980,7 +990,7 @@ EmailRecipientEvent = TypedDict(
         'created_at': "str",
         'test_mode': "bool",
         'inbox_id': "str | None",
-        'type': "Literal['email.sent', 'email.delivered', 'email.complained', 'email.failed']",
+        'type': "Literal['email.sent', 'email.delivered', 'email.complained', 'email.delivery_delayed', 'email.suppressed', 'email.failed']",
         'data': "EmailRecipientEventData",
     },
 )
@@ -1021,6 +1031,42 @@ EmailBouncedEvent = TypedDict(
         'inbox_id': "str | None",
         'type': "Literal['email.bounced']",
         'data': "EmailBouncedEventData",
+    },
+)
+
+UnsubscribedEvent = TypedDict(
+    'UnsubscribedEvent',
+    {
+        'id': "str",
+        'object': "Literal['event']",
+        'created_at': "str",
+        'test_mode': "bool",
+        'inbox_id': "str | None",
+        'type': "Literal['contact.unsubscribed']",
+        'data': "Unsubscribed",
+    },
+)
+
+Unsubscribed = TypedDict(
+    'Unsubscribed',
+    {
+        'object': "Literal['unsubscribed']",
+        'email': "str",
+        'contact_id': "str | None",
+        'email_id': "str | None",
+    },
+)
+
+SuppressionEvent = TypedDict(
+    'SuppressionEvent',
+    {
+        'id': "str",
+        'object': "Literal['event']",
+        'created_at': "str",
+        'test_mode': "bool",
+        'inbox_id': "str | None",
+        'type': "Literal['suppression.created', 'suppression.deleted']",
+        'data': "Suppression",
     },
 )
 
@@ -1135,7 +1181,8 @@ EmailEventData = TypedDict(
         'to': "list[str]",
         'cc': "list[str] | None",
         'bcc': "list[str] | None",
-        'reply_to': "str | None",
+        'reply_to': "list[str] | None",
+        'rfc_message_id': "str",
         'subject': "str",
         'html': "str | None",
         'text': "str | None",
@@ -1165,7 +1212,8 @@ EmailRecipientEventData = TypedDict(
         'to': "list[str]",
         'cc': "list[str] | None",
         'bcc': "list[str] | None",
-        'reply_to': "str | None",
+        'reply_to': "list[str] | None",
+        'rfc_message_id': "str",
         'subject': "str",
         'html': "str | None",
         'text': "str | None",
@@ -1196,7 +1244,8 @@ EmailOpenedEventData = TypedDict(
         'to': "list[str]",
         'cc': "list[str] | None",
         'bcc': "list[str] | None",
-        'reply_to': "str | None",
+        'reply_to': "list[str] | None",
+        'rfc_message_id': "str",
         'subject': "str",
         'html': "str | None",
         'text': "str | None",
@@ -1228,7 +1277,8 @@ EmailClickedEventData = TypedDict(
         'to': "list[str]",
         'cc': "list[str] | None",
         'bcc': "list[str] | None",
-        'reply_to': "str | None",
+        'reply_to': "list[str] | None",
+        'rfc_message_id': "str",
         'subject': "str",
         'html': "str | None",
         'text': "str | None",
@@ -1261,7 +1311,8 @@ EmailBouncedEventData = TypedDict(
         'to': "list[str]",
         'cc': "list[str] | None",
         'bcc': "list[str] | None",
-        'reply_to': "str | None",
+        'reply_to': "list[str] | None",
+        'rfc_message_id': "str",
         'subject': "str",
         'html': "str | None",
         'text': "str | None",
@@ -1731,8 +1782,12 @@ EmailAttachmentInput = TypedDict(
         'content': "str",
         'contentType': "NotRequired[str]",
         'content_type': "NotRequired[str]",
+        'contentId': "NotRequired[ContentIdInput]",
+        'content_id': "NotRequired[ContentIdInput]",
     },
 )
+
+EmailAttachmentInputs: TypeAlias = "list[EmailAttachmentInput]"
 
 EmailSend = TypedDict(
     'EmailSend',
@@ -1741,14 +1796,15 @@ EmailSend = TypedDict(
         'to': "Recipients",
         'cc': "NotRequired[OptionalRecipients | None]",
         'bcc': "NotRequired[OptionalRecipients | None]",
-        'replyTo': "NotRequired[Address | None]",
-        'reply_to': "NotRequired[Address | None]",
+        'replyTo': "NotRequired[OptionalRecipients | None]",
+        'reply_to': "NotRequired[OptionalRecipients | None]",
         'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
         'template': "NotRequired[str | None]",
         'data': "NotRequired[FreeObject]",
-        'attachments': "NotRequired[list[EmailAttachmentInput]]",
+        'attachments': "NotRequired[EmailAttachmentInputs]",
+        'headers': "NotRequired[MailHeaders | None]",
         'tags': "NotRequired[EmailTags]",
         'metadata': "NotRequired[FreeObject]",
         'category': "NotRequired[Literal['transactional', 'marketing'] | None]",
@@ -1809,7 +1865,8 @@ Email = TypedDict(
         'to': "list[str]",
         'cc': "list[str] | None",
         'bcc': "list[str] | None",
-        'reply_to': "str | None",
+        'reply_to': "list[str] | None",
+        'rfc_message_id': "str",
         'subject': "str",
         'html': "str | None",
         'text': "str | None",
@@ -1840,6 +1897,10 @@ EmailBatchSend = TypedDict(
     'EmailBatchSend',
     {
         'from': "Address",
+        'replyTo': "NotRequired[OptionalRecipients | None]",
+        'reply_to': "NotRequired[OptionalRecipients | None]",
+        'headers': "NotRequired[MailHeaders | None]",
+        'attachments': "NotRequired[EmailAttachmentInputs]",
         'subject': "NotRequired[str]",
         'html': "NotRequired[str | None]",
         'text': "NotRequired[str | None]",
