@@ -57,6 +57,9 @@ SUBMITTERS := cmd/postroom/testdata/submit
 # SDKs of other products, for the APIs that we have of them.
 VENDOR_SDKS := cmd/postroom/testdata/dropin
 
+# A library of others that reads the answers to invitations.
+CALENDARS := internal/mail/calendar/testdata/parsers
+
 # What the examples use.
 EXAMPLES := cmd/postroom/testdata/examples
 
@@ -95,7 +98,7 @@ race: bin/withpg bin/gotest bin/test/postroom ## run the tests of what is concur
 	scripts/test-tools race
 	exec env CGO_ENABLED=1 $(TEST_PROGRAM) $(GOTEST) $(RACE) $(ARGS) -- $(CONCURRENT)
 
-clients: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(VENDOR_SDKS)/node_modules $(EXAMPLES)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run the tests with clients, servers and languages of others
+clients: bin/withpg bin/gotest bin/test/postroom $(VERSITYGW) $(PEBBLE) $(VERIFIERS)/node_modules $(SUBMITTERS)/node_modules $(CALENDARS)/node_modules $(VENDOR_SDKS)/node_modules $(EXAMPLES)/node_modules $(TYPESCRIPT)/node_modules $(MCP_CLIENTS)/node_modules $(AXE)/node_modules ## run the tests with clients, servers and languages of others
 	scripts/test-tools clients
 	@files=$$(grep -rl --include='*_test.go' --exclude-dir=node_modules '^//go:build clients' .); \
 	tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' $$files | paste -sd '|' -); \

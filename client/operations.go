@@ -493,6 +493,18 @@ func (c *Client) ReplayWebhook(ctx context.Context, request *gen.WebhookReplay, 
 	return unwrap(c.api.ReplayWebhook(ctx, request, params, options...))
 }
 
+// ReplyToInvitation calls POST /v1/messages/{message_id}/calendar/reply.
+//
+// Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The
+// answer goes to the organizer alone, within the same thread, as text and as a calendar that other
+// programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under
+// `reply_only` the organizer must have written to the inbox. The response is 400 for a message without
+// an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or
+// the organizer is the inbox.
+func (c *Client) ReplyToInvitation(ctx context.Context, request *gen.CalendarReply, params gen.ReplyToInvitationParams, options ...gen.RequestOption) (gen.ReplyToInvitationRes, error) {
+	return unwrap(c.api.ReplyToInvitation(ctx, request, params, options...))
+}
+
 // ReplyToMessage calls POST /v1/messages/{message_id}/reply.
 //
 // Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To

@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// waysToSend returns a send, a reply and a forward from an inbox that has
-// received a message.
+// waysToSend returns a send, a reply, an answer to an invitation and a forward from an
+// inbox that has received a message.
 func (w *world) waysToSend(in inbox, m message, to string) map[string]call {
 	return map[string]call{
 		"send":    w.call("sendMessage").at("/v1/inboxes/" + in.ID + "/messages").saying(`{"to":"` + to + `","subject":"s","text":"t"}`),
 		"reply":   w.call("replyToMessage").at("/v1/messages/" + m.ID + "/reply").saying(`{"text":"t","cc":"` + to + `"}`),
+		"answer":  w.call("replyToInvitation").at("/v1/messages/" + m.ID + "/calendar/reply").saying(`{"response":"accept"}`),
 		"forward": w.call("forwardMessage").at("/v1/messages/" + m.ID + "/forward").saying(`{"to":"` + to + `"}`),
 	}
 }
@@ -96,6 +97,7 @@ func deletedMessages(t *testing.T, w *world) {
 		w.send(t, w.call(id).at(path)).wantCode(t, http.StatusNotFound, "not_found")
 	}
 	w.send(t, w.call("replyToMessage").at(path+"/reply").saying(`{"text":"t"}`)).wantCode(t, http.StatusNotFound, "not_found")
+	w.send(t, w.call("replyToInvitation").at(path+"/calendar/reply").saying(`{"response":"decline"}`)).wantCode(t, http.StatusNotFound, "not_found")
 
 	// A repeated request does nothing again after the deletion of what it created.
 	in := w.newInbox(t)

@@ -64,6 +64,7 @@ func expiredMessages(t *testing.T, w *world) {
 	w.send(t, w.call("getMessageRaw").at(path+"/raw")).wantCode(t, http.StatusGone, "message_expired")
 	w.send(t, w.call("getAttachment").at(path+"/attachments/"+m.Attachments[0].ID)).wantCode(t, http.StatusGone, "message_expired")
 	w.send(t, w.call("forwardMessage").at(path+"/forward").saying(`{"to":"ben@example.org"}`)).wantCode(t, http.StatusGone, "message_expired")
+	w.send(t, w.call("replyToInvitation").at(path+"/calendar/reply").saying(`{"response":"accept"}`)).wantCode(t, http.StatusGone, "message_expired")
 	w.send(t, w.call("replyToMessage").at(path+"/reply").saying(`{"text":"Late, but here."}`)).want(t, http.StatusCreated)
 	w.send(t, w.call("downloadFile").as("").at(link)).wantCode(t, http.StatusNotFound, "not_found")
 }

@@ -16,14 +16,14 @@ func (in *install) receive(t *testing.T, to inbox) message {
 	in.deliver(t, to.Address)
 	c := in.call("waitForMessage").at("/v1/inboxes/"+to.ID+"/messages/wait").asking("since", since)
 	res := read[struct{ Message *message }](t, in.send(t, c).want(t, http.StatusOK))
-	if res.Message == nil || len(res.Message.Attachments) != 1 {
+	if res.Message == nil || len(res.Message.Attachments) != 2 {
 		t.Fatalf("wait: %+v", res.Message)
 	}
 	return *res.Message
 }
 
-// deliver sends a message with a code, a link and an attachment to the SMTP
-// server.
+// deliver sends a message with a code, a link, an attachment and an invitation to the
+// SMTP server.
 func (in *install) deliver(t *testing.T, to string) {
 	t.Helper()
 	mail := fmt.Sprintf(`From: Ana <ana@example.org>
@@ -44,6 +44,20 @@ Content-Disposition: attachment; filename=order.pdf
 Content-Transfer-Encoding: base64
 
 JVBERi0xLjcKT3JkZXIgMTA0Mgo=
+--b
+Content-Type: text/calendar; method=REQUEST
+
+BEGIN:VCALENDAR
+METHOD:REQUEST
+BEGIN:VEVENT
+UID:demo@example.org
+DTSTART;TZID=Europe/Berlin:20301112T100000
+DURATION:PT30M
+SUMMARY:Demo
+ORGANIZER;CN=Ana:mailto:ana@example.org
+ATTENDEE:mailto:bob@example.org
+END:VEVENT
+END:VCALENDAR
 --b--
 `, to, time.Now().UnixNano())
 	crlf := strings.ReplaceAll(mail, "\n", "\r\n")

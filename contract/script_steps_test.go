@@ -156,6 +156,9 @@ func scriptSending(s *script) {
 		s.ask("replyToMessage", path+"/reply", body, withHeader(idempotencyKey, "k"))
 		s.settle()
 	}
+	for _, body := range []string{`{"response":"accept"}`, `{"response":"maybe"}`, `{}`} { // the message has no invitation
+		s.ask("replyToInvitation", path+"/calendar/reply", body)
+	}
 	for _, body := range []string{`{"to":"ana@example.org"}`, `{"to":"ana@example.org","text":"See","include_attachments":false}`, `{}`} {
 		s.ask("forwardMessage", path+"/forward", body)
 	}

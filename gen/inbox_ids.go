@@ -75,6 +75,7 @@ var InboxIDsRules = map[OperationName]string{
 	ReleaseMessageOperation:        InboxIDsWithin,
 	ReplaceTemplateOperation:       InboxIDsRefused,
 	ReplayWebhookOperation:         InboxIDsWithin,
+	ReplyToInvitationOperation:     InboxIDsWithin,
 	ReplyToMessageOperation:        InboxIDsWithin,
 	RescheduleEmailOperation:       InboxIDsWithin,
 	ResumeSendingOperation:         InboxIDsRefused,

@@ -562,6 +562,17 @@ type MessagesInvoker interface {
 	//
 	// POST /v1/messages/{message_id}/release
 	ReleaseMessage(ctx context.Context, params ReleaseMessageParams, options ...RequestOption) (*Message, error)
+	// ReplyToInvitation invokes replyToInvitation operation.
+	//
+	// Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The
+	// answer goes to the organizer alone, within the same thread, as text and as a calendar that other
+	// programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under
+	// `reply_only` the organizer must have written to the inbox. The response is 400 for a message without
+	// an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or
+	// the organizer is the inbox.
+	//
+	// POST /v1/messages/{message_id}/calendar/reply
+	ReplyToInvitation(ctx context.Context, request *CalendarReply, params ReplyToInvitationParams, options ...RequestOption) (ReplyToInvitationRes, error)
 	// ReplyToMessage invokes replyToMessage operation.
 	//
 	// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To
@@ -8714,6 +8725,143 @@ func (c *Client) sendReplayWebhook(ctx context.Context, request *WebhookReplay, 
 	}
 
 	result, err := decodeReplayWebhookResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// ReplyToInvitation invokes replyToInvitation operation.
+//
+// Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The
+// answer goes to the organizer alone, within the same thread, as text and as a calendar that other
+// programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under
+// `reply_only` the organizer must have written to the inbox. The response is 400 for a message without
+// an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or
+// the organizer is the inbox.
+//
+// POST /v1/messages/{message_id}/calendar/reply
+func (c *Client) ReplyToInvitation(ctx context.Context, request *CalendarReply, params ReplyToInvitationParams, options ...RequestOption) (ReplyToInvitationRes, error) {
+	res, err := c.sendReplyToInvitation(ctx, request, params, options...)
+	return res, err
+}
+
+func (c *Client) sendReplyToInvitation(ctx context.Context, request *CalendarReply, params ReplyToInvitationParams, requestOptions ...RequestOption) (res ReplyToInvitationRes, err error) {
+
+	var reqCfg requestConfig
+	reqCfg.setDefaults(c.baseClient)
+	for _, o := range requestOptions {
+		o(&reqCfg)
+	}
+
+	u := c.serverURL
+	if override := reqCfg.ServerURL; override != nil {
+		u = override
+	}
+	u = uri.Clone(u)
+	var pathParts [3]string
+	pathParts[0] = "/v1/messages/"
+	{
+		// Encode "message_id" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "message_id",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.MessageID))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/calendar/reply"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeReplyToInvitationRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "Idempotency-Key",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.IdempotencyKey.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearerAuth(ctx, ReplyToInvitationOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"BearerAuth\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	if err := reqCfg.onRequest(r); err != nil {
+		return res, errors.Wrap(err, "edit request")
+	}
+
+	resp, err := reqCfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	if err := reqCfg.onResponse(resp); err != nil {
+		return res, errors.Wrap(err, "edit response")
+	}
+
+	result, err := decodeReplyToInvitationResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -29,6 +29,10 @@ type ListEventsRes interface {
 	listEventsRes()
 }
 
+type ReplyToInvitationRes interface {
+	replyToInvitationRes()
+}
+
 type ReplyToMessageRes interface {
 	replyToMessageRes()
 }

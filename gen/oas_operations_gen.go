@@ -67,6 +67,7 @@ const (
 	ReleaseMessageOperation        OperationName = "ReleaseMessage"
 	ReplaceTemplateOperation       OperationName = "ReplaceTemplate"
 	ReplayWebhookOperation         OperationName = "ReplayWebhook"
+	ReplyToInvitationOperation     OperationName = "ReplyToInvitation"
 	ReplyToMessageOperation        OperationName = "ReplyToMessage"
 	RescheduleEmailOperation       OperationName = "RescheduleEmail"
 	ResumeSendingOperation         OperationName = "ResumeSending"

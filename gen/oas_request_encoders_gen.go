@@ -232,6 +232,20 @@ func encodeReplayWebhookRequest(
 	return nil
 }
 
+func encodeReplyToInvitationRequest(
+	req *CalendarReply,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	e := new(jx.Encoder)
+	{
+		req.Encode(e)
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeReplyToMessageRequest(
 	req *MessageReply,
 	r *http.Request,

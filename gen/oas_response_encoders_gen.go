@@ -850,6 +850,37 @@ func encodeReplayWebhookResponse(response *WebhookReplayed, w http.ResponseWrite
 	return nil
 }
 
+func encodeReplyToInvitationResponse(response ReplyToInvitationRes, w http.ResponseWriter) error {
+	switch response := response.(type) {
+	case *Message:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(201)
+
+		e := jx.NewStreamingEncoder(w, -1)
+		response.Encode(e)
+		if err := e.Close(); err != nil {
+			return errors.Wrap(err, "flush streaming")
+		}
+
+		return nil
+
+	case *Draft:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(202)
+
+		e := jx.NewStreamingEncoder(w, -1)
+		response.Encode(e)
+		if err := e.Close(); err != nil {
+			return errors.Wrap(err, "flush streaming")
+		}
+
+		return nil
+
+	default:
+		return errors.Errorf("unexpected response type: %T", response)
+	}
+}
+
 func encodeReplyToMessageResponse(response ReplyToMessageRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *Message:

@@ -1098,6 +1098,47 @@ func (s *AttachmentDownload) SetExpiresAt(val time.Time) {
 	s.ExpiresAt = val
 }
 
+// An attendee of an event.
+// Ref: #/components/schemas/Attendee
+type Attendee struct {
+	// The email address.
+	Email string `json:"email"`
+	// The display name, or null if there is none.
+	Name NilString `json:"name"`
+	// The answer so far, as the sender knows it.
+	Status string `json:"status"`
+}
+
+// GetEmail returns the value of Email.
+func (s *Attendee) GetEmail() string {
+	return s.Email
+}
+
+// GetName returns the value of Name.
+func (s *Attendee) GetName() NilString {
+	return s.Name
+}
+
+// GetStatus returns the value of Status.
+func (s *Attendee) GetStatus() string {
+	return s.Status
+}
+
+// SetEmail sets the value of Email.
+func (s *Attendee) SetEmail(val string) {
+	s.Email = val
+}
+
+// SetName sets the value of Name.
+func (s *Attendee) SetName(val NilString) {
+	s.Name = val
+}
+
+// SetStatus sets the value of Status.
+func (s *Attendee) SetStatus(val string) {
+	s.Status = val
+}
+
 // Authentication results with the values of RFC 8601. To know whether the address in `from` is
 // genuine, check `dmarc` and `internal`. If `dmarc` is `pass`, the domain vouches for the message. If
 // `internal` is `pass`, this installation does: an account of it sent the message, and may use the
@@ -1192,6 +1233,302 @@ func (s *BearerAuth) SetToken(val string) {
 // SetRoles sets the value of Roles.
 func (s *BearerAuth) SetRoles(val []string) {
 	s.Roles = val
+}
+
+// An event, from the first part of type `text/calendar` or the first file with the extension `ics`. Of
+// a series it is the series, not its exceptions. Its text is from the sender.
+// Ref: #/components/schemas/Calendar
+type Calendar struct {
+	// What the sender asks for: `request` (an invitation, or a change to one), `cancel`, `reply` (the
+	// answer to an invitation), `publish`, `add`, `refresh`, `counter` or `declinecounter`. Null if it is
+	// missing or unknown.
+	Method NilString `json:"method"`
+	// The ID of the event, the same in all messages about it.
+	UID NilString `json:"uid"`
+	// How often the organizer has changed the event.
+	Sequence int `json:"sequence"`
+	// The state of the event: `confirmed`, `tentative`, `cancelled`, or null.
+	Status NilString `json:"status"`
+	// The title of the event.
+	Summary NilString `json:"summary"`
+	// Where it takes place: a text or a link.
+	Location NilString `json:"location"`
+	// Who invites, or null.
+	Organizer NilMailAddress `json:"organizer"`
+	// The attendees with an address, at most 500.
+	Attendees []Attendee `json:"attendees"`
+	// Whether `start` and `end` are dates without a time.
+	AllDay bool `json:"all_day"`
+	// When it begins, or null if that is missing or unreadable.
+	Start NilCalendarTime `json:"start"`
+	// When it ends, or null. For `all_day` the day after the last.
+	End NilCalendarTime `json:"end"`
+	// The rule of a series as RFC 5545 writes it, such as `FREQ=WEEKLY;BYDAY=TU`, or null.
+	Recurrence NilString `json:"recurrence"`
+	// If this is about one event of a series: when that was to begin. Otherwise null.
+	RecurrenceID NilCalendarTime `json:"recurrence_id"`
+}
+
+// GetMethod returns the value of Method.
+func (s *Calendar) GetMethod() NilString {
+	return s.Method
+}
+
+// GetUID returns the value of UID.
+func (s *Calendar) GetUID() NilString {
+	return s.UID
+}
+
+// GetSequence returns the value of Sequence.
+func (s *Calendar) GetSequence() int {
+	return s.Sequence
+}
+
+// GetStatus returns the value of Status.
+func (s *Calendar) GetStatus() NilString {
+	return s.Status
+}
+
+// GetSummary returns the value of Summary.
+func (s *Calendar) GetSummary() NilString {
+	return s.Summary
+}
+
+// GetLocation returns the value of Location.
+func (s *Calendar) GetLocation() NilString {
+	return s.Location
+}
+
+// GetOrganizer returns the value of Organizer.
+func (s *Calendar) GetOrganizer() NilMailAddress {
+	return s.Organizer
+}
+
+// GetAttendees returns the value of Attendees.
+func (s *Calendar) GetAttendees() []Attendee {
+	return s.Attendees
+}
+
+// GetAllDay returns the value of AllDay.
+func (s *Calendar) GetAllDay() bool {
+	return s.AllDay
+}
+
+// GetStart returns the value of Start.
+func (s *Calendar) GetStart() NilCalendarTime {
+	return s.Start
+}
+
+// GetEnd returns the value of End.
+func (s *Calendar) GetEnd() NilCalendarTime {
+	return s.End
+}
+
+// GetRecurrence returns the value of Recurrence.
+func (s *Calendar) GetRecurrence() NilString {
+	return s.Recurrence
+}
+
+// GetRecurrenceID returns the value of RecurrenceID.
+func (s *Calendar) GetRecurrenceID() NilCalendarTime {
+	return s.RecurrenceID
+}
+
+// SetMethod sets the value of Method.
+func (s *Calendar) SetMethod(val NilString) {
+	s.Method = val
+}
+
+// SetUID sets the value of UID.
+func (s *Calendar) SetUID(val NilString) {
+	s.UID = val
+}
+
+// SetSequence sets the value of Sequence.
+func (s *Calendar) SetSequence(val int) {
+	s.Sequence = val
+}
+
+// SetStatus sets the value of Status.
+func (s *Calendar) SetStatus(val NilString) {
+	s.Status = val
+}
+
+// SetSummary sets the value of Summary.
+func (s *Calendar) SetSummary(val NilString) {
+	s.Summary = val
+}
+
+// SetLocation sets the value of Location.
+func (s *Calendar) SetLocation(val NilString) {
+	s.Location = val
+}
+
+// SetOrganizer sets the value of Organizer.
+func (s *Calendar) SetOrganizer(val NilMailAddress) {
+	s.Organizer = val
+}
+
+// SetAttendees sets the value of Attendees.
+func (s *Calendar) SetAttendees(val []Attendee) {
+	s.Attendees = val
+}
+
+// SetAllDay sets the value of AllDay.
+func (s *Calendar) SetAllDay(val bool) {
+	s.AllDay = val
+}
+
+// SetStart sets the value of Start.
+func (s *Calendar) SetStart(val NilCalendarTime) {
+	s.Start = val
+}
+
+// SetEnd sets the value of End.
+func (s *Calendar) SetEnd(val NilCalendarTime) {
+	s.End = val
+}
+
+// SetRecurrence sets the value of Recurrence.
+func (s *Calendar) SetRecurrence(val NilString) {
+	s.Recurrence = val
+}
+
+// SetRecurrenceID sets the value of RecurrenceID.
+func (s *Calendar) SetRecurrenceID(val NilCalendarTime) {
+	s.RecurrenceID = val
+}
+
+// The answer to an invitation.
+// Ref: #/components/schemas/CalendarReply
+type CalendarReply struct {
+	// The answer.
+	Response CalendarReplyResponse `json:"response"`
+	// A comment for the organizer.
+	Comment OptNilString `json:"comment"`
+	// How long to wait for approval, if the answer becomes a draft.
+	Approval OptNilDraftExpiry `json:"approval"`
+}
+
+// GetResponse returns the value of Response.
+func (s *CalendarReply) GetResponse() CalendarReplyResponse {
+	return s.Response
+}
+
+// GetComment returns the value of Comment.
+func (s *CalendarReply) GetComment() OptNilString {
+	return s.Comment
+}
+
+// GetApproval returns the value of Approval.
+func (s *CalendarReply) GetApproval() OptNilDraftExpiry {
+	return s.Approval
+}
+
+// SetResponse sets the value of Response.
+func (s *CalendarReply) SetResponse(val CalendarReplyResponse) {
+	s.Response = val
+}
+
+// SetComment sets the value of Comment.
+func (s *CalendarReply) SetComment(val OptNilString) {
+	s.Comment = val
+}
+
+// SetApproval sets the value of Approval.
+func (s *CalendarReply) SetApproval(val OptNilDraftExpiry) {
+	s.Approval = val
+}
+
+// The answer.
+type CalendarReplyResponse string
+
+const (
+	CalendarReplyResponseAccept    CalendarReplyResponse = "accept"
+	CalendarReplyResponseDecline   CalendarReplyResponse = "decline"
+	CalendarReplyResponseTentative CalendarReplyResponse = "tentative"
+)
+
+// AllValues returns all CalendarReplyResponse values.
+func (CalendarReplyResponse) AllValues() []CalendarReplyResponse {
+	return []CalendarReplyResponse{
+		CalendarReplyResponseAccept,
+		CalendarReplyResponseDecline,
+		CalendarReplyResponseTentative,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s CalendarReplyResponse) MarshalText() ([]byte, error) {
+	switch s {
+	case CalendarReplyResponseAccept:
+		return []byte(s), nil
+	case CalendarReplyResponseDecline:
+		return []byte(s), nil
+	case CalendarReplyResponseTentative:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *CalendarReplyResponse) UnmarshalText(data []byte) error {
+	switch CalendarReplyResponse(data) {
+	case CalendarReplyResponseAccept:
+		*s = CalendarReplyResponseAccept
+		return nil
+	case CalendarReplyResponseDecline:
+		*s = CalendarReplyResponseDecline
+		return nil
+	case CalendarReplyResponseTentative:
+		*s = CalendarReplyResponseTentative
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+// A time as the sender wrote it, or a date.
+// Ref: #/components/schemas/CalendarTime
+type CalendarTime struct {
+	// The time that a clock in the zone shows, such as `2026-11-10T10:00:00`, or the date alone.
+	Local string `json:"local"`
+	// The time zone by its IANA name, also if the sender uses a name of Windows, or as written if it is
+	// unknown. Null for dates, and for times without a zone.
+	Zone NilString `json:"zone"`
+	// The instant, or null if the zone is unknown.
+	Utc NilDateTime `json:"utc"`
+}
+
+// GetLocal returns the value of Local.
+func (s *CalendarTime) GetLocal() string {
+	return s.Local
+}
+
+// GetZone returns the value of Zone.
+func (s *CalendarTime) GetZone() NilString {
+	return s.Zone
+}
+
+// GetUtc returns the value of Utc.
+func (s *CalendarTime) GetUtc() NilDateTime {
+	return s.Utc
+}
+
+// SetLocal sets the value of Local.
+func (s *CalendarTime) SetLocal(val string) {
+	s.Local = val
+}
+
+// SetZone sets the value of Zone.
+func (s *CalendarTime) SetZone(val NilString) {
+	s.Zone = val
+}
+
+// SetUtc sets the value of Utc.
+func (s *CalendarTime) SetUtc(val NilDateTime) {
+	s.Utc = val
 }
 
 // CallMcpAccepted is response for CallMcp operation.
@@ -3249,10 +3586,11 @@ func (s *Draft) SetUpdatedAt(val time.Time) {
 	s.UpdatedAt = val
 }
 
-func (*Draft) forwardMessageRes() {}
-func (*Draft) replyToMessageRes() {}
-func (*Draft) sendEmailRes()      {}
-func (*Draft) sendMessageRes()    {}
+func (*Draft) forwardMessageRes()    {}
+func (*Draft) replyToInvitationRes() {}
+func (*Draft) replyToMessageRes()    {}
+func (*Draft) sendEmailRes()         {}
+func (*Draft) sendMessageRes()       {}
 
 // Merged schema.
 // Ref: #/components/schemas/DraftAttachmentDownload
@@ -7037,9 +7375,9 @@ func (s *McpErrorError) SetData(val jx.Raw) {
 }
 
 // A received or sent message. Lists, wait results, threads and events leave `html` and `headers` null.
-// Lists also leave `text` and `extracted_text` null unless `include=text`. When `expired` is true,
-// `text`, `html`, `headers`, `extracted_text`, `extracted` and `snippet` are null and `attachments` is
-// empty.
+// Lists also leave `text`, `extracted_text` and `calendar` null unless `include=text`. When `expired`
+// is true, `text`, `html`, `headers`, `extracted_text`, `extracted`, `calendar` and `snippet` are null
+// and `attachments` is empty.
 // Ref: #/components/schemas/Message
 type Message struct {
 	// The object type. Always `message`.
@@ -7085,6 +7423,9 @@ type Message struct {
 	ExtractedText NilString `json:"extracted_text"`
 	// Codes and links found in a received message. Null for sent messages.
 	Extracted NilExtracted `json:"extracted"`
+	// The event of an invitation, or of an answer to one, that a received message contains. Null without
+	// one, for sent messages, and in lists without `include=text`.
+	Calendar NilCalendar `json:"calendar"`
 	// The authentication results of a received message. Null for sent messages and for mail that did not
 	// arrive over SMTP.
 	Auth NilAuthResults `json:"auth"`
@@ -7226,6 +7567,11 @@ func (s *Message) GetExtractedText() NilString {
 // GetExtracted returns the value of Extracted.
 func (s *Message) GetExtracted() NilExtracted {
 	return s.Extracted
+}
+
+// GetCalendar returns the value of Calendar.
+func (s *Message) GetCalendar() NilCalendar {
+	return s.Calendar
 }
 
 // GetAuth returns the value of Auth.
@@ -7408,6 +7754,11 @@ func (s *Message) SetExtracted(val NilExtracted) {
 	s.Extracted = val
 }
 
+// SetCalendar sets the value of Calendar.
+func (s *Message) SetCalendar(val NilCalendar) {
+	s.Calendar = val
+}
+
 // SetAuth sets the value of Auth.
 func (s *Message) SetAuth(val NilAuthResults) {
 	s.Auth = val
@@ -7488,9 +7839,10 @@ func (s *Message) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
 }
 
-func (*Message) forwardMessageRes() {}
-func (*Message) replyToMessageRes() {}
-func (*Message) sendMessageRes()    {}
+func (*Message) forwardMessageRes()    {}
+func (*Message) replyToInvitationRes() {}
+func (*Message) replyToMessageRes()    {}
+func (*Message) sendMessageRes()       {}
 
 // A file to attach.
 // Ref: #/components/schemas/MessageAttachmentInput
@@ -8317,6 +8669,96 @@ func (o NilAuthResults) Get() (v AuthResults, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o NilAuthResults) Or(d AuthResults) AuthResults {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewNilCalendar returns new NilCalendar with value set to v.
+func NewNilCalendar(v Calendar) NilCalendar {
+	return NilCalendar{
+		Value: v,
+	}
+}
+
+// NilCalendar is nullable Calendar.
+type NilCalendar struct {
+	Value Calendar
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilCalendar) SetTo(v Calendar) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilCalendar) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilCalendar) SetToNull() {
+	o.Null = true
+	var v Calendar
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilCalendar) Get() (v Calendar, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilCalendar) Or(d Calendar) Calendar {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewNilCalendarTime returns new NilCalendarTime with value set to v.
+func NewNilCalendarTime(v CalendarTime) NilCalendarTime {
+	return NilCalendarTime{
+		Value: v,
+	}
+}
+
+// NilCalendarTime is nullable CalendarTime.
+type NilCalendarTime struct {
+	Value CalendarTime
+	Null  bool
+}
+
+// SetTo sets value to v.
+func (o *NilCalendarTime) SetTo(v CalendarTime) {
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o NilCalendarTime) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *NilCalendarTime) SetToNull() {
+	o.Null = true
+	var v CalendarTime
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o NilCalendarTime) Get() (v CalendarTime, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o NilCalendarTime) Or(d CalendarTime) CalendarTime {
 	if v, ok := o.Get(); ok {
 		return v
 	}

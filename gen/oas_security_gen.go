@@ -282,6 +282,10 @@ var operationRolesBearerAuth = map[string][]string{
 		"webhooks:manage",
 		"admin",
 	},
+	ReplyToInvitationOperation: []string{
+		"send",
+		"admin",
+	},
 	ReplyToMessageOperation: []string{
 		"send",
 		"admin",

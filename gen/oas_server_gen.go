@@ -498,6 +498,17 @@ type MessagesHandler interface {
 	//
 	// POST /v1/messages/{message_id}/release
 	ReleaseMessage(ctx context.Context, params ReleaseMessageParams) (*Message, error)
+	// ReplyToInvitation implements replyToInvitation operation.
+	//
+	// Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The
+	// answer goes to the organizer alone, within the same thread, as text and as a calendar that other
+	// programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under
+	// `reply_only` the organizer must have written to the inbox. The response is 400 for a message without
+	// an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or
+	// the organizer is the inbox.
+	//
+	// POST /v1/messages/{message_id}/calendar/reply
+	ReplyToInvitation(ctx context.Context, req *CalendarReply, params ReplyToInvitationParams) (ReplyToInvitationRes, error)
 	// ReplyToMessage implements replyToMessage operation.
 	//
 	// Replies within the same thread, with In-Reply-To and References headers. The reply goes to Reply-To

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postroom/postroom/internal/apikey"
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/calendar"
 	"github.com/postroom/postroom/internal/mail/extract"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -96,6 +97,7 @@ func (s *server) received(t *testing.T, in store.Inbox, raw []byte) *store.NewMe
 		t.Fatalf("parse a message: %v", err)
 	}
 	found := extract.CodesAndLinks(p.Subject, p.Text, p.HTML)
+	found.Calendar, _ = calendar.Read(p.Calendar)
 	m := storetest.NewReceived(in, func(m *store.NewMessage) {
 		m.Subject, m.HeaderID, m.Automated = p.Subject, p.HeaderID, p.Automated(false)
 		m.ThreadSubject = strings.ToLower(reply.NormalizeSubject(p.Subject))

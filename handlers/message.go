@@ -160,7 +160,7 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 		Size: m.Size, ReceivedAt: gen.NilDateTime{Null: true}, SentAt: nilTime(m.SentAt), DeliveredAt: nilTime(m.DeliveredAt),
 		CreatedAt: m.CreatedAt.Time,
 		Snippet:   gen.NilString{Null: true}, Text: gen.NilString{Null: true}, HTML: gen.NilString{Null: true},
-		ExtractedText: gen.NilString{Null: true}, Extracted: gen.NilExtracted{Null: true}, Auth: gen.NilAuthResults{Null: true},
+		ExtractedText: gen.NilString{Null: true}, Extracted: gen.NilExtracted{Null: true}, Calendar: gen.NilCalendar{Null: true}, Auth: gen.NilAuthResults{Null: true},
 	}
 	if a.From != nil {
 		out.From = gen.NewNilMailAddress(addressToAPI(*a.From))
@@ -191,6 +191,9 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 		out.Extracted = gen.NewNilExtracted(gen.Extracted{
 			Otp: nilString(x.OTP), Codes: orEmpty(x.Codes), Links: orEmpty(x.Links), ActionLink: nilString(x.ActionLink),
 		})
+		if d != summary {
+			out.Calendar = calendarToAPI(x.Calendar)
+		}
 	}
 	out.Auth = authToAPI(c)
 	return nil

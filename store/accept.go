@@ -30,12 +30,12 @@ func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *
 }
 
 func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a *Approval, once *Once) (Message, error) {
-	h, err := newHotMessage(m, s.now())
+	h, err := prepareMessage(m, s.now())
 	if err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
-	send := &sending{hotMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
-	err = s.accept(ctx, what, []*hotMessage{h}, once, func(tx *sqlx.Tx, now Time, w *written) error {
+	send := &sending{preparedMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: a}
+	err = s.accept(ctx, what, []*preparedMessage{h}, once, func(tx *sqlx.Tx, now Time, w *written) error {
 		if err := s.addMaker(ctx, tx, send, m.Senders); err != nil {
 			return err
 		}
@@ -75,8 +75,8 @@ func (s *Store) addMaker(ctx context.Context, tx *sqlx.Tx, m *sending, by []Send
 }
 
 // accept runs the transaction that accepts messages.
-func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once *Once, do func(*sqlx.Tx, Time, *written) error) error {
-	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
+func (s *Store) accept(ctx context.Context, what string, hs []*preparedMessage, once *Once, do func(*sqlx.Tx, Time, *written) error) error {
+	err := s.add(ctx, what, 0, func(tx *sqlx.Tx, w *written) error {
 		now := NewTime(s.now())
 		for _, h := range hs {
 			if err := checkBlobs(now.Time, h.msg.Content.BlobKey); err != nil {
@@ -104,7 +104,7 @@ func (s *Store) accept(ctx context.Context, what string, hs []*hotMessage, once 
 }
 
 // dropBlobs removes the blobs of messages that were refused. Others are swept later.
-func (s *Store) dropBlobs(ctx context.Context, hs []*hotMessage) {
+func (s *Store) dropBlobs(ctx context.Context, hs []*preparedMessage) {
 	var keys []string
 	for _, h := range hs {
 		if key := h.msg.Content.BlobKey; key != nil {
@@ -150,14 +150,14 @@ func (s *Store) EnqueueBatch(ctx context.Context, ns []*NewEmail, once *Once) (B
 var errNeedsDrafts = errors.New("emails of the batch need approval")
 
 func (s *Store) acceptEmails(ctx context.Context, what string, ns []*NewEmail, batchID string, once *Once) ([]*hotEmail, error) {
-	hs, ms := make([]*hotEmail, len(ns)), make([]*hotMessage, len(ns))
+	hs, ms := make([]*hotEmail, len(ns)), make([]*preparedMessage, len(ns))
 	for i, n := range ns {
 		var err error
 		if hs[i], err = newHotEmail(n, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		hs[i].inBatch = batchID != ""
-		ms[i] = hs[i].hotMessage
+		ms[i] = hs[i].preparedMessage
 	}
 	for {
 		err := s.accept(ctx, what, ms, once, func(tx *sqlx.Tx, now Time, w *written) error {
@@ -250,7 +250,7 @@ func (h *hotEmail) rows(now Time) []newRow {
 	} else {
 		due = now.UnixMicro()
 	}
-	rows := append(messageRows(h.hotMessage, now, nil, nil, due), newRow{into: intoEmails, values: []any{
+	rows := append(messageRows(h.preparedMessage, now, nil, nil, due), newRow{into: intoEmails, values: []any{
 		h.msg.Seq, h.msg.AccountID, orNull(e.FromInbox), orNull(e.BatchID), string(e.Category), h.tags, h.metadata,
 		scheduled, scheduled, zeroNull(h.senders[0].ID),
 	}})
@@ -281,7 +281,7 @@ func (h *hotEmail) events() (all []newEvent) {
 }
 
 // number gives emails their numbers and returns the name of the transaction.
-func (s *Store) number(ctx context.Context, tx *sqlx.Tx, hs []*hotMessage) (name string, err error) {
+func (s *Store) number(ctx context.Context, tx *sqlx.Tx, hs []*preparedMessage) (name string, err error) {
 	if s.engine.Alone() { // the numbers that follow are free
 		first, _, name, err := s.numbers(ctx, tx)
 		for i, h := range hs {

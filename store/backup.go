@@ -19,7 +19,6 @@ import (
 
 	"github.com/postroom/postroom/store/internal/checksum"
 	"github.com/postroom/postroom/store/internal/engine"
-	"github.com/postroom/postroom/store/internal/tables"
 )
 
 // Snapshot is a copy of the database at one moment, in a file, with the list of
@@ -171,13 +170,10 @@ func Load(ctx context.Context, cfg Config, path string, schema int64) error {
 	return err
 }
 
-// Row is a row of a table in an export.
-type Row = tables.Row
-
 // ExportedTables returns the names of the tables in an export, in the order in which
 // their rows are imported.
 func ExportedTables() []string {
-	return each(tables.All, func(t tables.Table) string { return t.Name })
+	return each(exported, func(t table) string { return t.name })
 }
 
 // Sum is the size and checksum of what was written to it.
@@ -211,10 +207,10 @@ func (s *Store) CheckDatabase(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, s.wrap(err, "check the database")
 	}
-	for _, ref := range tables.References {
-		rows, err := ref.Dangling(ctx, s.read)
+	for _, ref := range references {
+		rows, err := ref.dangling(ctx, s.read)
 		if err != nil {
-			return found, s.wrap(err, "check the references of "+ref.From)
+			return found, s.wrap(err, "check the references of "+ref.from)
 		}
 		found = append(found, rows...)
 	}
@@ -328,16 +324,14 @@ func (s *Store) Export(ctx context.Context, accountID int64, f func(Row) error) 
 		return Portable{}, s.wrap(err, "export")
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }() // nothing was written
-	out := Portable{Schema: s.schema, Last: map[string]int64{}, At: s.now()}
-	for _, t := range tables.All {
-		if err := t.Each(ctx, tx, accountID, f); err != nil {
-			return out, err
-		}
-		if out.Last[t.Name], err = t.Last(ctx, tx, s.engine.Name()); err != nil {
+	out := Portable{Schema: s.schema, At: s.now()}
+	for _, t := range exported {
+		if err := t.each(ctx, tx, accountID, f); err != nil {
 			return out, err
 		}
 	}
-	return out, nil
+	out.Last, err = s.lastNumbers(ctx, tx)
+	return out, err
 }
 
 // Import fills the database of cfg, which must be empty, with the rows of an export,
@@ -371,6 +365,9 @@ func Import(ctx context.Context, cfg Config, p Portable, rows iter.Seq2[Row, err
 	return nil
 }
 
+// importBatch is how many rows are inserted at a time.
+const importBatch = 64
+
 func (s *Store) importRows(ctx context.Context, p Portable, rows iter.Seq2[Row, error]) (err error) {
 	tx, err := s.write.BeginTxx(ctx, nil)
 	if err != nil {
@@ -388,32 +385,259 @@ func (s *Store) importRows(ctx context.Context, p Portable, rows iter.Seq2[Row, 
 	if accounts > 0 {
 		return errors.New("the database is not empty")
 	}
-	for _, t := range slices.Backward(tables.All) { // of what migrations write
-		if _, err := tx.ExecContext(ctx, `DELETE FROM `+t.Name); err != nil {
+	for _, t := range slices.Backward(exported) { // of what migrations write
+		if _, err := tx.ExecContext(ctx, `DELETE FROM `+t.name); err != nil {
 			return s.wrap(err, "import")
 		}
 	}
-	to := tables.NewInserter(tx, s.engine.Name())
+	var some []newRow
 	for r, err := range rows {
-		if err == nil {
-			err = to.Insert(ctx, r)
-		}
 		if err != nil {
 			return err
 		}
-	}
-	if err := to.Close(ctx); err != nil {
-		return err
-	}
-	for _, t := range tables.All {
-		if err := t.SetLast(ctx, tx, s.engine.Name(), p.Last[t.Name]); err != nil {
+		row, err := r.insert()
+		if err != nil {
 			return err
 		}
+		if some = append(some, row); len(some) < importBatch {
+			continue
+		}
+		if err := s.insert(ctx, tx, some...); err != nil {
+			return s.wrap(err, "import")
+		}
+		some = some[:0]
+	}
+	if err := s.insert(ctx, tx, some...); err != nil {
+		return s.wrap(err, "import")
+	}
+	if err := s.setLastNumbers(ctx, tx, p.Last); err != nil {
+		return err
 	}
 	if _, err := tx.ExecContext(ctx, hold); err != nil {
 		return s.wrap(err, "import")
 	}
 	return s.wrap(tx.Commit(), "import")
+}
+
+// table is a table that is exported.
+type table struct {
+	name string
+	// account is the condition for the rows of the account $1. Without one, the rows
+	// belong to all accounts.
+	account string
+	// where is a condition for all rows that are exported, or empty.
+	where string
+	// more are expressions that are read as further columns, named "export_...", which
+	// are not imported, and join are the tables that they need.
+	more, join string
+}
+
+const (
+	ofAccount  = "account_id = $1"
+	ofMessages = "message_seq IN (SELECT seq FROM messages WHERE account_id = $1)"
+	ofInboxes  = "inbox_seq IN (SELECT seq FROM inboxes WHERE account_id = $1)"
+)
+
+// exported are the tables that are exported, each after those that it refers to. Both
+// engines have the same ones.
+var exported = []table{
+	{name: "install_secret"},
+	{name: "settings", where: "name NOT LIKE 'keep blobs for %'"},
+	{name: "certificates"},
+	{name: "accounts", account: "seq = $1"},
+	{name: "api_keys", account: ofAccount},
+	{name: "oauth_clients", account: "id IN (SELECT client_id FROM oauth_grants WHERE account_id = $1)"},
+	{name: "oauth_grants", account: ofAccount},
+	{name: "users", account: ofAccount},
+	{name: "domains", account: ofAccount},
+	{name: "dkim_keys", account: "(domain_seq IS NULL OR domain_seq IN (SELECT seq FROM domains WHERE account_id = $1))"},
+	{name: "inboxes", account: ofAccount},
+	{name: "freed_addresses", account: ofAccount},
+	{name: "inbox_addresses", account: ofInboxes},
+	{name: "threads", account: ofAccount},
+	{name: "thread_references", account: ofInboxes},
+	{name: "messages", account: ofAccount},
+	{name: "message_reads", account: ofMessages},
+	{name: "emails", account: ofAccount},
+	{name: "email_tags", account: ofAccount},
+	{
+		name: "contents", account: ofMessages,
+		more: `m.id AS export_id, ltrim(m.from_email) AS export_from, m.addresses AS export_addresses, m.subject AS export_subject,
+			m.header_id AS export_header, m.refs AS export_refs, m.size AS export_size, i.address AS export_inbox`,
+		join: "LEFT JOIN messages m ON m.seq = contents.message_seq LEFT JOIN inboxes i ON i.seq = m.inbox_seq",
+	},
+	{name: "recipients", account: ofAccount},
+	{name: "drafts", account: ofAccount},
+	{name: "draft_contents", account: "draft_seq IN (SELECT seq FROM drafts WHERE account_id = $1)"},
+	{name: "templates", account: ofAccount},
+	{name: "contacts", account: ofAccount},
+	{name: "suppressions", account: ofAccount},
+	{name: "events", account: ofAccount},
+	{name: "webhook_endpoints", account: ofAccount},
+	{name: "webhook_deliveries", account: ofAccount},
+	{name: "idempotency", account: ofAccount},
+	{name: "daily_counts", account: ofAccount},
+	{name: "send_counts", account: ofAccount},
+	{name: "positions", where: "name = 'counted'"},
+	{name: "deleted_messages", account: ofInboxes},
+	{name: "stops", account: ofAccount},
+	{name: "lists", account: ofAccount},
+	{name: "codes_taken", account: ofAccount},
+	{name: "sends", account: ofAccount},
+}
+
+// notExported are the others: sessions and links end, the search index is made again, the
+// journal is about the old database, and the rest is known for minutes only.
+var notExported = []string{
+	"user_links", "user_sessions", "session_notes", "search_buckets", "search_lease", "search_index",
+	"rate_limits", "mail_policies", "maintenance", "api_requests", "smtp_refusals",
+}
+
+// reference is a reference between tables that the database does not enforce.
+type reference struct {
+	from, column string // of the referring rows
+	to, key      string
+	where        string // the referring rows that are meant
+}
+
+var references = []reference{
+	{"contents", "message_seq", "messages", "seq", ""},
+	{"messages", "seq", "contents", "message_seq", "expired_at IS NULL"},
+	{"recipients", "message_seq", "messages", "seq", ""},
+	{"emails", "message_seq", "messages", "seq", ""},
+	{"messages", "seq", "emails", "message_seq", "inbox_seq IS NULL"},
+	{"messages", "inbox_seq", "inboxes", "seq", "inbox_seq IS NOT NULL"},
+	{"messages", "thread_seq", "threads", "seq", "thread_seq IS NOT NULL"},
+	{"messages", "account_id", "accounts", "seq", ""},
+	{"threads", "inbox_seq", "inboxes", "seq", ""},
+	{"drafts", "seq", "draft_contents", "draft_seq", "expired_at IS NULL"},
+	{"draft_contents", "draft_seq", "drafts", "seq", ""},
+	{"inboxes", "account_id", "accounts", "seq", ""},
+	{"api_keys", "account_id", "accounts", "seq", ""},
+	{"webhook_deliveries", "endpoint_seq", "webhook_endpoints", "seq", "status = 'pending'"},
+}
+
+// dangling returns a sentence about the rows that refer to one that is not there.
+func (r reference) dangling(ctx context.Context, q sqlx.QueryerContext) ([]string, error) {
+	from := r.from + " a WHERE NOT EXISTS (SELECT 1 FROM " + r.to + " b WHERE b." + r.key + " = a." + r.column + ")"
+	if r.where != "" {
+		from += " AND " + r.where
+	}
+	var found struct {
+		N     int64  `db:"n"`
+		First *int64 `db:"first"`
+	}
+	if err := sqlx.GetContext(ctx, q, &found, "SELECT count(*) AS n, min(a."+r.column+") AS first FROM "+from); err != nil || found.N == 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%d rows of %s have no row in %s: the first has %s = %d", found.N, r.from, r.to, r.column, *found.First)}, nil
+}
+
+// Row is a row of a table in an export. Its values are int64, bool, string, []byte or nil.
+type Row struct {
+	Table  string
+	Names  []string
+	Values []any
+}
+
+// Value returns the value of a column, or nil without such a column.
+func (r *Row) Value(name string) any {
+	if i := slices.Index(r.Names, name); i >= 0 {
+		return r.Values[i]
+	}
+	return nil
+}
+
+// insert is the row to import. It refuses what is not in the tables, whose names become
+// part of a statement.
+func (r *Row) insert() (newRow, error) {
+	known := slices.ContainsFunc(exported, func(t table) bool { return t.name == r.Table })
+	for _, name := range r.Names {
+		known = known && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
+	}
+	if !known {
+		return newRow{}, fmt.Errorf("no table in the export has the columns %q", r.Names)
+	}
+	return newRow{into: r.Table + " (" + strings.Join(r.Names, ", ") + ")", values: r.Values}, nil
+}
+
+// each calls f with each row of the table, in the order of its key: with all, or with
+// those of one account, if account is not 0. f may keep the row.
+func (t table) each(ctx context.Context, q sqlx.QueryerContext, account int64, f func(Row) error) error {
+	query, w, args := "SELECT "+t.name+".*", where{}, []any(nil)
+	if t.more != "" {
+		query += ", " + t.more
+	}
+	if t.where != "" {
+		w.add(t.where)
+	}
+	if account != 0 && t.account != "" {
+		w.add(t.account)
+		args = append(args, account)
+	}
+	rows, err := q.QueryxContext(ctx, query+" FROM "+t.name+" "+t.join+w.sql()+" ORDER BY 1, 2", args...)
+	if err != nil {
+		return errIn("read "+t.name, err)
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return errIn("read "+t.name, err)
+	}
+	names := each(types, (*sql.ColumnType).Name)
+	for rows.Next() {
+		values, err := rows.SliceScan()
+		if err != nil {
+			return errIn("read "+t.name, err)
+		}
+		for i, c := range types { // SQLite has no type for them
+			if n, ok := values[i].(int64); ok && c.DatabaseTypeName() == "BOOLEAN" {
+				values[i] = n != 0
+			}
+		}
+		if err := f(Row{t.name, names, values}); err != nil {
+			return err
+		}
+	}
+	return errIn("read "+t.name, rows.Err())
+}
+
+// lastNumbers returns the last number that the database gave to a row, by table.
+func (s *Store) lastNumbers(ctx context.Context, tx *sqlx.Tx) (map[string]int64, error) {
+	q := `SELECT name, seq FROM sqlite_sequence`
+	if !s.engine.Alone() {
+		q = `SELECT replace(sequencename, '_seq_seq', '') AS name, coalesce(last_value, 0) AS seq FROM pg_sequences WHERE schemaname = current_schema()`
+	}
+	var rows []struct {
+		Name string `db:"name"`
+		Seq  int64  `db:"seq"`
+	}
+	err := tx.SelectContext(ctx, &rows, q)
+	last := map[string]int64{}
+	for _, r := range rows {
+		last[r.Name] = r.Seq
+	}
+	return last, errIn("read the last numbers of rows", err)
+}
+
+// setLastNumbers makes the database number new rows from those on.
+func (s *Store) setLastNumbers(ctx context.Context, tx *sqlx.Tx, last map[string]int64) error {
+	queries := []string{`DELETE FROM sqlite_sequence WHERE name = $1 AND seq <> $2`, `INSERT INTO sqlite_sequence (name, seq)
+		SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = $1)`}
+	if !s.engine.Alone() {
+		queries = []string{`SELECT setval(cast(cast($1 AS text) || '_seq_seq' AS regclass), $2)`}
+	}
+	for _, t := range exported {
+		if last[t.name] == 0 {
+			continue
+		}
+		for _, q := range queries {
+			if _, err := tx.ExecContext(ctx, q, t.name, last[t.name]); err != nil {
+				return errIn("number the rows of "+t.name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // A backup is older than the latest deliveries: messages that it shows as waiting

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/internal/work"
+	"github.com/postroom/postroom/store/internal/engine"
 )
 
 const (
@@ -19,6 +21,16 @@ const (
 	clockEvery  = 2 * time.Second
 	schemaLooks = 5
 )
+
+// clockState is what the node knows of its clock, and why it may neither claim nor delete.
+type clockState struct {
+	clock  engine.Clock
+	guard  clockGuard
+	pauses pauseLog
+	schema int64 // the version of this program's
+	// schemaNewer says that a newer program has changed the schema.
+	schemaNewer atomic.Bool
+}
 
 // Now is the time by the clock of the database server on PostgreSQL, as exactly as
 // the node could measure it, and by that of this machine on SQLite.

@@ -106,7 +106,7 @@ const SenderNotices = "notices"
 
 // sending is a message or email that wants to leave.
 type sending struct {
-	*hotMessage
+	*preparedMessage
 	isEmail  bool
 	category Category  // empty for a message of an inbox
 	inboxSeq int64     // 0: from an address that is not an inbox
@@ -137,7 +137,7 @@ type decision struct {
 	is      sendingAccount
 	plan    Plan
 	lists   []ListEntry
-	inboxes map[int64]*hotInbox
+	inboxes map[int64]*lockedInbox
 	scopes  map[string]*sendScope
 }
 
@@ -251,7 +251,7 @@ func (d *decision) read(ctx context.Context, all []*sending) error {
 		}
 		d.plan = d.s.plans.of(d.is.Plan)
 	}
-	d.inboxes = make(map[int64]*hotInbox, len(seqs))
+	d.inboxes = make(map[int64]*lockedInbox, len(seqs))
 	for _, seq := range seqs {
 		in, err := d.s.lockForMessage(ctx, d.tx, seq, d.now)
 		if err != nil {

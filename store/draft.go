@@ -630,7 +630,7 @@ func (s *Store) UndoDraft(ctx context.Context, d Draft, within time.Duration) (D
 	if _, err := s.announced(d, err); err != nil {
 		return Draft{}, err
 	}
-	s.unscrubbed.Store(true)
+	s.sweeps.unscrubbed.Store(true)
 	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
 		s.log.WarnContext(ctx, "blob left to be swept", "draft_id", d.ID, "error", err)
 	}

@@ -127,14 +127,14 @@ func newHotEmail(n *NewEmail, now time.Time) (*hotEmail, error) {
 	if n.ScheduledAt != nil {
 		m.Status = EmailScheduled
 	}
-	h, err := newHotMessage(&NewMessage{Message: m, VerifiedDomain: n.VerifiedDomain, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
+	h, err := prepareMessage(&NewMessage{Message: m, VerifiedDomain: n.VerifiedDomain, Senders: []Sender{n.CreatedBy}, Text: n.Text}, now)
 	if err != nil {
 		return nil, err
 	}
 	if h.msg.ID = m.ID; m.ID == "" {
 		h.msg.ID = NewID("em_", now)
 	}
-	e := &hotEmail{sending: &sending{hotMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
+	e := &hotEmail{sending: &sending{preparedMessage: h, isEmail: true, category: n.Category}, email: n.Email, tags: "{}", metadata: "{}"}
 	if n.FromInbox != nil {
 		e.inboxSeq = *n.FromInbox
 	}

@@ -234,7 +234,7 @@ type dueEmail struct {
 	CreatedBy *string              `db:"created_by"`
 	Category  Category             `db:"category"`
 	Body      *JSON[Body]          `db:"body"`
-	inbox     *hotInbox
+	inbox     *lockedInbox
 	to        []Recipient
 }
 
@@ -294,7 +294,7 @@ func (s *Store) lockDue(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error 
 // What decides is locked until the commit: no change to it can pass the email by.
 func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules) error {
 	const at = `SELECT coalesce((SELECT seq FROM inboxes WHERE address = $1), 0)`
-	m := &sending{isEmail: true, isDue: true, category: e.Category, hotMessage: &hotMessage{msg: e.message()}}
+	m := &sending{isEmail: true, isDue: true, category: e.Category, preparedMessage: &preparedMessage{msg: e.message()}}
 	m.msg.Recipients, m.msg.FromEmail, m.msg.Addresses, m.msg.Subject = e.to, e.FromEmail, e.Addresses, e.Subject
 	if e.Body != nil {
 		m.text = e.Body.V.Text

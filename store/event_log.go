@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -175,7 +176,7 @@ func (s *Store) ListEvents(ctx context.Context, accountID int64, f EventFilter, 
 			return List[Event]{}, err
 		}
 		if !known { // some transactions are still open
-			upTo = s.settled.Load()
+			upTo = s.wake.settled.Load()
 		}
 		full, err := r.read(ctx, upTo)
 		if err != nil {
@@ -306,7 +307,7 @@ func (f *follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.store.settled.Store(settled)
+	f.store.wake.settled.Store(settled)
 	if f.epoch != f.tail.Epoch() { // the numbers have gone back
 		f.known, f.epoch = false, f.tail.Epoch()
 	}
@@ -426,6 +427,8 @@ type hub struct {
 	mu     sync.Mutex
 	closed bool
 	subs   map[topic]map[*Wake]struct{}
+
+	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
 }
 
 func newHub() *hub { return &hub{subs: map[topic]map[*Wake]struct{}{}} }

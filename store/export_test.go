@@ -136,7 +136,7 @@ func StandStill(ctx context.Context, s *Store, ended func()) error {
 func (s *Store) FirstDue(all bool) (query string, args []any) {
 	from := Time{time.UnixMicro(0)}
 	if !all {
-		from = s.due[WorkRecipients].at(s.now())
+		from = s.queue.due[WorkRecipients].at(s.now())
 	}
 	return firstDue(WorkRecipients, from, nil)
 }
@@ -150,11 +150,11 @@ func (s *Store) SetMono(mono func() time.Duration) { s.guard.mono = mono }
 
 // CommitBatch stores received messages in one transaction.
 func (s *Store) CommitBatch(ctx context.Context, batch []*NewMessage) error {
-	return s.add(ctx, "write", func(tx *sqlx.Tx, w *written) error {
+	return s.add(ctx, "write", 0, func(tx *sqlx.Tx, w *written) error {
 		for _, m := range batch {
-			h, err := newHotMessage(m, s.now())
+			h, err := prepareMessage(m, s.now())
 			if err == nil {
-				err = s.receive(ctx, tx, []*hotMessage{h}, w)
+				err = s.receive(ctx, tx, []*preparedMessage{h}, w)
 			}
 			if err != nil {
 				return err
@@ -175,15 +175,21 @@ func TableNames(ctx context.Context, s *Store) (names []string, err error) {
 	return names, s.read.SelectContext(ctx, &names, q)
 }
 
-// Write runs do in a transaction.
+// NotExported are the tables that an export leaves out.
+var NotExported = notExported
+
+// PostgresWriters is how many shared transactions are under way on PostgreSQL.
+const PostgresWriters = postgresWriters
+
+// Write runs do in a transaction that others may share.
 func (s *Store) Write(ctx context.Context, do func(*sqlx.Tx) error) error {
-	return s.inTx(ctx, "write", do)
+	return s.wrap(s.committer.write(ctx, 1, do), "write")
 }
 
-// WaitingWrites is how many functions wait for a turn to write to SQLite.
+// WaitingWrites is how many functions wait to share a transaction.
 func (s *Store) WaitingWrites() int { return len(s.committer.queue) }
 
-// Closing reports whether the writer of SQLite takes no more functions.
+// Closing reports whether the committer takes no more functions.
 func (s *Store) Closing() bool {
 	s.committer.mu.RLock()
 	defer s.committer.mu.RUnlock()

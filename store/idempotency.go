@@ -32,11 +32,6 @@ func (o *Once) oldest(now time.Time) Time {
 	return NewTime(now.Add(-cmp.Or(o.TTL, CachedResponseTTL)))
 }
 
-// compare orders by the unique key of a response.
-func (o *Once) compare(other *Once) int {
-	return cmp.Or(cmp.Compare(o.AccountID, other.AccountID), cmp.Compare(o.Operation, other.Operation), cmp.Compare(o.Key, other.Key))
-}
-
 // CachedResponse is what is stored for an idempotency key.
 type CachedResponse struct {
 	BodyHash []byte `db:"body_hash"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -56,7 +57,7 @@ func (s *Store) findDue(ctx context.Context, tx *sqlx.Tx, w Work, now Time, limi
 	if limit <= 0 {
 		return nil, nil
 	}
-	conds := w.dueFrom(s.due[w].at(s.now()), busy)
+	conds := w.dueFrom(s.queue.due[w].at(s.now()), busy)
 	conds.add("next_attempt_at <= ?", now)
 	notIn(conds, "seq", others)
 	q := `SELECT seq FROM ` + string(w) + conds.sql() + string(by) + ` LIMIT ` + conds.arg(limit) + s.engine.SkipLocked()
@@ -158,7 +159,7 @@ func (s *Store) ReleaseLeases(ctx context.Context, w Work) (int, error) {
 // NextDue returns when the next row that is not busy becomes due, or nil when there
 // is none.
 func (s *Store) NextDue(ctx context.Context, w Work, busy *work.Busy) (*Time, error) {
-	now, due := s.now(), s.due[w]
+	now, due := s.now(), s.queue.due[w]
 	from := due.at(now)
 	if from.UnixMicro() == 0 {
 		first, err := s.firstDue(ctx, w, from, nil)
@@ -198,6 +199,14 @@ const (
 	// that came with an older time.
 	lookAllEvery = 10 * time.Second
 )
+
+// queueState is what a node remembers of the queues.
+type queueState struct {
+	due      map[Work]*dueFrom
+	claims   atomic.Uint64 // calls of ClaimRecipients
+	stops    stops
+	resuming resuming
+}
 
 // dueFrom remembers where the rows that are due begin. An index keeps entries of
 // finished rows while a transaction, for example a backup, may still see them. A

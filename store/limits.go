@@ -89,8 +89,6 @@ const (
 	// maxFollowed is the most new events for which inboxes are woken one by one; for
 	// more, all are woken.
 	maxFollowed = 2000
-	// maxLockedInboxes is the most locked inboxes that are remembered.
-	maxLockedInboxes = 10_000
 	// maxAddresses is the most addresses or names that are counted separately in
 	// memory. The rest share one window.
 	maxAddresses = 1 << 17
@@ -233,19 +231,15 @@ const (
 	searchSkew = 10 * time.Minute
 	// largeWrite is the size of a raw message that counts as one more write, in bytes.
 	largeWrite = 16 << 10
-	// lockedInboxTTL is how long writes to a locked inbox are refused before one of
-	// them tries again.
-	lockedInboxTTL = 5 * time.Second
 	// maxTries is how often a transaction is tried that the database aborts because of
 	// another one, for example to resolve a deadlock. Such a transaction is rolled back
 	// whole. retryPause is the longest pause before the second attempt, and grows with each.
 	maxTries   = 8
 	retryPause = 20 * time.Millisecond
-	// The outcome of a commit whose connection broke is asked for this long, while a
-	// caller waits and when no caller does, with this pause between two questions.
-	outcomeTimeout     = 5 * time.Second
-	outcomeLongTimeout = 15 * time.Second
-	outcomeEvery       = 100 * time.Millisecond
+	// The outcome of a commit whose connection broke is asked for this long, with this
+	// pause between two questions.
+	outcomeTimeout = 5 * time.Second
+	outcomeEvery   = 100 * time.Millisecond
 )
 
 // RateKind is the kind of a rate limit.

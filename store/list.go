@@ -184,12 +184,12 @@ func (e *ListError) Error() string {
 // quarantineMark stands before the from_email of a message in quarantine.
 const quarantineMark = " "
 
-func (h *hotMessage) quarantined() bool { return h.msg.Status == MessageQuarantined }
+func (h *preparedMessage) quarantined() bool { return h.msg.Status == MessageQuarantined }
 
 // authenticated reports whether the sender address of a received message is
 // authenticated: DMARC passed, an account of this installation sent it, or it is
 // simulated.
-func (h *hotMessage) authenticated() bool {
+func (h *preparedMessage) authenticated() bool {
 	if a := h.msg.Content.Auth; a != nil && (a.V.DMARC == "pass" || a.V.Internal == "pass") {
 		return true
 	}
@@ -199,7 +199,7 @@ func (h *hotMessage) authenticated() bool {
 // mayBeAuthentic reports whether the sender of a received message was not authenticated
 // because a DNS lookup failed. A failed lookup for SPF or DKIM that cannot make DMARC pass
 // does not count: a forger can cause it with a signature of their own.
-func (h *hotMessage) mayBeAuthentic() bool {
+func (h *preparedMessage) mayBeAuthentic() bool {
 	a := h.msg.Content.Auth
 	return a != nil && a.V.DMARC == "temperror" // RFC 8601
 }
@@ -232,12 +232,12 @@ func (s *Store) ReleaseMessage(ctx context.Context, m Message, fold func(*NewMes
 	n := &NewMessage{Message: m}
 	n.Status, n.Content, n.FromEmail = MessageReceived, &c, strings.TrimPrefix(m.FromEmail, quarantineMark)
 	fold(n)
-	h, err := newHotMessage(n, s.now())
+	h, err := prepareMessage(n, s.now())
 	if err != nil {
 		return Message{}, err
 	}
 	h.msg.ID = m.ID
-	err = s.add(ctx, "release message", func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
+	err = s.add(ctx, "release message", 0, func(tx *sqlx.Tx, w *written) error { return s.releaseMessage(ctx, tx, h, m.Seq, w) })
 	if err != nil {
 		return Message{}, err
 	}

@@ -218,7 +218,7 @@ func (s *Store) OlderMatches(ctx context.Context, f MessageFilter) ([]Time, erro
 
 // oneMessage returns the message that a query for wholeMessage finds.
 func (s *Store) oneMessage(ctx context.Context, what, q string, args ...any) (Message, error) {
-	ms, err := s.readMessages(ctx, 1, q, wholeContent, args...)
+	ms, err := s.readMessages(ctx, q, args...)
 	if err == nil && len(ms) == 0 {
 		err = sql.ErrNoRows
 	}
@@ -330,7 +330,7 @@ func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) e
 	if err != nil {
 		return err
 	}
-	s.unscrubbed.Store(true) // again: a scrub may have come before the commit
+	s.sweeps.unscrubbed.Store(true) // again: a scrub may have come before the commit
 	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
 		s.log.WarnContext(ctx, "blob left to be swept", "message_id", id, "error", err)
 	}
@@ -434,8 +434,10 @@ const (
 
 	// andSummary or andContent, and contentTable, add the content to a query for
 	// messages.
-	andSummary   = `, c.message_seq, c.snippet, c.extracted, c.auth, c.attachments`
-	andContent   = andSummary + `, CASE WHEN c.body IS NULL THEN c.raw END, c.blob_key, c.signature, c.body`
+	andSummary = `, coalesce(c.message_seq, 0) AS "content.message_seq", coalesce(c.snippet, '') AS "content.snippet",
+		c.extracted AS "content.extracted", c.auth AS "content.auth", coalesce(c.attachments, '[]') AS "content.attachments"`
+	andContent = andSummary + `, CASE WHEN c.body IS NULL THEN c.raw END AS "content.raw", c.blob_key AS "content.blob_key",
+		c.signature AS "content.signature", c.body AS "content.body"`
 	contentTable = ` LEFT JOIN contents c ON c.message_seq = m.seq`
 )
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/postroom/postroom/internal/mail"
 )
 
 // ListMessages returns a page of messages, newest first, with their content if
@@ -210,11 +208,11 @@ func (s *Store) messagesBySeq(ctx context.Context, seqs []int64, f *MessageFilte
 		}
 		f.add(w)
 	}
-	q, with := `SELECT `+messageColumns+messageTables, noContent
+	q := `SELECT ` + messageColumns + messageTables
 	if withSummary {
-		q, with = `SELECT `+messageColumns+andSummary+messageTables+contentTable, itsSummary
+		q = `SELECT ` + messageColumns + andSummary + messageTables + contentTable
 	}
-	ms, err := s.readMessages(ctx, len(seqs), q+w.sql(), with, w.args...)
+	ms, err := s.readMessages(ctx, q+w.sql(), w.args...)
 	return ms, s.wrap(err, "list messages")
 }
 
@@ -404,134 +402,28 @@ func (c *Content) textBytes() int {
 	return n
 }
 
-// withContent says how much of the content a query for messages reads.
-type withContent int
-
-const (
-	noContent    withContent = iota
-	itsSummary               // andSummary
-	wholeContent             // andContent
-)
-
-// messageRow reads rows of messageColumns, and the columns of the content after
-// them. Pages have many rows: reading them by reflection, as sqlx does, costs more
-// than the query.
+// messageRow is a row of messageColumns and of what andSummary or andContent add.
 type messageRow struct {
-	m       Message
-	content Content
-	found   number // message_seq of the content, 0 for none
-	dest    []any
-}
-
-func newMessageRow(with withContent) *messageRow {
-	r := &messageRow{}
-	m, c := &r.m, &r.content
-	r.dest = []any{
-		(*number)(&m.Seq), (*number)(&m.AccountID), (*number)(&m.InboxSeq), &m.InboxID, (*number)(&m.ThreadSeq), &m.ThreadID, &m.ID,
-		(*string)(&m.Direction), (*string)(&m.Status), &m.TestMode, &m.FromEmail, &m.Addresses, &m.Subject, &m.HeaderID, &m.Refs,
-		&m.Automated, &m.HasCode, &m.HasLink, &m.Truncated, orNil[string]{&m.Tag}, orNil[string]{&m.DeliveredTo}, (*number)(&m.Size), &m.CreatedAt,
-		orNil[Time]{&m.SentAt}, orNil[Time]{&m.DeliveredAt}, orNil[Time]{&m.ExpiredAt}, (*shortNumber)(&m.RetentionDays),
-	}
-	if with >= itsSummary {
-		r.dest = append(r.dest, &r.found, orEmptyText{&c.Snippet}, orNil[JSON[mail.Extraction]]{&c.Extracted},
-			orNil[JSON[mail.AuthResult]]{&c.Auth}, orEmptyJSON[[]mail.Attachment]{&c.Attachments})
-	}
-	if with == wholeContent {
-		r.dest = append(r.dest, &c.Raw, orNil[string]{&c.BlobKey}, orNil[string]{&c.Signature}, orNil[JSON[Body]]{&c.Body})
-	}
-	return r
+	Message
+	Found Content `db:"content"`
 }
 
 // readMessages runs a query for messageColumns and what it has of the content.
-func (s *Store) readMessages(ctx context.Context, size int, q string, with withContent, args ...any) ([]Message, error) {
-	rows, err := s.read.QueryContext(ctx, q, args...)
-	if err != nil {
+func (s *Store) readMessages(ctx context.Context, q string, args ...any) ([]Message, error) {
+	var rows []messageRow
+	if err := s.read.SelectContext(ctx, &rows, q, args...); err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	ms := make([]Message, 0, size)
-	r := newMessageRow(with)
-	for rows.Next() {
-		r.m, r.content = Message{}, Content{}
-		if err := rows.Scan(r.dest...); err != nil {
-			return nil, err
+	ms := make([]Message, len(rows))
+	for i := range rows {
+		m := &rows[i].Message
+		s.expireRead(m)
+		if rows[i].Found.MessageSeq != 0 && m.ExpiredAt == nil {
+			m.Content = &rows[i].Found
 		}
-		s.expireRead(&r.m)
-		if r.found != 0 && r.m.ExpiredAt == nil {
-			c := r.content
-			c.MessageSeq = int64(r.found)
-			r.m.Content = &c
-		}
-		ms = append(ms, r.m)
+		ms[i] = *m
 	}
-	return ms, rows.Err()
-}
-
-// number and shortNumber are integers that database/sql fills in without
-// reflection; NULL is 0.
-type (
-	number      int64
-	shortNumber int
-)
-
-func (n *number) Scan(src any) error {
-	v, ok := src.(int64)
-	if !ok && src != nil {
-		return fmt.Errorf("scan %T into a number", src)
-	}
-	*n = number(v)
-	return nil
-}
-
-func (n *shortNumber) Scan(src any) error {
-	var v number
-	err := v.Scan(src)
-	*n = shortNumber(v)
-	return err
-}
-
-// orNil is a column that may be NULL.
-type orNil[T any] struct{ to **T }
-
-func (o orNil[T]) Scan(src any) error {
-	if src == nil {
-		return nil // the row was empty before
-	}
-	v := new(T)
-	*o.to = v
-	switch v := any(v).(type) {
-	case interface{ Scan(src any) error }:
-		return v.Scan(src)
-	case *string:
-		return orEmptyText{v}.Scan(src)
-	}
-	return fmt.Errorf("scan %T into %T", src, v)
-}
-
-// orEmptyText is a text column that is NULL when a joined row is missing.
-type orEmptyText struct{ to *string }
-
-func (o orEmptyText) Scan(src any) error {
-	switch v := src.(type) {
-	case nil:
-	case string:
-		*o.to = v
-	case []byte:
-		*o.to = string(v)
-	default:
-		return fmt.Errorf("scan %T into a text", src)
-	}
-	return nil
-}
-
-// orEmptyJSON is a JSON column that is NULL when a joined row is missing.
-type orEmptyJSON[T any] struct{ to *JSON[T] }
-
-func (o orEmptyJSON[T]) Scan(src any) error {
-	if src == nil {
-		return nil
-	}
-	return o.to.Scan(src)
+	return ms, nil
 }
 
 // encode returns the JSON of a body. Unlike json.Marshal it leaves <, > and & as they

@@ -45,7 +45,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 	if s.Paused() != nil {
 		return nil, nil
 	}
-	oldest := (limit + int(s.claims.Add(1)%2)) / 2
+	oldest := (limit + int(s.queue.claims.Add(1)%2)) / 2
 	err = s.inTx(ctx, "claim recipients", func(tx *sqlx.Tx) error {
 		claimed = nil
 		now, err := s.serverClock(ctx, tx)

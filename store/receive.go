@@ -24,10 +24,10 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 	if len(copies) == 0 {
 		return nil, errors.New(what + ": no inbox")
 	}
-	all := make([]*hotMessage, len(copies))
+	all := make([]*preparedMessage, len(copies))
 	for i, m := range copies {
 		var err error
-		if all[i], err = newHotMessage(m, s.now()); err != nil {
+		if all[i], err = prepareMessage(m, s.now()); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
@@ -37,7 +37,11 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 		}
 	}
 	var r *recording
-	err := s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
+	var locks int64 // one inbox and nothing else
+	if len(all)+len(attempts)+len(reports) == 1 {
+		locks = all[0].msg.InboxSeq
+	}
+	err := s.add(ctx, what, locks, func(tx *sqlx.Tx, w *written) error {
 		r = s.newRecording(tx)
 		if err := r.record(ctx, attempts, reports); err != nil {
 			return err
@@ -51,7 +55,7 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 		r.done(ctx)
 	}
 	s.noteHeld(all)
-	return each(all, func(h *hotMessage) Message { return h.msg }), nil
+	return each(all, func(h *preparedMessage) Message { return h.msg }), nil
 }
 
 // AddSimulated stores a message that no one sent, as if it had been received, and
@@ -59,12 +63,12 @@ func (s *Store) AddReceived(ctx context.Context, copies []*NewMessage, attempts 
 // ErrNotFound if the inbox takes no mail.
 func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Message, error) {
 	const what = "add simulated mail"
-	h, err := newHotMessage(m, s.now())
+	h, err := prepareMessage(m, s.now())
 	if err != nil {
 		return Message{}, fmt.Errorf("%s: %w", what, err)
 	}
-	err = s.add(ctx, what, func(tx *sqlx.Tx, w *written) error {
-		if err := s.receive(ctx, tx, []*hotMessage{h}, w); err != nil {
+	err = s.add(ctx, what, 0, func(tx *sqlx.Tx, w *written) error {
+		if err := s.receive(ctx, tx, []*preparedMessage{h}, w); err != nil {
 			return err
 		}
 		if err := s.cacheResponse(ctx, tx, once, h.msg.ID, h.msg); err != nil {
@@ -76,7 +80,7 @@ func (s *Store) AddSimulated(ctx context.Context, m *NewMessage, once *Once) (Me
 	if err != nil {
 		return Message{}, err
 	}
-	s.noteHeld([]*hotMessage{h})
+	s.noteHeld([]*preparedMessage{h})
 	return h.msg, nil
 }
 
@@ -95,20 +99,20 @@ func (w *written) wake(t topic) { w.topics[t] = append(w.topics[t], nil...) }
 
 // add runs do, which adds messages, in a transaction. If the connection breaks during
 // the commit, it asks the server what became of it: the sender of a message that was
-// stored must not send it again.
-func (s *Store) add(ctx context.Context, what string, do func(*sqlx.Tx, *written) error) error {
+// stored must not send it again. locks is for committer.write.
+func (s *Store) add(ctx context.Context, what string, locks int64, do func(*sqlx.Tx, *written) error) error {
 	var w written
-	err := s.inTx(ctx, what, func(tx *sqlx.Tx) error {
+	err := s.wrap(s.committer.write(ctx, locks, func(tx *sqlx.Tx) error {
 		w = written{topics: map[topic][]arrival{}}
 		return do(tx, &w)
-	})
+	}), what)
 	if _, unclear := errors.AsType[*commitError](err); unclear && s.wasCommitted(ctx, w.name, err, outcomeTimeout, len(w.ids), w.isStored(s)) {
 		err = nil
 	}
 	if err != nil {
 		return err
 	}
-	s.stored.Add(int64(len(w.ids)))
+	s.totals.stored.Add(int64(len(w.ids)))
 	s.wake.wakeWith(w.topics)
 	s.engine.Wrote(1 + w.large)
 	s.totals.receive(w.received, w.accepted)
@@ -128,7 +132,7 @@ func (w *written) isStored(s *Store) func(context.Context) (bool, error) {
 }
 
 // receive stores the copies of a received mail.
-func (s *Store) receive(ctx context.Context, tx *sqlx.Tx, copies []*hotMessage, w *written) error {
+func (s *Store) receive(ctx context.Context, tx *sqlx.Tx, copies []*preparedMessage, w *written) error {
 	now := NewTime(s.now())
 	for _, h := range copies {
 		if err := checkBlobs(now.Time, h.msg.Content.BlobKey); err != nil {
@@ -150,9 +154,9 @@ func (s *Store) receive(ctx context.Context, tx *sqlx.Tx, copies []*hotMessage, 
 }
 
 // lockInboxesOf locks the inboxes of messages and checks that they take them.
-func (s *Store) lockInboxesOf(ctx context.Context, tx *sqlx.Tx, ms []*hotMessage, now Time) error {
-	inboxes := map[int64]*hotInbox{}
-	for _, seq := range rising(ms, func(h *hotMessage) int64 { return h.msg.InboxSeq }) {
+func (s *Store) lockInboxesOf(ctx context.Context, tx *sqlx.Tx, ms []*preparedMessage, now Time) error {
+	inboxes := map[int64]*lockedInbox{}
+	for _, seq := range rising(ms, func(h *preparedMessage) int64 { return h.msg.InboxSeq }) {
 		in, err := s.lockForMessage(ctx, tx, seq, now)
 		if err != nil {
 			return err
@@ -171,10 +175,10 @@ func (s *Store) lockInboxesOf(ctx context.Context, tx *sqlx.Tx, ms []*hotMessage
 
 // lockForMessage holds an inbox until the commit, so that it is not deleted or changed
 // meanwhile, and its messages get times in the order of the commits. It returns nil if the inbox does not exist.
-func (s *Store) lockForMessage(ctx context.Context, tx *sqlx.Tx, seq int64, now Time) (*hotInbox, error) {
+func (s *Store) lockForMessage(ctx context.Context, tx *sqlx.Tx, seq int64, now Time) (*lockedInbox, error) {
 	const q = `SELECT seq, account_id, id, address, status, send_policy, expires_at, limits,
 		EXISTS (SELECT 1 FROM lists WHERE lists.account_id = inboxes.account_id AND direction = 'inbound') FROM inboxes WHERE seq = $1`
-	in := &hotInbox{at: now}
+	in := &lockedInbox{at: now}
 	var limits *JSON[Limits]
 	err := s.prepared.Row(ctx, tx, q+s.engine.LockRow(), []any{seq},
 		&in.seq, &in.accountID, &in.id, &in.address, &in.status, &in.policy, &in.expiresAt, &limits, &in.listed)
@@ -189,7 +193,7 @@ func (s *Store) lockForMessage(ctx context.Context, tx *sqlx.Tx, seq int64, now 
 
 // addToInbox stores a message in its inbox, which is locked, with its thread, its
 // recipients and its events.
-func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *hotMessage, now Time, w *written) error {
+func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, now Time, w *written) error {
 	e := s.engine
 	q := `SELECT ` + e.TxName() + `, ` + e.NextNumber("messages") + `, ` + e.NextNumber("threads") + `,
 		coalesce((SELECT max(created_at) FROM messages WHERE inbox_seq = $1), 0),
@@ -233,7 +237,7 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *hotMessage, now 
 }
 
 // events are the events of a message that is added to an inbox.
-func (h *hotMessage) events() []newEvent {
+func (h *preparedMessage) events() []newEvent {
 	m := &h.msg
 	event := func(typ EventType, data string) newEvent {
 		return newEvent{notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: typ}, m.TestMode, json.RawMessage(data)}
@@ -254,7 +258,7 @@ func (h *hotMessage) events() []newEvent {
 }
 
 // note notes what follows from a message when it is committed.
-func (w *written) note(h *hotMessage, hooked bool) {
+func (w *written) note(h *preparedMessage, hooked bool) {
 	m := &h.msg
 	w.ids = append(w.ids, m.ID)
 	w.large += len(m.Content.Raw) / largeWrite
@@ -276,8 +280,8 @@ func (w *written) note(h *hotMessage, hooked bool) {
 
 // checkSender decides by lists about the copies of a received mail: it is refused, or
 // put into quarantine, as are the blocked copies of a mail that other inboxes take.
-func (s *Store) checkSender(ctx context.Context, tx *sqlx.Tx, copies []*hotMessage) error {
-	var blocked []*hotMessage
+func (s *Store) checkSender(ctx context.Context, tx *sqlx.Tx, copies []*preparedMessage) error {
+	var blocked []*preparedMessage
 	var why *ListError
 	for _, h := range copies {
 		h.msg.Status = MessageReceived
@@ -317,10 +321,10 @@ func (s *Store) checkSender(ctx context.Context, tx *sqlx.Tx, copies []*hotMessa
 
 // releaseMessage makes h of a message in quarantine, whose number is from: it is received now.
 // It returns ErrState if the message is not in quarantine.
-func (s *Store) releaseMessage(ctx context.Context, tx *sqlx.Tx, h *hotMessage, from int64, w *written) error {
+func (s *Store) releaseMessage(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, from int64, w *written) error {
 	const free = `UPDATE messages SET id = id || '.released' WHERE seq = $1 AND quarantined AND expired_at IS NULL RETURNING thread_seq`
 	now := NewTime(s.now())
-	if err := s.lockInboxesOf(ctx, tx, []*hotMessage{h}, now); err != nil {
+	if err := s.lockInboxesOf(ctx, tx, []*preparedMessage{h}, now); err != nil {
 		return err
 	}
 	var thread int64

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -79,8 +80,8 @@ func (s *Store) InboxesToExpire(ctx context.Context, after int64) (due []int64, 
 			OR (SELECT m.created_at FROM messages m
 				WHERE m.inbox_seq = i.seq AND m.created_at >= i.expired_to AND m.expired_at IS NULL
 				ORDER BY m.created_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000
-			OR EXISTS (SELECT 1 FROM drafts d
-				WHERE d.inbox_seq = i.seq AND d.expired_at IS NULL AND d.content_at <= cast($3 AS bigint) - i.retention_days * 86400000000))
+			OR (SELECT d.content_at FROM drafts d WHERE d.inbox_seq = i.seq AND d.expired_at IS NULL
+				ORDER BY d.content_at LIMIT 1) <= cast($3 AS bigint) - i.retention_days * 86400000000)
 			ORDER BY seq`
 	)
 	if err := s.read.GetContext(ctx, &next, last, after, inboxPage); err != nil {
@@ -286,7 +287,7 @@ func (s *Store) expireDrafts(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, o
 // dropDraftContents deletes the contents of drafts and returns the keys of
 // their blobs, for removeUnnamed after the commit.
 func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) ([]string, error) {
-	s.unscrubbed.Store(true)
+	s.sweeps.unscrubbed.Store(true)
 	// The rows of the drafts first, as everybody does who changes drafts.
 	err := execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
 	if err != nil {
@@ -380,6 +381,13 @@ const (
 	sweepPages = 200
 )
 
+// sweeps is what a node remembers of what it deletes.
+type sweeps struct {
+	places     sweepPlaces
+	turns      turns
+	unscrubbed atomic.Bool // content was deleted that may be left in a log
+}
+
 // sweepPlaces remembers where in each table a sweep goes on.
 type sweepPlaces struct {
 	mu    sync.Mutex
@@ -407,10 +415,11 @@ func (p *sweepPlaces) set(table string, after int64) {
 // at the first of them: a node whose clock was ahead may have written many.
 func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration, and string) (int, error) {
 	old := NewTime(s.now().Add(-age))
-	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq IN (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3)`, table) + and
+	remove := fmt.Sprintf(`DELETE FROM %s WHERE created_at <= $1 AND seq > $2
+		AND seq <= (SELECT max(seq) FROM (SELECT seq FROM %[1]s WHERE seq > $2 ORDER BY seq LIMIT $3) page)`, table) + and
 	next := fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM %s WHERE seq > $1 ORDER BY seq LIMIT $2) page`, table)
 	for range sweepPages {
-		after := s.sweeping.get(table)
+		after := s.sweeps.places.get(table)
 		n, err := s.exec(ctx, "sweep "+table, remove, old, after, sweepBatch)
 		if err != nil || n > 0 {
 			return n, err
@@ -418,12 +427,12 @@ func (s *Store) sweepOld(ctx context.Context, table string, age time.Duration, a
 		if err := s.read.GetContext(ctx, &after, next, after, sweepBatch); err != nil {
 			return 0, s.wrap(err, "sweep "+table)
 		}
-		s.sweeping.set(table, after)
+		s.sweeps.places.set(table, after)
 		if after == 0 {
 			return 0, nil // the end
 		}
 	}
-	s.sweeping.set(table, 0)
+	s.sweeps.places.set(table, 0)
 	return 0, nil
 }
 
@@ -451,7 +460,7 @@ func (s *Store) execRepeatedly(ctx context.Context, what, q string, args ...any)
 // cached responses that repeat it. The messages are locked. It returns the blobs
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
-	s.unscrubbed.Store(true)
+	s.sweeps.unscrubbed.Store(true)
 	seqs, ids := seqsOf(old), each(old, func(m oldMessage) string { return m.ID })
 	var blobs []string
 	err := selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
@@ -541,12 +550,12 @@ func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, erro
 // SQLite. What it cannot do now, because readers use the log, it does when it is
 // called again.
 func (s *Store) Scrub(ctx context.Context) error {
-	if !s.unscrubbed.Swap(false) {
+	if !s.sweeps.unscrubbed.Swap(false) {
 		return nil
 	}
 	done, err := s.engine.Scrub(ctx)
 	if !done {
-		s.unscrubbed.Store(true)
+		s.sweeps.unscrubbed.Store(true)
 	}
 	return s.wrap(err, "empty the write-ahead log")
 }
@@ -701,7 +710,7 @@ func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) 
 	now := s.now()
 	next := now.Add(every)
 	if s.engine.Alone() {
-		return s.turns.take(work, now, next), nil
+		return s.sweeps.turns.take(work, now, next), nil
 	}
 	return s.claimName(ctx, turnPrefix+work, next)
 }

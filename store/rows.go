@@ -127,7 +127,7 @@ func (s *Store) numbers(ctx context.Context, tx *sqlx.Tx) (message, thread int64
 
 // messageRows are the rows of a message: its own, its content, and its recipients,
 // which are due at a time, nil for never. inbox and thread are nil for an email.
-func messageRows(h *hotMessage, now Time, inbox, thread, due any) []newRow {
+func messageRows(h *preparedMessage, now Time, inbox, thread, due any) []newRow {
 	m, c := &h.msg, h.msg.Content
 	status, from := m.Status, m.FromEmail
 	if h.quarantined() {
@@ -257,10 +257,10 @@ type NewMessage struct {
 	Text string
 }
 
-// hotMessage is a new message on its way into the database. What can be made
+// preparedMessage is a new message on its way into the database. What can be made
 // before the transaction is made by the caller, at the same time as others. The
 // transaction fills in the rest, and does so again when it is tried again.
-type hotMessage struct {
+type preparedMessage struct {
 	msg         Message // as it will be stored
 	fold        string
 	joinThread  int64
@@ -282,14 +282,14 @@ type hotMessage struct {
 	eventID                      string
 	suppressed                   []string // event data of suppressed recipients
 
-	inbox *hotInbox
+	inbox *lockedInbox
 }
 
-func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
+func prepareMessage(m *NewMessage, now time.Time) (*preparedMessage, error) {
 	if m.Content == nil {
 		return nil, errors.New("the message has no content")
 	}
-	h := &hotMessage{
+	h := &preparedMessage{
 		msg: m.Message, fold: storable(m.SubjectFold), joinThread: m.JoinThread, newThread: m.NewThread, domain: m.VerifiedDomain, autoReply: m.AutoReply, delay: m.Delay,
 		senders: m.Senders, text: m.Text, subjectHash: hash64(m.ThreadSubject), refersTo: earlier(m.Refs.V), people: participants(m.Addresses.V),
 		eventID: NewLongID("evt_", now),
@@ -320,7 +320,7 @@ func newHotMessage(m *NewMessage, now time.Time) (*hotMessage, error) {
 }
 
 // encode makes the JSON columns.
-func (h *hotMessage) encode() error {
+func (h *preparedMessage) encode() error {
 	var err error
 	text := func(v any) string {
 		b, e := json.Marshal(v)
@@ -357,7 +357,7 @@ func (h *hotMessage) encode() error {
 
 // noteSuppressed makes the data of the events about suppressed recipients. A message
 // without any other recipient has failed.
-func (h *hotMessage) noteSuppressed() error {
+func (h *preparedMessage) noteSuppressed() error {
 	h.suppressed = nil
 	if h.msg.Status == MessageQueued && len(h.msg.Recipients) > 0 && h.msg.toSend() == 0 {
 		h.msg.Status = MessageFailed
@@ -396,8 +396,8 @@ func hash64(s string) int64 {
 	return int64(h.Sum64())   //nolint:gosec // bits, not a number
 }
 
-// hotInbox holds the fields of an inbox that a new message needs.
-type hotInbox struct {
+// lockedInbox holds the fields of an inbox that a new message needs.
+type lockedInbox struct {
 	seq       int64
 	accountID int64
 	id        string
@@ -413,7 +413,7 @@ type hotInbox struct {
 // takes reports whether a message may be put into the inbox. Of outbound ones
 // only those of a deleted inbox are refused here: whether it may send was decided
 // when the send was accepted.
-func (in *hotInbox) takes(d Direction, now Time) bool {
+func (in *lockedInbox) takes(d Direction, now Time) bool {
 	if d == DirectionOut {
 		return in.status != InboxDeleted
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -14,6 +15,13 @@ import (
 	"github.com/postroom/postroom/store/internal/engine"
 	"github.com/postroom/postroom/store/internal/index"
 )
+
+// searchIndex is the full-text index and what its upkeep needs.
+type searchIndex struct {
+	index.Index
+	unmerged    atomic.Bool  // there may be parts to merge
+	rewriteFrom atomic.Int64 // microseconds; when a large index may be rewritten
+}
 
 // search finds messages by their words, newest first: what the index holds, and
 // what it does not hold yet. It stops early when that would take long.
@@ -32,7 +40,7 @@ func (s *Store) search(ctx context.Context, f *MessageFilter, below int64, limit
 		return found{}, err
 	}
 	q := index.Query{Words: f.Text.Words, Marks: f.marks()}
-	sr.index = index.NewReader(s.index, s.read, f.AccountID, q, below, floor, s.limits.searchBuckets)
+	sr.index = index.NewReader(s.index.Index, s.read, f.AccountID, q, below, floor, s.limits.searchBuckets)
 	return sr.run(ctx)
 }
 
@@ -326,7 +334,7 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	if _, err := tx.ExecContext(ctx, q); err != nil {
 		return fmt.Errorf("take out of the index: %w", err)
 	}
-	s.unmerged.Store(true)
+	s.index.unmerged.Store(true)
 	return nil
 }
 
@@ -355,7 +363,7 @@ func (s *Store) Index(ctx context.Context, holder string, limit int, text IndexT
 	if err != nil {
 		return 0, err
 	}
-	s.unmerged.Store(true)
+	s.index.unmerged.Store(true)
 	return len(ms), nil
 }
 
@@ -444,7 +452,7 @@ func (s *Store) unindexed(ctx context.Context, limit int) (next unindexedMessage
 		return next, err
 	}
 	const q = `SELECT ` + messageColumns + messageTables + ` WHERE m.seq > $1 AND m.seq <= $2 AND m.inbox_seq IS NOT NULL ORDER BY m.seq LIMIT $3`
-	if next.messages, err = s.readMessages(ctx, limit, q, noContent, next.after, next.upTo, limit); err != nil {
+	if next.messages, err = s.readMessages(ctx, q, next.after, next.upTo, limit); err != nil {
 		return next, s.wrap(err, "read what to index")
 	}
 	switch {
@@ -535,7 +543,7 @@ const (
 // short transaction. It returns how many steps were done, 1 or 0: none when
 // there is nothing to merge.
 func (s *Store) MergeIndex(ctx context.Context) (int, error) {
-	if !s.index.Merges() || !s.unmerged.Swap(false) {
+	if !s.index.Merges() || !s.index.unmerged.Swap(false) {
 		return 0, nil
 	}
 	more := false
@@ -544,12 +552,12 @@ func (s *Store) MergeIndex(ctx context.Context) (int, error) {
 		return err
 	})
 	if more || err != nil {
-		s.unmerged.Store(true)
+		s.index.unmerged.Store(true)
 	}
 	if !more {
 		return 0, err
 	}
-	s.unscrubbed.Store(true) // of words
+	s.sweeps.unscrubbed.Store(true) // of words
 	return 1, err
 }
 
@@ -577,11 +585,11 @@ func (s *Store) RewriteIndex(ctx context.Context) error {
 		return s.wrap(err, "read the size of the index")
 	}
 	now := s.now()
-	if deleted == 0 || pages > rewriteAtOnce && now.UnixMicro() < s.rewriteFrom.Load() {
+	if deleted == 0 || pages > rewriteAtOnce && now.UnixMicro() < s.index.rewriteFrom.Load() {
 		return nil
 	}
-	s.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())
+	s.index.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())
 	err = s.inTx(ctx, "rewrite the index", func(tx *sqlx.Tx) error { return s.index.Rewrite(ctx, tx, mergePages) })
-	s.unmerged.Store(true)
+	s.index.unmerged.Store(true)
 	return err
 }

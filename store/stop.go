@@ -47,7 +47,7 @@ func (s *Store) Stop(ctx context.Context, accountID int64, scope string) (Time, 
 	const q = `INSERT INTO stops (account_id, scope, at) VALUES ($1, $2, $3) ON CONFLICT (account_id, scope) DO UPDATE SET at = stops.at RETURNING at`
 	var at Time
 	err := s.inTx(ctx, "stop sending", func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &at, q, accountID, scope, NewTime(s.now())) })
-	s.stops.forget()
+	s.queue.stops.forget()
 	return at, err
 }
 
@@ -68,7 +68,7 @@ func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time
 		_, err := tx.ExecContext(ctx, note, accountID, now)
 		return err
 	})
-	s.stops.forget()
+	s.queue.stops.forget()
 	if err != nil {
 		return now, err
 	}
@@ -107,7 +107,7 @@ func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
 	if s.Paused() != nil {
 		return 0, nil
 	}
-	r := &s.resuming
+	r := &s.queue.resuming
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []resumedAccount
@@ -158,17 +158,17 @@ func (s *Store) IsStopped(ctx context.Context, c Claimed) (bool, error) {
 
 // knownStops returns all stops, as they were at most stopsEvery ago.
 func (s *Store) knownStops(ctx context.Context) ([]stop, error) {
-	s.stops.mu.Lock()
-	defer s.stops.mu.Unlock()
-	if !s.stops.read.IsZero() && time.Since(s.stops.read) < stopsEvery {
-		return s.stops.all, nil
+	s.queue.stops.mu.Lock()
+	defer s.queue.stops.mu.Unlock()
+	if !s.queue.stops.read.IsZero() && time.Since(s.queue.stops.read) < stopsEvery {
+		return s.queue.stops.all, nil
 	}
 	began := time.Now()
 	var all []stop
 	if err := s.read.SelectContext(ctx, &all, stopsWhere("true")); err != nil {
 		return nil, s.wrap(err, "stops")
 	}
-	s.stops.read, s.stops.all = began, all
+	s.queue.stops.read, s.queue.stops.all = began, all
 	return all, nil
 }
 

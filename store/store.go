@@ -22,11 +22,11 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/postroom/postroom/internal/work"
 	"github.com/postroom/postroom/store/internal/engine"
@@ -75,58 +75,53 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Store is the database and the blobs behind it.
+// Store is the database and the blobs behind it. What has state of its own is a type of
+// its own; the embedded ones are used by all resources.
 type Store struct {
-	engine  engine.Engine
-	write   *sqlx.DB
-	read    *engine.Reads
-	blobs   Blobs
-	cursors cursorSigner
-	seal    seal.Sealer
-	clock   engine.Clock
-	guard   clockGuard
-	pauses  pauseLog
-	log     *slog.Logger
-	wake    *hub
-	stored  atomic.Int64 // messages, by this process
-	settled atomic.Int64 // no event up to here can appear any more; the follower of other nodes sets it
+	database
+	settings
+	clockState
+	lifetime
 
+	blobs  Blobs
+	log    *slog.Logger
+	wake   *hub
+	rates  rateCounter
+	used   usedKeys
+	held   *quota.Counter
+	totals totals
+	queue  queueState
+	index  searchIndex
+	sweeps sweeps
+	pings  singleflight.Group // of Healthy
+}
+
+// database is what runs SQL.
+type database struct {
+	engine    engine.Engine
+	write     *sqlx.DB
+	read      *engine.Reads
+	prepared  *engine.Prepared // the statements of transactions
+	committer *committer
+}
+
+// settings are what does not change while the store is open.
+type settings struct {
+	cursors        cursorSigner
+	seal           seal.Sealer
+	plans          plans
+	watch          bool    // Config.AutoPause
+	agentLimits    *Limits // nil: none
 	emailRetention time.Duration
+	limits         pageLimits
+}
 
-	unscrubbed  atomic.Bool  // content was deleted that may be left in a log
-	unmerged    atomic.Bool  // there may be parts of the full-text index to merge
-	rewriteFrom atomic.Int64 // microseconds; when a large full-text index may be rewritten
-
-	due      map[Work]*dueFrom
-	sweeping sweepPlaces
-	turns    turns
-
-	plans plans
-	watch bool // Config.AutoPause
-
-	agentLimits *Limits // nil: none
-	stops       stops
-	resuming    resuming
-	claims      atomic.Uint64 // calls of ClaimRecipients
-
-	rates rateCounter
-	// prepared runs the statements of transactions.
-	prepared  *engine.Prepared
-	committer *committer // of SQLite, else nil
-	used      usedKeys
-	totals    totals
-	held      *quota.Counter
-
-	closeOnce sync.Once
-	closeErr  error
-	stop      context.CancelFunc
-	running   sync.WaitGroup
-	index     index.Index
-	schema    int64 // the version of this program's
-	// schemaNewer says that a newer program has changed the schema.
-	schemaNewer atomic.Bool
-	ping        healthPing
-	limits      pageLimits
+// lifetime ends what runs in the background.
+type lifetime struct {
+	once    sync.Once
+	err     error
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // Open connects and checks that the schema is there (see Migrate). The store
@@ -148,10 +143,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	s.emailRetention = cmp.Or(cfg.EmailRetention, DefaultEmailRetention)
-	s.unmerged.Store(true)   // the last run may have left some
-	s.unscrubbed.Store(true) // by the process before
-	s.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
+	s.index.unmerged.Store(true)    // the last run may have left some
+	s.sweeps.unscrubbed.Store(true) // by the process before
+	s.index.rewriteFrom.Store(s.now().Add(rewriteWait).UnixMicro())
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.running.Go(func() { s.engine.Follow(background, s.log, newFollower(s).look) })
@@ -164,8 +158,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // connect opens the pools without reading the schema.
 func connect(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, wake: newHub(), stop: func() {}, limits: defaultLimits,
-		due: map[Work]*dueFrom{WorkRecipients: {}, WorkDeliveries: {}}}
+	s := &Store{blobs: cfg.Blobs, log: cmp.Or(cfg.Log, slog.Default()), wake: newHub()}
+	s.stop = func() {}
+	s.settings = settings{
+		watch: cfg.AutoPause, agentLimits: cfg.AgentLimits, emailRetention: cmp.Or(cfg.EmailRetention, DefaultEmailRetention), limits: defaultLimits,
+	}
+	s.queue.due = map[Work]*dueFrom{WorkRecipients: {}, WorkDeliveries: {}}
 	if s.clock.Node = cfg.Now; cfg.Now == nil {
 		s.clock.Node = time.Now
 	}
@@ -192,22 +190,18 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.read = engine.NewReads(reads, s.engine.Text)
 	s.prepared = engine.NewPrepared(s.write, s.engine.Text)
-	if s.engine.Alone() {
-		s.committer = newCommitter(s.write, s.prepared)
-	}
-	s.index = index.New(s.engine, s.read)
+	s.committer = newCommitter(s.write, s.prepared, s.engine)
+	s.index.Index = index.New(s.engine, s.read)
 	return s, nil
 }
 
 // Close lets running writes finish and closes the database. Connections
 // that the server has abandoned make no error. It may be called twice.
 func (s *Store) Close() error {
-	s.closeOnce.Do(func() {
+	s.once.Do(func() {
 		s.stop()
 		s.running.Wait()
-		if s.committer != nil {
-			s.committer.close()
-		}
+		s.committer.close()
 		s.wake.close()
 		var errs []error
 		if s.rates != nil {
@@ -216,9 +210,9 @@ func (s *Store) Close() error {
 		errs = append(errs, s.prepared.Close())
 		errs = append(errs, s.engine.Close(), s.write.Close())
 		errs = append(errs, s.read.Close()...)
-		s.closeErr = errors.Join(slices.DeleteFunc(errs, s.lost)...)
+		s.err = errors.Join(slices.DeleteFunc(errs, s.lost)...)
 	})
-	return s.closeErr
+	return s.err
 }
 
 // lost reports whether err is that of a broken connection, which cannot be closed
@@ -230,7 +224,7 @@ func (s *Store) Engine() string { return s.engine.Name() }
 
 // Stored returns how many messages this process has stored since it opened the
 // store.
-func (s *Store) Stored() int64 { return s.stored.Load() }
+func (s *Store) Stored() int64 { return s.totals.stored.Load() }
 
 // Ping checks that the database responds. It reads a row: without one, SQLite
 // does not read its file.
@@ -248,64 +242,25 @@ const (
 	healthPingTimeout = time.Minute
 )
 
-// healthPing is one check of the database that all callers share, so that a
-// database that hangs holds one connection and not one for each of them.
-type healthPing struct {
-	mu   sync.Mutex
-	done chan struct{} // nil: none is under way
-	err  error
-}
-
 // Healthy returns nil when the store can work: the database responds before ctx
 // ends, and no write has been under way for more than 10 seconds.
 func (s *Store) Healthy(ctx context.Context) error {
-	if since := s.busySince(); !since.IsZero() && time.Since(since) > stuckAfter {
+	if since, busy := s.committer.busySince(); busy && time.Since(since) > stuckAfter {
 		return fmt.Errorf("%w: a write has been under way for %v", ErrUnavailable, time.Since(since).Round(time.Second))
 	}
-	done := s.ping.start(s)
+	// All callers share one ping: a database that hangs holds one connection and not one
+	// for each of them.
+	ping := s.pings.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPingTimeout)
+		defer cancel()
+		return nil, s.Ping(ctx)
+	})
 	select {
-	case <-done:
-		s.ping.mu.Lock()
-		defer s.ping.mu.Unlock()
-		return s.ping.err
+	case done := <-ping:
+		return done.Err
 	case <-ctx.Done():
 		return fmt.Errorf("%w: the database does not respond: %w", ErrUnavailable, ctx.Err())
 	}
-}
-
-// start returns a channel that is closed at the end of a ping.
-func (p *healthPing) start(s *Store) <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done != nil {
-		return p.done
-	}
-	done := make(chan struct{})
-	p.done = done
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPingTimeout)
-		defer cancel()
-		err := s.Ping(ctx)
-		p.mu.Lock()
-		p.done, p.err = nil, err
-		p.mu.Unlock()
-		close(done)
-	}()
-	return done
-}
-
-// BusySince returns when the oldest write that is under way was begun; the zero
-// time when there is none.
-func (s *Store) busySince() (oldest time.Time) {
-	note := func(since time.Time, busy bool) {
-		if busy && (oldest.IsZero() || since.Before(oldest)) {
-			oldest = since
-		}
-	}
-	if s.committer != nil {
-		note(s.committer.busySince())
-	}
-	return oldest
 }
 
 // Inspection is the state of the database.

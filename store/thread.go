@@ -38,7 +38,7 @@ const threadColumns = `t.seq, t.id, t.participants, t.message_count`
 //
 // awaited reports that threads of the inbox refer to the message. joinThread returns the
 // rows that are yet to be inserted.
-func (s *Store) joinThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, seq int64, awaited bool) ([]newRow, error) {
+func (s *Store) joinThread(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, seq int64, awaited bool) ([]newRow, error) {
 	if h.quarantined() {
 		return h.beginThread(seq, "", hash64(h.msg.ID), nil)
 	}
@@ -70,7 +70,7 @@ func (s *Store) joinThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, seq 
 }
 
 // beginThread returns the row of a new thread for the message.
-func (h *hotMessage) beginThread(seq int64, subject string, subjectHash int64, people []string) ([]newRow, error) {
+func (h *preparedMessage) beginThread(seq int64, subject string, subjectHash int64, people []string) ([]newRow, error) {
 	at := h.inbox.at.UnixMicro()
 	h.msg.ThreadSeq, h.msg.ThreadID = seq, NewID("thr_", h.inbox.at.Time)
 	var t thread
@@ -90,7 +90,7 @@ type knownThreads struct {
 // threadsByID returns the threads of the messages that this one refers to and, if it is
 // awaited, those that refer to it. Of the messages of an inbox with the same Message-ID
 // the oldest few are checked, so that no one can make a lookup slow by sending more.
-func (s *Store) threadsByID(ctx context.Context, tx *sqlx.Tx, h *hotMessage, awaited bool) (known knownThreads, err error) {
+func (s *Store) threadsByID(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, awaited bool) (known knownThreads, err error) {
 	var ids []int64
 	if !h.newThread {
 		ids = each(h.refersTo, hash64)
@@ -128,7 +128,7 @@ func (s *Store) threadsByID(ctx context.Context, tx *sqlx.Tx, h *hotMessage, awa
 }
 
 // waitingFor returns the thread whose mail refers to the message, nil for none.
-func (k *knownThreads) waitingFor(h *hotMessage) *thread {
+func (k *knownThreads) waitingFor(h *preparedMessage) *thread {
 	if !h.mayBeExpected() {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (k *knownThreads) waitingFor(h *hotMessage) *thread {
 }
 
 // threadFor returns the thread that the message joins, nil for none.
-func (s *Store) threadFor(ctx context.Context, tx *sqlx.Tx, h *hotMessage, known knownThreads) (*thread, error) {
+func (s *Store) threadFor(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known knownThreads) (*thread, error) {
 	// Of the latest 1000 threads those with the same subject are checked for a shared
 	// participant, at most 50.
 	const (
@@ -185,7 +185,7 @@ func (s *Store) threadFor(ctx context.Context, tx *sqlx.Tx, h *hotMessage, known
 // it, which may be none. The smaller becomes part of the larger, so that the cost of a
 // message stays small on average; of two alike the older one stays. Two that both have
 // more than maxMerged messages stay two.
-func (s *Store) mergeThreads(ctx context.Context, tx *sqlx.Tx, h *hotMessage, t, other *thread) (*thread, error) {
+func (s *Store) mergeThreads(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, t, other *thread) (*thread, error) {
 	if other == nil || other.Seq == t.Seq {
 		return t, nil
 	}
@@ -207,7 +207,7 @@ func (s *Store) mergeThreads(ctx context.Context, tx *sqlx.Tx, h *hotMessage, t,
 }
 
 // references are the rows of the mail that the message refers to and that is not there.
-func (h *hotMessage) references(known knownThreads) (rows []newRow) {
+func (h *preparedMessage) references(known knownThreads) (rows []newRow) {
 	if h.newThread {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (h *hotMessage) references(known knownThreads) (rows []newRow) {
 // limitThread refuses a message that would exceed the limit of sent messages in its
 // thread, so that two programs cannot reply to each other for ever. The inbox is locked,
 // so that nothing is added meanwhile.
-func (s *Store) limitThread(ctx context.Context, tx *sqlx.Tx, h *hotMessage, t *thread) error {
+func (s *Store) limitThread(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, t *thread) error {
 	const q = `SELECT count(*) FROM messages WHERE thread_seq = $1 AND direction = 'out' AND created_at > $2`
 	if h.msg.Direction != DirectionOut {
 		return nil
@@ -286,7 +286,7 @@ func participants(a mail.Addresses) []string {
 
 // mayBeExpected reports whether mail that came before may refer to the message.
 // To what we send no one can.
-func (h *hotMessage) mayBeExpected() bool {
+func (h *preparedMessage) mayBeExpected() bool {
 	return h.msg.Direction == DirectionIn && h.msg.HeaderID != "" && !h.newThread
 }
 

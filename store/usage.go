@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -85,7 +86,7 @@ func (s *Store) countHeld(ctx context.Context, o quota.Owner, most int64) (quota
 }
 
 // noteHeld counts what was received.
-func (s *Store) noteHeld(messages []*hotMessage) {
+func (s *Store) noteHeld(messages []*preparedMessage) {
 	for _, h := range messages {
 		if h.msg.Direction == DirectionIn {
 			s.held.Add(h.msg.AccountID, h.msg.InboxSeq, h.msg.Size)
@@ -356,16 +357,6 @@ const markedBy = "marked by "
 // wholeAccount stands, among the inboxes of daily_counts, for all of an account.
 const wholeAccount = 0
 
-// countKey is one number that the transaction of a batch raises.
-type countKey struct {
-	account, day int64
-	kind         countKind
-}
-
-func (k countKey) compare(o countKey) int {
-	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.day, o.day), cmp.Compare(k.kind, o.kind))
-}
-
 // secondsPerDay is of UTC days, which have no leap seconds here.
 const secondsPerDay = 24 * 60 * 60
 
@@ -403,6 +394,8 @@ type Totals struct {
 }
 
 type totals struct {
+	stored atomic.Int64 // messages, of all kinds
+
 	mu                 sync.Mutex
 	received, accepted int64
 	tries              map[RecipientStatus]int64

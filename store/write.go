@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,35 +20,10 @@ import (
 
 // inTx runs do in a transaction and returns when what it wrote is on the disk. When do
 // fails, nothing is written. do may run again: PostgreSQL asks for it after a conflict,
-// and on SQLite others share the transaction (see committer). So do sets all that it
-// returns anew, and reads through tx alone.
+// and others may share the transaction (see committer). So do sets all that it returns
+// anew, and reads through tx alone.
 func (s *Store) inTx(ctx context.Context, what string, do func(*sqlx.Tx) error) error {
-	if s.committer != nil {
-		return s.wrap(s.committer.write(ctx, do), what)
-	}
-	attempt := func() error {
-		if err := s.prepared.Prepare(ctx); err != nil {
-			return err
-		}
-		tx, err := s.write.BeginTxx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // after a commit this does nothing
-		if err := do(tx); err != nil {
-			return err
-		}
-		if err := tx.Commit(); err != nil {
-			return &commitError{err}
-		}
-		return nil
-	}
-	err := attempt()
-	for try := 1; try < maxTries && s.engine.Fault(err) == engine.Conflict; try++ {
-		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
-		err = attempt()
-	}
-	return s.wrap(err, what)
+	return s.wrap(s.committer.write(ctx, 0, do), what)
 }
 
 // commitError is the error of a commit: the transaction may have been committed.
@@ -102,8 +78,10 @@ func errIn(what string, err error) error {
 }
 
 const (
-	// maxShared is the most functions that share one transaction.
-	maxShared = 256
+	// maxShared is the most functions that share one transaction, and maxSharedPostgres
+	// the most on PostgreSQL, where up to postgresWriters of them are under way.
+	maxShared, maxSharedPostgres = 256, 32
+	postgresWriters              = 3
 	// commitTimeout is how long a caller waits for a turn, and for a commit.
 	commitTimeout = 30 * time.Second
 
@@ -112,28 +90,39 @@ const (
 	returnPart = `ROLLBACK TO part`
 )
 
+// errShared means that another function of the transaction failed.
+var errShared = errors.New("another write in the transaction failed")
+
 var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 
-// committer runs the functions that write to SQLite, which has one writer. Those that
-// wait run one after the other in one transaction, each in a savepoint, and share one
-// sync. A function that fails is rolled back alone. All others have the result of the
-// commit, and their callers wait for it.
+// committer runs the functions that write. Those that wait run one after the other in one
+// transaction and share one sync. Their callers wait for it.
+//
+// SQLite has one writer: all functions wait for it. Each runs in a savepoint, and one that
+// fails is rolled back alone. On PostgreSQL those share a transaction that name the one
+// row that they lock: they run in the order of these rows, so that no two transactions
+// wait for each other. If one fails, each of them runs again in a transaction of its own,
+// as all others do: a savepoint each would cost more round trips than they share.
 type committer struct {
 	db       *sqlx.DB
 	prepared *engine.Prepared
+	conflict func(error) bool // reports whether a transaction can be tried again
+	alone    bool             // the database has one writer
+	most     int              // functions in a transaction
 	queue    chan *part
-	ended    chan struct{}
+	ended    sync.WaitGroup
 
 	mu     sync.RWMutex // held for reading while sending to queue
 	closed bool
 
-	began atomic.Int64 // when the transaction under way began, in Unix nanoseconds; 0: none is
+	began atomic.Int64 // when the transaction under way of the one writer began, in Unix nanoseconds; 0: none is
 }
 
 // part is a function that shares a transaction.
 type part struct {
 	ctx      context.Context //nolint:containedctx // of the caller, who waits
 	do       func(*sqlx.Tx) error
+	locks    int64 // the row that it locks, or 0
 	state    atomic.Int32
 	done     chan error
 	panicked any // what do panicked with
@@ -147,19 +136,50 @@ const (
 	partLeft
 )
 
-// newCommitter starts the goroutine that commits. close ends it.
-func newCommitter(db *sqlx.DB, prepared *engine.Prepared) *committer {
-	c := &committer{db: db, prepared: prepared, queue: make(chan *part, maxShared), ended: make(chan struct{})}
-	go c.run()
+// newCommitter starts the goroutines that commit. close ends them.
+func newCommitter(db *sqlx.DB, prepared *engine.Prepared, e engine.Engine) *committer {
+	c := &committer{
+		db: db, prepared: prepared, alone: e.Alone(), most: maxShared, queue: make(chan *part, maxShared),
+		conflict: func(err error) bool { return e.Fault(err) == engine.Conflict },
+	}
+	writers := 1
+	if !c.alone {
+		writers, c.most = postgresWriters, maxSharedPostgres
+	}
+	for range writers {
+		c.ended.Go(c.run)
+	}
 	return c
 }
 
 // write runs do in a transaction, and returns when it is on the disk or do has failed.
-// do may run again, after a transaction that failed because of another function. A
-// commit that takes longer than commitTimeout is ErrUnavailable, and what do wrote may be
-// stored.
-func (c *committer) write(ctx context.Context, do func(*sqlx.Tx) error) error {
-	p := &part{ctx: ctx, do: do, done: make(chan error, 1)}
+// do may run again, after a transaction that failed because of another function. locks
+// is the row that do locks, if others may share the transaction. A commit that takes
+// longer than commitTimeout is ErrUnavailable, and what do wrote may be stored.
+func (c *committer) write(ctx context.Context, locks int64, do func(*sqlx.Tx) error) error {
+	attempt := c.tryAlone
+	if c.alone || locks != 0 {
+		attempt = c.share
+	}
+	err := attempt(ctx, &part{ctx: ctx, do: do, locks: locks, done: make(chan error, 1)})
+	for try := 1; try < maxTries && (c.conflict(err) || errors.Is(err, errShared)); try++ {
+		work.Pause(ctx, rand.N(time.Duration(try)*retryPause), nil) //nolint:gosec // no secret
+		err = c.tryAlone(ctx, &part{ctx: ctx, do: do, done: make(chan error, 1)})
+	}
+	return err
+}
+
+// tryAlone runs a function in a transaction of its own.
+func (c *committer) tryAlone(ctx context.Context, p *part) error {
+	c.attempt(ctx, []*part{p})
+	if p.panicked != nil {
+		panic(p.panicked)
+	}
+	return <-p.done
+}
+
+// share runs a function in a transaction with others.
+func (c *committer) share(ctx context.Context, p *part) error {
 	limit := time.NewTimer(commitTimeout)
 	defer limit.Stop()
 	if err := c.enqueue(p, limit.C); err != nil {
@@ -211,38 +231,37 @@ func (c *committer) close() {
 		close(c.queue)
 	}
 	c.mu.Unlock()
-	<-c.ended
+	c.ended.Wait()
 }
 
 // busySince returns when the transaction under way began.
 func (c *committer) busySince() (since time.Time, busy bool) {
 	ns := c.began.Load()
-	return time.Unix(0, ns), ns != 0
+	return time.Unix(0, ns), c.alone && ns != 0
 }
 
 func (c *committer) run() {
-	defer close(c.ended)
 	for first := range c.queue {
 		c.began.Store(time.Now().UnixNano())
 		for parts := c.gather(first); len(parts) > 0; {
-			parts = c.attempt(parts)
+			parts = c.attempt(context.Background(), parts)
 		}
 		c.began.Store(0)
 	}
 }
 
-// gather returns all that waits. Callers that the last commit has just returned to get
+// gather returns all that waits, in the order of the rows that it locks. Callers that the last commit has just returned to get
 // one chance to come first: one transaction for all costs less than two.
 func (c *committer) gather(first *part) []*part {
 	parts, yielded := []*part{first}, false
-	for len(parts) < maxShared {
+	for len(parts) < c.most {
 		select {
 		case p, ok := <-c.queue:
-			if !ok {
-				return parts
+			if ok {
+				parts = append(parts, p)
+				continue
 			}
-			parts = append(parts, p)
-			continue
+			yielded = true
 		default:
 		}
 		if yielded {
@@ -251,13 +270,13 @@ func (c *committer) gather(first *part) []*part {
 		runtime.Gosched()
 		yielded = true
 	}
+	slices.SortStableFunc(parts, func(a, b *part) int { return cmp.Compare(a.locks, b.locks) })
 	return parts
 }
 
-// attempt runs parts in one transaction. It returns those that have to run again,
-// because an interrupted statement ended the transaction.
-func (c *committer) attempt(parts []*part) (again []*part) {
-	ctx := context.Background()
+// attempt runs parts in one transaction. It returns those that have to run again, because
+// an interrupted statement ended the transaction.
+func (c *committer) attempt(ctx context.Context, parts []*part) (again []*part) {
 	var tx *sqlx.Tx
 	err := c.prepared.Prepare(ctx)
 	if err == nil {
@@ -274,8 +293,11 @@ func (c *committer) attempt(parts []*part) (again []*part) {
 		if !p.state.CompareAndSwap(partWaits, partRuns) && !p.state.CompareAndSwap(partCommits, partRuns) {
 			continue // its caller has left
 		}
-		failed, open := c.runPart(ctx, tx, p, len(parts) == 1)
+		failed, open := c.runPart(ctx, tx, p, len(parts) == 1 || !c.alone)
 		switch {
+		case failed != nil && len(parts) > 1 && !c.alone:
+			finish(append(written, parts[i:]...), errShared)
+			return nil
 		case failed == nil || open && len(parts) > 1: // why it failed may be what the others wrote
 			p.state.Store(partCommits)
 			written = append(written, p)
@@ -294,7 +316,9 @@ func (c *committer) attempt(parts []*part) (again []*part) {
 	if len(written) == 0 {
 		return nil
 	}
-	err = tx.Commit()
+	if err = tx.Commit(); err != nil {
+		err = &commitError{err}
+	}
 	for _, p := range written {
 		p.done <- cmp.Or(err, failures[p])
 	}
@@ -307,10 +331,10 @@ func finish(parts []*part, err error) {
 	}
 }
 
-// runPart runs one function, in a savepoint unless it has the transaction for itself.
-// open reports whether the transaction is still open after a failure.
-func (c *committer) runPart(ctx context.Context, tx *sqlx.Tx, p *part, alone bool) (err error, open bool) {
-	if alone {
+// runPart runs one function, plainly or in a savepoint. open reports whether the
+// transaction is still open after a failure.
+func (c *committer) runPart(ctx context.Context, tx *sqlx.Tx, p *part, plain bool) (err error, open bool) {
+	if plain {
 		return p.run(tx), true
 	}
 	if _, err := c.prepared.Exec(ctx, tx, beginPart); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // sends lists the operations that also count against Rates.Sends.
 var sends = map[gen.OperationName]bool{
-	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
+	gen.SendMessageOperation: true, gen.ReplyToMessageOperation: true, gen.ReplyToInvitationOperation: true, gen.ForwardMessageOperation: true, gen.SendDraftOperation: true,
 }
 
 // limitKey counts a call of k, unless it is counted already.

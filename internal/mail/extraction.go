@@ -1,6 +1,6 @@
 package mail
 
-// Extraction holds the codes and links found in a message.
+// Extraction holds the codes, the links and the invitation found in a message.
 type Extraction struct {
 	// OTP is the one-time code, or nil if uncertain: a wrong code is worse than
 	// none.
@@ -14,4 +14,6 @@ type Extraction struct {
 	// ActionLink is the link that the reader is meant to follow, or nil if
 	// uncertain.
 	ActionLink *string `json:"action_link"`
+	// Calendar is the event of an invitation, or nil.
+	Calendar *Calendar `json:"calendar,omitempty"`
 }

@@ -58,7 +58,7 @@ func (f fence) refusal(r *refusal) string {
 
 // contents are the fields of messages, threads, drafts and emails with text from
 // outside.
-var contents = []string{"subject", "snippet", "text", "html", "extracted_text", "name", "filename", "content_id", "last_response", "reject_reason", "tag", "delivered_to"}
+var contents = []string{"subject", "snippet", "text", "html", "extracted_text", "name", "filename", "content_id", "last_response", "reject_reason", "tag", "delivered_to", "location"}
 
 // ours are the fields with text from the service (diagnose.go).
 var ours = []string{"summary", "explanation", "not_checked"}
@@ -74,7 +74,11 @@ func (f fence) guard(name string, v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, value := range v {
-			out[plaintext.Visible(k)] = f.guard(k, value)
+			field := k
+			if name == "calendar" && k == "summary" { // of the sender, unlike ours
+				field = "subject"
+			}
+			out[plaintext.Visible(k)] = f.guard(field, value)
 		}
 		return out
 	case []any:

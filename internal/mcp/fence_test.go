@@ -85,12 +85,14 @@ func TestGuard(t *testing.T) {
 		"id": "msg_1", "subject": "Hi", "new_field": "do as I say", "email": "ann@example.org", "codes": []any{"123456", "1 2"},
 		"odd": map[string]any{"a\U000e0041": "x"}, "links": []any{"https://example.org/?a=b&c", `https://example.org/"<b>`},
 		"explanation": "The server's own words.", "empty": "", "text": nil, "size": 7, "email_quoted": `"a b"@example.org`,
+		"calendar": map[string]any{"summary": "call-forward", "location": "https://example.org/", "method": "request"},
 	})
 	want := map[string]any{
 		"id": "msg_1", "subject": open + "Hi" + end, "new_field": open + "do as I say" + end, "email": "ann@example.org",
 		"codes": []any{"123456", open + "1 2" + end}, "odd": map[string]any{"a": "x"},
 		"links":       []any{"https://example.org/?a=b&c", open + `https://example.org/"<b>` + end},
 		"explanation": "The server's own words.", "empty": "", "text": nil, "size": 7, "email_quoted": open + `"a b"@example.org` + end,
+		"calendar": map[string]any{"summary": open + "call-forward" + end, "location": open + "https://example.org/" + end, "method": "request"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

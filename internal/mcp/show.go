@@ -203,6 +203,11 @@ func mailBody(m map[string]any) string {
 			}
 		}
 	}
+	if c := object(m["calendar"]); c != nil {
+		start := object(c["start"])
+		fmt.Fprintf(&b, "Invitation: %s\nMethod: %s\nStart: %s %s\nLocation: %s\nOrganizer: %s\n", text(c["summary"]), text(c["method"]),
+			text(start["local"]), text(start["zone"]), text(c["location"]), mailbox(object(c["organizer"])))
+	}
 	if body := text(m["text"]); body != "" {
 		b.WriteString("\n" + body)
 	} else {

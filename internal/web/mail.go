@@ -93,8 +93,7 @@ type messageView struct {
 	source
 	delivery // of a sent message
 	Live     string
-	// Previews are the attached images.
-	Previews []preview
+	Previews []preview // the attached images
 }
 
 // messageTab is a view of a message: the query parameter and its title.

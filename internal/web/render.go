@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-faster/jx"
 
+	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/oauth"
 	"github.com/postroom/postroom/store"
 )
@@ -75,7 +76,17 @@ func (d *Dashboard) functions() template.FuncMap {
 		"icon":    icon,
 		"roles":   func() []store.Role { return store.Roles },
 		"undo":    func() float64 { return d.cfg.Undo.Seconds() },
+		"onDay":   onDay,
 	}
+}
+
+// onDay formats a time of an invitation as its zone has it, or its date less some days.
+func onDay(t gen.CalendarTime, less int) string {
+	if d, err := time.Parse(time.DateOnly, t.Local); err == nil {
+		return d.AddDate(0, 0, -less).Format("Mon 2 Jan 2006")
+	}
+	at, _ := time.Parse("2006-01-02T15:04:05", t.Local)
+	return at.Format("Mon 2 Jan 2006, 15:04 ") + t.Zone.Value
 }
 
 // label returns the value of a tag as text: a string without its quotes, anything

@@ -155,10 +155,10 @@ func (d *Dashboard) routes() {
 	d.post("/messages/{id}/delete", d.deleteMessage)
 	d.form("/write", d.writeForm, d.write)
 	d.form("/messages/{id}/reply", d.replyForm, d.reply)
+	d.post("/messages/{id}/calendar", d.answer)
 	d.form("/messages/{id}/forward", d.forwardForm, d.forward)
 	d.open("GET /mail-images/{id}/{attachment}", d.mailImage)
 	d.get("/live", d.live)
-
 	d.get("/messages", d.allMessages)
 	d.get("/go", d.places)
 	d.post("/messages/delete", d.deleteMessages)

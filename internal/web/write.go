@@ -32,11 +32,10 @@ func (d *Dashboard) writeForm(p *page) error {
 		return err
 	}
 	id := v.Form.Get("inbox")
-	if id == "" && len(v.Inboxes) > 0 {
-		id = v.Inboxes[0].ID
-	}
-	if id == "" {
+	if id == "" && len(v.Inboxes) == 0 {
 		return p.failed("/inboxes", "Create an inbox first.")
+	} else if id == "" {
+		id = v.Inboxes[0].ID
 	}
 	if v.Inbox, err = d.api.GetInbox(p.ctx(), gen.GetInboxParams{InboxID: id}); err != nil {
 		return err
@@ -72,6 +71,14 @@ func (d *Dashboard) forward(p *page) error {
 	})
 }
 
+// answer accepts or declines an invitation.
+func (d *Dashboard) answer(p *page) error {
+	refused := func(p *page) error { return p.failed("/messages/"+p.id(), p.problem.Message) }
+	return d.send(p, refused, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))}, gen.ReplyToInvitationParams{MessageID: p.id()})
+	})
+}
+
 // send sends the text and the files of the form, and redirects to the new message: to its
 // thread, or to the approval queue. If the API refuses it, show shows the form again.
 func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error)) error {
@@ -93,8 +100,7 @@ func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.Opt
 	return p.done("/inboxes/"+m.InboxID+"/threads/"+m.ThreadID+"#"+m.ID, "Message queued for delivery.")
 }
 
-func (d *Dashboard) replyForm(p *page) error { return d.answerForm(p, "reply") }
-
+func (d *Dashboard) replyForm(p *page) error   { return d.answerForm(p, "reply") }
 func (d *Dashboard) forwardForm(p *page) error { return d.answerForm(p, "forward") }
 
 // answerForm shows the form of a reply to a message, or of its forward.

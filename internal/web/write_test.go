@@ -61,3 +61,31 @@ func TestFormThatIsSentAgainSendsOneMail(t *testing.T) {
 		send(other, "Something else").want(t, http.StatusSeeOther)
 	}, options{before: before})
 }
+
+// The page of an invitation says when, where and who, and answers it with one click.
+func TestInvitationIsAnsweredOnThePageOfTheMessage(t *testing.T) {
+	t.Parallel()
+	oneEngine(t, func(t *testing.T, s *site) {
+		in := s.newInbox(t, "desk", gen.SendPolicyOpen)
+		invitation := func(method, start, more string) string {
+			return "/messages/" + s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Invitation\r\nContent-Type: text/calendar; method="+method+
+				"\r\n\r\nBEGIN:VCALENDAR\r\nMETHOD:"+method+"\r\nBEGIN:VEVENT\r\nUID:1@out.example\r\nDTSTART"+start+"\r\nSUMMARY:Demo <b>\r\nLOCATION:Room 4\r\n"+
+				"ORGANIZER;CN=Ann:mailto:ann@out.example\r\nATTENDEE:mailto:bob@out.example\r\n"+more+"END:VEVENT\r\nEND:VCALENDAR\r\n").ID
+		}
+		v := s.visitAsUser(t)
+		path := invitation("REQUEST", ";TZID=W. Europe Standard Time:20261110T100000", "")
+		v.get(path).want(t, http.StatusOK).has(t, "Demo &lt;b&gt;", "Tue 10 Nov 2026, 10:00 Europe/Berlin", "Room 4", "bob@out.example", ">Accept<")
+		v.get(invitation("REQUEST", ":20261206", "DTEND:20261208\r\n")).want(t, http.StatusOK).has(t, "Sun 6 Dec 2026, all day – Mon 7 Dec 2026")
+		if page := v.get(invitation("CANCEL", ":20261206", "")).want(t, http.StatusOK).has(t, "The organizer has cancelled this event."); strings.Contains(page.body, ">Accept<") {
+			t.Error("a cancelled event can be accepted")
+		}
+		v.post(path+"/calendar", []string{"response", "perhaps"}).want(t, http.StatusSeeOther)
+		v.get(path).has(t, "but must be one of accept, decline, tentative")
+		v.post(path+"/calendar", []string{"response", "decline"}).want(t, http.StatusSeeOther)
+		sent, err := s.api.ListInboxMessages(s.asUser(t), gen.ListInboxMessagesParams{InboxID: in.ID, Direction: gen.NewOptDirection(gen.DirectionOut)})
+		must(t, err)
+		if len(sent.Data) != 1 || sent.Data[0].Subject != "Declined: Demo <b>" {
+			t.Errorf("sent: %v", sent.Data)
+		}
+	})
+}

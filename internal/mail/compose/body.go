@@ -75,13 +75,28 @@ func textEncoding(s string) string {
 	return "quoted-printable"
 }
 
-// file writes an attachment.
+// isCalendar reports whether an attachment is an invitation or an answer to one. Calendars
+// find it only as an alternative to the text (RFC 6047 section 2.4).
+func (a *Attachment) isCalendar() bool {
+	kind, params, err := mime.ParseMediaType(a.ContentType)
+	return err == nil && kind == "text/calendar" && params["method"] != ""
+}
+
+// file writes an attachment. Without a disposition it is an alternative to the text.
 func (m *mailWriter) file(i int, disposition string) {
 	a := &m.out.Attachments[i]
 	h := headerWriter{w: m.w}
-	h.field("Content-Type", fileType(a.ContentType))
+	contentType := fileType(a.ContentType)
+	if disposition == "" {
+		kind, params, _ := mime.ParseMediaType(a.ContentType) // isCalendar has read it
+		params["name"] = a.Filename
+		contentType = mime.FormatMediaType(kind, params)
+	}
+	h.field("Content-Type", contentType)
 	h.field("Content-Transfer-Encoding", "base64")
-	h.field("Content-Disposition", disposition, filenameParams(a.Filename)...)
+	if disposition != "" {
+		h.field("Content-Disposition", disposition, filenameParams(a.Filename)...)
+	}
 	if a.ContentID != "" {
 		h.field("Content-ID", "<"+a.ContentID+">")
 	}

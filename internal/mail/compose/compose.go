@@ -96,7 +96,7 @@ func (w wireWriter) put(parts ...string) {
 	}
 }
 
-// mailWriter writes the parts of a message. Text and HTML are alternatives,
+// mailWriter writes the parts of a message. Text, HTML and calendars are alternatives,
 // inline files are related to the HTML, and the other files are attached to all
 // of it.
 type mailWriter struct {
@@ -107,40 +107,50 @@ type mailWriter struct {
 }
 
 func (m *mailWriter) body() {
-	var related, attached []int
+	var related, calendars, attached []int
 	for i := range m.out.Attachments {
-		if a := &m.out.Attachments[i]; a.Inline && a.ContentID != "" && m.out.HTML != "" {
+		switch a := &m.out.Attachments[i]; {
+		case a.Inline && a.ContentID != "" && m.out.HTML != "":
 			related = append(related, i)
-		} else {
+		case a.isCalendar() && m.out.Text+m.out.HTML != "":
+			calendars = append(calendars, i)
+		default:
 			attached = append(attached, i)
 		}
 	}
 	if len(attached) == 0 {
-		m.content(related, true)
+		m.content(related, calendars, true)
 		return
 	}
 	boundary := m.open("mixed")
 	m.next(boundary)
-	m.content(related, false)
+	m.content(related, calendars, false)
 	m.files(boundary, "attachment", attached)
 	m.close(boundary)
 }
 
 // content writes the text of the message. last reports that nothing follows.
-func (m *mailWriter) content(related []int, last bool) {
+func (m *mailWriter) content(related, calendars []int, last bool) {
 	switch {
+	case len(calendars) > 0:
 	case m.out.HTML == "":
 		m.text("plain", m.out.Text, last)
+		return
 	case m.out.Text == "":
 		m.html(related, last)
-	default:
-		boundary := m.open("alternative")
+		return
+	}
+	boundary := m.open("alternative")
+	if m.out.Text != "" {
 		m.next(boundary)
 		m.text("plain", m.out.Text, false)
+	}
+	if m.out.HTML != "" {
 		m.next(boundary)
 		m.html(related, false)
-		m.close(boundary)
 	}
+	m.files(boundary, "", calendars)
+	m.close(boundary)
 }
 
 func (m *mailWriter) html(related []int, last bool) {

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/calendar"
 	"github.com/postroom/postroom/internal/mail/htmltext"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/mail/plaintext"
@@ -15,7 +16,8 @@ type Derived struct {
 	ReplyText string // the new part of Text, see [reply.Text]
 	Snippet   string // the beginning of the visible text
 	Extracted mail.Extraction
-	// Truncated reports that lim.Budget ran out. The other fields then hold
+	// Truncated reports that lim.Budget ran out, or that an invitation has too many
+	// attendees. In the first case, the other fields hold
 	// what was found so far: ReplyText may contain quoted text. OTP and
 	// ActionLink are nil, because the rest may contain a better one.
 	Truncated bool
@@ -36,8 +38,13 @@ func Derive(m *mime.Message, lim mail.Limits) Derived {
 	} else {
 		d.ReplyText = reply.Text(m.Text, lim.Budget)
 	}
+	var cut bool
+	if m.Calendar != "" {
+		d.Extracted.Calendar, cut = calendar.Read(m.Calendar)
+	}
 	if d.Truncated = lim.Budget.Spent(); d.Truncated {
 		d.Extracted.OTP, d.Extracted.ActionLink = nil, nil
 	}
+	d.Truncated = d.Truncated || cut
 	return d
 }

@@ -39,6 +39,10 @@ type Message struct {
 
 	Attachments []mail.Attachment
 
+	// Calendar is the text of an invitation, decoded and with its lines unfolded: the first
+	// part of type text/calendar, else the first file with the extension ics.
+	Calendar string `json:",omitempty"`
+
 	AutoSubmitted string // header values as written, unfolded
 	Precedence    string
 	HasListField  bool // a List-* field (RFC 2369, RFC 2919)

@@ -61,6 +61,7 @@ type parser struct {
 	charset   string // of the first text part that has one
 
 	otherForms []mail.Attachment // what isOtherForm
+	calendar   bool              // msg.Calendar is from a part of type text/calendar
 }
 
 // headerCharset returns the charset of the message text, which the header

@@ -1,6 +1,7 @@
 package mime
 
 import (
+	"bytes"
 	"errors"
 	"html"
 	"io"
@@ -42,6 +43,8 @@ func (p *parser) readPart(leaf *leafPart) (err error) {
 	kind, name := leaf.kind(), leaf.filename()
 	size, shown := int64(0), leaf.isShown(kind, name)
 	switch {
+	case !shown && p.isCalendar(kind, name):
+		size, err = p.readCalendar(leaf)
 	case !shown:
 		size, err = p.measure(leaf)
 	case kind == "text/html":
@@ -177,4 +180,49 @@ func (p *parser) measure(leaf *leafPart) (size int64, err error) {
 		size += int64(len(p.scratch))
 	})
 	return size + int64(len(decoder.finish(p.scratch[:0]))), err
+}
+
+// maxCalendar limits the bytes of an invitation that are read.
+const maxCalendar = 1 << 20
+
+// isCalendar reports whether a part may be the invitation of the message.
+func (p *parser) isCalendar(kind, name string) bool {
+	if kind == "text/calendar" {
+		return !p.calendar
+	}
+	return p.msg.Calendar == "" && (kind == "application/ics" || strings.HasSuffix(strings.ToLower(name), ".ics"))
+}
+
+// readCalendar decodes an invitation and returns its size.
+func (p *parser) readCalendar(leaf *leafPart) (size int64, err error) {
+	var buf []byte
+	keep := func(decoded []byte) {
+		size += int64(len(decoded))
+		buf = append(buf, decoded[:min(len(decoded), maxCalendar-len(buf))]...)
+	}
+	decoder := newTransferDecoder(leaf.encoding)
+	err = p.w.body(func(piece []byte) {
+		p.scratch = decoder.decode(p.scratch[:0], piece)
+		keep(p.scratch)
+	})
+	keep(decoder.finish(p.scratch[:0]))
+	p.truncated = p.truncated || size > maxCalendar
+	p.calendar = p.calendar || leaf.kind() == "text/calendar"
+	p.msg.Calendar = plaintext.UnixLines(ToUTF8(unfold(buf), leaf.media.Raw("charset")))
+	return size, err
+}
+
+// unfold joins folded lines (RFC 5545 section 3.1). A fold may be within a character, so
+// this comes before decoding.
+func unfold(b []byte) []byte {
+	out := b[:0]
+	for i := 0; i < len(b); i++ {
+		if b[i] == '\n' && i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t') {
+			out = bytes.TrimSuffix(out, []byte("\r"))
+			i++
+			continue
+		}
+		out = append(out, b[i])
+	}
+	return out
 }

@@ -6,6 +6,7 @@ export const idempotentPosts: ReadonlySet<string> = new Set([
   "/v1/inboxes/{inbox_id}/simulate",
   "/v1/inboxes/{inbox_id}/messages",
   "/v1/messages/{message_id}/reply",
+  "/v1/messages/{message_id}/calendar/reply",
   "/v1/messages/{message_id}/forward",
   "/v1/drafts/{draft_id}/send",
   "/v1/drafts/{draft_id}/reject",

@@ -247,6 +247,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages/{message_id}/calendar/reply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer an invitation
+         * @description Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The answer goes to the organizer alone, within the same thread, as text and as a calendar that other programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under `reply_only` the organizer must have written to the inbox. The response is 400 for a message without an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or the organizer is the inbox.
+         */
+        post: operations["replyToInvitation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/messages/{message_id}/release": {
         parameters: {
             query?: never;
@@ -2353,7 +2376,7 @@ export interface components {
             /** @description The display name, or null if there is none. */
             name: string | null;
         };
-        /** @description A received or sent message. Lists, wait results, threads and events leave `html` and `headers` null. Lists also leave `text` and `extracted_text` null unless `include=text`. When `expired` is true, `text`, `html`, `headers`, `extracted_text`, `extracted` and `snippet` are null and `attachments` is empty. */
+        /** @description A received or sent message. Lists, wait results, threads and events leave `html` and `headers` null. Lists also leave `text`, `extracted_text` and `calendar` null unless `include=text`. When `expired` is true, `text`, `html`, `headers`, `extracted_text`, `extracted`, `calendar` and `snippet` are null and `attachments` is empty. */
         Message: {
             /**
              * @description The object type. Always `message`. (enum property replaced by openapi-typescript)
@@ -2398,6 +2421,8 @@ export interface components {
             extracted_text: string | null;
             /** @description Codes and links found in a received message. Null for sent messages. */
             extracted: components["schemas"]["Extracted"] | null;
+            /** @description The event of an invitation, or of an answer to one, that a received message contains. Null without one, for sent messages, and in lists without `include=text`. */
+            calendar: components["schemas"]["Calendar"] | null;
             /** @description The authentication results of a received message. Null for sent messages and for mail that did not arrive over SMTP. */
             auth: components["schemas"]["AuthResults"] | null;
             /** @description The decoded header fields of a received message, from the top. Null unless you get the message by its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that claim to be from this host are left out, and the raw message has them. */
@@ -2485,6 +2510,56 @@ export interface components {
             name: string;
             /** @description The decoded value, on one line. */
             value: string;
+        };
+        /** @description An event, from the first part of type `text/calendar` or the first file with the extension `ics`. Of a series it is the series, not its exceptions. Its text is from the sender. */
+        Calendar: {
+            /** @description What the sender asks for: `request` (an invitation, or a change to one), `cancel`, `reply` (the answer to an invitation), `publish`, `add`, `refresh`, `counter` or `declinecounter`. Null if it is missing or unknown. */
+            method: string | null;
+            /** @description The ID of the event, the same in all messages about it. */
+            uid: string | null;
+            /** @description How often the organizer has changed the event. */
+            sequence: number;
+            /** @description The state of the event: `confirmed`, `tentative`, `cancelled`, or null. */
+            status: string | null;
+            /** @description The title of the event. */
+            summary: string | null;
+            /** @description Where it takes place: a text or a link. */
+            location: string | null;
+            /** @description Who invites, or null. */
+            organizer: components["schemas"]["MailAddress"] | null;
+            /** @description The attendees with an address, at most 500. */
+            attendees: components["schemas"]["Attendee"][];
+            /** @description Whether `start` and `end` are dates without a time. */
+            all_day: boolean;
+            /** @description When it begins, or null if that is missing or unreadable. */
+            start: components["schemas"]["CalendarTime"] | null;
+            /** @description When it ends, or null. For `all_day` the day after the last. */
+            end: components["schemas"]["CalendarTime"] | null;
+            /** @description The rule of a series as RFC 5545 writes it, such as `FREQ=WEEKLY;BYDAY=TU`, or null. */
+            recurrence: string | null;
+            /** @description If this is about one event of a series: when that was to begin. Otherwise null. */
+            recurrence_id: components["schemas"]["CalendarTime"] | null;
+        };
+        /** @description An attendee of an event. */
+        Attendee: {
+            /** @description The email address. */
+            email: string;
+            /** @description The display name, or null if there is none. */
+            name: string | null;
+            /** @description The answer so far, as the sender knows it. One of `needs_action`, `accepted`, `declined`, `tentative` or `delegated`; later versions may add values. */
+            status: string;
+        };
+        /** @description A time as the sender wrote it, or a date. */
+        CalendarTime: {
+            /** @description The time that a clock in the zone shows, such as `2026-11-10T10:00:00`, or the date alone. */
+            local: string;
+            /** @description The time zone by its IANA name, also if the sender uses a name of Windows, or as written if it is unknown. Null for dates, and for times without a zone. */
+            zone: string | null;
+            /**
+             * Format: date-time
+             * @description The instant, or null if the zone is unknown.
+             */
+            utc: string | null;
         };
         /** @description Authentication results with the values of RFC 8601. To know whether the address in `from` is genuine, check `dmarc` and `internal`. If `dmarc` is `pass`, the domain vouches for the message. If `internal` is `pass`, this installation does: an account of it sent the message, and may use the address. `temperror` means that DNS did not respond when the message arrived. */
         AuthResults: {
@@ -2626,6 +2701,18 @@ export interface components {
             /** @description Extra header fields, by name. */
             headers?: components["schemas"]["MailHeaders"] | null;
             /** @description How long to wait for approval, if the message becomes a draft. */
+            approval?: components["schemas"]["DraftExpiry"] | null;
+        };
+        /** @description The answer to an invitation. */
+        CalendarReply: {
+            /**
+             * @description The answer.
+             * @enum {string}
+             */
+            response: "accept" | "decline" | "tentative";
+            /** @description A comment for the organizer. */
+            comment?: string | null;
+            /** @description How long to wait for approval, if the answer becomes a draft. */
             approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description The reply to send. Give at least one of `text` and `html`. */
@@ -5741,6 +5828,67 @@ export interface operations {
                 };
             };
             /** @description The message needs approval, so a draft was created instead. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Draft"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Error"];
+        };
+    };
+    replyToInvitation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key of your choice that makes a retry safe. For 24 hours, a repeated request with the same key and body gets the response of the first. If the message or draft that it created was deleted since, it gets 410 `message_expired`, and nothing is sent again. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The ID of the message. */
+                message_id: components["parameters"]["MessageId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CalendarReply"];
+            };
+        };
+        responses: {
+            /** @description The answer, queued. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description The answer needs approval, so a draft was created instead. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9802,6 +9950,7 @@ export interface operations {
                  *           ],
                  *           "action_link": "https://github.com/account_verifications?via=email"
                  *         },
+                 *         "calendar": null,
                  *         "auth": {
                  *           "spf": "pass",
                  *           "dkim": "pass",
@@ -9906,6 +10055,7 @@ export interface operations {
                  *           ],
                  *           "action_link": "https://github.com/account_verifications?via=email"
                  *         },
+                 *         "calendar": null,
                  *         "auth": {
                  *           "spf": "pass",
                  *           "dkim": "pass",
@@ -10041,6 +10191,7 @@ export interface operations {
                  *         "html": null,
                  *         "extracted_text": null,
                  *         "extracted": null,
+                 *         "calendar": null,
                  *         "auth": null,
                  *         "headers": null,
                  *         "automated": false,
@@ -10136,6 +10287,7 @@ export interface operations {
                  *         "html": null,
                  *         "extracted_text": null,
                  *         "extracted": null,
+                 *         "calendar": null,
                  *         "auth": null,
                  *         "headers": null,
                  *         "automated": false,
@@ -10232,6 +10384,7 @@ export interface operations {
                  *         "html": null,
                  *         "extracted_text": null,
                  *         "extracted": null,
+                 *         "calendar": null,
                  *         "auth": null,
                  *         "headers": null,
                  *         "automated": false,
@@ -10328,6 +10481,7 @@ export interface operations {
                  *         "html": null,
                  *         "extracted_text": null,
                  *         "extracted": null,
+                 *         "calendar": null,
                  *         "auth": null,
                  *         "headers": null,
                  *         "automated": false,
@@ -10431,6 +10585,7 @@ export interface operations {
                  *         "html": null,
                  *         "extracted_text": null,
                  *         "extracted": null,
+                 *         "calendar": null,
                  *         "auth": null,
                  *         "headers": null,
                  *         "automated": false,
@@ -10527,6 +10682,7 @@ export interface operations {
                  *         "html": null,
                  *         "extracted_text": null,
                  *         "extracted": null,
+                 *         "calendar": null,
                  *         "auth": null,
                  *         "headers": null,
                  *         "automated": false,

@@ -129,7 +129,7 @@ func (*postgresEngine) Clock() string {
 func (*postgresEngine) TxName() string { return "cast(pg_current_xact_id() AS text)" }
 
 func (*postgresEngine) NextNumber(table string) string {
-	return `nextval(pg_get_serial_sequence('` + table + `', 'seq'))`
+	return `nextval('` + table + `_seq_seq')` // as PostgreSQL names the sequence of the identity column
 }
 
 // Committed asks the server for the state of a transaction: one that a crash

@@ -233,6 +233,21 @@ _REPLY_TO_MESSAGE = Operation('replyToMessage', 'POST', '/v1/messages/{message_i
     'approval': Field('approval', 'None dict', False, 'body'),
 })
 
+ReplyToInvitationFields = TypedDict(
+    'ReplyToInvitationFields',
+    {
+        'response': "Literal['accept', 'decline', 'tentative']",
+        'comment': "NotRequired[str | None]",
+        'approval': "NotRequired[t.DraftExpiry | None]",
+    },
+)
+
+_REPLY_TO_INVITATION = Operation('replyToInvitation', 'POST', '/v1/messages/{message_id}/calendar/reply', {
+    'response': Field('response', 'str', True, 'body'),
+    'comment': Field('comment', 'None str', False, 'body'),
+    'approval': Field('approval', 'None dict', False, 'body'),
+})
+
 _RELEASE_MESSAGE = Operation('releaseMessage', 'POST', '/v1/messages/{message_id}/release', {
 })
 
@@ -1032,6 +1047,10 @@ class Messages(Group):
     def reply(self, message_id: str, *, idempotency_key: str | None = None, **fields: Unpack[ReplyToMessageFields]) -> t.Message | t.Draft:
         """Reply to a message."""
         return cast("t.Message | t.Draft", self._call(_REPLY_TO_MESSAGE, {'message_id': message_id}, fields, idempotency_key))
+
+    def reply_to_invitation(self, message_id: str, *, idempotency_key: str | None = None, **fields: Unpack[ReplyToInvitationFields]) -> t.Message | t.Draft:
+        """Answer an invitation."""
+        return cast("t.Message | t.Draft", self._call(_REPLY_TO_INVITATION, {'message_id': message_id}, fields, idempotency_key))
 
     def release(self, message_id: str) -> t.Message:
         """Release a message from quarantine."""

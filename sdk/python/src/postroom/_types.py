@@ -251,6 +251,7 @@ Message = TypedDict(
         'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
+        'calendar': "Calendar | None",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -305,6 +306,43 @@ HeaderField = TypedDict(
     {
         'name': "str",
         'value': "str",
+    },
+)
+
+Calendar = TypedDict(
+    'Calendar',
+    {
+        'method': "str | None",
+        'uid': "str | None",
+        'sequence': "int",
+        'status': "str | None",
+        'summary': "str | None",
+        'location': "str | None",
+        'organizer': "MailAddress | None",
+        'attendees': "list[Attendee]",
+        'all_day': "bool",
+        'start': "CalendarTime | None",
+        'end': "CalendarTime | None",
+        'recurrence': "str | None",
+        'recurrence_id': "CalendarTime | None",
+    },
+)
+
+Attendee = TypedDict(
+    'Attendee',
+    {
+        'email': "str",
+        'name': "str | None",
+        'status': "str",
+    },
+)
+
+CalendarTime = TypedDict(
+    'CalendarTime',
+    {
+        'local': "str",
+        'zone': "str | None",
+        'utc': "str | None",
     },
 )
 
@@ -405,6 +443,15 @@ MessageSend = TypedDict(
         'html': "NotRequired[str | None]",
         'attachments': "NotRequired[MessageAttachmentInputs]",
         'headers': "NotRequired[MailHeaders | None]",
+        'approval': "NotRequired[DraftExpiry | None]",
+    },
+)
+
+CalendarReply = TypedDict(
+    'CalendarReply',
+    {
+        'response': "Literal['accept', 'decline', 'tentative']",
+        'comment': "NotRequired[str | None]",
         'approval': "NotRequired[DraftExpiry | None]",
     },
 )
@@ -1247,6 +1294,7 @@ MessageEventData = TypedDict(
         'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
+        'calendar': "Calendar | None",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -1289,6 +1337,7 @@ MessageRecipientEventData = TypedDict(
         'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
+        'calendar': "Calendar | None",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -1332,6 +1381,7 @@ MessageBouncedEventData = TypedDict(
         'link_scan': "NotRequired[list[ScannedLink]]",
         'extracted_text': "str | None",
         'extracted': "Extracted | None",
+        'calendar': "Calendar | None",
         'auth': "AuthResults | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
@@ -2131,6 +2181,7 @@ IDEMPOTENT_POSTS = frozenset(
         '/v1/inboxes/{inbox_id}/simulate',
         '/v1/inboxes/{inbox_id}/messages',
         '/v1/messages/{message_id}/reply',
+        '/v1/messages/{message_id}/calendar/reply',
         '/v1/messages/{message_id}/forward',
         '/v1/drafts/{draft_id}/send',
         '/v1/drafts/{draft_id}/reject',
