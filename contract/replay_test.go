@@ -127,7 +127,7 @@ func bodiesMustNotBeTooLarge(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
-			req.Method, req.URL.RequestURI(), req.URL.Host, firstKey, jsonType, 40<<20+1)
+			req.Method, req.URL.RequestURI(), req.URL.Host, firstKey, jsonType, 60<<20+1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,7 @@ func TestMediaTypes(t *testing.T) {
 }
 
 // maxBody is the largest body that the API accepts.
-const maxBody = 40 << 20
+const maxBody = 60 << 20
 
 func TestLargeBodies(t *testing.T) {
 	skiptest.UnderRace(t)

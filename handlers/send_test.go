@@ -198,7 +198,7 @@ func TestTextIsMadeFromHTML(t *testing.T) {
 }
 
 // maxAttached limits the attachments of a message together.
-const maxAttached = 25 << 20
+const maxAttached = 40 << 20
 
 func TestAttachmentLimit(t *testing.T) {
 	t.Parallel()

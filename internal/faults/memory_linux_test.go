@@ -68,7 +68,7 @@ func passLarge(t *testing.T, in *installation, messages int) {
 	in.wantMemory(mostMemory)
 }
 
-// TestMemoryOfLargeSends sends messages with attachments of 25 MB, eight at a time,
+// TestMemoryOfLargeSends sends messages with attachments of 40 MB, eight at a time,
 // to another inbox.
 func TestMemoryOfLargeSends(t *testing.T) {
 	onEachEngineAlone(t, func(t *testing.T, in *installation) {
@@ -77,12 +77,12 @@ func TestMemoryOfLargeSends(t *testing.T) {
 	})
 }
 
-// sendLarge sends that number of messages with attachments of 25 MB to an inbox of the
+// sendLarge sends that number of messages with attachments of 40 MB to an inbox of the
 // installation, and forwards half of them to the same inbox.
 func sendLarge(t *testing.T, in *installation, sends int) {
 	t.Helper()
 	boxes := in.createInboxes("from", "to")
-	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 25*mib/9))
+	content := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("attached "), 40*mib/9))
 	body := fmt.Sprintf(`{"to":%q,"subject":"large","text":"See the file.","attachments":[{"filename":"a.bin","content":%q}]}`,
 		boxes[1].Address, content)
 	arrived := func() (all []message) {

@@ -2,6 +2,7 @@ package resend
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,22 +20,36 @@ func showAudience() object {
 }
 
 func (s server) audiences(w http.ResponseWriter, _ *http.Request) error {
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "list", "data": []object{showAudience()}, "has_more": false})
+	return writeList(w, []object{showAudience()}, false)
 }
 
-func (s server) audience(w http.ResponseWriter, _ *http.Request) error {
+func (s server) audience(w http.ResponseWriter, r *http.Request) error {
+	if err := checkAudience(r); err != nil {
+		return err
+	}
 	return vendorapi.JSON(w, http.StatusOK, showAudience())
 }
 
-// inAudience refuses other audiences.
-func inAudience(next func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if id := r.PathValue("audience"); id != audience {
-			return &httpapi.Error{
-				Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "audience " + id + " not found: Postroom has one, with the ID " + audience,
+// checkAudience refuses other audiences. A path need not name one.
+func checkAudience(r *http.Request) error {
+	if id := r.PathValue("audience"); id != "" && id != audience {
+		return notFound("audience " + id + ", other than the one with the ID " + audience + ",")
+	}
+	return nil
+}
+
+// handleContacts registers the operations of contacts below a prefix.
+func (s server) handleContacts(m *vendorapi.Mux, prefix string) {
+	for pattern, h := range map[string]handler{
+		"POST %s/contacts": s.createContact, "GET %s/contacts": page(s, "/v1/contacts", nil, s.show), "GET %s/contacts/{id}": s.contact,
+		"PATCH %s/contacts/{id}": s.updateContact, "DELETE %s/contacts/{id}": s.deleteContact,
+	} {
+		m.Handle(fmt.Sprintf(pattern, prefix), func(w http.ResponseWriter, r *http.Request) error {
+			if err := checkAudience(r); err != nil {
+				return err
 			}
-		}
-		return next(w, r)
+			return h(w, r)
+		})
 	}
 }
 
@@ -96,7 +111,7 @@ func (s server) find(r *http.Request) (*gen.Contact, error) {
 	}
 	l, err := vendorapi.Call[gen.ContactList](r, s.API, http.MethodGet, "/v1/contacts", url.Values{"email": {id}}, nil)
 	if err == nil && len(l.Data) == 0 {
-		err = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "contact " + id + " not found"}
+		err = notFound("contact " + id)
 	}
 	if err != nil {
 		return nil, err
@@ -137,10 +152,6 @@ func (s server) show(r *http.Request, c *gen.Contact) (object, error) {
 	return object{
 		"id": c.ID, "email": c.Email, "first_name": c.FirstName, "last_name": c.LastName, "created_at": c.CreatedAt, "unsubscribed": sup != nil,
 	}, err
-}
-
-func (s server) contacts(w http.ResponseWriter, r *http.Request) error {
-	return page(w, r, s, "/v1/contacts", nil, func(c *gen.Contact) string { return c.ID }, func(c *gen.Contact) (object, error) { return s.show(r, c) })
 }
 
 func (s server) contact(w http.ResponseWriter, r *http.Request) error {
@@ -203,67 +214,4 @@ func (s server) deleteContact(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return vendorapi.JSON(w, http.StatusOK, object{"object": "contact", "contact": c.ID, "id": c.ID, "deleted": true})
-}
-
-// Suppressions.
-
-func showSuppression(p *gen.Suppression) object {
-	d := eventData{ID: p.ID, Object: "suppression", Email: p.Email, Reason: p.Reason, CreatedAt: p.CreatedAt.Format("2006-01-02T15:04:05.000Z07:00")}
-	if source, ok := p.Source.Get(); ok {
-		d.Source = &source
-	}
-	return d.show("")
-}
-
-func (s server) suppress(w http.ResponseWriter, r *http.Request) error {
-	var in struct {
-		Email string `json:"email"`
-	}
-	if err := vendorapi.Decode(r, &in); err != nil {
-		return err
-	}
-	p, err := vendorapi.Call[gen.Suppression](r, s.API, http.MethodPost, "/v1/suppressions", nil, object{"email": in.Email})
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusCreated, object{"object": "suppression", "id": p.ID})
-}
-
-func (s server) suppressions(w http.ResponseWriter, r *http.Request) error {
-	return page(w, r, s, "/v1/suppressions", nil, func(p *gen.Suppression) string { return p.ID },
-		func(p *gen.Suppression) (object, error) { return showSuppression(p), nil })
-}
-
-// suppressed returns the entry of the address in the path.
-func (s server) suppressed(r *http.Request) (*gen.Suppression, error) {
-	email := r.PathValue("id")
-	if !strings.Contains(email, "@") {
-		return nil, httpapi.Invalid("id", "must be the email address: Postroom finds suppressions by it")
-	}
-	p, err := s.suppressionOf(r, email)
-	if err == nil && p == nil {
-		err = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: email + " is not suppressed"}
-	}
-	return p, err
-}
-
-func (s server) suppression(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.suppressed(r)
-	if err != nil {
-		return err
-	}
-	out := showSuppression(p)
-	out["object"] = "suppression"
-	return vendorapi.JSON(w, http.StatusOK, out)
-}
-
-func (s server) unsuppress(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.suppressed(r)
-	if err != nil {
-		return err
-	}
-	if _, err := s.Do(r, http.MethodDelete, vendorapi.Path("suppressions", p.Email), nil, nil); err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "suppression", "id": p.ID, "deleted": true})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,20 +17,25 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-// email is an email to send.
-type email struct {
+// fields are those of an email that our API has in the same form.
+type fields struct {
 	From        string            `json:"from"`
 	To          list              `json:"to"`
-	Cc          list              `json:"cc"`
-	Bcc         list              `json:"bcc"`
-	ReplyTo     list              `json:"reply_to"`
-	Subject     string            `json:"subject"`
-	HTML        string            `json:"html"`
-	Text        string            `json:"text"`
-	Headers     map[string]string `json:"headers"`
-	Tags        []tag             `json:"tags"`
-	Attachments []file            `json:"attachments"`
-	ScheduledAt string            `json:"scheduled_at"`
+	Cc          list              `json:"cc,omitempty"`
+	Bcc         list              `json:"bcc,omitempty"`
+	ReplyTo     list              `json:"reply_to,omitempty"`
+	Subject     string            `json:"subject,omitempty"`
+	HTML        string            `json:"html,omitempty"`
+	Text        string            `json:"text,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Tags        []tag             `json:"tags,omitempty"`
+	ScheduledAt string            `json:"scheduled_at,omitempty"`
+}
+
+// email is an email to send.
+type email struct {
+	fields
+	Attachments []file `json:"attachments"`
 	Template    *struct {
 		ID        string          `json:"id"`
 		Variables json.RawMessage `json:"variables"`
@@ -87,28 +93,15 @@ func (c *content) UnmarshalJSON(b []byte) error {
 
 // outgoing is an email as POST /v1/emails takes it.
 type outgoing struct {
-	From        string            `json:"from"`
-	To          list              `json:"to"`
-	Cc          list              `json:"cc,omitempty"`
-	Bcc         list              `json:"bcc,omitempty"`
-	ReplyTo     list              `json:"reply_to,omitempty"`
-	Subject     string            `json:"subject,omitempty"`
-	HTML        string            `json:"html,omitempty"`
-	Text        string            `json:"text,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	Tags        []tag             `json:"tags,omitempty"`
-	Attachments []vendorapi.File  `json:"attachments,omitempty"`
-	ScheduledAt string            `json:"scheduled_at,omitempty"`
-	Template    string            `json:"template,omitempty"`
-	Data        json.RawMessage   `json:"data,omitempty"`
+	fields
+	Attachments []vendorapi.File `json:"attachments,omitempty"`
+	Template    string           `json:"template,omitempty"`
+	Data        json.RawMessage  `json:"data,omitempty"`
 }
 
 // ours converts an email to one of our API.
 func (e *email) ours() (*outgoing, error) {
-	out := &outgoing{
-		From: e.From, To: e.To, Cc: e.Cc, Bcc: e.Bcc, ReplyTo: e.ReplyTo, Subject: e.Subject, HTML: e.HTML, Text: e.Text,
-		Headers: e.Headers, Tags: e.Tags, ScheduledAt: e.ScheduledAt,
-	}
+	out := &outgoing{fields: e.fields}
 	if e.From == "" {
 		return nil, required("from")
 	}
@@ -252,16 +245,14 @@ func showEmail(e *gen.Email) object {
 	}
 }
 
-func (s server) emails(w http.ResponseWriter, r *http.Request) error {
-	filters := url.Values{}
-	if after := r.URL.Query().Get("after"); after != "" { // reading begins there
-		e, err := vendorapi.Call[gen.Email](r, s.API, http.MethodGet, vendorapi.Path("emails", after), nil, nil)
-		if err != nil {
-			return err
-		}
-		filters.Set("until", e.CreatedAt.Add(time.Millisecond).Format(time.RFC3339Nano))
+// fromEmail returns the filter by which a list begins near the email that it is to follow.
+func fromEmail(s server, r *http.Request) (url.Values, error) {
+	after := r.URL.Query().Get("after")
+	if after == "" {
+		return url.Values{}, nil
 	}
-	return page(w, r, s, "/v1/emails", filters, func(e *gen.Email) string { return e.ID }, func(e *gen.Email) (object, error) { return showEmail(e), nil })
+	e, err := vendorapi.Call[gen.Email](r, s.API, http.MethodGet, vendorapi.Path("emails", after), nil, nil)
+	return url.Values{"until": {e.CreatedAt.Add(time.Millisecond).Format(time.RFC3339Nano)}}, err
 }
 
 func (s server) email(w http.ResponseWriter, r *http.Request) error {
@@ -322,18 +313,15 @@ func (s server) reschedule(w http.ResponseWriter, r *http.Request) error {
 	if err := checkTime(in.ScheduledAt); err != nil {
 		return err
 	}
-	_, err := s.Do(r, http.MethodPatch, vendorapi.Path("emails", r.PathValue("id")), nil, object{"scheduled_at": in.ScheduledAt})
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "email", "id": r.PathValue("id")})
+	return s.patch(w, r, "email", "emails", object{"scheduled_at": in.ScheduledAt})
 }
 
-func (s server) cancel(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.Do(r, http.MethodDelete, vendorapi.Path("emails", r.PathValue("id")), nil, nil); err != nil {
+// patch changes a resource of ours.
+func (s server) patch(w http.ResponseWriter, r *http.Request, name, resource string, body object) error {
+	if _, err := s.Do(r, http.MethodPatch, vendorapi.Path(resource, r.PathValue("id")), nil, body); err != nil {
 		return err
 	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "email", "id": r.PathValue("id")})
+	return vendorapi.JSON(w, http.StatusOK, object{"object": name, "id": r.PathValue("id")})
 }
 
 // Received emails.
@@ -370,10 +358,8 @@ func showAttachment(a gen.Attachment) object {
 	}
 }
 
-func (s server) receivedList(w http.ResponseWriter, r *http.Request) error {
-	return page(w, r, s, "/v1/messages", url.Values{"direction": {"in"}}, func(m *gen.Message) string { return m.ID },
-		func(m *gen.Message) (object, error) { return showReceived(m), nil })
-}
+// received is the filter for received messages.
+func received(server, *http.Request) (url.Values, error) { return url.Values{"direction": {"in"}}, nil }
 
 func (s server) received(w http.ResponseWriter, r *http.Request) error {
 	q, err := vendorapi.Query(r, "html_format")
@@ -404,7 +390,7 @@ func (s server) received(w http.ResponseWriter, r *http.Request) error {
 func (s server) message(r *http.Request) (*gen.Message, error) {
 	m, err := vendorapi.Call[gen.Message](r, s.API, http.MethodGet, vendorapi.Path("messages", r.PathValue("id")), nil, nil)
 	if err == nil && m.Direction != "in" {
-		err = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "received email " + m.ID + " not found"}
+		err = notFound("received email " + m.ID)
 	}
 	return &m, err
 }
@@ -428,43 +414,35 @@ func (s server) link(r *http.Request, operation string) (object, error) {
 	return object{"download_url": file.URL, "expires_at": file.ExpiresAt}, nil
 }
 
+// attachments shows the attachments of a received email, or the one in the path.
 func (s server) attachments(w http.ResponseWriter, r *http.Request) error {
 	m, err := s.message(r)
 	if err != nil {
 		return err
 	}
-	data := []object{}
+	data, one := []object{}, r.PathValue("attachment")
 	for _, a := range m.Attachments {
-		one, err := s.linked(r, m.ID, a)
+		if one != "" && a.ID != one {
+			continue
+		}
+		shown := showAttachment(a)
+		link, err := s.link(r, vendorapi.Path("messages", m.ID, "attachments", a.ID))
 		if err != nil {
 			return err
 		}
-		data = append(data, one)
+		maps.Copy(shown, link)
+		data = append(data, shown)
 	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "list", "data": data, "has_more": false})
+	switch {
+	case one == "":
+		return writeList(w, data, false)
+	case len(data) == 0:
+		return notFound("attachment " + one)
+	}
+	data[0]["object"] = "attachment"
+	return vendorapi.JSON(w, http.StatusOK, data[0])
 }
 
-func (s server) attachment(w http.ResponseWriter, r *http.Request) error {
-	m, err := s.message(r)
-	if err != nil {
-		return err
-	}
-	for _, a := range m.Attachments {
-		if a.ID == r.PathValue("attachment") {
-			one, err := s.linked(r, m.ID, a)
-			if err != nil {
-				return err
-			}
-			one["object"] = "attachment"
-			return vendorapi.JSON(w, http.StatusOK, one)
-		}
-	}
-	return &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: "attachment " + r.PathValue("attachment") + " not found"}
-}
-
-func (s server) linked(r *http.Request, message string, a gen.Attachment) (object, error) {
-	one := showAttachment(a)
-	link, err := s.link(r, vendorapi.Path("messages", message, "attachments", a.ID))
-	one["download_url"], one["expires_at"] = link["download_url"], link["expires_at"]
-	return one, err
+func notFound(what string) error {
+	return &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Message: what + " not found"}
 }

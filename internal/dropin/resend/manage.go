@@ -3,7 +3,6 @@ package resend
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"strconv"
 
@@ -37,17 +36,19 @@ func (s server) createDomain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return vendorapi.JSON(w, http.StatusCreated, showDomain(&d, true))
+	return vendorapi.JSON(w, http.StatusCreated, showWholeDomain(&d))
 }
 
-func showDomain(d *gen.Domain, whole bool) object {
-	out := object{
+func showDomain(d *gen.Domain) object {
+	return object{
 		"id": d.ID, "name": d.Domain, "status": d.Status, "created_at": d.CreatedAt, "region": "",
 		"capabilities": object{"sending": "enabled", "receiving": "enabled"},
 	}
-	if whole {
-		out["object"], out["records"] = "domain", vendorapi.Mapped(d.DNSRecords, showRecord)
-	}
+}
+
+func showWholeDomain(d *gen.Domain) object {
+	out := showDomain(d)
+	out["object"], out["records"] = "domain", vendorapi.Mapped(d.DNSRecords, showRecord)
 	return out
 }
 
@@ -63,26 +64,6 @@ func showRecord(r gen.DnsRecord) object {
 		out["priority"] = priority
 	}
 	return out
-}
-
-func (s server) domains(w http.ResponseWriter, r *http.Request) error {
-	return page(w, r, s, "/v1/domains", nil, func(d *gen.Domain) string { return d.ID },
-		func(d *gen.Domain) (object, error) { return showDomain(d, false), nil })
-}
-
-func (s server) domain(w http.ResponseWriter, r *http.Request) error {
-	d, err := vendorapi.Call[gen.Domain](r, s.API, http.MethodGet, vendorapi.Path("domains", r.PathValue("id")), nil, nil)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, showDomain(&d, true))
-}
-
-func (s server) verifyDomain(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.Do(r, http.MethodPost, vendorapi.Path("domains", r.PathValue("id"), "verify"), nil, nil); err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "domain", "id": r.PathValue("id")})
 }
 
 // Templates. All are published as they are created or changed.
@@ -122,15 +103,8 @@ func (t *template) ours() (object, error) {
 	return out, nil
 }
 
-func (s server) createTemplate(w http.ResponseWriter, r *http.Request) error {
-	return s.putTemplate(w, r, http.MethodPost, "/v1/templates", http.StatusCreated)
-}
-
-func (s server) updateTemplate(w http.ResponseWriter, r *http.Request) error {
-	return s.putTemplate(w, r, http.MethodPatch, vendorapi.Path("templates", r.PathValue("id")), http.StatusOK)
-}
-
-func (s server) putTemplate(w http.ResponseWriter, r *http.Request, method, path string, status int) error {
+// putTemplate creates a template, or changes the one in the path.
+func (s server) putTemplate(w http.ResponseWriter, r *http.Request) error {
 	var in template
 	if err := vendorapi.Decode(r, &in); err != nil {
 		return err
@@ -139,43 +113,22 @@ func (s server) putTemplate(w http.ResponseWriter, r *http.Request, method, path
 	if err != nil {
 		return err
 	}
-	t, err := vendorapi.Call[gen.Template](r, s.API, method, path, nil, out)
+	if r.Method == http.MethodPatch {
+		return s.patch(w, r, "template", "templates", out)
+	}
+	t, err := vendorapi.Call[gen.Template](r, s.API, http.MethodPost, "/v1/templates", nil, out)
 	if err != nil {
 		return err
 	}
-	return vendorapi.JSON(w, status, object{"object": "template", "id": t.ID})
+	return vendorapi.JSON(w, http.StatusCreated, object{"object": "template", "id": t.ID})
 }
 
 func showTemplate(t *gen.Template) object {
 	return object{
-		"id": t.ID, "name": t.Name, "alias": t.Name, "status": "published", "published_at": t.UpdatedAt, "created_at": t.CreatedAt, "updated_at": t.UpdatedAt,
+		"object": "template", "id": t.ID, "name": t.Name, "alias": t.Name, "status": "published", "published_at": t.UpdatedAt,
+		"created_at": t.CreatedAt, "updated_at": t.UpdatedAt, "subject": t.Subject, "html": t.HTML.Value, "text": t.Text, "from": nil, "reply_to": nil,
+		"variables": nil, "has_unpublished_versions": false, "current_version_id": t.ID,
 	}
-}
-
-func (s server) templates(w http.ResponseWriter, r *http.Request) error {
-	return page(w, r, s, "/v1/templates", nil, func(t *gen.Template) string { return t.ID },
-		func(t *gen.Template) (object, error) { return showTemplate(t), nil })
-}
-
-func (s server) template(w http.ResponseWriter, r *http.Request) error {
-	t, err := vendorapi.Call[gen.Template](r, s.API, http.MethodGet, vendorapi.Path("templates", r.PathValue("id")), nil, nil)
-	if err != nil {
-		return err
-	}
-	out := showTemplate(&t)
-	maps.Copy(out, object{
-		"object": "template", "subject": t.Subject, "html": t.HTML.Value, "text": t.Text, "from": nil, "reply_to": nil, "variables": nil,
-		"has_unpublished_versions": false, "current_version_id": t.ID,
-	})
-	return vendorapi.JSON(w, http.StatusOK, out)
-}
-
-func (s server) publishTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := vendorapi.Call[gen.Template](r, s.API, http.MethodGet, vendorapi.Path("templates", r.PathValue("id")), nil, nil)
-	if err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "template", "id": t.ID})
 }
 
 // Webhooks.
@@ -253,8 +206,9 @@ func (s server) createWebhook(w http.ResponseWriter, r *http.Request) error {
 	return vendorapi.JSON(w, http.StatusCreated, object{"object": "webhook", "id": made.ID, "signing_secret": made.Secret})
 }
 
+// showWebhook shows an endpoint. Its secret is shown only when it is made.
 func showWebhook(h *gen.WebhookEndpoint) object {
-	out := object{"id": h.ID, "endpoint": h.URL, "status": "disabled", "created_at": h.CreatedAt, "events": nil}
+	out := object{"object": "webhook", "id": h.ID, "endpoint": h.URL, "status": "disabled", "created_at": h.CreatedAt, "events": nil}
 	if h.Active {
 		out["status"] = "enabled"
 	}
@@ -262,22 +216,6 @@ func showWebhook(h *gen.WebhookEndpoint) object {
 		out["events"] = vendorapi.Mapped(h.Events, func(our string) string { return cmp.Or(theirs[our], our) })
 	}
 	return out
-}
-
-func (s server) webhooks(w http.ResponseWriter, r *http.Request) error {
-	return page(w, r, s, "/v1/webhooks", nil, func(h *gen.WebhookEndpoint) string { return h.ID },
-		func(h *gen.WebhookEndpoint) (object, error) { return showWebhook(h), nil })
-}
-
-// webhook shows an endpoint. Its secret is shown only when it is made.
-func (s server) webhook(w http.ResponseWriter, r *http.Request) error {
-	h, err := vendorapi.Call[gen.WebhookEndpoint](r, s.API, http.MethodGet, vendorapi.Path("webhooks", r.PathValue("id")), nil, nil)
-	if err != nil {
-		return err
-	}
-	out := showWebhook(&h)
-	out["object"] = "webhook"
-	return vendorapi.JSON(w, http.StatusOK, out)
 }
 
 func (s server) updateWebhook(w http.ResponseWriter, r *http.Request) error {
@@ -289,10 +227,7 @@ func (s server) updateWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Do(r, http.MethodPatch, vendorapi.Path("webhooks", r.PathValue("id")), nil, out); err != nil {
-		return err
-	}
-	return vendorapi.JSON(w, http.StatusOK, object{"object": "webhook", "id": r.PathValue("id")})
+	return s.patch(w, r, "webhook", "webhooks", out)
 }
 
 func (s server) rotateSecret(w http.ResponseWriter, r *http.Request) error {

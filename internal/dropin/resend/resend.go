@@ -7,8 +7,11 @@ package resend
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -26,59 +29,37 @@ type (
 	object = vendorapi.Object
 )
 
+type handler = func(http.ResponseWriter, *http.Request) error
+
 func newHandler(api vendorapi.API) http.Handler {
 	s, m := server{api}, api.NewMux(refuse)
-	m.Handle("POST /emails", s.send)
-	m.Handle("POST /emails/batch", s.batch)
-	m.Handle("GET /emails", s.emails)
-	m.Handle("GET /emails/{id}", s.email)
-	m.Handle("PATCH /emails/{id}", s.reschedule)
-	m.Handle("POST /emails/{id}/cancel", s.cancel)
+	for pattern, h := range map[string]handler{
+		"POST /emails": s.send, "POST /emails/batch": s.batch, "GET /emails": page(s, "/v1/emails", fromEmail, plain(showEmail)), "GET /emails/{id}": s.email,
+		"PATCH /emails/{id}": s.reschedule, "POST /emails/{id}/cancel": s.act("email", nil, http.MethodDelete, "emails"),
 
-	m.Handle("GET /emails/receiving", s.receivedList)
-	m.Handle("GET /emails/receiving/{id}", s.received)
-	m.Handle("GET /emails/receiving/{id}/attachments", s.attachments)
-	m.Handle("GET /emails/receiving/{id}/attachments/{attachment}", s.attachment)
+		"GET /emails/receiving": page(s, "/v1/messages", received, plain(showReceived)), "GET /emails/receiving/{id}": s.received,
+		"GET /emails/receiving/{id}/attachments": s.attachments, "GET /emails/receiving/{id}/attachments/{attachment}": s.attachments,
 
-	m.Handle("POST /domains", s.createDomain)
-	m.Handle("GET /domains", s.domains)
-	m.Handle("GET /domains/{id}", s.domain)
-	m.Handle("POST /domains/{id}/verify", s.verifyDomain)
-	m.Handle("DELETE /domains/{id}", s.remove("domain", "domains"))
+		"POST /domains": s.createDomain, "GET /domains": page(s, "/v1/domains", nil, plain(showDomain)), "GET /domains/{id}": get(s, "domains", showWholeDomain),
+		"POST /domains/{id}/verify": s.act("domain", nil, http.MethodPost, "domains", "verify"),
+		"DELETE /domains/{id}":      s.act("domain", deleted, http.MethodDelete, "domains"),
 
-	m.Handle("POST /webhooks", s.createWebhook)
-	m.Handle("GET /webhooks", s.webhooks)
-	m.Handle("GET /webhooks/{id}", s.webhook)
-	m.Handle("PATCH /webhooks/{id}", s.updateWebhook)
-	m.Handle("POST /webhooks/{id}/signing-secret/rotate", s.rotateSecret)
-	m.Handle("DELETE /webhooks/{id}", s.remove("webhook", "webhooks"))
+		"POST /webhooks": s.createWebhook, "GET /webhooks": page(s, "/v1/webhooks", nil, plain(showWebhook)), "GET /webhooks/{id}": get(s, "webhooks", showWebhook),
+		"PATCH /webhooks/{id}": s.updateWebhook, "POST /webhooks/{id}/signing-secret/rotate": s.rotateSecret,
+		"DELETE /webhooks/{id}": s.act("webhook", deleted, http.MethodDelete, "webhooks"),
 
-	m.Handle("POST /templates", s.createTemplate)
-	m.Handle("GET /templates", s.templates)
-	m.Handle("GET /templates/{id}", s.template)
-	m.Handle("PATCH /templates/{id}", s.updateTemplate)
-	m.Handle("POST /templates/{id}/publish", s.publishTemplate)
-	m.Handle("DELETE /templates/{id}", s.remove("template", "templates"))
-
-	for _, of := range []string{"/audiences", "/segments"} {
-		m.Handle("GET "+of, s.audiences)
-		m.Handle("GET "+of+"/{audience}", inAudience(s.audience))
-		m.Handle("POST "+of+"/{audience}/contacts", inAudience(s.createContact))
-		m.Handle("GET "+of+"/{audience}/contacts", inAudience(s.contacts))
-		m.Handle("GET "+of+"/{audience}/contacts/{id}", inAudience(s.contact))
-		m.Handle("PATCH "+of+"/{audience}/contacts/{id}", inAudience(s.updateContact))
-		m.Handle("DELETE "+of+"/{audience}/contacts/{id}", inAudience(s.deleteContact))
+		"POST /templates": s.putTemplate, "GET /templates": page(s, "/v1/templates", nil, plain(showTemplate)), "GET /templates/{id}": get(s, "templates", showTemplate),
+		"PATCH /templates/{id}": s.putTemplate, "POST /templates/{id}/publish": s.act("template", nil, http.MethodGet, "templates"),
+		"DELETE /templates/{id}": s.act("template", deleted, http.MethodDelete, "templates"),
+	} {
+		m.Handle(pattern, h)
 	}
-	m.Handle("POST /contacts", s.createContact)
-	m.Handle("GET /contacts", s.contacts)
-	m.Handle("GET /contacts/{id}", s.contact)
-	m.Handle("PATCH /contacts/{id}", s.updateContact)
-	m.Handle("DELETE /contacts/{id}", s.deleteContact)
-
-	m.Handle("POST /suppressions", s.suppress)
-	m.Handle("GET /suppressions", s.suppressions)
-	m.Handle("GET /suppressions/{id}", s.suppression)
-	m.Handle("DELETE /suppressions/{id}", s.unsuppress)
+	for _, of := range []string{"/audiences", "/segments"} { // two names of the same
+		m.Handle("GET "+of, s.audiences)
+		m.Handle("GET "+of+"/{audience}", s.audience)
+		s.handleContacts(m, of+"/{audience}")
+	}
+	s.handleContacts(m, "")
 	return m
 }
 
@@ -151,76 +132,104 @@ func (l *list) UnmarshalJSON(b []byte) error {
 
 const (
 	// maxWalk is how many items a page may skip to find the one that it begins after.
-	maxWalk = 2000
-	pageOf  = 100
+	maxWalk  = 2000
+	pageSize = 100
 )
 
-// page reads a page of a list of ours: limit items that follow the one that the parameter
-// after names. It writes them as show returns them.
-func page[T any](w http.ResponseWriter, r *http.Request, s server, path string, filters url.Values, id func(*T) string, show func(*T) (object, error)) error {
-	q, err := vendorapi.Query(r, "limit", "after")
-	if err != nil {
-		return err
-	}
-	limit, err := vendorapi.Number(q, "limit", 20, 1, pageOf)
-	if err != nil {
-		return err
-	}
-	ask := url.Values{"limit": {"100"}}
-	for name, value := range filters {
-		ask[name] = value
-	}
-	after, data := q.Get("after"), []object{}
-	for seen := 0; ; {
-		part, err := vendorapi.Call[struct {
-			Data    []T     `json:"data"`
-			HasMore bool    `json:"has_more"`
-			Cursor  *string `json:"cursor"`
-		}](r, s.API, http.MethodGet, path, ask, nil)
+// plain makes of a conversion one that page takes.
+func plain[T any](show func(*T) object) func(*http.Request, *T) (object, error) {
+	return func(_ *http.Request, item *T) (object, error) { return show(item), nil }
+}
+
+// page returns the handler of a list of ours. It reads on to the item that the parameter
+// after names, and shows those that follow.
+func page[T any](
+	s server, path string, filters func(server, *http.Request) (url.Values, error), show func(*http.Request, *T) (object, error),
+) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q, err := vendorapi.Query(r, "limit", "after")
 		if err != nil {
 			return err
 		}
-		for i := range part.Data {
-			item := &part.Data[i]
-			switch {
-			case len(data) == limit:
-				return vendorapi.JSON(w, http.StatusOK, object{"object": "list", "data": data, "has_more": true})
-			case after == "":
-				shown, err := show(item)
-				if err != nil {
-					return err
-				}
-				data = append(data, shown)
-			case id(item) == after:
-				after = ""
-			}
-		}
-		seen += len(part.Data)
-		if part.HasMore && part.Cursor != nil && seen < maxWalk+limit {
-			ask.Set("cursor", *part.Cursor)
-			continue
-		}
-		if after != "" {
-			return httpapi.Invalid("after", "is not the ID of an item among the newest %d", maxWalk)
-		}
-		return vendorapi.JSON(w, http.StatusOK, object{"object": "list", "data": data, "has_more": part.HasMore})
-	}
-}
-
-// remove returns the handler of a deletion.
-func (s server) remove(name, resource string) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := s.Do(r, http.MethodDelete, vendorapi.Path(resource, r.PathValue("id")), nil, nil); err != nil {
+		limit, err := vendorapi.Number(q, "limit", 20, 1, pageSize)
+		if err != nil {
 			return err
 		}
-		return vendorapi.JSON(w, http.StatusOK, object{"object": name, "id": r.PathValue("id"), "deleted": true})
+		ask := url.Values{}
+		if filters != nil {
+			if ask, err = filters(s, r); err != nil {
+				return err
+			}
+		}
+		ask.Set("limit", strconv.Itoa(pageSize))
+		after, data := q.Get("after"), []object{}
+		for seen := 0; seen < maxWalk; seen += pageSize {
+			part, err := vendorapi.Call[struct {
+				Data    []json.RawMessage `json:"data"`
+				HasMore bool              `json:"has_more"`
+				Cursor  string            `json:"cursor"`
+			}](r, s.API, http.MethodGet, path, ask, nil)
+			if err != nil {
+				return err
+			}
+			for _, raw := range part.Data {
+				var id struct{ ID string }
+				var item T
+				if err := errors.Join(json.Unmarshal(raw, &id), json.Unmarshal(raw, &item)); err != nil {
+					return err
+				}
+				switch {
+				case len(data) == limit:
+					return writeList(w, data, true)
+				case id.ID == after:
+					after = ""
+				case after == "":
+					shown, err := show(r, &item)
+					if err != nil {
+						return err
+					}
+					data = append(data, shown)
+				}
+			}
+			if !part.HasMore && after == "" {
+				return writeList(w, data, false)
+			}
+			if !part.HasMore {
+				break
+			}
+			ask.Set("cursor", part.Cursor)
+		}
+		return httpapi.Invalid("after", "is not the ID of an item among the newest %d", maxWalk)
 	}
 }
 
-// orNull returns nil, which is null, for an empty text.
-func orNull(s string) any {
-	if s == "" {
-		return nil
+func writeList(w http.ResponseWriter, data []object, more bool) error {
+	return vendorapi.JSON(w, http.StatusOK, object{"object": "list", "data": data, "has_more": more})
+}
+
+// get returns the handler that shows one resource of ours.
+func get[T any](s server, resource string, show func(*T) object) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		v, err := vendorapi.Call[T](r, s.API, http.MethodGet, vendorapi.Path(resource, r.PathValue("id")), nil, nil)
+		if err != nil {
+			return err
+		}
+		return vendorapi.JSON(w, http.StatusOK, show(&v))
 	}
-	return s
+}
+
+var deleted = object{"deleted": true}
+
+// act returns the handler that calls an operation of ours on a resource, and returns its ID
+// and extra.
+func (s server) act(name string, extra object, method, resource string, action ...string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		path := vendorapi.Path(append([]string{resource, r.PathValue("id")}, action...)...)
+		if _, err := s.Do(r, method, path, nil, nil); err != nil {
+			return err
+		}
+		out := object{"object": name, "id": r.PathValue("id")}
+		maps.Copy(out, extra)
+		return vendorapi.JSON(w, http.StatusOK, out)
+	}
 }
