@@ -566,7 +566,7 @@ export interface paths {
         put?: never;
         /**
          * Approve and send a draft
-         * @description Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message leaves at once. People can also approve drafts in the dashboard and by the link in an email: then the message leaves 10 seconds later (`POSTROOM_UNDO`), and until then the approval can be undone.
+         * @description Approves a pending draft and sends it. Counts as a send. If a rule refuses the send, the draft stays pending. If the draft is edited at the same time, the response is 409 `draft_changed`. The message leaves at once. People can also approve drafts in the dashboard and by the link in an email: then the draft is `scheduled`, and is sent 10 seconds later (`POSTROOM_UNDO`) unless the approval is undone.
          */
         post: operations["sendDraft"];
         delete?: never;
@@ -589,7 +589,7 @@ export interface paths {
         put?: never;
         /**
          * Undo an approval
-         * @description Makes a draft pending again within 10 seconds (`POSTROOM_UNDO`) of the approval of a person, and deletes its message, which has not left. Later, and once the message is being delivered, the response is 409 `draft_not_pending`. Events of the message that were sent before remain.
+         * @description Makes a `scheduled` draft pending again, before its `send_after`: within 10 seconds (`POSTROOM_UNDO`) of the approval of a person. Nothing was sent or counted. Later the response is 409 `draft_not_pending`.
          */
         post: operations["undoDraft"];
         delete?: never;
@@ -2254,6 +2254,8 @@ export interface components {
              * @default false
              */
             catch_all?: boolean;
+            /** @description Which received messages go into quarantine by their safety. If omitted or null, none. */
+            quarantine?: components["schemas"]["SafetyQuarantine"] | null;
         };
         /** @description The fields to change. Omitted fields keep their value. */
         InboxUpdate: {
@@ -2276,6 +2278,8 @@ export interface components {
             aliases?: components["schemas"]["LocalPart"][];
             /** @description Whether the inbox receives mail for all other addresses on its domain. A key with `inbox_ids` can only set it to false. */
             catch_all?: boolean;
+            /** @description Which received messages go into quarantine by their safety, or null for none. Without the scope `admin` a key can only add messages. */
+            quarantine?: components["schemas"]["SafetyQuarantine"] | null;
         };
         /** @description How much may be sent. A limit that is null or absent does not bound anything. Windows slide: each send counts for exactly a minute, an hour or 24 hours. Cc and bcc recipients count too; suppressed recipients, test mode and refused sends do not. A scheduled email counts when it is accepted, and instead when it leaves: if it does not fit then, it leaves as soon as it fits. A draft counts when it is sent. Counting starts when the limits are set. Tags (`ann+news@`) and case make no other recipient. */
         SendLimits: {
@@ -2415,6 +2419,8 @@ export interface components {
             aliases: string[];
             /** @description Whether the inbox receives mail for all other addresses on its domain. */
             catch_all: boolean;
+            /** @description Which received messages go into quarantine by their safety, or null for none. */
+            quarantine: components["schemas"]["ActiveQuarantine"] | null;
         };
         /** @description The deleted inbox, with the status `deleted`. */
         DeletedInbox: components["schemas"]["Inbox"] & {
@@ -2495,6 +2501,8 @@ export interface components {
             calendar: components["schemas"]["Calendar"] | null;
             /** @description The authentication results of a received message. Null for sent messages and for mail that did not arrive over SMTP. */
             auth: components["schemas"]["AuthResults"] | null;
+            /** @description What to know before you believe a received message. Null for sent messages and when the content is deleted. */
+            safety: components["schemas"]["Safety"] | null;
             /** @description The decoded header fields of a received message, from the top. Null unless you get the message by its ID. The first one is the `Authentication-Results` behind `auth`; fields of the message that claim to be from this host are left out, and the raw message has them. */
             headers: components["schemas"]["HeaderField"][] | null;
             /** @description Whether a program sent the message, by Auto-Submitted, Precedence, a List-* field, X-Autoreply and similar fields, a null reverse-path, a sender with a local part like `no-reply`, `notifications` or `bounces`, or, in an answer, a subject like `Automatic reply: …`. */
@@ -2684,6 +2692,56 @@ export interface components {
             name: string;
             /** @description The decoded value, on one line. */
             value: string;
+        };
+        /** @description What to know before you believe a received message. Fixed rules decide, which the page Safety of the documentation states. Hidden text and invisible characters are left out of `text`, `extracted_text`, `snippet`, codes and links; they stay in `html` and in the raw message. */
+        Safety: {
+            /** @description How much care the message needs: `none`, `notice` or `warning`. */
+            level: string;
+            /** @description The first 500 characters of the text that a person does not see, or null. A preview line at the start of the body is usual and does not raise the level. */
+            hidden_text: string | null;
+            /** @description Characters without a visible form and use. */
+            invisible_characters: components["schemas"]["InvisibleCharacters"];
+            /** @description Whether the plain text says something that the HTML does not show. */
+            text_differs_from_html: boolean;
+            /** @description Whether the account has received nothing from this address before. */
+            first_contact: boolean;
+            /** @description The domain that the sender's domain or name resembles without being it, or null. It is one that the account has received authenticated mail from, or its own. */
+            look_alike: string | null;
+            /** @description Whether replies go to another site than the sender's. */
+            reply_to_differs: boolean;
+            /** @description The first 10 links whose text names another site than they lead to. */
+            links_lead_elsewhere: components["schemas"]["MisleadingLink"][];
+            /** @description Whether neither DMARC nor this installation vouches for the sender. */
+            unauthenticated: boolean;
+            /** @description Whether a program sent the message, as `automated` of the message. */
+            automated: boolean;
+        };
+        /** @description Characters of the subject and text that a person does not see and that have no use there. */
+        InvisibleCharacters: {
+            /** @description How many there are. */
+            count: number;
+            /** @description What they are: `tags`, `variation_selectors`, `zero_width`, `fillers` and `direction`. */
+            kinds: string[];
+        };
+        /** @description A link whose text names another site than it leads to. */
+        MisleadingLink: {
+            /** @description The host that its text names. */
+            says: string;
+            /** @description Where it leads. */
+            url: string;
+        };
+        /** @description Which received messages go into quarantine by their `safety`. */
+        SafetyQuarantine: {
+            /**
+             * @description The lowest level that does.
+             * @enum {string}
+             */
+            level: "notice" | "warning";
+        };
+        /** @description Which received messages go into quarantine by their `safety`. */
+        ActiveQuarantine: {
+            /** @description The lowest level that does: `notice` or `warning`. */
+            level: string;
         };
         /** @description An event, from the first part of type `text/calendar` or the first file with the extension `ics`. Of a series it is the series, not its exceptions. Its text is from the sender. */
         Calendar: {
@@ -3114,10 +3172,10 @@ export interface components {
             data: components["schemas"]["Thread"][];
         } & components["schemas"]["Page"];
         /**
-         * @description Where a draft stands. Drafts that are `pending` make up the approval queue.
+         * @description Where a draft stands. Drafts that are `pending` make up the approval queue. A person approved one that is `scheduled`: it is sent after `send_after`, unless the approval is undone. If a limit has no room then, it waits until it fits; any other rule that refuses it makes it `pending` again, with a warning.
          * @enum {string}
          */
-        DraftStatus: "pending" | "sent" | "rejected";
+        DraftStatus: "pending" | "scheduled" | "sent" | "rejected";
         /** @description Whether the draft is a new message, a reply or a forward. One of `new`, `reply` or `forward`; later versions may add values. */
         DraftKind: string;
         /** @description A message that waits for approval, or that was approved or rejected. Lists leave `html` null. When `expired` is true, `text` and `html` are null, `attachments`, `headers` and `warnings` are empty, and the draft can no longer be edited or sent. The draft is sent exactly as it is shown here: `from` is fixed when the draft is created, and `html` is sanitized when the draft is created or edited. */
@@ -3133,7 +3191,7 @@ export interface components {
             inbox_id: string;
             /** @description The thread that the message belongs to, or null for a new one. */
             thread_id: string | null;
-            /** @description Where the draft stands. One of `pending`, `sent` or `rejected`; later versions may add values. */
+            /** @description Where the draft stands. One of `pending`, `scheduled`, `sent` or `rejected`; later versions may add values. */
             status: string;
             /** @description Whether the draft is a new message, a reply or a forward. */
             kind: components["schemas"]["DraftKind"];
@@ -3177,13 +3235,18 @@ export interface components {
             version: number;
             /** @description The key (`key_`) or person (`usr_`) that created the draft. */
             created_by: string;
-            /** @description The key (`key_`) or person (`usr_`) that sent or rejected the draft, or null. `approver:` with an email address is a person who used the link in an email about the draft. */
+            /** @description The key (`key_`) or person (`usr_`) that approved or rejected the draft, or null. `approver:` with an email address is a person who used the link in an email about the draft. */
             decided_by: string | null;
             /**
              * Format: date-time
-             * @description When the draft was sent or rejected, or null.
+             * @description When the draft was approved or rejected, or null.
              */
             decided_at: string | null;
+            /**
+             * Format: date-time
+             * @description When a `scheduled` draft is sent, or null.
+             */
+            send_after: string | null;
             /** @description Why the draft was rejected, or null. */
             reject_reason: string | null;
             /**
@@ -3204,7 +3267,7 @@ export interface components {
              */
             updated_at: string;
         };
-        /** @description Something that a person who approves a draft should know. The codes are `html_removed` (the HTML held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see this text, or only some do), `misleading_link` (the text of a link names another site than the link leads to), `new_recipient` (the inbox has neither written to nor received mail from this address), `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other content), `simulated_original` (a key simulated the original message: nobody sent it), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original message), `first_contact` (the inbox had neither received anything from the sender of the original message before it, nor written to this sender) and `link` (an address that the message links to). Other codes may be added. */
+        /** @description Something that a person who approves a draft should know. The codes are `html_removed` (the HTML held something that a preview cannot show, so it is not sent), `hidden_text` (readers do not see this text, or only some do), `misleading_link` (the text of a link names another site than the link leads to), `new_recipient` (the inbox has neither written to nor received mail from this address), `amount` (an amount of money), `attachment_type` (a file that can run programs or hide other content), `simulated_original` (a key simulated the original message: nobody sent it), `unverified_sender` (neither DMARC nor this installation vouches for the sender of the original message), `first_contact` (the inbox had neither received anything from the sender of the original message before it, nor written to this sender), `link` (an address that the message links to) and `not_sent` (the draft was approved, and then a rule refused it). Other codes may be added. */
         DraftWarning: {
             /** @description The kind of warning. */
             code: string;
@@ -5289,6 +5352,8 @@ export interface components {
         WaitAfter: string;
         /** @description Only messages with an extracted code or link. The newest match is returned instead of the oldest: a service that sends a second code no longer accepts the first. */
         WaitHas: "code" | "link";
+        /** @description Only messages whose `safety` has at least this level. */
+        SafetyFilter: "notice" | "warning";
         /** @description `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that the sender wrote. A wait in this view implies `has=code` unless `has` is given. */
         MessageView: "code";
         /** @description Full-text search over subject and body. Finds messages that contain all words, ignoring case and accents. Put phrases in quotes; no other character has a special meaning. Text without spaces, such as an address, is a phrase. In Chinese and Japanese, search for at least two characters. Messages whose content is deleted are not found. */
@@ -5617,6 +5682,8 @@ export interface operations {
                 q?: components["parameters"]["Query"];
                 /** @description What the messages of the list contain besides their summary. `text` adds `text` and `extracted_text`. */
                 include?: components["parameters"]["IncludeText"];
+                /** @description Only messages whose `safety` has at least this level. */
+                safety?: components["parameters"]["SafetyFilter"];
             };
             header?: never;
             path: {
@@ -5727,6 +5794,8 @@ export interface operations {
                 after?: components["parameters"]["WaitAfter"];
                 /** @description Only messages with an extracted code or link. The newest match is returned instead of the oldest: a service that sends a second code no longer accepts the first. */
                 has?: components["parameters"]["WaitHas"];
+                /** @description Only messages whose `safety` has at least this level. */
+                safety?: components["parameters"]["SafetyFilter"];
                 /** @description `code` returns a `code_result`: the code, the link, who sent them and when, and nothing else that the sender wrote. A wait in this view implies `has=code` unless `has` is given. */
                 view?: components["parameters"]["MessageView"];
             };
@@ -5788,6 +5857,8 @@ export interface operations {
                 q?: components["parameters"]["Query"];
                 /** @description What the messages of the list contain besides their summary. `text` adds `text` and `extracted_text`. */
                 include?: components["parameters"]["IncludeText"];
+                /** @description Only messages whose `safety` has at least this level. */
+                safety?: components["parameters"]["SafetyFilter"];
                 /** @description Only this inbox. The response is 404 if the key has no access to it. */
                 inbox_id?: components["parameters"]["InboxIdFilter"];
                 /** @description Only messages with this status. */
@@ -10302,6 +10373,21 @@ export interface operations {
                  *           "internal": null,
                  *           "internal_account": null
                  *         },
+                 *         "safety": {
+                 *           "level": "none",
+                 *           "hidden_text": null,
+                 *           "invisible_characters": {
+                 *             "count": 0,
+                 *             "kinds": []
+                 *           },
+                 *           "text_differs_from_html": false,
+                 *           "first_contact": false,
+                 *           "look_alike": null,
+                 *           "reply_to_differs": false,
+                 *           "links_lead_elsewhere": [],
+                 *           "unauthenticated": false,
+                 *           "automated": true
+                 *         },
                  *         "headers": null,
                  *         "automated": true,
                  *         "truncated": false,
@@ -10408,6 +10494,21 @@ export interface operations {
                  *           "dmarc": "pass",
                  *           "internal": null,
                  *           "internal_account": null
+                 *         },
+                 *         "safety": {
+                 *           "level": "none",
+                 *           "hidden_text": null,
+                 *           "invisible_characters": {
+                 *             "count": 0,
+                 *             "kinds": []
+                 *           },
+                 *           "text_differs_from_html": false,
+                 *           "first_contact": false,
+                 *           "look_alike": null,
+                 *           "reply_to_differs": false,
+                 *           "links_lead_elsewhere": [],
+                 *           "unauthenticated": false,
+                 *           "automated": true
                  *         },
                  *         "headers": null,
                  *         "automated": true,
@@ -10541,6 +10642,7 @@ export interface operations {
                  *         "extracted": null,
                  *         "calendar": null,
                  *         "auth": null,
+                 *         "safety": null,
                  *         "headers": null,
                  *         "automated": false,
                  *         "truncated": false,
@@ -10639,6 +10741,7 @@ export interface operations {
                  *         "extracted": null,
                  *         "calendar": null,
                  *         "auth": null,
+                 *         "safety": null,
                  *         "headers": null,
                  *         "automated": false,
                  *         "truncated": false,
@@ -10738,6 +10841,7 @@ export interface operations {
                  *         "extracted": null,
                  *         "calendar": null,
                  *         "auth": null,
+                 *         "safety": null,
                  *         "headers": null,
                  *         "automated": false,
                  *         "truncated": false,
@@ -10837,6 +10941,7 @@ export interface operations {
                  *         "extracted": null,
                  *         "calendar": null,
                  *         "auth": null,
+                 *         "safety": null,
                  *         "headers": null,
                  *         "automated": false,
                  *         "truncated": false,
@@ -10943,6 +11048,7 @@ export interface operations {
                  *         "extracted": null,
                  *         "calendar": null,
                  *         "auth": null,
+                 *         "safety": null,
                  *         "headers": null,
                  *         "automated": false,
                  *         "truncated": false,
@@ -11042,6 +11148,7 @@ export interface operations {
                  *         "extracted": null,
                  *         "calendar": null,
                  *         "auth": null,
+                 *         "safety": null,
                  *         "headers": null,
                  *         "automated": false,
                  *         "truncated": false,
@@ -11155,6 +11262,7 @@ export interface operations {
                  *         "created_by": "key_dastdgbdayjqd1mf",
                  *         "decided_by": null,
                  *         "decided_at": null,
+                 *         "send_after": null,
                  *         "reject_reason": null,
                  *         "expires_at": null,
                  *         "on_expiry": "reject",
@@ -11240,6 +11348,7 @@ export interface operations {
                  *         "created_by": "key_dastdgbdayjqd1mf",
                  *         "decided_by": null,
                  *         "decided_at": null,
+                 *         "send_after": null,
                  *         "reject_reason": null,
                  *         "expires_at": null,
                  *         "on_expiry": "reject",
@@ -11325,6 +11434,7 @@ export interface operations {
                  *         "created_by": "key_dastdgbdayjqd1mf",
                  *         "decided_by": "usr_dastdgapt726affm",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
+                 *         "send_after": null,
                  *         "reject_reason": null,
                  *         "expires_at": null,
                  *         "on_expiry": "reject",
@@ -11410,6 +11520,7 @@ export interface operations {
                  *         "created_by": "key_dastdgbdayjqd1mf",
                  *         "decided_by": "key_dastdghrmmk8jsfd",
                  *         "decided_at": "2026-09-23T10:15:33.870Z",
+                 *         "send_after": null,
                  *         "reject_reason": "Wrong recipient",
                  *         "expires_at": null,
                  *         "on_expiry": "reject",

@@ -36,6 +36,7 @@ CreateInboxFields = TypedDict(
         'limits': "NotRequired[t.SendLimits | None]",
         'aliases': "NotRequired[list[t.LocalPart]]",
         'catch_all': "NotRequired[bool]",
+        'quarantine': "NotRequired[t.SafetyQuarantine | None]",
     },
 )
 
@@ -50,6 +51,7 @@ _CREATE_INBOX = Operation('createInbox', 'POST', '/v1/inboxes', {
     'limits': Field('limits', 'None dict', False, 'body'),
     'aliases': Field('aliases', 'list', False, 'body'),
     'catch_all': Field('catch_all', 'bool', False, 'body'),
+    'quarantine': Field('quarantine', 'None dict', False, 'body'),
 })
 
 _GET_INBOX = Operation('getInbox', 'GET', '/v1/inboxes/{inbox_id}', {
@@ -66,6 +68,7 @@ UpdateInboxFields = TypedDict(
         'limits': "NotRequired[t.SendLimits | None]",
         'aliases': "NotRequired[list[t.LocalPart]]",
         'catch_all': "NotRequired[bool]",
+        'quarantine': "NotRequired[t.SafetyQuarantine | None]",
     },
 )
 
@@ -78,6 +81,7 @@ _UPDATE_INBOX = Operation('updateInbox', 'PATCH', '/v1/inboxes/{inbox_id}', {
     'limits': Field('limits', 'None dict', False, 'body'),
     'aliases': Field('aliases', 'list', False, 'body'),
     'catch_all': Field('catch_all', 'bool', False, 'body'),
+    'quarantine': Field('quarantine', 'None dict', False, 'body'),
 })
 
 _DELETE_INBOX = Operation('deleteInbox', 'DELETE', '/v1/inboxes/{inbox_id}', {
@@ -114,6 +118,7 @@ ListInboxMessagesFields = TypedDict(
         'since': "NotRequired[str]",
         'q': "NotRequired[str]",
         'include': "NotRequired[Literal['text']]",
+        'safety': "NotRequired[Literal['notice', 'warning']]",
     },
 )
 
@@ -127,6 +132,7 @@ _LIST_INBOX_MESSAGES = Operation('listInboxMessages', 'GET', '/v1/inboxes/{inbox
     'since': Field('since', 'str', False, 'query'),
     'q': Field('q', 'str', False, 'query'),
     'include': Field('include', 'str', False, 'query'),
+    'safety': Field('safety', 'str', False, 'query'),
 })
 
 SendMessageFields = TypedDict(
@@ -172,6 +178,7 @@ ListMessagesFields = TypedDict(
         'until': "NotRequired[str]",
         'q': "NotRequired[str]",
         'include': "NotRequired[Literal['text']]",
+        'safety': "NotRequired[Literal['notice', 'warning']]",
         'inbox_id': "NotRequired[str]",
         'status': "NotRequired[t.MessageStatus]",
     },
@@ -189,6 +196,7 @@ _LIST_MESSAGES = Operation('listMessages', 'GET', '/v1/messages', {
     'until': Field('until', 'str', False, 'query'),
     'q': Field('q', 'str', False, 'query'),
     'include': Field('include', 'str', False, 'query'),
+    'safety': Field('safety', 'str', False, 'query'),
     'inbox_id': Field('inbox_id', 'str', False, 'query'),
     'status': Field('status', 'str', False, 'query'),
 })

@@ -115,6 +115,7 @@ InboxCreate = TypedDict(
         'limits': "NotRequired[SendLimits | None]",
         'aliases': "NotRequired[list[LocalPart]]",
         'catch_all': "NotRequired[bool]",
+        'quarantine': "NotRequired[SafetyQuarantine | None]",
     },
 )
 
@@ -129,6 +130,7 @@ InboxUpdate = TypedDict(
         'limits': "NotRequired[SendLimits | None]",
         'aliases': "NotRequired[list[LocalPart]]",
         'catch_all': "NotRequired[bool]",
+        'quarantine': "NotRequired[SafetyQuarantine | None]",
     },
 )
 
@@ -180,6 +182,7 @@ Inbox = TypedDict(
         'limits': "ActiveLimits | None",
         'aliases': "list[str]",
         'catch_all': "bool",
+        'quarantine': "ActiveQuarantine | None",
     },
 )
 
@@ -203,6 +206,7 @@ DeletedInbox = TypedDict(
         'limits': "ActiveLimits | None",
         'aliases': "list[str]",
         'catch_all': "bool",
+        'quarantine': "ActiveQuarantine | None",
         'deleted': "Literal[True]",
     },
 )
@@ -253,6 +257,7 @@ Message = TypedDict(
         'extracted': "Extracted | None",
         'calendar': "Calendar | None",
         'auth': "AuthResults | None",
+        'safety': "Safety | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
         'truncated': "bool",
@@ -366,6 +371,52 @@ HeaderField = TypedDict(
     {
         'name': "str",
         'value': "str",
+    },
+)
+
+Safety = TypedDict(
+    'Safety',
+    {
+        'level': "str",
+        'hidden_text': "str | None",
+        'invisible_characters': "InvisibleCharacters",
+        'text_differs_from_html': "bool",
+        'first_contact': "bool",
+        'look_alike': "str | None",
+        'reply_to_differs': "bool",
+        'links_lead_elsewhere': "list[MisleadingLink]",
+        'unauthenticated': "bool",
+        'automated': "bool",
+    },
+)
+
+InvisibleCharacters = TypedDict(
+    'InvisibleCharacters',
+    {
+        'count': "int",
+        'kinds': "list[str]",
+    },
+)
+
+MisleadingLink = TypedDict(
+    'MisleadingLink',
+    {
+        'says': "str",
+        'url': "str",
+    },
+)
+
+SafetyQuarantine = TypedDict(
+    'SafetyQuarantine',
+    {
+        'level': "Literal['notice', 'warning']",
+    },
+)
+
+ActiveQuarantine = TypedDict(
+    'ActiveQuarantine',
+    {
+        'level': "str",
     },
 )
 
@@ -1359,6 +1410,7 @@ MessageEventData = TypedDict(
         'extracted': "Extracted | None",
         'calendar': "Calendar | None",
         'auth': "AuthResults | None",
+        'safety': "Safety | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
         'truncated': "bool",
@@ -1404,6 +1456,7 @@ MessageRecipientEventData = TypedDict(
         'extracted': "Extracted | None",
         'calendar': "Calendar | None",
         'auth': "AuthResults | None",
+        'safety': "Safety | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
         'truncated': "bool",
@@ -1450,6 +1503,7 @@ MessageBouncedEventData = TypedDict(
         'extracted': "Extracted | None",
         'calendar': "Calendar | None",
         'auth': "AuthResults | None",
+        'safety': "Safety | None",
         'headers': "list[HeaderField] | None",
         'automated': "bool",
         'truncated': "bool",
