@@ -93,7 +93,7 @@ func hangUp(head string) http.HandlerFunc {
 }
 
 const inboxJSON = `{"object":"inbox","id":"ibx_1","address":"a@b.example","name":"a","domain":"b.example","display_name":null,"send_policy":"open",
-	"status":"active","retention_days":7,"metadata":{},"expires_at":null,"limits":null,"aliases":[],"catch_all":false,"last_message_at":null,"created_at":"2026-01-02T03:04:05.000Z","updated_at":"2026-01-02T03:04:05.000Z"}`
+	"status":"active","retention_days":7,"metadata":{},"expires_at":null,"limits":null,"aliases":[],"catch_all":false,"quarantine":null,"last_message_at":null,"created_at":"2026-01-02T03:04:05.000Z","updated_at":"2026-01-02T03:04:05.000Z"}`
 
 // napper is a clock that advances with each sleep.
 type napper struct {

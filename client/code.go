@@ -38,6 +38,7 @@ const (
 	ErrDomainTaken             = Code(gen.ErrorCodeDomainTaken)
 	ErrContactExists           = Code(gen.ErrorCodeContactExists)
 	ErrDraftNotPending         = Code(gen.ErrorCodeDraftNotPending)
+	ErrClaimLost               = Code(gen.ErrorCodeClaimLost)
 	ErrDraftChanged            = Code(gen.ErrorCodeDraftChanged)
 	ErrTestModeMismatch        = Code(gen.ErrorCodeTestModeMismatch)
 	ErrNotCancellable          = Code(gen.ErrorCodeNotCancellable)

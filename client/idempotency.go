@@ -20,6 +20,7 @@ var idempotent = []string{
 	"/v1/inboxes/*/simulate",
 	"/v1/messages/*/reply",
 	"/v1/messages/*/forward",
+	"/v1/messages/*/calendar/reply",
 	"/v1/drafts/*/send",
 	"/v1/drafts/*/reject",
 	"/v1/emails",

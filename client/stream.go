@@ -1,10 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"time"
@@ -138,50 +140,62 @@ func (l *listener) listen(ctx context.Context, yield func(Event, error) bool) er
 // the newest. It is for what a program missed; Events follows new ones. It begins
 // at since, or with the oldest if since is zero, and ignores Stream.LastEventID.
 func (c *Client) EventLog(ctx context.Context, s Stream, since time.Time) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		p := gen.ListEventsParams{Limit: gen.NewOptInt(100), Events: s.Types}
-		setIf(s.InboxID, p.InboxID.SetTo)
-		if !since.IsZero() {
-			p.Since.SetTo(since)
+	p := gen.ListEventsParams{Limit: gen.NewOptInt(100), Events: s.Types}
+	setIf(s.InboxID, p.InboxID.SetTo)
+	if !since.IsZero() {
+		p.Since.SetTo(since)
+	}
+	return eachEvent(&p.Cursor, func() (io.ReadCloser, error) {
+		switch res, err := c.ListEvents(ctx, p); res := res.(type) {
+		case *gen.ListEventsOKRawApplicationJSON:
+			return res.Response.Body, err
+		default:
+			return nil, cmp.Or(err, fmt.Errorf("postroom: unexpected response to the list of events: %T", res))
 		}
-		for {
-			events, cursor, err := c.eventPage(ctx, p)
+	})
+}
+
+// EmailEvents ranges over what happened to an email, oldest first.
+func (c *Client) EmailEvents(ctx context.Context, p gen.ListEmailEventsParams, options ...gen.RequestOption) iter.Seq2[Event, error] {
+	return eachEvent(&p.Cursor, func() (io.ReadCloser, error) {
+		switch res, err := c.ListEmailEvents(ctx, p, options...); res := res.(type) {
+		case *gen.ListEmailEventsOKRawApplicationJSON:
+			return res.Response.Body, err
+		default:
+			return nil, cmp.Or(err, fmt.Errorf("postroom: unexpected response to the events of an email: %T", res))
+		}
+	})
+}
+
+// eachEvent is each for lists of events, which fetch returns as JSON.
+func eachEvent(cursor *gen.OptString, fetch func() (io.ReadCloser, error)) iter.Seq2[Event, error] {
+	first := *cursor
+	return func(yield func(Event, error) bool) {
+		for *cursor = first; ; {
+			var page struct {
+				Data   []json.RawMessage `json:"data"`
+				Cursor string            `json:"cursor"`
+			}
+			body, err := fetch()
+			if err == nil {
+				err = errors.Join(json.NewDecoder(body).Decode(&page), body.Close())
+			}
 			if err != nil {
 				yield(Event{}, err)
 				return
 			}
-			for _, text := range events {
+			for _, text := range page.Data {
 				e, err := parseEvent(text)
 				if !yield(e, err) || err != nil {
 					return
 				}
 			}
-			if cursor == "" {
+			if page.Cursor == "" {
 				return
 			}
-			p.Cursor.SetTo(cursor)
+			cursor.SetTo(page.Cursor)
 		}
 	}
-}
-
-func (c *Client) eventPage(ctx context.Context, p gen.ListEventsParams) ([]json.RawMessage, string, error) {
-	res, err := c.ListEvents(ctx, p)
-	if err != nil {
-		return nil, "", err
-	}
-	raw, ok := res.(*gen.ListEventsOKRawApplicationJSON)
-	if !ok {
-		return nil, "", fmt.Errorf("postroom: unexpected response to the list of events: %T", res)
-	}
-	defer func() { _ = raw.Response.Body.Close() }()
-	var page struct {
-		Data   []json.RawMessage `json:"data"`
-		Cursor string            `json:"cursor"`
-	}
-	if err := json.NewDecoder(raw.Response.Body).Decode(&page); err != nil {
-		return nil, "", fmt.Errorf("postroom: read the list of events: %w", err)
-	}
-	return page.Data, page.Cursor, nil
 }
 
 var errSilent = errors.New("postroom: the stream of events went silent")

@@ -20,7 +20,7 @@ import (
 func messageJSON(id, at, otp string) string {
 	return `{"object":"message","id":"` + id + `","inbox_id":"ibx_1","thread_id":"thr_1","direction":"in","status":"received","expired":false,"test_mode":false,
 		"from":null,"to":[],"cc":[],"bcc":[],"reply_to":[],"subject":"s","snippet":null,"text":null,"html":null,"extracted_text":null,
-		"extracted":{"otp":` + otp + `,"codes":["1234"],"links":[],"action_link":null},"auth":null,"headers":null,"automated":false,"truncated":false,"tag":null,"delivered_to":null,"attachments":[],
+		"extracted":{"otp":` + otp + `,"codes":["1234"],"links":[],"action_link":null},"calendar":null,"auth":null,"safety":null,"labels":[],"read_at":null,"headers":null,"automated":false,"truncated":false,"tag":null,"delivered_to":null,"attachments":[],
 		"recipients":[],"rfc_message_id":null,"in_reply_to":[],"references":[],"size":1,"received_at":"` + at + `","sent_at":null,"delivered_at":null,"created_at":"` + at + `"}`
 }
 

@@ -4668,9 +4668,9 @@ type EmailAttachmentInput struct {
 	ContentTypeAlias OptString `json:"content_type"`
 	// Shows the file within the HTML, which refers to it as `cid:` and this name. Without HTML, the file
 	// is attached.
-	ContentId OptContentIdInput `json:"contentId"`
+	ContentId OptNilContentIdInput `json:"contentId"`
 	// The same as `contentId`. Give one of them.
-	ContentIDAlias OptContentIdInput `json:"content_id"`
+	ContentIDAlias OptNilContentIdInput `json:"content_id"`
 }
 
 // GetFilename returns the value of Filename.
@@ -4694,12 +4694,12 @@ func (s *EmailAttachmentInput) GetContentTypeAlias() OptString {
 }
 
 // GetContentId returns the value of ContentId.
-func (s *EmailAttachmentInput) GetContentId() OptContentIdInput {
+func (s *EmailAttachmentInput) GetContentId() OptNilContentIdInput {
 	return s.ContentId
 }
 
 // GetContentIDAlias returns the value of ContentIDAlias.
-func (s *EmailAttachmentInput) GetContentIDAlias() OptContentIdInput {
+func (s *EmailAttachmentInput) GetContentIDAlias() OptNilContentIdInput {
 	return s.ContentIDAlias
 }
 
@@ -4724,12 +4724,12 @@ func (s *EmailAttachmentInput) SetContentTypeAlias(val OptString) {
 }
 
 // SetContentId sets the value of ContentId.
-func (s *EmailAttachmentInput) SetContentId(val OptContentIdInput) {
+func (s *EmailAttachmentInput) SetContentId(val OptNilContentIdInput) {
 	s.ContentId = val
 }
 
 // SetContentIDAlias sets the value of ContentIDAlias.
-func (s *EmailAttachmentInput) SetContentIDAlias(val OptContentIdInput) {
+func (s *EmailAttachmentInput) SetContentIDAlias(val OptNilContentIdInput) {
 	s.ContentIDAlias = val
 }
 
@@ -8264,7 +8264,7 @@ type MessageAttachmentInput struct {
 	ContentType OptString `json:"content_type"`
 	// Shows the file within the HTML, which refers to it as `cid:` and this name. Without HTML, the file
 	// is attached.
-	ContentID OptContentIdInput `json:"content_id"`
+	ContentID OptNilContentIdInput `json:"content_id"`
 }
 
 // GetFilename returns the value of Filename.
@@ -8283,7 +8283,7 @@ func (s *MessageAttachmentInput) GetContentType() OptString {
 }
 
 // GetContentID returns the value of ContentID.
-func (s *MessageAttachmentInput) GetContentID() OptContentIdInput {
+func (s *MessageAttachmentInput) GetContentID() OptNilContentIdInput {
 	return s.ContentID
 }
 
@@ -8303,7 +8303,7 @@ func (s *MessageAttachmentInput) SetContentType(val OptString) {
 }
 
 // SetContentID sets the value of ContentID.
-func (s *MessageAttachmentInput) SetContentID(val OptContentIdInput) {
+func (s *MessageAttachmentInput) SetContentID(val OptNilContentIdInput) {
 	s.ContentID = val
 }
 
@@ -10066,52 +10066,6 @@ func (o OptClaimSeconds) Or(d ClaimSeconds) ClaimSeconds {
 	return d
 }
 
-// NewOptContentIdInput returns new OptContentIdInput with value set to v.
-func NewOptContentIdInput(v ContentIdInput) OptContentIdInput {
-	return OptContentIdInput{
-		Value: v,
-		Set:   true,
-	}
-}
-
-// OptContentIdInput is optional ContentIdInput.
-type OptContentIdInput struct {
-	Value ContentIdInput
-	Set   bool
-}
-
-// IsSet returns true if OptContentIdInput was set.
-func (o OptContentIdInput) IsSet() bool { return o.Set }
-
-// Reset unsets value.
-func (o *OptContentIdInput) Reset() {
-	var v ContentIdInput
-	o.Value = v
-	o.Set = false
-}
-
-// SetTo sets value to v.
-func (o *OptContentIdInput) SetTo(v ContentIdInput) {
-	o.Set = true
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o OptContentIdInput) Get() (v ContentIdInput, ok bool) {
-	if !o.Set {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o OptContentIdInput) Or(d ContentIdInput) ContentIdInput {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
 // NewOptDateTime returns new OptDateTime with value set to v.
 func NewOptDateTime(v time.Time) OptDateTime {
 	return OptDateTime{
@@ -11048,6 +11002,74 @@ func (o OptNilAddress) Get() (v Address, ok bool) {
 
 // Or returns value if set, or given parameter if does not.
 func (o OptNilAddress) Or(d Address) Address {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
+// NewOptNilContentIdInput returns new OptNilContentIdInput with value set to v.
+func NewOptNilContentIdInput(v ContentIdInput) OptNilContentIdInput {
+	return OptNilContentIdInput{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptNilContentIdInput is optional nullable ContentIdInput.
+type OptNilContentIdInput struct {
+	Value ContentIdInput
+	Set   bool
+	Null  bool
+}
+
+// IsSet returns true if OptNilContentIdInput was set.
+func (o OptNilContentIdInput) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptNilContentIdInput) Reset() {
+	var v ContentIdInput
+	o.Value = v
+	o.Set = false
+	o.Null = false
+}
+
+// SetTo sets value to v.
+func (o *OptNilContentIdInput) SetTo(v ContentIdInput) {
+	o.Set = true
+	o.Null = false
+	o.Value = v
+}
+
+// IsNull returns true if value is Null.
+func (o OptNilContentIdInput) IsNull() bool { return o.Null }
+
+// SetToNull sets value to null.
+func (o *OptNilContentIdInput) SetToNull() {
+	o.Set = true
+	o.Null = true
+	var v ContentIdInput
+	o.Value = v
+}
+
+// IsEmpty returns true if the field was omitted from the payload (not Set and not Null).
+func (o OptNilContentIdInput) IsEmpty() bool {
+	return !o.Set && !o.Null
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptNilContentIdInput) Get() (v ContentIdInput, ok bool) {
+	if o.Null {
+		return v, false
+	}
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptNilContentIdInput) Or(d ContentIdInput) ContentIdInput {
 	if v, ok := o.Get(); ok {
 		return v
 	}

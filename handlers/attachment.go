@@ -86,7 +86,7 @@ func attachmentFromAPI(i int, in gen.MessageAttachmentInput) (attachment, error)
 	}
 	return attachment{compose.Attachment{
 		Filename: name, ContentType: in.ContentType.Or(mediaType(name)), Content: content,
-		ContentID: string(in.ContentID.Value), Inline: in.ContentID.Set,
+		ContentID: string(in.ContentID.Value), Inline: in.ContentID.Value != "",
 	}, int64(len(content))}, nil
 }
 

@@ -131,6 +131,7 @@ func mailOfADomainThatGoes(t *testing.T, s *server, zone *dns, goes func(*testin
 
 	goes(t, s, zone, d)
 	s.clock.Add(time.Minute)
+	s.release(t)
 	mx := smtptest.NewMX(t, smtptest.MXConfig{})
 	s.deliver(t, mx)
 

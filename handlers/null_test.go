@@ -17,7 +17,7 @@ import (
 // changing are the fields that differ between two resources of the same request.
 var changing = []string{
 	"id", "message_id", "thread_id", "rfc_message_id", "batch_id", "address", "name", "email", "url", "key", "key_hint", "prefix",
-	"secret", "received_at", "created_at", "updated_at", "raw_url",
+	"secret", "received_at", "created_at", "updated_at", "raw_url", "first_contact",
 }
 
 // strip removes the changing fields at every depth.

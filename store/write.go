@@ -85,6 +85,10 @@ const (
 	// commitTimeout is how long a caller waits for a turn, and for a commit.
 	commitTimeout = 30 * time.Second
 
+	// waitBriefly lets a shared transaction wait for a row for less time than a deadlock
+	// takes to be found: others are not held up by one inbox.
+	waitBriefly = `SET LOCAL lock_timeout = '200ms'`
+
 	beginPart  = `SAVEPOINT part`
 	keepPart   = `RELEASE part`
 	returnPart = `ROLLBACK TO part`
@@ -100,8 +104,8 @@ var errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 //
 // SQLite has one writer: all functions wait for it. Each runs in a savepoint, and one that
 // fails is rolled back alone. On PostgreSQL those share a transaction that name the one
-// row that they lock: they run in the order of these rows, so that no two transactions
-// wait for each other. If one fails, each of them runs again in a transaction of its own,
+// row that they lock: they run in the order of these rows, and wait for other rows
+// only briefly. If one fails, each of them runs again in a transaction of its own,
 // as all others do: a savepoint each would cost more round trips than they share.
 type committer struct {
 	db       *sqlx.DB
@@ -199,8 +203,12 @@ func (c *committer) share(ctx context.Context, p *part) error {
 			}
 			ended = nil // the outcome is near
 		case <-late:
-			if p.state.CompareAndSwap(partWaits, partLeft) || p.state.CompareAndSwap(partCommits, partLeft) {
-				return fmt.Errorf("%w: the write did not end within %v", ErrUnavailable, commitTimeout)
+			err := fmt.Errorf("%w: the write did not end within %v", ErrUnavailable, commitTimeout)
+			if p.state.CompareAndSwap(partWaits, partLeft) {
+				return err
+			}
+			if p.state.CompareAndSwap(partCommits, partLeft) {
+				return &commitError{err}
 			}
 			late = nil
 		}
@@ -244,14 +252,27 @@ func (c *committer) run() {
 	for first := range c.queue {
 		c.began.Store(time.Now().UnixNano())
 		for parts := c.gather(first); len(parts) > 0; {
-			parts = c.attempt(context.Background(), parts)
+			parts = c.attemptShared(parts)
 		}
 		c.began.Store(0)
 	}
 }
 
-// gather returns all that waits, in the order of the rows that it locks. Callers that the last commit has just returned to get
-// one chance to come first: one transaction for all costs less than two.
+// attemptShared is attempt for functions that share a transaction. A server that does not
+// answer holds up a writer no longer than the callers wait.
+func (c *committer) attemptShared(parts []*part) (again []*part) {
+	ctx := context.Background()
+	if !c.alone {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, commitTimeout)
+		defer cancel()
+	}
+	return c.attempt(ctx, parts)
+}
+
+// gather returns all that waits, in the order of the rows that it locks. Callers that the
+// last commit has just returned to get one chance to come first: one transaction for all
+// costs less than two.
 func (c *committer) gather(first *part) []*part {
 	parts, yielded := []*part{first}, false
 	for len(parts) < c.most {
@@ -287,6 +308,12 @@ func (c *committer) attempt(ctx context.Context, parts []*part) (again []*part) 
 		return nil
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+	if len(parts) > 1 && !c.alone {
+		if _, err := tx.ExecContext(ctx, waitBriefly); err != nil {
+			finish(parts, errShared)
+			return nil
+		}
+	}
 	var written []*part
 	failures := map[*part]error{}
 	for i, p := range parts {

@@ -257,7 +257,7 @@ func TestOutputHasNoEscapeSequences(t *testing.T) {
 			}
 		}
 	}
-	s.want([]string{"message", "get", id}, `\u202etxt.exe`, "\\x1b[2Jcleared\\x9b5m\\x07\nnext\tline")
+	s.want([]string{"message", "get", id}, `txt.exe`, "\\x1b[2Jcleared\\x9b5m\\x07\nnext\tline")
 	if m := s.parsed("message", "get", id); !strings.Contains(fmt.Sprint(m["text"]), "\x1b[2Jcleared\u009b5m") {
 		t.Errorf("the JSON output changes the text: %q", m["text"])
 	}

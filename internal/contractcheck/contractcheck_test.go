@@ -108,7 +108,7 @@ func errorResponse(status int, code, message string) response {
 }
 
 const inbox = `{"object":"inbox","id":"ibx_1","address":"a@b.example","name":"a","domain":"b.example","display_name":null,` +
-	`"send_policy":"open","status":"active","retention_days":7,"metadata":{"seen_at":"today"},"expires_at":null,"limits":null,"aliases":["a"],"catch_all":false,` +
+	`"send_policy":"open","status":"active","retention_days":7,"metadata":{"seen_at":"today"},"expires_at":null,"limits":null,"aliases":["a"],"catch_all":false,"quarantine":null,` +
 	`"last_message_at":null,"created_at":"2026-09-23T10:00:00.000Z","updated_at":"2026-09-23T10:00:00.000Z"}`
 
 // TestTransportReports finds each kind of mismatch between an exchange and the contract.

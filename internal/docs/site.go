@@ -30,7 +30,7 @@ var guideGroups = []struct {
 	Guides []string
 }{
 	{"Start", []string{"install", "quickstart", "tour", "concepts", "clients", "mcp", "testing-signup", "webhooks", "errors"}},
-	{"Receive and send", []string{"work", "agents", "templates", "domains", "deliverability", "submission", "feedback", "bounce-codes", "moving"}},
+	{"Receive and send", []string{"work", "agents", "safety", "templates", "domains", "deliverability", "submission", "feedback", "bounce-codes", "moving"}},
 	{"Run", []string{
 		"operations", "configuration", "backup", "upgrade", "proxies", "dashboard", "accounts", "storage", "postgresql", "nodes", "scale", "security", "limits", "doctor", "troubleshooting",
 	}},

@@ -122,7 +122,7 @@ func sendingTools() []*tool {
 			name: "send_transactional", title: "Send product email", operation: gen.SendEmailOperation, hints: sends, mail: true, once: true,
 			forScopes: []string{"emails:send"}, show: showEmail, left: []string{"headers", "idempotencyKey", "reply_to", "scheduled_at"},
 			changed: map[string]schema{"tags": {"type": "object"}, "replyTo": {"type": "string"}, "from": {"type": "string", "description": ""}},
-			description: "Sends an email from a verified domain, now or later, with content or a template. " +
+			description: "Sends an email from a verified domain, with content or a template. " +
 				"Repeated within 10 seconds, it sends once.",
 		},
 		{

@@ -70,6 +70,7 @@ func TestReceiveStoresTheParsedMessage(t *testing.T) {
 			FromEmail: "no-reply@out.example", Subject: "Re: Your code", HeaderID: "<2@out.example>", Automated: true, HasCode: true, Size: int64(len(codeMail)),
 			DeliveredTo: &in.Address,
 		}
+		want.Labels.V = []string{}
 		want.Addresses.V = mail.Addresses{
 			From:    &mail.Address{Name: "Sign Up", Email: "No-Reply@out.example"},
 			To:      []mail.Address{{Name: "Bot", Email: "bot@in.example"}, {Email: "x@out.example"}},

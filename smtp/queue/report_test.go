@@ -260,7 +260,7 @@ func TestBounceIsRecorded(t *testing.T) {
 		if r := got.Recipients[0]; got.Status != store.MessageBounced || r.BouncedAt == nil || *r.LastResponse != "550 5.1.1 no such user" {
 			t.Errorf("%s, %+v", got.Status, r)
 		}
-		want := []string{"email.queued", "email.sent", "email.delivered", "email.bounced"}
+		want := []string{"email.queued", "email.sent", "email.delivered", "email.bounced", "suppression.created"}
 		if d := cmp.Diff(want, a.eventTypes(t)); d != "" {
 			t.Error(d)
 		}

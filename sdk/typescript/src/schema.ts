@@ -2909,7 +2909,7 @@ export interface components {
             content_id?: components["schemas"]["ContentIdInput"];
         };
         /** @description The name of a file within the message, without angle brackets. */
-        ContentIdInput: string;
+        ContentIdInput: string | null;
         /** @description At most 20 files, together at most 40 MB decoded. */
         MessageAttachmentInputs: components["schemas"]["MessageAttachmentInput"][];
         /** @description The message to send. Give at least one of `text` and `html`. */

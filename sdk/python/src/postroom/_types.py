@@ -538,7 +538,7 @@ MessageAttachmentInput = TypedDict(
     },
 )
 
-ContentIdInput: TypeAlias = "str"
+ContentIdInput: TypeAlias = "str | None"
 
 MessageAttachmentInputs: TypeAlias = "list[MessageAttachmentInput]"
 
