@@ -81,7 +81,9 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	s.put(t, in, htmlMail("Your order has shipped", "The Shop", "order.pdf",
 		strings.ReplaceAll(newsletter, "https://pixel.example", pictures.URL)))
 	s.put(t, in, withFiles())
-	s.put(t, in, invitationMail("REQUEST", ":20261206T100000Z", ""))
+	invited := s.put(t, in, invitationMail("REQUEST", ":20261206T100000Z", ""))
+	_, err = s.api.UpdateMessage(ctx, &gen.Marks{AddLabels: []gen.Label{"later", gen.Label(strings.Repeat("long", 16))}}, gen.UpdateMessageParams{MessageID: invited.ID})
+	must(t, err)
 	s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Long\r\n\r\n"+strings.Repeat("A line of a long text.\r\n", 2000))
 	_, err = s.api.SendMessage(ctx, mailTo("ann@out.example", "Hello", "Hello Ann"), gen.SendMessageParams{InboxID: in.ID})
 	must(t, err)
