@@ -24,10 +24,9 @@ type writeView struct {
 
 // writeForm shows the form of a new message, from the inbox that the request names or the
 // newest one.
-func (d *Dashboard) writeForm(p *page) error {
+func (d *Dashboard) writeForm(p *page) (err error) {
 	q := p.r.URL.Query()
 	v := writeView{Kind: "new", Action: "/write", Back: "/inboxes", Form: p.newForm(url.Values{"to": {q.Get("to")}, "inbox": {q.Get("inbox")}})}
-	var err error
 	if v.Inboxes, err = d.inboxChoices(p, map[string]string{}); err != nil {
 		return err
 	}
