@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/postroom/postroom/gen"
@@ -112,10 +113,8 @@ func (d *Dashboard) showEvents(p *page) error {
 		return err
 	}
 	v.Kinds = eventKinds
-	for _, kind := range eventKinds {
-		if p.r.URL.Query().Get("kind") == kind {
-			v.Kind = kind
-		}
+	if kind := p.asked("kind").Value; slices.Contains(eventKinds, kind) {
+		v.Kind = kind
 	}
 	l, err := d.store.LatestEvents(p.ctx(), p.user.AccountID, v.Kind, p.logPage())
 	if err != nil {
@@ -136,10 +135,9 @@ func newEventRow(e store.Event) eventRow {
 		DraftID                                  string `json:"draft_id"`
 	}
 	_ = json.Unmarshal([]byte(e.Data), &data) // what cannot be read is not shown
-	_, step, _ := strings.Cut(string(e.Type), ".")
+	kind, step, _ := strings.Cut(string(e.Type), ".")
 	step, _, _ = strings.Cut(step, ".")
 	row := eventRow{Type: string(e.Type), Tone: tone(step), Words: data.Response, Event: e}
-	kind, _, _ := strings.Cut(string(e.Type), ".")
 	switch row.About = data.Recipient; {
 	case e.Type == store.EventMessageBlocked:
 		row.About, row.Tone = data.From, "warn"

@@ -93,6 +93,7 @@ type messageView struct {
 	delivery // of a sent message
 	Live     string
 	Previews []preview // the attached images
+	Form     form      // that answers an invitation
 }
 
 // messageTab is a view of a message: the query parameter and its title.
@@ -139,19 +140,14 @@ func tabsOf(m *gen.Message) []messageTab {
 
 // contentOf returns the text of a tab. The preview and the headers have none.
 func (d *Dashboard) contentOf(p *page, m *gen.Message, tab string) (string, error) {
-	switch tab {
-	case "text":
-		return m.Text.Or(""), nil
-	case "html":
-		return m.HTML.Or(""), nil
-	case "raw":
-		raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: m.ID})
-		if err != nil {
-			return "", err
-		}
-		return d.fileText(p.ctx(), raw.Location)
+	if tab != "raw" {
+		return map[string]string{"text": m.Text.Or(""), "html": m.HTML.Or("")}[tab], nil
 	}
-	return "", nil
+	raw, err := d.api.GetMessageRaw(p.ctx(), gen.GetMessageRawParams{MessageID: m.ID})
+	if err != nil {
+		return "", err
+	}
+	return d.fileText(p.ctx(), raw.Location)
 }
 
 // previewsOf returns the attached images. The server checks that each is a raster
@@ -183,7 +179,8 @@ func (d *Dashboard) message(p *page) error {
 	if err := p.markRead(m.ID); err != nil {
 		return err
 	}
-	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), source: p.sourceOf(tabsOf(m.Message)), Previews: p.previewsOf(m.Message)}
+	v := messageView{Mail: m, Inbox: in, Found: foundIn([]mailView{m}), source: p.sourceOf(tabsOf(m.Message)), Previews: p.previewsOf(m.Message), Form: p.newForm(nil)}
+	v.Mail.Here = "/messages/" + m.ID // also after a form
 	content, err := d.contentOf(p, m.Message, v.Tab)
 	if err != nil {
 		return err

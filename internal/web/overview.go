@@ -249,11 +249,9 @@ const manyQuarantined = 100
 const budgetNearEnd = 80
 
 // attention returns what a person should check, what is broken first.
-func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) ([]attention, error) {
-	var all []attention
+func (d *Dashboard) attention(p *page, u *gen.Usage, month gen.StatsCounts) (all []attention, err error) {
 	var hooks []store.Webhook
 	if p.user.Role == store.RoleAdmin {
-		var err error
 		if hooks, err = d.store.Webhooks(p.ctx(), p.user.AccountID); err != nil {
 			return nil, err
 		}

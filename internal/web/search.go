@@ -40,11 +40,10 @@ func (d *Dashboard) inboxChoices(p *page, addresses map[string]string) ([]gen.In
 	return l.Data, nil
 }
 
-func (d *Dashboard) allMessages(p *page) error {
+func (d *Dashboard) allMessages(p *page) (err error) {
 	q := p.r.URL.Query()
 	v := allView{Addresses: map[string]string{}}
 	v.Form.Values = q
-	var err error
 	if v.Inboxes, err = d.inboxChoices(p, v.Addresses); err != nil {
 		return err
 	}

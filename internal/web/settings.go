@@ -81,9 +81,8 @@ func (p *page) settingsTabs() ([]messageTab, error) {
 // sessionsShown is how many sessions the page lists.
 const sessionsShown = 20
 
-func (d *Dashboard) showSettings(p *page) error {
+func (d *Dashboard) showSettings(p *page) (err error) {
 	v := ownSettings{Name: p.user.Name, Role: p.user.Role, Theme: p.theme(), Shortest: shortestPassword, Form: p.formOf(nil), Own: string(p.session())}
-	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
 		return err
 	}
@@ -174,12 +173,11 @@ func (p *page) operator() error {
 	return err
 }
 
-func (d *Dashboard) showHealth(p *page) error {
-	if err := p.operator(); err != nil {
+func (d *Dashboard) showHealth(p *page) (err error) {
+	if err = p.operator(); err != nil {
 		return err
 	}
 	v := healthView{Tab: "health", System: d.cfg.System, Report: d.checkup.last.Load()}
-	var err error
 	if v.Tabs, err = p.settingsTabs(); err != nil {
 		return err
 	}

@@ -164,12 +164,5 @@ func (d *Dashboard) sendTemplate(p *page) error {
 	if err != nil {
 		return p.again(err, d.showTemplate)
 	}
-	if dr, held := response.(*gen.Draft); held {
-		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
-	}
-	e, ok := response.(*gen.EmailCreated)
-	if !ok {
-		return errFailed
-	}
-	return p.done("/emails/"+e.ID, "Email queued.")
+	return p.sent(response)
 }

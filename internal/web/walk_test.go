@@ -81,6 +81,9 @@ func fillForWalk(t *testing.T, s *site) (hooks, inbox string) {
 	s.put(t, in, htmlMail("Your order has shipped", "The Shop", "order.pdf",
 		strings.ReplaceAll(newsletter, "https://pixel.example", pictures.URL)))
 	s.put(t, in, withFiles())
+	invited := s.put(t, in, invitationMail("REQUEST", ":20261206T100000Z", ""))
+	_, err = s.api.UpdateMessage(ctx, &gen.Marks{AddLabels: []gen.Label{"later", gen.Label(strings.Repeat("long", 16))}}, gen.UpdateMessageParams{MessageID: invited.ID})
+	must(t, err)
 	s.put(t, in, "From: Ann <ann@out.example>\r\nTo: OWN\r\nSubject: Long\r\n\r\n"+strings.Repeat("A line of a long text.\r\n", 2000))
 	_, err = s.api.SendMessage(ctx, mailTo("ann@out.example", "Hello", "Hello Ann"), gen.SendMessageParams{InboxID: in.ID})
 	must(t, err)
@@ -115,7 +118,7 @@ const mostOfAKind = 3
 
 // mostVisited bounds the addresses of a walk: no page may have a link that differs
 // each time.
-const mostVisited = 500
+const mostVisited = 700
 
 // walk visits a site.
 type walk struct {
@@ -371,7 +374,7 @@ var filling = map[string]string{
 // leftEmpty are fields that may be empty.
 var leftEmpty = []string{
 	"sends_per_minute", "sends_per_hour", "sends_per_day", "recipients_per_day", "new_recipients_per_day", "per_recipient_per_day",
-	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "until", "first_name", "last_name", "tags", "metadata", "allowed_ips", "expires_at", "other_inboxes", "inbox",
+	"similar_per_hour", "aliases", "tag", "cc", "bcc", "from", "until", "first_name", "last_name", "tags", "metadata", "allowed_ips", "expires_at", "other_inboxes", "inbox", "label",
 }
 
 // fill returns what is sent with a form.

@@ -24,10 +24,9 @@ type writeView struct {
 
 // writeForm shows the form of a new message, from the inbox that the request names or the
 // newest one.
-func (d *Dashboard) writeForm(p *page) error {
+func (d *Dashboard) writeForm(p *page) (err error) {
 	q := p.r.URL.Query()
 	v := writeView{Kind: "new", Action: "/write", Back: "/inboxes", Form: p.newForm(url.Values{"to": {q.Get("to")}, "inbox": {q.Get("inbox")}})}
-	var err error
 	if v.Inboxes, err = d.inboxChoices(p, map[string]string{}); err != nil {
 		return err
 	}
@@ -73,14 +72,13 @@ func (d *Dashboard) forward(p *page) error {
 
 // answer accepts or declines an invitation.
 func (d *Dashboard) answer(p *page) error {
-	refused := func(p *page) error { return p.failed("/messages/"+p.id(), p.problem.Message) }
-	return d.send(p, refused, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
-		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))}, gen.ReplyToInvitationParams{MessageID: p.id()})
+	return d.send(p, d.message, func(gen.OptNilString, gen.MessageAttachmentInputs) (any, error) {
+		return d.api.ReplyToInvitation(p.ctx(), &gen.CalendarReply{Response: gen.CalendarReplyResponse(p.form.Get("response"))}, gen.ReplyToInvitationParams{MessageID: p.id(), IdempotencyKey: p.once()})
 	})
 }
 
-// send sends the text and the files of the form, and redirects to the new message: to its
-// thread, or to the approval queue. If the API refuses it, show shows the form again.
+// send sends the text and the files of the form. If the API refuses it, show shows the form
+// again.
 func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.OptNilString, files gen.MessageAttachmentInputs) (any, error)) error {
 	files, err := p.files()
 	if err != nil {
@@ -90,14 +88,20 @@ func (d *Dashboard) send(p *page, show func(*page) error, call func(text gen.Opt
 	if err != nil {
 		return p.again(err, show)
 	}
-	if dr, held := response.(*gen.Draft); held {
-		return p.done("/approvals/"+dr.ID, "Submitted for approval.")
+	return p.sent(response)
+}
+
+// sent redirects to what the API has sent, or to the draft that it holds for approval.
+func (p *page) sent(response any) error {
+	switch of := response.(type) {
+	case *gen.Draft:
+		return p.done("/approvals/"+of.ID, "Submitted for approval.")
+	case *gen.Message:
+		return p.done("/inboxes/"+of.InboxID+"/threads/"+of.ThreadID+"#"+of.ID, "Message queued for delivery.")
+	case *gen.EmailCreated:
+		return p.done("/emails/"+of.ID, "Email queued.")
 	}
-	m, ok := response.(*gen.Message)
-	if !ok {
-		return errFailed
-	}
-	return p.done("/inboxes/"+m.InboxID+"/threads/"+m.ThreadID+"#"+m.ID, "Message queued for delivery.")
+	return errFailed
 }
 
 func (d *Dashboard) replyForm(p *page) error   { return d.answerForm(p, "reply") }
