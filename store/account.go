@@ -263,7 +263,9 @@ func (p Plan) check(u acceptedSends, n int64, now time.Time) *Refused {
 		}
 	}
 	refused := refuse(period, "", "the plan %s has %d recipients a %s", p.Name, most, period)
-	refused.Retry = ends
+	if n <= most { // waiting helps
+		refused.Retry = ends
+	}
 	return refused
 }
 
