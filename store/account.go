@@ -263,9 +263,7 @@ func (p Plan) check(u acceptedSends, n int64, now time.Time) *Refused {
 		}
 	}
 	refused := refuse(period, "", "the plan %s has %d recipients a %s", p.Name, most, period)
-	if n <= most { // waiting helps
-		refused.Retry = ends
-	}
+	refused.Retry = ends
 	return refused
 }
 
