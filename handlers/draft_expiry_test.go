@@ -86,6 +86,22 @@ func TestDraftExpires(t *testing.T) {
 	}, func(cfg *handlers.Config) { cfg.Undo = 10 * time.Second })
 }
 
+// A restored draft that is sent when it expires may have been sent since the backup: it
+// waits for a decision.
+func TestRestoredDraftIsNotSentByItself(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		d := s.newDraft(t, s.newInbox(t, policy(store.PolicyApproval)), plainSend)
+		s.do(t, http.MethodPatch, draftPath(t, d), `{"expires_at":"`+after(time.Hour)+`","on_expiry":"send"}`).want(t, http.StatusOK)
+		if err := s.store.Hold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Add(2 * time.Hour)
+		s.expireDrafts(t, 0)
+		s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).wantAt(t, "status", `"pending"`)
+	})
+}
+
 // A draft ends at a time or after a time, not both. The tools of MCP have both.
 func TestExpiresIn(t *testing.T) {
 	t.Parallel()

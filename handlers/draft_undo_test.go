@@ -175,23 +175,33 @@ func TestApprovedDraftThatIsRefusedWhenDue(t *testing.T) {
 	}, withUndo)
 }
 
-// A person who is removed after an approval has decided nothing.
+// A person who is removed after an approval, or may no longer approve, has decided nothing.
 func TestApprovalOfAPersonWhoIsRemoved(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t, policy(store.PolicyApproval))
 		d := s.newDraft(t, in, plainSend)
-		if _, err := s.sendAsPerson(t, d.str(t, "id")); err != nil {
-			t.Fatal(err)
+		for _, end := range []func(by string) error{
+			func(by string) error { return s.store.SetRole(t.Context(), s.account, by, store.RoleViewer) },
+			func(string) error {
+				_, err := s.store.RemoveUser(t.Context(), "eve@example.com")
+				return err
+			},
+		} {
+			if _, err := s.sendAsPerson(t, d.str(t, "id")); err != nil {
+				t.Fatal(err)
+			}
+			by := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK).str(t, "decided_by")
+			if err := end(by); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.Add(undoTime)
+			s.expireDrafts(t, 1)
+			back := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+			back.wantAt(t, "status", `"pending"`)
+			back.wantText(t, "who approved it no longer has access")
+			_ = s.store.SetRole(t.Context(), s.account, by, store.RoleApprover) // unless the person is gone
 		}
-		if _, err := s.store.RemoveUser(t.Context(), "eve@example.com"); err != nil {
-			t.Fatal(err)
-		}
-		s.clock.Add(undoTime)
-		s.expireDrafts(t, 1)
-		back := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
-		back.wantAt(t, "status", `"pending"`)
-		back.wantText(t, "who approved it no longer has access")
 		if n := s.outbound(t); n != 0 {
 			t.Errorf("%d messages left", n)
 		}

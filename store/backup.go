@@ -661,11 +661,13 @@ const hold = `
 	UPDATE webhook_deliveries SET held_due = CASE WHEN leased THEN created_at ELSE next_attempt_at END, next_attempt_at = NULL,
 		leased = false, fence = fence + 1 WHERE next_attempt_at IS NOT NULL;
 	UPDATE emails SET held_due = due_at, due_at = NULL WHERE due_at IS NOT NULL;
-	UPDATE drafts SET status = 'pending', send_after = NULL, message_id = NULL, decided_by = NULL, decided_at = NULL WHERE status = 'scheduled';
+	UPDATE drafts SET status = 'pending', send_after = NULL, message_id = NULL, decided_by = NULL, decided_at = NULL, expires_at = NULL
+		WHERE status = 'scheduled';
+	UPDATE drafts SET expires_at = NULL WHERE status = 'pending' AND on_expiry = 'send' AND expires_at IS NOT NULL;
 	UPDATE recipients SET held_due = stopped_due, stopped_due = NULL, fence = fence + 1 WHERE status = 'queued' AND stopped_due IS NOT NULL;`
 
 // Hold holds all pending messages and webhooks, and undoes approvals whose drafts have not
-// been sent. No node may be serving, because
+// been sent. A draft that is sent when it expires waits for a decision instead. No node may be serving, because
 // it may still finish what it has claimed.
 func (s *Store) Hold(ctx context.Context) error {
 	return s.inTx(ctx, "hold what waits", func(tx *sqlx.Tx) error {

@@ -180,7 +180,10 @@ func (w *Worker) decider(ctx context.Context, account int64, id string) (k store
 			err = errNoAccess
 		}
 	case strings.HasPrefix(id, "usr_"):
-		_, err = w.cfg.Store.User(ctx, account, id)
+		var u store.User
+		if u, err = w.cfg.Store.User(ctx, account, id); err == nil && !u.Role.Includes(store.RoleApprover) {
+			err = errNoAccess
+		}
 		k = store.Key{AccountID: account, ID: id, Mode: store.KeyLive}
 	default:
 		k, err = w.cfg.Store.Key(ctx, account, id)

@@ -63,15 +63,19 @@ func (s server) mailbox(r *http.Request, find search) (all, found []*stored, err
 	if find.text {
 		filters.Set("include", "text")
 	}
-	byID := map[string]*stored{}
+	// A stranger may choose the Message-ID of another message: copies have the same sender
+	// and subject too.
+	type mail struct{ id, from, subject string }
+	seen := map[mail]*stored{}
 	for m, err := range s.Received(r, filters) {
 		if err != nil {
 			return nil, nil, err
 		}
-		first := byID[messageID(m)]
-		if first == nil || messageID(m) == "" || slices.ContainsFunc(first.copies, func(c *gen.Message) bool { return c.InboxID == m.InboxID }) {
+		key := mail{messageID(m), m.From.Value.Email, m.Subject}
+		first := seen[key]
+		if first == nil || key.id == "" || slices.ContainsFunc(first.copies, func(c *gen.Message) bool { return c.InboxID == m.InboxID }) {
 			first = &stored{Message: m}
-			all, byID[messageID(m)] = append(all, first), first
+			all, seen[key] = append(all, first), first
 		}
 		first.copies = append(first.copies, m)
 		first.found = first.found || find.matches(m)

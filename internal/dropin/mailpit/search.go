@@ -25,6 +25,9 @@ func (s search) matches(m *gen.Message) bool {
 		!slices.ContainsFunc(s.terms, func(term func(*gen.Message) bool) bool { return !term(m) })
 }
 
+// maxTerms limits the terms of a search: each is compared with every message.
+const maxTerms = 50
+
 // readSearch reads the search of a request, and its parameters with more than those of the
 // search: words, phrases in quotes, filters such as from:name, and any of them after "-" or
 // "!" for what must not match.
@@ -36,7 +39,11 @@ func readSearch(r *http.Request, more ...string) (q url.Values, s search, err er
 	if err != nil {
 		return q, s, httpapi.Invalid("tz", "must be a time zone such as Europe/Berlin")
 	}
-	for _, word := range words(q.Get("query")) {
+	all := words(q.Get("query"))
+	if len(all) > maxTerms {
+		return q, s, httpapi.Invalid("query", "must have at most %d terms", maxTerms)
+	}
+	for _, word := range all {
 		bare := strings.TrimLeft(word, "-!")
 		if bare == "" {
 			bare = word
