@@ -132,7 +132,7 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	})
 	return vendorapi.JSON(w, http.StatusOK, object{
 		"total": len(all), "unread": unread(all), "count": len(messages), "messages_count": len(found), "messages_unread": unread(found), "start": start,
-		"tags": slices.Sorted(maps.Keys(tags(all))), "messages": messages,
+		"tags": append([]string{}, slices.Sorted(maps.Keys(tags(all)))...), "messages": messages,
 	})
 }
 
