@@ -5,6 +5,7 @@
 package mailpit
 
 import (
+	"maps"
 	"net/http"
 	netmail "net/mail"
 	"net/url"
@@ -29,6 +30,8 @@ func newHandler(api vendorapi.API) http.Handler {
 	m.Handle("GET /api/v1/info", s.info)
 	m.Handle("GET /api/v1/messages", s.list)
 	m.Handle("DELETE /api/v1/messages", s.delete)
+	m.Handle("PUT /api/v1/messages", s.mark)
+	m.Handle("PUT /api/v1/tags", s.tag)
 	m.Handle("GET /api/v1/search", s.list)
 	m.Handle("DELETE /api/v1/search", s.delete)
 	m.Handle("GET /api/v1/message/{id}", s.one(s.show))
@@ -100,7 +103,7 @@ func (m *stored) summary() object {
 	}
 	out := object{
 		"ID": m.ID, "MessageID": messageID(m.Message), "From": nil, "To": vendorapi.Mapped(m.To, person), "Cc": vendorapi.Mapped(m.Cc, person),
-		"Bcc": hidden, "ReplyTo": vendorapi.Mapped(m.ReplyTo, person), "Subject": m.Subject, "Tags": []string{}, "Size": m.Size,
+		"Bcc": hidden, "ReplyTo": vendorapi.Mapped(m.ReplyTo, person), "Subject": m.Subject, "Tags": append([]string{}, m.Labels...), "Size": m.Size,
 	}
 	if from, ok := m.From.Get(); ok {
 		out["From"] = person(from)
@@ -128,12 +131,12 @@ func (s server) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	messages := vendorapi.Mapped(found[min(start, len(found)):min(start+limit, len(found))], func(m *stored) object {
 		item := m.summary()
-		item["Read"], item["Created"], item["Attachments"], item["Snippet"] = false, m.CreatedAt, len(m.Attachments), m.Snippet.Or("")
+		item["Read"], item["Created"], item["Attachments"], item["Snippet"] = isRead(m.Message), m.CreatedAt, len(m.Attachments), m.Snippet.Or("")
 		return item
 	})
 	return vendorapi.JSON(w, http.StatusOK, object{
-		"total": len(all), "unread": len(all), "count": len(messages), "messages_count": len(found), "messages_unread": len(found), "start": start,
-		"tags": []string{}, "messages": messages,
+		"total": len(all), "unread": unread(all), "count": len(messages), "messages_count": len(found), "messages_unread": unread(found), "start": start,
+		"tags": append([]string{}, slices.Sorted(maps.Keys(tags(all)))...), "messages": messages,
 	})
 }
 
@@ -160,6 +163,70 @@ func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return ok(w)
+}
+
+// mark sets whether the messages with these IDs, or all messages, are read.
+func (s server) mark(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		IDs  []string
+		Read bool
+	}
+	if err := vendorapi.Decode(r, &in); err != nil {
+		return err
+	}
+	return s.change(w, r, in.IDs, object{"read": in.Read})
+}
+
+// tag replaces the tags of the messages with these IDs.
+func (s server) tag(w http.ResponseWriter, r *http.Request) error {
+	var in struct{ IDs, Tags []string }
+	if err := vendorapi.Decode(r, &in); err != nil {
+		return err
+	}
+	if len(in.IDs) == 0 {
+		return httpapi.Invalid("IDs", "is required: the IDs of messages")
+	}
+	return s.change(w, r, in.IDs, object{"labels": append([]string{}, in.Tags...)})
+}
+
+// change changes messages with their copies.
+func (s server) change(w http.ResponseWriter, r *http.Request, ids []string, patch object) error {
+	var find search
+	find.ids.IDs = ids
+	_, found, err := s.mailbox(r, find)
+	if err != nil {
+		return err
+	}
+	for _, m := range found {
+		for _, c := range m.copies {
+			if _, err := s.Do(r, http.MethodPatch, vendorapi.Path("messages", c.ID), nil, patch); err != nil {
+				return err
+			}
+		}
+	}
+	return ok(w)
+}
+
+func isRead(m *gen.Message) bool { _, read := m.ReadAt.Get(); return read }
+
+func unread(all []*stored) (n int) {
+	for _, m := range all {
+		if !isRead(m.Message) {
+			n++
+		}
+	}
+	return n
+}
+
+// tags returns how many messages have each tag.
+func tags(all []*stored) map[string]int {
+	out := map[string]int{}
+	for _, m := range all {
+		for _, tag := range m.Labels {
+			out[tag]++
+		}
+	}
+	return out
 }
 
 func ok(w http.ResponseWriter) error {
@@ -228,7 +295,7 @@ func (s server) info(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	version := "Postroom " + s.Version
-	return vendorapi.JSON(w, http.StatusOK, object{"Version": version, "LatestVersion": version, "Messages": len(all), "Unread": len(all), "Tags": object{}})
+	return vendorapi.JSON(w, http.StatusOK, object{"Version": version, "LatestVersion": version, "Messages": len(all), "Unread": unread(all), "Tags": tags(all)})
 }
 
 // send sends an email.

@@ -112,6 +112,14 @@ func (s *search) term(word string, zone *time.Location) (func(*gen.Message) bool
 				return slices.ContainsFunc(m.Attachments, func(a gen.Attachment) bool { return a.Inline == inline })
 			}, nil
 		}
+	case "is":
+		if value == "read" || value == "unread" {
+			return func(m *gen.Message) bool { return isRead(m) == (value == "read") }, nil
+		}
+	case "tag":
+		return func(m *gen.Message) bool {
+			return slices.ContainsFunc(m.Labels, func(label string) bool { return strings.EqualFold(label, value) })
+		}, nil
 	case "before", "after":
 		if at, err := time.ParseInLocation(time.DateOnly, strings.ReplaceAll(value, "/", "-"), zone); err == nil {
 			return func(m *gen.Message) bool { return m.CreatedAt.Before(at) == (name == "before") }, nil
