@@ -42,6 +42,8 @@ var notReadingMail = map[string]string{
 	"NewList":             "reads patterns that ParseListPattern returned",
 	"Reserved":            "compares with a few names",
 	"ReservedNames":       "takes nothing",
+	"Safety.Rate":         "reads no text",
+	"SafetyLevel.AtLeast": "compares two of three names",
 }
 
 func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }

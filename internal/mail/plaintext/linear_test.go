@@ -27,21 +27,33 @@ func linearReaders() []lineartest.Reader {
 		{Name: "SplitURL", Units: url, Read: func(s string) { SplitURL("https://" + s) }},
 		{Name: "CleanHref", Units: url, Read: func(s string) { CleanHref(s) }},
 		{Name: "IsWebLink", Units: url[:3], Read: func(s string) { IsWebLink("https://" + s) }},
+		{Name: "HostIn", Units: []string{"a", ".", "-", "é", "/", "https://"}, Read: func(s string) { HostIn(s + ".example") }},
+		{Name: "Site", Units: []string{"a", ".", "-"}, Read: func(s string) { Site(s + ".example") }},
+		{Name: "ASCIIHost", Units: []string{"a", ".", "-", "xn--", lineartest.Letter}, Read: func(s string) { ASCIIHost(s) }},
+		{Name: "Invisible.Add", Units: []string{"a", "\U000E0041", "\u200b", "\u200b\u200c", "\ufe0f", "\u202e", "\u3164"}, Read: func(s string) {
+			var c Invisible
+			c.Add(s)
+			c.Hides()
+		}},
 		{Name: "SchemeLen", Units: url[:3], Read: func(s string) { SchemeLen("http" + s) }},
 	}
 }
 
 // notReadingMail are the other exported functions.
 var notReadingMail = map[string]string{
-	"BreaksLine":  "reads one character",
-	"IsAlnum":     "reads one character",
-	"IsDigit":     "reads one character",
-	"IsHex":       "reads one character",
-	"IsInvisible": "reads one character",
-	"IsUnspaced":  "reads one character",
-	"LowerASCII":  "reads one character",
-	"Unhex":       "reads one character",
-	"WordSet":     "reads lists of the program",
+	"BreaksLine":      "reads one character",
+	"Invisible.Count": "reads numbers",
+	"Invisible.Hides": "compares what Add keeps, which is bounded",
+	"Invisible.Kinds": "reads numbers",
+	"Invisible.Plus":  "adds numbers",
+	"IsAlnum":         "reads one character",
+	"IsDigit":         "reads one character",
+	"IsHex":           "reads one character",
+	"IsInvisible":     "reads one character",
+	"IsUnspaced":      "reads one character",
+	"LowerASCII":      "reads one character",
+	"Unhex":           "reads one character",
+	"WordSet":         "reads lists of the program",
 }
 
 func TestReadersAreLinear(t *testing.T) { lineartest.Check(t, linearReaders()) }
