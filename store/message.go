@@ -255,6 +255,18 @@ func (s *Store) SweepTakenCodes(ctx context.Context) (int, error) {
 	return s.sweepBefore(ctx, "codes_taken", "account_id, caller, message_id", "created_at", NewTime(s.now().Add(-takenCodeTTL)))
 }
 
+// correspondentTTL is how long the first mail from an address is remembered.
+const correspondentTTL = 400 * 24 * time.Hour
+
+// SweepCorrespondents forgets some of those who first wrote more than 400 days ago and
+// returns how many; 0 means that there were none.
+func (s *Store) SweepCorrespondents(ctx context.Context) (int, error) {
+	if may, err := s.mayDelete(ctx); !may {
+		return 0, err
+	}
+	return s.sweepBefore(ctx, "correspondents", "account_id, address", "created_at", NewTime(s.now().Add(-correspondentTTL)))
+}
+
 // fill reads the content and the recipients of the messages.
 func (s *Store) fill(ctx context.Context, ms []Message) error {
 	return s.fillWith(ctx, ms, contentColumns)

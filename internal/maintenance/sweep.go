@@ -59,6 +59,7 @@ func (s *Sweeper) RunOnce(ctx context.Context) (int, error) {
 		{"blobs", st.SweepBlobs},
 		{"cached_responses", inSteps(st.SweepCachedResponses)},
 		{"codes", inSteps(st.SweepTakenCodes)},
+		{"correspondents", inSteps(st.SweepCorrespondents)},
 		{"events", inSteps(st.SweepEvents)},
 		{"webhook_deliveries", inSteps(st.SweepDeliveries)},
 		{"deleted_messages", inSteps(st.SweepDeleted)},

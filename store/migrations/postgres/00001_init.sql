@@ -433,7 +433,7 @@ ALTER TABLE contents ALTER COLUMN raw SET STORAGE EXTERNAL;
 
 -- An address that an account has received mail from, by its hash; of one domain of them
 -- each, the hash of "@domain" with the domain. resembles is the domain that this one looks
--- like, which is then not compared with others.
+-- like, which is then not compared with others. Rows older than 400 days are deleted.
 CREATE TABLE correspondents (
     account_id BIGINT NOT NULL REFERENCES accounts (seq),
     address    BIGINT NOT NULL,
@@ -442,6 +442,8 @@ CREATE TABLE correspondents (
     created_at BIGINT NOT NULL,
     PRIMARY KEY (account_id, address)
 );
+-- delete by age
+CREATE INDEX correspondents_age ON correspondents (created_at);
 -- compare a new domain with the latest ones
 CREATE INDEX correspondents_domains ON correspondents (account_id, created_at) WHERE domain <> '' AND resembles = '';
 
