@@ -8,9 +8,9 @@ import (
 	"github.com/postroom/postroom/internal/mail/reply"
 )
 
-// maxPlaces limits the candidates of one part of a message. Real messages have
-// far fewer.
-const maxPlaces = 256
+// maxPlaces limits the candidates of one part of a message, and maxRepeats those with the
+// same value. Real messages have far fewer.
+const maxPlaces, maxRepeats = 256, 16
 
 // codeMessage is what the signs of all candidates of a message share.
 type codeMessage struct {
@@ -100,9 +100,12 @@ func (m *codeMessage) read(t *codeText, where textPart) {
 		if len(m.places)-first == maxPlaces || t.budget.Spent() {
 			break
 		}
-		p := newPlace(m, t, tokens, i, where)
 		key := strings.ToUpper(strings.ReplaceAll(tok.value, "-", ""))
 		v := m.values[key]
+		if v != nil && v.places >= maxRepeats {
+			continue
+		}
+		p := newPlace(m, t, tokens, i, where)
 		if v == nil {
 			v = &codeValue{value: tok.value, order: len(m.values)}
 			m.values[key] = v
