@@ -70,3 +70,23 @@ func TestScheduledEmailBecomesADraft(t *testing.T) {
 		}
 	})
 }
+
+// A scheduled email with more recipients than a limit ever allows fails when it is due:
+// it does not wait for a time that never comes.
+func TestScheduledEmailThatNeverFitsFails(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t)
+		at := s.clock.Now().Add(time.Minute).Format(time.RFC3339)
+		body := `{"from":"` + in.Address + `","to":["a@out.example","b@out.example"],"subject":"s","text":"t","scheduledAt":"` + at + `"}`
+		id := s.do(t, http.MethodPost, "/v1/emails", body).want(t, http.StatusCreated).str(t, "id")
+		s.do(t, http.MethodPatch, "/v1/inboxes/"+in.ID, `{"limits":{"sends_per_day":1}}`).want(t, http.StatusOK)
+		s.clock.Add(time.Minute)
+		s.release(t)
+		got := s.do(t, http.MethodGet, "/v1/emails/"+id, "").want(t, http.StatusOK)
+		got.wantAt(t, "status", `"failed"`)
+		if why := got.str(t, "recipients.0.last_response"); !strings.Contains(why, "sends_per_day=1") {
+			t.Errorf("it failed because %q", why)
+		}
+	})
+}

@@ -346,7 +346,7 @@ const keyRevoked = "the key that scheduled it was revoked"
 func (s *Store) readSender(ctx context.Context, tx *sqlx.Tx, id, lock string) (by Sender, ended string, err error) {
 	const (
 		keys  = `SELECT limits, revoked_at, expires_at FROM api_keys WHERE id = $1`
-		users = `SELECT removed_at FROM users WHERE id = $1`
+		users = `SELECT removed_at, role FROM users WHERE id = $1`
 	)
 	by.ID = id
 	var found []Key
@@ -362,12 +362,17 @@ func (s *Store) readSender(ctx context.Context, tx *sqlx.Tx, id, lock string) (b
 			ended = "the key that scheduled it has expired"
 		}
 	}
-	var removed []*Time
-	if err := tx.SelectContext(ctx, &removed, users+lock, id); err != nil {
+	var people []User
+	if err := tx.SelectContext(ctx, &people, users+lock, id); err != nil {
 		return by, "", errIn("user who sends", err)
 	}
-	if len(removed) > 0 && removed[0] != nil {
-		ended = "the person who scheduled it was removed"
+	for _, u := range people {
+		switch {
+		case u.RemovedAt != nil:
+			ended = "the person who scheduled it was removed"
+		case !u.Role.Includes(RoleApprover):
+			ended = "the person who scheduled it may no longer send"
+		}
 	}
 	return by, ended, nil
 }

@@ -263,7 +263,7 @@ func (p Plan) check(u acceptedSends, n int64, now time.Time) *Refused {
 		}
 	}
 	refused := refuse(period, "", "the plan %s has %d recipients a %s", p.Name, most, period)
-	refused.Retry = ends
+	refused.Retry, refused.Never = ends, p.Monthly > 0 && n > p.Monthly || p.Daily > 0 && n > p.Daily
 	return refused
 }
 

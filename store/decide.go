@@ -51,6 +51,9 @@ type Refused struct {
 	Text string
 	// Retry is when the message fits if nothing else is sent; zero if waiting does not help.
 	Retry time.Time
+	// Never reports that the message alone is over the limit, so that it fits at no time.
+	// Under a limit of 0, which stops sending for a while, it waits.
+	Never bool
 	// Of is whose limit or stop it is: the id of an inbox or key, or AccountScope.
 	Of string
 	// Email is the index of the email in its batch.
@@ -60,6 +63,9 @@ type Refused struct {
 }
 
 func (e *Refused) Error() string { return e.Text }
+
+// Waits reports that the message fits later, at Retry.
+func (e *Refused) Waits() bool { return !e.Retry.IsZero() && !e.Never }
 
 // In returns the refusal with a field of place.
 func (e *Refused) In(place string) *Refused {

@@ -269,7 +269,7 @@ func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules Du
 			pass, left = append(pass, e.Seq), append(left, e.Message)
 		case !ok:
 			return nil, err
-		case !refused.Retry.IsZero():
+		case refused.Waits():
 			err = waitUntil(ctx, tx, NewTime(refused.Retry), e.Seq)
 		case !refused.Hold:
 			err = s.failDue(ctx, tx, e.Message, refused.Text)

@@ -314,11 +314,25 @@ func (u *sendScope) overLimits(ctx context.Context, tx txReader, m *counted) (wo
 		if err != nil {
 			return nil, err
 		}
-		if !fits.IsZero() && (worst == nil || fits.After(worst.Retry)) {
+		if never := *most > 0 && u.alone(f, m) > *most; !fits.IsZero() && (worst == nil || never && !worst.Never || fits.After(worst.Retry) && never == worst.Never) {
 			worst = overLimit(f.Name, u.name, *most, fits)
+			worst.Never = never
 		}
 	}
 	return worst, nil
+}
+
+// alone returns how many a message alone counts for a limit.
+func (u *sendScope) alone(f LimitField, m *counted) int64 {
+	switch f.Name {
+	case "per_recipient_per_day":
+		return 1
+	case "recipients_per_day", "similar_per_hour":
+		return int64(len(m.people))
+	case "new_recipients_per_day":
+		return int64(len(m.people) - len(u.known))
+	}
+	return int64(len(m.to))
 }
 
 // record adds a message to the log of a scope.

@@ -153,7 +153,7 @@ func (w *Worker) decide(ctx context.Context, d store.Draft) error {
 	switch {
 	case byRule && refused.Rule == store.RuleStop:
 		return errWaits
-	case byRule && !refused.Retry.IsZero() && d.Status == store.DraftScheduled:
+	case byRule && refused.Waits() && d.Status == store.DraftScheduled:
 		return errors.Join(errWaits, w.cfg.Store.DelayDraft(ctx, d, store.NewTime(refused.Retry)))
 	case !byRule && !isFinal(err):
 		return err
