@@ -90,11 +90,17 @@ func hexColour(s string) (rgba, bool) {
 	return rgba{digits[0], digits[1], digits[2], digits[3]}, true
 }
 
+// mixes reports whether a function returns one of several colours, or a mixture.
+func mixes(function string) bool { return function == "light-dark" || function == "color-mix" }
+
 // functionColour parses rgb(), rgba(), hsl() or hsla().
 func functionColour(tokens []Token, i int) (c rgba, n int, ok bool) {
 	name := tokens[i].Text
-	if name == "light-dark" || name == "color-mix" { // by its first colour
+	if mixes(name) { // by its first colour, also of one in it
 		for n = 1; i+n < len(tokens); n++ {
+			if mixes(tokens[i+n].Text) {
+				continue
+			}
 			if c, m, ok := readColour(tokens, i+n); ok && tokens[i+n].Kind != Number && tokens[i+n].Text != "in" {
 				return c, n + m, true
 			}

@@ -48,8 +48,9 @@ const (
 // ident is what a selector knows of an element.
 type ident struct {
 	tag, id string
-	classes []string
-	attrs   []html.Attribute // only if a selector asks for attributes
+	classes []string         // each once, in alphabetical order
+	attrs   []html.Attribute // in lower case, only if a selector asks for attributes
+	cost    int              // of comparing the attributes
 	place   int              // among the elements in its parent, if a selector asks for siblings
 }
 
@@ -206,7 +207,7 @@ func (f *Finder) enter(tag string, attrs []html.Attribute) {
 		l.settle()
 		return
 	}
-	l.apply(rules, own, parent, f.rules.strict)
+	l.apply(rules, own, parent, f.rules)
 }
 
 // before returns the elements before one of the elements inside l.
@@ -272,7 +273,11 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 		}
 	}
 	if rules.attrs {
-		in.attrs = slices.Clone(attrs)
+		in.attrs, in.cost = slices.Clone(attrs), 1+len(attrs)/4
+		for i, at := range in.attrs {
+			in.attrs[i].Val = strings.ToLower(at.Val)
+			in.cost += len(at.Val) / bytesOfWork
+		}
 	}
 	open := false
 	for _, at := range attrs {
@@ -281,6 +286,8 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 			in.id = strings.ToLower(at.Val)
 		case "class":
 			in.classes = strings.Fields(strings.ToLower(at.Val))
+			slices.Sort(in.classes)
+			in.classes = slices.Compact(in.classes)
 		case "bgcolor":
 			in.setGround((&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all())
 		case "background":
@@ -355,12 +362,12 @@ func (r *Tokens) all() []Token {
 }
 
 // apply sets the styles of an element: those of rules, the strongest last, and its own.
-func (l *look) apply(rules []matched, own []declaredStyle, parent *look, strict bool) {
+func (l *look) apply(rules []matched, own []declaredStyle, parent *look, x *ruleIndex) {
 	set := func(d declaredStyle) {
 		if strings.HasPrefix(d.name, "--") {
-			l.setVar(d)
+			l.setVar(d, x)
 		} else {
-			l.set(d, parent)
+			l.set(d, parent, x)
 		}
 	}
 	for _, important := range []bool{false, true} {
@@ -375,7 +382,7 @@ func (l *look) apply(rules []matched, own []declaredStyle, parent *look, strict 
 			}
 		}
 	}
-	if strict && l.spacing <= -l.size/2 {
+	if x.strict && l.spacing <= -l.size/2 {
 		l.line = true
 	}
 	if l.settle(); l.why != "" {
@@ -388,7 +395,7 @@ func (l *look) apply(rules []matched, own []declaredStyle, parent *look, strict 
 			continue
 		}
 		maybe := *l
-		maybe.set(m.declaredStyle, parent)
+		maybe.set(m.declaredStyle, parent, x)
 		maybe.settle()
 		if maybe.why != "" {
 			l.outerHidden = maybe.why + Sometimes
@@ -482,28 +489,29 @@ func (l *look) whyHidden() string {
 // maxVars is how many variables an element may have.
 const maxVars = 200
 
-func (l *look) setVar(d declaredStyle) {
-	if len(l.vars) >= maxVars {
+func (l *look) setVar(d declaredStyle, x *ruleIndex) {
+	if x.work -= 1 + len(l.vars); len(l.vars) >= maxVars || x.work < 0 {
 		return
 	}
 	vars := make(map[string][]Token, len(l.vars)+1)
 	for k, v := range l.vars {
 		vars[k] = v
 	}
-	vars[d.name] = d.value
+	vars[d.name] = d.value[:min(len(d.value), maxResolved)]
 	l.vars = vars
 }
 
 // maxResolved is the longest value with variables, in tokens.
 const maxResolved = 200
 
-// resolved returns a value with the values of its variables.
-func (l *look) resolved(v []Token, depth int) []Token {
+// resolved returns a value with the values of its variables, for as long as there is work
+// left.
+func (l *look) resolved(v []Token, depth int, x *ruleIndex) []Token {
 	if depth == 0 || len(v) > maxResolved || !slices.ContainsFunc(v, func(t Token) bool { return t.Kind == Function && t.Text == "var" }) {
 		return v
 	}
 	var out []Token
-	for i := 0; i < len(v); i++ {
+	for i := 0; i < len(v) && x.work >= 0; i++ {
 		if v[i].Kind != Function || v[i].Text != "var" {
 			out = append(out, v[i])
 			continue
@@ -516,14 +524,16 @@ func (l *look) resolved(v []Token, depth int) []Token {
 		}
 		inner := v[i+1 : min(end, len(v))]
 		i = end
+		x.work -= 1 + len(v)/4
 		name := slices.IndexFunc(inner, func(t Token) bool { return t.Kind == Ident })
 		if name < 0 {
 			continue
 		}
 		if value, known := l.vars[strings.ToLower(inner[name].Text)]; known {
-			out = append(out, l.resolved(value, depth-1)...)
+			x.work -= len(value)
+			out = append(out, l.resolved(value, depth-1, x)...)
 		} else if comma := slices.IndexFunc(inner, func(t Token) bool { return t.Is(",") }); comma >= 0 {
-			out = append(out, l.resolved(inner[comma+1:], depth-1)...)
+			out = append(out, l.resolved(inner[comma+1:], depth-1, x)...)
 		}
 		if len(out) > maxResolved {
 			break

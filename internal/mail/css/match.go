@@ -16,6 +16,7 @@ type cssRule struct {
 	sometimes bool
 	weight    int // specificity, then order
 	set       []declaredStyle
+	cost      int // of applying the set
 }
 
 // compound is the part of a selector that matches one element.
@@ -25,6 +26,7 @@ type compound struct {
 	attrs   []attrTest
 	first   bool // it is the first element in its parent
 	rel     byte // how it relates to the element of the part before it: ' ', '>', '+' or '~'
+	cost    int  // of comparing its names
 }
 
 // attrTest is a condition on an attribute: its name, and "" or an operator with a value.
@@ -41,15 +43,34 @@ type declaredStyle struct {
 type ruleIndex struct {
 	rules []cssRule
 	by    map[string][]int // "#id", ".class", "tag" or "*"
-	work  int              // remaining comparisons
+	work  int              // that remains, in comparisons
 	// strict means that a rule counts that holds for some readers only.
 	strict   bool
 	siblings bool // a selector asks for siblings
 	attrs    bool // a selector asks for attributes
 }
 
-// maxMatching is the maximum number of comparisons for the rules of one message.
+// maxMatching is the maximum work for the styles of one message, in comparisons.
 const maxMatching = 3_000_000
+
+// bytesOfWork is how many bytes of text are as much work as one comparison.
+const bytesOfWork = 64
+
+func size(texts []string) (n int) {
+	for _, s := range texts {
+		n += len(s)
+	}
+	return n
+}
+
+// costOf returns the work of applying styles.
+func costOf(set []declaredStyle) int {
+	n := len(set)
+	for i := range set {
+		n += len(set[i].value)
+	}
+	return n
+}
 
 // indexRules parses a style sheet. A strict index keeps the rules that hold for some readers
 // only; another one has the rules that hold in a window on a screen.
@@ -82,8 +103,9 @@ func (x *ruleIndex) End([]Token) {}
 // Rule implements [SheetReader].
 func (x *ruleIndex) Rule(selector []Token, r *Tokens, depth int) {
 	set := declarations(r)
+	cost := costOf(set)
 	for part := range splitTokens(selector, ",") {
-		x.add(part, set, x.strict && depth > 0)
+		x.add(part, set, cost, x.strict && depth > 0)
 	}
 }
 
@@ -130,12 +152,13 @@ func declarations(r *Tokens) []declaredStyle {
 // whileUsed are the states that an element has only for a moment, or never in a message.
 var whileUsed = setOf(`active checked disabled focus focus-visible focus-within fullscreen hover target visited`)
 
-func (x *ruleIndex) add(selector []Token, set []declaredStyle, media bool) {
-	rule := cssRule{sometimes: media, set: set}
+func (x *ruleIndex) add(selector []Token, set []declaredStyle, cost int, media bool) {
+	rule := cssRule{sometimes: media, set: set, cost: cost}
 	now := compound{rel: ' '}
 	asked, started, gap := 0, false, false
 	flush := func() {
 		if started {
+			now.cost = 1 + (len(now.tag)+len(now.id)+size(now.classes))/bytesOfWork
 			rule.parts = append(rule.parts, now)
 		}
 		now, started, gap = compound{rel: ' '}, false, false
@@ -223,20 +246,19 @@ func readAttrTest(tokens []Token) (a attrTest) {
 		case a.op == "":
 			a.key += strings.ToLower(t.Text)
 		case a.value == "":
-			a.value = t.Text
+			a.value = strings.ToLower(t.Text)
 		}
 	}
 	return a
 }
 
-// is reports whether attributes meet the condition. Values are compared without regard to
-// case.
+// is reports whether attributes meet the condition. Values are in lower case.
 func (a attrTest) is(attrs []html.Attribute) bool {
 	i := slices.IndexFunc(attrs, func(at html.Attribute) bool { return at.Key == a.key })
 	if i < 0 {
 		return false
 	}
-	have, want := strings.ToLower(attrs[i].Val), strings.ToLower(a.value)
+	have, want := attrs[i].Val, a.value
 	switch a.op {
 	case "":
 		return true
@@ -300,7 +322,7 @@ func (x *ruleIndex) under(key string, open []look, out *[]matched) bool {
 		if !hit {
 			continue
 		}
-		if x.work -= len(r.set); x.work < 0 {
+		if x.work -= r.cost; x.work < 0 {
 			return false
 		}
 		for _, d := range r.set {
@@ -315,7 +337,7 @@ func (x *ruleIndex) under(key string, open []look, out *[]matched) bool {
 // a rule counts as an uncertain match.
 func (x *ruleIndex) matches(r *cssRule, open []look) (hit, sure bool) {
 	at := len(open) - 1
-	if x.work--; !r.parts[0].is(&open[at].ident) {
+	if !x.fits(&r.parts[0], &open[at].ident) {
 		return false, true
 	}
 	// kid is the place of the current element among the children of its parent.
@@ -326,11 +348,11 @@ func (x *ruleIndex) matches(r *cssRule, open []look) (hit, sure bool) {
 		if rel == '+' || rel == '~' {
 			before := open[max(at-1, 0)].before(kid)
 			for kid = len(before) - 1; kid >= 0; kid-- {
-				if x.work -= 1 + len(part.attrs); x.work < 0 {
-					return false, false
-				}
-				if part.is(&before[kid]) {
+				if x.fits(part, &before[kid]) {
 					break
+				}
+				if x.work < 0 {
+					return false, false
 				}
 				if rel == '+' {
 					kid = -1
@@ -350,11 +372,11 @@ func (x *ruleIndex) matches(r *cssRule, open []look) (hit, sure bool) {
 			if at < 0 {
 				return uncertain, false
 			}
-			if x.work -= 1 + len(part.attrs) + len(part.classes)*len(open[at].classes)/8; x.work < 0 {
-				return false, false
-			}
-			if part.is(&open[at].ident) {
+			if x.fits(part, &open[at].ident) {
 				break
+			}
+			if x.work < 0 {
+				return false, false
 			}
 			if child {
 				return uncertain, false
@@ -365,14 +387,19 @@ func (x *ruleIndex) matches(r *cssRule, open []look) (hit, sure bool) {
 	return true, true
 }
 
-// is reports whether a part of a selector matches an element. Classes and ids are compared
-// without regard to case, as in HTML without a doctype.
-func (p *compound) is(e *ident) bool {
+// fits reports whether a part of a selector matches an element, and takes the work for it.
+// Classes and ids are compared without regard to case, as in HTML without a doctype. Without
+// work left, nothing matches.
+func (x *ruleIndex) fits(p *compound, e *ident) bool {
+	x.work -= p.cost
 	if p.tag != "" && p.tag != e.tag || p.id != "" && p.id != e.id || p.first && e.place > 0 {
 		return false
 	}
+	if x.work -= len(p.classes) + len(p.attrs)*e.cost; x.work < 0 {
+		return false
+	}
 	for _, c := range p.classes {
-		if !slices.Contains(e.classes, c) {
+		if _, has := slices.BinarySearch(e.classes, c); !has {
 			return false
 		}
 	}

@@ -16,12 +16,12 @@ var relevantNames = setOf(`display visibility content-visibility opacity color b
 func relevant(name string) bool { return relevantNames[name] || strings.HasPrefix(name, "--") }
 
 // set sets one style of an element inside of parent.
-func (l *look) set(d declaredStyle, parent *look) {
+func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 	v := d.value
 	if !relevant(d.name) {
 		return
 	}
-	if v = l.resolved(v, 8); len(v) == 0 {
+	if v = l.resolved(v, 8, x); len(v) == 0 {
 		return
 	}
 	switch d.name {
@@ -184,7 +184,7 @@ func (l *look) setEffect(name string, v []Token) {
 		for i, t := range v {
 			if t.Kind == Function {
 				end := i + 1
-				for end < len(v) && !v[end].Is(")") {
+				for end < min(len(v), i+maxResolved) && !v[end].Is(")") {
 					end++
 				}
 				l.setFunction(t.Text, v[i+1:end])
@@ -334,8 +334,8 @@ func (l *look) setGround(v []Token) {
 		if ok && v[i].Kind != Number || ok && len(v) == 1 {
 			mixed = mixed || gradient && last != nil && contrast(last.over(white), c.over(white)) > lowestContrast
 			last = &c
-			i += n - 1
 		}
+		i += max(n, 1) - 1
 	}
 	switch {
 	case mixed:

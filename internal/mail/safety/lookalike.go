@@ -11,9 +11,9 @@ import (
 	"github.com/postroom/postroom/internal/mail/plaintext"
 )
 
-// confusables maps letters to the Latin letter that they are drawn like: the entries for Latin,
-// Greek, Cyrillic and Armenian small letters and digits of Unicode's confusables.txt (UTS #39,
-// version 16), folded to lower case.
+// confusables maps letters and digits to the Latin small letter that they are drawn like. It is a
+// choice of those that are seen in names of domains, mostly Latin, Greek, Cyrillic and Armenian,
+// in the manner of Unicode's confusables.txt (UTS #39), which has many more.
 var confusables = func() map[rune]rune {
 	m := map[rune]rune{}
 	for entry := range strings.FieldsSeq(`aаɑαａ bЬƅ cсϲⅽｃ dԁⅾɗ eеҽєｅё gɡցｇ hһհ iіıɩιїｉ jјϳ kκкⲕ lӏ1ⅼ|Ɩǀ nոռ oоο0օσⲟ๐٥ｏ pрρ⍴
