@@ -222,10 +222,10 @@ func (r *pageReader) open() {
 	switch {
 	case r.finder == nil:
 	case !void:
-		r.finder.Start(string(name), r.attrs)
+		r.finder.Start(atom.String(name), r.attrs)
 		found = isUnseen(tag) || r.finder.HidesAll() != ""
 	case attr.styled:
-		found = r.finder.StartVoid(string(name), r.attrs) != ""
+		found = r.finder.StartVoid(atom.String(name), r.attrs) != ""
 	}
 	if r.isUnseen(found) {
 		if !void {
@@ -302,8 +302,8 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
-		if r.finder != nil {
-			r.attrs = append(r.attrs, html.Attribute{Key: string(key), Val: string(val)})
+		if r.finder != nil && r.hiddenAt < 0 {
+			r.attrs = append(r.attrs, html.Attribute{Key: atom.String(key), Val: string(val)})
 		}
 		if tag == atom.A && string(key) == "class" {
 			class := bytes.ToLower(val)
