@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 )
 
@@ -223,7 +224,7 @@ func TestClaimWaits(t *testing.T) {
 	each(t, func(t *testing.T, s *server) {
 		in := s.newInbox(t)
 		for _, body := range []string{`{"timeout":20,"inbox_id":"` + in.ID + `"}`, `{"timeout":20}`} {
-			got := make(chan response, 1)
+			got, before := make(chan response, 1), s.waits.Load()
 			go func() {
 				if res, err := s.try(t.Context(), t, http.MethodPost, "/v1/messages/claim", body); err == nil {
 					got <- res
@@ -232,7 +233,7 @@ func TestClaimWaits(t *testing.T) {
 					close(got)
 				}
 			}()
-			time.Sleep(50 * time.Millisecond)
+			waittest.Until(t, "the server has the claim", func() bool { return s.waits.Load() > before })
 			m := s.receive(t, in, "Subject: New")
 			res := <-got
 			res.want(t, http.StatusOK).wantAt(t, "message.id", fmt.Sprintf("%q", m.ID))

@@ -361,7 +361,7 @@ func (s *server) revoke(t *testing.T, secret string) error {
 // countWaits counts the waits that have begun and ended.
 func (s *server) countWaits(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/messages/wait") {
+		if !strings.HasSuffix(r.URL.Path, "/messages/wait") && !strings.HasSuffix(r.URL.Path, "/messages/claim") {
 			next.ServeHTTP(w, r)
 			return
 		}

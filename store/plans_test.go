@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/postroom/postroom/internal/waittest"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
@@ -232,7 +233,12 @@ func TestNoQueryReadsAWholeTable(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond) // the sessions end a moment after their connections
+		// The sessions end a moment after their connections, and then add what they read.
+		waittest.Until(t, "the sessions end", func() bool {
+			var others int
+			err := db.Get(&others, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			return err == nil && others == 0
+		})
 		for table, read := range wholeTables(t, db) {
 			if n := read - before[table]; n >= manyRows/2 {
 				t.Errorf("%s: reads %d rows of %s", name, n, table)

@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/postroom/postroom/internal/dropin"
+	"github.com/postroom/postroom/internal/waittest"
 )
 
 // vendorCall is one request to the API of a vendor. LATEST in its path is the ID of the
@@ -174,17 +175,15 @@ func (s *served) mailForVendors(t *testing.T) []string {
 	_, template := s.call(t, "", http.MethodPost, "/v1/templates", `{"name":"welcome","subject":"Welcome {{name}}","text":"Hello"}`)
 	_, email := s.call(t, "", http.MethodPost, "/v1/emails", `{"from":"Acme <hello@acme.test>","to":"ana@abcd1234.mailosaur.net","subject":"Code",
 		"html":"<p>Your code is <b>482913</b></p>","attachments":[{"filename":"terms.txt","content":"VGhlIHRlcm1z"}]}`)
-	for range 2000 {
+	var received []any
+	waittest.Until(t, "the mail arrives", func() bool {
 		_, list := s.call(t, "", http.MethodGet, "/v1/messages?direction=in", "")
-		if all, _ := list["data"].([]any); len(all) == 1 {
-			m := all[0].(map[string]any)
-			return []string{"EMAIL", email["id"].(string), "TEMPLATE", template["id"].(string), "LATER", time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
-				"LATEST", m["id"].(string), "FILE", m["attachments"].([]any)[0].(map[string]any)["id"].(string)}
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("the mail does not arrive")
-	return nil
+		received, _ = list["data"].([]any)
+		return len(received) == 1
+	})
+	m := received[0].(map[string]any)
+	return []string{"EMAIL", email["id"].(string), "TEMPLATE", template["id"].(string), "LATER", time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		"LATEST", m["id"].(string), "FILE", m["attachments"].([]any)[0].(map[string]any)["id"].(string)}
 }
 
 // vendorCall makes a call. It returns its operation, and the ID of what a POST has made.
