@@ -218,6 +218,20 @@ func TestClaimsOfWhatIsNotThere(t *testing.T) {
 	})
 }
 
+// A message whose retention has ended is not handed out, though its content is there until
+// the next sweep.
+func TestClaimSkipsWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *server) {
+		in := s.newInbox(t, func(in *store.Inbox) { in.RetentionDays = 1 })
+		s.receive(t, in, "Subject: Old\n\nA")
+		s.clock.Add(25 * time.Hour)
+		m := s.receive(t, in, "Subject: New\n\nB")
+		claim := s.do(t, http.MethodPost, "/v1/messages/claim", `{"inbox_id":"`+in.ID+`"}`).want(t, http.StatusOK)
+		claim.wantAt(t, "message.id", fmt.Sprintf("%q", m.ID))
+	})
+}
+
 // A claim that waits gets a message as soon as it arrives.
 func TestClaimWaits(t *testing.T) {
 	t.Parallel()

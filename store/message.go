@@ -663,8 +663,13 @@ func (s *Store) ClaimMessage(ctx context.Context, f MessageFilter, lease time.Du
 			return Message{}, MessageClaim{}, err
 		}
 		m, err := s.oneMessage(ctx, "claimed message", wholeMessage+` WHERE m.seq = $1 AND i.status <> 'deleted'`, seq)
-		if !errors.Is(err, ErrNotFound) { // else it was deleted just now
+		if err == nil && m.ExpiredAt != nil { // its retention has ended, and its content is deleted soon
+			err = s.EndClaim(ctx, m, c.Token, true)
+		} else if !errors.Is(err, ErrNotFound) { // else it was deleted just now
 			return m, c, err
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrState) {
+			return Message{}, MessageClaim{}, err
 		}
 	}
 }

@@ -153,16 +153,20 @@ func (s server) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, found, err := s.mailbox(r, find)
-	if err != nil {
-		return err
-	}
-	for _, m := range found {
-		if err := s.Delete(r, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })); err != nil {
+	for all := len(find.ids.IDs) == 0 && len(find.terms) == 0; ; {
+		_, found, err := s.mailbox(r, find)
+		if err != nil {
 			return err
 		}
+		for _, m := range found {
+			if err := s.Delete(r, vendorapi.Mapped(m.copies, func(c *gen.Message) string { return c.ID })); err != nil {
+				return err
+			}
+		}
+		if !all || len(found) == 0 { // of all, mailbox returns the newest
+			return ok(w)
+		}
 	}
-	return ok(w)
 }
 
 // mark sets whether the messages with these IDs, or all messages, are read.

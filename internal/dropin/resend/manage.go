@@ -85,7 +85,7 @@ type template struct {
 
 // ours converts a template to the fields of our API. The variables are those in the
 // content; a list of them is only checked.
-func (t *template) ours() (object, error) {
+func (t *template) ours(patch bool) (object, error) {
 	if err := unsupportedAmong("alias", t.Alias, "from", t.From, "reply_to", t.ReplyTo); err != nil {
 		return nil, err
 	}
@@ -96,8 +96,12 @@ func (t *template) ours() (object, error) {
 	}
 	out := object{}
 	for name, value := range map[string]*string{"name": t.Name, "subject": t.Subject, "html": t.HTML, "text": t.Text} {
-		if value != nil && *value != "" {
+		switch {
+		case value == nil:
+		case *value != "":
 			out[name] = *value
+		case patch:
+			return nil, vendorapi.Unsupported(name)
 		}
 	}
 	return out, nil
@@ -109,7 +113,7 @@ func (s server) putTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err := vendorapi.Decode(r, &in); err != nil {
 		return err
 	}
-	out, err := in.ours()
+	out, err := in.ours(r.Method == http.MethodPatch)
 	if err != nil {
 		return err
 	}
