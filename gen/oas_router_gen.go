@@ -3970,7 +3970,7 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 										switch method {
 										case "POST":
 											r.name = ReplyToInvitationOperation
-											r.summary = "Answer an invitation"
+											r.summary = "Reply to an invitation"
 											r.operationID = "replyToInvitation"
 											r.operationGroup = "Messages"
 											r.pathPattern = "/v1/messages/{message_id}/calendar/reply"

@@ -1122,7 +1122,7 @@ type Attendee struct {
 	Email string `json:"email"`
 	// The display name, or null if there is none.
 	Name NilString `json:"name"`
-	// The answer so far, as the sender knows it.
+	// The reply so far, as the sender knows it.
 	Status string `json:"status"`
 }
 
@@ -1257,7 +1257,7 @@ func (s *BearerAuth) SetRoles(val []string) {
 // Ref: #/components/schemas/Calendar
 type Calendar struct {
 	// What the sender asks for: `request` (an invitation, or a change to one), `cancel`, `reply` (the
-	// answer to an invitation), `publish`, `add`, `refresh`, `counter` or `declinecounter`. Null if it is
+	// reply to an invitation), `publish`, `add`, `refresh`, `counter` or `declinecounter`. Null if it is
 	// missing or unknown.
 	Method NilString `json:"method"`
 	// The ID of the event, the same in all messages about it.
@@ -1416,14 +1416,14 @@ func (s *Calendar) SetRecurrenceID(val NilCalendarTime) {
 	s.RecurrenceID = val
 }
 
-// The answer to an invitation.
+// The reply to an invitation.
 // Ref: #/components/schemas/CalendarReply
 type CalendarReply struct {
-	// The answer.
+	// The reply.
 	Response CalendarReplyResponse `json:"response"`
 	// A comment for the organizer.
 	Comment OptNilString `json:"comment"`
-	// How long to wait for approval, if the answer becomes a draft.
+	// How long to wait for approval, if the reply becomes a draft.
 	Approval OptNilDraftExpiry `json:"approval"`
 }
 
@@ -1457,7 +1457,7 @@ func (s *CalendarReply) SetApproval(val OptNilDraftExpiry) {
 	s.Approval = val
 }
 
-// The answer.
+// The reply.
 type CalendarReplyResponse string
 
 const (
@@ -7793,7 +7793,7 @@ type Message struct {
 	ExtractedText NilString `json:"extracted_text"`
 	// Codes and links found in a received message. Null for sent messages.
 	Extracted NilExtracted `json:"extracted"`
-	// The event of an invitation, or of an answer to one, that a received message contains. Null without
+	// The event of an invitation, or of a reply to one, that a received message contains. Null without
 	// one, for sent messages, and in lists without `include=text`.
 	Calendar NilCalendar `json:"calendar"`
 	// The authentication results of a received message. Null for sent messages and for mail that did not

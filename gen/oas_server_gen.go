@@ -514,7 +514,7 @@ type MessagesHandler interface {
 	// ReplyToInvitation implements replyToInvitation operation.
 	//
 	// Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The
-	// answer goes to the organizer alone, within the same thread, as text and as a calendar that other
+	// reply goes to the organizer alone, within the same thread, as text and as a calendar that other
 	// programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under
 	// `reply_only` the organizer must have written to the inbox. The response is 400 for a message without
 	// an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or

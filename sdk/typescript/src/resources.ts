@@ -105,7 +105,7 @@ export class Messages {
   reply(messageId: string, body: BodyOf<"post", "/v1/messages/{message_id}/reply">, options: CallOptions = {}): Promise<ResponseOf<"post", "/v1/messages/{message_id}/reply">> {
     return this.client.post("/v1/messages/{message_id}/reply", { path: { message_id: messageId }, body, ...options });
   }
-  /** Answer an invitation. */
+  /** Reply to an invitation. */
   replyToInvitation(messageId: string, body: BodyOf<"post", "/v1/messages/{message_id}/calendar/reply">, options: CallOptions = {}): Promise<ResponseOf<"post", "/v1/messages/{message_id}/calendar/reply">> {
     return this.client.post("/v1/messages/{message_id}/calendar/reply", { path: { message_id: messageId }, body, ...options });
   }

@@ -307,8 +307,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answer an invitation
-         * @description Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The answer goes to the organizer alone, within the same thread, as text and as a calendar that other programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under `reply_only` the organizer must have written to the inbox. The response is 400 for a message without an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or the organizer is the inbox.
+         * Reply to an invitation
+         * @description Accepts or declines the invitation in the `calendar` of a message, or accepts it tentatively. The reply goes to the organizer alone, within the same thread, as text and as a calendar that other programs understand (RFC 5546). It is sent, or becomes a draft, as any other reply: under `reply_only` the organizer must have written to the inbox. The response is 400 for a message without an invitation: its `method` is not `request`, the event is cancelled, it has no UID or organizer, or the organizer is the inbox.
          */
         post: operations["replyToInvitation"];
         delete?: never;
@@ -2497,7 +2497,7 @@ export interface components {
             extracted_text: string | null;
             /** @description Codes and links found in a received message. Null for sent messages. */
             extracted: components["schemas"]["Extracted"] | null;
-            /** @description The event of an invitation, or of an answer to one, that a received message contains. Null without one, for sent messages, and in lists without `include=text`. */
+            /** @description The event of an invitation, or of a reply to one, that a received message contains. Null without one, for sent messages, and in lists without `include=text`. */
             calendar: components["schemas"]["Calendar"] | null;
             /** @description The authentication results of a received message. Null for sent messages and for mail that did not arrive over SMTP. */
             auth: components["schemas"]["AuthResults"] | null;
@@ -2745,7 +2745,7 @@ export interface components {
         };
         /** @description An event, from the first part of type `text/calendar` or the first file with the extension `ics`. Of a series it is the series, not its exceptions. Its text is from the sender. */
         Calendar: {
-            /** @description What the sender asks for: `request` (an invitation, or a change to one), `cancel`, `reply` (the answer to an invitation), `publish`, `add`, `refresh`, `counter` or `declinecounter`. Null if it is missing or unknown. */
+            /** @description What the sender asks for: `request` (an invitation, or a change to one), `cancel`, `reply` (the reply to an invitation), `publish`, `add`, `refresh`, `counter` or `declinecounter`. Null if it is missing or unknown. */
             method: string | null;
             /** @description The ID of the event, the same in all messages about it. */
             uid: string | null;
@@ -2778,7 +2778,7 @@ export interface components {
             email: string;
             /** @description The display name, or null if there is none. */
             name: string | null;
-            /** @description The answer so far, as the sender knows it. One of `needs_action`, `accepted`, `declined`, `tentative` or `delegated`; later versions may add values. */
+            /** @description The reply so far, as the sender knows it. One of `needs_action`, `accepted`, `declined`, `tentative` or `delegated`; later versions may add values. */
             status: string;
         };
         /** @description A time as the sender wrote it, or a date. */
@@ -2935,16 +2935,16 @@ export interface components {
             /** @description How long to wait for approval, if the message becomes a draft. */
             approval?: components["schemas"]["DraftExpiry"] | null;
         };
-        /** @description The answer to an invitation. */
+        /** @description The reply to an invitation. */
         CalendarReply: {
             /**
-             * @description The answer.
+             * @description The reply.
              * @enum {string}
              */
             response: "accept" | "decline" | "tentative";
             /** @description A comment for the organizer. */
             comment?: string | null;
-            /** @description How long to wait for approval, if the answer becomes a draft. */
+            /** @description How long to wait for approval, if the reply becomes a draft. */
             approval?: components["schemas"]["DraftExpiry"] | null;
         };
         /** @description The reply to send. Give at least one of `text` and `html`. */
@@ -6247,7 +6247,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer, queued. */
+            /** @description The reply, queued. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6261,7 +6261,7 @@ export interface operations {
                     "application/json": components["schemas"]["Message"];
                 };
             };
-            /** @description The answer needs approval, so a draft was created instead. */
+            /** @description The reply needs approval, so a draft was created instead. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

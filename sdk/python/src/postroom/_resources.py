@@ -1151,7 +1151,7 @@ class Messages(Group):
         return cast("t.Message | t.Draft", self._call(_REPLY_TO_MESSAGE, {'message_id': message_id}, fields, idempotency_key))
 
     def reply_to_invitation(self, message_id: str, *, idempotency_key: str | None = None, **fields: Unpack[ReplyToInvitationFields]) -> t.Message | t.Draft:
-        """Answer an invitation."""
+        """Reply to an invitation."""
         return cast("t.Message | t.Draft", self._call(_REPLY_TO_INVITATION, {'message_id': message_id}, fields, idempotency_key))
 
     def release(self, message_id: str) -> t.Message:
