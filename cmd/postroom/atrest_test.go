@@ -54,8 +54,9 @@ func TestNothingSecretIsAtRest(t *testing.T) {
 		if _, stderr, err := runCommand(t, data, env, "domain", "rotate", fmt.Sprint(d["id"])); err != nil {
 			t.Fatalf("domain rotate: %v %s", err, stderr)
 		}
+		all := allSecrets(t, data, env, secrets)
 		for what, b := range map[string][]byte{"the dump": dumpOf(t, data, env), "the log": []byte(s.log.String())} {
-			for name, secret := range allSecrets(t, data, env, secrets) {
+			for name, secret := range all {
 				for how, form := range formsOf(secret) {
 					if bytes.Contains(b, form) {
 						t.Errorf("%s (%d bytes) holds %s %s", what, len(b), name, how)

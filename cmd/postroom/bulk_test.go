@@ -24,7 +24,7 @@ import (
 )
 
 // bulkMessages is how many messages are checked.
-const bulkMessages = 100
+const bulkMessages = min(100, signedMessages)
 
 // O10: messages meet the requirements of the large mailbox providers for bulk
 // senders since 2024 ("Email sender guidelines" of Gmail, "Sender Best Practices"
