@@ -1,7 +1,6 @@
-//go:build !faults
+//go:build clients && !faults
 
 package main
 
-// signedMessages is how many messages the other implementations verify, and at most are held
-// against the rules for bulk senders.
+// signedMessages is how many messages the other implementations verify.
 const signedMessages = 40
