@@ -156,7 +156,7 @@ soak: bin/withpg ## run three nodes under load and faults for SOAK (20m), and se
 	exec env POSTROOM_TEST_SOAK=$(SOAK) bin/withpg -fsync -- go test -tags faults -count=1 -v -timeout 0 -run TestSoak ./internal/faults
 
 rounds: bin/withpg ## repeat what races, and what is hostile, by the thousand
-	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web ./cmd/postroom
+	exec bin/withpg -- go test -tags faults -count=1 -p 1 -timeout 90m $(ARGS) ./handlers ./store ./smtp/... ./internal/webhook ./internal/web
 
 site: ## write the documentation as a static site into dist/site
 	go run ./tools/site dist/site
