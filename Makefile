@@ -3,7 +3,8 @@
 # PKG narrows test to some packages, ARGS is added to go test:
 #   make test PKG=./store/... ARGS='-run TestInbox -v'
 
-PKG  ?= $(shell go list ./... | grep -v /internal/faults)
+# The packages whose tests take longest begin first, so that none runs alone at the end.
+PKG  ?= ./store ./contract ./cmd/postroom ./handlers ./internal/web $(shell go list ./... | grep -v /internal/faults)
 ARGS ?=
 CORPUS ?= $(POSTROOM_CORPUS)
 
@@ -29,7 +30,7 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 # most tests make one call after another, the files that start some. Tests that run the
 # program are left out: it has no race detector.
 CONCURRENT := ./smtp/... ./internal/httpserver ./internal/httpapi/... ./internal/mailauth ./internal/stream ./internal/webhook ./internal/work/...
-SEQUENTIAL := ./handlers ./internal/mcp ./store
+SEQUENTIAL := ./store ./handlers ./internal/mcp
 RACE_FILES = $(shell find $(CONCURRENT:/...=) -name '*_test.go'; \
 	grep -lE '\bgo func|\.Go\b|RunNodes|arriveAt|newPolicyRace' $(SEQUENTIAL:=/*_test.go))
 
@@ -107,7 +108,7 @@ test: bin/withpg bin/gotest bin/test/postroom ## run the tests, on SQLite and Po
 
 race: bin/withpg bin/gotest ## run the tests of what is concurrent with the race detector
 	scripts/test-tools race
-	@exec env CGO_ENABLED=1 $(GOTEST) $(RACE) -vet=off -run '^($(call names,$(RACE_FILES)))$$' $(ARGS) -- $(CONCURRENT) $(SEQUENTIAL)
+	@exec env CGO_ENABLED=1 $(GOTEST) $(RACE) -vet=off -run '^($(call names,$(RACE_FILES)))$$' $(ARGS) -- $(SEQUENTIAL) $(CONCURRENT)
 
 # CI compiles for make race while the tests of make proofs wait for disks and processes.
 race-compile:
