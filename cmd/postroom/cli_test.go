@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/smtp"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
