@@ -246,33 +246,9 @@ func (s *Store) TakeCode(ctx context.Context, accountID int64, caller, messageID
 	return n == 1, err
 }
 
-// SweepTakenCodes forgets some of the codes that were taken more than a day ago
-// and returns how many; 0 means that there were none.
-func (s *Store) SweepTakenCodes(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "codes_taken", "account_id, caller, message_id", "created_at", NewTime(s.now().Add(-takenCodeTTL)))
-}
-
-// correspondentTTL is how long the first mail from an address is remembered.
-const correspondentTTL = 400 * 24 * time.Hour
-
-// SweepCorrespondents forgets some of those who first wrote more than 400 days ago and
-// returns how many; 0 means that there were none.
-func (s *Store) SweepCorrespondents(ctx context.Context) (int, error) {
-	if may, err := s.mayDelete(ctx); !may {
-		return 0, err
-	}
-	return s.sweepBefore(ctx, "correspondents", "account_id, address", "created_at", NewTime(s.now().Add(-correspondentTTL)))
-}
-
-// fill reads the content and the recipients of the messages.
-func (s *Store) fill(ctx context.Context, ms []Message) error {
-	return s.fillWith(ctx, ms, contentColumns)
-}
-
-func (s *Store) fillWith(ctx context.Context, ms []Message, columns string) error {
+// fill reads the recipients of the messages, and these columns of their content, unless it
+// was read before.
+func (s *Store) fill(ctx context.Context, ms []Message, columns string) error {
 	bySeq := keyed(ms, seqOfMessage)
 	var all, out []int64
 	for i := range ms {
@@ -288,12 +264,6 @@ func (s *Store) fillWith(ctx context.Context, ms []Message, columns string) erro
 		return err
 	}
 	return s.fillRecipients(ctx, bySeq, out)
-}
-
-// fillSummaries reads the recipients of the messages and the summary of their
-// content. It leaves content that was read before.
-func (s *Store) fillSummaries(ctx context.Context, ms []Message) error {
-	return s.fillWith(ctx, ms, summaryColumns)
 }
 
 func (s *Store) fillContents(ctx context.Context, bySeq map[int64]*Message, seqs []int64, columns string) error {

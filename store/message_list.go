@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (s *Store) ListMessages(ctx context.Context, f MessageFilter, p Page) (List
 	if f.WithText {
 		n, err = s.fillPage(ctx, found.messages)
 	} else {
-		err = s.fillSummaries(ctx, found.messages)
+		err = s.fill(ctx, found.messages, summaryColumns)
 	}
 	if err != nil {
 		return List[Message]{}, err
@@ -241,8 +242,9 @@ type MessageFilter struct {
 	Text      *TextQuery
 	WithText  bool // a list reads the whole content, and not its summary alone
 
-	threadSeq int64   // of ThreadID
-	inboxes   []int64 // of InboxIDs, those that are there
+	threadSeq int64          // of ThreadID
+	inboxes   []int64        // of InboxIDs, those that are there
+	from      *regexp.Regexp // FromLike, of a filter that waits
 }
 
 // Place is where a message stands in its inbox.
@@ -377,7 +379,7 @@ func (s *Store) fillPage(ctx context.Context, ms []Message) (int, error) {
 	filled, size := 0, 0
 	for filled < len(ms) && size < pageBytes {
 		n := portion(ms[filled:])
-		if err := s.fill(ctx, ms[filled:filled+n]); err != nil {
+		if err := s.fill(ctx, ms[filled:filled+n], contentColumns); err != nil {
 			return 0, err
 		}
 		for _, m := range ms[filled : filled+n] {

@@ -18,7 +18,7 @@ import (
 
 // searchIndex is the full-text index and what its upkeep needs.
 type searchIndex struct {
-	index.Index
+	*index.Index
 	unmerged    atomic.Bool  // there may be parts to merge
 	rewriteFrom atomic.Int64 // microseconds; when a large index may be rewritten
 }
@@ -330,7 +330,7 @@ func (s *Store) unindex(ctx context.Context, tx *sqlx.Tx, seqs []int64) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	q := `DELETE FROM search_index WHERE ` + s.index.Key() + ` IN (` + engine.Numbers(seqs) + `)`
+	q := `DELETE FROM search_index WHERE ` + s.index.Key + ` IN (` + engine.Numbers(seqs) + `)`
 	if _, err := tx.ExecContext(ctx, q); err != nil {
 		return fmt.Errorf("take out of the index: %w", err)
 	}
@@ -518,9 +518,9 @@ func (s *Store) keepContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) (ma
 	return set(there), err
 }
 
-// SweepIndex removes index buckets without messages, and returns their number.
-func (s *Store) SweepIndex(ctx context.Context) (int, error) {
-	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key() + `) FROM search_index)`
+// sweepIndex removes index buckets without messages.
+func (s *Store) sweepIndex(ctx context.Context) (int, error) {
+	q := `DELETE FROM search_buckets WHERE newest < (SELECT min(` + s.index.Key + `) FROM search_index)`
 	return s.exec(ctx, "sweep the index", q)
 }
 
@@ -580,12 +580,12 @@ func (s *Store) RewriteIndex(ctx context.Context) error {
 	if !s.index.Merges() {
 		return nil
 	}
-	pages, deleted, err := s.index.Size(ctx)
+	outdated, large, err := s.index.Outdated(ctx, rewriteAtOnce)
 	if err != nil {
-		return s.wrap(err, "read the size of the index")
+		return s.wrap(err, "read the state of the index")
 	}
 	now := s.now()
-	if deleted == 0 || pages > rewriteAtOnce && now.UnixMicro() < s.index.rewriteFrom.Load() {
+	if !outdated || large && now.UnixMicro() < s.index.rewriteFrom.Load() {
 		return nil
 	}
 	s.index.rewriteFrom.Store(now.Add(rewriteEvery).UnixMicro())

@@ -42,13 +42,13 @@ func TestSweepIndexForgetsEmptyBuckets(t *testing.T) {
 		gone := storetest.Received(t, s, old)
 		storetest.Received(t, s, in)
 		indexAll(t, s, 10)
-		if n, err := s.SweepIndex(t.Context()); n != 0 || err != nil {
+		if n, err := s.Sweep(t.Context(), "search_buckets"); n != 0 || err != nil {
 			t.Fatalf("swept %d buckets that hold messages, %v", n, err)
 		}
 		if err := s.Unindex(t.Context(), gone.Seq); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := s.SweepIndex(t.Context()); n != 1 || err != nil {
+		if n, err := s.Sweep(t.Context(), "search_buckets"); n != 1 || err != nil {
 			t.Fatalf("swept %d buckets, %v, want the one that is empty", n, err)
 		}
 		storetest.Received(t, s, old, func(m *store.NewMessage) { m.Subject = "red" })
