@@ -146,27 +146,17 @@ func (s *Store) AnyMessage(ctx context.Context, accountID int64, id string) (Mes
 // SimulatedHeader returns one of these Message-IDs that an inbox has a message with, but
 // only simulated ones, or "".
 func (s *Store) SimulatedHeader(ctx context.Context, inboxSeq int64, headerIDs []string) (string, error) {
-	const q = `SELECT DISTINCT header_id, test_mode FROM messages WHERE inbox_seq = ? AND header_hash IN (?)`
+	const q = `SELECT header_id FROM messages WHERE inbox_seq = ? AND header_hash IN (?)
+		GROUP BY header_id HAVING sum(CASE WHEN test_mode THEN 0 ELSE 1 END) = 0`
 	if len(headerIDs) == 0 {
 		return "", nil
 	}
-	hashes := make([]int64, len(headerIDs))
-	for i, id := range headerIDs {
-		hashes[i] = hash64(id)
-	}
-	var found []struct {
-		HeaderID string `db:"header_id"`
-		TestMode bool   `db:"test_mode"`
-	}
-	if err := selectIn(ctx, s.read, &found, q, inboxSeq, hashes); err != nil {
+	var simulated []string
+	if err := selectIn(ctx, s.read, &simulated, q, inboxSeq, each(headerIDs, hash64)); err != nil {
 		return "", s.wrap(err, "simulated message")
 	}
-	live := map[string]bool{}
-	for _, m := range found {
-		live[m.HeaderID] = live[m.HeaderID] || !m.TestMode
-	}
 	for _, id := range headerIDs {
-		if real, known := live[id]; known && !real {
+		if slices.Contains(simulated, id) {
 			return id, nil
 		}
 	}

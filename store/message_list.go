@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -240,7 +239,7 @@ type MessageFilter struct {
 	Safety    mail.SafetyLevel // at least this level, or empty
 	After     *Place           // only messages that came after this one
 	Text      *TextQuery
-	WithText  bool // a list reads the whole content, and not its summary alone
+	WithText  bool `json:"-"` // a list reads the whole content, and not its summary alone
 
 	threadSeq int64          // of ThreadID
 	inboxes   []int64        // of InboxIDs, those that are there
@@ -325,22 +324,8 @@ func (f *MessageFilter) add(w *where) {
 
 // scope is what a cursor of this list holds for.
 func (f *MessageFilter) scope() string {
-	var since, until, after int64
-	if f.Since != nil {
-		since = f.Since.UnixMicro()
-	}
-	if f.Until != nil {
-		until = f.Until.UnixMicro()
-	}
-	if f.After != nil {
-		after = f.After.Seq
-	}
-	scope := fmt.Sprintf("messages/%d/%d/%t/%q/%q/%q/%q/%q/%q/%d/%t/%t/%d/%q/%d/%q/%s", f.AccountID, f.InboxSeq, f.InboxIDs != nil, f.InboxIDs,
-		f.Direction, f.Status, f.FromLike, f.Subject, f.ThreadID, since, f.HasCode, f.HasLink, after, f.ToLike, until, f.Label, f.Safety)
-	if f.Text != nil {
-		scope += fmt.Sprintf("/%q/%q", f.Text.Words, f.Text.Phrases)
-	}
-	return scope
+	text, _ := json.Marshal(f) // texts, numbers and times can always be written
+	return "messages/" + string(text)
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)

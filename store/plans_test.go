@@ -212,7 +212,7 @@ func TestNoQueryReadsAWholeTable(t *testing.T) {
 		},
 		"delete message": func(ctx context.Context, s *store.Store) error { return s.DeleteMessage(ctx, account, received.ID+"5") },
 		"index": func(ctx context.Context, s *store.Store) error {
-			_, err := s.Index(ctx, "node", 20, func(m store.Message) (string, error) { return m.Subject, nil })
+			_, err := s.Index(ctx, 20, func(m store.Message) (string, error) { return m.Subject, nil })
 			return err
 		},
 	}
