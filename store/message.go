@@ -309,7 +309,7 @@ func (s *Store) DeleteMessage(ctx context.Context, accountID int64, id string) e
 	if err != nil {
 		return err
 	}
-	s.sweeps.unscrubbed.Store(true) // again: a scrub may have come before the commit
+	s.unscrubbed.Store(true) // again: a scrub may have come before the commit
 	if _, err := s.removeUnnamed(ctx, blobs); err != nil {
 		s.log.WarnContext(ctx, "blob left to be swept", "message_id", id, "error", err)
 	}

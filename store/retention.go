@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -278,7 +277,7 @@ func (s *Store) removeDrafts(ctx context.Context, tx *sqlx.Tx, records bool, q s
 // dropDraftContents deletes the contents of drafts and returns the keys of
 // their blobs, for removeUnnamed after the commit.
 func (s *Store) dropDraftContents(ctx context.Context, tx *sqlx.Tx, seqs []int64) ([]string, error) {
-	s.sweeps.unscrubbed.Store(true)
+	s.unscrubbed.Store(true)
 	// The rows of the drafts first, as everybody does who changes drafts.
 	err := execIn(ctx, tx, `UPDATE drafts SET expired_at = ? WHERE expired_at IS NULL AND seq IN (?)`, NewTime(s.now()), seqs)
 	if err != nil {
@@ -343,12 +342,6 @@ const (
 	// sweepLook is how many rows of a log a sweep looks at.
 	sweepLook = 20_000
 )
-
-// sweeps is what a node remembers of what it deletes.
-type sweeps struct {
-	turns      turns
-	unscrubbed atomic.Bool // content was deleted that may be left in a log
-}
 
 // sweep says which rows of a table go when they are old.
 type sweep struct {
@@ -435,7 +428,7 @@ func (s *Store) execRepeatedly(ctx context.Context, what, q string, args ...any)
 // cached responses that repeat it. The messages are locked. It returns the blobs
 // that they named, for removeUnnamed after the commit.
 func (s *Store) removeContents(ctx context.Context, tx *sqlx.Tx, old []oldMessage, now Time) ([]string, error) {
-	s.sweeps.unscrubbed.Store(true)
+	s.unscrubbed.Store(true)
 	seqs, ids := seqsOf(old), each(old, func(m oldMessage) string { return m.ID })
 	var blobs []string
 	err := selectIn(ctx, tx, &blobs, `SELECT DISTINCT blob_key FROM contents WHERE blob_key IS NOT NULL AND message_seq IN (?)`, seqs)
@@ -525,12 +518,12 @@ func (s *Store) unnamedBlobs(ctx context.Context, keys []string) ([]string, erro
 // SQLite. What it cannot do now, because readers use the log, it does when it is
 // called again.
 func (s *Store) Scrub(ctx context.Context) error {
-	if !s.sweeps.unscrubbed.Swap(false) {
+	if !s.unscrubbed.Swap(false) {
 		return nil
 	}
 	done, err := s.engine.Scrub(ctx)
 	if !done {
-		s.sweeps.unscrubbed.Store(true)
+		s.unscrubbed.Store(true)
 	}
 	return s.wrap(err, "empty the write-ahead log")
 }
@@ -648,38 +641,13 @@ func (s *Store) keepPlace(ctx context.Context, tx *sqlx.Tx, messageSeq int64) er
 // some work is due.
 const turnPrefix = "next round of "
 
-// turns are the next rounds where one process owns the database.
-type turns struct {
-	mu   sync.Mutex
-	next map[string]time.Time
-}
-
-// take is TakeTurn in memory.
-func (t *turns) take(work string, now, next time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.next == nil {
-		t.next = map[string]time.Time{}
-	}
-	if now.Before(t.next[work]) {
-		return false
-	}
-	t.next[work] = next
-	return true
-}
-
 // TakeTurn reports whether it is this node's turn to do a round of work that all
 // nodes share. One of those that ask within every gets it, the others go without
 // until then; so a round is not done by all nodes, and a node that is gone is not
-// waited for. A node that may not delete has no turn.
+// waited for. A node that may not delete has no turn, and one that is alone always has.
 func (s *Store) TakeTurn(ctx context.Context, work string, every time.Duration) (bool, error) {
-	if s.Paused() != nil {
-		return false, nil
+	if s.Paused() != nil || s.engine.Alone() {
+		return s.Paused() == nil, nil
 	}
-	now := s.now()
-	next := now.Add(every)
-	if s.engine.Alone() {
-		return s.sweeps.turns.take(work, now, next), nil
-	}
-	return s.claimName(ctx, turnPrefix+work, next)
+	return s.claimName(ctx, turnPrefix+work, s.now().Add(every))
 }

@@ -545,7 +545,7 @@ func (s *Store) MergeIndex(ctx context.Context) (int, error) {
 	if !more {
 		return 0, err
 	}
-	s.sweeps.unscrubbed.Store(true) // of words
+	s.unscrubbed.Store(true) // of words
 	return 1, err
 }
 
