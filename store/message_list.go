@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -325,7 +326,7 @@ func (f *MessageFilter) add(w *where) {
 // scope is what a cursor of this list holds for.
 func (f *MessageFilter) scope() string {
 	text, _ := json.Marshal(f) // texts, numbers and times can always be written
-	return "messages/" + string(text)
+	return fmt.Sprintf("messages/%d/%s", f.AccountID, text)
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
