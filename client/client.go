@@ -33,9 +33,11 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// Client calls a server with a key. New creates one.
+// Client calls a server with a key. New creates one. The embedded client has a method for
+// each operation of the API, such as CreateInbox; some have a simpler form here.
 type Client struct {
-	api    *gen.Client
+	*gen.Client
+
 	caller *caller
 	stream streamTimes
 	taken  taken
@@ -90,7 +92,7 @@ func New(baseURL, key string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postroom: %w", err)
 	}
-	return &Client{api: api, caller: c, stream: defaultStreamTimes}, nil
+	return &Client{Client: api, caller: c, stream: defaultStreamTimes}, nil
 }
 
 // parseBase checks the URL of a server. Its errors never show a password.

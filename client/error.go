@@ -2,7 +2,6 @@ package client
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -124,13 +123,4 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return max(0, at.Sub(now))
 	}
 	return 0
-}
-
-// unwrap removes the prefix that the generated client puts before an error of a
-// request. The error says by itself what failed.
-func unwrap[T any](res T, err error) (T, error) {
-	if err != nil && strings.HasPrefix(err.Error(), "do request: ") {
-		err = errors.Unwrap(err)
-	}
-	return res, err
 }

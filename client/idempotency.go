@@ -49,5 +49,5 @@ func (c *Client) SendEmail(ctx context.Context, req *gen.EmailSend, params gen.S
 	if !params.IdempotencyKey.Set {
 		params.IdempotencyKey = req.IdempotencyKey
 	}
-	return unwrap(c.api.SendEmail(ctx, req, params, options...))
+	return c.Client.SendEmail(ctx, req, params, options...)
 }

@@ -146,7 +146,7 @@ func (c *Client) SkipCodes(messageIDs ...string) {
 // GetMessage returns a message, including its HTML.
 func (c *Client) GetMessage(ctx context.Context, params gen.GetMessageParams, options ...gen.RequestOption) (*gen.Message, error) {
 	params.View.Reset()
-	res, err := unwrap(c.api.GetMessage(ctx, params, options...))
+	res, err := c.Client.GetMessage(ctx, params, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (c *Client) GetMessage(ctx context.Context, params gen.GetMessageParams, op
 // GetCode returns the code of a message without the message. The scope codes:read
 // is enough.
 func (c *Client) GetCode(ctx context.Context, messageID string) (*gen.ReceivedCode, error) {
-	res, err := unwrap(c.api.GetMessage(ctx, gen.GetMessageParams{MessageID: messageID, View: gen.NewOptMessageView(gen.MessageViewCode)}))
+	res, err := c.Client.GetMessage(ctx, gen.GetMessageParams{MessageID: messageID, View: gen.NewOptMessageView(gen.MessageViewCode)})
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (f *follower) first(ctx context.Context, suits func(match) bool) (match, er
 func (f *follower) next(ctx context.Context) (*match, error) {
 	p, callCtx := f.params(ctx)
 	start := time.Now()
-	res, err := unwrap(f.client.api.WaitForMessage(callCtx, p))
+	res, err := f.client.Client.WaitForMessage(callCtx, p)
 	if err != nil {
 		return nil, f.goOn(ctx, err)
 	}
@@ -269,7 +269,7 @@ func (f *follower) timeout(ctx context.Context) error {
 	e := &WaitTimeout{InboxID: f.inbox, Since: f.wait.Since}
 	p, ctx := f.params(ctx)
 	p.Timeout.SetTo(0)
-	res, err := unwrap(f.client.api.WaitForMessage(ctx, p))
+	res, err := f.client.Client.WaitForMessage(ctx, p)
 	if err != nil {
 		return e // without what only this call could add
 	}

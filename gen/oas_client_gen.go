@@ -992,7 +992,7 @@ func (c *Client) sendCallMcp(ctx context.Context, request FreeObject, params Cal
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -1096,7 +1096,7 @@ func (c *Client) sendCancelEmail(ctx context.Context, params CancelEmailParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1199,7 +1199,7 @@ func (c *Client) sendClaimMessage(ctx context.Context, request *MessageClaim, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1298,7 +1298,7 @@ func (c *Client) sendCreateApiKey(ctx context.Context, request *ApiKeyCreate, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1412,7 +1412,7 @@ func (c *Client) sendCreateContact(ctx context.Context, request *ContactCreate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1527,7 +1527,7 @@ func (c *Client) sendCreateDomain(ctx context.Context, request *DomainCreate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1640,7 +1640,7 @@ func (c *Client) sendCreateInbox(ctx context.Context, request OptInboxCreate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1738,7 +1738,7 @@ func (c *Client) sendCreateKey(ctx context.Context, request *ApiKeyCreate, reque
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1855,7 +1855,7 @@ func (c *Client) sendCreateListEntry(ctx context.Context, request *ListEntryCrea
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -1970,7 +1970,7 @@ func (c *Client) sendCreateSuppression(ctx context.Context, request *Suppression
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2089,7 +2089,7 @@ func (c *Client) sendCreateTemplate(ctx context.Context, request *TemplateCreate
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2189,7 +2189,7 @@ func (c *Client) sendCreateWebhook(ctx context.Context, request *WebhookCreate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2301,7 +2301,7 @@ func (c *Client) sendDeleteContact(ctx context.Context, params DeleteContactPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2414,7 +2414,7 @@ func (c *Client) sendDeleteDomain(ctx context.Context, params DeleteDomainParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2527,7 +2527,7 @@ func (c *Client) sendDeleteInbox(ctx context.Context, params DeleteInboxParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2640,7 +2640,7 @@ func (c *Client) sendDeleteKey(ctx context.Context, params DeleteKeyParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2752,7 +2752,7 @@ func (c *Client) sendDeleteListEntry(ctx context.Context, params DeleteListEntry
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2865,7 +2865,7 @@ func (c *Client) sendDeleteMessage(ctx context.Context, params DeleteMessagePara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -2977,7 +2977,7 @@ func (c *Client) sendDeleteSuppression(ctx context.Context, params DeleteSuppres
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3089,7 +3089,7 @@ func (c *Client) sendDeleteTemplate(ctx context.Context, params DeleteTemplatePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3201,7 +3201,7 @@ func (c *Client) sendDeleteWebhook(ctx context.Context, params DeleteWebhookPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3297,7 +3297,7 @@ func (c *Client) sendDownloadFile(ctx context.Context, params DownloadFileParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -3422,7 +3422,7 @@ func (c *Client) sendForwardMessage(ctx context.Context, request *MessageForward
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3553,7 +3553,7 @@ func (c *Client) sendGetAttachment(ctx context.Context, params GetAttachmentPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3665,7 +3665,7 @@ func (c *Client) sendGetContact(ctx context.Context, params GetContactParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3777,7 +3777,7 @@ func (c *Client) sendGetDomain(ctx context.Context, params GetDomainParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -3891,7 +3891,7 @@ func (c *Client) sendGetDraft(ctx context.Context, params GetDraftParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4022,7 +4022,7 @@ func (c *Client) sendGetDraftAttachment(ctx context.Context, params GetDraftAtta
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4134,7 +4134,7 @@ func (c *Client) sendGetEmail(ctx context.Context, params GetEmailParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4196,7 +4196,7 @@ func (c *Client) sendGetHealth(ctx context.Context, requestOptions ...RequestOpt
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4308,7 +4308,7 @@ func (c *Client) sendGetInbox(ctx context.Context, params GetInboxParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4441,7 +4441,7 @@ func (c *Client) sendGetMessage(ctx context.Context, params GetMessageParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4555,7 +4555,7 @@ func (c *Client) sendGetMessageRaw(ctx context.Context, params GetMessageRawPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4616,7 +4616,7 @@ func (c *Client) sendGetOpenapi(ctx context.Context, requestOptions ...RequestOp
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -4741,7 +4741,7 @@ func (c *Client) sendGetStats(ctx context.Context, params GetStatsParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4853,7 +4853,7 @@ func (c *Client) sendGetTemplate(ctx context.Context, params GetTemplateParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -4986,7 +4986,7 @@ func (c *Client) sendGetThread(ctx context.Context, params GetThreadParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5080,7 +5080,7 @@ func (c *Client) sendGetUsage(ctx context.Context, requestOptions ...RequestOpti
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5192,7 +5192,7 @@ func (c *Client) sendGetWebhook(ctx context.Context, params GetWebhookParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5323,7 +5323,7 @@ func (c *Client) sendListApiKeys(ctx context.Context, params ListApiKeysParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5471,7 +5471,7 @@ func (c *Client) sendListContacts(ctx context.Context, params ListContactsParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5602,7 +5602,7 @@ func (c *Client) sendListDomains(ctx context.Context, params ListDomainsParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5752,7 +5752,7 @@ func (c *Client) sendListDrafts(ctx context.Context, params ListDraftsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -5902,7 +5902,7 @@ func (c *Client) sendListEmailEvents(ctx context.Context, params ListEmailEvents
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -6127,7 +6127,7 @@ func (c *Client) sendListEmails(ctx context.Context, params ListEmailsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6320,7 +6320,7 @@ func (c *Client) sendListEvents(ctx context.Context, params ListEventsParams, re
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -6480,7 +6480,7 @@ func (c *Client) sendListInboxDrafts(ctx context.Context, params ListInboxDrafts
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6788,7 +6788,7 @@ func (c *Client) sendListInboxMessages(ctx context.Context, params ListInboxMess
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -6953,7 +6953,7 @@ func (c *Client) sendListInboxes(ctx context.Context, params ListInboxesParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7085,7 +7085,7 @@ func (c *Client) sendListKeys(ctx context.Context, params ListKeysParams, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7217,7 +7217,7 @@ func (c *Client) sendListListEntries(ctx context.Context, params ListListEntries
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7574,7 +7574,7 @@ func (c *Client) sendListMessages(ctx context.Context, params ListMessagesParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7723,7 +7723,7 @@ func (c *Client) sendListSuppressions(ctx context.Context, params ListSuppressio
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -7855,7 +7855,7 @@ func (c *Client) sendListTemplates(ctx context.Context, params ListTemplatesPara
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8028,7 +8028,7 @@ func (c *Client) sendListThreads(ctx context.Context, params ListThreadsParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8212,7 +8212,7 @@ func (c *Client) sendListWebhookDeliveries(ctx context.Context, params ListWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8343,7 +8343,7 @@ func (c *Client) sendListWebhooks(ctx context.Context, params ListWebhooksParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8462,7 +8462,7 @@ func (c *Client) sendPreviewTemplate(ctx context.Context, request *TemplatePrevi
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8594,7 +8594,7 @@ func (c *Client) sendRejectDraft(ctx context.Context, request OptDraftReject, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8708,7 +8708,7 @@ func (c *Client) sendReleaseMessage(ctx context.Context, params ReleaseMessagePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8823,7 +8823,7 @@ func (c *Client) sendReplaceTemplate(ctx context.Context, request *TemplateCreat
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -8943,7 +8943,7 @@ func (c *Client) sendReplayWebhook(ctx context.Context, request *WebhookReplay, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9080,7 +9080,7 @@ func (c *Client) sendReplyToInvitation(ctx context.Context, request *CalendarRep
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9217,7 +9217,7 @@ func (c *Client) sendReplyToMessage(ctx context.Context, request *MessageReply, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9333,7 +9333,7 @@ func (c *Client) sendRescheduleEmail(ctx context.Context, request *EmailUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9431,7 +9431,7 @@ func (c *Client) sendResumeSending(ctx context.Context, request *StopScope, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9564,7 +9564,7 @@ func (c *Client) sendRetryWebhookDelivery(ctx context.Context, params RetryWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9681,7 +9681,7 @@ func (c *Client) sendRevokeApiKey(ctx context.Context, params RevokeApiKeyParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9798,7 +9798,7 @@ func (c *Client) sendRotateWebhookSecret(ctx context.Context, params RotateWebho
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -9934,7 +9934,7 @@ func (c *Client) sendSendDraft(ctx context.Context, request OptDraftSend, params
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10048,7 +10048,7 @@ func (c *Client) sendSendEmail(ctx context.Context, request *EmailSend, params S
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10161,7 +10161,7 @@ func (c *Client) sendSendEmailBatch(ctx context.Context, request *EmailBatchSend
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10294,7 +10294,7 @@ func (c *Client) sendSendMessage(ctx context.Context, request *MessageSend, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10428,7 +10428,7 @@ func (c *Client) sendSimulateMessage(ctx context.Context, request *MessageSimula
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10528,7 +10528,7 @@ func (c *Client) sendStopSending(ctx context.Context, request *StopScope, reques
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10691,7 +10691,7 @@ func (c *Client) sendStreamEvents(ctx context.Context, params StreamEventsParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 
 	if err := reqCfg.onResponse(resp); err != nil {
@@ -10797,7 +10797,7 @@ func (c *Client) sendTestWebhook(ctx context.Context, params TestWebhookParams, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -10912,7 +10912,7 @@ func (c *Client) sendUndoDraft(ctx context.Context, params UndoDraftParams, requ
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11029,7 +11029,7 @@ func (c *Client) sendUpdateApiKey(ctx context.Context, request *ApiKeyUpdate, pa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11149,7 +11149,7 @@ func (c *Client) sendUpdateClaim(ctx context.Context, request *ClaimUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11265,7 +11265,7 @@ func (c *Client) sendUpdateContact(ctx context.Context, request *ContactUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11381,7 +11381,7 @@ func (c *Client) sendUpdateDraft(ctx context.Context, request *DraftUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11496,7 +11496,7 @@ func (c *Client) sendUpdateInbox(ctx context.Context, request *InboxUpdate, para
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11612,7 +11612,7 @@ func (c *Client) sendUpdateKey(ctx context.Context, request *ApiKeyUpdate, param
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11728,7 +11728,7 @@ func (c *Client) sendUpdateMessage(ctx context.Context, request *Marks, params U
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11843,7 +11843,7 @@ func (c *Client) sendUpdateTemplate(ctx context.Context, request *TemplateUpdate
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -11959,7 +11959,7 @@ func (c *Client) sendUpdateThread(ctx context.Context, request *Marks, params Up
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -12078,7 +12078,7 @@ func (c *Client) sendUpdateWebhook(ctx context.Context, request *WebhookUpdate, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -12193,7 +12193,7 @@ func (c *Client) sendUpsertContacts(ctx context.Context, request *ContactBatch, 
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -12307,7 +12307,7 @@ func (c *Client) sendVerifyDomain(ctx context.Context, params VerifyDomainParams
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {
@@ -12582,7 +12582,7 @@ func (c *Client) sendWaitForMessage(ctx context.Context, params WaitForMessagePa
 
 	resp, err := reqCfg.Client.Do(r)
 	if err != nil {
-		return res, errors.Wrap(err, "do request")
+		return res, err
 	}
 	body := resp.Body
 	defer func() {

@@ -86,7 +86,7 @@ func (a *API) link(ctx context.Context, accountID int64, ownerID, attachmentID s
 	f := file{accountID, ownerID, attachmentID, a.now().Add(linkTTL).Truncate(time.Second)}
 	base := *a.cfg.BaseURL
 	if !httpapi.IsPerson(httpapi.Caller(ctx)) { // the dashboard follows its links itself
-		base.Host = cmp.Or(httpapi.CalledHost(ctx), base.Host)
+		base.Host = cmp.Or(httpapi.SpecialOf(ctx).CalledHost, base.Host)
 	}
 	return *base.JoinPath("v1", "files", a.files.token(f)), f.expires, nil
 }

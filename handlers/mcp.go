@@ -36,7 +36,7 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 // reached a local server through DNS rebinding. Programs send no Origin header.
 func (a *API) checkOrigin(r *http.Request) error {
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil && isLoopback(local.String()) &&
-		httpapi.CalledHost(r.Context()) == "" && !isLoopback(r.Host) && !strings.EqualFold(hostOf(r.Host), a.baseURL().Hostname()) {
+		httpapi.SpecialOf(r.Context()).CalledHost == "" && !isLoopback(r.Host) && !strings.EqualFold(hostOf(r.Host), a.baseURL().Hostname()) {
 		return httpapi.Forbidden(gen.ErrorCodeOriginNotAllowed, "this server is not called by the name in Host")
 	}
 	for _, origin := range r.Header.Values("Origin") {

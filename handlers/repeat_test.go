@@ -26,7 +26,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		s := newServer(t, st, clock)
 		nodes := []*gen.Client{localClient(t, s), localClient(t, s.node(t, secondNode(t, cfg, st)))}
 		in := s.newInbox(t)
-		ctx := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin}), within)
+		ctx := onceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin}), within)
 		send := func(ctx context.Context, api *gen.Client, text string) string {
 			id, err := sendOnce(ctx, api, in.ID, text)
 			if err != nil {
@@ -58,7 +58,7 @@ func TestRepeatedCallHappensOnce(t *testing.T) {
 		if id := send(ctx, nodes[1], "Hello."); id != first {
 			t.Error("a repeat just within the TTL was executed again")
 		}
-		other := httpapi.OnceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 2, AccountID: s.account, ID: "usr_2", Role: store.RoleAdmin}), within)
+		other := onceWithin(httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 2, AccountID: s.account, ID: "usr_2", Role: store.RoleAdmin}), within)
 		if send(other, nodes[0], "Hello.") == first {
 			t.Error("the call of another key counted as a repeat")
 		}
@@ -108,4 +108,8 @@ func sendOnce(ctx context.Context, api *gen.Client, inbox, text string) (string,
 	}
 	m, _ := res.(*gen.Message)
 	return m.ID, nil
+}
+
+func onceWithin(ctx context.Context, d time.Duration) context.Context {
+	return httpapi.WithSpecial(ctx, func(s *httpapi.Special) { s.OnceWithin = d })
 }

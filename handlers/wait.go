@@ -152,7 +152,7 @@ func (a *API) lookForNewer(ctx context.Context, w *wait) (*store.Message, error)
 func (a *API) nextMessage(ctx context.Context, f store.MessageFilter) (store.Message, error) {
 	for {
 		m, err := a.store.FirstMessage(ctx, f)
-		if err != nil || !httpapi.IsEachCodeOnce(ctx) {
+		if err != nil || !httpapi.SpecialOf(ctx).EachCodeOnce {
 			return m, err
 		}
 		first, err := a.store.TakeCode(ctx, m.AccountID, httpapi.Caller(ctx).ID, m.ID)

@@ -55,7 +55,7 @@ func (a *API) CreateWebhook(ctx context.Context, req *gen.WebhookCreate) (*gen.W
 		return nil, err
 	}
 	k := httpapi.Caller(ctx)
-	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k), Format: httpapi.WebhookFormat(ctx)}
+	w := store.Webhook{AccountID: k.AccountID, URL: string(req.URL), Events: eventTypes(req.Events), Active: req.Active.Or(true), OwnerKey: ownerOf(k), Format: httpapi.SpecialOf(ctx).WebhookFormat}
 	var err error
 	if w.NewHeaders, err = webhookHeaders(req.Headers); err != nil {
 		return nil, err

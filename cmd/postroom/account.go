@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -28,10 +27,12 @@ func (p program) withStore(cmd *cobra.Command, do func(context.Context, Config, 
 	return p.withOpenStore(cmd, false, do)
 }
 
-func (p program) onStore(do func(ctx context.Context, cfg Config, s *store.Store, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// onStore turns cmd into a command that works on the store.
+func (p program) onStore(cmd *cobra.Command, do func(context.Context, Config, *store.Store, []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error { return do(ctx, cfg, s, args) })
 	}
+	return cmd
 }
 
 func (p program) withOpenStore(cmd *cobra.Command, needSecret bool, do func(context.Context, Config, *store.Store) error) (err error) {
@@ -54,30 +55,26 @@ func (p program) accountCreateCommand() *cobra.Command {
 		Use:     "create",
 		Short:   "Create an account and print its ID",
 		Example: "  postroom account create --name growth --plan free\n  postroom key create --account acc_... --name first",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !validName(name) {
-				return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
-			}
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				of, err := planOf(s, plan)
-				if err != nil {
-					return err
-				}
-				a, err := s.CreateAccount(ctx, name)
-				if err == nil && of != nil {
-					err = s.SetPlan(ctx, a.ID, of)
-				}
-				if err != nil {
-					return err
-				}
-				return p.printf("%s\n", a.ID)
-			})
-		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the account, 1 to 100 characters (required)")
 	cmd.Flags().StringVar(&plan, "of-plan", ownPlan, "plan: self_hosted, free, one of --plans, or "+ownPlan+" for that of --plan")
-	return cmd
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+		if !validName(name) {
+			return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
+		}
+		of, err := planOf(s, plan)
+		if err != nil {
+			return err
+		}
+		a, err := s.CreateAccount(ctx, name)
+		if err == nil && of != nil {
+			err = s.SetPlan(ctx, a.ID, of)
+		}
+		if err != nil {
+			return err
+		}
+		return p.printf("%s\n", a.ID)
+	})
 }
 
 func validName(name string) bool {
@@ -97,29 +94,21 @@ func planOf(s *store.Store, name string) (*string, error) {
 }
 
 func (p program) accountListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List all accounts and their usage, newest first",
-		Args:  cobra.NoArgs,
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
-			return listAccounts(ctx, p.Stdout, s)
-		}),
-	}
-}
-
-func listAccounts(ctx context.Context, w io.Writer, s *store.Store) error {
-	header := []string{"ID", "NAME", "PLAN", "INBOXES", "TODAY", "MONTH", "CREATED", "SENDING"}
-	list := func(p store.Page) (store.List[store.Account], error) { return s.ListAccounts(ctx, p) }
-	return printList(w, header, list, func(a store.Account) ([]string, error) {
-		u, err := s.Usage(ctx, a.Seq)
-		sending := "on"
-		if a.PausedAt != nil {
-			sending = "paused: " + *a.PauseReason
-		}
-		return []string{
-			a.ID, a.Name, u.Plan.Name, ofLimit(u.Account.Inboxes, u.Plan.Inboxes), ofLimit(u.Today, u.Plan.Daily),
-			ofLimit(u.Month, u.Plan.Monthly), day(&a.CreatedAt), sending,
-		}, err
+	cmd := &cobra.Command{Use: "list", Short: "List all accounts and their usage, newest first"}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+		header := []string{"ID", "NAME", "PLAN", "INBOXES", "TODAY", "MONTH", "CREATED", "SENDING"}
+		list := func(page store.Page) (store.List[store.Account], error) { return s.ListAccounts(ctx, page) }
+		return printList(p.Stdout, header, list, func(a store.Account) ([]string, error) {
+			u, err := s.Usage(ctx, a.Seq)
+			sending := "on"
+			if a.PausedAt != nil {
+				sending = "paused: " + *a.PauseReason
+			}
+			return []string{
+				a.ID, a.Name, u.Plan.Name, ofLimit(u.Account.Inboxes, u.Plan.Inboxes), ofLimit(u.Today, u.Plan.Daily),
+				ofLimit(u.Month, u.Plan.Monthly), day(&a.CreatedAt), sending,
+			}, err
+		})
 	})
 }
 
@@ -133,54 +122,41 @@ func ofLimit(n, limit int64) string {
 
 func (p program) accountSuspendCommand() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "suspend ID",
-		Short: "Stop an account from sending; it continues to receive mail",
-		Args:  cli.Wants(1),
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
-			if err := s.PauseAccount(ctx, args[0], reason); err != nil {
-				return err
-			}
-			return p.printf("Suspended %s.\n", args[0])
-		}),
-	}
+	cmd := &cobra.Command{Use: "suspend ID", Short: "Stop an account from sending; it continues to receive mail"}
 	cmd.Flags().StringVar(&reason, "reason", "suspended by the operator", "reason that its users see")
-	return cmd
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+		if err := s.PauseAccount(ctx, args[0], reason); err != nil {
+			return err
+		}
+		return p.printf("Suspended %s.\n", args[0])
+	})
 }
 
 func (p program) accountResumeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume ID",
-		Short: "Resume sending of an account, and reset its bounce count",
-		Args:  cli.Wants(1),
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
-			if _, err := s.Account(ctx, args[0]); err != nil {
-				return err
-			}
-			if err := s.ResumeAccount(ctx, args[0]); errors.Is(err, store.ErrState) {
-				return fmt.Errorf("%s is not suspended", args[0])
-			} else if err != nil {
-				return err
-			}
-			return p.printf("Resumed %s.\n", args[0])
-		}),
-	}
+	cmd := &cobra.Command{Use: "resume ID", Short: "Resume sending of an account, and reset its bounce count"}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+		if _, err := s.Account(ctx, args[0]); err != nil {
+			return err
+		}
+		if err := s.ResumeAccount(ctx, args[0]); errors.Is(err, store.ErrState) {
+			return fmt.Errorf("%s is not suspended", args[0])
+		} else if err != nil {
+			return err
+		}
+		return p.printf("Resumed %s.\n", args[0])
+	})
 }
 
 func (p program) accountPlanCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "plan ID PLAN",
-		Short: "Set the plan of an account; the default plan is " + ownPlan,
-		Args:  cli.Wants(2),
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
-			plan, err := planOf(s, args[1])
-			if err == nil {
-				err = s.SetPlan(ctx, args[0], plan)
-			}
-			if err != nil {
-				return err
-			}
-			return p.printf("%s now has the plan %s.\n", args[0], args[1])
-		}),
-	}
+	cmd := &cobra.Command{Use: "plan ID PLAN", Short: "Set the plan of an account; the default plan is " + ownPlan}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+		plan, err := planOf(s, args[1])
+		if err == nil {
+			err = s.SetPlan(ctx, args[0], plan)
+		}
+		if err != nil {
+			return err
+		}
+		return p.printf("%s now has the plan %s.\n", args[0], args[1])
+	})
 }

@@ -32,7 +32,6 @@ func (p program) backupCommand() *cobra.Command {
 			"secret, all private keys. Keep it safe.\n\n" +
 			"PostgreSQL is copied by its own pg_dump, which has to be on this machine. A secret that is given by\n" +
 			envPrefix + "SECRET, and not by the file in the data folder, is left out: keep it elsewhere.",
-		Args: cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
 				return p.backUp(ctx, cfg, s, args[0], noSecret)
@@ -101,7 +100,6 @@ func (p program) exportCommand() *cobra.Command {
 			"all private keys. Keep it safe.\n\n" +
 			"Messages whose content is missing or has the wrong size are listed, and everything else is exported.",
 		Example: "  postroom export /backup/everything\n  postroom export --account acc_dastdg2ksf1kw07s /backup/growth",
-		Args:    cli.Wants(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
 				return p.export(ctx, cfg, s, args[0], account, noSecret)
@@ -135,7 +133,7 @@ func (p program) export(ctx context.Context, cfg Config, s *store.Store, dir, ac
 }
 
 func (p program) importCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "import FOLDER",
 		Short: "Import an export into an empty data folder and database, and hold its queued mail",
 		Long: "Verify an export and import it into the data folder, the database and the storage of large messages\n" +
@@ -143,9 +141,8 @@ func (p program) importCommand() *cobra.Command {
 			"an installation moves from SQLite to PostgreSQL, and back.\n\n" +
 			"Mail and webhooks that were queued at the time of the export may have been sent since. They are held\n" +
 			"until `postroom held release` or `postroom held drop`. New mail is not held.",
-		Args: cli.Wants(1),
-		RunE: p.onConfig(p.importAll),
 	}
+	return p.onConfig(cmd, p.importAll)
 }
 
 func (p program) importAll(ctx context.Context, cfg Config, args []string) (err error) {
@@ -171,7 +168,6 @@ func (p program) verifyCommand() *cobra.Command {
 			"move on.\n\n" +
 			"PostgreSQL verifies its own pages if the cluster was created with `initdb --data-checksums`.",
 		Example: "  postroom verify\n  postroom verify --account-for-all\n  postroom verify /backup/2026-03-01",
-		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && all:
@@ -275,16 +271,15 @@ func (c Config) secretAndMark() (secret, string, error) {
 }
 
 func (p program) restoreCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "restore FOLDER",
 		Short: "Restore a backup into an empty data folder and database, and hold its queued mail",
 		Long: "Verify a backup and restore it into the data folder, the database and the storage of large messages\n" +
 			"that the settings name. All three must be empty.\n\n" +
 			"Mail and webhooks that were queued at the time of the backup may have been sent since. They are held\n" +
 			"until `postroom held release` or `postroom held drop`. New mail is not held.",
-		Args: cli.Wants(1),
-		RunE: p.onConfig(p.restore),
 	}
+	return p.onConfig(cmd, p.restore)
 }
 
 func (p program) restore(ctx context.Context, cfg Config, args []string) (err error) {

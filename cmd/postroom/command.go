@@ -137,59 +137,47 @@ func (p program) config(cmd *cobra.Command) (Config, error) {
 	return load(p.Environ, flags)
 }
 
-// onConfig returns the function of a command that needs the settings alone.
-func (p program) onConfig(do func(ctx context.Context, cfg Config, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// onConfig turns cmd into a command that needs the settings alone.
+func (p program) onConfig(cmd *cobra.Command, do func(ctx context.Context, cfg Config, args []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := p.config(cmd)
 		if err != nil {
 			return err
 		}
 		return do(cmd.Context(), cfg, args)
 	}
+	return cmd
 }
 
 func (p program) serveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "serve",
-		Short: "Run the service until SIGTERM or SIGINT",
-		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
-			return newNode(cfg, p.Stdout, newLogger(cfg, p.Stderr)).Run(ctx)
-		}),
-	}
+	cmd := &cobra.Command{Use: "serve", Short: "Run the service until SIGTERM or SIGINT"}
+	return p.onConfig(cmd, func(ctx context.Context, cfg Config, _ []string) error {
+		return newNode(cfg, p.Stdout, newLogger(cfg, p.Stderr)).Run(ctx)
+	})
 }
 
 func (p program) migrateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "migrate",
-		Short: "Bring the database schema up to date",
-		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
-			steps, err := cfg.migrate(ctx, newLogger(cfg, p.Stderr))
-			if err != nil {
-				return err
-			}
-			return p.printf("The database schema is up to date. Migrations applied: %d.\n", steps)
-		}),
-	}
+	cmd := &cobra.Command{Use: "migrate", Short: "Bring the database schema up to date"}
+	return p.onConfig(cmd, func(ctx context.Context, cfg Config, _ []string) error {
+		steps, err := cfg.migrate(ctx, newLogger(cfg, p.Stderr))
+		if err != nil {
+			return err
+		}
+		return p.printf("The database schema is up to date. Migrations applied: %d.\n", steps)
+	})
 }
 
 func (p program) configCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "config",
-		Short: "Show the settings in effect, without secrets",
-		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
-			return cfg.print(p.Stdout)
-		}),
-	}
+	cmd := &cobra.Command{Use: "config", Short: "Show the settings in effect, without secrets"}
+	return p.onConfig(cmd, func(ctx context.Context, cfg Config, _ []string) error {
+		return cfg.print(p.Stdout)
+	})
 }
 
 func (p program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Show the version",
-		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return p.printf("postroom %s\n", programVersion())
 		},

@@ -193,6 +193,9 @@ func TestCommandsThatDoNotExist(t *testing.T) {
 		{"of accounts", []string{"account", "remove"}, `unknown command "remove" for "postroom account"`},
 		{"of the domain", []string{"domain", "add"}, `unknown command "add" for "postroom domain"`},
 		{"a missing argument", []string{"key", "revoke"}, "usage: postroom key revoke ID"},
+		{"an argument too many", []string{"key", "revoke", "key_1", "key_2"}, `unexpected argument "key_2"; usage: postroom key revoke ID`},
+		{"an argument of a command without any", []string{"key", "list", "key_1"}, `unexpected argument "key_1"; usage: postroom key list`},
+		{"after an optional argument", []string{"verify", "a", "b"}, `unexpected argument "b"; usage: postroom verify [FOLDER]`},
 		{"one argument too few", []string{"account", "plan", "acc_1"}, "usage: postroom account plan ID PLAN"},
 	}
 	for _, tt := range tests {

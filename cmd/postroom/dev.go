@@ -49,7 +49,6 @@ func (p program) devCommand() *cobra.Command {
 		Long: "Run the service for development and tests. Everything is in memory. Programs on this machine and on private\n" +
 			"networks need no key. Every address has an inbox, on any domain, and no mail leaves.\n\n" +
 			"The environment variables of `postroom serve` have no effect.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			vars := env.ToMap(p.Environ)
 			if listen = cmp.Or(listen, vars[devListenEnv], "loopback"); listen != "loopback" && listen != "all" {
@@ -220,7 +219,7 @@ func (h devHosts) withoutKey(next http.Handler, key string) http.Handler {
 		}
 		called := h.called(r.Host)
 		if called {
-			r = r.WithContext(httpapi.WithCalledHost(r.Context(), r.Host))
+			r = r.WithContext(httpapi.WithSpecial(r.Context(), func(s *httpapi.Special) { s.CalledHost = r.Host }))
 		}
 		given := r.Header.Get("Authorization")
 		isAPI := strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/mcp"

@@ -38,7 +38,6 @@ func (p program) doctorCommand() *cobra.Command {
 			"It works whether or not `postroom serve` runs, and sends no mail. The exit status is 1 if a\n" +
 			"check fails (FAIL).",
 		Example: "  postroom doctor\n  postroom doctor mail.example.com --to ann@example.org\n  postroom doctor --json",
-		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := p.config(cmd)
 			if err != nil {

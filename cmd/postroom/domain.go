@@ -30,7 +30,6 @@ func (p program) domainShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Show the DNS records of the mail domain in zone file format",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
 				return cfg.showDomain(ctx, p.Stdout, s)
@@ -47,7 +46,6 @@ func (p program) domainRotateCommand() *cobra.Command {
 			"their DNS records.\n\n" +
 			"The old keys sign until the new records are found in DNS. Keep the old records for 7\n" +
 			"more days, because mail that they signed may still be in transit.",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
 				if len(args) == 0 {
@@ -70,7 +68,7 @@ func (p program) domainRotateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
+	inAccount(cmd)
 	return cmd
 }
 

@@ -20,22 +20,18 @@ import (
 const healthPatience = 5 * time.Second
 
 func (p program) healthCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "health",
-		Short: "Check the service on this machine; exit with 0 if it is healthy",
-		Args:  cobra.NoArgs,
-		RunE: p.onConfig(func(ctx context.Context, cfg Config, _ []string) error {
-			err := askHealth(ctx, string(cfg.HTTP))
-			// The image sets the variable, and does not know which command its container runs.
-			if errors.Is(err, syscall.ECONNREFUSED) && env.ToMap(p.Environ)[devListenEnv] != "" {
-				err = askHealth(ctx, cli.DevAddress)
-			}
-			if err != nil {
-				return err
-			}
-			return p.printf("ok\n")
-		}),
-	}
+	cmd := &cobra.Command{Use: "health", Short: "Check the service on this machine; exit with 0 if it is healthy"}
+	return p.onConfig(cmd, func(ctx context.Context, cfg Config, _ []string) error {
+		err := askHealth(ctx, string(cfg.HTTP))
+		// The image sets the variable, and does not know which command its container runs.
+		if errors.Is(err, syscall.ECONNREFUSED) && env.ToMap(p.Environ)[devListenEnv] != "" {
+			err = askHealth(ctx, cli.DevAddress)
+		}
+		if err != nil {
+			return err
+		}
+		return p.printf("ok\n")
+	})
 }
 
 // askHealth requests /health from the API at this listen address.

@@ -22,10 +22,8 @@ func (p program) heldCommand() *cobra.Command {
 }
 
 func (p program) heldShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show", Short: "Show how much is held", Args: cobra.NoArgs,
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error { return p.showHeld(ctx, s) }),
-	}
+	cmd := &cobra.Command{Use: "show", Short: "Show how much is held"}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, _ []string) error { return p.showHeld(ctx, s) })
 }
 
 func (p program) showHeld(ctx context.Context, s *store.Store) error {
@@ -45,44 +43,36 @@ func (p program) heldReleaseCommand() *cobra.Command {
 			"--due-after and the time when the old installation stopped, only mail and webhooks that were not due\n" +
 			"by then are released, so that nothing is sent twice.",
 		Example: "  postroom held release --due-after 2026-03-01T09:30:00Z\n  postroom held release",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var from time.Time
-			if after != "" {
-				var err error
-				if from, err = time.Parse(time.RFC3339, after); err != nil {
-					return cli.UsageError{Err: errors.New("--due-after: use a time such as 2026-03-01T09:30:00Z")}
-				}
-			}
-			return p.withStore(cmd, func(ctx context.Context, _ Config, s *store.Store) error {
-				h, err := s.ReleaseHeld(ctx, from)
-				if err != nil {
-					return err
-				}
-				if err := p.printf("Released: %s.\n", heldCounts(h)); err != nil {
-					return err
-				}
-				return p.showHeld(ctx, s)
-			})
-		},
 	}
 	cmd.Flags().StringVar(&after, "due-after", "", "release only what was not due before this time, such as 2026-03-01T09:30:00Z")
-	return cmd
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+		var from time.Time
+		if after != "" {
+			var err error
+			if from, err = time.Parse(time.RFC3339, after); err != nil {
+				return cli.UsageError{Err: errors.New("--due-after: use a time such as 2026-03-01T09:30:00Z")}
+			}
+		}
+		h, err := s.ReleaseHeld(ctx, from)
+		if err != nil {
+			return err
+		}
+		if err := p.printf("Released: %s.\n", heldCounts(h)); err != nil {
+			return err
+		}
+		return p.showHeld(ctx, s)
+	})
 }
 
 func (p program) heldDropCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "drop",
-		Short: "Discard the held mail: messages fail, scheduled emails are cancelled",
-		Args:  cobra.NoArgs,
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
-			h, err := s.DiscardHeld(ctx, givenUp)
-			if err != nil {
-				return err
-			}
-			return p.printf("Discarded: %s.\n", heldCounts(h))
-		}),
-	}
+	cmd := &cobra.Command{Use: "drop", Short: "Discard the held mail: messages fail, scheduled emails are cancelled"}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, _ []string) error {
+		h, err := s.DiscardHeld(ctx, givenUp)
+		if err != nil {
+			return err
+		}
+		return p.printf("Discarded: %s.\n", heldCounts(h))
+	})
 }
 
 func (p program) heldHoldCommand() *cobra.Command {
@@ -91,7 +81,6 @@ func (p program) heldHoldCommand() *cobra.Command {
 		Short: "Hold queued mail in a database that was restored by other means",
 		Long: "Hold all queued mail, scheduled emails and webhooks, as `postroom restore` does. Use it before the\n" +
 			"first start on a database that was restored by other means, such as a disk snapshot.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.config(cmd)
 			if err != nil {

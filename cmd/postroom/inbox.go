@@ -43,18 +43,15 @@ func (p program) assignAddressCommand() *cobra.Command {
 			"the account reads the mail, and certificate authorities send their checks to some of these names.",
 		Example: "  postroom inbox assign support@agents.example.com --account acc_...\n" +
 			"  postroom inbox assign dmarc@agents.example.com --alias-of reports@agents.example.com",
-		Args: cli.Wants(1),
-		RunE: p.onAccount(func(ctx context.Context, cfg Config, s *store.Store, a store.Account, args []string) error {
-			in, err := cfg.assignAddress(ctx, s, a, strings.ToLower(args[0]), strings.ToLower(aliasOf))
-			if err != nil {
-				return err
-			}
-			return p.printf("%s (%s) has the address %s.\n", in.ID, in.Address, strings.ToLower(args[0]))
-		}),
 	}
-	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 	cmd.Flags().StringVar(&aliasOf, "alias-of", "", "address of the account's inbox that gets the address as an alias (default: create an inbox)")
-	return cmd
+	return p.onAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account, args []string) error {
+		in, err := cfg.assignAddress(ctx, s, a, strings.ToLower(args[0]), strings.ToLower(aliasOf))
+		if err != nil {
+			return err
+		}
+		return p.printf("%s (%s) has the address %s.\n", in.ID, in.Address, strings.ToLower(args[0]))
+	})
 }
 
 // assignAddress gives an address to a new inbox of the account, or to the one at aliasOf.
@@ -85,19 +82,15 @@ func (c Config) assignAddress(ctx context.Context, s *store.Store, a store.Accou
 }
 
 func (p program) turnInboxCommand(name, short, done string, turn func(*store.Store, context.Context, string) (store.Inbox, error)) *cobra.Command {
-	return &cobra.Command{
-		Use:   name + " ID",
-		Short: short + "; by ID or address, in any account",
-		Args:  cli.Wants(1),
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
-			in, err := turn(s, ctx, args[0])
-			if errors.Is(err, store.ErrState) {
-				return fmt.Errorf("%s %s", args[0], done)
-			}
-			if err != nil {
-				return err
-			}
-			return p.printf("%s (%s) is %s.\n", in.ID, in.Address, in.Status)
-		}),
-	}
+	cmd := &cobra.Command{Use: name + " ID", Short: short + "; by ID or address, in any account"}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+		in, err := turn(s, ctx, args[0])
+		if errors.Is(err, store.ErrState) {
+			return fmt.Errorf("%s %s", args[0], done)
+		}
+		if err != nil {
+			return err
+		}
+		return p.printf("%s (%s) is %s.\n", in.ID, in.Address, in.Status)
+	})
 }

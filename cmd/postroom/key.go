@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -18,27 +17,28 @@ import (
 )
 
 func (p program) keyCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{Use: "key", Short: "Create, list and revoke API keys"},
+	return cli.Group(&cobra.Command{Use: "key", Short: "Create, list and revoke API keys"},
 		p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
-	cmd.PersistentFlags().String(accountFlag, "", "ID of the account (default: the first)")
-	return cmd
 }
 
 // accountFlag selects the account of a command.
 const accountFlag = "account"
 
-// onAccount returns the function of a command for the account that the flag names, or
-// the first one.
-func (p program) onAccount(do func(context.Context, Config, *store.Store, store.Account, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return p.withStore(cmd, func(ctx context.Context, cfg Config, s *store.Store) error {
-			a, err := accountOf(ctx, cmd, s)
-			if err != nil {
-				return err
-			}
-			return do(ctx, cfg, s, a, args)
-		})
-	}
+// onAccount turns cmd into a command that works on an account in the store: the one that a
+// flag names, or the first.
+func (p program) onAccount(cmd *cobra.Command, do func(context.Context, Config, *store.Store, store.Account, []string) error) *cobra.Command {
+	inAccount(cmd)
+	return p.onStore(cmd, func(ctx context.Context, cfg Config, s *store.Store, args []string) error {
+		a, err := accountOf(ctx, cmd, s)
+		if err != nil {
+			return err
+		}
+		return do(ctx, cfg, s, a, args)
+	})
+}
+
+func inAccount(cmd *cobra.Command) {
+	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
 }
 
 // accountOf returns the account that the flag names, or the first one.
@@ -70,10 +70,6 @@ func (p program) keyCreateCommand() *cobra.Command {
 		Short: "Create a key and print its secret, which is shown only once",
 		Example: "  postroom key create --name ci\n" +
 			"  postroom key create --name reader --mode restricted --scopes read",
-		Args: cobra.NoArgs,
-		RunE: p.onAccount(func(ctx context.Context, cfg Config, s *store.Store, a store.Account, _ []string) error {
-			return p.createKey(ctx, cfg, s, a, f)
-		}),
 	}
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the key, 1 to 100 characters (required)")
 	cmd.Flags().StringVar(&f.mode, "mode", "live", "live, test or restricted")
@@ -81,7 +77,9 @@ func (p program) keyCreateCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.allowedIPs, "allowed-ips", nil, "allowed IPs, as CIDR blocks")
 	cmd.Flags().StringSliceVar(&f.boxes, "inbox-ids", nil, "IDs of the inboxes that the key can access (default: all)")
 	cmd.Flags().StringVar(&f.expires, "expires-at", "", "expiry, such as 2030-01-31T00:00:00Z")
-	return cmd
+	return p.onAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account, _ []string) error {
+		return p.createKey(ctx, cfg, s, a, f)
+	})
 }
 
 // createKey prints only the secret to stdout, for scripts.
@@ -159,23 +157,15 @@ func scopeList() string {
 }
 
 func (p program) keyListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the keys that are not revoked, newest first",
-		Args:  cobra.NoArgs,
-		RunE: p.onAccount(func(ctx context.Context, _ Config, s *store.Store, a store.Account, _ []string) error {
-			return listKeys(ctx, p.Stdout, s, a)
-		}),
-	}
-}
-
-func listKeys(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
-	header := []string{"ID", "NAME", "MODE", "SCOPES", "KEY", "CREATED", "LAST USED", "EXPIRES"}
-	list := func(p store.Page) (store.List[store.Key], error) { return s.ListKeys(ctx, a.Seq, nil, p) }
-	return printList(w, header, list, func(k store.Key) ([]string, error) {
-		return []string{
-			k.ID, k.Name, string(k.Mode), strings.Join(k.Scopes.V, ","), k.Prefix + k.Hint, day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt),
-		}, nil
+	cmd := &cobra.Command{Use: "list", Short: "List the keys that are not revoked, newest first"}
+	return p.onAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account, _ []string) error {
+		header := []string{"ID", "NAME", "MODE", "SCOPES", "KEY", "CREATED", "LAST USED", "EXPIRES"}
+		list := func(page store.Page) (store.List[store.Key], error) { return s.ListKeys(ctx, a.Seq, nil, page) }
+		return printList(p.Stdout, header, list, func(k store.Key) ([]string, error) {
+			return []string{
+				k.ID, k.Name, string(k.Mode), strings.Join(k.Scopes.V, ","), k.Prefix + k.Hint, day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt),
+			}, nil
+		})
 	})
 }
 
@@ -187,20 +177,19 @@ func day(t *store.Time) string {
 }
 
 func (p program) keyRevokeCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a key",
 		Long:  "Revoke a key. Unless it has the scope admin, the keys that it created are revoked too.",
-		Args:  cli.Wants(1),
-		RunE: p.onAccount(func(ctx context.Context, _ Config, s *store.Store, a store.Account, args []string) error {
-			err := s.RevokeKey(ctx, a.Seq, args[0])
-			if errors.Is(err, store.ErrNotFound) {
-				return fmt.Errorf("%w in account %s; use --account for another account", err, a.ID)
-			}
-			if err != nil {
-				return err
-			}
-			return p.printf("Revoked %s.\n", args[0])
-		}),
 	}
+	return p.onAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account, args []string) error {
+		err := s.RevokeKey(ctx, a.Seq, args[0])
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("%w in account %s; use --account for another account", err, a.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return p.printf("Revoked %s.\n", args[0])
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"time"
@@ -27,31 +26,26 @@ func (p program) userCreateCommand() *cobra.Command {
 		Use:     "create",
 		Short:   "Create a user and print a one-time link to set the password",
 		Example: "  postroom user create --name ann@example.com",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !validName(name) {
-				return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
-			}
-			if !slices.Contains(store.Roles, store.Role(role)) {
-				return cli.UsageError{Err: errors.New("--role must be admin, approver or viewer")}
-			}
-			return p.onAccount(func(ctx context.Context, cfg Config, s *store.Store, a store.Account, _ []string) error {
-				link, token := web.NewLink(time.Now())
-				u, err := s.CreateUser(ctx, a.Seq, name, store.Role(role), link)
-				if errors.Is(err, store.ErrNameTaken) {
-					return fmt.Errorf("user %s already exists; `postroom user reset %[1]s` creates a new link", name)
-				}
-				if err != nil {
-					return err
-				}
-				return p.showLink(cfg, fmt.Sprintf("Created %s, who signs in as %s.", u.ID, u.Name), token)
-			})(cmd, nil)
-		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "sign-in name, such as an email address, 1 to 100 characters (required)")
 	cmd.Flags().StringVar(&role, "role", string(store.RoleAdmin), "what the user may do: admin (everything), approver (read, and decide about drafts) or viewer (read)")
-	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
-	return cmd
+	return p.onAccount(cmd, func(ctx context.Context, cfg Config, s *store.Store, a store.Account, _ []string) error {
+		if !validName(name) {
+			return cli.UsageError{Err: errors.New("--name must be 1 to 100 characters on one line")}
+		}
+		if !slices.Contains(store.Roles, store.Role(role)) {
+			return cli.UsageError{Err: errors.New("--role must be admin, approver or viewer")}
+		}
+		link, token := web.NewLink(time.Now())
+		u, err := s.CreateUser(ctx, a.Seq, name, store.Role(role), link)
+		if errors.Is(err, store.ErrNameTaken) {
+			return fmt.Errorf("user %s already exists; `postroom user reset %[1]s` creates a new link", name)
+		}
+		if err != nil {
+			return err
+		}
+		return p.showLink(cfg, fmt.Sprintf("Created %s, who signs in as %s.", u.ID, u.Name), token)
+	})
 }
 
 // showLink prints only the link to stdout, for scripts.
@@ -75,58 +69,43 @@ func (p program) showLink(cfg Config, what, token string) error {
 }
 
 func (p program) userListCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the users of an account, newest first",
-		Args:  cobra.NoArgs,
-		RunE: p.onAccount(func(ctx context.Context, _ Config, s *store.Store, a store.Account, _ []string) error {
-			return listUsers(ctx, p.Stdout, s, a)
-		}),
-	}
-	cmd.Flags().String(accountFlag, "", "ID of the account (default: the first)")
-	return cmd
-}
-
-func listUsers(ctx context.Context, w io.Writer, s *store.Store, a store.Account) error {
-	list := func(p store.Page) (store.List[store.User], error) { return s.ListUsers(ctx, a.Seq, p) }
-	return printList(w, []string{"ID", "NAME", "ROLE", "PASSWORD", "CREATED"}, list, func(u store.User) ([]string, error) {
-		password := "set"
-		if u.Password == nil {
-			password = "not set yet"
-		}
-		return []string{u.ID, u.Name, string(u.Role), password, day(&u.CreatedAt)}, nil
+	cmd := &cobra.Command{Use: "list", Short: "List the users of an account, newest first"}
+	return p.onAccount(cmd, func(ctx context.Context, _ Config, s *store.Store, a store.Account, _ []string) error {
+		list := func(page store.Page) (store.List[store.User], error) { return s.ListUsers(ctx, a.Seq, page) }
+		return printList(p.Stdout, []string{"ID", "NAME", "ROLE", "PASSWORD", "CREATED"}, list, func(u store.User) ([]string, error) {
+			password := "set"
+			if u.Password == nil {
+				password = "not set yet"
+			}
+			return []string{u.ID, u.Name, string(u.Role), password, day(&u.CreatedAt)}, nil
+		})
 	})
 }
 
 func (p program) userResetCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "reset NAME",
 		Short: "Remove the password of a user, sign them out, and print a link to set a new one",
-		Args:  cli.Wants(1),
-		RunE: p.onStore(func(ctx context.Context, cfg Config, s *store.Store, args []string) error {
-			link, token := web.NewLink(time.Now())
-			u, err := s.ResetUser(ctx, args[0], link)
-			if err != nil {
-				return unknownUser(err, args[0])
-			}
-			return p.showLink(cfg, fmt.Sprintf("Reset %s; the old password is gone.", u.Name), token)
-		}),
 	}
+	return p.onStore(cmd, func(ctx context.Context, cfg Config, s *store.Store, args []string) error {
+		link, token := web.NewLink(time.Now())
+		u, err := s.ResetUser(ctx, args[0], link)
+		if err != nil {
+			return unknownUser(err, args[0])
+		}
+		return p.showLink(cfg, fmt.Sprintf("Reset %s; the old password is gone.", u.Name), token)
+	})
 }
 
 func (p program) userRemoveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Remove a user and sign them out",
-		Args:  cli.Wants(1),
-		RunE: p.onStore(func(ctx context.Context, _ Config, s *store.Store, args []string) error {
-			u, err := s.RemoveUser(ctx, args[0])
-			if err != nil {
-				return unknownUser(err, args[0])
-			}
-			return p.printf("Removed %s.\n", u.Name)
-		}),
-	}
+	cmd := &cobra.Command{Use: "remove NAME", Short: "Remove a user and sign them out"}
+	return p.onStore(cmd, func(ctx context.Context, _ Config, s *store.Store, args []string) error {
+		u, err := s.RemoveUser(ctx, args[0])
+		if err != nil {
+			return unknownUser(err, args[0])
+		}
+		return p.printf("Removed %s.\n", u.Name)
+	})
 }
 
 func unknownUser(err error, name string) error {

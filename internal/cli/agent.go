@@ -133,7 +133,7 @@ func (p Program) agentSetupCommand() *cobra.Command {
 		Example:   "  postroom agent setup claude-code\n  postroom agent setup cursor --scopes codes:read --inboxes signup@mail.example.com",
 		ValidArgs: names,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := Wants(1)(cmd, args); err != nil {
+			if err := wants(cmd, args); err != nil {
 				return fmt.Errorf("%w; CLIENT is one of %s", err, strings.Join(names, ", "))
 			}
 			i := slices.Index(names, args[0])

@@ -23,7 +23,7 @@ const claimFor = 5 * time.Minute
 
 func (p Program) claimNextCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "next", Short: "Claim the oldest message that no one has claimed; exits with 1 if there is none", Args: cobra.NoArgs,
+		Use: "next", Short: "Claim the oldest message that no one has claimed; exits with 1 if there is none",
 		Example: "  postroom claim next --inbox orders@mail.example.com --for 10m --timeout 1m --json",
 	}
 	inbox := cmd.Flags().String("inbox", "", "only of this inbox, by ID or address")
@@ -56,12 +56,12 @@ func (p Program) claimNextCommand() *cobra.Command {
 }
 
 func (p Program) claimUpdateCommand(name, short string, action gen.ClaimUpdateAction) *cobra.Command {
-	cmd := &cobra.Command{Use: name + " MESSAGE", Short: short, Example: "  postroom claim " + name + " msg_01k5 --token 1", Args: Wants(1)}
+	cmd := &cobra.Command{Use: name + " MESSAGE", Short: short, Example: "  postroom claim " + name + " msg_01k5 --token 1"}
 	token := cmd.Flags().Int64("token", 0, "token of the claim")
 	mustGive(cmd, "token")
-	lasts := claimFor
+	lasts := new(claimFor)
 	if action == gen.ClaimUpdateActionExtend {
-		cmd.Flags().Var(span{&lasts}, "for", "how long the claim lasts from now")
+		lasts = spanFlag(cmd, "for", claimFor, "how long the claim lasts from now")
 	}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		req := &gen.ClaimUpdate{Token: *token, Action: action, Seconds: gen.NewOptClaimSeconds(gen.ClaimSeconds(lasts.Seconds()))}
@@ -93,7 +93,7 @@ func labels(names []string) []gen.Label {
 }
 
 func (p Program) messageMarkCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "mark MESSAGE", Short: "Label a message, or mark it as read", Example: "  postroom message mark msg_01k5 --add urgent --read", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "mark MESSAGE", Short: "Label a message, or mark it as read", Example: "  postroom message mark msg_01k5 --add urgent --read"}
 	marks := marksFlags(cmd)
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		m, err := a.UpdateMessage(ctx, marks(), gen.UpdateMessageParams{MessageID: id})
@@ -102,7 +102,7 @@ func (p Program) messageMarkCommand() *cobra.Command {
 }
 
 func (p Program) threadMarkCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "mark THREAD", Short: "Label a thread, or mark its messages as read", Example: "  postroom thread mark thr_01k5 --remove urgent", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "mark THREAD", Short: "Label a thread, or mark its messages as read", Example: "  postroom thread mark thr_01k5 --remove urgent"}
 	marks := marksFlags(cmd)
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		th, err := a.UpdateThread(ctx, marks(), gen.UpdateThreadParams{ThreadID: id})

@@ -18,7 +18,7 @@ var errNotConfirmed = errors.New("nothing was deleted")
 // deletion returns a command that deletes what its argument names, as find finds it.
 // what describes that, with %s for the argument.
 func (p Program) deletion(use, short, what string, find lookup, call func(ctx context.Context, a *api, id string) (any, error)) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: Wants(1)}
+	cmd := &cobra.Command{Use: use, Short: short}
 	return p.confirmed(cmd, what, find, func(ctx context.Context, a *api, id, what string) error {
 		gone, err := call(ctx, a, id)
 		return a.show(gone, err, func(t *table) { t.row("Deleted " + what + ".") })

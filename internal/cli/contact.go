@@ -21,7 +21,7 @@ func (p Program) contactCommand() *cobra.Command {
 }
 
 func (p Program) contactListCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List contacts, newest first", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List contacts, newest first"}
 	email := cmd.Flags().String("email", "", "only the contact with this address")
 	return listing(p, cmd, []string{"EMAIL", "NAME", "CREATED", "ID"}, func(c gen.Contact) []string {
 		return []string{c.Email, short(strings.TrimSpace(c.FirstName.Or("")+" "+c.LastName.Or("")), 40), when(c.CreatedAt), c.ID}
@@ -46,7 +46,7 @@ func (a *api) contactID(ctx context.Context, name string) (string, error) {
 }
 
 func (p Program) contactCreateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create EMAIL", Short: "Create a contact", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "create EMAIL", Short: "Create a contact"}
 	first := cmd.Flags().String("first-name", "", "first name")
 	last := cmd.Flags().String("last-name", "", "last name")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
@@ -56,7 +56,7 @@ func (p Program) contactCreateCommand() *cobra.Command {
 }
 
 func (p Program) contactUpdateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "update CONTACT", Short: "Change what the flags name of a contact, by ID or address", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "update CONTACT", Short: "Change what the flags name of a contact, by ID or address"}
 	email := cmd.Flags().String("email", "", "new address")
 	first := cmd.Flags().String("first-name", "", "first name")
 	last := cmd.Flags().String("last-name", "", "last name")
@@ -70,7 +70,7 @@ func (p Program) contactUpdateCommand() *cobra.Command {
 }
 
 func (p Program) suppressionCommand() *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List suppressed addresses, newest first", Args: cobra.NoArgs}
+	list := &cobra.Command{Use: "list", Short: "List suppressed addresses, newest first"}
 	return Group(&cobra.Command{Use: "suppression", Short: "List, add and remove suppressed addresses"},
 		listing(p, list, []string{"EMAIL", "REASON", "CATEGORY", "SINCE", "SOURCE"}, func(s gen.Suppression) []string {
 			return []string{s.Email, s.Reason, s.Category, when(s.CreatedAt), s.Source.Or("")}
@@ -84,7 +84,7 @@ func (p Program) suppressionCommand() *cobra.Command {
 }
 
 func (p Program) suppressionCreateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create EMAIL", Short: "Suppress an address: nothing is sent to it any more", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "create EMAIL", Short: "Suppress an address: nothing is sent to it any more"}
 	category := choose(cmd, "category", "which mail is not sent", "", gen.SuppressionCreateCategory("").AllValues())
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		add := &gen.SuppressionCreate{Email: gen.EmailAddress(args[0])}

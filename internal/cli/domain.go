@@ -14,7 +14,7 @@ import (
 
 // DomainCommands returns the subcommands of `postroom domain` that call a server.
 func (p Program) DomainCommands() []*cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the domains of the account, newest first", Args: cobra.NoArgs}
+	list := &cobra.Command{Use: "list", Short: "List the domains of the account, newest first"}
 	return []*cobra.Command{
 		listing(p, list, []string{"DOMAIN", "STATUS", "VERIFIED", "ID"}, func(d gen.Domain) []string {
 			return []string{d.Domain, d.Status, whenNil(d.VerifiedAt), d.ID}
@@ -66,21 +66,21 @@ func (a *api) showDomain(d *gen.Domain, err error) error {
 }
 
 func (p Program) domainGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get DOMAIN", Short: "Show a domain with its DNS records, by ID or name", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get DOMAIN", Short: "Show a domain with its DNS records, by ID or name"}
 	return p.named(cmd, (*api).domainID, func(ctx context.Context, a *api, id string) error {
 		return a.showDomain(a.GetDomain(ctx, gen.GetDomainParams{ID: id}))
 	})
 }
 
 func (p Program) domainCreateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create DOMAIN", Short: "Add a domain to the account, and show the DNS records to publish", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "create DOMAIN", Short: "Add a domain to the account, and show the DNS records to publish"}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		return a.showDomain(a.CreateDomain(ctx, &gen.DomainCreate{Domain: args[0]}, gen.CreateDomainParams{}))
 	})
 }
 
 func (p Program) domainVerifyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "verify DOMAIN", Short: "Check the DNS records of a domain, by ID or name", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "verify DOMAIN", Short: "Check the DNS records of a domain, by ID or name"}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		id, err := a.domainID(ctx, args[0])
 		if err != nil {

@@ -17,7 +17,7 @@ func (p Program) draftCommand() *cobra.Command {
 }
 
 func (p Program) draftListCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List pending drafts, newest first", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List pending drafts, newest first"}
 	inbox := cmd.Flags().String("inbox", "", "only of this inbox, by ID or address")
 	status := choose(cmd, "status", "only with this status", gen.DraftStatusPending, gen.DraftStatus("").AllValues())
 	every := cmd.Flags().Bool("all", false, "drafts of any status")
@@ -48,7 +48,7 @@ func (a *api) drafts(ctx context.Context, inbox string, with gen.OptDraftStatus,
 }
 
 func (p Program) draftGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get DRAFT", Short: "Show a draft", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get DRAFT", Short: "Show a draft"}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		d, err := a.GetDraft(ctx, gen.GetDraftParams{DraftID: id})
 		return a.show(d, err, func(t *table) {
@@ -79,7 +79,6 @@ func (p Program) draftExpireCommand() *cobra.Command {
 		Use:     "expire DRAFT",
 		Short:   "Set when a draft is rejected or sent by itself",
 		Example: "  postroom draft expire drf_01k5 --in 2h --then reject",
-		Args:    Wants(1),
 	}
 	in := spanFlag(cmd, "in", 0, "time until the draft expires, such as 2h (default: never)")
 	then := choose(cmd, "then", "what happens then; send needs the scope admin", gen.DraftOnExpiryReject, gen.DraftOnExpiry("").AllValues())
@@ -104,7 +103,6 @@ func (p Program) draftApproveCommand() *cobra.Command {
 		Use:     "approve DRAFT",
 		Short:   "Approve and send a draft; the key needs the scope admin",
 		Example: "  postroom draft approve drf_01k5 --version 2",
-		Args:    Wants(1),
 	}
 	version := cmd.Flags().Int("version", 0, "version that you read; fails if the draft was edited since (default: the current version)")
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
@@ -118,7 +116,7 @@ func (p Program) draftApproveCommand() *cobra.Command {
 }
 
 func (p Program) draftUndoCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "undo DRAFT", Short: "Undo the approval of a person within 10 seconds; the key needs the scope admin", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "undo DRAFT", Short: "Undo the approval of a person within 10 seconds; the key needs the scope admin"}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		d, err := a.UndoDraft(ctx, gen.UndoDraftParams{DraftID: id})
 		return a.show(d, err, func(t *table) { t.row(d.ID, d.Status) })
@@ -126,7 +124,7 @@ func (p Program) draftUndoCommand() *cobra.Command {
 }
 
 func (p Program) draftRejectCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft; the key needs the scope admin", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "reject DRAFT", Short: "Reject a draft; the key needs the scope admin"}
 	reason := cmd.Flags().String("reason", "", "reason, stored with the draft")
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		var req gen.OptDraftReject

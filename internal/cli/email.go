@@ -19,7 +19,7 @@ func (p Program) emailCommand() *cobra.Command {
 }
 
 func (p Program) emailListCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List emails, newest first", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List emails, newest first"}
 	status := choose(cmd, "status", "only with this status", "", gen.EmailStatus("").AllValues())
 	tag := cmd.Flags().String("tag", "", "only with this tag, as key:value")
 	batch := cmd.Flags().String("batch", "", "only of this batch, by ID")
@@ -33,7 +33,7 @@ func (p Program) emailListCommand() *cobra.Command {
 }
 
 func (p Program) emailGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and its delivery status", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get EMAIL", Short: "Show an email and its delivery status"}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		m, err := a.GetEmail(ctx, gen.GetEmailParams{ID: id})
 		return a.show(m, err, func(t *table) {
@@ -53,7 +53,7 @@ func (p Program) emailGetCommand() *cobra.Command {
 }
 
 func (p Program) usageCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "usage", Short: "Show the plan and its usage", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "usage", Short: "Show the plan and its usage"}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {
 		u, err := a.GetUsage(ctx)
 		return a.show(u, err, func(t *table) {
@@ -79,7 +79,7 @@ func (p Program) resumeCommand() *cobra.Command {
 func (p Program) stopOrResume(
 	use, short string, call func(*client.Client, context.Context, *gen.StopScope, ...gen.RequestOption) (*gen.Stop, error),
 ) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: use, Short: short}
 	inbox := cmd.Flags().String("inbox", "", "only this inbox, by its id")
 	key := cmd.Flags().String("key-id", "", "only this key, by its id")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {

@@ -17,28 +17,51 @@ import (
 	"github.com/postroom/postroom/gen"
 )
 
-// choice is a flag value that must be one of a set of words.
-type choice[T ~string] struct {
-	at  *T
-	all []T
+// value is the value of a flag that parse reads. The help calls it by kind.
+type value[T comparable] struct {
+	at    *T
+	kind  string
+	parse func(string) (T, error)
 }
 
-func (c choice[T]) String() string {
-	if c.at == nil {
+func (v value[T]) String() string {
+	if v.at == nil || *v.at == *new(T) {
 		return ""
 	}
-	return string(*c.at)
+	return fmt.Sprint(*v.at)
 }
 
-func (c choice[T]) Set(s string) error {
-	if !slices.Contains(c.all, T(s)) {
-		return fmt.Errorf("use one of %s", strings.Join(words(c.all), ", "))
+func (v value[T]) Set(s string) error {
+	read, err := v.parse(s)
+	if err == nil {
+		*v.at = read
 	}
-	*c.at = T(s)
-	return nil
+	return err
 }
 
-func (c choice[T]) Type() string { return "word" }
+func (v value[T]) Type() string { return v.kind }
+
+// choose adds a flag that accepts the values in all and completes them in the
+// shell.
+func choose[T ~string](cmd *cobra.Command, name, usage string, def T, all []T) *T {
+	read := func(s string) (T, error) { return oneOf(s, all) }
+	cmd.Flags().Var(value[T]{&def, "word", read}, name, usage+": "+strings.Join(words(all), ", "))
+	complete(cmd, name, all)
+	return &def
+}
+
+// complete lets the shell complete the values of a flag.
+func complete[T ~string](cmd *cobra.Command, name string, all []T) {
+	// cannot fail: the flag exists
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words(all), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func oneOf[T ~string](s string, all []T) (T, error) {
+	if !slices.Contains(all, T(s)) {
+		return "", fmt.Errorf("use one of %s", strings.Join(words(all), ", "))
+	}
+	return T(s), nil
+}
 
 func words[T ~string](all []T) []string {
 	var texts []string
@@ -48,76 +71,28 @@ func words[T ~string](all []T) []string {
 	return texts
 }
 
-// choose adds a flag that accepts the values in all and completes them in the
-// shell.
-func choose[T ~string](cmd *cobra.Command, name, usage string, def T, all []T) *T {
-	at := &def
-	cmd.Flags().Var(choice[T]{at, all}, name, usage+": "+strings.Join(words(all), ", "))
-	complete(cmd, name, all)
+// momentFlag adds a flag for a time, or a duration before now.
+func momentFlag(cmd *cobra.Command, name, usage string) *time.Time {
+	at := new(time.Time)
+	cmd.Flags().Var(value[time.Time]{at, "time", parseMoment}, name, usage)
 	return at
 }
 
-// complete lets the shell complete the values of a flag.
-func complete[T ~string](cmd *cobra.Command, name string, all []T) {
-	// cannot fail: the flag exists
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words(all), cobra.ShellCompDirectiveNoFileComp))
-}
-
-// moment is a flag value that is a time, or a duration before now.
-type moment struct{ at *time.Time }
-
-func (m moment) String() string {
-	if m.at == nil || m.at.IsZero() {
-		return ""
-	}
-	return m.at.Format(time.RFC3339)
-}
-
-func (m moment) Set(s string) error {
+func parseMoment(s string) (time.Time, error) {
 	if ago, err := parseSpan(s); err == nil {
-		*m.at = time.Now().Add(-ago)
-		return nil
+		return time.Now().Add(-ago), nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return fmt.Errorf("use a time such as 2030-01-31T08:00:00Z, or a duration before now, such as 10m")
+		err = errors.New("use a time such as 2030-01-31T08:00:00Z, or a duration before now, such as 10m")
 	}
-	*m.at = t
-	return nil
+	return t, err
 }
 
-func (m moment) Type() string { return "time" }
-
-func momentFlag(cmd *cobra.Command, name, usage string) *time.Time {
-	at := new(time.Time)
-	cmd.Flags().Var(moment{at}, name, usage)
-	return at
-}
-
-// span is a flag value that is a duration: a number with units, such as 1h30m or 7d,
-// or a number of seconds.
-type span struct{ at *time.Duration }
-
-func (v span) String() string {
-	if v.at == nil || *v.at == 0 {
-		return ""
-	}
-	return v.at.String()
-}
-
-func (v span) Set(s string) error {
-	d, err := parseSpan(s)
-	if err != nil {
-		return err
-	}
-	*v.at = d
-	return nil
-}
-
-func (v span) Type() string { return "duration" }
-
+// spanFlag adds a flag for a duration: a number with units, such as 1h30m or 7d, or a
+// number of seconds.
 func spanFlag(cmd *cobra.Command, name string, def time.Duration, usage string) *time.Duration {
-	cmd.Flags().Var(span{&def}, name, usage)
+	cmd.Flags().Var(value[time.Duration]{&def, "duration", parseSpan}, name, usage)
 	return &def
 }
 
@@ -144,24 +119,17 @@ func parseSpan(s string) (time.Duration, error) {
 // limitFlag adds the flag that limits how many entries of a list are shown.
 func limitFlag(cmd *cobra.Command) *int {
 	limit := 20
-	cmd.Flags().Var((*limitValue)(&limit), "limit", "maximum number of entries")
+	cmd.Flags().Var(value[int]{&limit, "number", parseLimit}, "limit", "maximum number of entries")
 	return &limit
 }
 
-type limitValue int
-
-func (v *limitValue) String() string { return fmt.Sprint(int(*v)) }
-
-func (v *limitValue) Set(s string) error {
-	var n int
-	if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 {
-		return fmt.Errorf("use a number from 1")
+func parseLimit(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, errors.New("use a number from 1")
 	}
-	*v = limitValue(n)
-	return nil
+	return n, nil
 }
-
-func (v *limitValue) Type() string { return "number" }
 
 // pageOf returns the page size for fetching a list, at most the number of entries
 // to show.

@@ -11,9 +11,15 @@ import (
 
 // Group turns cmd into a command that only has subcommands. Alone it shows its
 // help; an unknown subcommand is an error. Without this, cobra would show the
-// help for a misspelled subcommand and exit with 0.
+// help for a misspelled subcommand and exit with 0. The subcommands get the arguments of
+// their usage lines.
 func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
+	for _, sub := range commands {
+		if sub.Args == nil {
+			sub.Args = wants
+		}
+	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -30,16 +36,15 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Wants requires n arguments and names the missing ones from the usage line.
-func Wants(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
-		if len(args) < n {
-			return fmt.Errorf("missing argument; usage: %s", usage)
-		}
-		return fmt.Errorf("unexpected argument %q; usage: %s", args[n], usage)
+// wants checks that a command gets the arguments of its usage line, in which [NAME] is
+// optional, and names those that are missing or too many.
+func wants(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	switch usage := strings.TrimSuffix(cmd.UseLine(), " [flags]"); {
+	case len(args) > len(names):
+		return fmt.Errorf("unexpected argument %q; usage: %s", args[len(names)], usage)
+	case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
+		return fmt.Errorf("missing argument; usage: %s", usage)
 	}
+	return nil
 }

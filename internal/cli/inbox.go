@@ -15,7 +15,7 @@ import (
 
 // InboxCommands returns the subcommands of `postroom inbox` that call a server.
 func (p Program) InboxCommands() []*cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List inboxes, newest first", Args: cobra.NoArgs}
+	list := &cobra.Command{Use: "list", Short: "List inboxes, newest first"}
 	return []*cobra.Command{
 		p.inboxCreateCommand(),
 		listing(p, list, []string{"ID", "ADDRESS", "STATUS", "POLICY", "LAST MESSAGE"}, func(in gen.Inbox) []string {
@@ -32,7 +32,6 @@ func (p Program) inboxCreateCommand() *cobra.Command {
 		Use:     "create [NAME]",
 		Short:   "Create an inbox, with the given or a random name",
 		Example: "  postroom inbox create signup\n  postroom inbox create --lasts 1h --json",
-		Args:    cobra.MaximumNArgs(1),
 	}
 	domain := cmd.Flags().String("domain", "", "verified domain (default: the mail domain of the server)")
 	displayName := cmd.Flags().String("display-name", "", "display name of the sender")
@@ -67,7 +66,7 @@ func localParts(names []string) []gen.LocalPart {
 }
 
 func (p Program) inboxGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox, by ID or address", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get INBOX", Short: "Show an inbox, by ID or address"}
 	return p.named(cmd, (*api).inboxID, func(ctx context.Context, a *api, id string) error {
 		in, err := a.GetInbox(ctx, gen.GetInboxParams{InboxID: id})
 		return a.show(in, err, func(t *table) {
@@ -93,7 +92,6 @@ func (p Program) inboxUpdateCommand() *cobra.Command {
 		Use:     "update INBOX",
 		Short:   "Change what the flags name of an inbox, by ID or address",
 		Example: "  postroom inbox update signup@agents.example.com --alias sales,orders\n  postroom inbox update signup@agents.example.com --catch-all=false",
-		Args:    Wants(1),
 	}
 	displayName := cmd.Flags().String("display-name", "", `display name of the sender; "" for none`)
 	policy := choose(cmd, "policy", "send policy", "", gen.SendPolicy("").AllValues())
@@ -138,11 +136,7 @@ func (p Program) inboxUpdateCommand() *cobra.Command {
 }
 
 func (p Program) inboxDeleteCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "delete INBOX",
-		Short: "Delete an inbox and its messages permanently, by ID or address",
-		Args:  Wants(1),
-	}
+	cmd := &cobra.Command{Use: "delete INBOX", Short: "Delete an inbox and its messages permanently, by ID or address"}
 	return p.confirmed(cmd, "inbox %s and its messages", (*api).inboxID, func(ctx context.Context, a *api, id, _ string) error {
 		in, err := a.DeleteInbox(ctx, gen.DeleteInboxParams{InboxID: id})
 		return a.show(in, err, func(t *table) {

@@ -38,7 +38,6 @@ func (p Program) listenCommand() *cobra.Command {
 			"with the same body and headers, signed with a secret that is shown at the start. Each event\n" +
 			"is sent once. It ends when it is interrupted.",
 		Example: "  postroom listen --forward-to http://localhost:3000/webhooks\n  postroom listen --forward-to http://localhost:3000 --types message.received",
-		Args:    cobra.NoArgs,
 	}
 	to := cmd.Flags().String("forward-to", "", "address that receives the webhooks")
 	secret := cmd.Flags().String("secret", "", "secret of the signatures, whsec_ and base64 (default: a random one)")

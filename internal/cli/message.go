@@ -26,7 +26,6 @@ func (p Program) messageListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List messages, newest first",
 		Example: "  postroom message list --inbox signup@mail.example.com\n  postroom message list --q '\"verification code\" shop' --since 24h --json",
-		Args:    cobra.NoArgs,
 	}
 	inbox := cmd.Flags().String("inbox", "", "only of this inbox, by ID or address")
 	from := cmd.Flags().String("from", "", "only from this address, or *@domain")
@@ -61,7 +60,7 @@ func messageRow(m gen.Message) []string {
 }
 
 func (p Program) messageGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get MESSAGE", Short: "Show a message", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get MESSAGE", Short: "Show a message"}
 	html := cmd.Flags().Bool("html", false, "show the HTML instead of the text")
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		m, err := a.GetMessage(ctx, gen.GetMessageParams{MessageID: id})
@@ -108,7 +107,7 @@ func showMessage(t *table, m *gen.Message, text string) {
 }
 
 func (p Program) messageRawCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write the raw message", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "raw MESSAGE", Short: "Write the raw message"}
 	file := outputFlag(cmd)
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		raw, err := a.Raw(ctx, id)
@@ -124,7 +123,6 @@ func (p Program) messageAttachmentCommand() *cobra.Command {
 		Use:     "attachment MESSAGE ATTACHMENT",
 		Short:   "Write an attachment; `postroom message get` shows the IDs",
 		Example: "  postroom message attachment msg_01k5 att_01k5 --output order.pdf",
-		Args:    Wants(2),
 	}
 	file := outputFlag(cmd)
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
@@ -144,7 +142,6 @@ func (p Program) messageReleaseCommand() *cobra.Command {
 		Use:     "release MESSAGE",
 		Short:   "Release a message from quarantine; the key needs the scope admin",
 		Example: "  postroom message list --status quarantined\n  postroom message release msg_01k5",
-		Args:    Wants(1),
 	}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		m, err := a.ReleaseMessage(ctx, gen.ReleaseMessageParams{MessageID: id})
@@ -167,7 +164,6 @@ func (p Program) messageForwardCommand() *cobra.Command {
 		Use:     "forward MESSAGE",
 		Short:   "Forward a message with its attachments",
 		Example: "  postroom message forward msg_01k5 --to 'Ana <ana@example.org>' --text 'For you.'",
-		Args:    Wants(1),
 	}
 	to := cmd.Flags().StringArray("to", nil, "recipient (repeatable)")
 	e := envelopeFlags(cmd)

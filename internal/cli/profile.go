@@ -141,7 +141,6 @@ func (p Program) loginCommand() *cobra.Command {
 			"read from standard input, checked at the server, and stored in a file that only you can read.\n\n" +
 			"Other commands use the current profile, or the one in --profile or " + ProfileEnv + ".",
 		Example: "  postroom login https://mail.example.com\n  postroom key create --name laptop | postroom login --profile local",
-		Args:    cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().StringVar(&name, profileFlag, defaultProfile, "name of the profile")
 	cmd.Flags().StringVar(&key, keyFlag, "", "API key (default: read from standard input)")
@@ -201,11 +200,7 @@ func (p Program) login(ctx context.Context, name string, to profile) error {
 
 func (p Program) logoutCommand() *cobra.Command {
 	var name string
-	cmd := &cobra.Command{
-		Use:   "logout",
-		Short: "Remove a profile with its key; the key stays valid at the server",
-		Args:  cobra.NoArgs,
-	}
+	cmd := &cobra.Command{Use: "logout", Short: "Remove a profile with its key; the key stays valid at the server"}
 	cmd.Flags().StringVar(&name, profileFlag, "", "name of the profile (default: the current one)")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		all, err := readProfiles()

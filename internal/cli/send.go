@@ -17,7 +17,6 @@ func (p Program) sendCommand() *cobra.Command {
 		Short: "Send a message from an inbox, or an email from any address of your domains",
 		Example: "  postroom send --inbox agent@mail.example.com --to ana@example.org --subject Hello --text 'Are you there?'\n" +
 			"  postroom send --from 'Shop <shop@mail.example.com>' --to ana@example.org --subject Welcome --html-file welcome.html",
-		Args: cobra.NoArgs,
 	}
 	inbox := cmd.Flags().String("inbox", "", "inbox that sends the message, by ID or address")
 	from := cmd.Flags().String("from", "", "sender of an email: an address, or 'Name <address>'")
@@ -110,7 +109,6 @@ func (p Program) replyCommand() *cobra.Command {
 		Use:     "reply MESSAGE",
 		Short:   "Reply to a message",
 		Example: "  postroom reply msg_01k5 --text 'I am.'",
-		Args:    Wants(1),
 	}
 	all := cmd.Flags().Bool("all", false, "reply to all recipients")
 	e := envelopeFlags(cmd)

@@ -13,7 +13,7 @@ import (
 )
 
 func (p Program) templateCommand() *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List templates, newest first", Args: cobra.NoArgs}
+	list := &cobra.Command{Use: "list", Short: "List templates, newest first"}
 	return Group(&cobra.Command{Use: "template", Short: "List, save and preview templates"},
 		listing(p, list, []string{"ID", "UPDATED", "NAME", "SUBJECT"}, func(t gen.Template) []string {
 			return []string{t.ID, when(t.UpdatedAt), short(t.Name, 40), short(t.Subject, 60)}
@@ -27,7 +27,7 @@ func (p Program) templateCommand() *cobra.Command {
 }
 
 func (p Program) templateGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get TEMPLATE", Short: "Show a template with its HTML, or its text", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get TEMPLATE", Short: "Show a template with its HTML, or its text"}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		got, err := a.GetTemplate(ctx, gen.GetTemplateParams{ID: id})
 		return a.show(got, err, func(t *table) {
@@ -62,7 +62,6 @@ func (p Program) templateCreateCommand() *cobra.Command {
 		Use:     "create",
 		Short:   "Create a template",
 		Example: "  postroom template create --name welcome --subject 'Hello {{name}}' --html-file welcome.html",
-		Args:    cobra.NoArgs,
 	}
 	c.flags(cmd)
 	mustGive(cmd, "name", "subject")
@@ -79,7 +78,7 @@ func (p Program) templateCreateCommand() *cobra.Command {
 
 func (p Program) templateUpdateCommand() *cobra.Command {
 	var c templateContent
-	cmd := &cobra.Command{Use: "update TEMPLATE", Short: "Change what the flags name of a template", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "update TEMPLATE", Short: "Change what the flags name of a template"}
 	c.flags(cmd)
 	cmd.MarkFlagsOneRequired("name", "subject", "html-file", "text-file")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
@@ -98,7 +97,6 @@ func (p Program) templatePreviewCommand() *cobra.Command {
 		Use:     "preview TEMPLATE",
 		Short:   "Show a template with variables filled in",
 		Example: `  postroom template preview tpl_01k5 --data '{"name":"Ana"}'`,
-		Args:    Wants(1),
 	}
 	data := cmd.Flags().String("data", "{}", "JSON object with the variables, or @FILE")
 	html := cmd.Flags().Bool("html", false, "show the HTML instead of the text")

@@ -15,7 +15,7 @@ func (p Program) threadCommand() *cobra.Command {
 }
 
 func (p Program) threadListCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "list INBOX", Short: "List the threads of an inbox, latest activity first", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "list INBOX", Short: "List the threads of an inbox, latest activity first"}
 	label := cmd.Flags().String("label", "", "only with this label")
 	limit := limitFlag(cmd)
 	return p.named(cmd, (*api).inboxID, func(ctx context.Context, a *api, id string) error {
@@ -29,7 +29,7 @@ func (p Program) threadListCommand() *cobra.Command {
 }
 
 func (p Program) threadGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get INBOX THREAD", Short: "Show a thread with its messages, oldest first", Args: Wants(2)}
+	cmd := &cobra.Command{Use: "get INBOX THREAD", Short: "Show a thread with its messages, oldest first"}
 	return p.overAPI(cmd, func(ctx context.Context, a *api, args []string) error {
 		id, err := a.inboxID(ctx, args[0])
 		if err != nil {
@@ -50,7 +50,7 @@ func (p Program) threadGetCommand() *cobra.Command {
 }
 
 func (p Program) statsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "stats", Short: "Show what was received, sent and delivered on each day", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "stats", Short: "Show what was received, sent and delivered on each day"}
 	days := cmd.Flags().Int("days", 14, "number of UTC days, including today, up to 90")
 	inbox := cmd.Flags().String("inbox", "", "only of this inbox, by ID or address")
 	return p.overAPI(cmd, func(ctx context.Context, a *api, _ []string) error {

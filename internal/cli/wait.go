@@ -28,7 +28,6 @@ func (p Program) waitCommand() *cobra.Command {
 			"counts too. With --code, print only the newest verification code. Each code is\n" +
 			"printed once: after you asked for a second code, run the command again. --again prints it again.",
 		Example: "  postroom wait signup@mail.example.com --code --from '*@shop.example'\n  postroom wait ibx_01k5 --timeout 10m --json",
-		Args:    Wants(1),
 	}
 	cmd.Flags().BoolVar(&code.only, "code", false, "wait for a message with a verification code, and print only the code")
 	cmd.Flags().BoolVar(&code.again, "again", false, "with --code, print a code also if an earlier command printed it")
@@ -132,7 +131,6 @@ func (p Program) eventsCommand() *cobra.Command {
 		Use:     "events",
 		Short:   "Follow what happens, until it is interrupted",
 		Example: "  postroom events\n  postroom events --types message.received,email.bounced --json | jq .data.subject",
-		Args:    cobra.NoArgs,
 	}
 	read := streamFlags(cmd, &s, "in this inbox, by id or address", "of these types, separated by commas")
 	since := momentFlag(cmd, "since", "list what happened since this time, or this long ago, up to 30 days, and end")

@@ -13,7 +13,7 @@ import (
 )
 
 func (p Program) webhookCommand() *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List webhook endpoints, newest first", Args: cobra.NoArgs}
+	list := &cobra.Command{Use: "list", Short: "List webhook endpoints, newest first"}
 	return Group(&cobra.Command{Use: "webhook", Short: "Manage, test and replay webhooks"},
 		p.webhookCreateCommand(),
 		listing(p, list, []string{"ID", "STATUS", "URL", "EVENTS", "INBOXES"}, func(w gen.WebhookEndpoint) []string {
@@ -31,11 +31,11 @@ func (p Program) webhookCommand() *cobra.Command {
 func eventTypes(names []string) (gen.OptNilWebhookEvents, error) {
 	var types gen.WebhookEvents
 	for _, name := range names {
-		one := choice[gen.EventType]{new(gen.EventType), gen.EventType("").AllValues()}
-		if err := one.Set(name); err != nil {
+		one, err := oneOf(name, gen.EventType("").AllValues())
+		if err != nil {
 			return gen.OptNilWebhookEvents{}, UsageError{fmt.Errorf("no event %q: %w", name, err)}
 		}
-		types = append(types, *one.at)
+		types = append(types, one)
 	}
 	if len(types) == 0 {
 		return gen.OptNilWebhookEvents{}, nil
@@ -48,7 +48,6 @@ func (p Program) webhookCreateCommand() *cobra.Command {
 		Use:     "create URL",
 		Short:   "Create a webhook endpoint and print its secret once",
 		Example: "  postroom webhook create https://app.example.com/hooks --event message.received --inbox signup@agents.example.com",
-		Args:    Wants(1),
 	}
 	events := cmd.Flags().StringSlice("event", nil, "type of event to send (repeatable; default: all)")
 	inboxes := cmd.Flags().StringSlice("inbox", nil, "only events of this inbox, by ID or address (repeatable; default: all)")
@@ -91,7 +90,7 @@ func activity(active bool, reason gen.NilString) string {
 }
 
 func (p Program) webhookGetCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get WEBHOOK", Short: "Show a webhook endpoint", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "get WEBHOOK", Short: "Show a webhook endpoint"}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		w, err := a.GetWebhook(ctx, gen.GetWebhookParams{WebhookID: id})
 		return a.show(w, err, func(t *table) {
@@ -106,7 +105,7 @@ func (p Program) webhookGetCommand() *cobra.Command {
 }
 
 func (p Program) webhookTestCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "test WEBHOOK", Short: "Send a test event and show the response", Args: Wants(1)}
+	cmd := &cobra.Command{Use: "test WEBHOOK", Short: "Send a test event and show the response"}
 	return p.named(cmd, (*api).byID, func(ctx context.Context, a *api, id string) error {
 		r, err := a.TestWebhook(ctx, gen.TestWebhookParams{WebhookID: id})
 		if err := a.show(r, err, func(t *table) {
@@ -125,7 +124,6 @@ func (p Program) webhookReplayCommand() *cobra.Command {
 		Use:     "replay WEBHOOK",
 		Short:   "Send the events of the past again, in order",
 		Example: "  postroom webhook replay wh_01k5 --since 24h --event message.received",
-		Args:    Wants(1),
 	}
 	since := momentFlag(cmd, "since", "since this time, or this long ago, such as 10m (required)")
 	events := cmd.Flags().StringSlice("event", nil, "type of event to send (repeatable; default: those of the endpoint)")

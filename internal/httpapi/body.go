@@ -23,6 +23,7 @@ import (
 // others. Reading starts only after the key has been checked.
 type gatedBody struct {
 	io.Reader // from the client, or the file
+	w         http.ResponseWriter
 	chain     *Chain
 	ctx       context.Context //nolint:containedctx // the request's, for one read
 	size      int64           // Content-Length; negative if unknown
@@ -37,7 +38,17 @@ func (b *gatedBody) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return b.Reader.Read(p)
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.arrived()
+	}
+	return n, err
+}
+
+// arrived clears the read deadline: net/http keeps reading the connection to detect a
+// disconnect, and an expired deadline would cancel the request.
+func (b *gatedBody) arrived() {
+	_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{}) // not all connections support deadlines, in tests
 }
 
 // Close implements io.Closer. net/http closes the body that it made.
@@ -58,6 +69,7 @@ func (b *gatedBody) await() (err error) {
 	if err != nil {
 		return err
 	}
+	b.arrived()
 	b.Reader = io.NewSectionReader(b.file, 0, n)
 	if caller, ok := localOf(b.ctx); ok && caller.counted {
 		return nil // it would wait for the call that it is part of
@@ -93,23 +105,6 @@ func spoolError(err error) error {
 	return fmt.Errorf("keep a large body: %w: %w", kind, err)
 }
 
-// arriving is a body on its way. At its end it clears the read deadline: net/http keeps
-// reading the connection to detect a disconnect, and an expired deadline would cancel
-// the request.
-type arriving struct {
-	io.Reader
-	w http.ResponseWriter
-}
-
-// Read implements io.Reader.
-func (a arriving) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
-	if errors.Is(err, io.EOF) {
-		_ = http.NewResponseController(a.w).SetReadDeadline(time.Time{}) // not all connections support deadlines, in tests
-	}
-	return n, err
-}
-
 // contents lists the operations whose responses have the content of messages. A wait is
 // not among them: it has no response for most of its time.
 var contents = map[gen.OperationName]bool{
@@ -125,14 +120,18 @@ var errNoMemory = &Error{
 }
 
 // limitContents is a middleware that limits the responses with content in memory. Clients
-// that do not read theirs leave room for those of other accounts.
+// that do not read theirs leave room for those of other accounts. The response of an API
+// in front of this one counts once, until its client has read it.
 func (c *Chain) limitContents(req middleware.Request, next middleware.Next) (middleware.Response, error) {
-	if !contents[req.OperationName] {
+	info := infoOf(req.Context)
+	if caller, ok := localOf(req.Context); ok && caller.front != nil {
+		info = caller.front
+	}
+	if !contents[req.OperationName] || info.free != nil {
 		return next(req)
 	}
 	ctx, cancel := context.WithTimeout(req.Context, contentTime)
 	defer cancel()
-	info := infoOf(req.Context)
 	share, _ := c.shares.LoadOrStore(info.AccountID, semaphore.NewWeighted(maxShare))
 	own := share.(*semaphore.Weighted) //nolint:forcetypeassert // the map has nothing else
 	if own.Acquire(ctx, 1) != nil {

@@ -139,19 +139,35 @@ func infoOf(ctx context.Context) *requestInfo {
 // Request returns the request as the client sent it, with its body.
 func Request(ctx context.Context) *http.Request { return infoOf(ctx).r }
 
-type calledHostKey struct{}
-
-// WithCalledHost returns the context of a request that came by a trusted name of this
-// server, with its port. Links begin with it. It is for development.
-func WithCalledHost(ctx context.Context, host string) context.Context {
-	return context.WithValue(ctx, calledHostKey{}, host)
+// Special is how the calls with a context, within this process too, differ from others.
+type Special struct {
+	// CalledHost is the trusted name, with its port, by which a request came, for
+	// development. Links begin with it.
+	CalledHost string
+	// WebhookFormat is the vendor in whose form new webhook endpoints get events.
+	WebhookFormat *string
+	// EachCodeOnce makes waits return each message only once to the same caller.
+	EachCodeOnce bool
+	// OnceWithin makes repeated calls without an idempotency key run only once in this
+	// time, at most store.CachedResponseTTL, across all nodes. The same call by the same
+	// caller gets the cached response. It is for callers that may repeat a call without
+	// knowing.
+	OnceWithin time.Duration
 }
 
-// CalledHost returns the name of WithCalledHost, or "". Calls within the process that
-// belong to the request have it too.
-func CalledHost(ctx context.Context) string {
-	host, _ := ctx.Value(calledHostKey{}).(string)
-	return host
+type specialKey struct{}
+
+// SpecialOf returns how the calls with a context differ from others.
+func SpecialOf(ctx context.Context) Special {
+	s, _ := ctx.Value(specialKey{}).(Special)
+	return s
+}
+
+// WithSpecial returns a context whose calls differ from others as set says, too.
+func WithSpecial(ctx context.Context, set func(*Special)) context.Context {
+	s := SpecialOf(ctx)
+	set(&s)
+	return context.WithValue(ctx, specialKey{}, s)
 }
 
 // RequestID returns the id of the request, as in the header X-Request-Id.
@@ -184,7 +200,7 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 		w.Header().Set(requestIDHeader, id)
 		info.Response = Response{RequestID: id, Method: r.Method, Path: loggedPath(r.URL.Path), IP: ClientIP(r, c.cfg.TrustedProxies)}
 		ctx := context.WithValue(r.Context(), infoKey{}, info)
-		body := &gatedBody{Reader: arriving{http.MaxBytesReader(w, r.Body, limit), w}, chain: c, ctx: ctx, size: r.ContentLength}
+		body := &gatedBody{Reader: http.MaxBytesReader(w, r.Body, limit), w: w, chain: c, ctx: ctx, size: r.ContentLength}
 		info.r = r.WithContext(ctx)
 		info.r.Body = body
 		defer func() {

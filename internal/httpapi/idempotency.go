@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/ogen-go/ogen/middleware"
 
@@ -82,8 +81,8 @@ func (c *Chain) idempotent(req middleware.Request, next middleware.Next) (middle
 	if err != nil {
 		return middleware.Response{}, err
 	}
-	within, repeats := req.Context.Value(onceWithinKey{}).(time.Duration)
-	if !ok && !repeats {
+	within := SpecialOf(req.Context).OnceWithin
+	if !ok && within == 0 {
 		return next(req)
 	}
 	hash, err := bodyHash(req.RawBody)
@@ -238,14 +237,4 @@ func bodyHash(body []byte) ([]byte, error) {
 		}
 	}
 	return h.Sum(nil), nil
-}
-
-type onceWithinKey struct{}
-
-// OnceWithin makes repeated calls within this process without an idempotency
-// key run only once in d, at most store.CachedResponseTTL, across all nodes.
-// The same call by the same caller gets the cached response. It is for callers
-// that may repeat a call without knowing.
-func OnceWithin(ctx context.Context, d time.Duration) context.Context {
-	return context.WithValue(ctx, onceWithinKey{}, d)
 }

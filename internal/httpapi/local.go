@@ -31,6 +31,9 @@ type localCaller struct {
 	ip        netip.Addr
 	// granted are operations that the caller may call with any scopes.
 	granted []gen.OperationName
+	// front is the request to an API in front of this one, whose response has the
+	// content of those of its calls. It may be nil.
+	front *requestInfo
 }
 
 type localKey struct{}
@@ -86,6 +89,13 @@ func AsKey(ctx context.Context, k store.Key) context.Context {
 	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: infoOf(ctx).IP})
 }
 
+// asFront returns the context of the calls that an API in front of this one makes, one
+// after the other, for a request.
+func asFront(ctx context.Context, k store.Key) context.Context {
+	info := infoOf(ctx)
+	return context.WithValue(ctx, localKey{}, localCaller{key: k, counted: true, ip: info.IP, front: info})
+}
+
 // Front returns an API in front of this one, whose calls within this process have the key
 // of the request as their caller. It passes what a call of this API passes: a request id,
 // limits and the log. key returns the secret of a request; refuse writes an error.
@@ -103,7 +113,7 @@ func (c *Chain) Front(key func(*http.Request) string, refuse func(http.ResponseW
 			refuse(w, e)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(AsKey(ctx, k)))
+		next.ServeHTTP(w, r.WithContext(asFront(ctx, k)))
 	}))
 }
 
@@ -123,34 +133,6 @@ func Given(ctx context.Context, scopes ...string) bool {
 	return ok && slices.ContainsFunc(c.key.Scopes.V, func(have string) bool {
 		return have == "*" || have == "admin" || slices.Contains(scopes, have)
 	})
-}
-
-type webhookFormatKey struct{}
-
-// WithWebhookFormat returns a context in which new webhook endpoints get events in the form
-// of a vendor.
-func WithWebhookFormat(ctx context.Context, vendor string) context.Context {
-	return context.WithValue(ctx, webhookFormatKey{}, &vendor)
-}
-
-// WebhookFormat returns the vendor of WithWebhookFormat, or nil.
-func WebhookFormat(ctx context.Context) *string {
-	vendor, _ := ctx.Value(webhookFormatKey{}).(*string)
-	return vendor
-}
-
-type codeOnceKey struct{}
-
-// EachCodeOnce returns a context in which waits return each message only once to
-// the same caller.
-func EachCodeOnce(ctx context.Context) context.Context {
-	return context.WithValue(ctx, codeOnceKey{}, true)
-}
-
-// IsEachCodeOnce reports whether ctx is from EachCodeOnce.
-func IsEachCodeOnce(ctx context.Context) bool {
-	once, _ := ctx.Value(codeOnceKey{}).(bool)
-	return once
 }
 
 // NewLocalClient returns a client whose calls api serves in this process. It holds

@@ -121,7 +121,7 @@ type api struct{ local http.RoundTripper }
 // is empty, a repeated call within sameCall is not executed again.
 func (a api) call(ctx context.Context, op *operation, args arguments, key string, once bool) (map[string]any, error) {
 	if once && key == "" {
-		ctx = httpapi.OnceWithin(ctx, sameCall)
+		ctx = httpapi.WithSpecial(ctx, func(s *httpapi.Special) { s.OnceWithin = sameCall })
 	}
 	for tries := 0; ; tries++ {
 		response, err := a.try(ctx, op, args, key)

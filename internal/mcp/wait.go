@@ -33,7 +33,8 @@ func wait(ctx context.Context, s *server, t *tool, args arguments, req *sdk.Call
 // server remembers which codes it returned to the caller.
 func waitForCode(ctx context.Context, s *server, t *tool, args arguments, req *sdk.CallToolRequest) (map[string]any, error) {
 	args["view"] = json.RawMessage(`"code"`)
-	return wait(httpapi.EachCodeOnce(ctx), s, t, args, req)
+	ctx = httpapi.WithSpecial(ctx, func(s *httpapi.Special) { s.EachCodeOnce = true })
+	return wait(ctx, s, t, args, req)
 }
 
 // tellProgress sends progress notifications until done is called.

@@ -10,9 +10,6 @@
 // The ogen input leaves out what ogen does not support and what would make a
 // client brittle; ogen.go lists the differences. The output depends only on the
 // input. What cannot be converted exactly is an error.
-//
-// With -client, specgen reads the code that ogen generated and writes the file of
-// the Go client with one method per operation (client.go).
 package main
 
 import (
@@ -28,16 +25,9 @@ func main() {
 	in := flag.String("in", "openapi.yaml", "the contract")
 	gen := flag.String("gen", "gen", "folder of the generated package")
 	ogen := flag.String("ogen", "tmp/openapi.ogen.yaml", "where to write the input of ogen")
-	client := flag.String("client", "", "write only this file: the operations of the Go client")
 	flag.Parse()
 
-	var err error
-	if *client != "" {
-		err = writeClient(filepath.Join(*gen, "oas_client_gen.go"), *client)
-	} else {
-		err = run(*in, *gen, *ogen)
-	}
-	if err != nil {
+	if err := run(*in, *gen, *ogen); err != nil {
 		fmt.Fprintln(os.Stderr, "specgen:", err)
 		os.Exit(1)
 	}

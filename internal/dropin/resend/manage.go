@@ -202,7 +202,7 @@ func (s server) createWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r = r.WithContext(httpapi.WithWebhookFormat(r.Context(), name))
+	r = r.WithContext(httpapi.WithSpecial(r.Context(), func(s *httpapi.Special) { s.WebhookFormat = new(name) }))
 	made, err := vendorapi.Call[gen.WebhookEndpointCreated](r, s.API, http.MethodPost, "/v1/webhooks", nil, out)
 	if err != nil {
 		return err
