@@ -483,7 +483,7 @@ func (s *Store) holdEmail(ctx context.Context, e Email, n *NewDraft) error {
 		if err := s.cancelDue(ctx, tx, e.Message); err != nil {
 			return err
 		}
-		return s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending)
+		return s.insertEvents(ctx, tx, newDraftEvents(d))
 	})
 	_, err = s.announced(Draft{}, err)
 	return err
