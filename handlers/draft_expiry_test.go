@@ -1,8 +1,10 @@
 package handlers_test
 
 import (
+	"encoding/base64"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -167,5 +169,27 @@ func TestDraftExpiresOnce(t *testing.T) {
 		if n := s.outbound(t); n != drafts || decided.Load() != drafts {
 			t.Errorf("%d decisions and %d messages of %d drafts", decided.Load(), n, drafts)
 		}
+	})
+}
+
+// A draft whose files are lost from the storage is rejected once, and says why.
+func TestDraftWithLostFilesIsRejected(t *testing.T) {
+	t.Parallel()
+	eachRetained(t, func(t *testing.T, s retained) {
+		in := s.newInbox(t, policy(store.PolicyApproval))
+		large := base64.StdEncoding.EncodeToString(make([]byte, store.RawInRow+1))
+		ends := s.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+		d := s.newDraft(t, in, strings.TrimSuffix(plainSend, "}")+`,"attachments":[{"filename":"a.bin","content":"`+large+`"}],`+
+			`"approval":{"expires_at":"`+ends+`","on_expiry":"send"}}`)
+		if err := os.RemoveAll(s.blobs); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Add(2 * time.Hour)
+		s.expireDrafts(t, 1)
+		s.expireDrafts(t, 0)
+		got := s.do(t, http.MethodGet, draftPath(t, d), "").want(t, http.StatusOK)
+		got.wantAt(t, "status", `"rejected"`)
+		got.wantText(t, "expired, and not sent: ")
+		got.wantText(t, "damaged")
 	})
 }

@@ -33,7 +33,6 @@ func (s *Store) SendDraft(ctx context.Context, m *NewMessage, a Approval, once *
 // undone. It asks the rules as SendDraft does, and counts nothing: they are asked again
 // when the draft is due. The message is as it will be; it needs no content.
 func (s *Store) ScheduleDraft(ctx context.Context, m *NewMessage, a Approval, wait time.Duration) (Message, error) {
-	const q = `UPDATE drafts SET status = $2, message_id = $3, send_after = $4, decided_by = $5, decided_at = $6, updated_at = $6 WHERE seq = $1`
 	h := &preparedMessage{msg: m.Message, domain: m.VerifiedDomain, autoReply: m.AutoReply, senders: m.Senders, text: m.Text}
 	h.msg.ID, h.msg.Recipients = NewID("msg_", s.now()), slices.Clone(m.Recipients)
 	send := &sending{preparedMessage: h, category: m.Category, inboxSeq: m.InboxSeq, approval: &a, asks: true}
@@ -41,14 +40,11 @@ func (s *Store) ScheduleDraft(ctx context.Context, m *NewMessage, a Approval, wa
 		if err := s.ask(ctx, tx, send, m.Senders); err != nil {
 			return err
 		}
-		d, err := s.decided(ctx, tx, send.msg.AccountID, &a, stepSchedule)
-		if err != nil {
-			return err
-		}
-		now := NewTime(s.now())
-		send.msg.CreatedAt = NewTime(now.Add(wait))
+		send.msg.CreatedAt = NewTime(s.now().Add(wait))
+		d, err := s.approve(ctx, tx, send.msg.AccountID, &a, stepSchedule, func(d *Draft) {
+			d.MessageID, d.SendAfter = &send.msg.ID, &send.msg.CreatedAt
+		})
 		send.msg.ThreadID = deref(d.ThreadID)
-		_, err = tx.ExecContext(ctx, q, d.Seq, d.Status, send.msg.ID, send.msg.CreatedAt, a.By, now)
 		crashpoint.Reach(crashpoint.Schedule)
 		return err
 	})
@@ -89,7 +85,7 @@ func (s *Store) acceptMessage(ctx context.Context, what string, m *NewMessage, a
 		}
 		// It comes after the cached response, so that the second of two equal calls learns
 		// that it is one.
-		err := s.approve(ctx, tx, a, &h.msg, now)
+		err := s.sendApproved(ctx, tx, a, &h.msg)
 		if a.MessageID != "" {
 			crashpoint.Reach(crashpoint.Due)
 		}
@@ -253,9 +249,7 @@ func (s *Store) insertEmails(ctx context.Context, tx *sqlx.Tx, now Time, hs []*p
 				return err
 			}
 			h.held = d.ID
-			for _, typ := range []EventType{EventDraftCreated, EventDraftPending} {
-				events = append(events, draftEvent(d, typ))
-			}
+			events = append(events, newDraftEvents(d)...)
 		}
 	}
 	more, err := s.eventRows(ctx, tx, now, events...)

@@ -87,7 +87,8 @@ type Draft struct {
 	UpdatedAt Time        `db:"updated_at"`
 
 	// Content is filled in when drafts are read, and nil when it is deleted.
-	Content *DraftContent `db:"-"`
+	Content    *DraftContent `db:"-"`
+	messageSeq int64         // of the message that it has just become
 }
 
 // DraftContent is the part of a draft that retention deletes.
@@ -283,7 +284,7 @@ func copyFiles(w io.Writer, files []DraftFile) error {
 }
 
 // OpenDraftFile opens the attachment of a draft that has the number i. It returns
-// ErrNotFound if the content is deleted. The caller closes it.
+// ErrNotFound if the content is deleted, and ErrDamaged if it is lost. The caller closes it.
 func (s *Store) OpenDraftFile(ctx context.Context, d Draft, i int) (io.ReadCloser, error) {
 	const what = "attachment of a draft"
 	if d.Content == nil {
@@ -293,11 +294,21 @@ func (s *Store) OpenDraftFile(ctx context.Context, d Draft, i int) (io.ReadClose
 	if err != nil {
 		return nil, errIn(what, err)
 	}
-	var before int64
-	for _, at := range d.Content.Attachments.V[:i] {
-		before += at.Size
+	var before, total int64
+	for n, at := range d.Content.Attachments.V {
+		if n < i {
+			before += at.Size
+		}
+		total += at.Size
 	}
-	if _, err := all.Seek(before, io.SeekStart); err != nil {
+	size, err := all.Seek(0, io.SeekEnd)
+	if err == nil && size != total {
+		err = ErrDamaged
+	}
+	if err == nil {
+		_, err = all.Seek(before, io.SeekStart)
+	}
+	if err != nil {
 		return nil, errors.Join(errIn(what, err), all.Close())
 	}
 	return limitedFile{io.LimitReader(all, d.Content.Attachments.V[i].Size), all}, nil
@@ -306,7 +317,11 @@ func (s *Store) OpenDraftFile(ctx context.Context, d Draft, i int) (io.ReadClose
 // openDraftFiles opens all attachments of a draft as one.
 func (s *Store) openDraftFiles(ctx context.Context, d Draft) (io.ReadSeekCloser, error) {
 	if key := d.Content.BlobKey; key != nil {
-		return s.blobs.Open(ctx, *key)
+		f, err := s.blobs.Open(ctx, *key)
+		if errors.Is(err, ErrNotFound) {
+			err = ErrDamaged // a row names it
+		}
+		return f, err
 	}
 	var all []byte
 	err := s.read.GetContext(ctx, &all, `SELECT files FROM draft_contents WHERE draft_seq = $1`, d.Seq)
@@ -352,7 +367,7 @@ func (s *Store) CreateDraft(ctx context.Context, n NewDraft, once *Once) (d Draf
 		if d, err = s.insertDraft(ctx, tx, &joins, NewTime(s.now())); err != nil {
 			return err
 		}
-		if err := s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending); err != nil {
+		if err := s.insertEvents(ctx, tx, newDraftEvents(d)); err != nil {
 			return err
 		}
 		return s.cacheResponse(ctx, tx, once, d.ID, d)
@@ -435,54 +450,55 @@ func threadOfDraft(ctx context.Context, tx *sqlx.Tx, inboxSeq int64, d Draft) (s
 // UpdateDraft lets edit change subject, text, html, expiry and warnings of a pending
 // draft, and raises its version if that changes any but the last. It
 // returns ErrState if it is not pending any more. An error of edit changes
-// nothing and is returned unchanged; edit may find the content deleted.
+// nothing; edit may find the content deleted.
 func (s *Store) UpdateDraft(ctx context.Context, accountID int64, id string, edit func(*Draft) error) (Draft, error) {
-	const save = `UPDATE drafts SET subject = $2, version = $3, updated_at = $4, expires_at = $5, on_expiry = $6, expiry_by = $7 WHERE seq = $1`
-	const keep = `UPDATE draft_contents SET text = $2, html = $3, warnings = $4 WHERE draft_seq = $1`
-	var d Draft
-	var refused error
-	err := s.inTx(ctx, "update draft", func(tx *sqlx.Tx) error {
-		var err error
-		if d, err = s.lockDraft(ctx, tx, accountID, id, stepEdit); err != nil {
-			return err
-		}
-		before, said := d, DraftContent{}
+	return s.changeDraft(ctx, Draft{AccountID: accountID, ID: id}, stepEdit, nil, func(d *Draft) error {
+		before, said := *d, DraftContent{}
 		if d.Content != nil {
 			said = *d.Content
 		}
-		if refused = edit(&d); refused != nil {
-			return refused
+		if err := edit(d); err != nil {
+			return err
 		}
 		if d.Content == nil || d.Subject == before.Subject && d.Content.Text == said.Text && d.Content.HTML == said.HTML &&
 			d.OnExpiry == before.OnExpiry && deref(d.ExpiryBy) == deref(before.ExpiryBy) && sameTime(d.ExpiresAt, before.ExpiresAt) {
-			return nil
+			return errSameDraft
 		}
-		d.Version, d.UpdatedAt, d.Subject = d.Version+1, NewTime(s.now()), storable(d.Subject)
-		if _, err := tx.ExecContext(ctx, save, d.Seq, d.Subject, d.Version, d.UpdatedAt, d.ExpiresAt, d.OnExpiry, d.ExpiryBy); err != nil {
-			return err
-		}
-		if _, err = tx.ExecContext(ctx, keep, d.Seq, storable(d.Content.Text), storable(d.Content.HTML), d.Content.Warnings); err != nil {
-			return err
-		}
-		return s.draftEvents(ctx, tx, d, EventDraftPending)
+		d.Version++
+		return nil
 	})
-	if refused != nil {
-		return Draft{}, refused
-	}
-	return s.announced(d, err)
 }
+
+func sameTime(a, b *Time) bool { return a == b || a != nil && b != nil && a.Equal(b.Time) }
 
 // RejectDraft rejects a pending draft; it is never sent. by is the user or key
 // that decided. It returns ErrState if the draft is not pending any more.
 func (s *Store) RejectDraft(ctx context.Context, accountID int64, id, by string, reason *string, once *Once) (Draft, error) {
-	return s.rejectDraft(ctx, Draft{AccountID: accountID, ID: id}, stepReject, &by, reason, once)
+	return s.changeDraft(ctx, Draft{AccountID: accountID, ID: id}, stepReject, once, func(d *Draft) error {
+		return d.refuse(&by, reason)
+	})
 }
 
-// ExpireDraft rejects a pending draft of DueDrafts. It returns ErrState if the draft has
-// been decided or edited since it was read.
-func (s *Store) ExpireDraft(ctx context.Context, d Draft, reason string) error {
-	_, err := s.rejectDraft(ctx, d, stepReject, nil, &reason, nil)
+// ExpireDraft rejects a draft of DueDrafts: a pending one whose time is over, or a scheduled
+// one that can never be sent. It returns ErrState if the draft has been decided or edited
+// since it was read.
+func (s *Store) ExpireDraft(ctx context.Context, was Draft, reason string) error {
+	on := stepReject
+	if was.Status == DraftScheduled {
+		on = stepFail
+	}
+	_, err := s.changeDraft(ctx, was, on, nil, func(d *Draft) error {
+		if at := d.DueAt(); d.Version != was.Version || at == nil || at.After(d.UpdatedAt.Time) {
+			return fmt.Errorf("draft %s has changed: %w", d.ID, ErrState)
+		}
+		return d.refuse(nil, &reason)
+	})
 	return err
+}
+
+func (d *Draft) refuse(by, reason *string) error {
+	d.DecidedBy, d.DecidedAt, d.RejectReason, d.SendAfter, d.MessageID = by, &d.UpdatedAt, reason, nil, nil
+	return nil
 }
 
 // draftDue is when a draft is due, or NULL. An index has it for draftWaits.
@@ -508,103 +524,76 @@ func (s *Store) DueDrafts(ctx context.Context, after Draft, limit int) ([]Draft,
 	return readAll[Draft](ctx, s, "due drafts", draftsDue, NewTime(s.now()), from, after.Seq, limit)
 }
 
-func sameTime(a, b *Time) bool { return a == b || a != nil && b != nil && a.Equal(b.Time) }
-
-// rejectDraft rejects a draft. If no one decides, it must still be what was read and due.
-func (s *Store) rejectDraft(ctx context.Context, was Draft, on step, by, reason *string, once *Once) (d Draft, err error) {
-	const q = `UPDATE drafts SET status = $2, decided_by = $3, decided_at = $4, reject_reason = $5, updated_at = $4, send_after = NULL, message_id = NULL
-		WHERE seq = $1`
-	err = s.inTx(ctx, "reject draft", func(tx *sqlx.Tx) error {
-		if d, err = s.lockDraft(ctx, tx, was.AccountID, was.ID, on); err != nil {
-			return err
-		}
-		now := NewTime(s.now())
-		if at := d.DueAt(); by == nil && (d.Version != was.Version || at == nil || at.After(now.Time)) {
-			return fmt.Errorf("draft %s has changed: %w", d.ID, ErrState)
-		}
-		d.DecidedBy, d.DecidedAt, d.RejectReason, d.UpdatedAt, d.SendAfter, d.MessageID = by, &now, reason, now, nil, nil
-		if _, err := tx.ExecContext(ctx, q, d.Seq, d.Status, d.DecidedBy, d.DecidedAt, d.RejectReason); err != nil {
-			return err
-		}
-		if err := s.draftEvents(ctx, tx, d, EventDraftRejected); err != nil {
-			return err
-		}
-		return s.cacheResponse(ctx, tx, once, d.ID, d)
-	})
-	return s.announced(d, err)
-}
-
 // UndoDraft takes the approval of a scheduled draft back: it is pending again, and waits
 // without expiry. It returns ErrState if the draft is not scheduled or is due.
 func (s *Store) UndoDraft(ctx context.Context, d Draft) (Draft, error) {
-	return s.reopenDraft(ctx, d, stepUndo, "")
+	return s.changeDraft(ctx, d, stepUndo, nil, (*Draft).reopen)
 }
 
 // ReturnDraft makes a draft pending again that was approved and that a rule refuses now
 // that it is due. why becomes a warning and so a new version, which approvers are told
-// about. A draft without content is rejected.
+// about.
 func (s *Store) ReturnDraft(ctx context.Context, d Draft, why string) error {
-	if d.ExpiredAt != nil {
-		_, err := s.rejectDraft(ctx, d, stepFail, nil, &why, nil)
-		return err
-	}
-	_, err := s.reopenDraft(ctx, d, stepHold, why)
+	_, err := s.changeDraft(ctx, d, stepHold, nil, func(d *Draft) error {
+		if d.Content != nil {
+			d.Version++
+			warnings := slices.DeleteFunc(d.Content.Warnings.V, func(w Warning) bool { return w.Code == WarnNotSent })
+			d.Content.Warnings.V = append(warnings, Warning{Code: WarnNotSent, Value: storable(why)})
+		}
+		return d.reopen()
+	})
 	return err
 }
 
 // WarnNotSent is the code of the warning that an approved draft was not sent, and why.
 const WarnNotSent = "not_sent"
 
-func (s *Store) reopenDraft(ctx context.Context, d Draft, on step, why string) (Draft, error) {
-	const (
-		reopen = `UPDATE drafts SET status = $2, version = $3, message_id = NULL, send_after = NULL, decided_by = NULL, decided_at = NULL,
-			expires_at = NULL, updated_at = $4 WHERE seq = $1`
-		warn = `UPDATE draft_contents SET warnings = $2 WHERE draft_seq = $1`
-	)
-	err := s.inTx(ctx, string(on)+" draft", func(tx *sqlx.Tx) error {
-		var err error
-		if d, err = s.lockDraft(ctx, tx, d.AccountID, d.ID, on); err != nil {
-			return err
-		}
-		if why != "" && d.Content != nil {
-			d.Version++
-			d.Content.Warnings.V = append(slices.DeleteFunc(d.Content.Warnings.V, func(w Warning) bool { return w.Code == WarnNotSent }),
-				Warning{Code: WarnNotSent, Value: storable(why)})
-			if _, err := tx.ExecContext(ctx, warn, d.Seq, d.Content.Warnings); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.ExecContext(ctx, reopen, d.Seq, d.Status, d.Version, NewTime(s.now())); err != nil {
-			return err
-		}
-		return s.draftEvents(ctx, tx, d, EventDraftPending)
-	})
-	if _, err := s.announced(d, err); err != nil {
-		return Draft{}, err
-	}
-	return s.Draft(ctx, d.AccountID, d.ID)
+func (d *Draft) reopen() error {
+	d.MessageID, d.SendAfter, d.DecidedBy, d.DecidedAt, d.ExpiresAt = nil, nil, nil, nil, nil
+	return nil
 }
 
 // DelayDraft puts a scheduled draft off that does not fit under a limit yet.
 func (s *Store) DelayDraft(ctx context.Context, d Draft, until Time) error {
-	return s.inTx(ctx, "delay draft", func(tx *sqlx.Tx) error {
-		d, err := s.lockDraft(ctx, tx, d.AccountID, d.ID, stepDelay)
-		if err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE drafts SET send_after = $2 WHERE seq = $1`, d.Seq, until)
-		return err
+	_, err := s.changeDraft(ctx, d, stepDelay, nil, func(d *Draft) error {
+		d.SendAfter = &until
+		return nil
 	})
+	return err
 }
 
-// lockDraft reads a draft with its content, keeps others from changing it until the end
-// of the transaction, and takes a step with it in the copy that it returns. The error is
-// ErrState if the state of the draft has no such step.
-func (s *Store) lockDraft(ctx context.Context, tx *sqlx.Tx, accountID int64, id string, on step) (Draft, error) {
+// changeDraft is moveDraft in a transaction of its own. With once, the response is cached too.
+func (s *Store) changeDraft(ctx context.Context, d Draft, on step, once *Once, edit func(*Draft) error) (Draft, error) {
+	account, id := d.AccountID, d.ID
+	err := s.inTx(ctx, string(on)+" draft", func(tx *sqlx.Tx) (err error) {
+		if d, err = s.moveDraft(ctx, tx, account, id, on, edit); err != nil {
+			return err
+		}
+		return s.cacheResponse(ctx, tx, once, id, d)
+	})
+	return s.announced(d, err)
+}
+
+// errSameDraft is the result of an edit that changes nothing.
+var errSameDraft = errors.New("the draft stays as it is")
+
+// draftEvents are the events of drafts that have come into a state.
+var draftEvents = map[outgoing]EventType{outHeld: EventDraftPending, outQueued: EventDraftSent, outRefused: EventDraftRejected}
+
+// moveDraft takes a step with a draft: it keeps others from changing it until the end of
+// the transaction, lets edit change the copy that it returns, and saves that with the event
+// of the state that the draft comes into. The error is ErrState if the state of the draft
+// has no such step.
+func (s *Store) moveDraft(ctx context.Context, tx *sqlx.Tx, accountID int64, id string, on step, edit func(*Draft) error) (Draft, error) {
 	const (
 		lock  = `SELECT ` + draftStored + ` FROM drafts d WHERE d.account_id = $1 AND d.id = $2`
 		inbox = `SELECT id FROM inboxes WHERE seq = $1 AND status <> 'deleted'`
-		keep  = `SELECT ` + draftContentColumns + ` FROM draft_contents WHERE draft_seq = $1`
+		read  = `SELECT ` + draftContentColumns + ` FROM draft_contents WHERE draft_seq = $1`
+		save  = `UPDATE drafts SET status = :status, version = :version, subject = :subject, thread_seq = :thread_seq, thread_id = :thread_id,
+			message_id = :message_id, decided_by = :decided_by, decided_at = :decided_at, send_after = :send_after,
+			reject_reason = :reject_reason, expires_at = :expires_at, on_expiry = :on_expiry, expiry_by = :expiry_by,
+			updated_at = :updated_at WHERE seq = :seq`
+		keep = `UPDATE draft_contents SET text = :text, html = :html, warnings = :warnings WHERE draft_seq = :draft_seq`
 	)
 	var d Draft
 	if err := tx.GetContext(ctx, &d, lock+s.engine.LockRow(), accountID, id); err != nil {
@@ -620,24 +609,48 @@ func (s *Store) lockDraft(ctx context.Context, tx *sqlx.Tx, accountID int64, id 
 	if err != nil {
 		return d, fmt.Errorf("draft is %s: %w", d.Status, err)
 	}
+	if d.ExpiredAt == nil {
+		d.Content = &DraftContent{}
+		if err := tx.GetContext(ctx, d.Content, read, d.Seq); err != nil {
+			return d, s.wrap(err, "content of the draft")
+		}
+	}
+	before := d
+	d.UpdatedAt = NewTime(s.now())
 	for status, state := range draftStates {
 		if state == to {
 			d.Status = status
 		}
 	}
-	if d.ExpiredAt != nil {
-		return d, nil
+	if err := edit(&d); errors.Is(err, errSameDraft) {
+		return before, nil
+	} else if err != nil {
+		return d, err
 	}
-	d.Content = &DraftContent{}
-	return d, s.wrap(tx.GetContext(ctx, d.Content, keep, d.Seq), "content of the draft")
-}
-
-func (s *Store) draftEvents(ctx context.Context, tx *sqlx.Tx, d Draft, types ...EventType) error {
-	return s.insertEvents(ctx, tx, each(types, func(typ EventType) newEvent { return draftEvent(d, typ) }))
+	d.Subject = storable(d.Subject)
+	if _, err := tx.NamedExecContext(ctx, save, d); err != nil {
+		return d, errIn("save the draft", err)
+	}
+	if d.Content != nil && d.Version != before.Version {
+		d.Content.Text, d.Content.HTML = storable(d.Content.Text), storable(d.Content.HTML)
+		if _, err := tx.NamedExecContext(ctx, keep, d.Content); err != nil {
+			return d, errIn("save the content of the draft", err)
+		}
+	}
+	if typ := draftEvents[to]; typ != "" && on != stepDelay {
+		return d, s.insertEvents(ctx, tx, []newEvent{draftEvent(d, typ)})
+	}
+	return d, nil
 }
 
 func draftEvent(d Draft, typ EventType) newEvent {
-	return newEvent{notice{account: d.AccountID, inbox: d.InboxSeq, typ: typ}, d.TestMode, DraftEventData{DraftID: d.ID, Status: d.Status}}
+	about := notice{account: d.AccountID, inbox: d.InboxSeq, message: d.messageSeq, typ: typ}
+	return newEvent{about, d.TestMode, DraftEventData{DraftID: d.ID, Status: d.Status}}
+}
+
+// newDraftEvents are the events of a draft that is created.
+func newDraftEvents(d Draft) []newEvent {
+	return []newEvent{draftEvent(d, EventDraftCreated), draftEvent(d, EventDraftPending)}
 }
 
 // Approval is the decision to send a draft.
@@ -653,42 +666,38 @@ type Approval struct {
 	MessageID string
 }
 
-// keepLabels gives the message of an approved draft the category, tags and metadata
-// of the email that the draft was.
-const keepLabels = `
-	INSERT INTO emails (message_seq, account_id, from_inbox, category, tags, metadata, created_by)
-	SELECT cast($2 AS bigint), account_id, inbox_seq, category, tags, metadata, created_by FROM drafts WHERE seq = $1 AND category IS NOT NULL`
-
-// decided is the draft of an approval, which takes a step with it. It returns ErrState if
-// the draft is not the one that was approved, or its content is deleted.
-func (s *Store) decided(ctx context.Context, tx *sqlx.Tx, account int64, a *Approval, on step) (Draft, error) {
-	d, err := s.lockDraft(ctx, tx, account, a.DraftID, on)
-	if err == nil && (d.Version != a.Version || d.ExpiredAt != nil) {
-		err = fmt.Errorf("draft %s has changed: %w", a.DraftID, ErrState)
-	}
-	return d, err
+// approve takes a step with the draft of an approval. It returns ErrState if the draft is
+// not the one that was approved, or its content is deleted.
+func (s *Store) approve(ctx context.Context, tx *sqlx.Tx, account int64, a *Approval, on step, edit func(*Draft)) (Draft, error) {
+	return s.moveDraft(ctx, tx, account, a.DraftID, on, func(d *Draft) error {
+		if d.Version != a.Version || d.ExpiredAt != nil {
+			return fmt.Errorf("draft %s has changed: %w", d.ID, ErrState)
+		}
+		if d.DecidedBy == nil {
+			d.DecidedBy, d.DecidedAt = &a.By, &d.UpdatedAt
+		}
+		edit(d)
+		return nil
+	})
 }
 
-// approve notes that a draft has become the message m.
-func (s *Store) approve(ctx context.Context, tx *sqlx.Tx, a *Approval, m *Message, now Time) error {
-	const q = `UPDATE drafts SET status = $2, message_id = $3, thread_seq = $4, thread_id = $5, decided_by = coalesce(decided_by, $6),
-		decided_at = coalesce(decided_at, $7), send_after = NULL, updated_at = $7 WHERE seq = $1`
+// sendApproved notes that an approved draft has become the message m.
+func (s *Store) sendApproved(ctx context.Context, tx *sqlx.Tx, a *Approval, m *Message) error {
+	// The message gets the category, tags and metadata of the email that the draft was.
+	const keepLabels = `INSERT INTO emails (message_seq, account_id, from_inbox, category, tags, metadata, created_by)
+		SELECT cast($2 AS bigint), account_id, inbox_seq, category, tags, metadata, created_by FROM drafts WHERE seq = $1 AND category IS NOT NULL`
 	on := stepApprove
 	if a.MessageID != "" {
 		on = stepDue
 	}
-	d, err := s.decided(ctx, tx, m.AccountID, a, on)
+	d, err := s.approve(ctx, tx, m.AccountID, a, on, func(d *Draft) {
+		d.MessageID, d.ThreadSeq, d.ThreadID, d.SendAfter, d.messageSeq = &m.ID, &m.ThreadSeq, &m.ThreadID, nil, m.Seq
+	})
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, q, d.Seq, d.Status, m.ID, m.ThreadSeq, m.ThreadID, a.By, now); err != nil {
-		return errIn("approve", err)
-	}
-	if _, err := tx.ExecContext(ctx, keepLabels, d.Seq, m.Seq); err != nil {
-		return errIn("keep the labels of the email", err)
-	}
-	about := notice{account: m.AccountID, inbox: m.InboxSeq, message: m.Seq, typ: EventDraftSent}
-	return s.insertEvents(ctx, tx, []newEvent{{about, m.TestMode, DraftEventData{DraftID: a.DraftID, Status: d.Status}}})
+	_, err = tx.ExecContext(ctx, keepLabels, d.Seq, m.Seq)
+	return errIn("keep the labels of the email", err)
 }
 
 // Notices of an account within a minute: so many drafts get one each, then one notice

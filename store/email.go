@@ -281,40 +281,22 @@ func (s *Store) fillEmails(ctx context.Context, es []Email) (int, error) {
 	return n, err
 }
 
-// shortIDs is what long ids of emails sort before, and short ones after.
-const shortIDs = "em_8"
-
 // emailsBetween returns bounds for the numbers of emails, of any account, that were
-// accepted in a span of time; both are exclusive. Ids sort by time, the long ones of
-// former releases before the short ones. Those of the same second are in no order, so
-// the bounds may include others.
+// accepted in a span of time; both are exclusive. Ids sort by time. Those of the same
+// second are in no order, so the bounds may include others.
 func (s *Store) emailsBetween(ctx context.Context, since, until *Time) (after, before int64, err error) {
 	const (
-		last  = `SELECT coalesce((SELECT seq FROM messages WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT 1), 0)`
-		first = `SELECT coalesce((SELECT seq FROM messages WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 1), $3)`
+		last  = `SELECT coalesce((SELECT seq FROM messages WHERE id >= 'em_' AND id < $1 ORDER BY id DESC LIMIT 1), 0)`
+		first = `SELECT coalesce((SELECT seq FROM messages WHERE id >= $1 AND id < 'em_zz' ORDER BY id LIMIT 1), $2)`
 	)
 	before = maxPosition
 	if since != nil && since.Unix() > 0 {
-		at := since.Add(-searchSkew)
-		for _, span := range [][2]string{{"em_", firstID("em_", at)}, {shortIDs, firstShortID("em_", at)}} {
-			var seq int64
-			if err := s.read.GetContext(ctx, &seq, last, span[0], span[1]); err != nil {
-				return 0, 0, s.wrap(err, "emails since a time")
-			}
-			after = max(after, seq)
-		}
+		err = s.read.GetContext(ctx, &after, last, firstShortID("em_", since.Add(-searchSkew)))
 	}
-	if until != nil {
-		at := until.Add(searchSkew)
-		for _, span := range [][2]string{{firstID("em_", at), shortIDs}, {firstShortID("em_", at), "em_zz"}} {
-			var seq int64
-			if err := s.read.GetContext(ctx, &seq, first, span[0], span[1], before); err != nil {
-				return 0, 0, s.wrap(err, "emails until a time")
-			}
-			before = min(before, seq)
-		}
+	if err == nil && until != nil {
+		err = s.read.GetContext(ctx, &before, first, firstShortID("em_", until.Add(searchSkew)), before)
 	}
-	return after, before, nil
+	return after, before, s.wrap(err, "emails between two times")
 }
 
 // countedEmails is how many of the latest emails or sent messages CountStatuses reads.

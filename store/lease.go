@@ -203,10 +203,9 @@ const (
 
 // queueState is what a node remembers of the queues.
 type queueState struct {
-	due      map[Work]*dueFrom
-	claims   atomic.Uint64 // calls of ClaimRecipients
-	stops    stops
-	resuming resuming
+	due    map[Work]*dueFrom
+	claims atomic.Uint64 // calls of ClaimRecipients
+	stops  stops
 }
 
 // dueFrom remembers where the rows that are due begin. An index keeps entries of

@@ -77,10 +77,8 @@ const (
 
 // Limits of one query or transaction.
 const (
-	// releaseBatch is the most scheduled emails that one transaction queues;
-	// releaseDrafts of them may become drafts.
-	releaseBatch  = 500
-	releaseDrafts = 20
+	// releaseBatch is the most scheduled emails that are queued in one round.
+	releaseBatch = 500
 	// claimRounds is how often a claim of deliveries looks again after all that it found
 	// were put off.
 	claimRounds = 8

@@ -390,13 +390,14 @@ const (
 )
 
 // suppress puts an address on the account's list, as Suppress does, and returns the entry.
-// If it is new, or covers more mail than before, added is the event of that.
+// If it is new, or covers more mail than before, added is the event of that: the lock makes
+// others that widen the same entry see what this transaction has made of it.
 func (s *Store) suppress(ctx context.Context, tx *sqlx.Tx, sup Suppression) (out Suppression, added []newEvent, err error) {
 	const q = `INSERT INTO suppressions (` + suppressionWritten + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + widen + ` RETURNING ` + suppressionColumns
 	const before = `SELECT category FROM suppressions WHERE account_id = $1 AND email_fold = $2`
 	now, fold := NewTime(s.now()), storable(sup.EmailFold)
 	var had []SuppressionCategory
-	if err := s.prepared.Select(ctx, tx, &had, before, sup.AccountID, fold); err != nil {
+	if err := s.prepared.Select(ctx, tx, &had, before+s.engine.LockRow(), sup.AccountID, fold); err != nil {
 		return out, nil, err
 	}
 	id := NewID("sup_", now.Time)

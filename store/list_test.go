@@ -54,3 +54,23 @@ func TestAllowedSenderWhoCannotBeAuthenticatedNow(t *testing.T) {
 		}
 	})
 }
+
+// Of calls at once that widen an entry, one reports it.
+func TestAWiderSuppressionIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
+		s := storetest.OpenConfig(t, cfg)
+		in := storetest.Inbox(t, s)
+		suppress := func(category store.SuppressionCategory) error {
+			_, err := s.Suppress(t.Context(), store.Suppression{
+				AccountID: in.AccountID, Email: "ann@out.example", EmailFold: "ann@out.example", Reason: store.SuppressedManual, Category: category,
+			}, nil)
+			return err
+		}
+		widen := func() error { return suppress(store.SuppressAll) }
+		err := errors.Join(suppress(store.SuppressMarketing), atOnce(widen, widen, widen, widen, widen, widen))
+		if n := count(t, cfg, "events WHERE type = 'suppression.created'"); n != 2 || err != nil {
+			t.Errorf("%d events, %v, want one of the entry and one of what it became", n, err)
+		}
+	})
+}

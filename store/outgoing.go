@@ -79,7 +79,7 @@ var transitions = []transition{
 	{outScheduled, stepDue, outQueued, "Its time has come, and the rules, asked again, let it leave."},
 	{outScheduled, stepHold, outHeld, "Its time has come, and a rule holds an email or refuses a draft that was approved."},
 	{outScheduled, stepCancel, outRefused, "A client cancels the email, or a draft replaces it."},
-	{outScheduled, stepFail, outRefused, "Its time has come, and a rule refuses the email, or its content is deleted."},
+	{outScheduled, stepFail, outRefused, "Its time has come, and a rule refuses the email, or its content is deleted or lost."},
 	{outQueued, stepDeliver, outDone, "The last recipient has a result: sent, delivered, bounced or failed."},
 }
 
@@ -133,24 +133,25 @@ func (s *Store) CancelEmail(ctx context.Context, accountID int64, id string) err
 
 // cancelDue ends an email whose due_at was removed by the transaction.
 func (s *Store) cancelDue(ctx context.Context, tx *sqlx.Tx, m Message) error {
-	if err := s.moveEmails(ctx, tx, stepCancel, EmailCancelled, m.Seq); err != nil {
+	if err := s.moveEmail(ctx, tx, stepCancel, EmailCancelled, m.Seq); err != nil {
 		return err
 	}
-	return s.emailEvents(ctx, tx, EventEmailCancelled, EventData{Status: EmailCancelled}, m)
+	return s.emailEvent(ctx, tx, EventEmailCancelled, EventData{Status: EmailCancelled}, m)
 }
 
-// moveEmails takes a step with scheduled emails, which then have a status. It returns
-// ErrState if one is not scheduled.
-func (s *Store) moveEmails(ctx context.Context, tx *sqlx.Tx, on step, status MessageStatus, seqs ...int64) error {
-	const q = `UPDATE messages SET status = ?, settled_at = ? WHERE status = 'scheduled' AND seq IN (?)`
+// moveEmail takes a step with a scheduled email, which then has a status. It returns
+// ErrState if it is not scheduled.
+func (s *Store) moveEmail(ctx context.Context, tx *sqlx.Tx, on step, status MessageStatus, seq int64) error {
+	const q = `UPDATE messages SET status = $2, settled_at = $3 WHERE status = 'scheduled' AND seq = $1`
 	if to, err := next(outScheduled, on); err != nil || emailStates[status] != to {
 		return fmt.Errorf("an email becomes %s by %s: %w", status, on, ErrState)
 	}
-	var settled any
+	var settled *Time
 	if status != MessageQueued {
-		settled = NewTime(s.now())
+		now := NewTime(s.now())
+		settled = &now
 	}
-	return execIn(ctx, tx, q, status, settled, seqs)
+	return oneRow("scheduled email", ErrState)(tx.ExecContext(ctx, q, seq, status, settled))
 }
 
 // RescheduleEmail changes when a scheduled email is sent. A time that is not in
@@ -168,10 +169,9 @@ func (s *Store) RescheduleEmail(ctx context.Context, accountID int64, id string,
 			return err
 		}
 		m, err := s.takeScheduled(ctx, tx, accountID, id, now)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = s.release(ctx, tx, m.Seq, rules)
 		}
-		_, err = s.release(ctx, tx, []int64{m.Seq}, rules)
 		return err
 	})
 	if err == nil && atOnce {
@@ -197,113 +197,96 @@ func (s *Store) takeScheduled(ctx context.Context, tx *sqlx.Tx, accountID int64,
 // ReleaseScheduled queues the scheduled emails whose time has come, up to a
 // number, the earliest first, and returns how many it has taken up. Their time for
 // retries begins now. Those that must not leave by rules fail, wait, or become drafts.
-func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (int, error) {
-	const due = `SELECT DISTINCT account_id FROM (SELECT account_id FROM emails WHERE due_at <= $1 ORDER BY due_at LIMIT $2) e ORDER BY account_id`
+// Making a draft may take long: after a fault, all emails that are to become drafts wait.
+func (s *Store) ReleaseScheduled(ctx context.Context, rules DueRules) (n int, err error) {
+	const due = `SELECT m.seq, m.account_id, m.id` + emailTables + ` WHERE e.due_at <= $1 ORDER BY e.due_at, e.message_seq LIMIT $2`
 	if s.Paused() != nil {
 		return 0, nil
 	}
-	accounts, err := readAll[int64](ctx, s, "due emails", due, NewTime(s.now()), releaseBatch)
+	found, err := readAll[Message](ctx, s, "due emails", due, NewTime(s.now()), releaseBatch)
 	if err != nil {
 		return 0, err
 	}
-	total := 0
 	var errs []error
-	for _, account := range accounts { // one at a time: decide locks it first
-		n, held, err := s.releaseDue(ctx, account, rules)
-		total += n
+	slow := false
+	for _, m := range found {
+		held, err := s.releaseDue(ctx, m, rules)
 		if err == nil {
-			err = s.holdDue(ctx, rules, held)
+			n++
 		}
-		if errs = append(errs, err); errors.Is(err, ErrUnavailable) {
+		if held {
+			if err = nil; !slow {
+				slow, err = s.holdDue(ctx, rules, m.Seq)
+			}
+			if slow {
+				err = s.inTx(ctx, "put an email off", func(tx *sqlx.Tx) error {
+					return waitUntil(ctx, tx, NewTime(s.now().Add(draftRetry)), m.Seq)
+				})
+			}
+		}
+		if err != nil && !errors.Is(err, ErrState) { // else another node, or a client, has taken it
+			errs = append(errs, err)
+		}
+		if errors.Is(err, ErrUnavailable) {
 			break
 		}
 	}
-	return total, errors.Join(errs...)
+	return n, errors.Join(errs...)
 }
 
-// releaseDue queues emails of an account that are due. It returns how many it has taken
-// up, and those that are to become drafts.
-func (s *Store) releaseDue(ctx context.Context, account int64, rules DueRules) (n int, held []int64, err error) {
-	const due = `SELECT message_seq FROM emails WHERE account_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`
-	const take = `UPDATE emails SET due_at = NULL WHERE due_at <= ? AND message_seq IN (?) RETURNING message_seq`
-	var seqs []int64
-	err = s.inTx(ctx, "queue scheduled emails", func(tx *sqlx.Tx) error {
-		now := NewTime(s.now())
-		seqs, held = nil, nil
-		var found []int64
-		if err := tx.SelectContext(ctx, &found, due+s.engine.SkipLocked(), account, now, releaseBatch); err != nil || len(found) == 0 {
-			return err
+// releaseDue queues an email that is due, unless it is held: then it is to become a draft.
+func (s *Store) releaseDue(ctx context.Context, m Message, rules DueRules) (held bool, err error) {
+	const take = `UPDATE emails SET due_at = NULL WHERE message_seq = $1 AND due_at <= $2`
+	err = s.inTx(ctx, "queue a scheduled email", func(tx *sqlx.Tx) error {
+		err := oneRow("email "+m.ID, ErrState)(tx.ExecContext(ctx, take, m.Seq, NewTime(s.now())))
+		if err == nil {
+			held, err = s.release(ctx, tx, m.Seq, rules)
 		}
-		if err := selectIn(ctx, tx, &seqs, take, now, found); err != nil || len(seqs) == 0 {
-			return err
-		}
-		held, err = s.release(ctx, tx, seqs, rules)
 		return err
 	})
-	if err != nil || len(seqs) == 0 {
-		return 0, nil, err
+	if err == nil {
+		s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}, {kind: topicWebhooks}}, 1)
 	}
-	s.changed([]topic{{kind: topicQueue}, {kind: topicEvents}, {kind: topicWebhooks}}, len(seqs))
-	return len(seqs), held, nil
+	return held, err
 }
 
-// release queues emails whose due_at was removed by the transaction, except those
-// that must not leave. held are those that are to become drafts: they are due again.
-func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seqs []int64, rules DueRules) (held []int64, err error) {
-	const begin = `UPDATE recipients SET next_attempt_at = ?, created_at = ? WHERE status = 'queued' AND message_seq IN (?)`
-	es, err := s.readDue(ctx, tx, seqs)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.lockDue(ctx, tx, es); err != nil {
-		return nil, err
-	}
+// release queues an email whose due_at was removed by the transaction, unless it must not
+// leave. One that is held is to become a draft, and due again.
+func (s *Store) release(ctx context.Context, tx *sqlx.Tx, seq int64, rules DueRules) (held bool, err error) {
+	const begin = `UPDATE recipients SET next_attempt_at = $2, created_at = $2 WHERE status = 'queued' AND message_seq = $1`
+	e, err := s.decideDue(ctx, tx, seq, rules)
+	refused, ok := errors.AsType[*Refused](err)
 	now := NewTime(s.now())
-	var pass []int64
-	var left []Message
-	for _, e := range es {
-		err := s.decideDue(ctx, tx, e, rules)
-		refused, ok := errors.AsType[*Refused](err)
-		switch {
-		case err == nil:
-			pass, left = append(pass, e.Seq), append(left, e.Message)
-		case !ok:
-			return nil, err
-		case refused.Waits():
-			err = waitUntil(ctx, tx, NewTime(refused.Retry), e.Seq)
-		case !refused.Hold:
-			err = s.failDue(ctx, tx, e.Message, refused.Text)
-		case rules.Draft != nil && e.FromInbox != nil:
-			held = append(held, e.Seq)
-			err = waitUntil(ctx, tx, now, e.Seq)
-		default:
-			err = s.failDue(ctx, tx, e.Message, "the email has come to need approval")
+	switch {
+	case err != nil && !ok:
+		return false, err
+	case err == nil:
+		if err := s.moveEmail(ctx, tx, stepDue, MessageQueued, seq); err != nil {
+			return false, err
 		}
-		if err != nil {
-			return nil, err
+		if _, err := tx.ExecContext(ctx, begin, seq, now); err != nil {
+			return false, err
 		}
+		return false, s.emailEvent(ctx, tx, EventEmailQueued, EventData{Status: MessageQueued}, e.Message)
+	case refused.Waits():
+		return false, waitUntil(ctx, tx, NewTime(refused.Retry), seq)
+	case !refused.Hold:
+		return false, s.failDue(ctx, tx, e.Message, refused.Text)
+	case rules.Draft == nil || e.FromInbox == nil:
+		return false, s.failDue(ctx, tx, e.Message, "the email has come to need approval")
 	}
-	if len(pass) == 0 {
-		return held, nil
-	}
-	if err := s.moveEmails(ctx, tx, stepDue, MessageQueued, pass...); err != nil {
-		return nil, err
-	}
-	if err := execIn(ctx, tx, begin, now, now, pass); err != nil {
-		return nil, err
-	}
-	return held, s.emailEvents(ctx, tx, EventEmailQueued, EventData{Status: MessageQueued}, left...)
+	return true, waitUntil(ctx, tx, now, seq)
 }
 
-// waitUntil makes scheduled emails due at a time.
-func waitUntil(ctx context.Context, tx *sqlx.Tx, at Time, seqs ...int64) error {
-	return execIn(ctx, tx, `UPDATE emails SET due_at = ? WHERE message_seq IN (?)`, at, seqs)
+// waitUntil makes a scheduled email due at a time.
+func waitUntil(ctx context.Context, tx *sqlx.Tx, at Time, seq int64) error {
+	const q = `UPDATE emails SET due_at = $2 WHERE message_seq = $1`
+	_, err := tx.ExecContext(ctx, q, seq, at)
+	return err
 }
 
-func (s *Store) emailEvents(ctx context.Context, tx *sqlx.Tx, typ EventType, data any, ms ...Message) error {
-	return s.insertEvents(ctx, tx, each(ms, func(m Message) newEvent {
-		return newEvent{notice{account: m.AccountID, message: m.Seq, typ: typ}, m.TestMode, data}
-	}))
+func (s *Store) emailEvent(ctx context.Context, tx *sqlx.Tx, typ EventType, data any, m Message) error {
+	return s.insertEvents(ctx, tx, []newEvent{{notice{account: m.AccountID, message: m.Seq, typ: typ}, m.TestMode, data}})
 }
 
 // DueRules are what the store needs to decide about a scheduled email that is due.
@@ -318,70 +301,34 @@ type DueRules struct {
 	Draft func(ctx context.Context, e Email) (NewDraft, error)
 }
 
-// dueEmail is a scheduled email whose time has come.
-type dueEmail struct {
-	Email
-	Body *JSON[Body] `db:"body"`
-}
-
-// readDue reads emails with their recipients.
-func (s *Store) readDue(ctx context.Context, tx *sqlx.Tx, seqs []int64) (es []*dueEmail, err error) {
-	const (
-		emails = `SELECT ` + emailColumns + `, c.body` + emailTables + ` LEFT JOIN contents c ON c.message_seq = m.seq
-			WHERE m.seq IN (?) AND m.status = 'scheduled' ORDER BY m.seq`
-		recipients = `SELECT message_seq, email, kind FROM recipients WHERE status = 'queued' AND message_seq IN (?) ORDER BY seq`
-	)
-	if err := selectIn(ctx, tx, &es, emails, seqs); err != nil {
-		return nil, errIn("due emails", err)
-	}
-	if len(es) != len(seqs) {
-		return nil, fmt.Errorf("%d of %d emails that were due are scheduled: %w", len(es), len(seqs), ErrState)
-	}
-	var to []Recipient
-	if err := selectIn(ctx, tx, &to, recipients, seqs); err != nil {
-		return nil, errIn("recipients of due emails", err)
-	}
-	bySeq := make(map[int64]*dueEmail, len(es))
-	for _, e := range es {
-		bySeq[e.Seq] = e
-	}
-	for _, r := range to {
-		bySeq[r.MessageSeq].Recipients = append(bySeq[r.MessageSeq].Recipients, r)
-	}
-	return es, nil
-}
-
-// lockDue locks the account of due emails and then their inboxes, in the order in which
-// all do: decide would lock a key before the account, and the inboxes in the order of the
-// emails.
-func (s *Store) lockDue(ctx context.Context, tx *sqlx.Tx, es []*dueEmail) error {
-	lock := s.engine.LockRow()
-	if lock == "" {
-		return nil
-	}
-	var locked []int64
-	if err := tx.SelectContext(ctx, &locked, `SELECT seq FROM accounts WHERE seq = $1`+lock, es[0].AccountID); err != nil {
-		return errIn("lock the account", err)
-	}
-	var inboxes []int64
-	for _, e := range es {
-		if e.FromInbox != nil {
-			inboxes = append(inboxes, *e.FromInbox)
-		}
-	}
-	if len(inboxes) == 0 {
-		return nil
-	}
-	return errIn("lock inboxes", selectIn(ctx, tx, &locked, `SELECT seq FROM inboxes WHERE seq IN (?) ORDER BY seq`+lock, inboxes))
-}
-
 // decideDue decides about an email that is due, which may have been accepted weeks ago.
-// What decides is locked until the commit: no change to it can pass the email by.
-func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules DueRules) error {
-	const at = `SELECT coalesce((SELECT seq FROM inboxes WHERE address = $1), 0)`
+// What decides is locked until the commit, the account first: no change to it can pass the
+// email by.
+func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, seq int64, rules DueRules) (Email, error) {
+	const (
+		email      = `SELECT ` + emailColumns + emailTables + ` WHERE m.seq = $1`
+		text       = `SELECT body FROM contents WHERE message_seq = $1 AND body IS NOT NULL`
+		recipients = `SELECT email, kind FROM recipients WHERE status = 'queued' AND message_seq = $1 ORDER BY seq`
+		account    = `SELECT seq FROM accounts WHERE seq = $1`
+		at         = `SELECT coalesce((SELECT seq FROM inboxes WHERE address = $1), 0)`
+	)
+	var e Email
+	if err := tx.GetContext(ctx, &e, email, seq); err != nil {
+		return e, errIn("due email", err)
+	}
+	if err := tx.SelectContext(ctx, &e.Recipients, recipients, seq); err != nil {
+		return e, errIn("recipients of a due email", err)
+	}
+	var bodies []JSON[Body]
+	if err := tx.SelectContext(ctx, &bodies, text, seq); err != nil {
+		return e, errIn("text of a due email", err)
+	}
+	if err := tx.GetContext(ctx, new(int64), account+s.engine.LockRow(), e.AccountID); err != nil {
+		return e, errIn("lock the account", err)
+	}
 	m := &sending{isEmail: true, isDue: true, category: e.Category, preparedMessage: &preparedMessage{msg: e.Message}}
-	if e.Body != nil {
-		m.text = e.Body.V.Text
+	if len(bodies) > 0 {
+		m.text = bodies[0].V.Text
 	}
 	local, domain, _ := strings.Cut(e.FromEmail, "@")
 	if domain != rules.MailDomain && !rules.AnySender {
@@ -390,10 +337,10 @@ func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules D
 	if e.CreatedBy != nil {
 		by, ended, err := s.readSender(ctx, tx, *e.CreatedBy, s.engine.LockRow())
 		if err != nil {
-			return err
+			return e, err
 		}
 		if ended != "" {
-			return refuse(RuleEnded, "", "%s", ended)
+			return e, refuse(RuleEnded, "", "%s", ended)
 		}
 		m.senders = []Sender{by}
 	}
@@ -402,46 +349,32 @@ func (s *Store) decideDue(ctx context.Context, tx *sqlx.Tx, e *dueEmail, rules D
 	} else { // an inbox may have come to have the address since
 		name, _, _ := strings.Cut(local, "+")
 		if err := tx.GetContext(ctx, &m.inboxSeq, at, name+"@"+domain); err != nil {
-			return errIn("inbox of a due email", err)
+			return e, errIn("inbox of a due email", err)
 		}
 	}
-	return s.decide(ctx, tx, []*sending{m})
+	return e, s.decide(ctx, tx, []*sending{m})
 }
 
 // draftRetry is how long an email waits whose draft could not be made.
 const draftRetry = time.Minute
 
-// holdDue makes drafts of due emails that need approval, at most releaseDrafts. An email
-// whose content is lost fails. Each other fault may take long, so the rest waits with it.
-func (s *Store) holdDue(ctx context.Context, rules DueRules, held []int64) error {
-	held = held[:min(len(held), releaseDrafts)]
-	es, err := s.EmailsOf(ctx, held)
-	if err != nil {
-		return err
+// holdDue makes a draft of a due email that needs approval. An email whose content is lost
+// fails. slow reports another fault, after which the email is to wait.
+func (s *Store) holdDue(ctx context.Context, rules DueRules, seq int64) (slow bool, err error) {
+	es, err := s.EmailsOf(ctx, []int64{seq})
+	e, ok := es[seq]
+	if err != nil || !ok {
+		return false, err
 	}
-	for i, seq := range held {
-		e, ok := es[seq]
-		if !ok {
-			continue
-		}
-		n, err := s.draftOf(ctx, rules, e)
-		if err == nil {
-			err = s.holdEmail(ctx, e, &n)
-		} else {
-			s.log.WarnContext(ctx, "a scheduled email cannot become a draft", "email_id", e.ID, "error", err)
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNotFound) {
-				return s.inTx(ctx, "put emails off", func(tx *sqlx.Tx) error {
-					return execIn(ctx, tx, `UPDATE emails SET due_at = ? WHERE due_at <= ? AND message_seq IN (?)`,
-						NewTime(s.now().Add(draftRetry)), NewTime(s.now()), held[i:])
-				})
-			}
-			err = s.holdEmail(ctx, e, nil)
-		}
-		if err != nil && !errors.Is(err, ErrState) {
-			return err
-		}
+	n, err := s.draftOf(ctx, rules, e)
+	if err == nil {
+		return false, s.holdEmail(ctx, e, &n)
 	}
-	return nil
+	s.log.WarnContext(ctx, "a scheduled email cannot become a draft", "email_id", e.ID, "error", err)
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotFound) {
+		return false, s.holdEmail(ctx, e, nil)
+	}
+	return true, nil
 }
 
 // draftOf returns the draft that an email becomes, with its files stored.
@@ -483,7 +416,7 @@ func (s *Store) holdEmail(ctx context.Context, e Email, n *NewDraft) error {
 		if err := s.cancelDue(ctx, tx, e.Message); err != nil {
 			return err
 		}
-		return s.draftEvents(ctx, tx, d, EventDraftCreated, EventDraftPending)
+		return s.insertEvents(ctx, tx, newDraftEvents(d))
 	})
 	_, err = s.announced(Draft{}, err)
 	return err
@@ -492,7 +425,7 @@ func (s *Store) holdEmail(ctx context.Context, e Email, n *NewDraft) error {
 // failDue ends an email that must not leave: each of its recipients has failed.
 func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, m Message, why string) error {
 	const fail = `UPDATE recipients SET status = 'failed', last_response = $2 WHERE message_seq = $1 AND status = 'queued' RETURNING email`
-	if err := s.moveEmails(ctx, tx, stepFail, MessageFailed, m.Seq); err != nil {
+	if err := s.moveEmail(ctx, tx, stepFail, MessageFailed, m.Seq); err != nil {
 		return err
 	}
 	why = "Not sent: " + why
@@ -503,7 +436,7 @@ func (s *Store) failDue(ctx context.Context, tx *sqlx.Tx, m Message, why string)
 	slices.Sort(to)
 	for _, email := range to {
 		data := EventData{Status: MessageFailed, Recipient: email, Response: why}
-		if err := s.emailEvents(ctx, tx, EventEmailFailed, data, m); err != nil {
+		if err := s.emailEvent(ctx, tx, EventEmailFailed, data, m); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Store) ClaimRecipients(ctx context.Context, limit int, lease time.Durat
 		if claimed, err = withMessages(ctx, tx, rows); err != nil {
 			return err
 		}
-		claimed, err = s.leaveStopped(ctx, tx, claimed)
+		claimed, err = s.leaveStopped(ctx, tx, claimed, NewTime(now))
 		return err
 	})
 	if err == nil && len(claimed) > 0 {

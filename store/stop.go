@@ -59,13 +59,18 @@ func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time
 		// A later time than that of an earlier resumption, by one millisecond at least.
 		note = `UPDATE accounts SET resumed_at = CASE WHEN resumed_at >= $2 THEN resumed_at + 1000 ELSE $2 END WHERE seq = $1`
 	)
-	now := NewTime(s.now())
+	var now Time
 	err := s.inTx(ctx, "resume sending", func(tx *sqlx.Tx) error {
 		// This waits for each claim that stops recipients, so that after it there are no more.
 		if _, err := tx.ExecContext(ctx, end, accountID, scope); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, note, accountID, now)
+		at, err := s.serverClock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		now = NewTime(at)
+		_, err = tx.ExecContext(ctx, note, accountID, now)
 		return err
 	})
 	s.queue.stops.forget()
@@ -81,65 +86,40 @@ func (s *Store) Resume(ctx context.Context, accountID int64, scope string) (Time
 // resumedBatch is how many recipients one transaction makes due after a stop.
 const resumedBatch = 500
 
-// resuming is how far this node has come with an account that was resumed.
-type resuming struct {
-	mu    sync.Mutex
-	of    resumedAccount
-	after int64 // seq of a recipient
-}
-
-type resumedAccount struct {
-	Seq       int64 `db:"seq"`
-	ResumedAt Time  `db:"resumed_at"`
-}
-
 // ReleaseResumed makes some of the recipients due that waited for a stop that has
 // ended, and returns how many. Those of other stops are stopped again when they are
-// claimed. They are due from now on, and their time for retries starts again. A node that is paused releases none.
-func (s *Store) ReleaseResumed(ctx context.Context) (int, error) {
+// claimed, and wait for those. They are due from now on, and their time for retries starts
+// again. A node that is paused releases none.
+func (s *Store) ReleaseResumed(ctx context.Context) (n int, err error) {
 	const (
-		next  = `SELECT seq, resumed_at FROM accounts WHERE resumed_at IS NOT NULL ORDER BY seq LIMIT 1`
-		found = `SELECT seq FROM recipients WHERE account_id = $1 AND stopped_due IS NOT NULL AND seq > $2 ORDER BY seq LIMIT $3`
-		wake  = `UPDATE recipients SET next_attempt_at = CASE WHEN status = 'queued' THEN cast(? AS bigint) END, stopped_due = NULL, created_at = ?
-			WHERE stopped_due IS NOT NULL AND seq IN (?)`
+		next = `SELECT seq, resumed_at FROM accounts WHERE resumed_at IS NOT NULL ORDER BY seq LIMIT 1`
+		wake = `UPDATE recipients SET next_attempt_at = CASE WHEN status = 'queued' THEN cast($3 AS bigint) END, stopped_due = NULL, created_at = $3
+			WHERE stopped_due IS NOT NULL AND seq IN (SELECT seq FROM recipients
+				WHERE account_id = $1 AND stopped_due IS NOT NULL AND stopped_due <= $2 ORDER BY seq LIMIT $4)`
 		done = `UPDATE accounts SET resumed_at = NULL WHERE seq = $1 AND resumed_at = $2`
 	)
 	if s.Paused() != nil {
 		return 0, nil
 	}
-	r := &s.queue.resuming
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []resumedAccount
+	var all []struct {
+		Seq       int64 `db:"seq"`
+		ResumedAt Time  `db:"resumed_at"`
+	}
 	if err := s.read.SelectContext(ctx, &all, next); err != nil || len(all) == 0 {
 		return 0, s.wrap(err, "resumed accounts")
 	}
-	if a := all[0]; a != r.of {
-		r.of, r.after = a, 0
-	}
-	var seqs []int64
-	err := s.inTx(ctx, "release what was stopped", func(tx *sqlx.Tx) error {
-		seqs = nil
-		if err := tx.SelectContext(ctx, &seqs, found, r.of.Seq, r.after, resumedBatch); err != nil {
-			return err
+	a := all[0]
+	err = s.inTx(ctx, "release what was stopped", func(tx *sqlx.Tx) error {
+		n, err = affected(tx.ExecContext(ctx, wake, a.Seq, a.ResumedAt, NewTime(s.now()), resumedBatch))
+		if err == nil && n == 0 {
+			_, err = tx.ExecContext(ctx, done, a.Seq, a.ResumedAt)
 		}
-		if len(seqs) == 0 {
-			_, err := tx.ExecContext(ctx, done, r.of.Seq, r.of.ResumedAt)
-			return err
-		}
-		now := NewTime(s.now())
-		return execIn(ctx, tx, wake, now, now, seqs)
+		return err
 	})
-	if err != nil {
-		return 0, err
+	if err == nil && n > 0 {
+		s.changed([]topic{{kind: topicQueue}}, 1)
 	}
-	if len(seqs) == 0 {
-		r.of = resumedAccount{}
-		return 0, nil
-	}
-	r.after = seqs[len(seqs)-1]
-	s.changed([]topic{{kind: topicQueue}}, 1)
-	return len(seqs), nil
+	return n, err
 }
 
 // Stops returns the scopes of an account that are stopped.
@@ -187,9 +167,9 @@ func (s stop) stops(account int64, inbox, by string) bool {
 	return s.AccountID == account && (s.Sender == StopAccount || s.Sender == inbox || s.Sender == by)
 }
 
-// leaveStopped makes the claimed recipients of stopped senders wait for Resume, and
-// returns the others.
-func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed) ([]Claimed, error) {
+// leaveStopped makes the claimed recipients of stopped senders wait for Resume from now on,
+// by the clock of the server, and returns the others.
+func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed, now Time) ([]Claimed, error) {
 	const wait = `UPDATE recipients SET stopped_due = ?, next_attempt_at = NULL, leased = false, attempts = attempts - 1 WHERE seq IN (?)`
 	known, err := s.knownStops(ctx)
 	if err != nil || len(known) == 0 {
@@ -213,5 +193,5 @@ func (s *Store) leaveStopped(ctx context.Context, tx *sqlx.Tx, claimed []Claimed
 	if len(seqs) == 0 {
 		return pass, nil
 	}
-	return pass, errIn("leave what is stopped", execIn(ctx, tx, wait, NewTime(s.now()), seqs))
+	return pass, errIn("leave what is stopped", execIn(ctx, tx, wait, now, seqs))
 }

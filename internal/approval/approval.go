@@ -155,8 +155,10 @@ func (w *Worker) decide(ctx context.Context, d store.Draft) error {
 		return errWaits
 	case byRule && refused.Waits() && d.Status == store.DraftScheduled:
 		return errors.Join(errWaits, w.cfg.Store.DelayDraft(ctx, d, store.NewTime(refused.Retry)))
-	case !byRule && !isFinal(err):
+	case err == nil, !byRule && !isFinal(err):
 		return err
+	case d.Status == store.DraftScheduled && (d.ExpiredAt != nil || errors.Is(err, store.ErrDamaged)):
+		return w.cfg.Store.ExpireDraft(ctx, d, err.Error())
 	case d.Status == store.DraftScheduled:
 		return w.cfg.Store.ReturnDraft(ctx, d, err.Error())
 	case errors.Is(err, errNoAccess):
@@ -168,7 +170,7 @@ func (w *Worker) decide(ctx context.Context, d store.Draft) error {
 // isFinal reports whether an error will be the same at the next try.
 func isFinal(err error) bool {
 	e, ok := errors.AsType[*httpapi.Error](err)
-	return ok && e.Status < http.StatusInternalServerError || errors.Is(err, errNoAccess)
+	return ok && e.Status < http.StatusInternalServerError || errors.Is(err, errNoAccess) || errors.Is(err, store.ErrDamaged)
 }
 
 // decider returns the person or key that decided about a draft, or errNoAccess.
