@@ -92,16 +92,24 @@ func addressFromAPI(field string, a gen.Address) (mail.Address, error) {
 // ignores case and tags.
 func isOwn(in store.Inbox, email string) bool {
 	name, domain := cutTag(email)
-	own, at, _ := strings.Cut(in.Address, "@")
+	own, at := cutAddress(in.Address)
 	return domain == at && (name == own || slices.Contains(in.Aliases.V, name))
 }
 
-// cutTag returns the local part of an address without its tag, and its domain, in
-// lower case.
+// cutTag returns the folded local part of an address without its tag, and its domain.
 func cutTag(email string) (name, domain string) {
-	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
+	local, domain := cutAddress(mail.FoldAddress(email))
 	name, _, _ = strings.Cut(local, "+")
 	return name, domain
+}
+
+// cutAddress splits an address. The domain is in lower case.
+func cutAddress(email string) (local, domain string) {
+	at := strings.LastIndexByte(email, '@')
+	if at < 0 {
+		return email, ""
+	}
+	return email[:at], strings.ToLower(email[at+1:])
 }
 
 // others returns the addresses that are not those of the inbox itself. m is the

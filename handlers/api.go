@@ -10,7 +10,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -30,7 +29,7 @@ import (
 
 // Config configures the API.
 type Config struct {
-	Store *store.Store
+	httpapi.Config
 	// MCP creates the server behind POST /mcp. Each request it receives has a
 	// caller, and its requests to local run as that caller. Nil disables the
 	// endpoint.
@@ -81,30 +80,11 @@ type Config struct {
 	// Undo is how long the approval of a person can be undone. The message waits for that
 	// time. 0 sends it at once.
 	Undo time.Duration
-	// OAuth, if not nil, lets access tokens call the MCP endpoint.
-	OAuth *httpapi.OAuth
-	// TrustedProxies are the proxies whose X-Forwarded-For header is trusted.
-	TrustedProxies []netip.Prefix
-	// RateLimits says whether rate limits are enforced.
-	RateLimits bool
-	// Rates are the rate limits; zero fields have the default.
-	Rates httpapi.Rates
 	// Version is the version of the program.
 	Version string
-	// TempDir is the folder for large request bodies. Empty means the default
-	// of the system.
-	TempDir string
 	// Stopping is closed when the service shuts down. Waits then end at once,
 	// with 503 unless they find a match.
 	Stopping <-chan struct{}
-	// OnResponse, if not nil, is called for every response.
-	OnResponse func(httpapi.Response)
-	// AccessLog logs every request.
-	AccessLog bool
-	// Now is the clock.
-	Now func() time.Time
-	// Log records faults of the service.
-	Log *slog.Logger
 }
 
 // API implements the generated interfaces.
@@ -140,11 +120,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	a := &API{
-		Chain: httpapi.New(httpapi.Config{
-			Store: cfg.Store, TrustedProxies: cfg.TrustedProxies, RateLimits: cfg.RateLimits, Rates: cfg.Rates, TempDir: cfg.TempDir,
-			OAuth: cfg.OAuth, OnResponse: cfg.OnResponse, AccessLog: cfg.AccessLog, Now: cfg.Now, Log: cfg.Log,
-		}),
-		cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
+		Chain: httpapi.New(cfg.Config), cfg: cfg, store: cfg.Store, now: cfg.Now, log: cfg.Log,
 		files: fileSigner{cfg.FileKey}, batches: semaphore.NewWeighted(largeBatches), contract: gzhttp.GzipHandler(serveJSON(contract)),
 	}
 	s, err := a.Server(a, a)
@@ -190,18 +166,11 @@ type list[T any] interface {
 }
 
 // listToAPI converts a page of rows, unless err is not nil.
-func listToAPI[L list[T], T, Row any](l store.List[Row], err error, toAPI func(Row) (*T, error)) (*L, error) {
+func listToAPI[L list[T], T, Row any](l store.List[Row], err error, toAPI func(Row) *T) (*L, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := make([]T, 0, len(l.Rows))
-	for _, row := range l.Rows {
-		v, err := toAPI(row)
-		if err != nil {
-			return nil, err
-		}
-		data = append(data, *v)
-	}
+	data := mapped(l.Rows, func(row Row) T { return *toAPI(row) })
 	return &L{Data: data, HasMore: l.Cursor != "", Cursor: emptyIsNull(l.Cursor)}, nil
 }
 
@@ -215,21 +184,16 @@ func mapped[A, B any](in []A, convert func(A) B) []B {
 }
 
 // result converts a row, unless err is not nil.
-func result[T, Row any](row Row, err error, toAPI func(Row) (*T, error)) (*T, error) {
+func result[T, Row any](row Row, err error, toAPI func(Row) *T) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return toAPI(row)
+	return toAPI(row), nil
 }
 
 // once is httpapi.Once for the result of a row.
-func once[T, Row any](ctx context.Context, status int, kind string, toAPI func(Row) (*T, error)) *store.Once {
-	return httpapi.Once(ctx, status, kind, func(row Row) (any, error) { return toAPI(row) })
-}
-
-// sure adds a nil error to the result of a conversion.
-func sure[T, Row any](toAPI func(Row) *T) func(Row) (*T, error) {
-	return func(row Row) (*T, error) { return toAPI(row), nil }
+func once[T, Row any](ctx context.Context, status int, kind string, toAPI func(Row) *T) *store.Once {
+	return httpapi.Once(ctx, status, kind, func(row Row) (any, error) { return toAPI(row), nil })
 }
 
 func nilString(s *string) gen.NilString {
@@ -275,12 +239,37 @@ func (a *API) futureTime(field string, t time.Time) (*store.Time, error) {
 	return &st, nil
 }
 
-// optionalFuture reads the field expires_at, nil for absent or null.
-func (a *API) optionalFuture(field optional[time.Time]) (*store.Time, error) {
+// optionalFuture reads the field expires_at. Absent or null means never.
+func (a *API) optionalFuture(field optional[time.Time]) (at *store.Time, err error) {
 	if t, ok := field.Get(); ok {
-		return a.futureTime("expires_at", t)
+		at, err = a.futureTime("expires_at", t)
 	}
-	return nil, nil //nolint:nilnil // nil means never
+	return at, err
+}
+
+// await calls look at once, at each wake-up and every poll, until it finds what the caller
+// waits for or the time is over. Before it gives up, it looks for a last time.
+func (a *API) await(ctx context.Context, wake <-chan struct{}, poll time.Duration, ends time.Time, look func(last bool) (bool, error)) error {
+	var end error
+	for last := !time.Now().Before(ends); ; {
+		found, err := look(last)
+		if found || err != nil {
+			return err
+		}
+		if last {
+			return end
+		}
+		left := time.Until(ends)
+		select {
+		case <-wake:
+		case <-time.After(min(left, poll)):
+			last = left <= poll
+		case <-a.cfg.Stopping:
+			last, end = true, httpapi.ErrStopping
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // fieldPath returns the path of a field of a list item, such as
@@ -292,4 +281,13 @@ func fieldPath(list string, i int, field string) string {
 // sortHeaders sorts header fields from a map, so that their order is stable.
 func sortHeaders(h [][2]string) {
 	slices.SortFunc(h, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
+}
+
+// into returns what stores a value that was read in dst, and passes its error on. Readers
+// of several fields return cmp.Or of their errors: the first one.
+func into[T any](dst *T) func(T, error) error {
+	return func(v T, err error) error {
+		*dst = v
+		return err
+	}
 }

@@ -29,17 +29,28 @@ type attachment struct {
 	size int64
 }
 
-// stored returns an attachment that open reads. If the content has been
-// deleted, opening it fails with errExpired.
-func stored(at compose.Attachment, size int64, open func() (io.ReadCloser, error)) attachment {
-	at.Open = func() (io.ReadCloser, error) {
-		r, err := open()
-		if errors.Is(err, store.ErrNotFound) {
-			err = errExpired
-		}
-		return r, err
+// stored returns attachments that open reads, by their index. If the content has been
+// deleted, opening one fails with errExpired.
+func stored(list []mail.Attachment, open func(i int) (io.ReadCloser, error)) []attachment {
+	out := make([]attachment, len(list))
+	for i, at := range list {
+		out[i] = attachment{compose.Attachment{
+			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
+			Open: func() (io.ReadCloser, error) {
+				r, err := open(i)
+				if errors.Is(err, store.ErrNotFound) {
+					err = errExpired
+				}
+				return r, err
+			},
+		}, at.Size}
 	}
-	return attachment{at, size}
+	return out
+}
+
+// storedParts returns the attachments of a stored message.
+func (a *API) storedParts(ctx context.Context, messageSeq int64, list []mail.Attachment) []attachment {
+	return stored(list, func(i int) (io.ReadCloser, error) { return a.openPart(ctx, messageSeq, list[i].Part) })
 }
 
 // file returns the attachment in the form that a draft stores.
@@ -95,33 +106,11 @@ func checkAttachments(list []attachment) error {
 	for _, at := range list {
 		total += at.size
 	}
-	return checkAttachmentSize(total)
-}
-
-func checkAttachmentSize(total int64) error {
 	if total > maxAttachmentBytes {
 		return &httpapi.Error{
 			Status: http.StatusBadRequest, Code: gen.ErrorCodeInvalidRequest, Param: "attachments",
 			Message: "attachments may have at most 40 MB together, decoded",
 		}
-	}
-	return nil
-}
-
-// attachOriginals adds the attachments of the original message to a forward.
-func (a *API) attachOriginals(ctx context.Context, s *submission, m store.Message) error {
-	total := int64(0)
-	for _, at := range s.attachments {
-		total += at.size
-	}
-	for _, at := range m.Content.Attachments.V {
-		total += at.Size
-		if err := checkAttachmentSize(total); err != nil {
-			return err
-		}
-		s.attachments = append(s.attachments, stored(compose.Attachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
-		}, at.Size, func() (io.ReadCloser, error) { return a.openPart(ctx, m.Seq, at.Part) }))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
@@ -67,18 +66,4 @@ func checkLimitsChange(by store.Key, before, after *store.Limits) error {
 func senderOf(ctx context.Context) store.Sender {
 	k := httpapi.Caller(ctx)
 	return store.Sender{ID: k.ID, Limits: k.Bounds()}
-}
-
-// draftOfSubmission returns the draft that an email becomes if it needs approval.
-func (a *API) draftOfSubmission(ctx context.Context, s *emailSubmission) (store.NewDraft, error) {
-	n, err := a.newDraft(ctx, s.submission)
-	tags, metadata := s.tags, s.metadata
-	if tags == nil {
-		tags = store.Labels{}
-	}
-	if len(metadata) == 0 {
-		metadata = json.RawMessage("{}")
-	}
-	n.Category, n.Tags, n.Metadata = &s.category, &store.JSON[store.Labels]{V: tags}, &store.JSON[json.RawMessage]{V: metadata}
-	return n, err
 }

@@ -47,7 +47,7 @@ func (a *API) ReplyToInvitation(ctx context.Context, req *gen.CalendarReply, p g
 	}
 	by, words := invited(in, m, c), answers[req.Response]
 	title := cmp.Or(c.Summary, m.Subject)
-	s := submission{
+	s := &submission{
 		inbox: in, kind: store.DraftReply, source: &m, to: organizer, threadSeq: m.ThreadSeq, refs: m.ReplyReferences(),
 		subject: words[1] + title, text: cmp.Or(by.Name, by.Email) + words[2] + title + "\n",
 	}
@@ -55,8 +55,7 @@ func (a *API) ReplyToInvitation(ctx context.Context, req *gen.CalendarReply, p g
 	if comment != "" {
 		s.text += "\n" + comment + "\n"
 	}
-	none := gen.OptOptionalRecipients{}
-	if err := s.extras(ctx, none, none, none, gen.OptNilMailHeaders{}, nil, req.Approval); err != nil {
+	if err := s.readApproval(ctx, req.Approval); err != nil {
 		return nil, err
 	}
 	file := calendar.Reply(c, by, words[0], comment, a.now())

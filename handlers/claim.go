@@ -27,10 +27,8 @@ func (a *API) UpdateMessage(ctx context.Context, req *gen.Marks, p gen.UpdateMes
 	if err != nil {
 		return nil, err
 	}
-	if m, err = a.store.MarkMessage(ctx, m, c); err != nil {
-		return nil, tooManyLabels(err)
-	}
-	return messageToAPI(m, withText)
+	m, err = a.store.MarkMessage(ctx, m, c)
+	return result(m, tooManyLabels(err), textMessage)
 }
 
 // UpdateThread implements PATCH /v1/threads/{thread_id}.
@@ -41,7 +39,7 @@ func (a *API) UpdateThread(ctx context.Context, req *gen.Marks, p gen.UpdateThre
 	}
 	k := httpapi.Caller(ctx)
 	t, err := a.store.MarkThread(ctx, k.AccountID, httpapi.Visible(k), p.ThreadID, c)
-	return result(t, tooManyLabels(err), sure(threadToAPI))
+	return result(t, tooManyLabels(err), threadToAPI)
 }
 
 func tooManyLabels(err error) error {
@@ -104,37 +102,26 @@ func (a *API) ClaimMessage(ctx context.Context, req *gen.MessageClaim) (*gen.Cla
 		defer w.Stop()
 		poll, wake = claimPoll, w.C
 	}
-	for ends := time.Now().Add(time.Duration(req.Timeout.Or(0)) * time.Second); ; {
+	waited := false
+	err := a.await(ctx, wake, poll, time.Now().Add(time.Duration(req.Timeout.Or(0))*time.Second), func(bool) (bool, error) {
+		if waited {
+			if err := a.KeyStillGood(ctx); err != nil {
+				return false, err
+			}
+		}
+		waited = true
 		m, c, err := a.store.ClaimMessage(ctx, f, claimSeconds(req.Seconds))
-		left := time.Until(ends)
-		switch {
-		case err == nil:
-			return claimed(out, m, c)
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, err
-		case left <= 0:
-			return out, nil
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
 		}
-		select {
-		case <-wake:
-		case <-time.After(min(left, poll)):
-		case <-a.cfg.Stopping:
-			return nil, httpapi.ErrStopping
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err == nil {
+			out.Message, out.Claim = gen.NewNilMessage(*textMessage(m)), gen.NewNilClaim(*claimToAPI(m, c, "claimed"))
 		}
-		if err := a.KeyStillGood(ctx); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func claimed(out *gen.ClaimResult, m store.Message, c store.MessageClaim) (*gen.ClaimResult, error) {
-	v, err := messageToAPI(m, withText)
+		return err == nil, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	out.Message, out.Claim = gen.NewNilMessage(*v), gen.NewNilClaim(*claimToAPI(m, c, "claimed"))
 	return out, nil
 }
 
@@ -168,5 +155,5 @@ func (a *API) UpdateClaim(ctx context.Context, req *gen.ClaimUpdate, p gen.Updat
 	if errors.Is(err, store.ErrState) {
 		err = errClaimLost
 	}
-	return result(c, err, sure(func(c store.MessageClaim) *gen.Claim { return claimToAPI(m, c, status) }))
+	return result(c, err, func(c store.MessageClaim) *gen.Claim { return claimToAPI(m, c, status) })
 }

@@ -28,42 +28,48 @@ type composed struct {
 
 // compose writes the message and parses it back, so that the stored data
 // matches the message itself. An email is stored as submitted and parsed only
-// for the positions of its attachments.
-func (a *API) compose(s submission) (*composed, error) {
+// for the positions of its attachments. Raw mail has been parsed already.
+func (a *API) compose(s *submission) (*composed, error) {
 	now := a.now()
-	id, seed := store.NewID("em_", now), store.NewLongID("", now)
-	_, domain := cutAddress(s.from.Email)
+	seed, date := store.NewLongID("", now), now.UTC().Truncate(time.Second)
+	c := &composed{id: store.NewID("em_", now)}
+	headerID := "<" + seed + "@" + domainOf(s.from.Email) + ">"
 	if s.raw != nil {
-		return s.raw.compose(id, "<"+seed+"@"+domain+">", now)
+		s.raw.Add(compose.Trace{Host: s.raw.host, With: s.raw.with, ID: c.id, HeaderID: headerID, Date: date})
+		c.bytes, c.parsed = s.raw, s.raw.parsed
+		c.out.From, c.out.HeaderID = s.raw.From, s.raw.HeaderID
+		return c, c.write()
 	}
-	c := &composed{id: id, out: compose.Outgoing{
-		Seed: seed, HeaderID: "<" + seed + "@" + domain + ">", Date: now.UTC().Truncate(time.Second),
-		From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
+	c.out = compose.Outgoing{
+		Seed: seed, HeaderID: headerID, Date: date, From: s.from, To: s.to, Cc: s.cc, ReplyTo: s.replyTo,
 		Subject: s.subject, Text: s.text, HTML: s.html, InReplyTo: s.refs.InReplyTo, References: s.refs.References,
 		Headers: s.headers, Attachments: outAttachments(s.attachments),
-	}}
+	}
 	c.bytes = &c.out
 	if c.out.Text == "" {
 		c.out.Text = htmltext.Text(c.out.HTML)
 	}
-	c.out.HTML = a.track(s, id, c.out.HTML)
-	if s.isEmail && len(s.attachments) == 0 {
-		c.parsed = &mime.Message{Text: c.out.Text, HTML: c.out.HTML}
-		return c, c.keep()
-	}
+	c.out.HTML = a.track(s, c.id, c.out.HTML)
 	if err := c.write(); err != nil {
 		return nil, err
 	}
-	if isText(c.parsed) && !strings.HasSuffix(c.out.Text, "\n") {
+	if s.isEmail && len(s.attachments) == 0 {
+		c.parsed = &mime.Message{Text: c.out.Text, HTML: c.out.HTML}
+		return c, nil
+	}
+	if err := c.parse(); err != nil {
+		return nil, err
+	}
+	// The writer ends plain text with a line break, even if the input has none.
+	if c.parsed.HTML == "" && len(c.parsed.Attachments) == 0 && !strings.HasSuffix(c.out.Text, "\n") {
 		c.parsed.Text = strings.TrimSuffix(c.parsed.Text, "\n")
 	}
 	return c, nil
 }
 
-// keep writes the message and stores the bytes if they are few.
-func (c *composed) keep() error {
+// write writes the message once, to check it, and stores the bytes if they are few.
+func (c *composed) write() (err error) {
 	var raw rowBuffer
-	var err error
 	if c.size, err = c.bytes.WriteTo(&raw); err != nil {
 		return composeError(err)
 	}
@@ -73,38 +79,16 @@ func (c *composed) keep() error {
 	return nil
 }
 
-// write writes the message once. The same pass parses it and stores the bytes
-// if they are few.
-func (c *composed) write() error {
-	var raw rowBuffer
-	written := make(chan error, 1)
-	r, w := io.Pipe()
-	go func() {
-		var err error
-		c.size, err = c.bytes.WriteTo(io.MultiWriter(&raw, w))
-		_ = w.CloseWithError(err) // never fails
-		written <- err
-	}()
-	var err error
-	c.parsed, err = mime.Parse(r, mail.DefaultLimits())
-	_, _ = io.Copy(io.Discard, r) // the parser may stop early; only the writer's error counts
-	switch failed := <-written; {
-	case failed != nil:
-		return composeError(failed)
-	case errors.Is(err, mime.ErrHeaderTooLarge):
+// parse reads the written message.
+func (c *composed) parse() (err error) {
+	raw := c.open()
+	defer func() { _ = raw.Close() }() // the parser may stop early
+	c.parsed, err = mime.Parse(raw, mail.DefaultLimits())
+	if errors.Is(err, mime.ErrHeaderTooLarge) {
 		return httpapi.Invalid("headers", "result in a message that cannot be read")
-	case err != nil:
-		return err
 	}
-	if c.size <= store.RawInRow {
-		c.raw = raw.Bytes()
-	}
-	return nil
+	return composeError(err)
 }
-
-// isText reports whether a message is plain text only. The writer ends plain
-// text with a line break, even if the input has none.
-func isText(m *mime.Message) bool { return m.HTML == "" && len(m.Attachments) == 0 }
 
 // open returns a reader of the whole message. Close stops the writer.
 func (c *composed) open() io.ReadCloser {

@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/postroom/postroom/gen"
@@ -11,8 +10,6 @@ import (
 	"github.com/postroom/postroom/internal/mail"
 	"github.com/postroom/postroom/store"
 )
-
-var _ gen.ContactsHandler = (*API)(nil)
 
 // CreateContact implements POST /v1/contacts.
 func (a *API) CreateContact(ctx context.Context, req *gen.ContactCreate, _ gen.CreateContactParams) (*gen.Contact, error) {
@@ -61,10 +58,8 @@ func (a *API) UpdateContact(ctx context.Context, req *gen.ContactUpdate, p gen.U
 
 // DeleteContact implements DELETE /v1/contacts/{id}.
 func (a *API) DeleteContact(ctx context.Context, p gen.DeleteContactParams) (*gen.DeletedContact, error) {
-	if err := a.store.DeleteContact(ctx, httpapi.Caller(ctx).AccountID, p.ID); err != nil {
-		return nil, err
-	}
-	return &gen.DeletedContact{Object: "contact", ID: p.ID, Deleted: true}, nil
+	err := a.store.DeleteContact(ctx, httpapi.Caller(ctx).AccountID, p.ID)
+	return &gen.DeletedContact{Object: "contact", ID: p.ID, Deleted: true}, err
 }
 
 // UpsertContacts implements POST /v1/contacts/batch.
@@ -77,8 +72,8 @@ func (a *API) UpsertContacts(ctx context.Context, req *gen.ContactBatch, _ gen.U
 		}
 		in = append(in, c)
 	}
-	toAPI := func(n store.ContactCounts) (*gen.ContactBatchResult, error) {
-		return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}, nil
+	toAPI := func(n store.ContactCounts) *gen.ContactBatchResult {
+		return &gen.ContactBatchResult{Created: n.Created, Updated: n.Updated}
 	}
 	n, err := a.store.UpsertContacts(ctx, httpapi.Caller(ctx).AccountID, in, once(ctx, http.StatusOK, "ContactBatchResult", toAPI))
 	return result(n, err, toAPI)
@@ -131,13 +126,9 @@ func contactFromAPI(place string, req *gen.ContactCreate) (store.ContactInput, e
 	return store.ContactInput{Email: email, EmailFold: mail.FoldAddress(email), Edit: known.set}, err
 }
 
-func contactToAPI(c store.Contact) (*gen.Contact, error) {
-	out := &gen.Contact{
+func contactToAPI(c store.Contact) *gen.Contact {
+	return &gen.Contact{
 		Object: "contact", ID: c.ID, Email: c.Email, FirstName: nilString(c.FirstName), LastName: nilString(c.LastName),
-		Metadata: gen.FreeObject{}, Tags: labelsToAPI(c.Tags.V), CreatedAt: c.CreatedAt.Time, UpdatedAt: c.UpdatedAt.Time,
+		Metadata: metadataToAPI(c.Metadata.V), Tags: labelsToAPI(c.Tags.V), CreatedAt: c.CreatedAt.Time, UpdatedAt: c.UpdatedAt.Time,
 	}
-	if err := out.Metadata.UnmarshalJSON(c.Metadata.V); err != nil {
-		return nil, fmt.Errorf("read the metadata of contact %s: %w", c.ID, err)
-	}
-	return out, nil
 }

@@ -23,7 +23,7 @@ func TestReadsShowWhatWasStored(t *testing.T) {
 			m.Content.Extracted = &store.JSON[mail.Extraction]{V: mail.Extraction{OTP: &code, Codes: []string{code}}}
 			m.Content.Auth = &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "pass", DKIM: "none", DMARC: "none"}}
 			m.Content.Attachments.V = []mail.Attachment{{ID: "att_1", Filename: "order.pdf", ContentType: "application/pdf"}}
-			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "the stored text", HTML: "<p>Other</p>", Reply: &reply, Derived: true}}
+			m.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: "the stored text", HTML: "<p>Other</p>", Reply: &reply}}
 		})
 		shown := func(prefix string, res response) {
 			t.Helper()

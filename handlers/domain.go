@@ -12,15 +12,13 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.DomainsHandler = (*API)(nil)
-
 // CreateDomain implements POST /v1/domains.
 func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.CreateDomainParams) (*gen.Domain, error) {
 	name, err := dnsrec.CheckName(req.Domain)
 	if err != nil {
 		return nil, httpapi.Invalid("domain", "%s", err)
 	}
-	toAPI := sure(a.domainToAPI)
+	toAPI := a.domainToAPI
 	d, err := a.cfg.Domains.Add(ctx, httpapi.Caller(ctx).AccountID, name, once(ctx, http.StatusCreated, "Domain", toAPI))
 	return result(d, err, toAPI)
 }
@@ -28,21 +26,19 @@ func (a *API) CreateDomain(ctx context.Context, req *gen.DomainCreate, _ gen.Cre
 // GetDomain implements GET /v1/domains/{id}.
 func (a *API) GetDomain(ctx context.Context, p gen.GetDomainParams) (*gen.Domain, error) {
 	d, err := a.store.Domain(ctx, httpapi.Caller(ctx).AccountID, p.ID)
-	return result(d, err, sure(a.domainToAPI))
+	return result(d, err, a.domainToAPI)
 }
 
 // ListDomains implements GET /v1/domains.
 func (a *API) ListDomains(ctx context.Context, p gen.ListDomainsParams) (*gen.DomainList, error) {
 	l, err := a.store.ListDomains(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.DomainList](l, err, sure(a.domainToAPI))
+	return listToAPI[gen.DomainList](l, err, a.domainToAPI)
 }
 
 // DeleteDomain implements DELETE /v1/domains/{id}.
 func (a *API) DeleteDomain(ctx context.Context, p gen.DeleteDomainParams) (*gen.DeletedDomain, error) {
-	if err := a.store.DeleteDomain(ctx, httpapi.Caller(ctx).AccountID, p.ID); err != nil {
-		return nil, err
-	}
-	return &gen.DeletedDomain{Object: "domain", ID: p.ID, Deleted: true}, nil
+	err := a.store.DeleteDomain(ctx, httpapi.Caller(ctx).AccountID, p.ID)
+	return &gen.DeletedDomain{Object: "domain", ID: p.ID, Deleted: true}, err
 }
 
 // VerifyDomain implements POST /v1/domains/{id}/verify.

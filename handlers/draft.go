@@ -29,8 +29,6 @@ var (
 	errDraftChanged    = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeDraftChanged, Message: "this draft has changed since you read it: read it again"}
 )
 
-var _ gen.DraftsHandler = (*API)(nil)
-
 // draftOf returns the draft if the caller can see it.
 func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
 	k := httpapi.Caller(ctx)
@@ -38,7 +36,7 @@ func (a *API) draftOf(ctx context.Context, id string) (store.Draft, error) {
 	if err != nil {
 		return d, err
 	}
-	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, d.InboxID) {
+	if !sees(k, d.InboxID) {
 		return store.Draft{}, fmt.Errorf("draft: %w", store.ErrNotFound)
 	}
 	return d, nil
@@ -73,7 +71,7 @@ func (a *API) ListInboxDrafts(ctx context.Context, p gen.ListInboxDraftsParams) 
 
 func (a *API) listDrafts(ctx context.Context, f store.DraftFilter, p store.Page) (*gen.DraftList, error) {
 	l, err := a.store.ListDrafts(ctx, f, p)
-	return listToAPI[gen.DraftList](l, err, func(d store.Draft) (*gen.Draft, error) { return draftToAPI(d, withText), nil })
+	return listToAPI[gen.DraftList](l, err, func(d store.Draft) *gen.Draft { return draftToAPI(d, withText) })
 }
 
 // GetDraft implements GET /v1/drafts/{draft_id}.
@@ -97,7 +95,7 @@ func (a *API) UpdateDraft(ctx context.Context, req *gen.DraftUpdate, p gen.Updat
 		if version, given := req.Version.Get(); given && version != d.Version {
 			return errDraftChanged
 		}
-		if err := a.patchExpiry(ctx, d, "", expiry{req.ExpiresAt, req.ExpiresIn, req.OnExpiry}); err != nil {
+		if err := a.patchExpiry(ctx, d, "", gen.DraftExpiry{ExpiresAt: req.ExpiresAt, ExpiresIn: req.ExpiresIn, OnExpiry: req.OnExpiry}); err != nil {
 			return err
 		}
 		patch(&d.Subject, req.Subject)
@@ -124,24 +122,17 @@ func (a *API) checkEdit(req *gen.DraftUpdate) error {
 	return composeError(err)
 }
 
-// expiry is what a request says about the end of a draft.
-type expiry struct {
-	at   gen.OptNilDateTime
-	in   gen.OptNilInt // seconds
-	then gen.OptDraftOnExpiry
-}
-
 // patchExpiry sets when a draft expires, and what happens then. After a change by a key
 // that could not approve the draft, it is never sent by itself. place is the prefix of
 // the names of the fields.
-func (a *API) patchExpiry(ctx context.Context, d *store.Draft, place string, e expiry) error {
+func (a *API) patchExpiry(ctx context.Context, d *store.Draft, place string, e gen.DraftExpiry) error {
 	k := httpapi.Caller(ctx)
 	admin := httpapi.HasScope(k.Scopes.V, "admin")
-	if e.at.Set || e.in.Set {
+	if e.ExpiresAt.Set || e.ExpiresIn.Set {
 		d.ExpiresAt = nil
 	}
-	t, timed := e.at.Get()
-	seconds, counted := e.in.Get()
+	t, timed := e.ExpiresAt.Get()
+	seconds, counted := e.ExpiresIn.Get()
 	switch {
 	case timed && counted:
 		return httpapi.Invalid(place+"expires_in", "must not be given with expires_at")
@@ -154,7 +145,7 @@ func (a *API) patchExpiry(ctx context.Context, d *store.Draft, place string, e e
 		at := store.NewTime(a.now().Add(time.Duration(seconds) * time.Second))
 		d.ExpiresAt = &at
 	}
-	wanted, given := e.then.Get()
+	wanted, given := e.OnExpiry.Get()
 	switch {
 	case wanted == gen.DraftOnExpirySend && !admin:
 		return errNeedsAdmin(place+"on_expiry", "on_expiry: send needs the scope admin")
@@ -227,9 +218,6 @@ func (a *API) sendDraft(ctx context.Context, d store.Draft, isDue bool) (*gen.Me
 	if d.Content == nil {
 		return nil, errExpired
 	}
-	if err := a.checkSettled(ctx, d); err != nil {
-		return nil, err
-	}
 	s, err := a.approve(ctx, d)
 	if err != nil {
 		return nil, err
@@ -263,44 +251,21 @@ func settleEdit(c *store.DraftContent, newHTML bool) {
 	c.Warnings.V = append(kept, c.Warnings.V...)
 }
 
-// checkSettled verifies that the HTML of a draft is sanitized. It sanitizes the
-// HTML of an older draft now, which changes the version, and returns
-// errDraftChanged.
-func (a *API) checkSettled(ctx context.Context, d store.Draft) error {
-	if d.Content.HTML == "" || mailhtml.Sanitize(d.Content.HTML).HTML == d.Content.HTML {
-		return nil
-	}
-	_, err := a.store.UpdateDraft(ctx, d.AccountID, d.ID, func(d *store.Draft) error {
-		if d.Content != nil {
-			settleHTML(d.Content, d.Content.Warnings.V)
-		}
-		return nil
-	})
-	if errors.Is(err, store.ErrState) {
-		return errDraftNotPending
-	}
-	return errors.Join(err, errDraftChanged)
-}
-
 // approve returns exactly the message that was approved.
-func (a *API) approve(ctx context.Context, d store.Draft) (submission, error) {
+func (a *API) approve(ctx context.Context, d store.Draft) (*submission, error) {
 	in, err := a.store.Inbox(ctx, d.AccountID, d.InboxID)
 	if err != nil {
-		return submission{}, err
+		return nil, err
 	}
 	as, c := d.Addresses.V, d.Content
-	s := submission{
+	s := &submission{
 		inbox: in, kind: d.Kind, approved: &d, testMode: d.TestMode, subject: d.Subject, text: c.Text, html: c.HTML,
 		to: fromStore(as.To), cc: fromStore(as.Cc), bcc: fromStore(as.Bcc), replyTo: fromStore(as.ReplyTo),
 		refs: d.Refs.V, headers: c.Headers.V,
+		attachments: stored(c.Attachments.V, func(i int) (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }),
 	}
 	if d.ThreadSeq != nil {
 		s.threadSeq = *d.ThreadSeq
-	}
-	for i, at := range c.Attachments.V {
-		s.attachments = append(s.attachments, stored(compose.Attachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: at.ContentID, Inline: at.Inline,
-		}, at.Size, func() (io.ReadCloser, error) { return a.store.OpenDraftFile(ctx, d, i) }))
 	}
 	return s, nil
 }
@@ -326,18 +291,20 @@ func changedDraft(d store.Draft, err error) (*gen.Draft, error) {
 	return result(d, err, wholeDraft)
 }
 
-// hold creates a draft of a message that needs approval. The draft has a copy
-// of everything, so later changes to the source do not affect it.
-func (a *API) hold(ctx context.Context, s submission) (*gen.Draft, error) {
+// hold creates a draft of a message that needs approval, and caches the response of an
+// idempotent call.
+func (a *API) hold(ctx context.Context, s *submission) (*gen.Draft, error) {
 	n, err := a.newDraft(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return a.createDraft(ctx, n)
+	d, err := a.store.CreateDraft(ctx, n, once(ctx, http.StatusAccepted, "Draft", wholeDraft))
+	return result(d, err, wholeDraft)
 }
 
-// newDraft returns the draft of a message that needs approval.
-func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error) {
+// newDraft returns the draft of a message or email that needs approval. The draft has a
+// copy of everything, so later changes to the source do not affect it.
+func (a *API) newDraft(ctx context.Context, s *submission) (store.NewDraft, error) {
 	recipients, err := a.newRecipients(ctx, s)
 	if err != nil {
 		return store.NewDraft{}, err
@@ -368,19 +335,21 @@ func (a *API) newDraft(ctx context.Context, s submission) (store.NewDraft, error
 	if s.source != nil {
 		n.SourceID = &s.source.ID
 	}
-	switch s.kind {
-	case store.DraftReply:
+	switch {
+	case s.isEmail:
+		n.Category, n.Tags, n.Metadata = &s.category, &store.JSON[store.Labels]{V: store.Labels{}}, &store.JSON[json.RawMessage]{V: json.RawMessage("{}")}
+		if s.tags != nil {
+			n.Tags.V = s.tags
+		}
+		if len(s.metadata) > 0 {
+			n.Metadata.V = s.metadata
+		}
+	case s.kind == store.DraftReply:
 		n.ThreadSeq, n.ThreadID = &s.source.ThreadSeq, &s.source.ThreadID
-	case store.DraftForward:
+	case s.kind == store.DraftForward:
 		n.ContentAt = s.source.CreatedAt // expires with the original
 	}
 	return n, nil
-}
-
-// createDraft stores a draft and caches the response of an idempotent call.
-func (a *API) createDraft(ctx context.Context, n store.NewDraft) (*gen.Draft, error) {
-	d, err := a.store.CreateDraft(ctx, n, once(ctx, http.StatusAccepted, "Draft", wholeDraft))
-	return result(d, err, wholeDraft)
 }
 
 // heldAttachments describes the attachments stored with a draft.
@@ -393,7 +362,7 @@ func heldAttachments(in []attachment, now time.Time) []mail.Attachment {
 	})
 }
 
-func wholeDraft(d store.Draft) (*gen.Draft, error) { return draftToAPI(d, withHTML), nil }
+func wholeDraft(d store.Draft) *gen.Draft { return draftToAPI(d, withHTML) }
 
 func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 	as := d.Addresses.V
@@ -419,7 +388,7 @@ func draftToAPI(d store.Draft, detail detail) *gen.Draft {
 		out.Tags = labelsToAPI(d.Tags.V)
 	}
 	if d.Metadata != nil {
-		_ = json.Unmarshal(d.Metadata.V, &out.Metadata) // always stored as an object
+		out.Metadata = metadataToAPI(d.Metadata.V)
 	}
 	if d.Content == nil {
 		return out
@@ -557,7 +526,7 @@ func settleHTML(c *store.DraftContent, before []store.Warning) {
 
 // newRecipients returns a warning for each recipient that the inbox has neither
 // written to nor received mail from.
-func (a *API) newRecipients(ctx context.Context, s submission) ([]store.Warning, error) {
+func (a *API) newRecipients(ctx context.Context, s *submission) ([]store.Warning, error) {
 	all := slices.Concat(s.to, s.cc, s.bcc)
 	known, err := a.haveWritten(ctx, s.inbox, s.testMode, s.source, all)
 	if err != nil {

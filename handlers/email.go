@@ -2,32 +2,23 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/internal/mail/compose"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/store"
 )
 
 var errNotCancellable = &httpapi.Error{Status: http.StatusConflict, Code: gen.ErrorCodeNotCancellable, Message: "this email is no longer scheduled"}
 
-var _ gen.EmailsHandler = (*API)(nil)
-
 // GetEmail implements GET /v1/emails/{id}.
 func (a *API) GetEmail(ctx context.Context, p gen.GetEmailParams) (*gen.Email, error) {
 	e, err := a.emailOf(ctx, p.ID)
-	if err != nil {
-		return nil, err
-	}
-	return emailToAPI(e)
+	return result(e, err, emailToAPI)
 }
 
 // maxTagName is the maximum length of a tag name, in characters.
@@ -105,10 +96,8 @@ func (a *API) changeScheduled(ctx context.Context, id string, change func(store.
 	} else if err != nil {
 		return nil, err
 	}
-	if e, err = a.emailOf(ctx, id); err != nil {
-		return nil, err
-	}
-	return emailToAPI(e)
+	e, err = a.emailOf(ctx, id)
+	return result(e, err, emailToAPI)
 }
 
 // emailOf returns the email if the caller can see it. A key with inbox_ids sees
@@ -118,27 +107,21 @@ func (a *API) emailOf(ctx context.Context, id string) (store.Email, error) {
 	return a.store.Email(ctx, k.AccountID, httpapi.Visible(k), id)
 }
 
-func emailToAPI(e store.Email) (*gen.Email, error) {
+func emailToAPI(e store.Email) *gen.Email {
 	as := e.Addresses.V
 	out := &gen.Email{
 		Object: "email", ID: e.ID, Status: string(e.Status), Expired: e.ExpiredAt != nil, From: senderToAPI(as), To: mailboxes(as.To),
 		Cc:  nullMailboxes(as.Cc),
 		Bcc: nullMailboxes(as.Bcc), ReplyTo: nullMailboxes(as.ReplyTo), Subject: e.Subject, HTML: gen.NilString{Null: true},
-		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: gen.FreeObject{}, Category: string(e.Category), RfcMessageID: e.HeaderID,
-		Recipients: make([]gen.Recipient, 0, len(e.Recipients)), CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt),
+		Text: gen.NilString{Null: true}, Tags: labelsToAPI(e.Tags.V), Metadata: metadataToAPI(e.Metadata.V), Category: string(e.Category), RfcMessageID: e.HeaderID,
+		Recipients: mapped(e.Recipients, recipientToAPI), CreatedAt: e.CreatedAt.Time, ScheduledAt: nilTime(e.ScheduledAt),
 		SentAt: nilTime(e.SentAt), DeliveredAt: nilTime(e.DeliveredAt), OpenedAt: nilTime(e.OpenedAt), TestMode: e.TestMode,
 		BatchID: nilString(e.BatchID),
-	}
-	for _, r := range e.Recipients {
-		out.Recipients = append(out.Recipients, recipientToAPI(r))
 	}
 	if c := e.Content; c != nil && c.Body != nil {
 		out.HTML, out.Text = emptyIsNull(c.Body.V.HTML), emptyIsNull(c.Body.V.Text)
 	}
-	if err := json.Unmarshal(e.Metadata.V, &out.Metadata); err != nil {
-		return nil, fmt.Errorf("metadata of an email: %w", err)
-	}
-	return out, nil
+	return out
 }
 
 func emailCreatedToAPI(e store.Email) *gen.EmailCreated {
@@ -150,8 +133,15 @@ func emailCreatedToAPI(e store.Email) *gen.EmailCreated {
 
 func (a *API) batchToAPI(ctx context.Context, b store.Batch) *gen.EmailBatch {
 	out := &gen.EmailBatch{
-		Object: "email.batch", ID: b.ID, Count: len(b.Emails), Emails: []gen.EmailInBatch{}, Refused: []gen.RefusedInBatch{},
-		Drafts: []gen.DraftInBatch{},
+		Object: "email.batch", ID: b.ID, Count: len(b.Emails), Refused: []gen.RefusedInBatch{},
+		Drafts: mapped(b.Held, func(h store.HeldEmail) gen.DraftInBatch { return gen.DraftInBatch{Index: h.Index, DraftID: h.DraftID} }),
+		Emails: mapped(b.Emails, func(e store.Email) gen.EmailInBatch {
+			c := emailCreatedToAPI(e)
+			return gen.EmailInBatch{
+				Object: c.Object, ID: c.ID, Status: c.Status, From: c.From, To: c.To, Subject: c.Subject, CreatedAt: c.CreatedAt,
+				ScheduledAt: c.ScheduledAt, TestMode: c.TestMode, BatchID: b.ID,
+			}
+		}),
 	}
 	for _, r := range b.Refused {
 		e := a.Classify(ctx, refusedInBatch(r.Err))
@@ -160,16 +150,6 @@ func (a *API) batchToAPI(ctx context.Context, b store.Batch) *gen.EmailBatch {
 			refused.RetryAfter = gen.NewNilInt(e.RetryAfter)
 		}
 		out.Refused = append(out.Refused, refused)
-	}
-	for _, h := range b.Held {
-		out.Drafts = append(out.Drafts, gen.DraftInBatch{Index: h.Index, DraftID: h.DraftID})
-	}
-	for _, e := range b.Emails {
-		c := emailCreatedToAPI(e)
-		out.Emails = append(out.Emails, gen.EmailInBatch{
-			Object: c.Object, ID: c.ID, Status: c.Status, From: c.From, To: c.To, Subject: c.Subject, CreatedAt: c.CreatedAt,
-			ScheduledAt: c.ScheduledAt, TestMode: c.TestMode, BatchID: b.ID,
-		})
 	}
 	return out
 }
@@ -185,38 +165,27 @@ func senderToAPI(as mail.Addresses) string {
 // it is due. mailDomain is the mail domain of the installation, and anySender lets every
 // account send from any domain.
 func DueRules(s *store.Store, mailDomain string, anySender bool) store.DueRules {
-	a := &API{store: s}
+	a := &API{store: s, now: time.Now}
 	return store.DueRules{MailDomain: mailDomain, AnySender: anySender, Draft: a.draftOfEmail}
 }
 
 // draftOfEmail returns the draft that replaces a scheduled email if its inbox
 // now requires approval. The store keeps its tags, metadata and category.
 func (a *API) draftOfEmail(ctx context.Context, e store.Email) (store.NewDraft, error) {
-	n := store.NewDraft{Draft: store.Draft{
-		Addresses: e.Addresses, Subject: e.Subject, Refs: e.Refs, Content: &store.DraftContent{},
-	}}
-	var err error
-	if n.Content.Headers.V, err = a.addedHeaders(ctx, e.Message); err != nil {
-		return n, err
+	as := e.Addresses.V
+	s := &submission{
+		inbox: store.Inbox{Seq: *e.FromInbox}, kind: store.DraftNew, testMode: e.TestMode, subject: e.Subject, refs: e.Refs.V,
+		to: fromStore(as.To), cc: fromStore(as.Cc), bcc: fromStore(as.Bcc), attachments: a.storedParts(ctx, e.Seq, e.Content.Attachments.V),
 	}
 	if b := e.Content.Body; b != nil {
-		n.Content.Text, n.Content.HTML = b.V.Text, b.V.HTML
+		s.text, s.html = b.V.Text, b.V.HTML
 	}
-	var files []attachment
-	for _, at := range e.Content.Attachments.V {
-		files = append(files, stored(compose.Attachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
-		}, at.Size, func() (io.ReadCloser, error) { return a.openPart(ctx, e.Seq, at.Part) }))
+	var err error
+	if s.headers, err = a.addedHeaders(ctx, e.Message); err != nil {
+		return store.NewDraft{}, err
 	}
-	for _, at := range files {
-		n.Files = append(n.Files, at.file())
-	}
-	n.Content.Attachments.V = heldAttachments(files, time.Now())
-	recipients, err := a.newRecipients(ctx, submission{
-		inbox: store.Inbox{Seq: *e.FromInbox}, testMode: e.TestMode, to: fromStore(e.Addresses.V.To), cc: fromStore(e.Addresses.V.Cc),
-		bcc: fromStore(e.Addresses.V.Bcc),
-	})
-	settleHTML(n.Content, recipients)
+	n, err := a.newDraft(ctx, s)
+	n.Addresses = e.Addresses
 	return n, err
 }
 

@@ -52,8 +52,8 @@ func refusedInBatch(err error) error {
 }
 
 // batchFromAPI reads and checks a request before anything is stored.
-func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *batchRoom) ([]*emailSubmission, error) {
-	var shared emailSubmission
+func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *batchRoom) ([]*submission, error) {
+	var shared submission
 	shared.category = store.Category(req.Category.Or(gen.EmailBatchSendCategoryTransactional))
 	if err := a.from(ctx, &shared, req.From); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (a *API) batchFromAPI(ctx context.Context, req *gen.EmailBatchSend, room *b
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*emailSubmission, 0, len(req.Recipients))
+	all := make([]*submission, 0, len(req.Recipients))
 	for i, r := range req.Recipients {
 		s := shared
 		if err := s.address(fieldPath("recipients", i, ""), r, said, values); err != nil {
@@ -115,7 +115,7 @@ func (r *batchRoom) leave() {
 
 // address prepares the email of a batch for one recipient. place is the prefix
 // of its fields in the request. Its variables override the shared ones.
-func (s *emailSubmission) address(place string, r gen.EmailBatchRecipient, said script, shared map[string]any) (err error) {
+func (s *submission) address(place string, r gen.EmailBatchRecipient, said script, shared map[string]any) (err error) {
 	if s.to, err = addressesFromAPI(place+"to", r.To); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,88 +20,71 @@ import (
 // maxAhead is how far in the future an email may be scheduled.
 const maxAhead = 30 * 24 * time.Hour
 
-// emailSubmission is a submission with the fields that only emails have.
-type emailSubmission struct {
-	submission
-	place       string // prefix of its recipient's fields, such as "recipients[3]."; empty for a single email
-	category    store.Category
-	tags        store.Labels
-	metadata    json.RawMessage
-	scheduledAt *store.Time
-}
-
 // SendEmail implements POST /v1/emails.
 func (a *API) SendEmail(ctx context.Context, req *gen.EmailSend, _ gen.SendEmailParams) (gen.SendEmailRes, error) {
 	s, err := a.emailFromAPI(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return a.enqueueEmail(ctx, s)
+	return asRes[gen.SendEmailRes](a.enqueueEmail(ctx, s))
 }
 
-// enqueueEmail queues one email and caches the response of an idempotent call. If
-// the email needs approval, it becomes a draft.
-func (a *API) enqueueEmail(ctx context.Context, s *emailSubmission) (gen.SendEmailRes, error) {
+// enqueueEmail queues one email and caches the response of an idempotent call. The result
+// is a *gen.EmailCreated or, if the email needs approval, a *gen.Draft.
+func (a *API) enqueueEmail(ctx context.Context, s *submission) (any, error) {
 	ns, err := a.newEmails(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.store.EnqueueEmail(ctx, ns[0], httpapi.Once(ctx, http.StatusCreated, "EmailCreated", func(e store.Email) (any, error) {
-		return emailCreatedToAPI(e), nil
-	}))
+	e, err := a.store.EnqueueEmail(ctx, ns[0], once(ctx, http.StatusCreated, "EmailCreated", emailCreatedToAPI))
 	if store.NeedsApproval(err) {
-		n, err := a.draftOfSubmission(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		return a.createDraft(ctx, n)
+		return a.hold(ctx, s)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return emailCreatedToAPI(e), nil
+	return result(e, err, emailCreatedToAPI)
 }
 
 // emailFromAPI reads a request.
-func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*emailSubmission, error) {
-	s := &emailSubmission{category: store.Category(req.Category.Or(gen.EmailSendCategoryTransactional))}
+func (a *API) emailFromAPI(ctx context.Context, req *gen.EmailSend) (*submission, error) {
+	s := &submission{}
 	if err := a.from(ctx, s, req.From); err != nil {
 		return nil, err
 	}
-	var err error
-	if s.to, err = addressesFromAPI("to", req.To); err != nil {
-		return nil, err
-	}
-	if s.cc, err = optionalAddresses("cc", req.Cc); err != nil {
-		return nil, err
-	}
-	if s.bcc, err = optionalAddresses("bcc", req.Bcc); err != nil {
-		return nil, err
-	}
-	if err := s.extend(req.ReplyTo, req.Headers, req.Attachments); err != nil {
-		return nil, err
-	}
+	return s, cmp.Or(
+		into(&s.to)(addressesFromAPI("to", req.To)),
+		into(&s.cc)(optionalAddresses("cc", req.Cc)),
+		into(&s.bcc)(optionalAddresses("bcc", req.Bcc)),
+		s.extend(req.ReplyTo, req.Headers, req.Attachments),
+		a.compile(ctx, s, req),
+	)
+}
+
+// compile reads what emails have beside the fields of messages, and fills in the variables.
+func (a *API) compile(ctx context.Context, s *submission, req *gen.EmailSend) error {
+	s.category = store.Category(req.Category.Or(gen.EmailSendCategoryTransactional))
 	if err := s.label("", req.Tags, req.Metadata); err != nil {
-		return nil, err
+		return err
 	}
 	if at, ok := req.ScheduledAt.Get(); ok {
-		if s.scheduledAt, err = a.schedule(at); err != nil {
-			return nil, err
+		if err := into(&s.scheduledAt)(a.schedule(at)); err != nil {
+			return err
 		}
+	}
+	if s.raw != nil {
+		return nil // it says what it says
 	}
 	said, err := a.scriptOf(ctx, parts{subject: req.Subject, html: req.HTML, text: req.Text, template: req.Template, render: req.Data.Set})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	values, err := variablesFromAPI("data", req.Data.Value)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s, said.fill(s, values, func(string) string { return "data" })
+	return said.fill(s, values, func(string) string { return "data" })
 }
 
 // from sets the sender of the email and checks that the caller may use it.
-func (a *API) from(ctx context.Context, s *emailSubmission, from gen.Address) error {
+func (a *API) from(ctx context.Context, s *submission, from gen.Address) error {
 	var err error
 	if s.from, err = addressFromAPI("from", from); err != nil {
 		return err
@@ -113,19 +95,16 @@ func (a *API) from(ctx context.Context, s *emailSubmission, from gen.Address) er
 }
 
 // extend reads the fields that single emails and batches share.
-func (s *emailSubmission) extend(replyTo gen.OptNilOptionalRecipients, headers gen.OptNilMailHeaders, files gen.EmailAttachmentInputs) (err error) {
-	if s.replyTo, err = optionalAddresses("replyTo", replyTo); err != nil {
-		return err
-	}
-	if s.headers, err = headersFromAPI(headers); err != nil {
-		return err
-	}
-	s.attachments, err = emailAttachmentsFromAPI(files)
-	return err
+func (s *submission) extend(replyTo gen.OptNilOptionalRecipients, headers gen.OptNilMailHeaders, files gen.EmailAttachmentInputs) error {
+	return cmp.Or(
+		into(&s.replyTo)(optionalAddresses("replyTo", replyTo)),
+		into(&s.headers)(headersFromAPI(headers)),
+		into(&s.attachments)(emailAttachmentsFromAPI(files)),
+	)
 }
 
 // label reads tags and metadata. place is the prefix of their field names.
-func (s *emailSubmission) label(place string, tags gen.OptEmailTags, metadata gen.OptFreeObject) error {
+func (s *submission) label(place string, tags gen.OptEmailTags, metadata gen.OptFreeObject) error {
 	var err error
 	s.place = place
 	if s.tags, err = emailTagsFromAPI(place, tags.Value); err != nil || !metadata.Set {
@@ -152,18 +131,16 @@ func (a *API) checkSchedule(at time.Time) error {
 }
 
 // newEmails prepares emails of one caller for the store.
-func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.NewEmail, error) {
+func (a *API) newEmails(ctx context.Context, all ...*submission) ([]*store.NewEmail, error) {
 	messages := make([]*composed, len(all))
 	for i, s := range all {
-		var err error
-		if messages[i], err = a.prepare(ctx, &s.submission); err != nil {
+		if err := into(&messages[i])(a.prepare(ctx, s)); err != nil {
 			return nil, s.atPlace(err)
 		}
 	}
 	ns := make([]*store.NewEmail, len(all))
 	for i, s := range all {
-		var err error
-		if ns[i], err = a.newEmail(ctx, s, messages[i]); err != nil {
+		if err := into(&ns[i])(a.newEmail(ctx, s, messages[i])); err != nil {
 			return nil, err
 		}
 	}
@@ -171,50 +148,46 @@ func (a *API) newEmails(ctx context.Context, all ...*emailSubmission) ([]*store.
 }
 
 // newEmail converts a composed email for the store.
-func (a *API) newEmail(ctx context.Context, s *emailSubmission, raw *composed) (*store.NewEmail, error) {
-	content, err := a.contentOf(ctx, raw)
-	if err != nil {
+func (a *API) newEmail(ctx context.Context, s *submission, raw *composed) (*store.NewEmail, error) {
+	n := &store.NewEmail{Email: store.Email{
+		Message: s.message(raw), Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags},
+		Metadata: store.JSON[json.RawMessage]{V: s.metadata}, ScheduledAt: s.scheduledAt,
+	}, CreatedBy: senderOf(ctx), Text: raw.out.Text, VerifiedDomain: a.toVerify(domainOf(s.from.Email))}
+	n.ID = raw.id
+	if s.inbox.Seq != 0 {
+		n.FromInbox = &s.inbox.Seq
+		n.Draft = func(ctx context.Context) (store.NewDraft, error) { return a.newDraft(ctx, s) }
+	}
+	if err := into(&n.Content)(a.contentOf(ctx, raw)); err != nil {
 		return nil, err
 	}
 	// Store the content as submitted. The parsed message has text derived from
 	// the HTML and other line endings.
-	content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
-	n := &store.NewEmail{Email: store.Email{
-		Message: store.Message{
-			ID: raw.id, AccountID: s.account, TestMode: s.testMode, FromEmail: mail.FoldAddress(s.from.Email),
-			Addresses: store.JSON[mail.Addresses]{V: s.addresses(&raw.out.From)}, Subject: s.subject, HeaderID: raw.out.HeaderID,
-			Automated: raw.parsed.Automated(false), Size: raw.size, Content: content, Recipients: recipientsOf(s.submission),
-		},
-		Category: s.category, Tags: store.JSON[store.Labels]{V: s.tags}, Metadata: store.JSON[json.RawMessage]{V: s.metadata},
-		ScheduledAt: s.scheduledAt,
-	}, CreatedBy: senderOf(ctx), Text: raw.out.Text, VerifiedDomain: a.toVerify(domainOf(s.from.Email))}
-	if s.inbox.Seq != 0 {
-		n.FromInbox = &s.inbox.Seq
-		n.Draft = func(ctx context.Context) (store.NewDraft, error) { return a.draftOfSubmission(ctx, s) }
-	}
+	n.Content.Body = &store.JSON[store.Body]{V: store.Body{Text: s.text, HTML: s.html}}
 	return n, nil
 }
 
 // emailFields maps the field names of a message to those of an email.
 var emailFields = strings.NewReplacer("reply_to", "replyTo", ".content_type", ".contentType", ".content_id", ".contentId")
 
-// ofRecipient lists the fields that each recipient of a batch has. The other
-// fields belong to the batch.
-var ofRecipient = []string{"to"}
-
 // atPlace corrects the field name in an error to the one in the request.
-func (s *emailSubmission) atPlace(err error) error {
+func (s *submission) atPlace(err error) error {
+	return renamed(err, func(param string) string {
+		if param = emailFields.Replace(param); strings.HasPrefix(param, "to") { // the other fields belong to the batch
+			param = s.place + param
+		}
+		return param
+	})
+}
+
+// renamed returns an error about a field under the name that the caller used.
+func renamed(err error, name func(param string) string) error {
 	e, ok := errors.AsType[*httpapi.Error](err)
 	if !ok || e.Param == "" {
 		return err
 	}
 	at := *e
-	at.Param = emailFields.Replace(e.Param)
-	for _, field := range ofRecipient {
-		if strings.HasPrefix(at.Param, field) {
-			at.Param = s.place + at.Param
-		}
-	}
+	at.Param = name(e.Param)
 	if rest, ok := strings.CutPrefix(e.Message, e.Param); ok {
 		at.Message = at.Param + rest
 	}
@@ -248,7 +221,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 	if strings.HasPrefix(local, `"`) { // quoting could disguise the address of an inbox
 		return none, httpapi.Invalid("from", "must not have a quoted local part")
 	}
-	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
+	name, _ := cutTag(from.Email)
 	wholeDomain, err := a.hasWholeDomain(ctx, k.AccountID, domain)
 	if err != nil {
 		return none, err
@@ -277,7 +250,7 @@ func (a *API) sender(ctx context.Context, from mail.Address) (store.Inbox, error
 		return none, err
 	case in.AccountID != k.AccountID || in.Status == store.InboxDeleted:
 		return none, errBelonged(from.Email)
-	case httpapi.Visible(k) != nil && !slices.Contains(httpapi.Visible(k), in.ID):
+	case !sees(k, in.ID):
 		return none, httpapi.Forbidden(gen.ErrorCodeInsufficientScope, "this key sends from its inboxes only")
 	}
 	return in, nil
@@ -305,12 +278,6 @@ func (a *API) isFirstAccount(ctx context.Context, accountID int64) (bool, error)
 		a.firstAccount.Store(first)
 	}
 	return accountID == first, nil
-}
-
-// cutAddress splits a valid address. The domain is in lower case.
-func cutAddress(email string) (local, domain string) {
-	at := strings.LastIndexByte(email, '@')
-	return email[:at], strings.ToLower(email[at+1:])
 }
 
 func domainOf(email string) string {
@@ -392,7 +359,7 @@ func (a *API) templateNamed(ctx context.Context, accountID int64, name string) (
 
 // fill sets the content of an email with the variables filled in. field returns
 // the request field that a variable comes from.
-func (s script) fill(e *emailSubmission, values map[string]any, field func(variable string) string) error {
+func (s script) fill(e *submission, values map[string]any, field func(variable string) string) error {
 	said := s.said
 	if s.mail != nil {
 		var missing []string

@@ -2,22 +2,20 @@ package handlers
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-faster/jx"
 
 	"github.com/postroom/postroom/gen"
 	"github.com/postroom/postroom/internal/mail"
+	"github.com/postroom/postroom/internal/mail/plaintext"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/store"
 )
@@ -78,10 +76,7 @@ func messageEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, 
 		return nil, err
 	}
 	m.AsOf(e, data)
-	v, err := messageToAPI(m, withText)
-	if err != nil {
-		return nil, err
-	}
+	v := textMessage(m)
 	if e.Type == store.EventMessageQuarantined {
 		v = withoutContent(m)
 	}
@@ -97,8 +92,7 @@ func withoutContent(m store.Message) *gen.Message {
 	if from := m.Addresses.V.From; from != nil {
 		bare.Addresses.V.From = &mail.Address{Email: from.Email}
 	}
-	v, _ := messageToAPI(bare, summary) // without content it cannot fail
-	return v
+	return messageToAPI(bare, summary)
 }
 
 func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, error) {
@@ -111,10 +105,7 @@ func emailEvent(ctx context.Context, mail *eventMail, e store.Event) ([]byte, er
 		return nil, err
 	}
 	m.AsOf(e, data)
-	v, err := emailToAPI(m)
-	if err != nil {
-		return nil, err
-	}
+	v := emailToAPI(m)
 	v.HTML = gen.NilString{Null: true}
 	return cutBody(e, v.Encode, extra, nil, &v.Text)
 }
@@ -147,47 +138,21 @@ func cutBody(e store.Event, resource func(*jx.Encoder), extra eventExtra, trunca
 	if err != nil || len(body) <= maxEventBody {
 		return body, err
 	}
-	room := maxEventBody - len(body) - len(`,"truncated":true`)
-	for _, text := range texts {
-		room += encodedSize(text.Value)
+	if truncated == nil {
+		truncated = &extra.Truncated
 	}
-	// Start with the shortest text: the others share the room that it leaves.
-	slices.SortStableFunc(texts, func(x, y *gen.NilString) int { return cmp.Compare(len(x.Value), len(y.Value)) })
-	for i, text := range texts {
-		share := max(room/(len(texts)-i), minEventText)
-		if size := encodedSize(text.Value); size > share {
-			text.Value = cutTo(text.Value, share)
-			if truncated != nil {
-				*truncated = true
-			} else {
-				extra.Truncated = true
-			}
+	*truncated = true
+	whole := mapped(texts, func(text *gen.NilString) string { return text.Value })
+	cut := func(size int) bool { // reports whether the body is too large with texts of this size
+		for i, text := range texts {
+			text.Value = plaintext.Truncate(whole[i], size)
 		}
-		room -= encodedSize(text.Value)
+		body, err = eventBody(e, resource, extra)
+		return len(body) > maxEventBody
 	}
-	return eventBody(e, resource, extra)
-}
-
-// encodedSize returns how many bytes a text takes in JSON, without quotes.
-func encodedSize(text string) int {
-	var e jx.Encoder
-	e.Str(text)
-	return len(e.Bytes()) - len(`""`)
-}
-
-// cutTo returns the longest prefix of a text that takes at most size bytes in
-// JSON.
-func cutTo(text string, size int) string {
-	n := sort.Search(min(len(text), size), func(n int) bool { return encodedSize(text[:wholeRunes(text, n+1)]) > size })
-	return text[:wholeRunes(text, n)]
-}
-
-// wholeRunes returns the largest length up to n that does not split a rune.
-func wholeRunes(text string, n int) int {
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
+	more := sort.Search(maxEventBody, func(more int) bool { return cut(minEventText + more + 1) })
+	cut(minEventText + more)
+	return body, err
 }
 
 func draftEvent(ctx context.Context, s *store.Store, e store.Event) ([]byte, error) {

@@ -194,8 +194,13 @@ func (a *API) DownloadFile(ctx context.Context, p gen.DownloadFileParams, w http
 		r.Header.Del("Range") // another unit, or several ranges: the whole file (RFC 9110 section 14.2)
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linkTTL)) // not all connections support deadlines, in tests
-	http.ServeContent(&rangeErrors{ResponseWriter: w, ctx: ctx, api: a}, r, "", time.Time{}, content)
-	return nil
+	response := &plainErrors{ResponseWriter: w}
+	http.ServeContent(response, r, "", time.Time{}, content)
+	if response.held == http.StatusRequestedRangeNotSatisfiable {
+		h.Del("Content-Disposition")
+		return &httpapi.Error{Status: response.held, Code: gen.ErrorCodeInvalidRequest, Param: "Range", Message: "the range lies outside the file"}
+	}
+	return response.fault()
 }
 
 // openFile opens the target of a token. It fails if the content has been
@@ -268,34 +273,6 @@ func plainName(name string) string {
 		}
 		return r
 	}, name)
-}
-
-// rangeErrors replaces the plain text 416 of net/http with our error body.
-type rangeErrors struct {
-	http.ResponseWriter
-	ctx     context.Context //nolint:containedctx // of the request that it serves
-	api     *API
-	refused bool
-}
-
-func (w *rangeErrors) WriteHeader(status int) {
-	if status < http.StatusBadRequest {
-		w.ResponseWriter.WriteHeader(status)
-		return
-	}
-	w.refused = true
-	w.Header().Del("Content-Disposition")
-	w.Header().Del("Content-Length")
-	w.api.WriteError(w.ctx, w.ResponseWriter, &httpapi.Error{
-		Status: status, Code: gen.ErrorCodeInvalidRequest, Param: "Range", Message: "the range lies outside the file",
-	})
-}
-
-func (w *rangeErrors) Write(b []byte) (int, error) {
-	if w.refused {
-		return len(b), nil
-	}
-	return w.ResponseWriter.Write(b)
 }
 
 var errSeek = errors.New("seek outside the file")

@@ -22,9 +22,9 @@ import (
 func newHandler(t *testing.T, st *store.Store, edits ...func(*handlers.Config)) http.Handler {
 	t.Helper()
 	cfg := handlers.Config{
-		Store: st, MailDomain: mailDomain, BaseURL: &url.URL{Scheme: "http", Host: "x"}, FileKey: make([]byte, 32), KeyPrefix: "sk",
-		SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}), Now: func() time.Time { return begin },
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Config:     httpapi.Config{Store: st, Now: func() time.Time { return begin }, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+		MailDomain: mailDomain, BaseURL: &url.URL{Scheme: "http", Host: "x"}, FileKey: make([]byte, 32), KeyPrefix: "sk",
+		SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}),
 	}
 	for _, edit := range edits {
 		edit(&cfg)

@@ -17,8 +17,6 @@ import (
 
 var errNoInbox = &httpapi.Error{Status: http.StatusNotFound, Code: gen.ErrorCodeNotFound, Param: "inbox_id", Message: "inbox_id: inbox not found, or this key has no access to it"}
 
-var _ gen.InboxesHandler = (*API)(nil)
-
 const defaultRetentionDays, maxRetentionDays = 7, 30
 
 // domainOwner is the owner of a domain's addresses for the store: the account of the
@@ -32,55 +30,68 @@ func (a *API) domainOwner(k store.Key, domain string) int64 {
 
 // CreateInbox implements POST /v1/inboxes.
 func (a *API) CreateInbox(ctx context.Context, body gen.OptInboxCreate, _ gen.CreateInboxParams) (*gen.Inbox, error) {
-	k, req := httpapi.Caller(ctx), body.Or(gen.InboxCreate{})
+	req := body.Or(gen.InboxCreate{})
 	in := store.Inbox{
-		AccountID:     k.AccountID,
-		Name:          strings.ToLower(req.Name.Or("")),
-		Domain:        strings.ToLower(req.Domain.Or(a.cfg.MailDomain)),
-		SendPolicy:    store.SendPolicy(req.SendPolicy.Or(gen.SendPolicy(a.cfg.SendPolicy))),
-		RetentionDays: req.RetentionDays.Or(defaultRetentionDays),
-		Limits:        limitsFromAPI(req.Limits),
-	}
-	var err error
-	if in.Metadata.V, err = inboxMetadata(req.Metadata.Or(nil)); err != nil {
-		return nil, err
-	}
-	if err := a.checkRetention(req.RetentionDays); err != nil {
-		return nil, err
-	}
-	if err := checkPolicyChange(k, store.Inbox{SendPolicy: a.cfg.SendPolicy}, in); err != nil {
-		return nil, err
+		AccountID: httpapi.Caller(ctx).AccountID, Name: strings.ToLower(req.Name.Or("")), Domain: strings.ToLower(req.Domain.Or(a.cfg.MailDomain)),
+		SendPolicy: a.cfg.SendPolicy, Metadata: store.JSON[store.Labels]{V: store.Labels{}}, Aliases: store.JSON[[]string]{V: []string{}},
 	}
 	if in.Name == "" {
 		in.Name = randomName(a)
 	}
-	in.Address, in.OnOwnDomain = in.Name+"@"+in.Domain, in.Domain != a.cfg.MailDomain
+	in.Address = in.Name + "@" + in.Domain
 	if len(in.Address) > 254 {
 		return nil, httpapi.Invalid("name", "results in an address of more than 254 characters")
 	}
-	if err := a.checkReserved(ctx, "name", in.Name, in.OnOwnDomain); err != nil {
+	if err := cmp.Or(a.checkReserved(ctx, "name", in.Name, in.Domain != a.cfg.MailDomain), a.editInbox(ctx, &in, &gen.InboxUpdate{
+		DisplayName: req.DisplayName, SendPolicy: req.SendPolicy, RetentionDays: req.RetentionDays, Metadata: req.Metadata, ExpiresAt: req.ExpiresAt,
+		Limits: req.Limits, Aliases: req.Aliases, CatchAll: req.CatchAll, Quarantine: req.Quarantine,
+	})); err != nil {
 		return nil, err
 	}
-	in.Aliases.V, in.CatchAll = foldAliases(req.Aliases), req.CatchAll.Or(false)
-	in.Quarantine = mail.SafetyLevel(req.Quarantine.Value.Level)
-	if err := a.checkAddresses(ctx, store.Inbox{}, in); err != nil {
-		return nil, err
-	}
-	in.DisplayName = nilOrText(req.DisplayName)
-	if in.ExpiresAt, err = a.optionalFuture(req.ExpiresAt); err != nil {
-		return nil, err
-	}
-	if err := checkName("display_name", in.DisplayName); err != nil {
-		return nil, err
-	}
-	made, err := a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", sure(a.inboxToAPI)))
+	in.RetentionDays = cmp.Or(in.RetentionDays, defaultRetentionDays)
+	made, err := a.store.CreateInbox(ctx, in, once(ctx, http.StatusCreated, "Inbox", a.inboxToAPI))
 	if _, known := errors.AsType[*store.TakenError](err); errors.Is(err, store.ErrAddressTaken) && !known {
 		err = &httpapi.Error{
 			Status: http.StatusConflict, Code: gen.ErrorCodeAddressTaken, Param: "name",
 			Message: in.Address + " is or was in use: choose another name",
 		}
 	}
-	return result(made, err, sure(a.inboxToAPI))
+	return result(made, err, a.inboxToAPI)
+}
+
+// editInbox applies the fields of a request to a new inbox or one to change.
+func (a *API) editInbox(ctx context.Context, in *store.Inbox, req *gen.InboxUpdate) (err error) {
+	before := *in
+	in.OnOwnDomain = in.Domain != a.cfg.MailDomain
+	if req.DisplayName.Set {
+		in.DisplayName = nilOrText(req.DisplayName)
+	}
+	if req.ExpiresAt.Set {
+		if in.ExpiresAt, err = a.optionalFuture(req.ExpiresAt); err != nil {
+			return err
+		}
+	}
+	if v, ok := req.SendPolicy.Get(); ok {
+		in.SendPolicy = store.SendPolicy(v)
+	}
+	patch(&in.RetentionDays, req.RetentionDays)
+	if req.Metadata.Set {
+		if in.Metadata.V, err = inboxMetadata(req.Metadata.Value); err != nil {
+			return err
+		}
+	}
+	if req.Limits.Set {
+		in.Limits = limitsFromAPI(req.Limits)
+	}
+	if req.Aliases != nil {
+		in.Aliases.V = foldAliases(req.Aliases)
+	}
+	patch(&in.CatchAll, req.CatchAll)
+	if req.Quarantine.Set {
+		in.Quarantine = mail.SafetyLevel(req.Quarantine.Value.Level)
+	}
+	return cmp.Or(a.checkRetention(req.RetentionDays), a.checkAddresses(ctx, before, *in),
+		checkPolicyChange(httpapi.Caller(ctx), before, *in), checkName("display_name", in.DisplayName))
 }
 
 // strictness orders the send policies from the most to the least permissive.
@@ -195,7 +206,7 @@ func (a *API) GetInbox(ctx context.Context, p gen.GetInboxParams) (*gen.Inbox, e
 	if err == nil {
 		in, err = a.store.Inbox(ctx, in.AccountID, in.ID)
 	}
-	return result(in, err, sure(a.inboxToAPI))
+	return result(in, err, a.inboxToAPI)
 }
 
 // ListInboxes implements GET /v1/inboxes.
@@ -214,7 +225,7 @@ func (a *API) ListInboxes(ctx context.Context, p gen.ListInboxesParams) (*gen.In
 	l, err := a.store.ListInboxes(ctx, k.AccountID, store.InboxFilter{
 		IDs: httpapi.Visible(k), Address: p.Address.Or(""), IDPrefix: p.IDPrefix.Or(""),
 	}, pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.InboxList](l, err, sure(a.inboxToAPI))
+	return listToAPI[gen.InboxList](l, err, a.inboxToAPI)
 }
 
 // UpdateInbox implements PATCH /v1/inboxes/{inbox_id}.
@@ -222,53 +233,8 @@ func (a *API) UpdateInbox(ctx context.Context, req *gen.InboxUpdate, p gen.Updat
 	if _, err := a.inboxOf(ctx, p.InboxID); err != nil {
 		return nil, err
 	}
-	metadata, err := inboxMetadata(req.Metadata.Value)
-	if err != nil {
-		return nil, err
-	}
-	k := httpapi.Caller(ctx)
-	in, err := a.store.UpdateInbox(ctx, k.AccountID, p.InboxID, func(in *store.Inbox) error {
-		before := *in
-		if req.DisplayName.Set {
-			in.DisplayName = nilOrText(req.DisplayName)
-		}
-		if req.ExpiresAt.Set {
-			t, err := a.optionalFuture(req.ExpiresAt)
-			if err != nil {
-				return err
-			}
-			in.ExpiresAt = t
-		}
-		if v, ok := req.SendPolicy.Get(); ok {
-			in.SendPolicy = store.SendPolicy(v)
-		}
-		if err := a.checkRetention(req.RetentionDays); err != nil {
-			return err
-		}
-		patch(&in.RetentionDays, req.RetentionDays)
-		if req.Metadata.Set {
-			in.Metadata.V = metadata
-		}
-		if req.Limits.Set {
-			in.Limits = limitsFromAPI(req.Limits)
-		}
-		in.OnOwnDomain = in.Domain != a.cfg.MailDomain
-		if req.Aliases != nil {
-			in.Aliases.V = foldAliases(req.Aliases)
-		}
-		patch(&in.CatchAll, req.CatchAll)
-		if req.Quarantine.Set {
-			in.Quarantine = mail.SafetyLevel(req.Quarantine.Value.Level)
-		}
-		if err := a.checkAddresses(ctx, before, *in); err != nil {
-			return err
-		}
-		if err := checkPolicyChange(k, before, *in); err != nil {
-			return err
-		}
-		return checkName("display_name", in.DisplayName)
-	})
-	return result(in, err, sure(a.inboxToAPI))
+	in, err := a.store.UpdateInbox(ctx, httpapi.Caller(ctx).AccountID, p.InboxID, func(in *store.Inbox) error { return a.editInbox(ctx, in, req) })
+	return result(in, err, a.inboxToAPI)
 }
 
 func (a *API) checkRetention(days gen.OptInt) error {
@@ -322,10 +288,15 @@ func (a *API) inboxToAPI(in store.Inbox) *gen.Inbox {
 	}
 }
 
+// sees reports whether a key may see an inbox of its account.
+func sees(k store.Key, inboxID string) bool {
+	return k.InboxIDs == nil || slices.Contains(k.InboxIDs.V, inboxID)
+}
+
 // inboxOf returns the inbox if the caller can see it.
 func (a *API) inboxOf(ctx context.Context, id string) (store.Inbox, error) {
 	k := httpapi.Caller(ctx)
-	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, id) {
+	if !sees(k, id) {
 		return store.Inbox{}, fmt.Errorf("inbox: %w", store.ErrNotFound)
 	}
 	return a.store.InboxSettings(ctx, k.AccountID, id)

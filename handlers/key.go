@@ -13,8 +13,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.KeysHandler = (*API)(nil)
-
 // CreateApiKey implements POST /v1/api-keys.
 func (a *API) CreateApiKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKeyCreated, error) {
 	k, err := a.keyFromAPI(ctx, req)
@@ -60,7 +58,7 @@ func (a *API) CreateKey(ctx context.Context, req *gen.ApiKeyCreate) (*gen.ApiKey
 func (a *API) ListApiKeys(ctx context.Context, p gen.ListApiKeysParams) (*gen.ApiKeyList, error) {
 	k := httpapi.Caller(ctx)
 	l, err := a.store.ListKeys(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.ApiKeyList](l, err, sure(keyToAPI))
+	return listToAPI[gen.ApiKeyList](l, err, keyToAPI)
 }
 
 // ListKeys implements GET /v1/keys.
@@ -84,7 +82,7 @@ func (a *API) UpdateApiKey(ctx context.Context, req *gen.ApiKeyUpdate, p gen.Upd
 		}
 		return checkName("name", &k.Name)
 	})
-	return result(k, err, sure(keyToAPI))
+	return result(k, err, keyToAPI)
 }
 
 // checkKeyLimits refuses limits that by may not give to k. A limit of 0 ends the sending of
@@ -139,10 +137,8 @@ func (a *API) RevokeApiKey(ctx context.Context, p gen.RevokeApiKeyParams) (*gen.
 	if err := checkAuthority(by, k, "revoke"); err != nil {
 		return nil, err
 	}
-	if err := a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID); err != nil {
-		return nil, err
-	}
-	return &gen.DeletedApiKey{Object: "api_key", ID: p.APIKeyID, Deleted: true, Revoked: true}, nil
+	err = a.store.RevokeKey(ctx, by.AccountID, p.APIKeyID)
+	return &gen.DeletedApiKey{Object: "api_key", ID: p.APIKeyID, Deleted: true, Revoked: true}, err
 }
 
 // DeleteKey implements DELETE /v1/keys/{id}.

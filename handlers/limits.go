@@ -20,7 +20,7 @@ const (
 const (
 	// maxEventBody limits the body of an event.
 	maxEventBody = 256 << 10
-	// minEventText is the JSON length of a text that a cut event keeps in any case.
+	// minEventText is how many bytes of a text a cut event keeps in any case.
 	minEventText = 1 << 10
 	// streamPing is the silence after which a stream sends a comment.
 	streamPing = 20 * time.Second
@@ -35,9 +35,9 @@ const (
 
 // Waits for messages, and MCP.
 const (
-	// waitDefault is how long a wait for a message lasts, and waitLookBack how old
-	// its first message may be, unless the request says otherwise.
-	waitDefault  = 30 * time.Second
+	// waitDefault is how long a wait for a message lasts, in seconds, and waitLookBack how
+	// old its first message may be, unless the request says otherwise.
+	waitDefault  = 30
 	waitLookBack = time.Minute
 	// maxMCPFault limits how much of an error text of the MCP server is used.
 	maxMCPFault = 1 << 10

@@ -32,27 +32,25 @@ func (a *API) CreateListEntry(ctx context.Context, req *gen.ListEntryCreate, _ g
 	} else if !admin || httpapi.Visible(by) != nil {
 		return nil, errNeedsAdmin("inbox_id", "an entry for the whole account needs a key with the scope admin and without inbox_ids: set inbox_id")
 	}
-	e, err = a.store.CreateListEntry(ctx, e, admin, once(ctx, http.StatusCreated, "ListEntry", sure(listEntryToAPI)))
+	e, err = a.store.CreateListEntry(ctx, e, admin, once(ctx, http.StatusCreated, "ListEntry", listEntryToAPI))
 	if errors.Is(err, store.ErrLoosens) {
 		err = errNeedsAdmin("action", "%s for %s lets mail pass that the lists stop now, which needs the scope admin", req.Action, pattern)
 	}
-	return result(e, err, sure(listEntryToAPI))
+	return result(e, err, listEntryToAPI)
 }
 
 // ListListEntries implements GET /v1/lists.
 func (a *API) ListListEntries(ctx context.Context, p gen.ListListEntriesParams) (*gen.ListEntryList, error) {
 	k := httpapi.Caller(ctx)
 	l, err := a.store.ListEntries(ctx, k.AccountID, httpapi.Visible(k), pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.ListEntryList](l, err, sure(listEntryToAPI))
+	return listToAPI[gen.ListEntryList](l, err, listEntryToAPI)
 }
 
 // DeleteListEntry implements DELETE /v1/lists/{list_id}.
 func (a *API) DeleteListEntry(ctx context.Context, p gen.DeleteListEntryParams) (*gen.DeletedListEntry, error) {
 	k := httpapi.Caller(ctx)
-	if err := a.store.DeleteListEntry(ctx, k.AccountID, httpapi.Visible(k), p.ListID); err != nil {
-		return nil, err
-	}
-	return &gen.DeletedListEntry{Object: "list_entry", ID: p.ListID, Deleted: true}, nil
+	err := a.store.DeleteListEntry(ctx, k.AccountID, httpapi.Visible(k), p.ListID)
+	return &gen.DeletedListEntry{Object: "list_entry", ID: p.ListID, Deleted: true}, err
 }
 
 // ReleaseMessage implements POST /v1/messages/{message_id}/release.

@@ -27,7 +27,7 @@ func (a *API) CallMcp(ctx context.Context, _ gen.FreeObject, _ gen.CallMcpParams
 	if err := a.checkOrigin(r); err != nil {
 		return err
 	}
-	response := &mcpResponse{ResponseWriter: w}
+	response := &plainErrors{ResponseWriter: w}
 	a.mcp.ServeHTTP(response, r.WithContext(httpapi.AsKey(ctx, httpapi.Caller(ctx))))
 	return response.fault()
 }
@@ -84,17 +84,16 @@ func isLoopback(hostport string) bool {
 	return err == nil && netguard.PlainIP(ip).IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// mcpResponse withholds errors that the MCP server writes as plain text, so
-// that they get the body that all errors share. JSON errors of the protocol
-// pass.
-type mcpResponse struct {
+// plainErrors withholds errors that another handler writes as plain text, so that they get
+// the body that all errors share. JSON errors of the MCP protocol pass.
+type plainErrors struct {
 	http.ResponseWriter
 	held int // status
 	text bytes.Buffer
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *mcpResponse) WriteHeader(status int) {
+func (w *plainErrors) WriteHeader(status int) {
 	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type")) // no Content-Type: withheld
 	if status >= http.StatusBadRequest && kind != "application/json" {
 		w.held = status
@@ -104,7 +103,7 @@ func (w *mcpResponse) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *mcpResponse) Write(b []byte) (int, error) {
+func (w *plainErrors) Write(b []byte) (int, error) {
 	if w.held != 0 {
 		w.text.Write(b[:min(len(b), max(0, maxMCPFault-w.text.Len()))])
 		return len(b), nil
@@ -113,10 +112,10 @@ func (w *mcpResponse) Write(b []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *mcpResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *plainErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // fault returns the withheld error.
-func (w *mcpResponse) fault() error {
+func (w *plainErrors) fault() error {
 	switch {
 	case w.held == 0:
 		return nil

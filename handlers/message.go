@@ -9,21 +9,16 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/postroom/postroom/gen"
-	"github.com/postroom/postroom/internal/cpubudget"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mail"
-	"github.com/postroom/postroom/internal/mail/extract"
 	"github.com/postroom/postroom/internal/mail/mime"
 	"github.com/postroom/postroom/internal/search"
 	"github.com/postroom/postroom/store"
 )
 
 var errExpired = &httpapi.Error{Status: http.StatusGone, Code: gen.ErrorCodeMessageExpired, Message: "the content of this message has been deleted"}
-
-var _ gen.MessagesHandler = (*API)(nil)
 
 // ListInboxMessages implements GET /v1/inboxes/{inbox_id}/messages.
 func (a *API) ListInboxMessages(ctx context.Context, p gen.ListInboxMessagesParams) (*gen.MessageList, error) {
@@ -66,7 +61,7 @@ func (a *API) listMessages(ctx context.Context, f store.MessageFilter, p store.P
 	if f.WithText {
 		d = withText
 	}
-	return listToAPI[gen.MessageList](l, err, func(m store.Message) (*gen.Message, error) { return messageToAPI(m, d) })
+	return listToAPI[gen.MessageList](l, err, func(m store.Message) *gen.Message { return messageToAPI(m, d) })
 }
 
 // GetMessage implements GET /v1/messages/{message_id}.
@@ -86,10 +81,7 @@ func (a *API) GetMessage(ctx context.Context, p gen.GetMessageParams) (out gen.M
 		out.SetCodeResult(*codeResult(&m, waitNext(&m, gen.OptString{}, m.CreatedAt.Time)))
 		return out, nil
 	}
-	v, err := wholeMessage(m)
-	if err != nil {
-		return out, err
-	}
+	v := wholeMessage(m)
 	if v.Headers, err = a.headersOf(ctx, m); err != nil {
 		return out, err
 	}
@@ -148,9 +140,11 @@ const (
 	withHTML               // and the HTML
 )
 
-func wholeMessage(m store.Message) (*gen.Message, error) { return messageToAPI(m, withHTML) }
+func wholeMessage(m store.Message) *gen.Message { return messageToAPI(m, withHTML) }
 
-func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
+func textMessage(m store.Message) *gen.Message { return messageToAPI(m, withText) }
+
+func messageToAPI(m store.Message, d detail) *gen.Message {
 	a := m.Addresses.V
 	out := &gen.Message{
 		Object: "message", ID: m.ID, InboxID: m.InboxID, ThreadID: m.ThreadID, Direction: string(m.Direction), Status: string(m.Status),
@@ -169,23 +163,31 @@ func messageToAPI(m store.Message, d detail) (*gen.Message, error) {
 	if m.Direction == store.DirectionIn {
 		out.ReceivedAt = gen.NewNilDateTime(m.CreatedAt.Time)
 	}
-	if m.ExpiredAt != nil || m.Content == nil {
-		return out, nil
+	if m.ExpiredAt == nil && m.Content != nil {
+		contentToAPI(out, *m.Content, d)
 	}
-	return out, contentToAPI(out, *m.Content, d)
+	return out
 }
 
 // contentToAPI sets the fields that retention deletes.
-func contentToAPI(out *gen.Message, c store.Content, d detail) error {
+func contentToAPI(out *gen.Message, c store.Content, d detail) {
+	received := out.Direction == string(store.DirectionIn)
 	out.Snippet = gen.NewNilString(c.Snippet)
 	out.Attachments = mapped(c.Attachments.V, attachmentToAPI)
-	if d != summary {
-		if err := textToAPI(out, c, d); err != nil {
-			return err
+	if d != summary && c.Body != nil {
+		out.Text = gen.NewNilString(c.Body.V.Text)
+		if received {
+			out.ExtractedText = out.Text
+		}
+		if c.Body.V.Reply != nil {
+			out.ExtractedText = gen.NewNilString(*c.Body.V.Reply)
+		}
+		if d == withHTML {
+			out.HTML = emptyIsNull(c.Body.V.HTML)
 		}
 	}
-	if out.Direction != string(store.DirectionIn) {
-		return nil
+	if !received {
+		return
 	}
 	if c.Extracted != nil {
 		x := c.Extracted.V
@@ -200,27 +202,6 @@ func contentToAPI(out *gen.Message, c store.Content, d detail) error {
 	if c.Safety != nil {
 		out.Safety = gen.NewNilSafety(safetyToAPI(c.Safety.V))
 	}
-	return nil
-}
-
-// textToAPI sets the fields that summaries leave out.
-func textToAPI(out *gen.Message, c store.Content, d detail) error {
-	body, err := bodyOf(c, store.Direction(out.Direction))
-	if err != nil {
-		return err
-	}
-	out.Text = gen.NewNilString(body.Text)
-	if d == withHTML {
-		out.HTML = emptyIsNull(body.HTML)
-	}
-	switch {
-	case out.Direction != string(store.DirectionIn):
-	case body.Reply != nil:
-		out.ExtractedText = gen.NewNilString(*body.Reply)
-	default:
-		out.ExtractedText = gen.NewNilString(body.Text)
-	}
-	return nil
 }
 
 func safetyToAPI(s mail.Safety) gen.Safety {
@@ -242,48 +223,6 @@ func authToAPI(c store.Content) gen.NilAuthResults {
 	return gen.NewNilAuthResults(gen.AuthResults{
 		Spf: r.SPF, Dkim: r.DKIM, Dmarc: r.DMARC, Internal: emptyIsNull(r.Internal), InternalAccount: emptyIsNull(r.Account),
 	})
-}
-
-// bodyOf returns the text and HTML of a message as stored with it.
-func bodyOf(c store.Content, d store.Direction) (store.Body, error) {
-	if c.Body != nil && c.Body.V.Derived {
-		return c.Body.V, nil
-	}
-	return oldBody(c, d)
-}
-
-// readBudget limits the processor time for one message of an old version.
-const readBudget = 500 * time.Millisecond
-
-// oldBody derives the body of a message that an older version stored
-// incompletely. For a sent plain text it drops the line break that the writer
-// added.
-func oldBody(c store.Content, d store.Direction) (body store.Body, err error) {
-	lim := mail.DefaultLimits()
-	lim.Budget = cpubudget.New(readBudget)
-	lim.Budget.Run(func() {
-		m := &mime.Message{}
-		if c.Body != nil {
-			m.Text, m.HTML = c.Body.V.Text, c.Body.V.HTML
-		} else if m, err = mime.Parse(bytes.NewReader(c.Raw), lim); err != nil {
-			return
-		} else if d == store.DirectionOut && isText(m) {
-			m.Text = strings.TrimSuffix(m.Text, "\n")
-		}
-		body = derivedBody(m, lim, d)
-	})
-	return body, err
-}
-
-// derivedBody returns the body to store for a message. Only received ones have
-// a reply text.
-func derivedBody(m *mime.Message, lim mail.Limits, d store.Direction) store.Body {
-	all := extract.Derive(m, lim)
-	body := store.Body{Text: all.Text, HTML: m.HTML, FromHTML: all.FromHTML, Derived: true}
-	if d == store.DirectionIn && all.ReplyText != all.Text {
-		body.Reply = &all.ReplyText
-	}
-	return body
 }
 
 func recipientToAPI(r store.Recipient) gen.Recipient {
@@ -331,7 +270,7 @@ func (a *API) anyMessageOf(ctx context.Context, id string) (store.Message, error
 	if err != nil {
 		return m, err
 	}
-	if ids := httpapi.Visible(k); ids != nil && !slices.Contains(ids, m.InboxID) {
+	if !sees(k, m.InboxID) {
 		return store.Message{}, fmt.Errorf("message: %w", store.ErrNotFound)
 	}
 	return m, nil

@@ -57,6 +57,13 @@ func metadataJSON(field string, object gen.FreeObject) (json.RawMessage, error) 
 	return kept, nil
 }
 
+// metadataToAPI returns metadata as metadataJSON stored it, and nothing of any other text.
+func metadataToAPI(stored json.RawMessage) gen.FreeObject {
+	object := gen.FreeObject{}
+	_ = object.UnmarshalJSON(stored) // always an object
+	return object
+}
+
 // outOfRange is what is wrong with a number beyond float64. Most clients could not read
 // a response with it.
 const outOfRange = "is out of range: write the number as a string"

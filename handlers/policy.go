@@ -63,7 +63,7 @@ func (a *API) checkSource(ctx context.Context, s *submission) error {
 // repliesToMachine reports whether the header marks a message as an automatic
 // reply to automated mail. Two such programs would reply to each other without
 // end (RFC 3834 section 2).
-func repliesToMachine(s submission) bool {
+func repliesToMachine(s *submission) bool {
 	if s.kind != store.DraftReply || s.source == nil || !s.source.Automated {
 		return false
 	}

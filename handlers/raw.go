@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -83,13 +84,13 @@ func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted,
 	if err != nil {
 		return Submitted{}, err
 	}
-	in, err := a.inboxOfRaw(ctx, k, raw, o)
-	if err != nil {
+	s := &submission{account: k.AccountID, kind: store.DraftNew, raw: raw}
+	if s.inbox, err = a.inboxOfRaw(ctx, k, raw, o); err != nil {
 		return Submitted{}, err
 	}
-	operation := gen.SendEmailOperation
-	if in != nil {
-		operation = gen.SendMessageOperation
+	operation := gen.SendMessageOperation
+	if s.isEmail = s.inbox.Seq == 0; s.isEmail {
+		operation = gen.SendEmailOperation
 	}
 	if ctx, err = a.Permit(ctx, k, operation); err != nil {
 		return Submitted{}, err
@@ -97,13 +98,15 @@ func (a *API) submitRaw(ctx context.Context, k store.Key, m RawMail) (Submitted,
 	if err := a.checkSenderField(ctx, raw); err != nil {
 		return Submitted{}, err
 	}
+	s.fromRaw(m)
+	if err := checkAttachments(s.attachments); err != nil {
+		return Submitted{}, err
+	}
 	send := func(ctx context.Context) (any, error) {
-		if in != nil {
-			s := submission{inbox: *in, kind: store.DraftNew, raw: raw}
-			s.fromRaw(m)
-			return a.submit(ctx, s)
+		if s.isEmail {
+			return a.sendRawEmail(ctx, s, o)
 		}
-		return a.sendRawEmail(ctx, m, raw, o)
+		return a.submit(ctx, s)
 	}
 	var v any
 	var repeated bool
@@ -136,12 +139,7 @@ func (a *API) checkSenderField(ctx context.Context, raw *rawMail) error {
 	if err == nil {
 		_, err = a.sender(ctx, *raw.Sender)
 	}
-	if e, ok := errors.AsType[*httpapi.Error](err); ok && e.Param == "from" {
-		as := *e
-		as.Param, as.Message = "sender", "sender "+strings.TrimPrefix(e.Message, "from ")
-		return &as
-	}
-	return err
+	return renamed(err, func(param string) string { return cmp.Or(map[string]string{"from": "sender"}[param], param) })
 }
 
 // rawBudget is the processor time for reading a submitted message.
@@ -168,35 +166,24 @@ func (a *API) readRaw(m RawMail) (*rawMail, error) {
 	lim := mail.DefaultLimits()
 	lim.Budget = cpubudget.New(rawBudget)
 	lim.Budget.Run(func() { raw.parsed, err = mime.Parse(whole, lim) })
-	if err != nil {
-		return nil, err
-	}
-	size := int64(0)
-	for _, at := range raw.parsed.Attachments {
-		size += at.Size
-	}
-	return raw, checkAttachmentSize(size)
+	return raw, err
 }
 
-// inboxOfRaw returns the inbox whose message this is, or nil for an email.
-func (a *API) inboxOfRaw(ctx context.Context, k store.Key, raw *rawMail, o rawOptions) (*store.Inbox, error) {
+// inboxOfRaw returns the inbox whose message this is. An email need not have one, and the
+// rules of emails refuse the inbox of another.
+func (a *API) inboxOfRaw(ctx context.Context, k store.Key, raw *rawMail, o rawOptions) (in store.Inbox, err error) {
 	if o.isEmail || !httpapi.HasScope(k.Scopes.V, "send") {
-		return nil, nil //nolint:nilnil // an email need not have one
+		return in, nil
 	}
-	local, domain := cutAddress(raw.From.Email)
-	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
-	in, err := a.store.InboxAt(ctx, a.domainOwner(k, domain), name+"@"+domain)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil //nolint:nilnil // as above
-	case err != nil:
-		return nil, err
+	name, domain := cutTag(raw.From.Email)
+	in, err = a.store.InboxAt(ctx, a.domainOwner(k, domain), name+"@"+domain)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Inbox{}, nil
 	}
-	ids := httpapi.Visible(k)
-	if in.AccountID != k.AccountID || in.Status == store.InboxDeleted || ids != nil && !slices.Contains(ids, in.ID) {
-		return nil, nil //nolint:nilnil // the rules of emails refuse it
+	if in.AccountID != k.AccountID || in.Status == store.InboxDeleted || !sees(k, in.ID) {
+		in = store.Inbox{}
 	}
-	return &in, nil
+	return in, err
 }
 
 // fromRaw fills in what the message and its envelope say.
@@ -218,18 +205,14 @@ func (s *submission) fromRaw(m RawMail) {
 			s.bcc = append(s.bcc, a)
 		}
 	}
-	for _, at := range p.Attachments {
-		s.attachments = append(s.attachments, stored(compose.Attachment{
-			Filename: at.Filename, ContentType: at.ContentType, ContentID: goodContentID(at.ContentID), Inline: at.Inline,
-		}, at.Size, func() (io.ReadCloser, error) {
-			r, err := m.Open()
-			if err != nil {
-				return nil, err
-			}
-			part, err := mime.OpenPart(r, at.Part, mail.DefaultLimits())
-			return io.NopCloser(part), err
-		}))
-	}
+	s.attachments = stored(p.Attachments, func(i int) (io.ReadCloser, error) {
+		r, err := m.Open()
+		if err != nil {
+			return nil, err
+		}
+		part, err := mime.OpenPart(r, p.Attachments[i].Part, mail.DefaultLimits())
+		return io.NopCloser(part), err
+	})
 }
 
 // names reports whether list has the address a, and gives a the name in it.
@@ -256,58 +239,33 @@ func truncateRunes(s string, n int) string {
 
 // sendRawEmail sends an email. With a template, the message is composed again from
 // the template, and the client's text is not used.
-func (a *API) sendRawEmail(ctx context.Context, m RawMail, raw *rawMail, o rawOptions) (any, error) {
-	s := &emailSubmission{category: o.category, metadata: o.metadata}
-	s.account, s.kind, s.isEmail, s.raw = httpapi.Caller(ctx).AccountID, store.DraftNew, true, raw
-	s.fromRaw(m)
-	var err error
-	if s.inbox, err = a.sender(ctx, s.from); err != nil {
+func (a *API) sendRawEmail(ctx context.Context, s *submission, o rawOptions) (any, error) {
+	if err := into(&s.inbox)(a.sender(ctx, s.from)); err != nil {
 		return nil, err
 	}
-	if s.tags, err = tagsFromAPI("", o.tags); err != nil {
-		return nil, err
-	}
-	if o.at != nil {
-		if s.scheduledAt, err = a.schedule(*o.at); err != nil {
-			return nil, err
-		}
-	}
-	if o.template != "" {
+	if o.email.Template.Set {
 		s.raw = nil
-		said, err := a.scriptOf(ctx, parts{subject: gen.OptString{Value: s.subject, Set: s.subject != ""}, template: gen.NewOptNilString(o.template)})
-		if err != nil {
-			return nil, err
+		if s.subject != "" {
+			o.email.Subject.SetTo(s.subject)
 		}
-		if err := said.fill(s, o.variables, func(string) string { return "X-Postroom-Variables" }); err != nil {
-			return nil, err
-		}
+	}
+	if err := a.compile(ctx, s, &o.email); err != nil {
+		return nil, named(err)
 	}
 	return a.enqueueEmail(ctx, s)
 }
 
-// compose returns the message ready to send.
-func (r *rawMail) compose(id, headerID string, now time.Time) (*composed, error) {
-	r.Add(compose.Trace{Host: r.host, With: r.with, ID: id, HeaderID: headerID, Date: now.UTC().Truncate(time.Second)})
-	c := &composed{id: id, bytes: r, parsed: r.parsed}
-	c.out.From, c.out.HeaderID = r.From, r.HeaderID
-	return c, c.keep()
-}
-
-// rawOptions are the options that a message sets by header fields.
+// rawOptions are the options that a message sets by header fields: those of an email, and
+// an idempotency key.
 type rawOptions struct {
-	isEmail   bool // only emails have one of them
-	tags      gen.Tags
-	metadata  json.RawMessage
-	category  store.Category
-	template  string
-	variables map[string]any
-	at        *time.Time
-	key       string
+	isEmail bool // only emails have one of them
+	email   gen.EmailSend
+	key     string
 }
 
 // optionsOf reads the options. A field that is not an option is refused.
 func optionsOf(fields [][2]string) (rawOptions, error) {
-	o := rawOptions{tags: gen.Tags{}, category: store.Category(gen.EmailSendCategoryTransactional)}
+	o := rawOptions{}
 	for _, f := range fields {
 		if err := o.set(f[0], f[1]); err != nil {
 			return o, err
@@ -315,6 +273,17 @@ func optionsOf(fields [][2]string) (rawOptions, error) {
 		o.isEmail = o.isEmail || f[0] != "idempotency-key"
 	}
 	return o, nil
+}
+
+// optionNames are the header fields of the fields of an email that they set.
+var optionNames = map[string]string{"metadata": "X-Postroom-Metadata", "data": "X-Postroom-Variables"}
+
+// named puts the name of the header field into an error about an option.
+func named(err error) error {
+	return renamed(err, func(param string) string {
+		field := param[:strings.IndexFunc(param+".", func(r rune) bool { return r == '.' || r == '[' })]
+		return cmp.Or(optionNames[field], field) + param[len(field):]
+	})
 }
 
 const (
@@ -328,40 +297,37 @@ func (o *rawOptions) set(name, value string) error {
 	case "tag":
 		tag, text, ok := strings.Cut(value, "=")
 		tag, text = strings.TrimSpace(tag), strings.TrimSpace(text)
-		if !ok || tag == "" || len([]rune(tag)) > maxTagName || len(o.tags) == maxTags {
+		if !ok || tag == "" || len([]rune(tag)) > maxTagName || len(o.email.Tags.Value.Tags) == maxTags {
 			return bad("must have the form name=value, with a name of at most 40 characters, at most 50 times")
 		}
+		if !o.email.Tags.Set {
+			o.email.Tags.SetTo(gen.NewTagsEmailTags(gen.Tags{}))
+		}
 		v, err := json.Marshal(text)
-		o.tags[tag] = jx.Raw(v)
+		o.email.Tags.Value.Tags[tag] = jx.Raw(v)
 		return err
 	case "metadata":
-		object, err := objectOf(value)
-		if err != nil {
+		if o.email.Metadata.UnmarshalJSON([]byte(value)) != nil {
 			return bad("must be a JSON object")
 		}
-		o.metadata, err = metadataJSON("X-Postroom-Metadata", object)
-		return err
 	case "category":
 		c := gen.EmailSendCategory(value)
 		if c.Validate() != nil {
 			return bad("must be transactional or marketing")
 		}
-		o.category = store.Category(c)
+		o.email.Category.SetTo(c)
 	case "template":
-		o.template = value
+		o.email.Template.SetTo(value)
 	case "variables":
-		object, err := objectOf(value)
-		if err != nil {
+		if o.email.Data.UnmarshalJSON([]byte(value)) != nil {
 			return bad("must be a JSON object")
 		}
-		o.variables, err = variablesFromAPI("X-Postroom-Variables", object)
-		return err
 	case "scheduled-at":
 		at, err := time.Parse(time.RFC3339, value)
 		if err != nil {
 			return bad("must be a time such as 2026-01-31T09:00:00Z")
 		}
-		o.at = &at
+		o.email.ScheduledAt.SetTo(at)
 	case "idempotency-key":
 		if value == "" || len(value) > maxIdempotency {
 			return bad("must have 1 to 255 characters")
@@ -371,11 +337,6 @@ func (o *rawOptions) set(name, value string) error {
 		return bad("is not an option")
 	}
 	return nil
-}
-
-func objectOf(text string) (gen.FreeObject, error) {
-	var object gen.FreeObject
-	return object, object.UnmarshalJSON([]byte(text))
 }
 
 const (

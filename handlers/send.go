@@ -26,11 +26,8 @@ func (a *API) SendMessage(ctx context.Context, req *gen.MessageSend, p gen.SendM
 	if err != nil {
 		return nil, err
 	}
-	s := submission{inbox: in, kind: store.DraftNew, subject: req.Subject, text: req.Text.Or(""), html: req.HTML.Or("")}
-	if s.to, err = addressesFromAPI("to", req.To); err != nil {
-		return nil, err
-	}
-	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments, req.Approval); err != nil {
+	s := &submission{inbox: in, kind: store.DraftNew, subject: req.Subject}
+	if err := cmp.Or(into(&s.to)(addressesFromAPI("to", req.To)), s.read(ctx, req)); err != nil {
 		return nil, err
 	}
 	return asRes[gen.SendMessageRes](a.submit(ctx, s))
@@ -46,18 +43,17 @@ func (a *API) ReplyToMessage(ctx context.Context, req *gen.MessageReply, p gen.R
 	if err != nil {
 		return nil, err
 	}
-	s := submission{
-		inbox: in, kind: store.DraftReply, source: &m, subject: reply.ReplySubject(m.Subject),
-		text: req.Text.Or(""), html: req.HTML.Or(""), threadSeq: m.ThreadSeq, refs: m.ReplyReferences(),
+	s := &submission{
+		inbox: in, kind: store.DraftReply, source: &m, subject: reply.ReplySubject(m.Subject), threadSeq: m.ThreadSeq, refs: m.ReplyReferences(),
 	}
-	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments, req.Approval); err != nil {
+	if err := s.read(ctx, req); err != nil {
 		return nil, err
 	}
 	replyTo, err := a.followed(ctx, in, m)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.addressReply(ctx, &s, m, replyTo, req.ReplyAll.Or(false)); err != nil {
+	if err := a.addressReply(ctx, s, m, replyTo, req.ReplyAll.Or(false)); err != nil {
 		return nil, err
 	}
 	if len(s.to) == 0 {
@@ -79,18 +75,14 @@ func (a *API) ForwardMessage(ctx context.Context, req *gen.MessageForward, p gen
 	if err != nil {
 		return nil, err
 	}
-	s := submission{inbox: in, kind: store.DraftForward, source: &m, subject: reply.ForwardSubject(m.Subject)}
-	if s.to, err = addressesFromAPI("to", req.To); err != nil {
+	s := &submission{inbox: in, kind: store.DraftForward, source: &m, subject: reply.ForwardSubject(m.Subject)}
+	if err := cmp.Or(into(&s.to)(addressesFromAPI("to", req.To)), s.read(ctx, req)); err != nil {
 		return nil, err
 	}
-	if err := s.extras(ctx, req.Cc, req.Bcc, req.ReplyTo, req.Headers, req.Attachments, req.Approval); err != nil {
-		return nil, err
-	}
-	if err := s.quote(m, req); err != nil {
-		return nil, err
-	}
+	s.quote(m, req)
 	if req.IncludeAttachments.Or(true) {
-		if err := a.attachOriginals(ctx, &s, m); err != nil {
+		s.attachments = append(s.attachments, a.storedParts(ctx, m.Seq, m.Content.Attachments.V)...)
+		if err := checkAttachments(s.attachments); err != nil {
 			return nil, err
 		}
 	}
@@ -111,29 +103,38 @@ func asRes[Res any](response any, err error) (Res, error) {
 	return res, nil
 }
 
-// extras reads the fields that send, reply and forward share.
-func (s *submission) extras(
-	ctx context.Context, cc, bcc, replyTo gen.OptOptionalRecipients, headers gen.OptNilMailHeaders, attachments gen.MessageAttachmentInputs,
-	approval gen.OptNilDraftExpiry,
-) (err error) {
-	if s.cc, err = optionalAddresses("cc", cc); err != nil {
-		return err
-	}
-	if s.bcc, err = optionalAddresses("bcc", bcc); err != nil {
-		return err
-	}
-	if s.replyTo, err = optionalAddresses("reply_to", replyTo); err != nil {
-		return err
-	}
-	if s.headers, err = headersFromAPI(headers); err != nil {
-		return err
-	}
-	s.expiry = expiry{approval.Value.ExpiresAt, approval.Value.ExpiresIn, approval.Value.OnExpiry}
-	if s.expiry.then.Value == gen.DraftOnExpirySend && !httpapi.HasScope(httpapi.Caller(ctx).Scopes.V, "admin") {
+// mailFields are the fields that send, reply and forward share.
+type mailFields interface {
+	GetCc() gen.OptOptionalRecipients
+	GetBcc() gen.OptOptionalRecipients
+	GetReplyTo() gen.OptOptionalRecipients
+	GetText() gen.OptNilString
+	GetHTML() gen.OptNilString
+	GetHeaders() gen.OptNilMailHeaders
+	GetApproval() gen.OptNilDraftExpiry
+	GetAttachments() gen.MessageAttachmentInputs
+}
+
+// read reads the shared fields of a request.
+func (s *submission) read(ctx context.Context, req mailFields) error {
+	s.text, s.html = req.GetText().Or(""), req.GetHTML().Or("")
+	return cmp.Or(
+		into(&s.cc)(optionalAddresses("cc", req.GetCc())),
+		into(&s.bcc)(optionalAddresses("bcc", req.GetBcc())),
+		into(&s.replyTo)(optionalAddresses("reply_to", req.GetReplyTo())),
+		into(&s.headers)(headersFromAPI(req.GetHeaders())),
+		s.readApproval(ctx, req.GetApproval()),
+		into(&s.attachments)(attachmentsFromAPI(req.GetAttachments())),
+	)
+}
+
+// readApproval reads what becomes of the message if it needs approval.
+func (s *submission) readApproval(ctx context.Context, approval gen.OptNilDraftExpiry) error {
+	s.expiry = approval.Value
+	if s.expiry.OnExpiry.Value == gen.DraftOnExpirySend && !isAdmin(httpapi.Caller(ctx)) {
 		return errNeedsAdmin("approval.on_expiry", "on_expiry: send needs the scope admin")
 	}
-	s.attachments, err = attachmentsFromAPI(attachments)
-	return err
+	return nil
 }
 
 // addressReply sets the recipients of a reply to m: its Reply-To, or else its From;
@@ -171,10 +172,10 @@ func fromStore(in []mail.Address) []mail.Address {
 }
 
 // quote sets the body of a forward: the caller's note, then the original.
-func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
-	body, err := bodyOf(*m.Content, m.Direction)
-	if err != nil {
-		return err
+func (s *submission) quote(m store.Message, req *gen.MessageForward) {
+	var body store.Body
+	if m.Content.Body != nil {
+		body = m.Content.Body.V
 	}
 	a := m.Addresses.V
 	h := compose.ForwardedHeader{To: fromStore(a.To), Cc: fromStore(a.Cc), Date: m.CreatedAt.Time, Subject: m.Subject}
@@ -193,7 +194,6 @@ func (s *submission) quote(m store.Message, req *gen.MessageForward) error {
 	if _, ok := req.HTML.Get(); ok || body.HTML != "" {
 		s.html = compose.ForwardHTML(cmp.Or(noteHTML, textToHTML(req.Text.Or(""))), h, cmp.Or(body.HTML, textToHTML(text)))
 	}
-	return nil
 }
 
 // textToHTML converts plain text to HTML.

@@ -19,6 +19,7 @@ import (
 	"github.com/postroom/postroom/internal/dropin"
 	"github.com/postroom/postroom/internal/dropin/vendorapi"
 	"github.com/postroom/postroom/internal/feedback"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/stream"
 	"github.com/postroom/postroom/smtp/inbound"
 	"github.com/postroom/postroom/smtp/outbound"
@@ -110,9 +111,8 @@ func newServer(t *testing.T, st *store.Store, clock *storetest.Clock, edits ...f
 		t.Fatal(err)
 	}
 	cfg := handlers.Config{
-		Store: st, Incoming: receiver, Domains: newDomains(t, st, outbound.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), Feedback: newFeedback(t), KeyPrefix: "sk",
-		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping, Now: clock.Now,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Config: httpapi.Config{Store: st, Now: clock.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, Incoming: receiver, Domains: newDomains(t, st, outbound.NewResolver("127.0.0.1:9")), WebhookTargets: anyTarget{}, WebhookTester: stubTester{st}, MailDomain: mailDomain, Hostname: "mx.in.example", BaseURL: base, FileKey: bytes.Repeat([]byte("f"), 32), Feedback: newFeedback(t), KeyPrefix: "sk",
+		SendPolicy: store.PolicyOpen, Version: "test", Stopping: s.stopping,
 	}
 	cfg.Streams = stream.New(stream.Config{Store: st, Render: handlers.EventFrames(st), Log: cfg.Log})
 	for _, edit := range edits {

@@ -10,8 +10,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.AgentsHandler = (*API)(nil)
-
 // StopSending implements POST /v1/stop.
 func (a *API) StopSending(ctx context.Context, req *gen.StopScope) (*gen.Stop, error) {
 	out, scope, err := a.stopScope(ctx, req, nil)

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -20,7 +21,6 @@ var errContentRequired = &httpapi.Error{Status: http.StatusBadRequest, Code: gen
 // submission is a message or email to send.
 type submission struct {
 	account     int64
-	isEmail     bool        // not a message of an inbox
 	inbox       store.Inbox // the sending inbox; an email may have none
 	from        mail.Address
 	kind        store.DraftKind
@@ -34,16 +34,24 @@ type submission struct {
 	headers     [][2]string
 	attachments []attachment
 	testMode    bool
-	raw         *rawMail     // if the client composed it
-	approved    *store.Draft // the draft that it comes from
-	isDue       bool         // the draft was approved before, or expires
-	expiry      expiry       // of the draft that it may become
+	raw         *rawMail        // if the client composed it
+	approved    *store.Draft    // the draft that it comes from
+	isDue       bool            // the draft was approved before, or expires
+	expiry      gen.DraftExpiry // of the draft that it may become
+
+	// Only an email, which is not a message of an inbox, has these.
+	isEmail     bool
+	place       string // prefix of its recipient's fields, such as "recipients[3]."; empty for a single email
+	category    store.Category
+	tags        store.Labels
+	metadata    json.RawMessage
+	scheduledAt *store.Time
 }
 
 // submit queues a message of an inbox and caches the response of an idempotent
 // call. The result is a *gen.Message or, if the message needs approval, a
 // *gen.Draft.
-func (a *API) submit(ctx context.Context, s submission) (any, error) {
+func (a *API) submit(ctx context.Context, s *submission) (any, error) {
 	s.account, s.from = s.inbox.AccountID, mail.Address{Email: s.inbox.Address}
 	switch {
 	case s.raw != nil:
@@ -57,7 +65,7 @@ func (a *API) submit(ctx context.Context, s submission) (any, error) {
 	case s.inbox.DisplayName != nil:
 		s.from.Name = *s.inbox.DisplayName
 	}
-	mail, err := a.prepare(ctx, &s)
+	mail, err := a.prepare(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +92,13 @@ func (a *API) prepare(ctx context.Context, s *submission) (*composed, error) {
 	if err := a.checkSource(ctx, s); err != nil {
 		return nil, err
 	}
-	return a.compose(*s)
+	return a.compose(s)
 }
 
 // checkNotNotices refuses the address that the service sends its notices from. People
 // trust the links in them.
 func (a *API) checkNotNotices(email string) error {
-	local, domain := cutAddress(email)
-	name, _, _ := strings.Cut(mail.FoldAddress(local), "+")
+	name, domain := cutTag(email)
 	if name == mail.NoticeName && domain == a.cfg.MailDomain && !a.cfg.AnySender {
 		return errSender(email, "is the address of the service's notices: use another address")
 	}
@@ -127,7 +134,7 @@ func (s *submission) recipients() iter.Seq2[string, []mail.Address] {
 
 // enqueue queues a composed message. If it comes from a draft, it marks the
 // draft as sent, or as scheduled if a person approves it and has time to undo that.
-func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.Message, error) {
+func (a *API) enqueue(ctx context.Context, s *submission, mail *composed) (*gen.Message, error) {
 	m := a.newMessage(ctx, s, mail)
 	by, d := httpapi.Caller(ctx), s.approved
 	var approval store.Approval
@@ -155,26 +162,30 @@ func (a *API) enqueue(ctx context.Context, s submission, mail *composed) (*gen.M
 	return result(stored, err, wholeMessage)
 }
 
-// newMessage converts a composed message for the store, without its content.
-func (a *API) newMessage(ctx context.Context, s submission, out *composed) *store.NewMessage {
-	m := &store.NewMessage{
-		Message: store.Message{
-			AccountID: s.inbox.AccountID, InboxSeq: s.inbox.Seq, Direction: store.DirectionOut,
-			Status: store.MessageQueued, TestMode: s.testMode, FromEmail: s.inbox.Address,
-			Addresses: store.JSON[mail.Addresses]{V: s.addresses(&out.out.From)},
-			Subject:   s.subject, HeaderID: out.out.HeaderID, Refs: store.JSON[store.References]{V: s.refs},
-			Automated: out.parsed.Automated(false), Size: out.size, Recipients: recipientsOf(s),
-		},
-		SubjectFold:   foldSubject(s.subject),
-		ThreadSubject: foldSubject(reply.NormalizeSubject(s.subject)),
-		JoinThread:    s.threadSeq,
-		NewThread:     s.threadSeq == 0 && len(s.refs.InReplyTo)+len(s.refs.References) == 0,
-		Senders:       []store.Sender{senderOf(ctx)},
-		Text:          out.out.Text,
+// message returns what the store keeps of any composed message or email, without its content.
+func (s *submission) message(out *composed) store.Message {
+	return store.Message{
+		AccountID: s.account, TestMode: s.testMode, FromEmail: mail.FoldAddress(s.from.Email),
+		Addresses: store.JSON[mail.Addresses]{V: s.addresses(&out.out.From)}, Subject: s.subject, HeaderID: out.out.HeaderID,
+		Automated: out.parsed.Automated(false), Size: out.size, Recipients: recipientsOf(s),
+	}
+}
 
+// newMessage converts a composed message for the store, without its content.
+func (a *API) newMessage(ctx context.Context, s *submission, out *composed) *store.NewMessage {
+	m := &store.NewMessage{
+		Message:        s.message(out),
+		SubjectFold:    foldSubject(s.subject),
+		ThreadSubject:  foldSubject(reply.NormalizeSubject(s.subject)),
+		JoinThread:     s.threadSeq,
+		NewThread:      s.threadSeq == 0 && len(s.refs.InReplyTo)+len(s.refs.References) == 0,
+		Senders:        []store.Sender{senderOf(ctx)},
+		Text:           out.out.Text,
 		VerifiedDomain: a.toVerify(s.inbox.Domain),
 		AutoReply:      repliesToMachine(s),
 	}
+	m.InboxSeq, m.Direction, m.Status = s.inbox.Seq, store.DirectionOut, store.MessageQueued
+	m.FromEmail, m.Refs.V = s.inbox.Address, s.refs
 	if s.approved != nil && s.approved.Category != nil {
 		m.Category = *s.approved.Category
 	}
@@ -198,7 +209,7 @@ func (a *API) contentOf(ctx context.Context, out *composed) (*store.Content, err
 		Raw: out.raw, Snippet: plaintext.Snippet(parsed.Text),
 		Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(parsed.Attachments, a.now())},
 	}
-	c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML, Derived: true}}
+	c.Body = &store.JSON[store.Body]{V: store.Body{Text: parsed.Text, HTML: parsed.HTML}}
 	if out.raw != nil {
 		return c, nil
 	}
@@ -208,7 +219,7 @@ func (a *API) contentOf(ctx context.Context, out *composed) (*store.Content, err
 	return c, errors.Join(err, raw.Close())
 }
 
-func recipientsOf(s submission) []store.Recipient {
+func recipientsOf(s *submission) []store.Recipient {
 	var out []store.Recipient
 	for kind, list := range s.recipients() {
 		for _, a := range list {

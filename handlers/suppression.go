@@ -10,8 +10,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.SuppressionsHandler = (*API)(nil)
-
 // CreateSuppression implements POST /v1/suppressions.
 func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate, _ gen.CreateSuppressionParams) (*gen.Suppression, error) {
 	email, by := string(req.Email), httpapi.Caller(ctx)
@@ -22,8 +20,8 @@ func (a *API) CreateSuppression(ctx context.Context, req *gen.SuppressionCreate,
 		AccountID: by.AccountID, Source: &by.ID, Email: email, EmailFold: mail.CanonicalAddress(email), Reason: store.SuppressedManual,
 		Category: store.SuppressionCategory(req.Category.Or(gen.SuppressionCreateCategoryAll)),
 	}
-	sup, err := a.store.Suppress(ctx, sup, once(ctx, http.StatusCreated, "Suppression", sure(suppressionToAPI)))
-	return result(sup, err, sure(suppressionToAPI))
+	sup, err := a.store.Suppress(ctx, sup, once(ctx, http.StatusCreated, "Suppression", suppressionToAPI))
+	return result(sup, err, suppressionToAPI)
 }
 
 // ListSuppressions implements GET /v1/suppressions.
@@ -33,7 +31,7 @@ func (a *API) ListSuppressions(ctx context.Context, p gen.ListSuppressionsParams
 		spellings = mail.AddressSpellings(email)
 	}
 	l, err := a.store.ListSuppressions(ctx, httpapi.Caller(ctx).AccountID, spellings, pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.SuppressionList](l, err, sure(suppressionToAPI))
+	return listToAPI[gen.SuppressionList](l, err, suppressionToAPI)
 }
 
 // DeleteSuppression implements DELETE /v1/suppressions/{email}.

@@ -14,8 +14,6 @@ import (
 	"github.com/postroom/postroom/internal/httpapi"
 )
 
-var _ gen.ProbesHandler = (*API)(nil)
-
 // healthTimeout limits the database check of GetHealth.
 const healthTimeout = 2 * time.Second
 

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,75 +15,70 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.TemplatesHandler = (*API)(nil)
-
 // CreateTemplate implements POST /v1/templates.
 func (a *API) CreateTemplate(ctx context.Context, req *gen.TemplateCreate, _ gen.CreateTemplateParams) (*gen.Template, error) {
-	t := store.Template{AccountID: httpapi.Caller(ctx).AccountID, Name: req.Name, Subject: req.Subject, HTML: req.HTML.Or(""), Text: nilOrText(req.Text)}
-	if err := hasContent(&t); err != nil {
+	t := store.Template{AccountID: httpapi.Caller(ctx).AccountID}
+	if err := cmp.Or(editTemplate(&t, wholeTemplate(req)), checkTemplate(wholeTemplate(req))); err != nil {
 		return nil, err
 	}
-	if err := checkTemplate(templateSource(t)); err != nil {
-		return nil, err
-	}
-	t, err := a.store.CreateTemplate(ctx, t, once(ctx, http.StatusCreated, "Template", sure(templateToAPI)))
-	return result(t, err, sure(templateToAPI))
+	t, err := a.store.CreateTemplate(ctx, t, once(ctx, http.StatusCreated, "Template", templateToAPI))
+	return result(t, err, templateToAPI)
+}
+
+// wholeTemplate returns a new template as the change of an empty one.
+func wholeTemplate(req *gen.TemplateCreate) *gen.TemplateUpdate {
+	html, text := req.HTML, req.Text
+	html.Set, text.Set, html.Null, text.Null = true, true, html.Null || !html.Set, text.Null || !text.Set
+	return &gen.TemplateUpdate{Name: gen.NewOptString(req.Name), Subject: gen.NewOptString(req.Subject), HTML: html, Text: text}
 }
 
 // GetTemplate implements GET /v1/templates/{id}.
 func (a *API) GetTemplate(ctx context.Context, p gen.GetTemplateParams) (*gen.Template, error) {
 	t, err := a.store.Template(ctx, httpapi.Caller(ctx).AccountID, p.ID)
-	return result(t, err, sure(templateToAPI))
+	return result(t, err, templateToAPI)
 }
 
 // ListTemplates implements GET /v1/templates.
 func (a *API) ListTemplates(ctx context.Context, p gen.ListTemplatesParams) (*gen.TemplateList, error) {
 	l, err := a.store.ListTemplates(ctx, httpapi.Caller(ctx).AccountID, pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.TemplateList](l, err, sure(templateToAPI))
+	return listToAPI[gen.TemplateList](l, err, templateToAPI)
 }
 
-// UpdateTemplate implements PATCH /v1/templates/{id}.
+// UpdateTemplate implements PATCH /v1/templates/{id}. It parses the changed parts before
+// the database transaction, because parsing takes a while; each part is valid or invalid
+// on its own.
 func (a *API) UpdateTemplate(ctx context.Context, req *gen.TemplateUpdate, p gen.UpdateTemplateParams) (*gen.Template, error) {
-	given := template.Source{Subject: req.Subject.Or(""), HTML: req.HTML.Or(""), Text: req.Text.Or("")}
-	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) error {
-		patch(&t.Name, req.Name)
-		patch(&t.Subject, req.Subject)
-		if req.HTML.Set {
-			t.HTML = req.HTML.Or("")
-		}
-		if req.Text.Set {
-			t.Text = nilOrText(req.Text)
-		}
-		return hasContent(t)
-	})
+	if err := checkTemplate(req); err != nil {
+		return nil, err
+	}
+	t, err := a.store.UpdateTemplate(ctx, httpapi.Caller(ctx).AccountID, p.ID, func(t *store.Template) error { return editTemplate(t, req) })
+	return result(t, err, templateToAPI)
+}
+
+// editTemplate applies the fields of a request to a template. It refuses one with neither
+// HTML nor text.
+func editTemplate(t *store.Template, req *gen.TemplateUpdate) error {
+	patch(&t.Name, req.Name)
+	patch(&t.Subject, req.Subject)
+	patchText(&t.HTML, req.HTML)
+	if req.Text.Set {
+		t.Text = nilOrText(req.Text)
+	}
+	if t.HTML == "" && (t.Text == nil || *t.Text == "") {
+		return errContentRequired
+	}
+	return nil
 }
 
 // ReplaceTemplate implements PUT /v1/templates/{id}.
 func (a *API) ReplaceTemplate(ctx context.Context, req *gen.TemplateCreate, p gen.ReplaceTemplateParams) (*gen.Template, error) {
-	given := template.Source{Subject: req.Subject, HTML: req.HTML.Or(""), Text: req.Text.Or("")}
-	return a.editTemplate(ctx, p.ID, given, func(t *store.Template) error {
-		t.Name, t.Subject, t.HTML, t.Text = req.Name, req.Subject, req.HTML.Or(""), nilOrText(req.Text)
-		return hasContent(t)
-	})
-}
-
-// editTemplate changes a template. It parses the changed parts before the
-// database transaction, because parsing takes a while; each part is valid or
-// invalid on its own.
-func (a *API) editTemplate(ctx context.Context, id string, given template.Source, edit func(*store.Template) error) (*gen.Template, error) {
-	if err := checkTemplate(given); err != nil {
-		return nil, err
-	}
-	t, err := a.store.UpdateTemplate(ctx, httpapi.Caller(ctx).AccountID, id, edit)
-	return result(t, err, sure(templateToAPI))
+	return a.UpdateTemplate(ctx, wholeTemplate(req), gen.UpdateTemplateParams(p))
 }
 
 // DeleteTemplate implements DELETE /v1/templates/{id}.
 func (a *API) DeleteTemplate(ctx context.Context, p gen.DeleteTemplateParams) (*gen.DeletedTemplate, error) {
-	if err := a.store.DeleteTemplate(ctx, httpapi.Caller(ctx).AccountID, p.ID); err != nil {
-		return nil, err
-	}
-	return &gen.DeletedTemplate{Object: "template", ID: p.ID, Deleted: true}, nil
+	err := a.store.DeleteTemplate(ctx, httpapi.Caller(ctx).AccountID, p.ID)
+	return &gen.DeletedTemplate{Object: "template", ID: p.ID, Deleted: true}, err
 }
 
 // PreviewTemplate implements POST /v1/templates/{id}/preview.
@@ -110,22 +106,14 @@ func (a *API) PreviewTemplate(ctx context.Context, req *gen.TemplatePreviewReque
 	return out, nil
 }
 
-// hasContent refuses a template with neither HTML nor text.
-func hasContent(t *store.Template) error {
-	if t.HTML == "" && (t.Text == nil || *t.Text == "") {
-		return errContentRequired
-	}
-	return nil
-}
-
 // htmlToAPI returns what is shown of the HTML of a template, or null if it has none.
 func htmlToAPI(html, shown string) gen.NilString {
 	return gen.NilString{Value: shown, Null: html == ""}
 }
 
-// checkTemplate refuses a template that cannot be rendered.
-func checkTemplate(src template.Source) error {
-	_, err := template.Parse(src)
+// checkTemplate refuses parts of a template that cannot be rendered.
+func checkTemplate(req *gen.TemplateUpdate) error {
+	_, err := template.Parse(template.Source{Subject: req.Subject.Or(""), HTML: req.HTML.Or(""), Text: req.Text.Or("")})
 	return templateError("data", err)
 }
 

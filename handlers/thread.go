@@ -7,8 +7,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.ThreadsHandler = (*API)(nil)
-
 // ListThreads implements GET /v1/inboxes/{inbox_id}/threads.
 func (a *API) ListThreads(ctx context.Context, p gen.ListThreadsParams) (*gen.ThreadList, error) {
 	in, err := a.inboxOf(ctx, p.InboxID)
@@ -16,7 +14,7 @@ func (a *API) ListThreads(ctx context.Context, p gen.ListThreadsParams) (*gen.Th
 		return nil, err
 	}
 	l, err := a.store.ListThreads(ctx, in, labelOf(p.Label), pageOf(p.Limit, p.Cursor))
-	return listToAPI[gen.ThreadList](l, err, sure(threadToAPI))
+	return listToAPI[gen.ThreadList](l, err, threadToAPI)
 }
 
 func threadToAPI(t store.Thread) *gen.Thread {
@@ -37,19 +35,11 @@ func (a *API) GetThread(ctx context.Context, p gen.GetThreadParams) (*gen.Thread
 	if err != nil {
 		return nil, err
 	}
-	out := &gen.ThreadWithMessages{
+	return &gen.ThreadWithMessages{
 		Object: "thread", ID: t.ID, InboxID: t.InboxID, Subject: t.Subject, Participants: orEmpty(t.Participants.V), Labels: orEmpty(t.Labels.V),
 		MessageCount: int(t.MessageCount), LatestMessage: latestToAPI(t.Latest), LastMessageAt: t.LastMessageAt.Time,
-		CreatedAt: t.CreatedAt.Time, Messages: make([]gen.Message, 0, len(ms)),
-	}
-	for _, m := range ms {
-		v, err := messageToAPI(m, withText)
-		if err != nil {
-			return nil, err
-		}
-		out.Messages = append(out.Messages, *v)
-	}
-	return out, nil
+		CreatedAt: t.CreatedAt.Time, Messages: mapped(ms, func(m store.Message) gen.Message { return *textMessage(m) }),
+	}, nil
 }
 
 func latestToAPI(m store.Message) gen.ThreadLatestMessage {

@@ -18,7 +18,7 @@ import (
 // track adds tracking of opens and clicks to the HTML of an email. It skips
 // emails that are never sent and those with several recipients: all get the
 // same message, so an open would not identify one of them.
-func (a *API) track(s submission, id, html string) string {
+func (a *API) track(s *submission, id, html string) string {
 	opens, clicks := a.cfg.TrackOpens, a.cfg.TrackClicks
 	if !s.isEmail || s.testMode || html == "" || a.cfg.Feedback == nil || !opens && !clicks || len(s.to)+len(s.cc)+len(s.bcc) != 1 {
 		return html

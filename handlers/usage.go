@@ -10,8 +10,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-var _ gen.StatsHandler = (*API)(nil)
-
 // statsDays is the default number of days.
 const statsDays = 14
 
@@ -62,20 +60,16 @@ func (a *API) GetStats(ctx context.Context, p gen.GetStatsParams) (*gen.Stats, e
 		return nil, err
 	}
 	out := &gen.Stats{Object: "stats", From: days[0].Date, To: days[len(days)-1].Date, Days: make([]gen.StatsDay, len(days))}
+	var totals store.Counts
 	for i, d := range days {
 		c := countsToAPI(d.Counts)
 		out.Days[i] = gen.StatsDay{
 			Date: d.Date, Received: c.Received, Sent: c.Sent, Delivered: c.Delivered,
 			Bounced: c.Bounced, Failed: c.Failed, Complained: c.Complained,
 		}
-		t := &out.Totals
-		t.Received += c.Received
-		t.Sent += c.Sent
-		t.Delivered += c.Delivered
-		t.Bounced += c.Bounced
-		t.Failed += c.Failed
-		t.Complained += c.Complained
+		totals.Add(d.Counts)
 	}
+	out.Totals = countsToAPI(totals)
 	return out, nil
 }
 

@@ -13,40 +13,57 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// wait is a running WaitForMessage.
-type wait struct {
-	start time.Time // by the clock of the service
-	ends  time.Time // by the wall clock, as all socket deadlines
-	all   store.MessageFilter
-	newer store.MessageFilter // all, without those that are known not to match
-	wake  *store.Wake
-}
-
-// WaitForMessage implements GET /v1/inboxes/{inbox_id}/messages/wait. It
-// subscribes before the first query, so that it cannot miss a message in
-// between.
+// WaitForMessage implements GET /v1/inboxes/{inbox_id}/messages/wait. It returns the
+// oldest match, with a filter for codes the newest, as soon as there is one. It
+// subscribes before the first query, so that it cannot miss a message in between. It
+// queries all messages once, then at each change only newer ones, and at the end all
+// once more.
 func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (out gen.WaitOrCode, err error) {
-	w, err := a.beginWait(ctx, p)
+	if err := checkView(ctx, p.View); err != nil {
+		return out, err
+	}
+	start, ends := a.now(), time.Now().Add(time.Duration(p.Timeout.Or(waitDefault))*time.Second)
+	in, err := a.inboxOf(ctx, p.InboxID)
 	if err != nil {
 		return out, err
 	}
-	defer w.wake.Stop()
-	m, err := a.firstMessage(ctx, w)
+	all, err := a.waitFilter(ctx, in, p, start)
 	if err != nil {
 		return out, err
 	}
-	if m != nil {
-		if err := a.KeyStillGood(ctx); err != nil {
-			return out, err
+	wake := a.store.WakeMatching(all)
+	defer wake.Stop()
+	var m *store.Message
+	newer := all // without those that are known not to match
+	err = a.await(ctx, wake.C, time.Hour, ends, func(last bool) (bool, error) {
+		if last {
+			newer = all
 		}
+		newest, err := a.store.NewestIn(ctx, in.Seq)
+		if err != nil { // deleted meanwhile
+			return false, err
+		}
+		match, err := a.nextMessage(ctx, newer)
+		if !errors.Is(err, store.ErrNotFound) {
+			m = &match
+			return err == nil, err
+		}
+		if newest.Seq != 0 && (newer.After == nil || newer.After.Before(newest)) {
+			newer.After = &newest
+		}
+		return false, nil
+	})
+	if err == nil && m != nil {
+		err = a.KeyStillGood(ctx)
 	}
-	next := waitNext(m, p.After, w.all.Since.Time)
 	var older gen.OptOlderMatches
-	if m == nil && !p.After.Set {
-		if older, err = a.olderMatches(ctx, w.all); err != nil {
-			return out, err
-		}
+	if err == nil && m == nil && !p.After.Set {
+		older, err = a.olderMatches(ctx, all)
 	}
+	if err != nil {
+		return out, err
+	}
+	next := waitNext(m, p.After, all.Since.Time)
 	if p.View.Set {
 		res := codeResult(m, next)
 		res.Older = older
@@ -54,15 +71,11 @@ func (a *API) WaitForMessage(ctx context.Context, p gen.WaitForMessageParams) (o
 		return out, nil
 	}
 	res := gen.WaitResult{
-		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: w.all.Since.Time,
-		WaitedMs: max(0, a.now().Sub(w.start).Milliseconds()), Older: older, Next: next,
+		Object: "wait_result", TimedOut: m == nil, Message: gen.NilMessage{Null: true}, Since: all.Since.Time,
+		WaitedMs: max(0, a.now().Sub(start).Milliseconds()), Older: older, Next: next,
 	}
 	if m != nil {
-		v, err := messageToAPI(*m, withText)
-		if err != nil {
-			return out, err
-		}
-		res.Message = gen.NewNilMessage(*v)
+		res.Message = gen.NewNilMessage(*textMessage(*m))
 	}
 	out.SetWaitResult(res)
 	return out, nil
@@ -76,75 +89,6 @@ func (a *API) olderMatches(ctx context.Context, f store.MessageFilter) (out gen.
 		out.SetTo(gen.OlderMatches{Count: len(times), Newest: times[0].Time})
 	}
 	return out, err
-}
-
-// beginWait checks the parameters of a wait and subscribes.
-func (a *API) beginWait(ctx context.Context, p gen.WaitForMessageParams) (*wait, error) {
-	if err := checkView(ctx, p.View); err != nil {
-		return nil, err
-	}
-	w := &wait{start: a.now()}
-	in, err := a.inboxOf(ctx, p.InboxID)
-	if err != nil {
-		return nil, err
-	}
-	if w.all, err = a.waitFilter(ctx, in, p, w.start); err != nil {
-		return nil, err
-	}
-	w.newer, w.ends = w.all, time.Now().Add(waitTimeout(p))
-	w.wake = a.store.WakeMatching(w.all)
-	return w, nil
-}
-
-// firstMessage returns the oldest match, with a filter for codes the newest, as soon
-// as there is one. It queries all messages once, and then at each change only newer
-// ones. At the timeout or when the service stops, it queries all once more. At the
-// timeout it returns nil if there is still no match.
-func (a *API) firstMessage(ctx context.Context, w *wait) (*store.Message, error) {
-	timer := time.NewTimer(time.Until(w.ends))
-	defer timer.Stop()
-	var end error
-	for last := false; ; {
-		if last {
-			w.newer = w.all
-		}
-		m, err := a.lookForNewer(ctx, w)
-		if m != nil || err != nil {
-			return m, err
-		}
-		if last {
-			return nil, end
-		}
-		select {
-		case <-w.wake.C:
-		case <-timer.C:
-			last = true
-		case <-a.cfg.Stopping:
-			last, end = true, httpapi.ErrStopping
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// lookForNewer queries the newer messages. Without a match it returns nil and notes
-// which messages are known now.
-func (a *API) lookForNewer(ctx context.Context, w *wait) (*store.Message, error) {
-	newest, err := a.store.NewestIn(ctx, w.all.InboxSeq)
-	if err != nil { // deleted meanwhile
-		return nil, err
-	}
-	m, err := a.nextMessage(ctx, w.newer)
-	if err == nil {
-		return &m, nil
-	}
-	if !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
-	if newest.Seq != 0 && (w.newer.After == nil || w.newer.After.Before(newest)) {
-		w.newer.After = &newest
-	}
-	return nil, nil //nolint:nilnil // no match is not an error here
 }
 
 // nextMessage returns the message for a wait. Helpers that remember which codes
@@ -161,13 +105,6 @@ func (a *API) nextMessage(ctx context.Context, f store.MessageFilter) (store.Mes
 		}
 		f.After = m.Place()
 	}
-}
-
-func waitTimeout(p gen.WaitForMessageParams) time.Duration {
-	if s, ok := p.Timeout.Get(); ok {
-		return time.Duration(s) * time.Second
-	}
-	return waitDefault
 }
 
 func (a *API) waitFilter(ctx context.Context, in store.Inbox, p gen.WaitForMessageParams, start time.Time) (store.MessageFilter, error) {

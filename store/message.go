@@ -378,9 +378,6 @@ type Body struct {
 	// FromHTML means that the message has no text part and Text was derived from
 	// HTML.
 	FromHTML bool `json:"from_html,omitempty"`
-	// Derived is false for messages that were stored by versions without Reply
-	// and FromHTML. What those show is made each time that they are read.
-	Derived bool `json:"derived,omitempty"`
 }
 
 // NewAttachments returns a copy of the attachments of a parsed message with new ids.

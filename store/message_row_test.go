@@ -17,7 +17,7 @@ func TestEncodedBodyIsJSON(t *testing.T) {
 	}
 	empty := ""
 	for _, want := range []Body{
-		{}, {Derived: true}, {Text: every, HTML: every, Reply: &every, FromHTML: true, Derived: true}, {Reply: &empty}, {HTML: "<p>"},
+		{}, {Text: every, HTML: every, Reply: &every, FromHTML: true}, {Reply: &empty}, {HTML: "<p>"},
 	} {
 		var got Body
 		if err := json.Unmarshal([]byte(want.encode()), &got); err != nil {

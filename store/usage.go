@@ -100,6 +100,12 @@ type Counts struct {
 	Received, Sent, Delivered, Bounced, Failed, Complained int64
 }
 
+// Add adds other counts.
+func (c *Counts) Add(o Counts) {
+	c.Received, c.Sent, c.Delivered = c.Received+o.Received, c.Sent+o.Sent, c.Delivered+o.Delivered
+	c.Bounced, c.Failed, c.Complained = c.Bounced+o.Bounced, c.Failed+o.Failed, c.Complained+o.Complained
+}
+
 // add adds a number of events: kind is the second half of their type.
 func (c *Counts) add(kind string, n int64) {
 	switch kind {

@@ -136,7 +136,7 @@ func (f *filler) message(n int) *store.NewMessage {
 			}},
 			Content: &store.Content{
 				Raw: []byte(text), Snippet: text[begin:min(len(text), begin+140)],
-				Body:        &store.JSON[store.Body]{V: store.Body{Text: text[begin:], Derived: true}},
+				Body:        &store.JSON[store.Body]{V: store.Body{Text: text[begin:]}},
 				Extracted:   &store.JSON[mail.Extraction]{V: mail.Extraction{Codes: []string{}, Links: []string{}}},
 				Auth:        &store.JSON[mail.AuthResult]{V: mail.AuthResult{SPF: "pass", DKIM: "pass", DMARC: "pass"}},
 				Attachments: store.JSON[[]mail.Attachment]{V: []mail.Attachment{}},

@@ -118,11 +118,11 @@ func (n *node) assemble(
 	}
 	service, doorsOfAPI, err := n.apiParts(s, in, links, doors, conns, certs, stopping, handlers.Config{
 		FindInbox: findInbox, LinkScan: linkScan,
-		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams, TempDir: temp,
-		OnResponse: func(r httpapi.Response) {
+		Incoming: receiver, Domains: owned, Feedback: signer, WebhookTargets: targets, WebhookTester: hooks, Streams: streams,
+		Config: httpapi.Config{TempDir: temp, OnResponse: func(r httpapi.Response) {
 			stats.responded(r)
 			recordRequest(kept, r)
-		},
+		}},
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/postroom/postroom/handlers"
+	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/internal/mcp"
 	"github.com/postroom/postroom/internal/netguard"
 	"github.com/postroom/postroom/internal/oauth"
@@ -100,9 +101,9 @@ func startNode(t *testing.T, cfg store.Config, clock *storetest.Clock, base stri
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	apps := oauth.New(oauth.Config{Store: in.store, BaseURL: public, KeyPrefix: "sk", TrustedProxies: proxies, Now: clock.Now, Log: log})
 	api, err := handlers.New(handlers.Config{
-		Store: in.store, Incoming: receiver, WebhookTargets: netguard.NewTargets(netguard.New(netguard.Config{}), nil),
+		Config: httpapi.Config{Store: in.store, Now: clock.Now, Log: log, OAuth: apps.Access()}, Incoming: receiver, WebhookTargets: netguard.NewTargets(netguard.New(netguard.Config{}), nil),
 		Streams: stream.New(stream.Config{Store: in.store, Render: handlers.EventFrames(in.store), Log: log}), MailDomain: storetest.Domain, BaseURL: public,
-		FileKey: key, KeyPrefix: "sk", SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}), Now: clock.Now, Log: log, OAuth: apps.Access(),
+		FileKey: key, KeyPrefix: "sk", SendPolicy: store.PolicyOpen, Version: "test", Stopping: make(chan struct{}),
 		MCP: func(local http.RoundTripper) (http.Handler, error) {
 			return mcp.New(mcp.Config{Local: local, Version: "test", Log: log})
 		},

@@ -176,9 +176,9 @@ func (s *site) newAPI(t *testing.T, base *url.URL, log *slog.Logger, undo time.D
 		running.Wait()
 	})
 	api, err := handlers.New(handlers.Config{
-		Store: s.store, Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: s.hooks, Streams: streams,
+		Config: httpapi.Config{Store: s.store, RateLimits: true, Now: s.clock.Now, Log: log}, Incoming: receiver, Domains: owned, WebhookTargets: targets, WebhookTester: s.hooks, Streams: streams,
 		MailDomain: storetest.Domain, Hostname: "mx." + storetest.Domain, BaseURL: base, FileKey: key, Feedback: signer, KeyPrefix: "sk",
-		SendPolicy: store.PolicyOpen, Undo: undo, RateLimits: true, Version: "test", Stopping: make(chan struct{}), Now: s.clock.Now, Log: log,
+		SendPolicy: store.PolicyOpen, Undo: undo, Version: "test", Stopping: make(chan struct{}),
 	})
 	must(t, err)
 	return api

@@ -122,7 +122,7 @@ func (r *Receiver) newMessage(env smtp.Envelope, m *mime.Message, d extract.Deri
 			Truncated: m.Truncated || d.Truncated,
 			Size:      size,
 			Content: &store.Content{
-				Body:    &store.JSON[store.Body]{V: store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML, Derived: true}},
+				Body:    &store.JSON[store.Body]{V: store.Body{Text: d.Text, HTML: m.HTML, FromHTML: d.FromHTML}},
 				Snippet: d.Snippet, Safety: &store.JSON[mail.Safety]{V: d.Safety},
 				Extracted:   &store.JSON[mail.Extraction]{V: d.Extracted},
 				Attachments: store.JSON[[]mail.Attachment]{V: store.NewAttachments(m.Attachments, r.cfg.Now())},
