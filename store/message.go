@@ -255,16 +255,28 @@ func (s *Store) SweepTakenCodes(ctx context.Context) (int, error) {
 	return s.sweepBefore(ctx, "codes_taken", "account_id, caller, message_id", "created_at", NewTime(s.now().Add(-takenCodeTTL)))
 }
 
-// correspondentTTL is how long the first mail from an address is remembered.
-const correspondentTTL = 400 * 24 * time.Hour
+// correspondentTTL is how long the first mail from an address, and the last from a domain, is
+// remembered, and maxCorrespondents how many of them an account has.
+const (
+	correspondentTTL  = 400 * 24 * time.Hour
+	maxCorrespondents = 20_000
+)
 
-// SweepCorrespondents forgets some of those who first wrote more than 400 days ago and
-// returns how many; 0 means that there were none.
+// SweepCorrespondents forgets some of those who wrote more than 400 days ago, and of accounts
+// with too many of them some of those who wrote least and longest ago. It returns how many; 0
+// means that there were none.
 func (s *Store) SweepCorrespondents(ctx context.Context) (int, error) {
 	if may, err := s.mayDelete(ctx); !may {
 		return 0, err
 	}
-	return s.sweepBefore(ctx, "correspondents", "account_id, address", "created_at", NewTime(s.now().Add(-correspondentTTL)))
+	n, err := s.sweepBefore(ctx, "correspondents", "account_id, address", "used_at", NewTime(s.now().Add(-correspondentTTL)))
+	if n > 0 || err != nil {
+		return n, err
+	}
+	const q = `DELETE FROM correspondents WHERE (account_id, address) IN (SELECT account_id, address FROM correspondents
+		WHERE account_id = (SELECT account_id FROM correspondents GROUP BY account_id HAVING count(*) > $1 LIMIT 1)
+		ORDER BY days, used_at LIMIT $2)`
+	return s.exec(ctx, "sweep correspondents", q, maxCorrespondents, sweepBatch)
 }
 
 // fill reads the content and the recipients of the messages.
