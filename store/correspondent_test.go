@@ -67,7 +67,7 @@ func TestManyDomainsHideNoLookAlike(t *testing.T) {
 			SELECT CAST($1 AS BIGINT), i, 'flood' || i || '.example', CAST($2 AS BIGINT) FROM n`
 		db.MustExec(flood, in.AccountID, time.Now().Add(time.Minute).UnixMicro())
 		for n, err := 1, error(nil); n > 0; {
-			if n, err = s.SweepCorrespondents(t.Context()); err != nil {
+			if n, err = s.Sweep(t.Context(), "correspondents"); err != nil {
 				t.Fatal(err)
 			}
 		}
