@@ -154,8 +154,11 @@ const (
 	CachedResponseTTL = day
 	// takenCodeTTL is how long a helper remembers that it returned a code.
 	takenCodeTTL = day
-	// correspondentTTL is how long the first mail from an address is remembered.
+	// correspondentTTL is how long the first mail from an address, and the last from a domain,
+	// is remembered.
 	correspondentTTL = 400 * day
+	// maxCorrespondents is how many addresses and domains of them an account remembers.
+	maxCorrespondents = 20_000
 	// blobTTL is how long a blob is kept that no row names. A row may name a blob
 	// only in the first half of that time (checkBlobs), so that no row names a blob
 	// that was removed.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -211,7 +212,15 @@ func (m *Message) safetyLevel() mail.SafetyLevel {
 type history struct {
 	address bool    // something from the address
 	domain  *string // nil for nothing from the domain, or the domain that this one resembles
+	usedAt  int64   // when the domain was last noted, in microseconds
 }
+
+// noteEvery is how long a domain that writes again is not noted again.
+const noteEvery = 20 * time.Hour
+
+// noteAgain follows the row of a correspondent: one that is known counts a day.
+var noteAgain = fmt.Sprintf(` ON CONFLICT (account_id, address) DO UPDATE SET days = correspondents.days + 1, used_at = excluded.used_at
+	WHERE correspondents.domain <> '' AND correspondents.used_at < excluded.used_at - %d`, noteEvery.Microseconds())
 
 // fromDomain is the name of the domain of the sender in the table correspondents.
 func (h *preparedMessage) fromDomain() string {
@@ -229,7 +238,7 @@ func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known
 	facts.Automated, facts.FirstContact = h.msg.Automated, !known.address
 	facts.Unauthenticated = c.Auth == nil || c.Auth.V.DMARC != "pass" && c.Auth.V.Internal != "pass"
 	met := func(address, domain, resembles string) {
-		rows = append(rows, newRow{intoCorrespondents, []any{h.msg.AccountID, hash64(address), domain, resembles, now.UnixMicro()}, ` ON CONFLICT DO NOTHING`})
+		rows = append(rows, newRow{intoCorrespondents, []any{h.msg.AccountID, hash64(address), domain, resembles, now.UnixMicro()}, noteAgain})
 	}
 	if !known.address && from != "" {
 		met(from, "", "")
@@ -237,7 +246,9 @@ func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known
 	domain := h.fromDomain()
 	switch {
 	case known.domain != nil:
-		facts.LookAlike = *known.domain
+		if facts.LookAlike = *known.domain; facts.LookAlike == "" && h.authenticated() && now.UnixMicro()-known.usedAt > noteEvery.Microseconds() {
+			met(domain, domain[1:], "")
+		}
 	case len(domain) > 1:
 		if facts.LookAlike, err = s.lookAlike(ctx, tx, h, domain[1:]); err != nil {
 			return nil, err
@@ -262,15 +273,18 @@ func (s *Store) rate(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, known
 	return rows, nil
 }
 
-// maxCompared is how many of the latest domains of an account a new one is compared with.
+// maxCompared is how many domains of each kind a new one is compared with.
 const maxCompared = 1000
 
-// lookAlike returns the domain that a new domain resembles: one that the account has received
-// mail from, or its own. It returns an empty string if there is none.
+// lookAlike returns the domain that a new domain resembles: one of the account, one that its
+// latest messages went to, or one of those that write to it on most days. It returns an empty
+// string if there is none. A stranger can change only the last of them, and only slowly.
 func (s *Store) lookAlike(ctx context.Context, tx *sqlx.Tx, h *preparedMessage, domain string) (string, error) {
-	const q = `SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
-			ORDER BY created_at DESC LIMIT $2) c
-		UNION ALL SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d`
+	const q = `SELECT domain FROM (SELECT domain FROM domains WHERE account_id = $1 ORDER BY seq DESC LIMIT $2) d
+		UNION ALL SELECT DISTINCT r.domain FROM recipients r JOIN (SELECT seq FROM messages
+			WHERE account_id = $1 AND direction = 'out' AND inbox_seq IS NOT NULL ORDER BY created_at DESC LIMIT $2) m ON m.seq = r.message_seq
+		UNION ALL SELECT domain FROM (SELECT domain FROM correspondents WHERE account_id = $1 AND domain <> '' AND resembles = ''
+			ORDER BY days DESC, used_at DESC LIMIT $2) c`
 	var known []string
 	if err := s.prepared.Select(ctx, tx, &known, q, h.msg.AccountID, maxCompared); err != nil {
 		return "", errIn("known domains", err)

@@ -198,12 +198,13 @@ func (s *Store) addToInbox(ctx context.Context, tx *sqlx.Tx, h *preparedMessage,
 		EXISTS (SELECT 1 FROM thread_references WHERE inbox_seq = $1 AND header_hash = $2),
 		EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = $3 AND active),
 		EXISTS (SELECT 1 FROM correspondents WHERE account_id = $3 AND address = $4),
-		(SELECT resembles FROM correspondents WHERE account_id = $3 AND address = $5)`
+		(SELECT resembles FROM correspondents WHERE account_id = $3 AND address = $5),
+		coalesce((SELECT used_at FROM correspondents WHERE account_id = $3 AND address = $5), 0)`
 	var newest, thread int64
 	var awaited, hooked bool
 	var sender history
 	err := s.prepared.Row(ctx, tx, q, []any{h.inbox.seq, hash64(h.msg.HeaderID), h.inbox.accountID, hash64(h.msg.FromEmail), hash64(h.fromDomain())},
-		&w.name, &h.msg.Seq, &thread, &newest, &awaited, &hooked, &sender.address, &sender.domain)
+		&w.name, &h.msg.Seq, &thread, &newest, &awaited, &hooked, &sender.address, &sender.domain, &sender.usedAt)
 	if err != nil {
 		return errIn("look into the inbox", err)
 	}

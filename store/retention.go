@@ -356,7 +356,7 @@ type sweep struct {
 var sweepOf = map[string]sweep{
 	"api_requests":       {keep: JournalTTL},
 	"codes_taken":        {keep: takenCodeTTL, column: "created_at", key: "account_id, caller, message_id"},
-	"correspondents":     {keep: correspondentTTL, column: "created_at", key: "account_id, address"},
+	"correspondents":     {step: (*Store).sweepCorrespondents},
 	"daily_counts":       {step: (*Store).sweepCounts},
 	"deleted_messages":   {keep: DeletedTTL, column: "deleted_at", key: "id"},
 	"drafts":             {keep: RecordTTL, column: "expired_at", key: "seq"},
@@ -396,6 +396,22 @@ func (s *Store) sweepBefore(ctx context.Context, table string, is sweep, until a
 	q := fmt.Sprintf(`DELETE FROM %s WHERE (%s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s <= $1%s ORDER BY %[3]s LIMIT $2)`,
 		table, is.key, is.column, is.and)
 	return s.exec(ctx, "sweep "+table, q, until, sweepBatch)
+}
+
+// sweepCorrespondents deletes those who wrote too long ago and, of an account with too many that
+// has received mail lately, those who wrote on fewest days and longest ago.
+func (s *Store) sweepCorrespondents(ctx context.Context) (int, error) {
+	is := sweep{column: "used_at", key: "account_id, address"}
+	n, err := s.sweepBefore(ctx, "correspondents", is, NewTime(s.now().Add(-correspondentTTL)))
+	if n > 0 || err != nil {
+		return n, err
+	}
+	const q = `DELETE FROM correspondents WHERE (account_id, address) IN (SELECT account_id, address FROM correspondents
+		WHERE account_id = (SELECT account_id FROM (SELECT DISTINCT account_id FROM (SELECT account_id FROM correspondents
+				ORDER BY used_at DESC LIMIT $1) n) a
+			WHERE (SELECT count(*) FROM correspondents c WHERE c.account_id = a.account_id) > $2 LIMIT 1)
+		ORDER BY days, used_at LIMIT $3)`
+	return s.exec(ctx, "sweep correspondents", q, sweepLook, maxCorrespondents, sweepBatch)
 }
 
 // sweepLog deletes rows of a log that are older than keep and meet a further condition.

@@ -33,7 +33,7 @@ const (
 		header_id, header_hash, refs, automated, has_code, has_link, truncated, tag, size, created_at, sent_by, quarantined, delivered_to,
 		safety_level, next_attempt_at)`
 	intoContents       = `contents (message_seq, raw, blob_key, body, snippet, extracted, auth, safety, attachments, checksum)`
-	intoCorrespondents = `correspondents (account_id, address, domain, resembles, created_at)`
+	intoCorrespondents = `correspondents (account_id, address, domain, resembles, used_at)`
 	intoRecipients     = `recipients (account_id, message_seq, email, domain, kind, status, attempts, fence, next_attempt_at, created_at)`
 	intoEmails         = `emails (message_seq, account_id, from_inbox, batch_id, category, tags, metadata, scheduled_at, due_at, created_by)`
 	intoEmailTags      = `email_tags (account_id, name, value, message_seq)`

@@ -41,7 +41,6 @@ var notReadingMail = map[string]string{
 	"SESMessageID":        "reads no text",
 	"NewList":             "reads patterns that ParseListPattern returned",
 	"Reserved":            "compares with a few names",
-	"ReservedNames":       "takes nothing",
 	"Safety.Rate":         "reads no text",
 	"SafetyLevel.AtLeast": "compares two of three names",
 }

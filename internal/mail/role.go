@@ -48,7 +48,3 @@ func Reserved(local string, shared bool) Reservation {
 	}
 	return Free
 }
-
-// ReservedNames returns the local parts that are reserved on the domain that all accounts
-// share.
-func ReservedNames() []string { return slices.Concat(roles, services, contacts) }

@@ -29,14 +29,21 @@ func contrast(a, b rgba) float64 {
 }
 
 func luminance(c rgba) float64 {
-	part := func(v float64) float64 {
-		if v <= 0.04045 {
-			return v / 12.92
-		}
-		return math.Pow((v+0.055)/1.055, 2.4)
-	}
+	part := func(v float64) float64 { return linear[int(v*255+0.5)] }
 	return 0.2126*part(c.r) + 0.7152*part(c.g) + 0.0722*part(c.b)
 }
+
+// linear holds the light of each of the 256 values of a component of a colour.
+var linear = func() (light [256]float64) {
+	for i := range light {
+		if v := float64(i) / 255; v <= 0.04045 {
+			light[i] = v / 12.92
+		} else {
+			light[i] = math.Pow((v+0.055)/1.055, 2.4)
+		}
+	}
+	return light
+}()
 
 // readColour parses the colour that begins at tokens[i], and returns its number of tokens.
 // Programs also accept three or six hexadecimal digits without "#" as a colour.
@@ -168,7 +175,13 @@ func hsl(hue, saturation, light, alpha float64) rgba {
 	return rgba{part(0), part(8), part(4), alpha}
 }
 
-func clamp(v float64) float64 { return max(0, min(v, 1)) }
+// clamp returns v within 0 and 1, and 0 for what is not a number.
+func clamp(v float64) float64 {
+	if v > 0 {
+		return min(v, 1)
+	}
+	return 0
+}
 
 // colourNames are the named colours (CSS Color Module Level 4, section 6.1).
 var colourNames = func() map[string]string {

@@ -81,20 +81,21 @@ const (
 // look is the appearance of an element and its content.
 type look struct {
 	ident
-	kids []ident // of the elements inside it, if a selector asks for siblings
+	kids    []ident // of the elements inside it, if a selector asks for siblings
+	implied bool
 
 	// What its content inherits.
 	letters  rgba
 	fill     *rgba // paints the letters instead
 	ground   rgba
-	unknown  bool // the background is an image
+	unknown  bool // the background has an image
 	coloured bool // an element has a background, other than the page
 	size     float64
 	indent   float64
 	spacing  float64 // between letters
 	line     bool    // lines overlap
 	unseen   bool    // by visibility
-	vars     map[string][]Token
+	vars     *scope
 
 	// The effect of the elements around it: why they hide it, how opaque they leave
 	// it, how far to the right or down they move it, in pixels, and how large they show it.
@@ -102,8 +103,12 @@ type look struct {
 	outerOpacity   float64
 	outerX, outerY float64
 	outerScale     float64
+	outerUnknown   bool // their background has an image
+	outerVars      *scope
 
 	// Its own styles.
+	image, clear   bool // its background has an image, or lets the one of its parent shine through
+	animation      []Token
 	none           bool // by display
 	inline         bool // it has no box of its own
 	cuts           bool
@@ -126,6 +131,7 @@ type Finder struct {
 	open       []look
 	deep       int // open elements beyond maxDepth
 	deepHidden int // which of them is hidden, or 0
+	implied    int // open elements whose tags were not read
 	styles     map[string][]declaredStyle
 	// Quirks means that the page has no doctype, so that tables do not inherit font
 	// sizes.
@@ -136,14 +142,39 @@ type Finder struct {
 // is hidden from some readers only, or by rules that may not apply.
 func NewFinder(sheet string, strict bool) *Finder {
 	page := look{letters: black, ground: white, size: 16, opacity: 1, outerOpacity: 1, scale: 1, outerScale: 1, box: noBox}
-	return &Finder{rules: indexRules(sheet, strict), open: []look{page}, styles: map[string][]declaredStyle{}}
+	f := &Finder{rules: indexRules(sheet, strict), open: []look{page}, styles: map[string][]declaredStyle{}}
+	f.imply("html")
+	f.imply("body")
+	return f
+}
+
+// imply opens an element that every page has, also without its tag.
+func (f *Finder) imply(tag string) {
+	f.open = append(f.open, look{})
+	f.enter(tag, nil)
+	f.open[len(f.open)-1].implied = true
+	f.implied++
+}
+
+// replaceImplied closes the implied elements that a tag takes the place of, or comes before, if
+// nothing is in them yet.
+func (f *Finder) replaceImplied(tag string) {
+	if tag != "html" && tag != "head" && tag != "body" {
+		return
+	}
+	for last := len(f.open) - 1; f.open[last].implied; last-- {
+		f.End()
+		if tag != "html" {
+			return
+		}
+	}
 }
 
 var noBox = [sizes]float64{-1, -1, -1, -1}
 
-// Complex reports whether the style sheet takes too much work. Its rules are then ignored in
-// part.
-func (f *Finder) Complex() bool { return f.rules.work < 0 }
+// Complex reports whether the styles take too much work, or are too long or too deep. They are
+// then ignored in part.
+func (f *Finder) Complex() bool { return f.rules.work < 0 || f.rules.partial }
 
 // WhyHidden returns why text in the innermost open element is hidden, or an empty string.
 func (f *Finder) WhyHidden() string {
@@ -167,8 +198,12 @@ func (f *Finder) Size() float64 { return f.open[len(f.open)-1].size }
 // Start opens an element that is not void.
 func (f *Finder) Start(tag string, attrs []html.Attribute) {
 	if len(f.open) <= maxDepth {
+		f.replaceImplied(tag)
 		f.open = append(f.open, look{})
 		f.enter(tag, attrs)
+		if tag == "html" {
+			f.imply("body")
+		}
 		return
 	}
 	if f.deep++; f.deepHidden == 0 && len(attrs) > 0 {
@@ -210,6 +245,12 @@ func (f *Finder) enter(tag string, attrs []html.Attribute) {
 	l.apply(rules, own, parent, f.rules)
 }
 
+// wanted are the attributes that decide whether text is seen.
+var wanted = setOf(`id class style bgcolor background color text size href hidden popover open`)
+
+// Wants reports whether the finder reads an attribute.
+func (f *Finder) Wants(attribute []byte) bool { return f.rules.attrs || wanted[string(attribute)] }
+
 // before returns the elements before one of the elements inside l.
 func (l *look) before(place int) []ident {
 	n := slices.IndexFunc(l.kids, func(e ident) bool { return e.place >= place })
@@ -226,9 +267,15 @@ func (f *Finder) End() {
 			f.deepHidden = 0
 		}
 		f.deep--
-	} else if len(f.open) > 1 {
-		f.open[len(f.open)-1] = look{}
-		f.open = f.open[:len(f.open)-1]
+	} else if last := len(f.open) - 1; last > 0 {
+		if f.open[last].implied {
+			f.implied--
+		}
+		head := f.open[last].tag == "head"
+		f.open[last] = look{}
+		if f.open = f.open[:last]; head {
+			f.imply("body")
+		}
 	}
 }
 
@@ -239,7 +286,7 @@ func (f *Finder) EndTag(name string) {
 		return
 	}
 	for i := len(f.open) - 1; i > 0; i-- {
-		if f.open[i].tag == name {
+		if f.open[i].tag == name && !f.open[i].implied {
 			for len(f.open) > i {
 				f.End()
 			}
@@ -248,8 +295,8 @@ func (f *Finder) EndTag(name string) {
 	}
 }
 
-// Open returns how many elements are open.
-func (f *Finder) Open() int { return len(f.open) - 1 + f.deep }
+// Open returns how many elements are open whose tags were read.
+func (f *Finder) Open() int { return len(f.open) - 1 - f.implied + f.deep }
 
 // blocks are the elements that have a box of their own.
 var blocks = setOf(`address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer
@@ -263,7 +310,7 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 	*in = look{
 		ident: ident{tag: tag}, letters: l.letters, fill: l.fill, ground: l.ground, unknown: l.unknown, coloured: l.coloured, size: l.size, indent: l.indent, spacing: l.spacing,
 		line: l.line, unseen: l.unseen, vars: l.vars, outerHidden: l.hidden, outerOpacity: l.opacity * l.outerOpacity, outerScale: l.scale * l.outerScale,
-		opacity: 1, scale: 1, box: noBox,
+		outerUnknown: l.unknown, outerVars: l.vars, clear: true, opacity: 1, scale: 1, box: noBox,
 	}
 	in.outerX, in.outerY = l.moved()
 	in.inline = !blocks[tag] && !growing[tag]
@@ -274,8 +321,7 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 	}
 	if rules.attrs {
 		in.attrs, in.cost = slices.Clone(attrs), 1+len(attrs)/4
-		for i, at := range in.attrs {
-			in.attrs[i].Val = strings.ToLower(at.Val)
+		for _, at := range in.attrs {
 			in.cost += len(at.Val) / bytesOfWork
 		}
 	}
@@ -289,9 +335,9 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 			slices.Sort(in.classes)
 			in.classes = slices.Compact(in.classes)
 		case "bgcolor":
-			in.setGround((&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all())
+			in.setGround("background-color", (&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all())
 		case "background":
-			in.unknown = in.unknown || at.Val != ""
+			in.image = at.Val != ""
 		case "color":
 			if tag == "font" {
 				in.setLetters((&Tokens{s: strings.TrimPrefix(at.Val, "#")}).all(), l)
@@ -318,7 +364,7 @@ func (l *look) begin(in *look, tag string, attrs []html.Attribute, rules *ruleIn
 	case "small", "sub", "sup":
 		in.size *= 0.83
 	case "mark":
-		in.letters, in.ground, in.unknown = black, rgba{1, 1, 0, 1}, false
+		in.letters, in.ground, in.clear = black, rgba{1, 1, 0, 1}, false
 	case "table":
 		if quirks {
 			in.size = 16
@@ -339,13 +385,17 @@ var fontSizes = map[string]float64{"1": 10, "2": 13, "3": 16, "4": 18, "5": 24, 
 // inlineStyle returns the declarations of the style attribute.
 func (f *Finder) inlineStyle(attrs []html.Attribute) []declaredStyle {
 	i := slices.IndexFunc(attrs, func(at html.Attribute) bool { return at.Key == "style" })
-	if i < 0 || len(attrs[i].Val) > maxStyle {
+	if i < 0 {
+		return nil
+	}
+	if len(attrs[i].Val) > maxStyle {
+		f.rules.partial = true
 		return nil
 	}
 	s := attrs[i].Val
 	set, known := f.styles[s]
 	if !known {
-		set = slices.DeleteFunc(declarations(&Tokens{s: unescape(s)}), func(d declaredStyle) bool { return !relevant(d.name) })
+		set = relevantIn(&Tokens{s: unescape(s)})
 		if len(f.styles) < maxCached {
 			f.styles[s] = set
 		}
@@ -363,6 +413,39 @@ func (r *Tokens) all() []Token {
 
 // apply sets the styles of an element: those of rules, the strongest last, and its own.
 func (l *look) apply(rules []matched, own []declaredStyle, parent *look, x *ruleIndex) {
+	before := *l
+	l.cascade(rules, own, nil, parent, x)
+	if len(l.animation) > 0 && !x.strict {
+		after := before
+		if frame, forever := x.lastFrame(l.animation); len(frame) > 0 {
+			if after.cascade(rules, own, frame, parent, x); !forever || l.why != "" {
+				*l = after
+			}
+		}
+	}
+	if l.why != "" {
+		return
+	}
+	// A rule that may hold only for some readers hides an element for them, whatever the
+	// other rules say.
+	for _, m := range rules {
+		if !m.sometimes {
+			continue
+		}
+		maybe := *l
+		maybe.set(m.declaredStyle, parent, x)
+		maybe.settle()
+		if maybe.why != "" {
+			l.outerHidden = maybe.why + Sometimes
+			l.settle()
+			return
+		}
+	}
+}
+
+// cascade sets the styles of an element as its animation leaves them: those of rules, its own,
+// those of the last frame, and then the important ones.
+func (l *look) cascade(rules []matched, own, frame []declaredStyle, parent *look, x *ruleIndex) {
 	set := func(d declaredStyle) {
 		if strings.HasPrefix(d.name, "--") {
 			l.setVar(d, x)
@@ -381,32 +464,21 @@ func (l *look) apply(rules []matched, own []declaredStyle, parent *look, x *rule
 				set(own[i])
 			}
 		}
+		for i := range frame {
+			if !important && !frame[i].important && !isAnimation(frame[i].name) {
+				set(frame[i])
+			}
+		}
 	}
 	if x.strict && l.spacing <= -l.size/2 {
 		l.line = true
 	}
-	if l.settle(); l.why != "" {
-		return
-	}
-	// A rule that may hold only for some readers hides an element for them, whatever the
-	// other rules say.
-	for _, m := range rules {
-		if !m.sometimes || !relevant(m.name) {
-			continue
-		}
-		maybe := *l
-		maybe.set(m.declaredStyle, parent, x)
-		maybe.settle()
-		if maybe.why != "" {
-			l.outerHidden = maybe.why + Sometimes
-			l.settle()
-			return
-		}
-	}
+	l.settle()
 }
 
 // settle computes why the element is hidden.
 func (l *look) settle() {
+	l.unknown = l.image || l.outerUnknown && l.clear
 	l.hidden = l.hides()
 	l.why = l.whyHidden()
 }
@@ -486,28 +558,42 @@ func (l *look) whyHidden() string {
 	return ""
 }
 
-// maxVars is how many variables an element may have.
-const maxVars = 200
-
-func (l *look) setVar(d declaredStyle, x *ruleIndex) {
-	if x.work -= 1 + len(l.vars); len(l.vars) >= maxVars || x.work < 0 {
-		return
-	}
-	vars := make(map[string][]Token, len(l.vars)+1)
-	for k, v := range l.vars {
-		vars[k] = v
-	}
-	vars[d.name] = d.value[:min(len(d.value), maxResolved)]
-	l.vars = vars
+// scope has the variables that one element sets, and those around it.
+type scope struct {
+	own   map[string][]Token
+	outer *scope
 }
 
-// maxResolved is the longest value with variables, in tokens.
+func (l *look) setVar(d declaredStyle, x *ruleIndex) {
+	x.work -= 2
+	if l.vars == l.outerVars {
+		l.vars = &scope{map[string][]Token{}, l.outerVars}
+	}
+	l.vars.own[d.name] = d.value[:min(len(d.value), maxResolved+1)]
+}
+
+// variable returns the value of a variable.
+func (l *look) variable(name string, x *ruleIndex) ([]Token, bool) {
+	for s := l.vars; s != nil && x.work >= 0; s = s.outer {
+		x.work--
+		if v, set := s.own[name]; set {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// maxResolved is the longest value with variables that is read, in tokens.
 const maxResolved = 200
 
 // resolved returns a value with the values of its variables, for as long as there is work
 // left.
 func (l *look) resolved(v []Token, depth int, x *ruleIndex) []Token {
-	if depth == 0 || len(v) > maxResolved || !slices.ContainsFunc(v, func(t Token) bool { return t.Kind == Function && t.Text == "var" }) {
+	if !slices.ContainsFunc(v, func(t Token) bool { return t.Kind == Function && t.Text == "var" }) {
+		return v
+	}
+	if depth == 0 || len(v) > maxResolved {
+		x.partial = true
 		return v
 	}
 	var out []Token
@@ -529,13 +615,14 @@ func (l *look) resolved(v []Token, depth int, x *ruleIndex) []Token {
 		if name < 0 {
 			continue
 		}
-		if value, known := l.vars[strings.ToLower(inner[name].Text)]; known {
+		if value, known := l.variable(strings.ToLower(inner[name].Text), x); known {
 			x.work -= len(value)
 			out = append(out, l.resolved(value, depth-1, x)...)
 		} else if comma := slices.IndexFunc(inner, func(t Token) bool { return t.Is(",") }); comma >= 0 {
 			out = append(out, l.resolved(inner[comma+1:], depth-1, x)...)
 		}
 		if len(out) > maxResolved {
+			x.partial = true
 			break
 		}
 	}

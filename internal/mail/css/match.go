@@ -44,6 +44,10 @@ type ruleIndex struct {
 	rules []cssRule
 	by    map[string][]int // "#id", ".class", "tag" or "*"
 	work  int              // that remains, in comparisons
+	// partial means that something was too long or too deep to be read.
+	partial bool
+	frames  map[string][]declaredStyle // the last frame of each animation, by its name
+	frame   string                     // the animation whose frames are being read
 	// strict means that a rule counts that holds for some readers only.
 	strict   bool
 	siblings bool // a selector asks for siblings
@@ -75,7 +79,7 @@ func costOf(set []declaredStyle) int {
 // indexRules parses a style sheet. A strict index keeps the rules that hold for some readers
 // only; another one has the rules that hold in a window on a screen.
 func indexRules(sheet string, strict bool) *ruleIndex {
-	x := &ruleIndex{by: map[string][]int{}, work: maxMatching, strict: strict}
+	x := &ruleIndex{by: map[string][]int{}, work: maxMatching, strict: strict, frames: map[string][]declaredStyle{}}
 	ReadSheet(&Tokens{s: unescape(sheet)}, x, 0)
 	for i, r := range x.rules {
 		last, key := r.parts[0], "*"
@@ -94,15 +98,35 @@ func indexRules(sheet string, strict bool) *ruleIndex {
 
 // At implements [SheetReader].
 func (x *ruleIndex) At(tokens []Token, block bool, depth int) bool {
-	return block && depth < MaxMedia && (x.strict || holds(tokens))
+	if !block || !x.strict && !holds(tokens) {
+		return false
+	}
+	if depth >= MaxMedia {
+		x.partial = true
+		return false
+	}
+	x.frame = ""
+	if strings.HasSuffix(strings.ToLower(tokens[0].Text), keyframes) {
+		x.frame = nameIn(tokens[1:])
+	}
+	return true
 }
 
 // End implements [SheetReader].
-func (x *ruleIndex) End([]Token) {}
+func (x *ruleIndex) End([]Token) { x.frame = "" }
 
 // Rule implements [SheetReader].
 func (x *ruleIndex) Rule(selector []Token, r *Tokens, depth int) {
-	set := declarations(r)
+	set := relevantIn(r)
+	if x.frame != "" {
+		if slices.ContainsFunc(selector, func(t Token) bool { return t.Text == "100%" || strings.EqualFold(t.Text, "to") }) {
+			x.frames[x.frame] = append(x.frames[x.frame], set...)
+		}
+		return
+	}
+	if len(set) == 0 {
+		return
+	}
 	cost := costOf(set)
 	for part := range splitTokens(selector, ",") {
 		x.add(part, set, cost, x.strict && depth > 0)
@@ -125,10 +149,14 @@ func splitTokens(tokens []Token, mark string) func(func([]Token) bool) {
 	}
 }
 
-// declarations reads to the end of a block.
-func declarations(r *Tokens) []declaredStyle {
+// relevantIn reads to the end of a block, and returns the declarations that decide whether text
+// is seen.
+func relevantIn(r *Tokens) []declaredStyle {
 	var out []declaredStyle
 	EachDeclaration(r, func(name string, value []Token) {
+		if !relevant(name) {
+			return
+		}
 		d := declaredStyle{name: name}
 		for _, v := range value {
 			if v.Is("!") {
@@ -142,7 +170,7 @@ func declarations(r *Tokens) []declaredStyle {
 		for len(d.value) > 0 && d.value[len(d.value)-1].Kind == Space {
 			d.value = d.value[:len(d.value)-1]
 		}
-		if name != "" && len(d.value) > 0 {
+		if len(d.value) > 0 {
 			out = append(out, d)
 		}
 	})
@@ -252,13 +280,13 @@ func readAttrTest(tokens []Token) (a attrTest) {
 	return a
 }
 
-// is reports whether attributes meet the condition. Values are in lower case.
+// is reports whether attributes meet the condition, without regard to case.
 func (a attrTest) is(attrs []html.Attribute) bool {
 	i := slices.IndexFunc(attrs, func(at html.Attribute) bool { return at.Key == a.key })
 	if i < 0 {
 		return false
 	}
-	have, want := attrs[i].Val, a.value
+	have, want := strings.ToLower(attrs[i].Val), a.value
 	switch a.op {
 	case "":
 		return true

@@ -27,7 +27,7 @@ func holds(prelude []Token) bool {
 			}
 		}
 		return true
-	case "layer", "container", "scope":
+	case "layer", "container", "scope", keyframes, "-webkit-" + keyframes:
 		return true
 	}
 	return false

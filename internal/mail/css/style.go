@@ -13,15 +13,14 @@ var relevantNames = setOf(`display visibility content-visibility opacity color b
 	clip clip-path -webkit-clip-path transform -webkit-transform scale translate rotate zoom filter -webkit-filter mask mask-image -webkit-mask -webkit-mask-image
 	-webkit-text-fill-color mix-blend-mode backdrop-filter float all`)
 
-func relevant(name string) bool { return relevantNames[name] || strings.HasPrefix(name, "--") }
+func relevant(name string) bool {
+	return relevantNames[name] || strings.HasPrefix(name, "--") || isAnimation(name)
+}
 
 // set sets one style of an element inside of parent.
 func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
-	v := d.value
-	if !relevant(d.name) {
-		return
-	}
-	if v = l.resolved(v, 8, x); len(v) == 0 {
+	v := l.resolved(d.value, 8, x)
+	if len(v) == 0 {
 		return
 	}
 	switch d.name {
@@ -49,7 +48,7 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 			l.fill = &c
 		}
 	case "background", "background-color", "background-image":
-		l.setGround(v)
+		l.setGround(d.name, v)
 	case "font-size":
 		l.setSize(v, parent.size)
 	case "font":
@@ -91,7 +90,11 @@ func (l *look) set(d declaredStyle, parent *look, x *ruleIndex) {
 	case "z-index":
 		l.behind = v[0].Kind == Number && strings.HasPrefix(v[0].Text, "-")
 	default:
-		l.setEffect(d.name, v)
+		if isAnimation(d.name) {
+			l.animate(d.name, v)
+		} else {
+			l.setEffect(d.name, v)
+		}
 	}
 }
 
@@ -320,9 +323,9 @@ func (l *look) setLetters(v []Token, parent *look) {
 	}
 }
 
-// setGround sets the background. An image without a colour may have any, and so has a gradient
-// between different colours.
-func (l *look) setGround(v []Token) {
+// setGround sets the colour of the background, its image, or both. An image may have any colour,
+// and covers the one of the background; so does a gradient between different colours.
+func (l *look) setGround(name string, v []Token) {
 	var last *rgba
 	gradient, mixed := false, false
 	for i := 0; i < len(v); i++ {
@@ -337,15 +340,15 @@ func (l *look) setGround(v []Token) {
 		}
 		i += max(n, 1) - 1
 	}
-	switch {
-	case mixed:
-		l.unknown = true
-	case last != nil:
-		l.ground = last.over(l.ground)
-		l.unknown = l.unknown && last.alpha < 1
+	computed := last == nil && slices.ContainsFunc(v, func(t Token) bool { return t.Kind == Function })
+	if name != "background-color" || computed {
+		l.image = mixed || computed || slices.ContainsFunc(v, func(t Token) bool {
+			return t.Kind == URL || t.Kind == Function && strings.HasSuffix(t.Text, "image-set")
+		})
+	}
+	if last != nil && !mixed {
+		l.ground, l.clear = last.over(l.ground), last.alpha < 1
 		l.coloured = l.coloured || last.alpha > lowestOpacity && l.tag != "body" && l.tag != "html"
-	case slices.ContainsFunc(v, func(t Token) bool { return t.Kind == URL || t.Kind == Function }):
-		l.unknown = true
 	}
 }
 

@@ -37,7 +37,8 @@ func (t Token) Is(mark string) bool { return t.Kind == Mark && t.Text == mark }
 // is Bad, and so is a token that a browser may read further than this tokenizer.
 type Tokens struct {
 	s      string
-	peeked *Token
+	next   Token
+	peeked bool // next is the token that comes next
 }
 
 // NewTokens returns a tokenizer for a style sheet or a style attribute.
@@ -45,17 +46,16 @@ func NewTokens(s string) *Tokens { return &Tokens{s: s} }
 
 // Peek returns the next token and leaves it to be read.
 func (r *Tokens) Peek() Token {
-	if r.peeked == nil {
-		t := r.read()
-		r.peeked = &t
+	if !r.peeked {
+		r.next, r.peeked = r.read(), true
 	}
-	return *r.peeked
+	return r.next
 }
 
 // Next returns the next token.
 func (r *Tokens) Next() Token {
 	t := r.Peek()
-	r.peeked = nil
+	r.peeked = false
 	return t
 }
 

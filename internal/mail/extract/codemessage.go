@@ -62,7 +62,7 @@ func readCodes(subject, text string, page *htmltext.Page, budget *cpubudget.Budg
 		}
 	}
 	for _, p := range m.places {
-		m.near |= p.t.kindsOf(p.tok.line) | p.above(1, 1) | p.below(1, 1)
+		m.near |= p.t.kindsOf(p.tok.line) | p.around(-1, -1) | p.around(1, 1)
 	}
 	return m
 }

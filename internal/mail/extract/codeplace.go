@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -82,80 +83,59 @@ func newPlace(m *codeMessage, t *codeText, tokens []codeToken, i int, where text
 	p.rest = strings.TrimLeft(t.text[p.tok.end:l.end], " \t*]_`\"')\r")
 	p.from, p.to = t.sentence(p.tok, l)
 	p.link = p.linkBefore()
-	p.readBefore(l)
-	p.readAfter(l)
+	p.readWords(l, -1, &p.before)
+	p.readWords(l, 1, &p.after)
 	return p
 }
 
-// readBefore finds the nearest words before the token on its line.
-func (p *codePlace) readBefore(l codeLine) {
-	taken := l.start
-	for j := p.i - 1; j >= 0 && p.tokens[j].line == p.tok.line; j-- {
-		if p.tokens[j].value != "" {
-			taken = p.tokens[j].end
+// readWords finds the nearest words of each kind on the line of the token: before it with a step
+// of -1, after it with a step of 1.
+func (p *codePlace) readWords(l codeLine, step int, found *[kinds]distance) {
+	words := p.t.wordsOf(p.tok.line)
+	end, taken, w := p.from, l.start, lastBefore(words, p.tok.start)
+	if step > 0 {
+		end, taken, w = p.to, l.end, w+1
+	}
+	for j := p.i + step; j >= 0 && j < len(p.tokens) && p.tokens[j].line == p.tok.line; j += step {
+		if other := &p.tokens[j]; other.value != "" {
+			if taken = other.end; step > 0 {
+				taken = other.start
+			}
 			break
 		}
 	}
-	words := p.t.wordsOf(p.tok.line)
 	seen := 0
-	for w := lastBefore(words, p.tok.start); w >= 0 && p.tok.start-words[w].end <= maxGap; w-- {
+	for ; w >= 0 && w < len(words); w += step {
 		word := &words[w]
-		if p.before[word.kind] != 0 || word.kind == useVerb && p.isName(word) {
+		from, to, near := word.end, p.tok.start, word.end
+		if step > 0 {
+			from, to, near = p.tok.end, word.start, word.start
+		}
+		if to-from > maxGap {
+			break
+		}
+		if to < from || found[word.kind] != 0 || word.kind == useVerb && p.isName(word) {
 			continue
 		}
-		d := distanceOf(p.t.text[word.end:p.tok.start])
+		d := distanceOf(p.t.text[from:to])
 		switch {
-		case word.end <= p.from:
+		case step*near >= step*end:
 			d = isBeyond
-		case word.end <= taken:
+		case step*near >= step*taken:
 			d = isTaken
 		}
-		p.before[word.kind] = d
-		if seen < len(p.nearest) && d < isBeyond {
+		found[word.kind] = d
+		if step < 0 && seen < len(p.nearest) && d < isBeyond {
 			p.nearest[seen] = word.kind
 			seen++
 		}
 	}
 }
 
-// readAfter finds the nearest words after the token on its line.
-func (p *codePlace) readAfter(l codeLine) {
-	taken := l.end
-	for j := p.i + 1; j < len(p.tokens) && p.tokens[j].line == p.tok.line; j++ {
-		if p.tokens[j].value != "" {
-			taken = p.tokens[j].start
-			break
-		}
-	}
-	words := p.t.wordsOf(p.tok.line)
-	for w := lastBefore(words, p.tok.start) + 1; w < len(words) && words[w].start-p.tok.end <= maxGap; w++ {
-		word := &words[w]
-		if word.start < p.tok.end || p.after[word.kind] != 0 || word.kind == useVerb && p.isName(word) {
-			continue
-		}
-		d := distanceOf(p.t.text[p.tok.end:word.start])
-		switch {
-		case word.start >= p.to:
-			d = isBeyond
-		case word.start >= taken:
-			d = isTaken
-		}
-		p.after[word.kind] = d
-	}
-}
-
 // lastBefore returns the index of the last word that ends at or before pos, or
 // -1.
 func lastBefore(words []codeWord, pos int) int {
-	lo, hi := 0, len(words)
-	for lo < hi {
-		if mid := (lo + hi) / 2; words[mid].end <= pos {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
+	return sort.Search(len(words), func(i int) bool { return words[i].end > pos }) - 1
 }
 
 // isName reports whether a short verb is in capitals and the text around it is
@@ -307,18 +287,11 @@ func (t *codeText) position(tok *codeToken) int {
 	return insideLine
 }
 
-// above and below return the kinds of the words of the lines from first to last
-// lines away.
-func (p *codePlace) above(first, last int) (set uint32) {
-	for n := first; n <= last && p.tok.line-n >= 0; n++ {
-		set |= p.t.kindsOf(p.tok.line - n)
-	}
-	return set
-}
-
-func (p *codePlace) below(first, last int) (set uint32) {
-	for n := first; n <= last && p.tok.line+n < len(p.t.lines); n++ {
-		set |= p.t.kindsOf(p.tok.line + n)
+// around returns the kinds of the words of the lines from first to last lines below, or above if
+// they are negative.
+func (p *codePlace) around(first, last int) (set uint32) {
+	for n := max(p.tok.line+first, 0); n <= p.tok.line+last && n < len(p.t.lines); n++ {
+		set |= p.t.kindsOf(n)
 	}
 	return set
 }

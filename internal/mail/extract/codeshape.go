@@ -27,13 +27,13 @@ func (t *codeText) digitToken(tok *codeToken, r codeRun, l codeLine) {
 	}
 	switch {
 	case groups > 1 && uniform && digits <= maxDigits && digits >= 4:
-		tok.end, tok.shape, tok.value = end, groupCode, onlyDigits(t.text[tok.start:end])
+		tok.end, tok.shape, tok.value = end, groupCode, plaintext.Digits(t.text[tok.start:end])
 	case groups == 2 && digits >= 5 && digits <= 8 && (tok.start == l.start || r.digits >= 3) && !isYear(t.text[r.start:r.end]) && (end == l.end || strings.IndexByte(" .,;)", t.text[end]) >= 0):
 		tok.end, tok.shape = end, unevenCode // "12 3456 is your code", or alone
-		tok.value = onlyDigits(t.text[tok.start:end])
+		tok.value = plaintext.Digits(t.text[tok.start:end])
 	case groups == 3 && digits >= 5 && digits <= 8 && tok.start == l.start && end == l.end:
 		tok.end, tok.shape = end, unevenCode // "448 120 77", alone
-		tok.value = onlyDigits(t.text[tok.start:end])
+		tok.value = plaintext.Digits(t.text[tok.start:end])
 	case groups > 1 && digits >= 9: // a phone or account number
 		tok.end = end
 	case minDigits <= r.digits && r.digits <= maxDigits:
@@ -60,7 +60,7 @@ func (t *codeText) hyphenToken(tok *codeToken, r codeRun) {
 	if r.digits < 4 || r.digits > 9 || r.first > 4 || isYear(first) || isYear(last) && !r.uniform || isShortDate(t.text[r.start:r.end]) {
 		return
 	}
-	tok.shape, tok.value = groupCode, onlyDigits(t.text[r.start:r.end])
+	tok.shape, tok.value = groupCode, plaintext.Digits(t.text[r.start:r.end])
 	if !r.uniform {
 		tok.shape = unevenCode
 	}
@@ -287,16 +287,6 @@ func addressLen(s string) (n int, isAddress bool) {
 		}
 	}
 	return len(s), isAddress
-}
-
-func onlyDigits(s string) string {
-	out := make([]byte, 0, len(s))
-	for _, c := range []byte(s) {
-		if plaintext.IsDigit(c) {
-			out = append(out, c)
-		}
-	}
-	return string(out)
 }
 
 // isYear reports whether s is a year from 1900 to 2099.

@@ -48,10 +48,10 @@ var codeSigns = newTable(append(append([]sign[codePlace]{
 		return int(set>>elsewhere&1 + set>>ofShop&1<<1)
 	}},
 
-	aloneSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 { return p.above(1, 1) }),
-	aloneSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 { return p.above(2, 3) }),
-	aloneSign("alone, line below", "words below it", func(p *codePlace) uint32 { return p.below(1, 1) }),
-	aloneSign("alone, lines below", "words two or three lines below it", func(p *codePlace) uint32 { return p.below(2, 3) }),
+	aloneSign("alone, line above", "words above it, if it begins a line", func(p *codePlace) uint32 { return p.around(-1, -1) }),
+	aloneSign("alone, lines above", "words two or three lines above it", func(p *codePlace) uint32 { return p.around(-3, -2) }),
+	aloneSign("alone, line below", "words below it", func(p *codePlace) uint32 { return p.around(1, 1) }),
+	aloneSign("alone, lines below", "words two or three lines below it", func(p *codePlace) uint32 { return p.around(2, 3) }),
 	aloneSign("alone, subject", "words of the subject, if it begins a line", (*codePlace).ofSubject),
 	kindSign("subject", "words of the subject, if it is within a line", func(p *codePlace) uint32 {
 		return p.ofSubject() * uint32(1-truth(p.isAlone()))

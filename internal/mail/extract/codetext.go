@@ -3,7 +3,6 @@ package extract
 import (
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -205,31 +204,14 @@ func (t *codeText) wordsOf(i int) []codeWord {
 
 // namesCompany reports whether a line contains a word such as "Ltd".
 func namesCompany(line string) bool {
-	names := companyNames()
-	for start := 0; start < len(line); {
-		end := start
-		for end < len(line) && line[end] != ' ' && line[end] != ',' {
-			end++
-		}
-		if end > start && names.first[line[start]] && names.words[line[start:end]] {
+	names := wordSets().company
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' }) {
+		if names[word] {
 			return true
 		}
-		start = end + 1
 	}
 	return false
 }
-
-// companyNames holds words such as "Ltd" and the bytes that they begin with.
-var companyNames = sync.OnceValue(func() (names struct {
-	words map[string]bool
-	first [256]bool
-}) {
-	names.words = wordSets().company
-	for word := range names.words {
-		names.first[word[0]] = true
-	}
-	return names
-})
 
 // line returns line i and finds its words on the first call.
 func (t *codeText) line(i int) *codeLine {

@@ -33,13 +33,7 @@ var socialHosts = []string{
 
 // knownLinkWords and knownLinkParts are built on first use and then only read.
 var (
-	knownLinkWords = sync.OnceValue(func() *wordTable {
-		t := &wordTable{}
-		for section, kind := range linkSections {
-			t.addAll(kind, wordSections()[section])
-		}
-		return t.stems()
-	})
+	knownLinkWords = sync.OnceValue(func() *wordTable { return tableOf(linkSections).stems() })
 	knownLinkParts = sync.OnceValue(func() *wordTable {
 		t := &wordTable{}
 		for kind, list := range linkParts {

@@ -40,20 +40,12 @@ var trained = sync.OnceValue(func() *Model {
 	return m
 })
 
-// SignNames returns the names of the signs of a kind, by number.
-func SignNames(kind string) []string {
-	switch kind {
-	case CodeSigns:
-		return codeSigns.names
-	case NoCodeSigns:
-		return noCodeSigns.names
-	case LinkSigns:
-		return linkSigns.names
-	case NoLinkSigns:
-		return noLinkSigns.names
-	}
-	return nil
+var signNames = map[string][]string{
+	CodeSigns: codeSigns.names, NoCodeSigns: noCodeSigns.names, LinkSigns: linkSigns.names, NoLinkSigns: noLinkSigns.names,
 }
+
+// SignNames returns the names of the signs of a kind, by number.
+func SignNames(kind string) []string { return signNames[kind] }
 
 // NewModel returns a model with the given weights, by kind and number.
 func NewModel(weights map[string][]float64) *Model {

@@ -50,7 +50,7 @@ func (t *wordTable) addAll(kind wordKind, words []string) {
 func (t *wordTable) sort() {
 	for _, list := range t {
 		slices.SortFunc(list, func(a, b wordEntry) int {
-			return cmp.Or(cmp.Compare(len(b.text), len(a.text)), strings.Compare(a.text, b.text), boolOrder(a.stem, b.stem), cmp.Compare(a.kind, b.kind))
+			return cmp.Or(cmp.Compare(len(b.text), len(a.text)), strings.Compare(a.text, b.text), cmp.Compare(truth(a.stem), truth(b.stem)), cmp.Compare(a.kind, b.kind))
 		})
 		for j := len(list) - 1; j > 0; j-- {
 			if a, b := &list[j-1], &list[j]; a.text == b.text {
@@ -58,16 +58,6 @@ func (t *wordTable) sort() {
 			}
 		}
 	}
-}
-
-func boolOrder(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // match returns the entry at the start of s, or nil. afterLetter reports that a
@@ -91,21 +81,19 @@ func (t *wordTable) match(s string, afterLetter bool) *wordEntry {
 
 // knownWords and knownUnits are built on first use and then only read.
 var (
-	knownWords = sync.OnceValue(func() *wordTable {
-		t := &wordTable{}
-		for section, kind := range codeSections {
-			t.addAll(kind, wordSections()[section])
-		}
-		t.sort()
-		return t
-	})
-	knownUnits = sync.OnceValue(func() *wordTable {
-		t := &wordTable{}
-		t.addAll(noWord, wordSections()["unit"])
-		t.sort()
-		return t
-	})
+	knownWords = sync.OnceValue(func() *wordTable { return tableOf(codeSections) })
+	knownUnits = sync.OnceValue(func() *wordTable { return tableOf(map[string]wordKind{"unit": noWord}) })
 )
+
+// tableOf returns the words of sections of the files, with the kinds of the sections.
+func tableOf(sections map[string]wordKind) *wordTable {
+	t := &wordTable{}
+	for section, kind := range sections {
+		t.addAll(kind, wordSections()[section])
+	}
+	t.sort()
+	return t
+}
 
 // findWords returns the known words in a line of lower-case text, in order. It
 // adds offset to their positions.

@@ -16,7 +16,7 @@ func FuzzHTMLText(f *testing.F) {
 		if !utf8.ValidString(html) {
 			return
 		}
-		text, visible := Text(html), VisibleText(html)
+		text, visible := Text(html), Read(html, 0, OnlyVisible, nil).Plain()
 		mailtest.CheckText(t, "text", text)
 		mailtest.CheckText(t, "visible text", visible)
 		// Each line break may bring the marks of the quotations around it.

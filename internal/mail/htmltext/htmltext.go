@@ -16,11 +16,5 @@ func Text(html string) string {
 	return Read(html, mail.DefaultLimits().Links, WithTargets, nil).Plain()
 }
 
-// VisibleText is Text without link targets. It is used for snippets, search and
-// reply texts.
-func VisibleText(html string) string {
-	return Read(html, 0, OnlyVisible, nil).Plain()
-}
-
 // Plain returns the text with spaces instead of tabs between table cells.
 func (p *Page) Plain() string { return strings.ReplaceAll(string(p.Text), "\t", " ") }

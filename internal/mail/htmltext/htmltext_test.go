@@ -50,9 +50,9 @@ func TestHTMLToText(t *testing.T) {
 	}
 }
 
-func TestHTMLVisibleTextHasNoAddresses(t *testing.T) {
+func TestVisibleTextHasNoAddresses(t *testing.T) {
 	t.Parallel()
-	if got := VisibleText(`Please <a href="https://example.com/">read on</a>`); got != "Please read on" {
+	if got := Read(`Please <a href="https://example.com/">read on</a>`, 0, OnlyVisible, nil).Plain(); got != "Please read on" {
 		t.Errorf("got %q", got)
 	}
 }

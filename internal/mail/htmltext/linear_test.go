@@ -21,8 +21,8 @@ func linearReaders() []lineartest.Reader {
 			}
 		}},
 		{Name: "Read base", Units: []string{"a", "/", "..", "<a href=x" + lineartest.Number + ">", "%41", "'>"}, Read: func(s string) { Read("<base href='https://a.example/"+s, 100, OnlyVisible, nil) }},
-		{Name: "VisibleText style", Units: []string{"a", ".a" + lineartest.Number + "{display:none}", "/*", "@media{", "}", ";", `"`, "\\"}, Read: func(s string) { VisibleText("<style>" + s + "</style><p class=a>x") }},
-		{Name: "VisibleText attribute", Units: []string{"a", "color:red;", "font-size:0;", "/*", "(", " ", "&amp;", `\`}, Read: func(s string) { VisibleText("<p style=\"" + s + "\" class=\"" + s + "\">x") }},
+		{Name: "Read style", Units: []string{"a", ".a" + lineartest.Number + "{display:none}", "/*", "@media{", "}", ";", `"`, "\\"}, Read: func(s string) { Read("<style>"+s+"</style><p class=a>x", 0, OnlyVisible, nil) }},
+		{Name: "Read attribute", Units: []string{"a", "color:red;", "font-size:0;", "/*", "(", " ", "&amp;", `\`}, Read: func(s string) { Read("<p style=\""+s+"\" class=\""+s+"\">x", 0, OnlyVisible, nil) }},
 	}
 }
 

@@ -191,7 +191,7 @@ type attributes struct {
 	href, label    string
 	value          string // of an input element
 	quoted, styled bool
-	boxed          bool   // a link with space around its text
+	boxed          bool   // a link with space or a border around its text
 	secret         bool   // an input element that is not shown
 	button         bool   // the element looks like a button
 	mark           string // marker of an email client's element, or ""
@@ -223,7 +223,8 @@ func (r *pageReader) open() {
 	case r.finder == nil:
 	case !void:
 		r.finder.Start(atom.String(name), r.attrs)
-		found = isUnseen(tag) || r.finder.HidesAll() != ""
+		// What hides the body comes with its own tag.
+		found = isUnseen(tag) || tag != atom.Html && tag != atom.Head && r.finder.HidesAll() != ""
 	case attr.styled:
 		found = r.finder.StartVoid(atom.String(name), r.attrs) != ""
 	}
@@ -302,7 +303,7 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = r.z.TagAttr()
-		if r.finder != nil && r.hiddenAt < 0 {
+		if r.finder != nil && r.hiddenAt < 0 && r.finder.Wants(key) {
 			r.attrs = append(r.attrs, html.Attribute{Key: atom.String(key), Val: string(val)})
 		}
 		if tag == atom.A && string(key) == "class" {
@@ -314,8 +315,10 @@ func (r *pageReader) attributes(tag atom.Atom) (a attributes) {
 			a.href = strings.TrimSpace(string(val))
 		case "style":
 			a.styled = true
-			a.boxed = tag == atom.A && bytes.Contains(val, []byte("padding:"))
-			a.button = a.button || tag == atom.A && isButtonStyle(val)
+			if tag == atom.A {
+				boxed, filled := boxOf(val)
+				a.boxed, a.button = boxed, a.button || filled
+			}
 		case "hidden", "popover":
 			a.styled = true
 		case "alt", "title", "aria-label":

@@ -48,18 +48,22 @@ func isParagraph(tag atom.Atom) bool {
 	return false
 }
 
-// isButtonStyle reports whether a style attribute gives a link a background.
-func isButtonStyle(style []byte) bool {
+// boxOf reports whether a style attribute gives a link a box that is seen without its text, and
+// whether it has a background.
+func boxOf(style []byte) (boxed, filled bool) {
 	for decl := range bytes.SplitSeq(bytes.ToLower(style), []byte(";")) {
 		prop, val, _ := bytes.Cut(decl, []byte(":"))
+		value, _, _ := bytes.Cut(bytes.TrimSpace(val), []byte(" "))
+		switch string(value) {
+		case "", "none", "hidden", "transparent", "inherit", "initial", "0", "0px":
+			continue
+		}
 		switch string(bytes.TrimSpace(prop)) {
 		case "background", "background-color":
-			switch string(bytes.TrimSpace(val)) {
-			case "", "none", "transparent", "inherit", "initial":
-			default:
-				return true
-			}
+			filled = true
+		case "padding", "padding-left", "padding-right", "padding-top", "padding-bottom", "border", "border-left", "border-right", "border-top", "border-bottom":
+			boxed = true
 		}
 	}
-	return false
+	return boxed, filled
 }

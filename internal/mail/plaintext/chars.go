@@ -32,6 +32,17 @@ func HasDigit(text string) bool {
 	return strings.ContainsAny(text, "0123456789")
 }
 
+// Digits returns the ASCII digits of a text.
+func Digits(s string) string {
+	var out []byte
+	for i := range len(s) {
+		if IsDigit(s[i]) {
+			out = append(out, s[i])
+		}
+	}
+	return string(out)
+}
+
 func IsHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }

@@ -21,6 +21,7 @@ func linearReaders() []lineartest.Reader {
 		{Name: "EndsWithColon", Units: []string{"a", ":", "\u200f"}, Read: func(s string) { EndsWithColon(s) }},
 		{Name: "HasWord", Units: []string{"-", "é", " "}, Short: 3, Read: func(s string) { HasWord([]byte(s)) }},
 		{Name: "HasDigit", Units: []string{"a", "é", "1"}, Read: func(s string) { HasDigit(s) }},
+		{Name: "Digits", Units: []string{"a", "é", "1"}, Read: func(s string) { Digits(s) }},
 		{Name: "IsASCII", Units: []string{"a", "é"}, Read: func(s string) { IsASCII(s) }},
 		{Name: "Truncate", Units: []string{"a", "é", "\x80"}, Read: func(s string) { Truncate(s, len(s)-1) }},
 		{Name: "URLLen", Units: url, Read: func(s string) { URLLen("https://" + s) }},

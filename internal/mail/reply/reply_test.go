@@ -9,7 +9,7 @@ import (
 func TestReplyTextOfHTML(t *testing.T) {
 	t.Parallel()
 	html := `Thanks!<br><div class="gmail_quote">On Mon, Apr 2, 2012 at 6:26 PM, Ann &lt;<a href="mailto:a@b.c">a@b.c</a>&gt; wrote:<br><blockquote class="gmail_quote">Hi<br>there</blockquote></div>`
-	if got := Text(htmltext.VisibleText(html), nil); got != "Thanks!" {
+	if got := Text(htmltext.Read(html, 0, htmltext.OnlyVisible, nil).Plain(), nil); got != "Thanks!" {
 		t.Errorf("got %q", got)
 	}
 }

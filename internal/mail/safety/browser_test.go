@@ -37,7 +37,7 @@ func TestBrowserHidesTheSameText(t *testing.T) {
 			if strings.HasPrefix(f.name, "font-size 1px") || f.name == "font-size in em" {
 				continue // it leaves grey dots that no one can read
 			}
-			page := `<!doctype html><body>` + before + f.html + after
+			page := f.page()
 			same := alike(look(ctx, t, page), look(ctx, t, strings.ReplaceAll(page, secret, string(other))))
 			if hidden := &forms[0] == &hiddenForms[0]; same != hidden {
 				t.Errorf("%s: looks the same with another text: %t", f.name, same)

@@ -53,8 +53,9 @@ func Skeleton(domain string) string {
 // of them means nothing if the other is one too.
 var publicMail = plaintext.WordSet("gmail.com|ymail.com|gmx.com|gmx.net|gmx.de|hotmail.com|outlook.com|yahoo.com|icloud.com|aol.com|proton.me|mail.com|email.com|web.de")
 
-// shortName is the shortest name that is compared for being one letter away.
-const shortName = 5
+// shortName is the shortest name that is compared for being one letter away. Most ordinary words
+// that differ in a letter, as apple and apply, are shorter.
+const shortName = 6
 
 // resembles reports whether a domain, with its skeleton, looks like another one: the skeletons
 // are the same, or it is one letter away.

@@ -134,11 +134,11 @@ func differs(m *mime.Message, page *htmltext.Page, shown words) bool {
 		sites[plaintext.Site(domainOf(m.From.Email))] = true
 	}
 	var digits strings.Builder
-	addDigits(&digits, string(page.Text))
+	digits.WriteString(plaintext.Digits(string(page.Text)))
 	for _, l := range page.Links {
 		host, _, _ := plaintext.SplitURL(l.Href)
 		sites[plaintext.Site(host)] = true
-		addDigits(&digits, l.Href)
+		digits.WriteString(plaintext.Digits(l.Href))
 		for w := range wordsOf(page.LinkText(&l)) {
 			shown[w] = true
 		}
@@ -160,7 +160,7 @@ func differs(m *mime.Message, page *htmltext.Page, shown words) bool {
 			}
 			plain.WriteString(field)
 			plain.WriteByte(' ')
-			if d := digitsOf(field); len(d) >= 4 && !strings.Contains(all, d) {
+			if d := plaintext.Digits(field); len(d) >= 4 && !strings.Contains(all, d) {
 				return true
 			}
 		}
@@ -179,20 +179,6 @@ func differs(m *mime.Message, page *htmltext.Page, shown words) bool {
 
 func endsSentence(r rune) bool {
 	return r == '\n' || r == '!' || r == '?' || r == '。' || r == ';'
-}
-
-func digitsOf(s string) string {
-	var b strings.Builder
-	addDigits(&b, s)
-	return b.String()
-}
-
-func addDigits(b *strings.Builder, s string) {
-	for i := range len(s) {
-		if plaintext.IsDigit(s[i]) {
-			b.WriteByte(s[i])
-		}
-	}
 }
 
 // links returns the links whose text names another site than they lead to.

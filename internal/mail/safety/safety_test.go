@@ -36,7 +36,7 @@ func shows(d extract.Derived) bool {
 func TestHiddenTextIsLeftOutAndReported(t *testing.T) {
 	t.Parallel()
 	for _, f := range hiddenForms {
-		d := read(t, "Your order", "", `<!doctype html><body>`+before+f.html+after)
+		d := read(t, "Your order", "", f.page())
 		if shows(d) || !strings.Contains(d.Text, "It arrives") {
 			t.Errorf("%s: text is %q", f.name, d.Text)
 		}
@@ -55,8 +55,35 @@ func TestHiddenTextIsLeftOutAndReported(t *testing.T) {
 		t.Errorf("only %d forms", len(hiddenForms))
 	}
 	for _, f := range shownForms {
-		if d := read(t, "Your order", "", `<!doctype html><body>`+before+f.html+after); !shows(d) || d.Safety.HiddenText != "" {
+		if d := read(t, "Your order", "", f.page()); !shows(d) || d.Safety.HiddenText != "" {
 			t.Errorf("%s: text is %q, hidden %q", f.name, d.Text, d.Safety.HiddenText)
+		}
+	}
+}
+
+// Styles that are not read to their end are reported.
+func TestStylesThatAreTooMuch(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("--a:1;", 50_000)
+	for name, html := range map[string]string{
+		"a long style attribute": `<p style="` + long + `display:none">` + secret,
+		"a long style sheet":     `<style>p{` + long + `display:none}</style><p>` + secret,
+		"a long value":           `<style>p{--a:;display:` + strings.Repeat("var(--a) ", 200) + `none}</style><p>` + secret,
+		"a variable in a circle": `<style>p{--a:var(--b,none);--b:var(--a,none);display:var(--a)}</style><p>` + secret,
+		"deep at-rules":          `<style>` + strings.Repeat("@media screen{", 6) + `p{display:none}` + strings.Repeat("}", 6) + `</style><p>` + secret,
+	} {
+		if d := read(t, "Hi", "", before+html); d.Safety.Hides != mail.SafetyWarning {
+			t.Errorf("%s: level %s", name, d.Safety.Hides)
+		}
+	}
+}
+
+func TestLinksWithoutText(t *testing.T) {
+	t.Parallel()
+	const text = `<span style="display:none">Open</span></a>`
+	for style, want := range map[string]int{"": 0, "border:0": 0, "padding:0": 0, "border-radius:4px": 0, "padding:8px": 1, "border:1px solid #000": 1, "border-bottom:3px solid": 1} {
+		if d := read(t, "Hi", "", before+`<a style="`+style+`" href="https://shop.example/o/1">`+text+after); len(d.Extracted.Links) != want {
+			t.Errorf("%q: %v", style, d.Extracted.Links)
 		}
 	}
 }
@@ -143,11 +170,11 @@ func TestLinksThatLeadElsewhere(t *testing.T) {
 
 func TestLookAlikes(t *testing.T) {
 	t.Parallel()
-	known := []string{"paypal.com", "microsoft.com", "northwind.co.uk", "gmail.com", "store1.com"}
+	known := []string{"paypal.com", "microsoft.com", "northwind.co.uk", "gmail.com", "store1.com", "apple.com", "modern.com"}
 	for domain, want := range map[string]string{
 		"paypal.com": "", "mail.paypal.com": "", "paypaI.com": "paypal.com", "xn--pypal-4ve.com": "paypal.com", "pаypal.com": "paypal.com", "paypa1.com": "paypal.com",
 		"rnicrosoft.com": "microsoft.com", "micrsoft.com": "microsoft.com", "mircosoft.com": "microsoft.com", "microsoft.com.evil.net": "microsoft.com",
-		"northwimd.co.uk": "northwind.co.uk", "northwind.de": "", "ymail.com": "", "store2.com": "", "example.org": "", "": "",
+		"northwimd.co.uk": "northwind.co.uk", "northwind.de": "", "ymail.com": "", "apply.com": "", "app1e.com": "apple.com", "aple.com": "", "modem.com": "modern.com", "store2.com": "", "example.org": "", "": "",
 	} {
 		site := domain
 		if i := strings.Index(domain, "evil"); i >= 0 {

@@ -433,19 +433,22 @@ ALTER TABLE contents ALTER COLUMN raw SET STORAGE EXTERNAL;
 
 -- An address that an account has received mail from, by its hash; of one domain of them
 -- each, the hash of "@domain" with the domain. resembles is the domain that this one looks
--- like, which is then not compared with others. Rows older than 400 days are deleted.
+-- like, which is then not compared with others. days counts the days on which authenticated
+-- mail came from a domain, and used_at is the last of them; of an address, used_at is its first
+-- mail. Rows older than 400 days are deleted, and the least of more than 20,000 of an account.
 CREATE TABLE correspondents (
     account_id BIGINT NOT NULL REFERENCES accounts (seq),
     address    BIGINT NOT NULL,
     domain     TEXT NOT NULL,
     resembles  TEXT NOT NULL DEFAULT '',
-    created_at BIGINT NOT NULL,
+    days       BIGINT NOT NULL DEFAULT 1,
+    used_at    BIGINT NOT NULL,
     PRIMARY KEY (account_id, address)
 );
 -- delete by age
-CREATE INDEX correspondents_age ON correspondents (created_at);
--- compare a new domain with the latest ones
-CREATE INDEX correspondents_domains ON correspondents (account_id, created_at) WHERE domain <> '' AND resembles = '';
+CREATE INDEX correspondents_age ON correspondents (used_at);
+-- compare a new domain with those that write most
+CREATE INDEX correspondents_domains ON correspondents (account_id, days, used_at) WHERE domain <> '' AND resembles = '';
 
 -- Where a deleted message stood in its inbox, so that a client can still ask for
 -- what came after it (store/deleted.go).
