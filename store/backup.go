@@ -1,15 +1,11 @@
 package store
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,113 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/store/internal/checksum"
-	"github.com/postroom/postroom/store/internal/engine"
 )
-
-// Snapshot is a copy of the database at one moment, in a file, with the list of
-// its blobs. No transaction stays open while blobs are copied, because it would
-// keep PostgreSQL from cleaning up. A snapshot must be closed after use.
-type Snapshot struct {
-	Engine string // of the database, which alone can load the file
-	Schema int64  // version
-	Counts SnapshotCounts
-	// From and To enclose the moment.
-	From, To time.Time
-
-	keys *os.File // of the blobs, one a line
-}
-
-// SnapshotCounts holds the numbers of rows and blobs in a snapshot.
-type SnapshotCounts struct {
-	Inboxes  int64 `db:"inboxes" json:"inboxes"`
-	Messages int64 `db:"messages" json:"messages"`
-	Events   int64 `db:"events" json:"events"`
-	Blobs    int64 `db:"blobs" json:"blobs"`
-}
-
-const (
-	snapshotCounts = `SELECT (SELECT count(*) FROM inboxes) AS inboxes, (SELECT count(*) FROM messages) AS messages,
-		(SELECT count(*) FROM events) AS events,
-		(SELECT count(DISTINCT blob_key) FROM contents) + (SELECT count(DISTINCT blob_key) FROM draft_contents) AS blobs`
-	snapshotBlobs = `SELECT DISTINCT blob_key FROM (SELECT blob_key FROM contents UNION ALL SELECT blob_key FROM draft_contents) b
-		WHERE blob_key > $1 ORDER BY blob_key LIMIT $2`
-)
-
-// Snapshot writes the database into a new file at path, while others go on with
-// it, and reads back what it has written. On PostgreSQL that is work for pg_dump
-// and pg_restore, which must be on this machine.
-func (s *Store) Snapshot(ctx context.Context, path string) (*Snapshot, error) {
-	p, err := s.migrator()
-	if err != nil {
-		return nil, err
-	}
-	schema, err := p.GetDBVersion(ctx)
-	if err != nil {
-		return nil, s.wrap(err, "schema version")
-	}
-	snap := &Snapshot{Engine: s.engine.Name(), Schema: schema, From: s.now()}
-	v, err := s.engine.Dump(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("write the database to %s: %w", path, err)
-	}
-	snap.To = s.now()
-	err = sqlx.GetContext(ctx, v, &snap.Counts, snapshotCounts)
-	if err == nil {
-		snap.keys, err = writeBlobKeys(ctx, v, filepath.Dir(path))
-	}
-	if err = errors.Join(err, v.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("read what was written: %w", err), snap.Close())
-	}
-	return snap, nil
-}
-
-// writeBlobKeys writes the keys of the blobs that rows name into a temporary
-// file in a folder.
-func writeBlobKeys(ctx context.Context, v engine.View, dir string) (_ *os.File, err error) {
-	f, err := os.CreateTemp(dir, "blobs-*.tmp")
-	if err != nil {
-		return nil, err
-	}
-	out := bufio.NewWriter(f)
-	for after, n := "", blobPage; n == blobPage && err == nil; {
-		var keys []string
-		if err = sqlx.SelectContext(ctx, v, &keys, snapshotBlobs, after, blobPage); err != nil {
-			break
-		}
-		for _, key := range keys {
-			_, _ = out.WriteString(key + "\n") // Flush returns its error
-			after = key
-		}
-		n = len(keys)
-	}
-	if err = errors.Join(err, out.Flush()); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	return f, nil
-}
-
-// EachBlob calls f with the key of each blob that a row of the snapshot names,
-// and ends with the first error of f.
-func (s *Snapshot) EachBlob(_ context.Context, f func(key string) error) error {
-	if _, err := s.keys.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("blobs of the snapshot: %w", err)
-	}
-	lines := bufio.NewScanner(s.keys)
-	for lines.Scan() {
-		if err := f(lines.Text()); err != nil {
-			return err
-		}
-	}
-	return errIn("blobs of the snapshot", lines.Err())
-}
-
-// Close removes what the snapshot needs beside its file, which stays.
-func (s *Snapshot) Close() error {
-	if s.keys == nil {
-		return nil
-	}
-	return errors.Join(s.keys.Close(), os.Remove(s.keys.Name()))
-}
 
 // keepPrefix begins the names of the settings that keep blobs.
 const keepPrefix = "keep blobs for "
@@ -151,23 +41,6 @@ func (s *Store) blobsKept(ctx context.Context) (bool, error) {
 	const q = `SELECT count(*) FROM settings WHERE name LIKE $1 AND cast(value AS bigint) > $2`
 	n, err := readOne[int](ctx, s, "whether blobs are kept", q, keepPrefix+"%", NewTime(s.now()))
 	return n > 0, err
-}
-
-// signOut ends what opens the dashboard: who was removed, or had their password
-// taken away, after the backup was made is not to come back by a session or a link
-// of before.
-const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
-
-// Load restores a snapshot with this schema into an empty database, holds pending work
-// (see Hold), ends all sessions and migrates the schema. If it fails before the last
-// step, the database is still empty.
-func Load(ctx context.Context, cfg Config, path string, schema int64) error {
-	d := engine.New(cfg.Database, 0)
-	if err := d.Load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
-		return fmt.Errorf("load the database from %s: %w", path, err)
-	}
-	_, err := Migrate(ctx, cfg)
-	return err
 }
 
 // ExportedTables returns the names of the tables in an export, in the order in which
