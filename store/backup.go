@@ -224,7 +224,7 @@ func Import(ctx context.Context, cfg Config, p Portable, rows iter.Seq2[Row, err
 		return err
 	}
 	if p.Schema > newest {
-		return fmt.Errorf("the export has schema %d, and this program knows %d: use a newer Postroom", p.Schema, newest)
+		return fmt.Errorf("the backup has schema %d, and this program knows %d: use a newer Postroom", p.Schema, newest)
 	}
 	if _, err := m.UpTo(ctx, p.Schema); err != nil {
 		return fmt.Errorf("create the tables: %w", err)
@@ -430,7 +430,7 @@ func (r *Row) insert() (newRow, error) {
 		known = known && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
 	}
 	if !known {
-		return newRow{}, fmt.Errorf("no table in the export has the columns %q", r.Names)
+		return newRow{}, fmt.Errorf("no table in the backup has the columns %q", r.Names)
 	}
 	return newRow{into: r.Table + " (" + strings.Join(r.Names, ", ") + ")", values: r.Values}, nil
 }
@@ -595,44 +595,35 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 // why as the reason and scheduled emails are cancelled, both with their events.
 // Webhooks are not notified.
 func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error) {
-	const deliveries = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
-		WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
+	const (
+		deliveries = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
+			WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
+		recipients = `SELECT seq, message_seq FROM recipients WHERE held_due IS NOT NULL AND status = 'queued' ORDER BY held_due LIMIT $1`
+		scheduled  = `SELECT m.id, m.account_id FROM emails e JOIN messages m ON m.seq = e.message_seq WHERE e.held_due IS NOT NULL LIMIT $1`
+	)
 	if h.Deliveries, err = s.execRepeatedly(ctx, "discard deliveries", deliveries, why, NewTime(s.now()), sweepBatch); err != nil {
 		return h, err
 	}
-	if h.Recipients, err = s.discardRecipients(ctx, why); err != nil {
+	h.Recipients, err = endEach(ctx, s, recipients, func(r Recipient) error {
+		return s.RecordReport(ctx, Report{RecipientSeq: r.Seq, MessageSeq: r.MessageSeq, Status: RecipientFailed, Response: why})
+	})
+	if err != nil {
 		return h, err
 	}
-	h.Scheduled, err = s.discardScheduled(ctx)
+	h.Scheduled, err = endEach(ctx, s, scheduled, func(m Message) error { return s.CancelEmail(ctx, m.AccountID, m.ID) })
 	return h, err
 }
 
-func (s *Store) discardRecipients(ctx context.Context, why string) (n int64, err error) {
-	const q = `SELECT seq, message_seq FROM recipients WHERE held_due IS NOT NULL AND status = 'queued' ORDER BY held_due LIMIT $1`
+// endEach calls end with each row that a query finds, which finds it no more after that,
+// and returns how many.
+func endEach[T any](ctx context.Context, s *Store, q string, end func(T) error) (n int64, err error) {
 	for {
-		var rows []Recipient
-		if err := s.read.SelectContext(ctx, &rows, q, sweepBatch); err != nil || len(rows) == 0 {
-			return n, s.wrap(err, "held recipients")
+		rows, err := readAll[T](ctx, s, "what is held", q, sweepBatch)
+		if err != nil || len(rows) == 0 {
+			return n, err
 		}
-		for _, r := range rows {
-			err := s.RecordReport(ctx, Report{RecipientSeq: r.Seq, MessageSeq: r.MessageSeq, Status: RecipientFailed, Response: why})
-			if err != nil {
-				return n, err
-			}
-			n++
-		}
-	}
-}
-
-func (s *Store) discardScheduled(ctx context.Context) (n int64, err error) {
-	const q = `SELECT m.id, m.account_id FROM emails e JOIN messages m ON m.seq = e.message_seq WHERE e.held_due IS NOT NULL LIMIT $1`
-	for {
-		var rows []Message
-		if err := s.read.SelectContext(ctx, &rows, q, sweepBatch); err != nil || len(rows) == 0 {
-			return n, s.wrap(err, "held emails")
-		}
-		for _, m := range rows {
-			if err := s.CancelEmail(ctx, m.AccountID, m.ID); err != nil {
+		for _, row := range rows {
+			if err := end(row); err != nil {
 				return n, err
 			}
 			n++

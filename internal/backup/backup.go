@@ -174,5 +174,5 @@ type exportedFile struct {
 
 // exportedBytes is the JSON form of bytes.
 type exportedBytes struct {
-	Base64 []byte `json:"base64"`
+	Base64 string `json:"base64"`
 }

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,7 +92,7 @@ func (cfg Config) inNewFolder(ctx context.Context, write func(context.Context, *
 	if err != nil {
 		return err
 	}
-	w := &writer{Config: cfg, dir: part, folders: map[string]bool{}}
+	w := &writer{Config: cfg, dir: part}
 	err = w.fill(ctx, write)
 	if err = errors.Join(err, free()); err != nil {
 		return errors.Join(err, context.Cause(ctx))
@@ -135,25 +135,19 @@ func keepBlobs(ctx context.Context, cfg Config, name string, fail context.Cancel
 // writer writes a backup to dir.
 type writer struct {
 	Config
-	dir     string
-	sums    *os.File
-	folders map[string]bool // created directories
+	dir  string
+	sums *os.File
 }
 
-// fill calls write, and syncs the list of checksums and the folders.
+// fill calls write, and returns when all files are on the disk.
 func (w *writer) fill(ctx context.Context, write func(context.Context, *writer) error) (err error) {
 	if w.sums, err = os.OpenFile(filepath.Join(w.dir, sumsFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return err
 	}
-	err = write(ctx, w)
-	if err == nil {
-		err = w.sums.Sync()
+	if err = errors.Join(write(ctx, w), w.sums.Close()); err != nil {
+		return err
 	}
-	err = errors.Join(err, w.sums.Close())
-	for folder := range w.folders {
-		err = errors.Join(err, disk.SyncDir(folder))
-	}
-	return errors.Join(err, disk.SyncDir(w.dir))
+	return disk.SyncTree(w.dir)
 }
 
 // write writes the tables and small messages as of one moment, and then what they name in
@@ -319,7 +313,7 @@ func (t *tableFile) row(values []any) error {
 	line := make([]any, len(values))
 	for i, v := range values {
 		if b, ok := v.([]byte); ok {
-			v = exportedBytes{b}
+			v = exportedBytes{base64.StdEncoding.EncodeToString(b)}
 		}
 		line[i] = v
 	}
@@ -353,10 +347,11 @@ type newFile struct {
 }
 
 func (w *writer) open(name string) (*newFile, error) {
-	if err := w.makeFolder(path.Dir(name)); err != nil {
+	to := filepath.Join(w.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -364,31 +359,11 @@ func (w *writer) open(name string) (*newFile, error) {
 	return &newFile{io.MultiWriter(f, sum), w, name, f, sum}, nil
 }
 
-// close ends the file, unless err is not nil, and records its checksum.
+// close ends the file and, unless err is not nil, records its checksum.
 func (f *newFile) close(err error) error {
-	if err == nil {
-		err = f.file.Sync()
-	}
 	if err = errors.Join(err, f.file.Close()); err != nil {
 		return err
 	}
-	return f.w.note(f.name, hex.EncodeToString(f.sum.Sum(nil)))
-}
-
-// makeFolder creates a folder of the backup and its parents.
-func (w *writer) makeFolder(name string) error {
-	folder := filepath.Join(w.dir, filepath.FromSlash(name))
-	if name == "." || w.folders[folder] {
-		return nil
-	}
-	if err := w.makeFolder(path.Dir(name)); err != nil {
-		return err
-	}
-	w.folders[folder] = true
-	return os.Mkdir(folder, 0o700)
-}
-
-func (w *writer) note(name, sum string) error {
-	_, err := fmt.Fprintf(w.sums, "%s  %s\n", sum, name)
+	_, err = fmt.Fprintf(f.w.sums, "%x  %s\n", f.sum.Sum(nil), f.name)
 	return err
 }
