@@ -244,6 +244,8 @@ func (w *writer) blobs(ctx context.Context, m *Manifest) error {
 			}
 			size, err := w.copyBlob(ctx, key, file.File)
 			switch {
+			case errors.Is(err, fs.ErrExist) && !isMail: // of another draft too
+				return nil
 			case errors.Is(err, store.ErrNotFound):
 				m.Missing = append(m.Missing, file.id())
 				return nil
