@@ -1,15 +1,11 @@
 package store
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,113 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/postroom/postroom/store/internal/checksum"
-	"github.com/postroom/postroom/store/internal/engine"
 )
-
-// Snapshot is a copy of the database at one moment, in a file, with the list of
-// its blobs. No transaction stays open while blobs are copied, because it would
-// keep PostgreSQL from cleaning up. A snapshot must be closed after use.
-type Snapshot struct {
-	Engine string // of the database, which alone can load the file
-	Schema int64  // version
-	Counts SnapshotCounts
-	// From and To enclose the moment.
-	From, To time.Time
-
-	keys *os.File // of the blobs, one a line
-}
-
-// SnapshotCounts holds the numbers of rows and blobs in a snapshot.
-type SnapshotCounts struct {
-	Inboxes  int64 `db:"inboxes" json:"inboxes"`
-	Messages int64 `db:"messages" json:"messages"`
-	Events   int64 `db:"events" json:"events"`
-	Blobs    int64 `db:"blobs" json:"blobs"`
-}
-
-const (
-	snapshotCounts = `SELECT (SELECT count(*) FROM inboxes) AS inboxes, (SELECT count(*) FROM messages) AS messages,
-		(SELECT count(*) FROM events) AS events,
-		(SELECT count(DISTINCT blob_key) FROM contents) + (SELECT count(DISTINCT blob_key) FROM draft_contents) AS blobs`
-	snapshotBlobs = `SELECT DISTINCT blob_key FROM (SELECT blob_key FROM contents UNION ALL SELECT blob_key FROM draft_contents) b
-		WHERE blob_key > $1 ORDER BY blob_key LIMIT $2`
-)
-
-// Snapshot writes the database into a new file at path, while others go on with
-// it, and reads back what it has written. On PostgreSQL that is work for pg_dump
-// and pg_restore, which must be on this machine.
-func (s *Store) Snapshot(ctx context.Context, path string) (*Snapshot, error) {
-	p, err := s.migrator()
-	if err != nil {
-		return nil, err
-	}
-	schema, err := p.GetDBVersion(ctx)
-	if err != nil {
-		return nil, s.wrap(err, "schema version")
-	}
-	snap := &Snapshot{Engine: s.engine.Name(), Schema: schema, From: s.now()}
-	v, err := s.engine.Dump(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("write the database to %s: %w", path, err)
-	}
-	snap.To = s.now()
-	err = sqlx.GetContext(ctx, v, &snap.Counts, snapshotCounts)
-	if err == nil {
-		snap.keys, err = writeBlobKeys(ctx, v, filepath.Dir(path))
-	}
-	if err = errors.Join(err, v.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("read what was written: %w", err), snap.Close())
-	}
-	return snap, nil
-}
-
-// writeBlobKeys writes the keys of the blobs that rows name into a temporary
-// file in a folder.
-func writeBlobKeys(ctx context.Context, v engine.View, dir string) (_ *os.File, err error) {
-	f, err := os.CreateTemp(dir, "blobs-*.tmp")
-	if err != nil {
-		return nil, err
-	}
-	out := bufio.NewWriter(f)
-	for after, n := "", blobPage; n == blobPage && err == nil; {
-		var keys []string
-		if err = sqlx.SelectContext(ctx, v, &keys, snapshotBlobs, after, blobPage); err != nil {
-			break
-		}
-		for _, key := range keys {
-			_, _ = out.WriteString(key + "\n") // Flush returns its error
-			after = key
-		}
-		n = len(keys)
-	}
-	if err = errors.Join(err, out.Flush()); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	return f, nil
-}
-
-// EachBlob calls f with the key of each blob that a row of the snapshot names,
-// and ends with the first error of f.
-func (s *Snapshot) EachBlob(_ context.Context, f func(key string) error) error {
-	if _, err := s.keys.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("blobs of the snapshot: %w", err)
-	}
-	lines := bufio.NewScanner(s.keys)
-	for lines.Scan() {
-		if err := f(lines.Text()); err != nil {
-			return err
-		}
-	}
-	return errIn("blobs of the snapshot", lines.Err())
-}
-
-// Close removes what the snapshot needs beside its file, which stays.
-func (s *Snapshot) Close() error {
-	if s.keys == nil {
-		return nil
-	}
-	return errors.Join(s.keys.Close(), os.Remove(s.keys.Name()))
-}
 
 // keepPrefix begins the names of the settings that keep blobs.
 const keepPrefix = "keep blobs for "
@@ -151,23 +41,6 @@ func (s *Store) blobsKept(ctx context.Context) (bool, error) {
 	const q = `SELECT count(*) FROM settings WHERE name LIKE $1 AND cast(value AS bigint) > $2`
 	n, err := readOne[int](ctx, s, "whether blobs are kept", q, keepPrefix+"%", NewTime(s.now()))
 	return n > 0, err
-}
-
-// signOut ends what opens the dashboard: who was removed, or had their password
-// taken away, after the backup was made is not to come back by a session or a link
-// of before.
-const signOut = `DELETE FROM user_sessions; DELETE FROM user_links;`
-
-// Load restores a snapshot with this schema into an empty database, holds pending work
-// (see Hold), ends all sessions and migrates the schema. If it fails before the last
-// step, the database is still empty.
-func Load(ctx context.Context, cfg Config, path string, schema int64) error {
-	d := engine.New(cfg.Database, 0)
-	if err := d.Load(ctx, path, strings.TrimSpace(hold)+"\n"+signOut); err != nil {
-		return fmt.Errorf("load the database from %s: %w", path, err)
-	}
-	_, err := Migrate(ctx, cfg)
-	return err
 }
 
 // ExportedTables returns the names of the tables in an export, in the order in which
@@ -351,7 +224,7 @@ func Import(ctx context.Context, cfg Config, p Portable, rows iter.Seq2[Row, err
 		return err
 	}
 	if p.Schema > newest {
-		return fmt.Errorf("the export has schema %d, and this program knows %d: use a newer Postroom", p.Schema, newest)
+		return fmt.Errorf("the backup has schema %d, and this program knows %d: use a newer Postroom", p.Schema, newest)
 	}
 	if _, err := m.UpTo(ctx, p.Schema); err != nil {
 		return fmt.Errorf("create the tables: %w", err)
@@ -557,7 +430,7 @@ func (r *Row) insert() (newRow, error) {
 		known = known && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
 	}
 	if !known {
-		return newRow{}, fmt.Errorf("no table in the export has the columns %q", r.Names)
+		return newRow{}, fmt.Errorf("no table in the backup has the columns %q", r.Names)
 	}
 	return newRow{into: r.Table + " (" + strings.Join(r.Names, ", ") + ")", values: r.Values}, nil
 }
@@ -722,44 +595,35 @@ func (s *Store) ReleaseHeld(ctx context.Context, after time.Time) (Held, error) 
 // why as the reason and scheduled emails are cancelled, both with their events.
 // Webhooks are not notified.
 func (s *Store) DiscardHeld(ctx context.Context, why string) (h Held, err error) {
-	const deliveries = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
-		WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
+	const (
+		deliveries = `UPDATE webhook_deliveries SET status = 'failed', held_due = NULL, last_error = $1, updated_at = $2
+			WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE held_due IS NOT NULL LIMIT $3)`
+		recipients = `SELECT seq, message_seq FROM recipients WHERE held_due IS NOT NULL AND status = 'queued' ORDER BY held_due LIMIT $1`
+		scheduled  = `SELECT m.id, m.account_id FROM emails e JOIN messages m ON m.seq = e.message_seq WHERE e.held_due IS NOT NULL LIMIT $1`
+	)
 	if h.Deliveries, err = s.execRepeatedly(ctx, "discard deliveries", deliveries, why, NewTime(s.now()), sweepBatch); err != nil {
 		return h, err
 	}
-	if h.Recipients, err = s.discardRecipients(ctx, why); err != nil {
+	h.Recipients, err = endEach(ctx, s, recipients, func(r Recipient) error {
+		return s.RecordReport(ctx, Report{RecipientSeq: r.Seq, MessageSeq: r.MessageSeq, Status: RecipientFailed, Response: why})
+	})
+	if err != nil {
 		return h, err
 	}
-	h.Scheduled, err = s.discardScheduled(ctx)
+	h.Scheduled, err = endEach(ctx, s, scheduled, func(m Message) error { return s.CancelEmail(ctx, m.AccountID, m.ID) })
 	return h, err
 }
 
-func (s *Store) discardRecipients(ctx context.Context, why string) (n int64, err error) {
-	const q = `SELECT seq, message_seq FROM recipients WHERE held_due IS NOT NULL AND status = 'queued' ORDER BY held_due LIMIT $1`
+// endEach calls end with each row that a query finds, which finds it no more after that,
+// and returns how many.
+func endEach[T any](ctx context.Context, s *Store, q string, end func(T) error) (n int64, err error) {
 	for {
-		var rows []Recipient
-		if err := s.read.SelectContext(ctx, &rows, q, sweepBatch); err != nil || len(rows) == 0 {
-			return n, s.wrap(err, "held recipients")
+		rows, err := readAll[T](ctx, s, "what is held", q, sweepBatch)
+		if err != nil || len(rows) == 0 {
+			return n, err
 		}
-		for _, r := range rows {
-			err := s.RecordReport(ctx, Report{RecipientSeq: r.Seq, MessageSeq: r.MessageSeq, Status: RecipientFailed, Response: why})
-			if err != nil {
-				return n, err
-			}
-			n++
-		}
-	}
-}
-
-func (s *Store) discardScheduled(ctx context.Context) (n int64, err error) {
-	const q = `SELECT m.id, m.account_id FROM emails e JOIN messages m ON m.seq = e.message_seq WHERE e.held_due IS NOT NULL LIMIT $1`
-	for {
-		var rows []Message
-		if err := s.read.SelectContext(ctx, &rows, q, sweepBatch); err != nil || len(rows) == 0 {
-			return n, s.wrap(err, "held emails")
-		}
-		for _, m := range rows {
-			if err := s.CancelEmail(ctx, m.AccountID, m.ID); err != nil {
+		for _, row := range rows {
+			if err := end(row); err != nil {
 				return n, err
 			}
 			n++

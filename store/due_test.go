@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -105,57 +104,6 @@ func TestQueueNoticesAnEarlierDueTime(t *testing.T) {
 		}
 		if cs := claim(t, s, 5, time.Minute); len(cs) != 2 {
 			t.Errorf("claimed %d recipients, want 2", len(cs))
-		}
-	})
-}
-
-// A backup copies large mail for hours; no transaction is open meanwhile.
-func TestSnapshotHoldsNoTransaction(t *testing.T) {
-	t.Parallel()
-	storetest.RunConfig(t, func(t *testing.T, cfg store.Config) {
-		s := storetest.OpenConfig(t, cfg)
-		in := storetest.Inbox(t, s)
-		want := map[string]bool{}
-		for range 3 {
-			key, _, err := s.PutBlob(t.Context(), strings.NewReader("large"), 5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			storetest.Received(t, s, in, func(m *store.NewMessage) { m.Content.BlobKey, m.Size = &key, 5 })
-			want[key] = true
-		}
-		dir := t.TempDir()
-		snap, err := s.Snapshot(t.Context(), filepath.Join(dir, "database"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		db := openRaw(t, cfg)
-		err = snap.EachBlob(t.Context(), func(key string) error {
-			if !want[key] {
-				t.Errorf("blob %s is not of the snapshot", key)
-			}
-			delete(want, key)
-			if s.Engine() == "sqlite" {
-				return nil
-			}
-			var open int
-			const q = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`
-			if err := db.Get(&open, q); err != nil {
-				return err
-			}
-			if open != 0 {
-				t.Errorf("%d transactions are open while a blob is copied", open)
-			}
-			return nil
-		})
-		if err != nil || len(want) != 0 {
-			t.Errorf("blobs %v are missing, %v", want, err)
-		}
-		if err := snap.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
-			t.Errorf("the snapshot leaves %v, %v", left, err)
 		}
 	})
 }

@@ -178,15 +178,12 @@ func (s *Store) ListKeys(ctx context.Context, accountID int64, inboxIDs []string
 // changes nothing and is returned unchanged. It returns ErrNotFound if the account
 // has no active key with this id.
 func (s *Store) UpdateKey(ctx context.Context, accountID int64, id string, edit func(*Key) error) (Key, error) {
-	const (
-		q    = `SELECT ` + keyColumns + ` FROM api_keys WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL`
-		save = `UPDATE api_keys SET name = $2, limits = $3 WHERE seq = $1`
-	)
+	const save = `UPDATE api_keys SET name = $2, limits = $3 WHERE seq = $1`
 	var k Key
 	var refused error
 	err := s.inTx(ctx, "update key", func(tx *sqlx.Tx) error {
 		k = Key{}
-		if err := tx.GetContext(ctx, &k, q+s.engine.LockRow(), accountID, id); err != nil {
+		if err := tx.GetContext(ctx, &k, oneKey+s.engine.LockRow(), accountID, id); err != nil {
 			return s.wrap(err, "key "+id)
 		}
 		if refused = edit(&k); refused != nil {

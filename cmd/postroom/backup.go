@@ -23,59 +23,67 @@ import (
 )
 
 func (p program) backupCommand() *cobra.Command {
+	var account string
 	var noSecret bool
 	cmd := &cobra.Command{
-		Use:   "backup FOLDER",
-		Short: "Back up the database, large messages and the installation secret into a new folder",
-		Long: "Copy a consistent snapshot of the database, the large messages and the installation secret into a\n" +
-			"new folder, while the service runs, and verify the copy. The folder contains all mail and, with the\n" +
-			"secret, all private keys. Keep it safe.\n\n" +
-			"PostgreSQL is copied by its own pg_dump, which has to be on this machine. A secret that is given by\n" +
-			envPrefix + "SECRET, and not by the file in the data folder, is left out: keep it elsewhere.",
+		Use:     "backup FOLDER",
+		Aliases: []string{"export"},
+		Short:   "Back up all data, or one account, into a folder that any database can restore",
+		Long: "Write all data as of one moment into a new folder, while the service runs, and verify the copy.\n" +
+			"Each message is an .eml file, and each table a file of JSON lines. `postroom restore` reads the folder\n" +
+			"into SQLite or PostgreSQL, whichever it came from. The folder contains all mail and, with the secret,\n" +
+			"all private keys. Keep it safe.\n\n" +
+			"A secret that is given by " + envPrefix + "SECRET, and not by the file in the data folder, is left out: keep it\n" +
+			"elsewhere. Messages whose content is missing or has the wrong size are listed, and everything else is\n" +
+			"backed up.",
+		Example: "  postroom backup /backup/2026-03-01\n  postroom backup --account acc_dastdg2ksf1kw07s /backup/growth",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
-				return p.backUp(ctx, cfg, s, args[0], noSecret)
+				return p.backUp(ctx, cfg, s, args[0], account, noSecret)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&account, "account", "", "ID of the only account to back up")
 	cmd.Flags().BoolVar(&noSecret, "without-secret", false, "omit the installation secret; a restore then needs it in "+envPrefix+"SECRET")
 	return cmd
 }
 
-func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir string, noSecret bool) error {
+func (p program) backUp(ctx context.Context, cfg Config, s *store.Store, dir, account string, noSecret bool) error {
+	given, mark, err := cfg.secretAndMark()
+	if err != nil {
+		return err
+	}
+	if noSecret || cfg.Secret != "" {
+		given = ""
+	}
 	var m backup.Manifest
-	err := cfg.fillFolder(ctx, s, dir, noSecret, func(to backup.Config) (err error) {
-		m, err = backup.Write(ctx, to)
+	err = cfg.withBlobs(ctx, func(blobs store.Blobs) (err error) {
+		m, err = backup.Write(ctx, backup.Config{
+			Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
+		}, account)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = p.printf("%s is a backup of the installation at %s: %d inboxes, %d messages, %d events, %d blobs.\n",
-		dir, m.End.Format(time.RFC3339), m.Inboxes, m.Messages, m.Events, m.Blobs-m.MissingBlobs)
+	err = p.printf("%s is a backup as of %s: %s.\n", dir, m.At.UTC().Format(time.RFC3339), contentOf(m))
 	if err == nil && !m.HasSecret {
 		err = p.printf("It does not contain the installation secret, which a restore needs: keep the secret elsewhere.\n")
 	}
-	if m.MissingBlobs > 0 {
-		err = errors.Join(err, fmt.Errorf("the backup is complete, but %d blobs of messages are missing in the storage", m.MissingBlobs))
+	if n := len(m.Missing); n > 0 {
+		err = errors.Join(err, fmt.Errorf("the backup is complete, but the content of %d messages is missing or has the wrong size: %s",
+			n, strings.Join(m.Missing[:min(n, 10)], ", ")))
 	}
 	return err
 }
 
-// fillFolder calls write with how to write a backup or an export into a folder.
-func (c Config) fillFolder(ctx context.Context, s *store.Store, dir string, noSecret bool, write func(backup.Config) error) error {
-	given, mark, err := c.secretAndMark()
-	if err != nil {
-		return err
+// contentOf says how much a backup contains.
+func contentOf(m backup.Manifest) string {
+	var counts []string
+	for _, what := range [][2]string{{"accounts", "account"}, {"inboxes", "inbox"}, {"messages", "message"}, {"events", "event"}} {
+		counts = append(counts, cli.Counted(m.Rows[what[0]], what[1]))
 	}
-	if noSecret || c.Secret != "" {
-		given = ""
-	}
-	return c.withBlobs(ctx, func(blobs store.Blobs) error {
-		return write(backup.Config{
-			Store: s, Blobs: blobs, Dir: dir, Secret: string(given), Fingerprint: mark, Version: programVersion(), Now: time.Now,
-		})
-	})
+	return strings.Join(counts, ", ")
 }
 
 // withBlobs calls do with the blob storage.
@@ -88,82 +96,13 @@ func (c Config) withBlobs(ctx context.Context, do func(store.Blobs) error) (err 
 	return do(blobs)
 }
 
-func (p program) exportCommand() *cobra.Command {
-	var account string
-	var noSecret bool
-	cmd := &cobra.Command{
-		Use:   "export FOLDER",
-		Short: "Export all data, or one account, into files that any database can import",
-		Long: "Write all data as of one moment into a new folder, while the service runs, and verify the copy.\n" +
-			"Each message is an .eml file, and each table a file of JSON lines. `postroom import` reads the folder\n" +
-			"into SQLite or PostgreSQL, whichever it came from. The folder contains all mail and, with the secret,\n" +
-			"all private keys. Keep it safe.\n\n" +
-			"Messages whose content is missing or has the wrong size are listed, and everything else is exported.",
-		Example: "  postroom export /backup/everything\n  postroom export --account acc_dastdg2ksf1kw07s /backup/growth",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withOpenStore(cmd, true, func(ctx context.Context, cfg Config, s *store.Store) error {
-				return p.export(ctx, cfg, s, args[0], account, noSecret)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&account, "account", "", "ID of the only account to export")
-	cmd.Flags().BoolVar(&noSecret, "without-secret", false, "omit the installation secret; an import then needs it in "+envPrefix+"SECRET")
-	return cmd
-}
-
-func (p program) export(ctx context.Context, cfg Config, s *store.Store, dir, account string, noSecret bool) error {
-	var x backup.Export
-	err := cfg.fillFolder(ctx, s, dir, noSecret, func(to backup.Config) (err error) {
-		x, err = backup.WriteExport(ctx, to, account)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = p.printf("%s is an export as of %s: %d accounts, %d inboxes, %d messages, %d files of mail.\n",
-		dir, x.At.UTC().Format(time.RFC3339), x.Rows["accounts"], x.Rows["inboxes"], x.Rows["messages"], x.Messages)
-	if err == nil && !x.HasSecret {
-		err = p.printf("It does not contain the installation secret, which an import needs: keep the secret elsewhere.\n")
-	}
-	if n := len(x.Missing); n > 0 {
-		err = errors.Join(err, fmt.Errorf("the export is complete, but the content of %d messages is missing or has the wrong size: %s",
-			n, strings.Join(x.Missing[:min(n, 10)], ", ")))
-	}
-	return err
-}
-
-func (p program) importCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "import FOLDER",
-		Short: "Import an export into an empty data folder and database, and hold its queued mail",
-		Long: "Verify an export and import it into the data folder, the database and the storage of large messages\n" +
-			"that the settings name. All three must be empty. The database may be of the other kind: this is how\n" +
-			"an installation moves from SQLite to PostgreSQL, and back.\n\n" +
-			"Mail and webhooks that were queued at the time of the export may have been sent since. They are held\n" +
-			"until `postroom held release` or `postroom held drop`. New mail is not held.",
-	}
-	return p.onConfig(cmd, p.importAll)
-}
-
-func (p program) importAll(ctx context.Context, cfg Config, args []string) (err error) {
-	x, err := backup.OpenExport(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, x.Close()) }()
-	done := fmt.Sprintf("Imported the data as of %s: %s, %s, %s.\n", x.At.UTC().Format(time.RFC3339),
-		cli.Counted(x.Rows["accounts"], "account"), cli.Counted(x.Rows["inboxes"], "inbox"), cli.Counted(x.Rows["messages"], "message"))
-	check := func(context.Context) error { return nil } // OpenExport has checked it
-	return p.fillEmpty(ctx, cfg, "import", x, x.Fingerprint, done, check, func(to store.Config, blobs store.Blobs) error { return x.Import(ctx, to, blobs) })
-}
-
 func (p program) verifyCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "verify [FOLDER]",
 		Short: "Read everything that is stored, and name what is damaged or missing",
 		Long: "Read all pages, rows, messages and blobs of the installation, while the service runs, and compare them\n" +
-			"with their checksums. Each damage is a line. With FOLDER, verify a backup or an export instead.\n\n" +
+			"with their checksums. Each damage is a line. With FOLDER, verify a backup instead.\n\n" +
 			"With --account-for-all, count all mail by its state too, and name what is overdue or what nothing will\n" +
 			"move on.\n\n" +
 			"PostgreSQL verifies its own pages if the cluster was created with `initdb --data-checksums`.",
@@ -233,31 +172,20 @@ func (p program) verify(ctx context.Context, cfg Config, s *store.Store) error {
 	}
 	_, _ = fmt.Fprintf(p.Stdout, ": %d findings.\n", v.Damage)
 	if v.Damage > 0 {
-		err = errors.Join(err, errors.New("the installation is damaged: restore a backup, or export what is whole"))
+		err = errors.Join(err, errors.New("the installation is damaged: restore a backup, or back up what is whole"))
 	}
 	return err
 }
 
-// verifyFolder verifies a backup or an export.
 func (p program) verifyFolder(ctx context.Context, dir string) error {
-	var err error
-	kind := "export"
-	if _, missing := os.Stat(filepath.Join(dir, "backup.json")); missing == nil {
-		kind = "backup"
-		var b *backup.Backup
-		if b, err = backup.Open(dir); err == nil {
-			err = errors.Join(b.Check(ctx), b.Close())
-		}
-	} else {
-		var x *backup.ExportReader
-		if x, err = backup.OpenExport(ctx, dir); err == nil {
-			err = x.Close()
-		}
+	b, err := backup.Open(ctx, dir)
+	if err == nil {
+		err = b.Close()
 	}
 	if err != nil {
 		return err
 	}
-	return p.printf("%s is a whole %s.\n", dir, kind)
+	return p.printf("%s is a whole backup.\n", dir)
 }
 
 // secretAndMark returns the installation secret and a short fingerprint of it.
@@ -272,46 +200,34 @@ func (c Config) secretAndMark() (secret, string, error) {
 
 func (p program) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "restore FOLDER",
-		Short: "Restore a backup into an empty data folder and database, and hold its queued mail",
+		Use:     "restore FOLDER",
+		Aliases: []string{"import"},
+		Short:   "Restore a backup into an empty data folder and database, and hold its queued mail",
 		Long: "Verify a backup and restore it into the data folder, the database and the storage of large messages\n" +
-			"that the settings name. All three must be empty.\n\n" +
+			"that the settings name. All three must be empty. The database may be of the other kind: this is how\n" +
+			"an installation moves from SQLite to PostgreSQL, and back.\n\n" +
 			"Mail and webhooks that were queued at the time of the backup may have been sent since. They are held\n" +
 			"until `postroom held release` or `postroom held drop`. New mail is not held.",
 	}
 	return p.onConfig(cmd, p.restore)
 }
 
+// restore claims an empty data folder, fills the installation from a backup, and prints
+// what is held.
 func (p program) restore(ctx context.Context, cfg Config, args []string) (err error) {
-	b, err := backup.Open(args[0])
+	b, err := backup.Open(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if postgres := b.Engine == "postgresql"; postgres != cfg.Database.postgres() {
-		return fmt.Errorf("the backup is of a %s database, but %sDATABASE is %s", b.Engine, envPrefix, cfg.Database)
-	}
-	done := fmt.Sprintf("Restored the installation as of %s: %d inboxes, %d messages, %d events, %d blobs.\n",
-		b.End.Format(time.RFC3339), b.Inboxes, b.Messages, b.Events, b.Blobs-b.MissingBlobs)
-	return p.fillEmpty(ctx, cfg, "restore", b, b.Fingerprint, done, b.Check, func(to store.Config, blobs store.Blobs) error { return b.Restore(ctx, args[0], to, blobs) })
-}
-
-// fillEmpty claims an empty data folder, checks a backup or an export, and fills the
-// installation from it. Then it prints done and what is held.
-func (p program) fillEmpty(ctx context.Context, cfg Config, what string, from interface{ Secret() (string, error) }, fingerprint, done string,
-	check func(context.Context) error, fill func(store.Config, store.Blobs) error,
-) (err error) {
 	mine, err := cfg.claimEmpty()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, mine.release()) }()
-	if err := check(ctx); err != nil {
-		return err
-	}
 	log := newLogger(cfg, p.Stderr)
-	if err := cfg.fillEmpty(ctx, from, fingerprint, log, fill); err != nil {
-		return fmt.Errorf("%w\nThe %s failed: empty the data folder %s, the database and the storage of large messages before you retry", err, what, cfg.Data)
+	if err := cfg.fillEmpty(ctx, b, log); err != nil {
+		return fmt.Errorf("%w\nThe restore failed: empty the data folder %s, the database and the storage of large messages before you retry", err, cfg.Data)
 	}
 	s, err := cfg.openForCommand(ctx, true, log)
 	if err != nil {
@@ -322,7 +238,7 @@ func (p program) fillEmpty(ctx context.Context, cfg Config, what string, from in
 	if err != nil {
 		return err
 	}
-	return p.printf("%s%s", done, heldText(held))
+	return p.printf("Restored the data as of %s: %s.\n%s", b.At.UTC().Format(time.RFC3339), contentOf(b.Manifest), heldText(held))
 }
 
 // claimEmpty locks an empty data folder.
@@ -343,12 +259,10 @@ func (c Config) claimEmpty() (cl *claim, err error) {
 	return cl, nil
 }
 
-// fillEmpty installs the secret that a backup or an export contains, if it does, checks
-// that the secret of the settings has that fingerprint, and calls fill.
-func (c Config) fillEmpty(ctx context.Context, from interface{ Secret() (string, error) }, fingerprint string, log *slog.Logger,
-	fill func(store.Config, store.Blobs) error,
-) error {
-	given, err := from.Secret()
+// fillEmpty installs the secret that a backup contains, if it does, checks that the secret
+// of the settings is the one of the backup, and restores it.
+func (c Config) fillEmpty(ctx context.Context, b *backup.Backup, log *slog.Logger) error {
+	given, err := b.Secret()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.Secret == "":
 		return fmt.Errorf("the folder does not contain the installation secret: set %sSECRET", envPrefix)
@@ -363,7 +277,7 @@ func (c Config) fillEmpty(ctx context.Context, from interface{ Secret() (string,
 	if err != nil {
 		return err
 	}
-	if mark != fingerprint {
+	if mark != b.Fingerprint {
 		return fmt.Errorf("the secret in %sSECRET is not the one in use when the folder was written", envPrefix)
 	}
 	keys, err := derive(in)
@@ -371,7 +285,7 @@ func (c Config) fillEmpty(ctx context.Context, from interface{ Secret() (string,
 		return err
 	}
 	return c.withBlobs(ctx, func(blobs store.Blobs) error {
-		return fill(store.Config{
+		return b.Restore(ctx, store.Config{
 			Database: string(c.Database), CursorKey: keys.cursors, SealKey: keys.seal, Now: time.Now, Log: log,
 		}, blobs)
 	})

@@ -70,7 +70,7 @@ func newCommand(p program) *cobra.Command {
 	root.SetErr(p.Stderr)
 	own := []*cobra.Command{
 		p.serveCommand(), p.migrateCommand(), p.accountCommand(), p.keyCommand(), p.userCommand(), p.doctorCommand(),
-		p.backupCommand(), p.restoreCommand(), p.exportCommand(), p.importCommand(), p.verifyCommand(), p.heldCommand(), p.maintenanceCommand(), p.healthCommand(), p.configCommand(),
+		p.backupCommand(), p.restoreCommand(), p.verifyCommand(), p.heldCommand(), p.maintenanceCommand(), p.healthCommand(), p.configCommand(),
 	}
 	cli.Group(root, slices.Concat(onInstall(own), inGroup(ownGroup, []*cobra.Command{p.devCommand()}), inGroup(apiGroup, append(p.Commands(), p.inboxCommand(), p.domainCommand())), []*cobra.Command{p.versionCommand()})...)
 	root.RunE = func(*cobra.Command, []string) error { return p.printf("%s", firstCommands) }

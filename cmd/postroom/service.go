@@ -90,4 +90,4 @@ func (s service) take(p program, cmd *cobra.Command, flags map[string]string) er
 
 // withFolders are the commands that stay root, because they use a folder of the caller. The
 // user of the service can write to none, and has a /tmp of its own, which ends with it.
-var withFolders = []string{"postroom backup", "postroom export", "postroom verify"}
+var withFolders = []string{"postroom backup", "postroom verify"}

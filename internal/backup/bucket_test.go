@@ -4,13 +4,26 @@ package backup_test
 
 import (
 	"errors"
-	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/postroom/postroom/internal/backup"
+	"github.com/postroom/postroom/internal/s3blob"
+	"github.com/postroom/postroom/internal/s3test"
 	"github.com/postroom/postroom/store"
 	"github.com/postroom/postroom/store/storetest"
 )
+
+func bucket(t *testing.T) store.Blobs {
+	t.Helper()
+	server := s3test.Start(t)
+	cfg, err := s3blob.Parse(server.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Credentials = s3blob.Credentials{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
+	b, err := s3blob.Open(t.Context(), cfg)
+	return closed(t, b, err)
+}
 
 // TestRestoreBetweenFolderAndBucket restores a backup from a blob directory to a bucket, and
 // back.
@@ -19,25 +32,14 @@ func TestRestoreBetweenFolderAndBucket(t *testing.T) {
 	cfg := storetest.Config(t, storetest.SQLite)
 	s, key := source(t, cfg)
 	for _, to := range []store.Blobs{bucket(t), folder(t)} {
-		dir := filepath.Join(t.TempDir(), "new", "backup")
-		m, err := write(t, s, cfg.Blobs, dir)
-		if err != nil || m.Messages != 2 || m.Blobs != 1 || m.MissingBlobs != 0 || !m.HasSecret {
-			t.Fatalf("%+v, %v", m, err)
-		}
-		b := open(t, dir)
-		if got, err := b.Secret(); err != nil || got != secret {
-			t.Errorf("the secret is %q, %v", got, err)
-		}
-		next := cfg
-		next.Database, next.Blobs = filepath.Join(t.TempDir(), "postroom.db"), to
-		if err := errors.Join(b.Check(t.Context()), b.Restore(t.Context(), dir, next, to)); err != nil {
+		b, err := backup.Open(t.Context(), backUp(t, s, cfg.Blobs, ""))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Restore(t.Context(), dir, next, to); err == nil || !strings.Contains(err.Error(), "not empty") {
-			t.Errorf("blobs are restored over others: %v", err)
-		}
-		if err := b.Restore(t.Context(), dir, next, folder(t)); err == nil || !strings.Contains(err.Error(), "already") {
-			t.Errorf("a database is restored over another: %v", err)
+		cfg = storetest.EmptyConfig(t, storetest.SQLite)
+		cfg.Blobs = to
+		if err := errors.Join(b.Restore(t.Context(), cfg, to), b.Close()); err != nil {
+			t.Fatal(err)
 		}
 		r, err := to.Open(t.Context(), key)
 		if err != nil {
@@ -46,6 +48,6 @@ func TestRestoreBetweenFolderAndBucket(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		cfg, s = next, storetest.OpenConfig(t, next)
+		s = storetest.OpenConfig(t, cfg)
 	}
 }

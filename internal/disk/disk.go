@@ -6,15 +6,6 @@ import (
 	"os"
 )
 
-// SyncFile returns when the content of a file is on the disk.
-func SyncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // SyncDir returns when the names in a folder are on the disk: syncing a file does
 // not sync its name.
 func SyncDir(dir string) error {

@@ -59,12 +59,6 @@ type Engine interface {
 	Scrub(ctx context.Context) (bool, error)
 	// Check reads the whole database, and returns a sentence about each damage.
 	Check(ctx context.Context) ([]string, error)
-	// Dump writes the database into a new file, reads the file back, and returns a
-	// view of the same moment.
-	Dump(ctx context.Context, path string) (View, error)
-	// Load fills the database, which must be empty, from a file that Dump wrote, and
-	// runs a statement on it in the same transaction.
-	Load(ctx context.Context, path, then string) error
 	// Close ends what the engine itself runs. It does not close the pools.
 	Close() error
 
@@ -123,12 +117,6 @@ type LogState struct {
 	Newest  int64    // the number of the newest row, or 0
 	Last    int64    // the last number that was assigned; 0 where numbers never go back
 	Writers []string // open transactions that may have a lower number than Newest
-}
-
-// View reads a database as it was at one moment.
-type View interface {
-	sqlx.QueryerContext
-	Close() error
 }
 
 // New returns the engine for a database address, not yet connected. PostgreSQL

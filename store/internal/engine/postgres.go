@@ -121,6 +121,19 @@ func (d *postgresEngine) Inspect(ctx context.Context) (State, error) {
 	return State{Version: row.Version, Clock: &clock, Size: row.Size}, err
 }
 
+// Check says whether the server would notice damage: it verifies pages as they are read,
+// if the cluster has checksums.
+func (d *postgresEngine) Check(ctx context.Context) ([]string, error) {
+	var broken int64
+	if err := d.read.GetContext(ctx, &broken, `SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()`); err != nil {
+		return nil, err
+	}
+	if broken > 0 {
+		return []string{fmt.Sprintf("PostgreSQL has found %d damaged pages: see its log", broken)}, nil
+	}
+	return nil, nil
+}
+
 // Clock does not change within a statement, so that it can be looked up by index.
 func (*postgresEngine) Clock() string {
 	return `cast(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`

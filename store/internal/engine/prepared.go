@@ -4,40 +4,141 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
 )
 
-// Prepared runs the statements of transactions, and prepares each text once. A
-// statement is prepared after its first use, between two transactions: SQLite has one
-// connection for both. database/sql prepares it again on a connection that does not
-// have it yet.
+// maxPrepared bounds how many queries a pool keeps prepared. Queries come in few
+// shapes; the rest run unprepared.
+const maxPrepared = 256
+
+// statements are the prepared statements of a pool, by their text: compiling a text
+// takes SQLite longer than running it. database/sql prepares a statement again on a
+// connection that does not have it yet.
+type statements struct {
+	db    *sqlx.DB
+	text  func(query string) string // Dialect.Text
+	mu    sync.RWMutex
+	stmts map[string]*sqlx.Stmt // nil once closed
+}
+
+// find returns the statement of a query, or nil and whether it may be prepared.
+func (p *statements) find(query string) (st *sqlx.Stmt, may bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	st = p.stmts[query]
+	return st, st == nil && p.stmts != nil && len(p.stmts) < maxPrepared
+}
+
+// prepare prepares a query. The statement is nil when there is no room to keep it.
+func (p *statements) prepare(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	st, err := p.db.PreparexContext(ctx, p.text(query))
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.stmts[query]
+	if known == nil && p.stmts != nil && len(p.stmts) < maxPrepared {
+		p.stmts[query] = st
+		return st, nil
+	}
+	return known, st.Close() //nolint:sqlclosecheck // someone else was faster
+}
+
+// Close closes the statements.
+func (p *statements) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, st := range p.stmts {
+		errs = append(errs, st.Close())
+	}
+	p.stmts = nil
+	return errors.Join(errs...)
+}
+
+// Reads is the pool that reads. It prepares each query at its first use. The methods of
+// DB that Reads does not replace do not prepare.
+type Reads struct {
+	*sqlx.DB
+	statements
+}
+
+// NewReads returns a Reads on a pool. text is Dialect.Text.
+func NewReads(db *sqlx.DB, text func(query string) string) *Reads {
+	return &Reads{DB: db, statements: statements{db: db, text: text, stmts: map[string]*sqlx.Stmt{}}}
+}
+
+// prepared returns the statement of a query, or nil when it is not to be
+// prepared.
+func (r *Reads) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	if st, may := r.find(query); !may {
+		return st, nil
+	}
+	return r.prepare(ctx, query)
+}
+
+// GetContext reads one row.
+func (r *Reads) GetContext(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
+	switch {
+	case err != nil:
+		return err
+	case st == nil:
+		return r.DB.GetContext(ctx, dest, query, args...)
+	}
+	return st.GetContext(ctx, dest, args...)
+}
+
+// SelectContext reads all rows.
+func (r *Reads) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
+	switch {
+	case err != nil:
+		return err
+	case st == nil:
+		return r.DB.SelectContext(ctx, dest, query, args...)
+	}
+	return st.SelectContext(ctx, dest, args...)
+}
+
+// QueryContext runs a query for its caller to read. The caller closes the rows.
+func (r *Reads) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	st, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it is kept until close
+	switch {
+	case err != nil:
+		return nil, err
+	case st == nil:
+		return r.DB.QueryContext(ctx, query, args...)
+	}
+	return st.QueryContext(ctx, args...)
+}
+
+// Close closes the statements and the pool, and returns the error of each.
+func (r *Reads) Close() []error { return []error{r.statements.Close(), r.DB.Close()} }
+
+// Prepared runs the statements of transactions. A statement is prepared after its first
+// use, between two transactions: SQLite has one connection for both.
 //
 // The transaction watches the context. A statement does not: SQLite rolls back the whole
 // transaction, with the changes of others in it, when a statement is interrupted.
 type Prepared struct {
-	db   *sqlx.DB
-	text func(query string) string
-
-	mu     sync.Mutex
-	stmts  map[string]*sqlx.Stmt // nil once closed
-	wanted map[string]struct{}   // run unprepared so far
+	statements
+	wanted map[string]struct{} // run unprepared so far
 }
 
 // NewPrepared returns a Prepared for the pool that writes. text is Dialect.Text.
 func NewPrepared(db *sqlx.DB, text func(query string) string) *Prepared {
-	return &Prepared{db: db, text: text, stmts: map[string]*sqlx.Stmt{}, wanted: map[string]struct{}{}}
+	return &Prepared{statements: statements{db: db, text: text, stmts: map[string]*sqlx.Stmt{}}, wanted: map[string]struct{}{}}
 }
 
 // Prepare prepares what was used unprepared. No transaction of the caller may be open.
 func (p *Prepared) Prepare(ctx context.Context) error {
 	for query := range p.take() {
-		st, err := p.db.PreparexContext(ctx, p.text(query))
-		if err != nil {
-			return err
-		}
-		if err := p.keep(query, st); err != nil { //nolint:sqlclosecheck // it is kept until Close
+		if _, err := p.prepare(ctx, query); err != nil { //nolint:sqlclosecheck // it is kept until Close
 			return err
 		}
 	}
@@ -55,24 +156,14 @@ func (p *Prepared) take() map[string]struct{} {
 	return wanted
 }
 
-func (p *Prepared) keep(query string, st *sqlx.Stmt) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stmts == nil || p.stmts[query] != nil || len(p.stmts) >= maxPrepared {
-		return st.Close()
-	}
-	p.stmts[query] = st
-	return nil
-}
-
 // of returns the statement in the transaction, or nil when it is not prepared.
 func (p *Prepared) of(ctx context.Context, tx *sqlx.Tx, query string) *sqlx.Stmt {
-	p.mu.Lock()
-	st := p.stmts[query]
-	if st == nil && len(p.stmts) < maxPrepared {
+	st, may := p.find(query)
+	if may {
+		p.mu.Lock()
 		p.wanted[query] = struct{}{}
+		p.mu.Unlock()
 	}
-	p.mu.Unlock()
 	if st == nil {
 		return nil
 	}
@@ -125,14 +216,14 @@ func (p *Prepared) Select(ctx context.Context, tx *sqlx.Tx, dest any, query stri
 	return tx.SelectContext(ctx, dest, p.text(query), args...)
 }
 
-// Close closes the statements.
-func (p *Prepared) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var errs []error
-	for _, st := range p.stmts {
-		errs = append(errs, st.Close())
+// Numbers is a list of numbers, separated by commas.
+func Numbers(list []int64) string {
+	b := make([]byte, 0, 8*len(list))
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
 	}
-	p.stmts = nil
-	return errors.Join(errs...)
+	return string(b)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -124,6 +125,28 @@ func (d *sqliteEngine) Inspect(ctx context.Context) (State, error) {
 		return state, err
 	}
 	return state, nil
+}
+
+// Check stops at a thousand findings. A database that is damaged may not be readable at
+// all: then the error is a finding.
+func (d *sqliteEngine) Check(ctx context.Context) (found []string, err error) {
+	db, err := d.connect(ctx, []string{"busy_timeout(30000)", "query_only(1)"}, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.SelectContext(ctx, &found, `PRAGMA integrity_check(1000)`)
+	found = slices.DeleteFunc(found, func(line string) bool { return line == "ok" })
+	if err == nil {
+		var dangling []string
+		err = db.SelectContext(ctx, &dangling, `SELECT 'row ' || coalesce(rowid, '') || ' of ' || "table" || ' refers to one in ' || parent || ' that is not there'
+			FROM pragma_foreign_key_check LIMIT 1000`)
+		found = append(found, dangling...)
+	}
+	if err != nil && ctx.Err() == nil {
+		return append(found, err.Error()), nil
+	}
+	return found, err
 }
 
 func (*sqliteEngine) Clock() string { return "" }
