@@ -100,28 +100,6 @@ func TestReadState(t *testing.T) {
 	})
 }
 
-// Marks and claims are for keys that see the message.
-func TestMarksAndClaimsOfOthers(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in, mine := s.newInbox(t), s.newInbox(t)
-		m := s.receive(t, in, "Subject: Offer")
-		bound, reader, sender := as(s.newKey(t, onlyInboxes(mine.ID))), as(s.newKey(t, scopes("read"))), as(s.newKey(t, scopes("send")))
-		one, thread := "/v1/messages/"+m.ID, "/v1/threads/"+m.ThreadID
-		for _, path := range []string{one, thread} {
-			s.do(t, http.MethodPatch, path, `{"read":true}`, bound).wantError(t, http.StatusNotFound, "not_found")
-			s.do(t, http.MethodPatch, path, `{"read":true}`, reader).wantError(t, http.StatusForbidden, "insufficient_scope")
-			s.do(t, http.MethodPatch, path, `{"read":true}`, sender).want(t, http.StatusOK)
-		}
-		const claim = "/v1/messages/claim"
-		s.do(t, http.MethodPost, claim, `{}`, sender).wantError(t, http.StatusForbidden, "insufficient_scope")
-		s.do(t, http.MethodPost, claim, `{"inbox_id":"`+in.ID+`"}`, bound).wantError(t, http.StatusNotFound, "not_found inbox_id")
-		s.do(t, http.MethodPost, claim, `{}`, bound).want(t, http.StatusOK).wantAt(t, "message", "null")
-		s.do(t, http.MethodPost, claim, `{}`, reader).want(t, http.StatusOK).wantAt(t, "message.id", fmt.Sprintf("%q", m.ID))
-		s.do(t, http.MethodPost, one+"/claim", `{"token":1,"action":"done"}`, bound).wantError(t, http.StatusNotFound, "not_found")
-	})
-}
-
 // A claim hands out each message once, the oldest first, until it ends by itself, is
 // released or done. Old tokens change nothing.
 func TestClaims(t *testing.T) {

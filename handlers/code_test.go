@@ -215,31 +215,6 @@ func TestCodeViewShapes(t *testing.T) {
 	})
 }
 
-// A key with codes:read reads codes and nothing else.
-func TestCodesReadOpensOnlyTheView(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		in := s.newInbox(t)
-		m := s.receive(t, in, "Subject: s\n\nYour verification code is 482913.")
-		codes, read := as(s.newKey(t, scopes("codes:read"))), as(s.newKey(t, scopes("read")))
-		wait, one := "/v1/inboxes/"+in.ID+"/messages/wait?timeout=1", "/v1/messages/"+m.ID
-		for _, path := range []string{wait, wait + "&has=code", one, "/v1/messages", "/v1/inboxes/" + in.ID, one + "/raw", "/v1/threads/" + m.ThreadID} {
-			res := s.do(t, http.MethodGet, path, "", codes, brokenIf(http.StatusNotFound))
-			if strings.Contains(string(res.body), "482913") || res.status < 400 {
-				t.Errorf("%s: %d %s", path, res.status, res.body)
-			}
-		}
-		for _, key := range []option{codes, read} {
-			for _, path := range []string{wait + "&view=code", wait + "&view=code&has=code", one + "?view=code"} {
-				s.do(t, http.MethodGet, path, "", key).want(t, http.StatusOK).wantAt(t, "code.otp", `"482913"`)
-			}
-		}
-		bound := as(s.newKey(t, scopes("codes:read"), onlyInboxes(s.newInbox(t).ID)))
-		s.do(t, http.MethodGet, wait+"&view=code", "", bound).wantError(t, http.StatusNotFound, "not_found")
-		s.do(t, http.MethodGet, one+"?view=code", "", bound).wantError(t, http.StatusNotFound, "not_found")
-	})
-}
-
 // With has=code the newest code wins. The store remembers for a day which codes
 // helpers took.
 func TestNewestCodeWins(t *testing.T) {

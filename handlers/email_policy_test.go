@@ -12,8 +12,9 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-// Row O11 for emails and batches: an email from the address of an inbox cannot
-// reach recipients that the inbox itself may not write to.
+// Row O11 for emails and batches: an email from the address of an inbox, in any spelling, cannot
+// reach recipients that the inbox itself may not write to. TestReplyOnlyCannotBeBypassed has the
+// spellings of recipients.
 func TestReplyOnlyAppliesToEmails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -28,24 +29,15 @@ func TestReplyOnlyAppliesToEmails(t *testing.T) {
 		tests := []struct{ name, body, want string }{
 			{"to a stranger", `"from":"FROM","to":"eve@evil.example",` + said, "403 to[0]"},
 			{"with a name", `"from":"Desk <FROM>","to":"eve@evil.example",` + said, "403 to[0]"},
-			{"by cc", `"from":"FROM","to":"ann@out.example","cc":"eve@evil.example",` + said, "403 cc[0]"},
-			{"by bcc", `"from":"FROM","to":"ann@out.example","bcc":["eve@evil.example"],` + said, "403 bcc[0]"},
-			{"among others", `"from":"FROM","to":["ann@out.example","eve@evil.example"],` + said, "403 to[1]"},
-			{"behind another's name", `"from":"FROM","to":"\"Ann <ann@out.example>\" <eve@evil.example>",` + said, "403 to[0]"},
 			{"in another case", `"from":"UPPER","to":"eve@evil.example",` + said, "403 to[0]"},
 			{"with a tag", `"from":"TAGGED","to":"eve@evil.example",` + said, "403 to[0]"},
 			{"with a tag and in another case", `"from":"UPTAG","to":"eve@evil.example",` + said, "403 to[0]"},
 			{"in quotes", `"from":"QUOTED","to":"eve@evil.example",` + said, "4xx"},
 			{"two senders", `"from":"FROM, eve@evil.example","to":"eve@evil.example",` + said, "4xx"},
 			{"another sender behind the name", `"from":"\"FROM\" <eve@evil.example>","to":"eve@evil.example",` + said, "403"},
-			{"with their own tag", `"from":"FROM","to":"ann+eve@out.example",` + said, "403 to[0]"},
-			{"in a longer domain", `"from":"FROM","to":"ann@out.example.evil.example",` + said, "403 to[0]"},
-			{"by letters that look alike", `"from":"FROM","to":"аnn@out.example",` + said, "403 to[0]"}, // a Cyrillic a
 			{"to the sender of a simulated message", `"from":"FROM","to":"mallory@evil.example",` + said, "403 to[0]"},
 			{"scheduled", `"from":"FROM","to":"eve@evil.example","scheduledAt":"LATER",` + said, "403 to[0]"},
 			{"from a template", `"from":"FROM","to":"eve@evil.example","subject":"s","template":"` + template + `","data":{"name":"x"}`, "403 to[0]"},
-			{"as marketing", `"from":"FROM","to":"eve@evil.example","category":"marketing",` + said, "403 to[0]"},
-			{"in a header", `"from":"FROM","to":"ann@out.example","headers":{"Bcc":"eve@evil.example"},` + said, "4xx"},
 			{"with the Reply-To of a stranger", `"from":"FROM","to":"ann@out.example","replyTo":"eve@evil.example",` + said, "201"},
 			{"in a batch", `"from":"FROM","recipients":[{"to":"eve@evil.example"}],` + said, "403 recipients[0].to[0]"},
 			{"second in a batch", `"from":"FROM","recipients":[{"to":"ann@out.example"},{"to":["ann@out.example","eve@evil.example"]}],` + said, "403 recipients[1].to[1]"},

@@ -14,17 +14,6 @@ import (
 	"github.com/postroom/postroom/store"
 )
 
-func TestUnknownRoutes(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for _, path := range []string{"/", "/v1", "/v1/", "/v2/inboxes", "/v1/inboxes/a/b/c", "//v1/inboxes", "/v1//inboxes", "/v1/inboxes/../keys", "/favicon.ico"} {
-			for _, key := range []string{s.key, ""} {
-				s.do(t, http.MethodGet, path, "", as(key)).wantError(t, http.StatusNotFound, "route_not_found")
-			}
-		}
-	})
-}
-
 func TestWrongMethods(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
@@ -108,46 +97,6 @@ func TestMistakesInPaths(t *testing.T) {
 			if got := fmt.Sprint(res.status, " ", res.str(t, "error.message")); got != tt.want {
 				t.Errorf("%s: %s, want %s", tt.call, got, tt.want)
 			}
-		}
-	})
-}
-
-// A malformed id is not found.
-func TestImpossibleIds(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		for _, id := range []string{"ibx_0", "x", "%00", "%ff", "a%2Fb", "%20", strings.Repeat("a", 41), strings.Repeat("a", 10_000), "'%20OR%201=1--"} {
-			s.do(t, http.MethodGet, "/v1/inboxes/"+id, "", broken).wantError(t, http.StatusNotFound, "not_found")
-			s.do(t, http.MethodGet, "/v1/messages/"+id, "", broken).wantError(t, http.StatusNotFound, "not_found")
-			s.do(t, http.MethodDelete, "/v1/keys/"+id, "", broken).wantError(t, http.StatusNotFound, "not_found")
-		}
-		s.do(t, http.MethodGet, "/v1/inboxes/", "").wantError(t, http.StatusNotFound, "not_found")
-	})
-}
-
-func TestMediaTypes(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		tests := []struct {
-			name, mediaType string
-			want            int
-		}{
-			{"JSON", "application/json", 201},
-			{"JSON with a charset", "application/json; charset=utf-8", 201},
-			{"JSON in capitals", "Application/JSON", 201},
-			{"a form", "application/x-www-form-urlencoded", 415},
-			{"plain text", "text/plain", 415},
-			{"no type", "", 415},
-			{"a malformed type", "///", 415},
-		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				res := s.do(t, http.MethodPost, "/v1/inboxes", `{}`, brokenIf(tt.want), with("Content-Type", tt.mediaType)).want(t, tt.want)
-				if tt.want == http.StatusUnsupportedMediaType {
-					res.wantError(t, tt.want, "unsupported_media_type")
-				}
-			})
 		}
 	})
 }

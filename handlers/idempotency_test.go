@@ -181,52 +181,8 @@ func TestIdempotencyForgetsDeletedInboxes(t *testing.T) {
 	})
 }
 
-// A key stays used when the message or draft that it created is deleted: a repeated
-// request sends nothing again.
-func TestIdempotencyKeyOfADeletedMessage(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		key := with(idempotencyKey, "k")
-		in, guarded := s.newInbox(t), s.newInbox(t, policy(store.PolicyApproval))
-		m := s.receive(t, in, "Subject: Hi")
-		calls := map[string]struct{ path, body, other string }{
-			"/v1/inboxes/" + in.ID + "/messages": {body: plainSend, other: strings.Replace(plainSend, `"text":"`, `"text":"other `, 1)},
-			"/v1/messages/" + m.ID + "/reply":    {body: `{"text":"t"}`, other: `{"text":"u"}`},
-			"/v1/messages/" + m.ID + "/forward":  {body: `{"to":"a@b.example"}`, other: `{"to":"c@b.example"}`},
-			"/v1/inboxes/" + in.ID + "/simulate": {body: `{"from":"a@b.example"}`, other: `{"from":"c@b.example"}`},
-		}
-		for path, call := range calls {
-			id := s.do(t, http.MethodPost, path, call.body, key).want(t, http.StatusCreated).str(t, "id")
-			s.do(t, http.MethodDelete, "/v1/messages/"+id, "").want(t, http.StatusOK)
-			s.do(t, http.MethodPost, path, call.body, key).wantError(t, http.StatusGone, "message_expired "+idempotencyKey)
-			s.do(t, http.MethodPost, path, call.other, key).wantError(t, http.StatusUnprocessableEntity, "idempotency_key_reused "+idempotencyKey)
-		}
-		if left := s.texts(t, `SELECT id FROM messages WHERE id <> $1`, m.ID); len(left) != 0 {
-			t.Errorf("sent again: %v", left)
-		}
-
-		send := "/v1/inboxes/" + guarded.ID + "/messages"
-		d := s.do(t, http.MethodPost, send, plainSend, key).want(t, http.StatusAccepted)
-		sent := s.do(t, http.MethodPost, draftPath(t, d, "/send"), "", key).want(t, http.StatusCreated).str(t, "id")
-		s.do(t, http.MethodDelete, "/v1/messages/"+sent, "").want(t, http.StatusOK)
-		for _, path := range []string{send, draftPath(t, d, "/send")} {
-			body := ""
-			if path == send {
-				body = plainSend
-			}
-			s.do(t, http.MethodPost, path, body, key).wantError(t, http.StatusGone, "message_expired "+idempotencyKey)
-		}
-		if drafts := s.pages(t, "/v1/drafts"); len(drafts) != 1 {
-			t.Errorf("drafts: %v", drafts)
-		}
-
-		s.clock.Add(24 * time.Hour)
-		path := "/v1/inboxes/" + in.ID + "/messages"
-		s.do(t, http.MethodPost, path, calls[path].body, key).want(t, http.StatusCreated)
-	})
-}
-
-// The same holds for a submission over SMTP that has the same Message-ID.
+// A submission over SMTP whose Message-ID is that of a deleted message sends nothing again. For calls
+// with an idempotency key, the contract suite has the same.
 func TestSubmissionOfADeletedMessage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {

@@ -334,22 +334,6 @@ func TestRevokedKeyRevokesTheKeysItCreated(t *testing.T) {
 	})
 }
 
-func TestListKeys(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		var want []string
-		for range 5 {
-			want = append([]string{s.do(t, http.MethodPost, "/v1/keys", `{"name":"n"}`).want(t, http.StatusCreated).str(t, "id")}, want...)
-		}
-		for _, door := range doors {
-			got := s.pages(t, door+"?limit=2")
-			if d := cmp.Diff(want, got[:5]); d != "" || len(got) != 6 { // and the first key of the account
-				t.Errorf("%s lists %d keys, newest first: -want +got:\n%s", door, len(got), d)
-			}
-		}
-	})
-}
-
 // The lists of a key with inbox_ids have nothing of other inboxes.
 func TestKeyOfSomeInboxes(t *testing.T) {
 	t.Parallel()

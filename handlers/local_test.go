@@ -10,7 +10,6 @@ import (
 	"github.com/postroom/postroom/handlers"
 	"github.com/postroom/postroom/internal/httpapi"
 	"github.com/postroom/postroom/store"
-	"github.com/postroom/postroom/store/storetest"
 )
 
 // A person decides drafts under their own id. A page counts as one request,
@@ -54,24 +53,6 @@ func TestPersonCallsTheAPI(t *testing.T) {
 			t.Errorf("page 601 of a minute: %v, want 429", err)
 		}
 	}, func(c *handlers.Config) { c.RateLimits = true })
-}
-
-// The local client returns redirects instead of following them.
-func TestLocalClientReturnsRedirects(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		api, err := httpapi.NewLocalClient(s.web.Config.Handler)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := s.newInbox(t)
-		m := storetest.Received(t, s.store, in)
-		ctx := httpapi.AsPerson(t.Context(), httpapi.Person{Seq: 1, AccountID: s.account, ID: "usr_1", Role: store.RoleAdmin})
-		raw, err := api.GetMessageRaw(ctx, gen.GetMessageRawParams{MessageID: m.ID})
-		if err != nil || raw.Location.Path == "" {
-			t.Errorf("GetMessageRaw: %+v, %v; want a link", raw, err)
-		}
-	})
 }
 
 // No request from outside becomes a local call.

@@ -11,6 +11,5 @@ const (
 	hostileRequests = 300
 	parallelSends   = 60
 	sendBudget      = 20
-	forgedLinks     = 1000
 	stopRounds      = 1
 )

@@ -28,20 +28,6 @@ func (r response) wantExactly(t *testing.T, field, want string) {
 	}
 }
 
-// Numbers in the metadata of an inbox keep their exact value.
-func TestInboxMetadataKeepsNumbers(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		const metadata = `{"big":12345678901234567890,"note":null,"ok":true,"price":1.50,"team":"growth","tiny":1e-400}`
-		in := s.do(t, http.MethodPost, "/v1/inboxes", `{"metadata":`+metadata+`}`).want(t, http.StatusCreated)
-		in.wantExactly(t, "metadata", metadata)
-		path := "/v1/inboxes/" + in.str(t, "id")
-		s.do(t, http.MethodGet, path, "").want(t, http.StatusOK).wantExactly(t, "metadata", metadata)
-		s.do(t, http.MethodPatch, path, `{"metadata":{"n":0.1000}}`).want(t, http.StatusOK).wantExactly(t, "metadata", `{"n":0.1000}`)
-		s.do(t, http.MethodPatch, path, `{"display_name":"A"}`).want(t, http.StatusOK).wantExactly(t, "metadata", `{"n":0.1000}`)
-	})
-}
-
 // Metadata keeps any number as it is written, also one that float64 does not hold
 // exactly. It refuses one beyond float64, because many clients could not read a
 // response with it. Variables of templates may be any number.
@@ -88,29 +74,6 @@ func TestNumbersKeepTheirSpelling(t *testing.T) {
 		rendered.wantAt(t, "subject", want)
 		template := s.do(t, http.MethodPost, "/v1/templates", `{"name":"n","subject":"`+text+`","html":"x"}`).want(t, http.StatusCreated)
 		s.do(t, http.MethodPost, "/v1/templates/"+template.str(t, "id")+"/preview", `{`+data+`}`, broken).want(t, http.StatusOK).wantAt(t, "subject", want)
-	})
-}
-
-func TestMetadataAndTagsHoldScalars(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		long := strings.Repeat("é", 501)
-		email := func(tags string) string {
-			return `{"from":"hello@` + mailDomain + `","subject":"s","to":"a@b.example","text":"t","tags":` + tags + `}`
-		}
-		for _, tt := range []struct{ path, body, param string }{
-			{"/v1/inboxes", `{"metadata":{"a":{}}}`, "metadata.a"},
-			{"/v1/inboxes", `{"metadata":{"a":[1]}}`, "metadata.a"},
-			{"/v1/inboxes", `{"metadata":{"a":"` + long + `"}}`, "metadata.a"},
-			{"/v1/emails", email(`{"a":null}`), "tags.a"},
-			{"/v1/emails", email(`{"a":{}}`), "tags.a"},
-			{"/v1/emails", email(`{"a":"b\nc"}`), "tags.a"},
-			{"/v1/emails", email(`{"a":"` + long + `"}`), "tags.a"},
-			{"/v1/contacts", `{"email":"a@b.example","tags":{"a":[]}}`, "tags.a"},
-			{"/v1/contacts/batch", `{"contacts":[{"email":"a@b.example","tags":{"a":null}}]}`, "contacts[0].tags.a"},
-		} {
-			s.do(t, http.MethodPost, tt.path, tt.body, broken).wantError(t, http.StatusBadRequest, "invalid_request "+tt.param)
-		}
 	})
 }
 

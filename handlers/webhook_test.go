@@ -144,27 +144,6 @@ func TestWebhookEventsNullMeansAllTypes(t *testing.T) {
 	})
 }
 
-func TestWebhookRefuses(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *server) {
-		path := "/v1/webhooks/" + s.newWebhook(t, ``).str(t, "id")
-		for _, tt := range []struct{ method, path, body, want string }{
-			{http.MethodPost, "/v1/webhooks", `{"url":"https://private.example/"}`, "invalid_request url"},
-			{http.MethodPatch, path, `{"url":"https://private.example/"}`, "invalid_request url"},
-		} {
-			res := s.do(t, tt.method, tt.path, tt.body, broken).want(t, http.StatusBadRequest)
-			if got := res.str(t, "error.code") + " " + res.str(t, "error.param"); got != tt.want {
-				t.Errorf("%s %s %s: got %s, want %s", tt.method, tt.path, tt.body, got, tt.want)
-			}
-		}
-		for range store.MaxWebhooks - 1 {
-			s.newWebhook(t, ``)
-		}
-		res := s.do(t, http.MethodPost, "/v1/webhooks", `{"url":"https://a.example/"}`).want(t, http.StatusForbidden)
-		res.wantAt(t, "error.code", `"plan_limit_reached"`)
-	})
-}
-
 func TestWebhookTestIsListedAsADelivery(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server) {
